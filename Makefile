@@ -1,0 +1,78 @@
+# make demo | test | lint | bench | clean. The first one that is called sets everything up, in .venv.
+#
+#   PYTHON=python3.12       which Python to make the environment with (3.10 or newer)
+#   CULE_VENV=DIR           use this virtual environment instead of .venv (made if it is not there)
+#   CULE_CUDA=AUTO|ON|OFF   build the CUDA backend; CMAKE_ARGS goes to CMake
+#   TORCH="torch==2.8.0"    another torch than the pinned one; PIP_ARGS goes to every pip install
+#   TORCH_INDEX=URL         where else to look for torch. Without an NVIDIA GPU that is the index of torch's CPU builds,
+#                           which are smaller by gigabytes; an index that cannot be reached is passed over.
+PYTHON ?= python3
+ifeq ($(origin CXX),default)
+CXX := c++
+endif
+VENV := $(or $(CULE_VENV),.venv)
+TORCH ?= torch
+TORCH_INDEX ?= $(if $(shell command -v nvidia-smi),,https://download.pytorch.org/whl/cpu)
+PYTEST_ARGS ?= -n 2 -m "not slow"
+BENCH_ARGS ?= pong
+
+IN_VENV := $(VENV)/bin/python
+PIP_INSTALL := $(IN_VENV) -m pip install --disable-pip-version-check $(PIP_ARGS)
+# A pinned torch unless TORCH names another version.
+CONSTRAINTS := $(VENV)/constraints.txt
+BUILD_TOOLS := setuptools wheel cmake ninja pybind11
+
+.DELETE_ON_ERROR:
+.PHONY: demo test lint bench clean setup rebuild
+
+demo: setup
+	$(IN_VENV) -m cule.demo
+
+test: setup
+	$(IN_VENV) -m pytest $(PYTEST_ARGS)
+
+lint: setup
+	$(IN_VENV) -m ruff check .
+
+bench: setup
+	$(IN_VENV) -m cule.bench $(BENCH_ARGS)
+
+clean:
+	rm -rf build dist *.egg-info cule/_core*.so demo.png .pytest_cache .ruff_cache .hypothesis
+	rm -f $(VENV)/.cule-installed
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+	$(if $(CULE_VENV),,rm -rf .venv)
+
+# The set-up -------------------------------------------------------------------------------------------------------
+
+# What the package in $(VENV) was built from: this folder, with these options, and the module is still there.
+STAMP := $(VENV)/.cule-installed
+WANTED := $(CURDIR) CULE_CUDA=$(CULE_CUDA) CMAKE_ARGS=$(subst ",,$(subst ',,$(CMAKE_ARGS))) TORCH=$(TORCH)
+ifneq ($(strip $(WANTED)),$(strip $(shell cat '$(STAMP)' 2>/dev/null)))
+$(STAMP): rebuild
+else ifeq ($(wildcard cule/_core*.so),)
+$(STAMP): rebuild
+endif
+
+setup: $(STAMP)
+
+$(STAMP): $(VENV)/.cule-tools CMakeLists.txt setup.py pyproject.toml $(shell find csrc -type f)
+	@grep -v '^$(if $(filter-out torch,$(TORCH)),torch==,no-such-line)' constraints.txt > $(CONSTRAINTS)
+	$(PIP_INSTALL) -c $(CONSTRAINTS) --no-deps --retries 1 --timeout 30 \
+	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) $(TORCH)
+	$(PIP_INSTALL) -c $(CONSTRAINTS) --no-build-isolation -e '.[dev]'
+	@cat build/*-$$($(IN_VENV) -c 'import sys; print(sys.implementation.cache_tag)')/backends.txt
+	@echo '$(WANTED)' > $@
+
+$(VENV)/.cule-tools: constraints.txt
+	@command -v $(PYTHON) > /dev/null || { echo "cule needs Python 3.10 or newer, and there is no $(PYTHON) here:" \
+	  "name one with make PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "cule needs Python 3.10 or newer, and" \
+	  "$(PYTHON) is $$($(PYTHON) -V 2>&1): name another one with make PYTHON=..." >&2; exit 1; }
+	@echo 'int main() { if constexpr (true) return 0; }' | $(CXX) -std=c++17 -x c++ -fsyntax-only - 2> /dev/null || { \
+	  echo "cule needs a C++17 compiler, and '$(CXX)' is none: install g++ or clang++, or name one with make CXX=..." \
+	  >&2; exit 1; }
+	@test -x $(IN_VENV) || $(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) could not make a virtual environment in" \
+	  "$(VENV): its venv module may be a package of its own (python3-venv)." >&2; exit 1; }
+	$(PIP_INSTALL) -c constraints.txt $(BUILD_TOOLS)
+	@touch $@

@@ -1,0 +1,209 @@
+// cule._core: the batch, its kernels and the list of games, for Python. No logic lives here: Python owns all memory and passes
+// addresses; cule/engine.py is the only caller.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <memory>
+#include <random>
+
+#include "kernels/launch.h"
+
+namespace py = pybind11;
+
+namespace {
+
+using namespace cule;
+
+template <class List>
+py::list to_list(const List& list) {
+  py::list out;
+  for (int i = 0; i < list.count; ++i) out.append(static_cast<int>(list.values[i]));
+  return out;
+}
+
+py::dict describe(const GameInfo& game) {
+  py::dict out;
+  out["name"] = game.name;
+  out["md5"] = game.md5;
+  out["minimal_actions"] = game.minimal_actions & game.legal_actions;
+  out["legal_actions"] = game.legal_actions;
+  out["starting_noops"] = game.starting_noops;
+  out["starting_actions"] = to_list(game.starting_actions);
+  out["modes"] = to_list(game.modes);
+  out["default_mode"] = game.default_mode >= 0 ? game.default_mode : static_cast<int>(game.modes.values[0]);
+  out["difficulties"] = to_list(game.difficulties);
+  out["uses_paddles"] = game.left == Controller::kPaddles || game.right == Controller::kPaddles;
+  out["two_paddle_sockets"] = game.right == Controller::kPaddles;
+  out["swap_paddles"] = game.swap_paddles;
+  out["swap_ports"] = game.swap_ports;
+  out["power_on_difficulty"] = static_cast<int>(game.power_on_difficulty);
+  out["paddle_max"] = game.paddle_max;
+  out["y_start"] = game.y_start;
+  out["height"] = game.height;
+  out["hmove_blanks"] = game.hmove_blanks;
+  return out;
+}
+
+py::list list_games() {
+  py::list out;
+  for (uint32_t i = 0; i < kNumGames; ++i) {
+    with_game(i, [&](auto game) { out.append(describe(decltype(game)::info())); });
+  }
+  return out;
+}
+
+CartridgeMap map_of(const std::string& scheme) {
+  if (scheme == "2K") return map_2k();
+  if (scheme == "4K") return map_4k();
+  if (scheme == "F8") return map_f8(false);
+  if (scheme == "F8SC") return map_f8(true);
+  if (scheme == "F6") return map_f6(false);
+  if (scheme == "F6SC") return map_f6(true);
+  if (scheme == "E0") return map_e0();
+  if (scheme == "FE") return map_fe();
+  if (scheme == "DPC") return map_dpc();
+  throw py::value_error("expected one of the cartridge schemes 2K 4K F8 F8SC F6 F6SC E0 FE DPC, got " + scheme);
+}
+
+// The bytes of a ConsoleConfig. `settings` holds what describe() gives and the keys read below.
+py::bytes make_config(const py::dict& settings) {
+  auto integer = [&](const char* key) { return settings[key].cast<int>(); };
+  ConsoleConfig config{};
+  config.map = map_of(settings["scheme"].cast<std::string>());
+  config.pal = integer("pal");
+  config.height = integer("height");
+  config.format.first_clock = integer("y_start") * kClocksPerLine;
+  config.format.last_clock = config.format.first_clock + integer("height") * kClocksPerLine;
+  config.format.hmove_blanks = settings["hmove_blanks"].cast<bool>();
+  config.cycle_limit = ((config.pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine;
+  config.uses_paddles = settings["uses_paddles"].cast<bool>();
+  config.swap_ports = settings["swap_ports"].cast<bool>();
+  config.swap_paddles = settings["swap_paddles"].cast<bool>();
+  if (config.uses_paddles) {
+    const uint32_t first = config.swap_paddles ? kPaddle1 : kPaddle0, second = config.swap_paddles ? kPaddle0 : kPaddle1;
+    const uint32_t right = settings["two_paddle_sockets"].cast<bool>() ? kCharged : kNotCharged;
+    config.inpt_wiring = first | second << 4 | right << 8 | right << 12;
+  }
+  config.paddle_max = integer("paddle_max");
+  config.rom_offset = settings["rom_offset"].cast<uint32_t>();
+  config.rom_bytes = settings["rom_bytes"].cast<uint32_t>();
+  config.game = integer("game");
+  config.mode = integer("mode");
+  config.difficulty = integer("difficulty");
+  config.legal_actions = settings["legal_actions"].cast<uint32_t>();
+  config.starting_noops = integer("starting_noops");
+  for (const py::handle& action : settings["starting_actions"]) {
+    config.starting_actions[config.num_starting_actions++] = action.cast<uint8_t>();
+  }
+  return py::bytes(reinterpret_cast<const char*>(&config), sizeof config);
+}
+
+py::bytes decode_words() {
+  constexpr DecodeTable table = make_decode_table();
+  return py::bytes(reinterpret_cast<const char*>(table.words), sizeof table.words);
+}
+
+py::bytes power_on_numbers(uint32_t count) {
+  std::mt19937 generator(kPowerOnSeed);
+  std::string bytes(count * sizeof(uint32_t), '\0');
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t number = generator();
+    std::memcpy(&bytes[i * sizeof number], &number, sizeof number);
+  }
+  return py::bytes(bytes);
+}
+
+py::bytes make_resample(int kind, uintptr_t rows, uintptr_t columns, uintptr_t weights, float scale) {
+  const Resample resample{static_cast<ResampleKind>(kind), reinterpret_cast<const ResampleSpan*>(rows),
+                          reinterpret_cast<const ResampleSpan*>(columns), reinterpret_cast<const float*>(weights), scale};
+  return py::bytes(reinterpret_cast<const char*>(&resample), sizeof resample);
+}
+
+template <class T>
+void set_pointer(T*& field, uintptr_t address) { field = reinterpret_cast<T*>(address); }
+
+}  // namespace
+
+#define CULE_POINTER(name, field) \
+  .def_property(name, [](const Batch& b) { return reinterpret_cast<uintptr_t>(b.field); }, \
+                [](Batch& b, uintptr_t address) { set_pointer(b.field, address); })
+#define CULE_VALUE(name, field, type) \
+  .def_property(name, [](const Batch& b) { return static_cast<type>(b.field); }, \
+                [](Batch& b, type value) { b.field = static_cast<decltype(b.field)>(value); })
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "The compiled part of cule. Use cule.AtariEnv.";
+  m.def("games", &list_games);
+  m.def("make_config", &make_config);
+  m.def("decode_words", &decode_words);
+  m.def("power_on_numbers", &power_on_numbers);
+  m.def("make_resample", &make_resample);
+  m.def("has_cuda", &has_cuda);
+  m.attr("RECORD_WORDS") = kRecordWords;
+  m.attr("CONFIG_BYTES") = sizeof(ConsoleConfig);
+  m.attr("TRACE_BYTES") = sizeof(StepTrace);
+  m.attr("SPAN_BYTES") = sizeof(ResampleSpan);
+  m.attr("RESAMPLE_BYTES") = sizeof(Resample);
+  m.attr("RANDOM_WORDS") = Mt19937::kStateWords;
+  m.attr("RAM_BYTES") = kRamBytes;
+  m.attr("CARTRIDGE_BYTES") = kCartridgeBytes;
+  m.attr("LINE_PIXELS") = kLinePixels;
+  m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
+  m.attr("FRONT_BYTE") = offsetof(EnvRecord, tia) + offsetof(TiaState, front);
+  m.attr("FRAME_NUMBER_WORD") = (offsetof(EnvRecord, env) + offsetof(EnvState, frame_number)) / 4;
+  m.attr("OVER_WORD") = (offsetof(EnvRecord, env) + offsetof(EnvState, over)) / 4;
+  m.attr("FAULTS") = py::dict(py::arg("jam") = static_cast<int>(kFaultJam), py::arg("buffer_full") = static_cast<int>(kFaultBufferFull),
+                              py::arg("mode_unreachable") = static_cast<int>(kFaultModeUnreachable),
+                              py::arg("random_exhausted") = static_cast<int>(kFaultRandomExhausted));
+
+  py::class_<Batch>(m, "Batch")
+      .def(py::init([] { return Batch{}; }))
+      CULE_VALUE("num_envs", num_envs, int)
+      CULE_VALUE("buffer_capacity", buffer_capacity, uint32_t)
+      CULE_VALUE("picture_bytes", picture_bytes, uint32_t)
+      CULE_VALUE("num_groups", num_groups, uint32_t)
+      CULE_POINTER("group", group) CULE_POINTER("configs", configs) CULE_POINTER("action_ids", action_ids)
+      CULE_POINTER("roms", roms) CULE_POINTER("decode_words", decode_words)
+      CULE_POINTER("power_on_numbers", power_on.numbers) CULE_VALUE("power_on_count", power_on.count, uint32_t)
+      CULE_POINTER("records", records.words)
+      CULE_VALUE("record_word_stride", records.word_stride, size_t) CULE_VALUE("record_env_stride", records.env_stride, size_t)
+      CULE_POINTER("ram", ram) CULE_POINTER("cartridge_bytes", cartridge_bytes) CULE_POINTER("pictures", pictures)
+      CULE_POINTER("pooled", pooled) CULE_POINTER("buffers", buffers) CULE_POINTER("traces", traces)
+      CULE_POINTER("noop_random", noop_random) CULE_POINTER("env_random", env_random)
+      CULE_VALUE("boot_size", boot.size, int) CULE_POINTER("boot_records", boot.records) CULE_POINTER("boot_ram", boot.ram)
+      CULE_POINTER("boot_cartridge_bytes", boot.cartridge_bytes) CULE_POINTER("boot_pictures", boot.pictures)
+      CULE_VALUE("pool_size", pool.size, int) CULE_POINTER("pool_records", pool.records) CULE_POINTER("pool_ram", pool.ram)
+      CULE_POINTER("pool_cartridge_bytes", pool.cartridge_bytes) CULE_POINTER("pool_pictures", pool.pictures)
+      CULE_VALUE("frameskip", options.frameskip, int) CULE_VALUE("max_frames", options.max_frames, int)
+      CULE_VALUE("noop_max", options.noop_max, int) CULE_VALUE("maxpool", options.maxpool, bool)
+      CULE_VALUE("episodic_life", options.episodic_life, bool) CULE_VALUE("life_loss_info", options.life_loss_info, bool)
+      CULE_VALUE("reward_clipping", options.reward_clipping, bool) CULE_VALUE("fire_reset", options.fire_reset, bool)
+      CULE_VALUE("autoreset", options.autoreset, uint32_t)
+      CULE_VALUE("repeat_action_probability", options.repeat_action_probability, float)
+      CULE_VALUE("observation_height", observation.height, int) CULE_VALUE("observation_width", observation.width, int)
+      CULE_VALUE("channels", observation.channels, int) CULE_VALUE("stack", observation.stack, int)
+      CULE_POINTER("palettes", observation.palettes) CULE_POINTER("resamples", observation.resamples)
+      CULE_POINTER("actions", actions) CULE_POINTER("strengths", strengths) CULE_POINTER("actions_b", actions_b)
+      CULE_POINTER("strengths_b", strengths_b) CULE_POINTER("observations", observations)
+      CULE_POINTER("final_observations", final_observations) CULE_POINTER("rewards", rewards)
+      CULE_POINTER("raw_rewards", raw_rewards) CULE_POINTER("terminated", terminated) CULE_POINTER("truncated", truncated)
+      CULE_POINTER("lives", lives) CULE_POINTER("frame_numbers", frame_numbers)
+      CULE_POINTER("episode_frame_numbers", episode_frame_numbers) CULE_POINTER("faults", faults);
+
+  py::class_<Backend>(m, "Backend")
+      .def("step", [](Backend& backend, const Batch& batch, uintptr_t stream) {
+        py::gil_scoped_release release;
+        backend.step(batch, reinterpret_cast<void*>(stream));
+      }, py::arg("batch"), py::arg("stream") = 0)
+      .def("reset", [](Backend& backend, const Batch& batch, uintptr_t mask, uintptr_t seeds, uintptr_t stream) {
+        py::gil_scoped_release release;
+        backend.reset(batch, reinterpret_cast<const uint8_t*>(mask), reinterpret_cast<const int64_t*>(seeds),
+                      reinterpret_cast<void*>(stream));
+      }, py::arg("batch"), py::arg("mask") = 0, py::arg("seeds") = 0, py::arg("stream") = 0);
+  m.def("cpu_backend", &make_cpu_backend, py::return_value_policy::take_ownership);
+  m.def("cuda_backend", &make_cuda_backend, py::return_value_policy::take_ownership);
+  m.def("power_on_env", &power_on_env, py::call_guard<py::gil_scoped_release>());
+  m.def("start_first_episode", &start_first_episode, py::call_guard<py::gil_scoped_release>());
+  m.def("start_pool_episode", &start_pool_episode, py::call_guard<py::gil_scoped_release>());
+}

@@ -1,0 +1,42 @@
+// Cartridges: how the 4 KiB at $1000-$1FFF come from a ROM image, whatever the bank-switching scheme.
+//
+// At any time the four 1 KiB slices of the window show four slices of the image; `Cartridge::slices` holds their numbers,
+// one byte each. That is all that reading plain ROM needs. Addresses below `special_end` or from `special_begin` on (as
+// offsets into the window) are special: hot spots that switch banks, Superchip RAM, the DPC's registers. They go through
+// `cartridge_read` and `cartridge_write`, which dispatch to one file per scheme.
+#pragma once
+
+#include "common/platform.h"
+
+namespace cule {
+
+enum class Scheme : uint8_t { k2K, k4K, kF8, kF8SC, kF6, kF6SC, kE0, kFE, kDPC };
+
+// What does not change while a cartridge is plugged in.
+struct CartridgeMap {
+  Scheme scheme;
+  uint32_t special_end;
+  uint32_t special_begin;
+  uint32_t a13_mask;  // FE: address line 13 selects the bank, so it counts as part of the address; else 0
+  uint32_t reset_slices;
+};
+
+// The bytes that an env keeps for its cartridge: a Superchip's RAM, or the DPC's registers.
+constexpr uint32_t kCartridgeBytes = 128;
+
+constexpr uint32_t slices_of_bank(uint32_t bank) { return 0x03020100u + bank * 0x04040404u; }
+
+// Where in the image the byte at `address` stands.
+CULE_INLINE uint32_t rom_offset(const CartridgeMap& map, uint32_t slices, uint32_t address) {
+  const uint32_t slice = slices >> (address >> 10 & 3) * 8 & 0xFF;
+  const uint32_t upper = ((address & map.a13_mask) ^ map.a13_mask) >> 1;  // FE: 4096 where A13 is low
+  return upper + (slice << 10 | (address & 0x3FF));
+}
+
+constexpr bool has_superchip(Scheme scheme) { return scheme == Scheme::kF8SC || scheme == Scheme::kF6SC; }
+
+CULE_INLINE bool is_special_offset(const CartridgeMap& map, uint32_t offset) {
+  return offset < map.special_end || offset >= map.special_begin;
+}
+
+}  // namespace cule

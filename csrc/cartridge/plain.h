@@ -1,0 +1,13 @@
+// 2K and 4K: no bank switching. A 2K image shows twice. FE (Robot Tank, Decathlon): 8 KiB, where address line 13 of the
+// 6507's 16-bit program counter selects the half, so that a JSR or RTS to $Dxxx or $Fxxx switches banks by itself.
+#pragma once
+
+#include "cartridge/cartridge.h"
+
+namespace cule {
+
+constexpr CartridgeMap map_2k() { return {Scheme::k2K, 0, 0x1000, 0, 0x01000100u}; }
+constexpr CartridgeMap map_4k() { return {Scheme::k4K, 0, 0x1000, 0, slices_of_bank(0)}; }
+constexpr CartridgeMap map_fe() { return {Scheme::kFE, 0, 0x1000, 0x2000, slices_of_bank(0)}; }
+
+}  // namespace cule

@@ -1,0 +1,57 @@
+// One env: everything that a step reads and leaves, as plain words that are copied, saved and restored as they are.
+#pragma once
+
+#include "console/machine.h"
+
+namespace cule {
+
+// What the environment around a console remembers.
+struct EnvState {
+  int32_t paddle_ohms[2];
+  int32_t frame_number;          // frames since power-on, as ale-py counts them
+  int32_t episode_frame_number;  // since the last reset
+  int32_t elapsed_frames;        // since the last reset's no-ops
+  int32_t lives;                 // as of the end of the last step
+  uint32_t held_action[2];       // what sticky actions repeat
+  float held_strength[2];
+  uint32_t seed[2];              // low and high half
+  uint32_t power_on_draws;       // numbers taken from the console's power-on generator
+  uint32_t resets;               // resets since the last seeding
+  uint32_t action_draws;         // frames for which a sticky action was drawn since the last seeding
+  uint32_t faults;               // see Fault
+  uint32_t over;                 // the episode has ended; the env waits for its reset
+};
+
+struct EnvRecord {
+  ConsoleState console;
+  TiaState tia;
+  GameState game;
+  EnvState env;
+};
+
+// Records are stored by 32-bit words: word w of env e at words[w * word_stride + e * env_stride], so that a GPU's threads read
+// neighbouring words and a CPU core its env's words in a row.
+struct RecordLayout {
+  uint32_t* words;
+  size_t word_stride;
+  size_t env_stride;
+};
+
+template <class T>
+CULE_HD inline void load_part(const RecordLayout& records, size_t env, size_t byte_offset, T& part) {
+  static_assert(sizeof(T) % 4 == 0, "records are copied by words");
+  uint32_t words[sizeof(T) / 4];
+  const uint32_t* from = records.words + env * records.env_stride + byte_offset / 4 * records.word_stride;
+  for (size_t i = 0; i < sizeof(T) / 4; ++i) words[i] = from[i * records.word_stride];
+  __builtin_memcpy(&part, words, sizeof(T));
+}
+
+template <class T>
+CULE_HD inline void store_part(const RecordLayout& records, size_t env, size_t byte_offset, const T& part) {
+  uint32_t words[sizeof(T) / 4];
+  __builtin_memcpy(words, &part, sizeof(T));
+  uint32_t* to = records.words + env * records.env_stride + byte_offset / 4 * records.word_stride;
+  for (size_t i = 0; i < sizeof(T) / 4; ++i) to[i * records.word_stride] = words[i];
+}
+
+}  // namespace cule

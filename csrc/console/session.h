@@ -1,0 +1,234 @@
+// One env being played: frames with their inputs, ale-py's act, and how an episode starts.
+//
+// `Session` is used frame by frame where pictures are wanted after each (resets), and by the step for the inputs and rules of a
+// frame. How an episode starts follows ale-py: the console's RESET line, 60 frames without input, 4 frames of the RESET switch,
+// the game's mode, the RESET switch again, the game's starting actions.
+#pragma once
+
+#include "common/mt19937.h"
+#include "common/random.h"
+#include "console/controls.h"
+#include "console/env_state.h"
+#include "games/games.h"
+
+namespace cule {
+
+constexpr int kPowerOnNoops = 60, kResetSwitchFrames = 4;
+constexpr uint32_t kRamBytes = 128;
+// SELECT is pressed this often before its mode is taken for unreachable.
+constexpr int kMaxSelects = 5000;
+
+// The console's power-on generator (MT19937 seeded with 4753849, as in ale-py), as a table of its first numbers.
+constexpr uint32_t kPowerOnSeed = 4753849;
+struct PowerOnRandom {
+  const uint32_t* numbers;
+  uint32_t count;
+
+  CULE_INLINE uint32_t next(EnvState& env) const {
+    const uint32_t at = env.power_on_draws++;
+    if (at >= count) env.faults |= kFaultRandomExhausted;
+    return numbers[at % count];
+  }
+};
+
+// RAM and cartridge RAM, as a game's rules see them.
+template <class Ram>
+struct GameMemory {
+  const Ram& ram;
+  const uint8_t* cartridge_bytes;
+  CULE_INLINE int operator()(int address) const { return static_cast<int>(ram.get(address & 0x7F)); }
+  CULE_INLINE int cart_ram(int index) const { return cartridge_bytes[index & 0x7F]; }
+};
+
+CULE_INLINE uint64_t seed_of(const EnvState& env) { return env.seed[0] | static_cast<uint64_t>(env.seed[1]) << 32; }
+
+// What the player does in a frame, after ale-py's sticky actions: with the given probability the last frame's action goes on.
+CULE_INLINE void stick(EnvState& env, float probability, uint32_t env_index, PlayerAction& a, PlayerAction& b) {
+  if (probability > 0) {
+    const RandomWords random = draw(seed_of(env), env_index, kDrawStickyActions, env.action_draws++);
+    if (unit_float(random.words[0]) < probability) a = {env.held_action[0], env.held_strength[0]};
+    if (unit_float(random.words[1]) < probability) b = {env.held_action[1], env.held_strength[1]};
+  }
+  env.held_action[0] = a.action;
+  env.held_strength[0] = a.strength;
+  env.held_action[1] = b.action;
+  env.held_strength[1] = b.strength;
+}
+
+CULE_INLINE uint32_t legal_or_noop(const ConsoleConfig& config, uint32_t action) {
+  return action < kNumActions && (config.legal_actions >> action & 1) ? action : static_cast<uint32_t>(kNoop);
+}
+
+// Turns the paddles and sets the sockets' levels for a frame.
+CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env, PlayerAction a, PlayerAction b, Switches switches) {
+  if (config.uses_paddles) {
+    env.paddle_ohms[0] = turn_paddle(config, env.paddle_ohms[0], a);
+    env.paddle_ohms[1] = turn_paddle(config, env.paddle_ohms[1], b);
+  }
+  return plug_in(config, a.action, b.action, switches, config.difficulty, env.paddle_ohms);
+}
+
+template <class M>
+CULE_HD inline void score_frame(const ConsoleConfig& config, const M& machine, GameState& game) {
+  const GameMemory<decltype(machine.ram)> memory{machine.ram, machine.cartridge_bytes};
+  with_game(config.game, [&](auto rules) { rules.step(memory, game); });
+}
+
+CULE_HD inline int lives_of(const ConsoleConfig& config, const GameState& game) {
+  int lives = 0;
+  with_game(config.game, [&](auto rules) { lives = rules.lives(game); });
+  return lives;
+}
+
+template <class M, class Core, class View>
+struct Session {
+  const ConsoleConfig& config;
+  M& machine;
+  const Core& core;
+  View& view;
+  TiaState& tia;
+  GameState& game;
+  EnvState& env;
+  const PowerOnRandom& power_on;
+  float repeat_action_probability;
+  uint32_t env_index;
+  Mt19937 env_random;  // ale-py's per-env generator, which one game's mode needs; null words: not kept
+  int selects = 0;
+
+  // One frame with these inputs, drawn.
+  CULE_NOINLINE void run_frame(const Inputs& inputs) {
+    machine.inputs = inputs;
+    machine.buffer.count = machine.buffer.after_clear = 0;
+    machine.probe.ready = false;
+    machine.run_frame(core);
+    for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(tia, config.format, machine.buffer.entries[i], view);
+  }
+
+  // Frames with an action held; the game's rules look at each.
+  CULE_HD void emulate(uint32_t action, float strength, int frames, Switches switches = {}) {
+    for (int i = 0; i < frames; ++i) {
+      run_frame(apply_actions(config, env, {action, strength}, {kNoop, 1.0f}, switches));
+      score_frame(config, machine, game);
+    }
+  }
+
+  CULE_HD void count_frame() {
+    ++env.frame_number;
+    ++env.episode_frame_number;
+  }
+
+  // The console's RESET switch.
+  CULE_HD void soft_reset() {
+    Switches switches;
+    switches.reset = true;
+    emulate(kNoop, 1.0f, kResetSwitchFrames, switches);
+    env.held_action[0] = env.held_action[1] = kNoop;
+  }
+
+  // ale-py's act for one frame: sticky, legal, counted, and nothing once the game is over.
+  CULE_HD void act(uint32_t action) {
+    PlayerAction a{action, 1.0f}, b{kNoop, 0.0f};
+    stick(env, repeat_action_probability, env_index, a, b);
+    if (env_random.words) {
+      env_random.next();
+      env_random.next();
+    }
+    if (game.terminal) return;
+    emulate(legal_or_noop(config, a.action), a.strength, 1);
+    count_frame();
+  }
+
+  // What a game's set_mode is given.
+  CULE_HD int ram(int address) const { return static_cast<int>(machine.ram.get(address & 0x7F)); }
+  CULE_HD int cart_ram(int index) const { return machine.cartridge_bytes[index & 0x7F]; }
+  CULE_HD uint32_t random() const { return env_random.words ? env_random.next() : 0; }
+
+  CULE_HD bool gives_up() {
+    if (++selects <= kMaxSelects) return false;
+    env.faults |= kFaultModeUnreachable;
+    return true;
+  }
+
+  // SELECT held for `frames`, which nobody scores, then one frame without it.
+  CULE_HD void press_select(int frames) {
+    Switches switches;
+    switches.select = true;
+    for (int i = 0; i < frames; ++i) {
+      run_frame(plug_in(config, kNoop, kNoop, switches, config.difficulty, env.paddle_ohms));
+    }
+    emulate(kNoop, 1.0f, 1);
+    count_frame();
+  }
+
+  template <class Condition>
+  CULE_HD void select_until(int frames, Condition&& condition) {
+    while (!condition() && !gives_up()) press_select(frames);
+  }
+
+  // The console's RESET line: chips and cartridge start over, RAM keeps what it holds.
+  CULE_HD void reset_console() {
+    const uint32_t timer = 25 + power_on.next(env) % 75;
+    if (has_superchip(config.map.scheme)) {
+      for (uint32_t i = 0; i < kCartridgeBytes; ++i) machine.cartridge_bytes[i] = static_cast<uint8_t>(power_on.next(env));
+    }
+    machine.inputs = Inputs{};
+    machine.reset(timer);
+    tia_reset(tia);
+    machine.probe.ready = false;
+    view.clear();
+    view.objects_changed(kAllObjects);
+  }
+
+  // A new episode, to the moment at which ale-py's reset_game returns.
+  CULE_HD void start_episode() {
+    env.episode_frame_number = 0;
+    env.faults = 0;
+    machine.faults = 0;
+    selects = 0;
+    env.paddle_ohms[0] = env.paddle_ohms[1] = centered_paddle(config);
+    reset_console();
+    emulate(kNoop, 1.0f, kPowerOnNoops);
+    soft_reset();
+    reset_game();
+    with_game(config.game, [&](auto rules) { rules.set_mode(*this, static_cast<int>(config.mode)); });
+    soft_reset();
+    emulate(kNoop, 1.0f, static_cast<int>(config.starting_noops));
+    for (uint32_t i = 0; i < config.num_starting_actions; ++i) {
+      Switches switches;
+      switches.reset = config.starting_actions[i] == kResetSwitch;
+      emulate(config.starting_actions[i], 1.0f, 1, switches);
+    }
+    env.faults |= machine.faults;
+  }
+
+  CULE_HD void reset_game() {
+    game.reward = 0;
+    game.score = 0;
+    game.terminal = 0;
+    game.started = 0;
+    with_game(config.game, [&](auto rules) { rules.reset(game); });
+  }
+
+  // Power-on: RAM and timer from the generator, then 60 frames (in which ale-py looks for a PAL picture) and a reset.
+  // Returns how many of the last 30 of them had more scanlines than NTSC's.
+  CULE_HD int power_on_console() {
+    env = EnvState{};
+    game = GameState{};
+    reset_game();
+    for (uint32_t i = 0; i < kRamBytes; ++i) machine.ram.set(i, power_on.next(env) & 0xFF);
+    power_on.next(env);  // a timer that no reset leaves in place
+    for (uint32_t i = 0; i < kCartridgeBytes; ++i) machine.cartridge_bytes[i] = 0;
+    if (config.map.scheme == Scheme::kDPC) dpc_power_on(*reinterpret_cast<Dpc*>(machine.cartridge_bytes));
+    reset_console();
+    int long_frames = 0;
+    for (int i = 0; i < kPowerOnNoops; ++i) {
+      run_frame(plug_in(config, kNoop, kNoop, {}, config.difficulty, env.paddle_ohms));
+      if (i >= kPowerOnNoops / 2 && machine.cycle / kCyclesPerLine > kPalProbeLines) ++long_frames;
+    }
+    return long_frames;
+  }
+
+  static constexpr int kPalProbeLines = 285;
+};
+
+}  // namespace cule

@@ -1,0 +1,114 @@
+// Addition and subtraction, binary and decimal, and the undocumented instructions that compute.
+//
+// Decimal mode is as ale-py has it, which is not as an NMOS chip has it: N and Z follow the decimal result, V compares the
+// decimal result with its operands, and subtraction sets C from a plain binary comparison.
+#pragma once
+
+#include "cpu_6507/opcode_table.h"
+#include "cpu_6507/registers.h"
+
+namespace cule {
+
+CULE_INLINE uint32_t from_bcd(uint32_t byte) { return (byte >> 4) * 10 + (byte & 0x0F); }
+CULE_INLINE uint32_t to_bcd(uint32_t value) { return (value / 10 % 10) << 4 | value % 10; }
+
+CULE_INLINE void set_a(Registers& r, uint32_t value) { r.a = r.n = r.z = value; }
+
+CULE_INLINE void add_binary(Registers& r, uint32_t m) {
+  const uint32_t sum = r.a + m + r.c;
+  r.v = (~(r.a ^ m) & (r.a ^ sum)) >> 7 & 1;
+  r.c = sum >> 8;
+  set_a(r, sum & 0xFF);
+}
+
+// V where the result's sign differs from both operands' as decimal arithmetic left them.
+CULE_INLINE uint32_t decimal_overflow(uint32_t before, uint32_t after, uint32_t m) {
+  return ((before ^ after) & (after ^ m)) >> 7 & 1;
+}
+
+CULE_INLINE void add(Registers& r, uint32_t m) {
+  if (!r.d) return add_binary(r, m);
+  const uint32_t before = r.a;
+  const uint32_t sum = from_bcd(before) + from_bcd(m) + r.c;
+  r.c = sum > 99;
+  set_a(r, to_bcd(sum & 0xFF));
+  r.v = decimal_overflow(before, r.a, m);
+}
+
+CULE_INLINE void subtract(Registers& r, uint32_t m) {
+  if (!r.d) return add_binary(r, m ^ 0xFF);
+  const uint32_t before = r.a;
+  const uint32_t borrow = r.c ^ 1;
+  int difference = static_cast<int>(from_bcd(before)) - static_cast<int>(from_bcd(m) + borrow);
+  if (difference < 0) difference += 100;
+  set_a(r, to_bcd(static_cast<uint32_t>(difference) & 0xFF));
+  r.c = before >= m + borrow;
+  r.v = decimal_overflow(before, r.a, m);
+}
+
+CULE_INLINE void compare(Registers& r, uint32_t reg, uint32_t m) {
+  r.c = reg >= m;
+  r.n = r.z = (reg - m) & 0xFF;
+}
+
+// ARR: AND, then rotate right, with flags from the half-done decimal adjustment.
+CULE_INLINE void and_rotate_right(Registers& r, uint32_t m) {
+  const uint32_t value = r.a & m;
+  const uint32_t rotated = value >> 1 | r.c << 7;
+  r.n = r.z = rotated;
+  r.a = rotated;
+  if (!r.d) {
+    r.c = rotated >> 6 & 1;
+    r.v = (rotated >> 6 ^ rotated >> 5) & 1;
+    return;
+  }
+  r.v = (value ^ rotated) >> 6 & 1;
+  if ((value & 0x0F) + (value & 0x01) > 0x05) r.a = (r.a & 0xF0) | ((r.a + 0x06) & 0x0F);
+  r.c = (value & 0xF0) + (value & 0x10) > 0x50;
+  if (r.c) r.a = (r.a + 0x60) & 0xFF;
+}
+
+// The rare undocumented instructions that take a byte.
+CULE_INLINE void rare_read(Registers& r, Instruction instruction, uint32_t m) {
+  switch (instruction) {
+    case kAnc:
+      set_a(r, r.a & m);
+      r.c = r.a >> 7;
+      break;
+    case kAlr:
+      r.a &= m;
+      r.c = r.a & 1;
+      set_a(r, r.a >> 1);
+      break;
+    case kArr: and_rotate_right(r, m); break;
+    case kAne: set_a(r, (r.a | 0xEE) & r.x & m); break;
+    case kLxa:
+      set_a(r, (r.a | 0xEE) & m);
+      r.x = r.a;
+      break;
+    case kLas:
+      set_a(r, r.s & m);
+      r.x = r.s = r.a;
+      break;
+    case kSbx: {
+      const uint32_t both = r.a & r.x;
+      compare(r, both, m);
+      r.x = r.n;
+      break;
+    }
+    default: break;
+  }
+}
+
+// The byte that the unstable stores put at `address`: ANDed with its high byte plus one.
+CULE_INLINE uint32_t rare_written(Registers& r, Instruction instruction, uint32_t address) {
+  const uint32_t mask = ((address >> 8) + 1) & 0xFF;
+  switch (instruction) {
+    case kSha: return r.a & r.x & mask;
+    case kShs: return (r.s = r.a & r.x) & mask;
+    case kShx: return r.x & mask;
+    default: return r.y & mask;
+  }
+}
+
+}  // namespace cule

@@ -1,0 +1,122 @@
+// What a game is, beyond its ROM: where its score and lives stand in RAM, when it ends, how its modes are reached.
+//
+// One small header per game derives from `Game` and hides what differs. Facts (RAM addresses, conditions) follow
+// what ale-py 0.12.1 reports, which the differential tests check frame by frame.
+//
+// A game's functions see RAM through `memory`: `memory(0x8D)` is the byte that the 6507 finds at $8D (any alias:
+// only the low 7 bits count), `memory.cart_ram(i)` byte `i` of a Superchip's 128.
+#pragma once
+
+#include "common/platform.h"
+
+namespace cule {
+
+// The 18 joystick actions, numbered as ale-py numbers them, then player B's 18, then the console's RESET.
+enum Action : uint8_t {
+  kNoop = 0, kFire, kUp, kRight, kLeft, kDown, kUpRight, kUpLeft, kDownRight, kDownLeft,
+  kUpFire, kRightFire, kLeftFire, kDownFire, kUpRightFire, kUpLeftFire, kDownRightFire, kDownLeftFire,
+  kNumActions = 18,
+  kResetSwitch = 40,
+};
+
+// A set of actions, one bit each.
+using ActionSet = uint32_t;
+template <class... Actions>
+constexpr ActionSet action_set(Actions... actions) { return ((ActionSet{1} << actions) | ...); }
+constexpr ActionSet kAllActions = (ActionSet{1} << kNumActions) - 1;
+constexpr ActionSet kActionsWithFire = action_set(kFire, kUpFire, kRightFire, kLeftFire, kDownFire, kUpRightFire,
+                                                  kUpLeftFire, kDownRightFire, kDownLeftFire);
+constexpr ActionSet kEightWays = action_set(kUp, kRight, kLeft, kDown, kUpRight, kUpLeft, kDownRight, kDownLeft);
+
+// A short list that can be a compile-time constant.
+template <class T, int kCapacity>
+struct ShortList {
+  int count = 0;
+  T values[kCapacity] = {};
+  constexpr ShortList() = default;
+  template <class... Values>
+  constexpr ShortList(T first, Values... rest) : count(1 + sizeof...(rest)), values{first, static_cast<T>(rest)...} {}
+  // first, first + step, ..., `n` values in all.
+  static constexpr ShortList range(T first, int n, T step = 1) {
+    ShortList list;
+    list.count = n;
+    for (int i = 0; i < n; ++i) list.values[i] = static_cast<T>(first + i * step);
+    return list;
+  }
+};
+
+enum class Controller : uint8_t { kJoystick, kPaddles };
+
+// What the world outside the console needs to know of a game. All of it is a compile-time constant.
+struct GameInfo {
+  const char* name = "";  // the ROM id of ale-py, e.g. "ms_pacman"
+  const char* md5 = "";   // of the one ROM image that the facts below hold for
+  ActionSet minimal_actions = kAllActions;
+  ActionSet legal_actions = kAllActions;  // any other action is played as a no-op
+  int starting_noops = 0;                  // frames of no-op after the reset, before
+  ShortList<Action, 24> starting_actions;  // these, one frame each
+  ShortList<uint16_t, 192> modes{0};
+  int default_mode = -1;                   // -1: the first of `modes`
+  ShortList<uint8_t, 4> difficulties{0};   // bit 0: left switch at A, bit 1: right switch at A
+
+  // How the cartridge wants the console set up.
+  Controller left = Controller::kJoystick;
+  Controller right = Controller::kJoystick;
+  bool swap_paddles = false;  // the two paddles of a port change places
+  bool swap_ports = false;    // the left controller goes into the right port and the other way round
+  uint8_t power_on_difficulty = 0;  // the switches until the first reset
+  int paddle_max = 790196;    // ohms at the left stop
+  int y_start = 34;           // first visible scanline
+  int height = 210;           // visible scanlines; a PAL cartridge that asks for 210 gets 250
+  bool hmove_blanks = true;   // show the comb of black bars that HMOVE leaves
+};
+
+// One env's score keeping: part of the env's state, so plain data. A game uses the fields that it needs.
+struct GameState {
+  int32_t reward = 0;   // of the last frame
+  int32_t score = 0;    // as of the last frame
+  int32_t lives = 0;
+  int32_t aux[4] = {};  // whatever else must be remembered; each game names its own
+  uint8_t terminal = 0;
+  uint8_t started = 0;
+  uint8_t pad[2] = {};
+};
+
+// The defaults; each game hides what it does differently.
+struct Game {
+  // Called between the first and the second RESET of an episode's start.
+  CULE_HD static void reset(GameState&) {}
+  // Called after each frame. `Memory` as described above.
+  template <class Memory>
+  CULE_HD static void step(const Memory&, GameState&) {}
+  // The lives that are reported, from the state that `step` left.
+  CULE_HD static int lives(const GameState& state) { return state.terminal ? 0 : 1; }
+  // Brings the console into `mode`, one of `info().modes`. `Console` offers `ram(address)`, `cart_ram(i)`,
+  // `select_until(hold_frames, condition)`, `press_select(hold_frames)`, `act(action)`, `soft_reset()`, `random()`.
+  template <class Console>
+  CULE_HD static void set_mode(Console&, int) {}
+};
+
+// The lives of a game that counts them: none once it is over.
+struct GameWithLives : Game {
+  CULE_HD static int lives(const GameState& state) { return state.terminal ? 0 : state.lives; }
+};
+
+// Two binary-coded decimal digits. A nibble above 9 counts as it is (13 in the tens is 130).
+CULE_INLINE int bcd(int byte) { return 10 * (byte >> 4) + (byte & 0x0F); }
+
+// The decimal number whose two-digit bytes stand at the given addresses, most significant first.
+template <class Memory, class... Rest>
+CULE_HD int bcd_score(const Memory& memory, int address, Rest... rest) {
+  int value = bcd(memory(address));
+  ((value = value * 100 + bcd(memory(rest))), ...);
+  return value;
+}
+
+// Sets the score and the reward that it brought.
+CULE_INLINE void reward_score_change(GameState& state, int score) {
+  state.reward = score - state.score;
+  state.score = score;
+}
+
+}  // namespace cule

@@ -1,0 +1,38 @@
+// Othello (Atari 1981). The score is White's (the player's) counters less Black's; over once it has been nobody's turn
+// for more than 50 frames, which outlasts the flipping of the counters.
+#pragma once
+
+#include "games/game.h"
+
+namespace cule::games {
+
+struct Othello : Game {
+  static constexpr int kIdleFrames = 0;  // in a row, without anyone to move
+
+  static constexpr GameInfo info() {
+    GameInfo game;
+    game.name = "othello";
+    game.md5 = "113cd09c9771ac278544b7e90efe7df2";
+    game.minimal_actions = action_set(kNoop, kFire) | kEightWays;
+    game.modes = {0, 1, 2};
+    game.difficulties = {0, 2};
+    return game;
+  }
+
+  CULE_HD static void reset(GameState& state) { state.aux[kIdleFrames] = 0; }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    reward_score_change(state, bcd(memory(0xCE)) - bcd(memory(0xD0)));
+    state.aux[kIdleFrames] = memory(0xC0) == 0 ? state.aux[kIdleFrames] + 1 : 0;
+    state.terminal = state.aux[kIdleFrames] > 50;
+  }
+
+  template <class Console>
+  CULE_HD static void set_mode(Console& console, int mode) {
+    console.select_until(2, [&] { return console.ram(0xDE) == mode + 1; });
+    console.soft_reset();
+  }
+};
+
+}  // namespace cule::games

@@ -1,0 +1,31 @@
+// Space War (Atari 1978). The left ship's ten points, or the end of the clock, finish it.
+#pragma once
+
+#include "games/game.h"
+
+namespace cule::games {
+
+struct SpaceWar : Game {
+  static constexpr GameInfo info() {
+    GameInfo game;
+    game.name = "space_war";
+    game.md5 = "b702641d698c60bcdc922dbd8c9dd49c";
+    game.modes = game.modes.range(6, 12);
+    return game;
+  }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    reward_score_change(state, bcd(memory(0xA7)));
+    state.terminal = state.score == 10 || memory(0x80) == 0;
+  }
+
+  // Before the start, the score's place shows the number of the variant.
+  template <class Console>
+  CULE_HD static void set_mode(Console& console, int mode) {
+    console.select_until(2, [&] { return bcd(console.ram(0xA7)) == mode; });
+    console.soft_reset();
+  }
+};
+
+}  // namespace cule::games

@@ -1,0 +1,35 @@
+// Wizard of Wor (CBS Electronics 1982). Three digits, in hundreds, under a flag in the top digit. Over when no life is
+// left and the game-over state has come. The lives are only read while the worrior waits to enter.
+#pragma once
+
+#include "games/game.h"
+
+namespace cule::games {
+
+struct WizardOfWor : GameWithLives {
+  static constexpr GameInfo info() {
+    GameInfo game;
+    game.name = "wizard_of_wor";
+    game.md5 = "7e8aa18bc9502eb57daaf5e7c1e94da7";
+    game.minimal_actions =
+        action_set(kNoop, kFire, kUp, kRight, kLeft, kDown, kUpFire, kRightFire, kLeftFire, kDownFire);
+    game.difficulties = {0, 1};
+    game.swap_ports = true;
+    return game;
+  }
+
+  CULE_HD static void reset(GameState& state) { state.lives = 3; }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    int score = bcd_score(memory, 0x88, 0x86);
+    if (score >= 8000) score -= 8000;
+    reward_score_change(state, 100 * score);
+    const int worriors = memory(0x8D) & 0x0F;
+    state.terminal = worriors == 0 && memory(0xF4) == 0xF8;
+    const bool waits = (memory(0xD7) & 1) == 0;
+    if (waits) state.lives = worriors;
+  }
+};
+
+}  // namespace cule::games

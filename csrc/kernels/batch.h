@@ -1,0 +1,122 @@
+// A batch of envs as the kernels see it: pointers into memory that the caller owns, and the options of a step.
+//
+// The same struct serves both backends; on a GPU every pointer is a device pointer and the struct travels as a kernel parameter.
+// [n] stands for num_envs.
+#pragma once
+
+#include "console/session.h"
+
+namespace cule {
+
+enum class AutoresetMode : uint32_t { kNextStep, kSameStep, kDisabled };
+
+struct StepOptions {
+  int32_t frameskip;
+  int32_t max_frames;  // of an episode, after its no-ops
+  int32_t noop_max;
+  uint32_t maxpool;
+  uint32_t episodic_life;
+  uint32_t life_loss_info;
+  uint32_t reward_clipping;
+  uint32_t fire_reset;
+  AutoresetMode autoreset;
+  float repeat_action_probability;
+};
+
+// How a picture becomes an observation. `rows` and `columns` list, for each output row or column, the first source line,
+// how many there are, and where their weights begin.
+struct ResampleSpan {
+  int32_t first, count, weight;
+};
+enum class ResampleKind : uint32_t { kCopy, kArea, kAreaInteger };
+struct Resample {
+  ResampleKind kind;
+  const ResampleSpan* rows;     // [observation height]
+  const ResampleSpan* columns;  // [observation width]
+  const float* weights;
+  float scale;                  // kAreaInteger: 1 / source pixels per output pixel
+};
+
+struct ObservationFormat {
+  int32_t height, width, channels, stack;
+  const uint8_t* palettes;    // [2][256][channels]: NTSC, PAL
+  const Resample* resamples;  // [num_groups]
+};
+
+// States from which episodes start, for each group: `size` of them. Same fields as an env's, slot = group * size + i.
+struct ResetPool {
+  int32_t size;  // 0: every reset is emulated
+  const uint32_t* records;         // [groups * size][record words]
+  const uint8_t* ram;              // [groups * size][128]
+  const uint8_t* cartridge_bytes;  // [groups * size][128]
+  const uint8_t* pictures;         // [groups * size][2][picture_bytes]
+};
+
+// What a step's CPU part tells the parts after it, per env.
+struct StepTrace {
+  uint32_t entries;      // in the instruction buffer
+  uint32_t after_clear;  // see InstructionBuffer
+  uint32_t frames;       // emulated
+  uint32_t flags;        // TraceFlag
+};
+enum TraceFlag : uint32_t {
+  kPictureBroken = 1,    // a frame left lines undrawn, so that those of earlier frames show
+  kPoolBoth = 2,         // the observation comes from the last two pictures
+  kPoolLast = 4,         // from the last picture alone
+  kPoolBackOntoOld = 8,  // from the last observation's frame and the last picture but one (the episode ended between)
+  kResetNow = 16,        // the env is to be reset in this call
+};
+
+struct Batch {
+  int32_t num_envs;
+  uint32_t buffer_capacity;
+  uint32_t picture_bytes;  // of one picture: the tallest group's height * 160
+  uint32_t num_groups;
+  const uint32_t* group;   // [n]
+  const ConsoleConfig* configs;
+  const uint8_t* action_ids;  // [groups][18]
+  const uint8_t* roms;
+  const uint32_t* decode_words;  // [256]
+  PowerOnRandom power_on;
+  // State.
+  RecordLayout records;
+  uint8_t* ram;              // [n][128]
+  uint8_t* cartridge_bytes;  // [n][128]
+  uint8_t* pictures;         // [n][2][picture_bytes]
+  uint8_t* pooled;           // [n][picture_bytes][channels]: the frame that the newest observation was made of
+  uint32_t* buffers;         // [n on a GPU, threads on a CPU][buffer_capacity]
+  StepTrace* traces;         // [n]
+  uint32_t* noop_random;     // Mt19937 words, [625][n]; null with a pool
+  uint32_t* env_random;      // likewise, for the one game that needs it; else null
+  // Boot states, for the exact reset: [groups], fields as in ResetPool.
+  ResetPool boot;
+  ResetPool pool;
+  StepOptions options;
+  ObservationFormat observation;
+  // Inputs and outputs.
+  const int32_t* actions;      // [n] index into the group's actions
+  const float* strengths;      // [n] paddle strength; null: 1
+  const int32_t* actions_b;    // [n] player B's action (0 to 17); null: no-op
+  const float* strengths_b;
+  uint8_t* observations;       // [n][stack][height][width][channels]
+  uint8_t* final_observations; // likewise; null unless SAME_STEP
+  int32_t* rewards;            // [n]
+  int32_t* raw_rewards;        // [n] before clipping
+  uint8_t* terminated;         // [n]
+  uint8_t* truncated;          // [n]
+  int32_t* lives;              // [n]
+  int32_t* frame_numbers;      // [n]
+  int32_t* episode_frame_numbers;  // [n]
+  int32_t* faults;             // [n]
+};
+
+constexpr size_t kRecordWords = sizeof(EnvRecord) / 4;
+
+CULE_INLINE const ConsoleConfig& config_of(const Batch& batch, size_t env) { return batch.configs[batch.group[env]]; }
+CULE_INLINE uint8_t* pictures_of(const Batch& batch, size_t env) { return batch.pictures + env * 2 * batch.picture_bytes; }
+
+CULE_INLINE Mt19937 env_random_of(const Batch& batch, size_t env) {
+  return {batch.env_random ? batch.env_random + env : nullptr, static_cast<size_t>(batch.num_envs)};
+}
+
+}  // namespace cule

@@ -1,0 +1,52 @@
+// The TIA part of a step, for one env by one thread: replays the instruction buffer, drawing only the frames that show.
+#pragma once
+
+#include "kernels/batch.h"
+#include "tia/picture_view.h"
+
+namespace cule {
+
+// The first of a step's frames that must be drawn: the last two are looked at; where a frame was not drawn whole, lines of
+// older ones show through, so that all are needed.
+CULE_INLINE uint32_t first_drawn_frame(const StepTrace& trace) {
+  return (trace.flags & kPictureBroken) || trace.frames < 2 ? 0 : trace.frames - 2;
+}
+
+// Replays entries [begin, end) in `view`, until the end of frame number `frames`. Returns the entry after the last one replayed.
+template <class View>
+CULE_HD inline uint32_t replay_frames(TiaState& tia, const TiaFormat& format, const uint32_t* entries, uint32_t begin,
+                                      uint32_t end, uint32_t frames, View& view) {
+  uint32_t i = begin;
+  while (i < end && frames > 0) {
+    const uint32_t entry = entries[i++];
+    replay_entry(tia, format, entry, view);
+    frames -= entry_register(entry) == kMarkFrameEnd;
+  }
+  return i;
+}
+
+CULE_HD inline void draw_frames(const Batch& batch, size_t env, const uint32_t* entries) {
+  const StepTrace& trace = batch.traces[env];
+  if (trace.entries == 0) return;
+  const ConsoleConfig& config = config_of(batch, env);
+  TiaState tia;
+  load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
+  uint32_t skipped = first_drawn_frame(trace);
+  uint32_t at = 0;
+  if (skipped > 0) {
+    // Until the last CXCLR not even collisions matter.
+    BlindView blind;
+    while (at < trace.after_clear && skipped > 0) {
+      const uint32_t entry = entries[at++];
+      replay_entry(tia, config.format, entry, blind);
+      skipped -= entry_register(entry) == kMarkFrameEnd;
+    }
+    CollisionView latches;
+    at = replay_frames(tia, config.format, entries, at, trace.entries, skipped, latches);
+  }
+  PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
+  replay_frames(tia, config.format, entries, at, trace.entries, ~0u, view);
+  store_part(batch.records, env, offsetof(EnvRecord, tia), tia);
+}
+
+}  // namespace cule

@@ -1,0 +1,34 @@
+// The launch interface: what a backend offers, whichever it is. All calls run on `stream` and return at once on a GPU; on the CPU
+// they return when they are done.
+#pragma once
+
+#include <string>
+
+#include "kernels/batch.h"
+
+namespace cule {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  // One step of every env: `batch.actions` to `batch.observations`, rewards and endings, resets included.
+  virtual void step(const Batch& batch, void* stream) = 0;
+  // Resets the envs whose byte in `mask` is set (null: all), after seeding those whose seed is not kNoSeed (null: none).
+  virtual void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void* stream) = 0;
+};
+
+// `threads` is how many run at once. The caller owns what these return.
+Backend* make_cpu_backend(int threads);
+// Throws std::runtime_error in a build without CUDA.
+Backend* make_cuda_backend(int device);
+bool has_cuda();
+
+// Host only, used to prepare boot states and reset pools with the same code that steps envs.
+// Powers env 0 of `batch` on. Returns how many of 30 probed frames were longer than NTSC's.
+int power_on_env(const Batch& batch);
+// The console's RESET line and a whole new episode, for env 0.
+void start_first_episode(const Batch& batch);
+// Only the new episode, then FIRE where asked for and `noops` no-ops as ale-py's vector reset plays them.
+void start_pool_episode(const Batch& batch, int noops);
+
+}  // namespace cule

@@ -1,0 +1,186 @@
+// The CPU backend: envs shared out among threads, each env's parts run one after the other while its state is in the cache.
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "console/core.h"
+#include "kernels/draw.h"
+#include "kernels/launch.h"
+#include "kernels/memory.h"
+#include "kernels/observe.h"
+#include "kernels/reset.h"
+#include "kernels/step.h"
+
+namespace cule {
+namespace {
+
+// What one thread works with, whichever env it works on.
+struct Workspace {
+  explicit Workspace(const Batch& batch)
+      : entries(batch.buffer_capacity), sums(2 * static_cast<size_t>(batch.observation.width) * batch.observation.channels) {}
+  std::vector<uint32_t> entries;
+  std::vector<float> sums;
+  CollisionProbe probe{};
+};
+
+// Calls `work(index)` for every index below `count` from `threads` threads, the caller's among them.
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads) {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
+  }
+
+  ~ThreadPool() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      closing_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  void run(int count, const std::function<void(int thread, int index)>& work) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      work_ = &work;
+      count_ = count;
+      next_ = 0;
+      busy_ = static_cast<int>(workers_.size());
+      ++round_;
+    }
+    wake_.notify_all();
+    share(0);
+    std::unique_lock<std::mutex> lock(mutex_);
+    done_.wait(lock, [this] { return busy_ == 0; });
+    work_ = nullptr;
+  }
+
+ private:
+  static constexpr int kChunk = 4;
+
+  void share(int thread) {
+    for (int begin = next_.fetch_add(kChunk); begin < count_; begin = next_.fetch_add(kChunk)) {
+      for (int i = begin; i < count_ && i < begin + kChunk; ++i) (*work_)(thread, i);
+    }
+  }
+
+  void serve(int thread) {
+    uint64_t seen = 0;
+    for (;;) {
+      {
+        std::unique_lock<std::mutex> lock(mutex_);
+        wake_.wait(lock, [&] { return closing_ || round_ != seen; });
+        if (closing_) return;
+        seen = round_;
+      }
+      share(thread);
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  std::vector<std::thread> workers_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  const std::function<void(int, int)>* work_ = nullptr;
+  std::atomic<int> next_{0};
+  int count_ = 0, busy_ = 0;
+  uint64_t round_ = 0;
+  bool closing_ = false;
+};
+
+constexpr StaticCore kCore;
+
+void step_env(const Batch& batch, size_t env, Workspace& workspace) {
+  const ConsoleConfig& config = config_of(batch, env);
+  uint32_t* entries = workspace.entries.data();
+  workspace.probe.ready = false;
+  Machine<PlainRam, PlainRom, TiaOfRecord> machine{
+      config, PlainRam{batch.ram + env * kRamBytes}, PlainRom{batch.roms + config.rom_offset},
+      batch.cartridge_bytes + env * kCartridgeBytes, TiaOfRecord{batch.records, env}, workspace.probe, {}, {}, {}, 0,
+      InstructionBuffer{entries, batch.buffer_capacity, 0, 0}, {}};
+  step_frames(batch, env, machine, kCore);
+  const uint32_t flags = batch.traces[env].flags;
+  const bool reset_instead = batch.options.autoreset == AutoresetMode::kNextStep && (flags & kResetNow);
+  if (!reset_instead) {
+    draw_frames(batch, env, entries);
+    observe(batch, env, flags, false, workspace.sums.data());
+  }
+  if (!(flags & kResetNow)) return;
+  const ObservationFormat& format = batch.observation;
+  const size_t bytes = static_cast<size_t>(format.stack) * format.height * format.width * format.channels;
+  if (batch.final_observations) {
+    __builtin_memcpy(batch.final_observations + env * bytes, batch.observations + env * bytes, bytes);
+  }
+  reset_env(batch, env, kNoSeed, entries, kCore, workspace.probe);
+  observe(batch, env, kPoolLast, true, workspace.sums.data());
+}
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads) : pool_(threads) {}
+
+  void step(const Batch& batch, void*) override {
+    for_each_env(batch, [&](size_t env, Workspace& workspace) { step_env(batch, env, workspace); });
+  }
+
+  void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void*) override {
+    for_each_env(batch, [&](size_t env, Workspace& workspace) {
+      if (mask && !mask[env]) return;
+      reset_env(batch, env, seeds ? seeds[env] : kNoSeed, workspace.entries.data(), kCore, workspace.probe);
+      observe(batch, env, kPoolLast, true, workspace.sums.data());
+    });
+  }
+
+ private:
+  template <class Work>
+  void for_each_env(const Batch& batch, const Work& work) {
+    while (static_cast<int>(workspaces_.size()) < pool_.threads()) workspaces_.push_back(std::make_unique<Workspace>(batch));
+    pool_.run(batch.num_envs, [&](int thread, int env) { work(static_cast<size_t>(env), *workspaces_[thread]); });
+  }
+
+  ThreadPool pool_;
+  std::vector<std::unique_ptr<Workspace>> workspaces_;
+};
+
+template <class Body>
+void with_first_session(const Batch& batch, const Body& body) {
+  Workspace workspace(batch);
+  with_session(batch, 0, workspace.entries.data(), kCore, workspace.probe, body);
+}
+
+}  // namespace
+
+Backend* make_cpu_backend(int threads) { return new CpuBackend(threads); }
+
+int power_on_env(const Batch& batch) {
+  int long_frames = 0;
+  with_first_session(batch, [&](auto& session) { long_frames = session.power_on_console(); });
+  return long_frames;
+}
+
+void start_first_episode(const Batch& batch) {
+  with_first_session(batch, [&](auto& session) {
+    session.reset_console();
+    session.start_episode();
+  });
+}
+
+void start_pool_episode(const Batch& batch, int noops) {
+  with_first_session(batch, [&](auto& session) {
+    session.env.frame_number = 0;
+    session.start_episode();
+    play_noops(session, batch.options, can_fire(batch, 0), noops);
+    session.env.lives = lives_of(session.config, session.game);
+    session.env.elapsed_frames = 0;
+    session.env.over = 0;
+  });
+}
+
+}  // namespace cule

@@ -1,0 +1,15 @@
+// Stands in for launch_cuda.cu in a build without CUDA.
+#include <stdexcept>
+
+#include "kernels/launch.h"
+
+namespace cule {
+
+bool has_cuda() { return false; }
+
+Backend* make_cuda_backend(int) {
+  throw std::runtime_error(
+      "device=\"cuda\" was asked for, but this cule was built without CUDA: build it where nvcc is found, with CULE_CUDA=ON");
+}
+
+}  // namespace cule

@@ -1,0 +1,129 @@
+// Starting an episode, for one env: by copying a state of the pool, or by emulating what ale-py emulates.
+#pragma once
+
+#include "kernels/memory.h"
+#include "tia/picture_view.h"
+
+namespace cule {
+
+constexpr int64_t kNoSeed = -1;
+
+CULE_INLINE void copy_bytes(uint8_t* to, const uint8_t* from, size_t bytes) {
+  const uint32_t* source = reinterpret_cast<const uint32_t*>(from);
+  uint32_t* target = reinterpret_cast<uint32_t*>(to);
+  for (size_t i = 0; i < bytes / 4; ++i) target[i] = source[i];
+}
+
+// Makes `env` the state that stands at `slot` of `pool`, but for what counts across episodes.
+CULE_HD inline void copy_state_from(const Batch& batch, size_t env, const ResetPool& pool, size_t slot, bool pictures) {
+  EnvState old;
+  load_part(batch.records, env, offsetof(EnvRecord, env), old);
+  EnvRecord record;
+  load_part(RecordLayout{const_cast<uint32_t*>(pool.records), 1, kRecordWords}, slot, 0, record);
+  record.env.frame_number += old.frame_number;
+  record.env.seed[0] = old.seed[0];
+  record.env.seed[1] = old.seed[1];
+  record.env.resets = old.resets;
+  record.env.action_draws = old.action_draws;
+  store_part(batch.records, env, 0, record);
+  copy_bytes(batch.ram + env * kRamBytes, pool.ram + slot * kRamBytes, kRamBytes);
+  copy_bytes(batch.cartridge_bytes + env * kCartridgeBytes, pool.cartridge_bytes + slot * kCartridgeBytes, kCartridgeBytes);
+  if (pictures) copy_bytes(pictures_of(batch, env), pool.pictures + slot * 2 * batch.picture_bytes, 2 * batch.picture_bytes);
+}
+
+// Which of its group's pool states env's next episode starts from.
+CULE_INLINE size_t choose_pool_slot(const Batch& batch, size_t env, const EnvState& state) {
+  const uint32_t size = static_cast<uint32_t>(batch.pool.size);
+  const uint32_t word = draw(seed_of(state), static_cast<uint32_t>(env), kDrawResetState, state.resets).words[0];
+  return static_cast<size_t>(batch.group[env]) * size + below(word, size);
+}
+
+// ale-py's vector reset after reset_game: FIRE where the game has it, then a number of no-ops, starting over where the
+// game ends on the way. `noops` counts the FIRE.
+template <class AnySession>
+CULE_HD void play_noops(AnySession& session, const StepOptions& options, bool has_fire, int noops) {
+  const bool fire = options.fire_reset && has_fire;
+  if (fire) session.act(kFire);
+  for (int i = fire; i < noops; ++i) {
+    session.act(kNoop);
+    if (session.game.terminal) session.start_episode();
+  }
+}
+
+// Runs `body` with a session of env that one thread plays, drawing every frame, and stores what it leaves.
+template <class Core, class Body>
+CULE_HD inline void with_session(const Batch& batch, size_t env, uint32_t* entries, const Core& core, CollisionProbe& probe,
+                                 const Body& body) {
+  const ConsoleConfig& config = config_of(batch, env);
+  EnvRecord record;
+  load_part(batch.records, env, 0, record);
+  PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
+  using PlainMachine = Machine<PlainRam, PlainRom, TiaInPlace>;
+  PlainMachine machine{config, PlainRam{batch.ram + env * kRamBytes}, PlainRom{batch.roms + config.rom_offset},
+                       batch.cartridge_bytes + env * kCartridgeBytes, TiaInPlace{&record.tia}, probe, {}, {}, {}, 0,
+                       InstructionBuffer{entries, batch.buffer_capacity, 0, 0}, {}};
+  machine.load(record.console);
+  Session<PlainMachine, Core, PictureView> session{config, machine, core, view, record.tia, record.game, record.env,
+                                                   batch.power_on, batch.options.repeat_action_probability, static_cast<uint32_t>(env),
+                                                   env_random_of(batch, env)};
+  body(session);
+  machine.store(record.console);
+  record.env.faults |= machine.faults;
+  store_part(batch.records, env, 0, record);
+}
+
+CULE_INLINE bool can_fire(const Batch& batch, size_t env) {
+  const uint8_t* ids = batch.action_ids + batch.group[env] * kNumActions;
+  bool found = false;
+  for (int i = 0; i < kNumActions; ++i) found |= ids[i] == kFire;
+  return found;
+}
+
+// Seeds what depends on the env's seed. The exact reset also takes the console back to power-on, as ale-py does on seeding.
+CULE_HD inline void seed_env(const Batch& batch, size_t env, int64_t seed, bool exact) {
+  EnvState state;
+  load_part(batch.records, env, offsetof(EnvRecord, env), state);
+  state.seed[0] = static_cast<uint32_t>(seed);
+  state.seed[1] = static_cast<uint32_t>(seed >> 32);
+  state.resets = state.action_draws = 0;
+  state.frame_number = 0;
+  store_part(batch.records, env, offsetof(EnvRecord, env), state);
+  if (!exact) return;
+  const Mt19937 noops{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
+  noops.seed(static_cast<uint32_t>(seed));
+  if (batch.env_random) env_random_of(batch, env).seed(static_cast<uint32_t>(seed));
+  copy_state_from(batch, env, batch.boot, batch.group[env], true);
+}
+
+// Starts env's next episode. `seed` is kNoSeed or what to seed it with first.
+template <class Core>
+CULE_HD inline void reset_env(const Batch& batch, size_t env, int64_t seed, uint32_t* entries, const Core& core,
+                              CollisionProbe& probe) {
+  const bool exact = batch.pool.size == 0;
+  if (seed != kNoSeed) seed_env(batch, env, seed, exact);
+  EnvState state;
+  if (!exact) {
+    load_part(batch.records, env, offsetof(EnvRecord, env), state);
+    copy_state_from(batch, env, batch.pool, choose_pool_slot(batch, env, state), true);
+  } else {
+    const StepOptions& options = batch.options;
+    const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
+    const int noops = static_cast<int>(random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
+    with_session(batch, env, entries, core, probe, [&](auto& session) {
+      session.start_episode();
+      play_noops(session, options, can_fire(batch, env), noops);
+      session.env.lives = lives_of(session.config, session.game);
+      session.env.elapsed_frames = 0;
+      session.env.over = 0;
+    });
+  }
+  load_part(batch.records, env, offsetof(EnvRecord, env), state);
+  ++state.resets;
+  store_part(batch.records, env, offsetof(EnvRecord, env), state);
+  batch.lives[env] = state.lives;
+  batch.frame_numbers[env] = state.frame_number;
+  batch.episode_frame_numbers[env] = state.episode_frame_number;
+  batch.faults[env] = static_cast<int32_t>(state.faults);
+}
+
+}  // namespace cule

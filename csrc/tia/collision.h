@@ -1,0 +1,37 @@
+// The 15 collision latches, one bit each, in the order in which CXM0P to CXPPMM show them: bit 2i is bit 7 of read register
+// i, bit 2i + 1 its bit 6. CXBLPF has one latch only, so CXPPMM's stand at 13 and 14.
+#pragma once
+
+#include "tia/objects.h"
+
+namespace cule {
+
+constexpr uint32_t kAllCollisions = 0x7FFF;
+
+// The latches that the pixels in `line` set.
+template <class Word>
+CULE_HD inline uint32_t find_collisions(const LineWord<Word>& line) {
+  const Word p0 = line.bits[kPlayer0], p1 = line.bits[kPlayer1], m0 = line.bits[kMissile0], m1 = line.bits[kMissile1];
+  const Word bl = line.bits[kBall], pf = line.bits[kPlayfield];
+  uint32_t found = 0;
+  if (m0 != 0) {
+    found |= ((m0 & p1) != 0) << 0 | ((m0 & p0) != 0) << 1 | ((m0 & pf) != 0) << 8 | ((m0 & bl) != 0) << 9 |
+             ((m0 & m1) != 0) << 14;
+  }
+  if (m1 != 0) {
+    found |= ((m1 & p0) != 0) << 2 | ((m1 & p1) != 0) << 3 | ((m1 & pf) != 0) << 10 | ((m1 & bl) != 0) << 11;
+  }
+  found |= ((p0 & pf) != 0) << 4 | ((p0 & bl) != 0) << 5 | ((p1 & pf) != 0) << 6 | ((p1 & bl) != 0) << 7 |
+           ((bl & pf) != 0) << 12 | ((p0 & p1) != 0) << 13;
+  return found;
+}
+
+// Bits 7 and 6 of a collision register (CXM0P to CXPPMM).
+CULE_INLINE uint32_t collision_register(uint32_t collisions, uint32_t reg) {
+  const uint32_t pair = reg == tia_read::CXBLPF   ? collisions >> 12 & 1
+                        : reg == tia_read::CXPPMM ? collisions >> 13 & 3
+                                                  : collisions >> 2 * reg & 3;
+  return (pair & 1) << 7 | (pair & 2) << 5;
+}
+
+}  // namespace cule

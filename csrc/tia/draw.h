@@ -1,0 +1,69 @@
+// Moving the beam: draws the picture up to a color clock, line by line, in pieces within which nothing changes.
+//
+// A `View` is told what to draw:
+//   span(tia, line, begin, end)   pixels [begin, end) of visible scanline `line` show `tia`; where collisions matter, it latches them
+//   dark(tia, line, begin, end)   the beam is off (VBLANK)
+//   comb(tia, line, begin)        pixels [begin, 8) are black after HMOVE
+//   grey_out(tia, line)           the frame is cut off; what the picture holds from `line` on turns grey
+//   objects_changed(objects)      the bit of each TiaObject whose pixels moved
+// `View::kDraws` is false for one that wants none of it, which lets whole stretches be skipped.
+#pragma once
+
+#include "tia/instruction_buffer.h"
+#include "tia/motion.h"
+#include "tia/objects.h"
+
+namespace cule {
+
+constexpr uint32_t kAllObjects = (1u << kNumTiaObjects) - 1;
+
+// What happens where a visible scanline ends: a mirrored playfield takes over its new setting, the players' first copies
+// show again, the stars of Cosmic Ark move.
+template <class View>
+CULE_INLINE void end_line(TiaState& tia, View& view) {
+  uint32_t changed = 0;
+  if (tia.reflect_now != (tia.ctrlpf & 1)) changed |= 1u << kPlayfield;
+  tia.reflect_now = tia.ctrlpf & 1;
+  if (tia.skip_first[0]) changed |= 1u << kPlayer0;
+  if (tia.skip_first[1]) changed |= 1u << kPlayer1;
+  tia.skip_first[0] = tia.skip_first[1] = 0;
+  if (tia.stars_on) {
+    move_stars(tia);
+    changed |= 1u << kMissile0;
+  }
+  if (changed) view.objects_changed(changed);
+}
+
+// One piece of one scanline: `advance` clocks from the cursor, which stands `from` clocks into line `line`.
+template <class View>
+CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int advance) {
+  const int end = from + advance;
+  const int begin = from < kHblankClocks ? (end < kHblankClocks ? end : kHblankClocks) : from;
+  if (View::kDraws && end > begin) {
+    if (tia.vblank & 2) view.dark(tia, line, begin - kHblankClocks, end - kHblankClocks);
+    else view.span(tia, line, begin - kHblankClocks, end - kHblankClocks);
+  }
+  constexpr int kCombEnd = kHblankClocks + 8;
+  if (tia.hmove_blank && begin < kCombEnd) {
+    if (View::kDraws && end > begin) view.comb(tia, line, begin - kHblankClocks);
+    if (end >= kCombEnd) tia.hmove_blank = 0;
+  }
+}
+
+template <class View>
+CULE_HD inline void draw_until(TiaState& tia, const TiaFormat& format, int32_t clock, View& view) {
+  if (clock < format.first_clock || tia.cursor >= format.last_clock || tia.cursor >= clock) return;
+  if (clock > format.last_clock) clock = format.last_clock;
+  do {
+    const int from = kClocksPerLine - tia.line_left;
+    const int line = (tia.cursor - tia.origin - (from == kClocksPerLine)) / kClocksPerLine;
+    const bool line_ends = clock > tia.cursor + tia.line_left;
+    const int advance = line_ends ? tia.line_left : clock - tia.cursor;
+    tia.cursor += advance;
+    tia.line_left = line_ends ? kClocksPerLine : tia.line_left - advance;
+    draw_piece(tia, view, line, from, advance);
+    if (tia.line_left == kClocksPerLine) end_line(tia, view);
+  } while (tia.cursor < clock);
+}
+
+}  // namespace cule

@@ -1,0 +1,45 @@
+// The TIA instruction buffer: what the CPU part of a frame leaves for the TIA part.
+//
+// The CPU part renders nothing. It appends each write that can change a picture as one 32-bit entry: the CPU cycle at which it
+// happened, counted from the start of the frame's first scanline, the register and the value. Marks between them say where
+// frames begin and end. The TIA part replays the entries in order.
+//
+// Strobes do not need their value, so the CPU part uses that byte to tell the TIA part the one thing that it would
+// otherwise have to keep a clock across frames for: the cycles since the last HMOVE.
+#pragma once
+
+#include "tia/registers.h"
+
+namespace cule {
+
+// Entries that are no TIA write, at addresses that the TIA does not decode.
+enum TiaMark : uint32_t {
+  kMarkFrameBegin = 0x30,  // value bit 0: an odd number of scanlines came before (PAL consoles lose their colour then)
+  kMarkTouch = 0x31,       // the TIA was accessed without effect; the picture is drawn up to here
+  kMarkGreyOut = 0x32,     // the frame was cut off: what lies below this cycle's scanline turns grey
+  kMarkFrameEnd = 0x33,
+};
+
+constexpr uint32_t kEntryCycleShift = 14, kEntryRegisterShift = 8;
+constexpr uint32_t kMaxEntryCycle = (1u << (32 - kEntryCycleShift)) - 1;
+constexpr uint32_t kLongAgo = 0xFF;  // cycles since HMOVE: this many or more
+
+// Past the last cycle that an entry can hold, only the position within the scanline matters, and is kept.
+CULE_INLINE uint32_t encode_entry(int32_t cycle, uint32_t reg, uint32_t value) {
+  uint32_t at = static_cast<uint32_t>(cycle);
+  if (at > kMaxEntryCycle) at = kMaxEntryCycle - 2 * kCyclesPerLine + (at - kMaxEntryCycle) % kCyclesPerLine;
+  return at << kEntryCycleShift | reg << kEntryRegisterShift | value;
+}
+CULE_INLINE int32_t entry_cycle(uint32_t entry) { return static_cast<int32_t>(entry >> kEntryCycleShift); }
+CULE_INLINE uint32_t entry_register(uint32_t entry) { return entry >> kEntryRegisterShift & 0x3F; }
+CULE_INLINE uint32_t entry_value(uint32_t entry) { return entry & 0xFF; }
+
+// Whether a write to `reg` goes into the buffer: all that can change a picture or a collision.
+CULE_INLINE bool is_recorded(uint32_t reg) {
+  constexpr uint64_t kRecorded = ((uint64_t{1} << (tia_write::CXCLR + 1)) - 1) &
+                                 ~(uint64_t{1} << tia_write::VSYNC | uint64_t{1} << tia_write::WSYNC |
+                                   uint64_t{1} << tia_write::RSYNC | uint64_t{0x3F} << tia_write::AUDC0);
+  return kRecorded >> reg & 1;
+}
+
+}  // namespace cule

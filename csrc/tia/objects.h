@@ -1,0 +1,152 @@
+// The five movable objects and the playfield, each as bits along a scanline: bit i of a word is pixel `first + i`.
+//
+// `Word` is what the caller draws with: 64 bits on the CPU (three words a line), 32 on a GPU (one of five words a thread).
+// Source: Stella Programmer's Guide, "NUSIZ0", "RESP0", "PF0"; double and quadruple players start one pixel late, as on a chip.
+#pragma once
+
+#include "tia/state.h"
+
+namespace cule {
+
+template <class Word>
+struct LineWord {
+  Word bits[kNumTiaObjects];
+};
+
+CULE_INLINE uint32_t reverse_byte(uint32_t byte) {
+  byte = (byte & 0x55) << 1 | (byte >> 1 & 0x55);
+  byte = (byte & 0x33) << 2 | (byte >> 2 & 0x33);
+  return (byte & 0x0F) << 4 | byte >> 4;
+}
+
+// Every bit of an 8-bit pattern twice, four times.
+CULE_INLINE uint32_t double_bits(uint32_t byte) {
+  byte = (byte | byte << 4) & 0x0F0F;
+  byte = (byte | byte << 2) & 0x3333;
+  byte = (byte | byte << 1) & 0x5555;
+  return byte * 3;
+}
+CULE_INLINE uint32_t quadruple_bits(uint32_t byte) {
+  byte = (byte | byte << 12) & 0x000F000F;
+  byte = (byte | byte << 6) & 0x03030303;
+  byte = (byte | byte << 3) & 0x11111111;
+  return byte * 15;
+}
+
+// `pattern` (up to 32 pixels wide), its first pixel at `start` (0 to 159), as seen in the word that begins at `first`;
+// what leaves the line at the right enters it at the left.
+template <class Word>
+CULE_INLINE Word place(uint32_t pattern, int start, int first) {
+  constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
+  const int at = start - first;
+  Word word = 0;
+  if (at >= 0 && at < kBits) word = static_cast<Word>(pattern) << at;
+  else if (at < 0 && at > -32) word = pattern >> -at;
+  const int wrapped = at - kLinePixels;
+  if (wrapped < 0 && wrapped > -32) word |= pattern >> -wrapped;
+  return word;
+}
+
+// The copies that NUSIZx asks for: the distances of the second and the third, in units of 16 pixels; 0: none.
+CULE_INLINE uint32_t copy_distances(uint32_t nusiz) {
+  constexpr uint32_t kSecond = 0 | 1 << 4 | 2 << 8 | 1 << 12 | 4 << 16 | 0 << 20 | 2 << 24 | 0u << 28;
+  constexpr uint32_t kThird = 0 | 0 << 4 | 0 << 8 | 2 << 12 | 0 << 16 | 0 << 20 | 4 << 24 | 0u << 28;
+  const uint32_t shift = (nusiz & 7) * 4;
+  return (kSecond >> shift & 0x0F) | (kThird >> shift & 0x0F) << 4;
+}
+
+// All copies of a pattern at `position`, the first left out where `skip_first`.
+template <class Word>
+CULE_INLINE Word place_copies(uint32_t pattern, int position, uint32_t nusiz, bool skip_first, int first) {
+  Word word = skip_first ? 0 : place<Word>(pattern, position, first);
+  for (uint32_t distances = copy_distances(nusiz); distances; distances >>= 4) {
+    const int start = position + static_cast<int>(distances & 0x0F) * 16;
+    word |= place<Word>(pattern, start >= kLinePixels ? start - kLinePixels : start, first);
+  }
+  return word;
+}
+
+template <class Word>
+CULE_HD inline Word player_word(const TiaState& tia, int which, int first) {
+  const uint32_t graphics = tia.vdelp[which] ? tia.old_grp[which] : tia.grp[which];
+  if (graphics == 0) return 0;
+  const uint32_t pattern = tia.refp[which] ? graphics : reverse_byte(graphics);
+  const uint32_t size = tia.nusiz[which] & 7;
+  const int position = tia.position[kPlayer0 + which];
+  if (size == 5 || size == 7) {
+    if (tia.skip_first[which]) return 0;
+    const int start = position + 1 == kLinePixels ? 0 : position + 1;
+    return place<Word>(size == 5 ? double_bits(pattern) : quadruple_bits(pattern), start, first);
+  }
+  return place_copies<Word>(pattern, position, size, tia.skip_first[which], first);
+}
+
+template <class Word>
+CULE_HD inline Word missile_word(const TiaState& tia, int which, int first) {
+  if (!missile_on(tia, which)) return 0;
+  uint32_t log2_width = tia.nusiz[which] >> 4 & 3;
+  if (which == 0 && tia.missile0_shape != kMissileNormal) {
+    if (tia.missile0_shape == kMissileHidden) return 0;
+    log2_width |= 1;
+  }
+  return place_copies<Word>((1u << (1u << log2_width)) - 1, tia.position[kMissile0 + which], tia.nusiz[which], false, first);
+}
+
+template <class Word>
+CULE_HD inline Word ball_word(const TiaState& tia, int first) {
+  if (!ball_on(tia)) return 0;
+  return place<Word>((1u << (1u << (tia.ctrlpf >> 4 & 3))) - 1, tia.position[kBall], first);
+}
+
+// PF0, PF1 and PF2 in display order: PF0's high nibble from bit 4 up, PF1 from bit 7 down, PF2 from bit 0 up.
+CULE_INLINE uint32_t set_playfield(uint32_t playfield, uint32_t reg, uint32_t value) {
+  if (reg == tia_write::PF0) return (playfield & 0xFFFF0) | value >> 4;
+  if (reg == tia_write::PF1) return (playfield & 0xFF00F) | reverse_byte(value) << 4;
+  return (playfield & 0x00FFF) | value << 12;
+}
+
+CULE_INLINE uint32_t reverse_playfield(uint32_t playfield) {
+  return reverse_byte(playfield & 0xFF) << 12 | reverse_byte(playfield >> 8 & 0xFF) << 4 |
+         reverse_byte(playfield >> 16 & 0xFF) >> 4;
+}
+
+template <class Word>
+CULE_HD inline Word playfield_word(const TiaState& tia, int first) {
+  const uint32_t left = tia.playfield;
+  if (left == 0) return 0;
+  const uint64_t line = left | static_cast<uint64_t>(tia.reflect_now ? reverse_playfield(left) : left) << 20;
+  Word word = 0;
+  for (int i = 0; i < static_cast<int>(sizeof(Word)) / 4; ++i) {
+    const uint32_t quads = static_cast<uint32_t>(line >> (first / 4 + 8 * i)) & 0xFF;
+    word |= static_cast<Word>(quadruple_bits(quads)) << 16 * i << 16 * i;
+  }
+  return word;
+}
+
+template <class Word>
+CULE_HD inline Word object_word(const TiaState& tia, uint32_t object, int first) {
+  switch (object) {
+    case kPlayer0: case kPlayer1: return player_word<Word>(tia, static_cast<int>(object - kPlayer0), first);
+    case kMissile0: case kMissile1: return missile_word<Word>(tia, static_cast<int>(object - kMissile0), first);
+    case kBall: return ball_word<Word>(tia, first);
+    default: return playfield_word<Word>(tia, first);
+  }
+}
+
+// RESPx while a copy of the player is about to start (within its 4-clock delay), is being drawn, or neither.
+enum class ResetPhase : uint32_t { kIdle, kDelay, kDrawing };
+
+CULE_INLINE ResetPhase player_reset_phase(uint32_t nusiz, int old_position, int new_position) {
+  int distance = new_position - old_position;
+  if (distance < 0) distance += kLinePixels;
+  const uint32_t size = nusiz & 7;
+  const int width = size == 5 ? 16 : size == 7 ? 32 : 8;
+  for (uint32_t starts = copy_distances(nusiz) << 4, more = 1; more; starts >>= 4, more = starts) {
+    const int since = distance - static_cast<int>(starts & 0x0F) * 16;
+    if (since >= 0 && since < 4) return ResetPhase::kDelay;
+    if (since >= 4 && since < 4 + width) return ResetPhase::kDrawing;
+  }
+  return ResetPhase::kIdle;
+}
+
+}  // namespace cule

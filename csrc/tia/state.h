@@ -1,0 +1,55 @@
+// The TIA's state as the TIA part keeps it: the registers that shape the picture, where the objects are, the collision
+// latches, and how far the picture has been drawn.
+#pragma once
+
+#include "tia/registers.h"
+
+namespace cule {
+
+// Missile 0's width while HMM0 was changed 21 cycles after HMOVE (the stars of Cosmic Ark, see motion.h).
+enum MissileShape : uint8_t { kMissileNormal, kMissileStretched, kMissileHidden };
+
+struct TiaState {
+  int32_t cursor;      // color clock up to which the frame is drawn, from the start of its first scanline
+  int32_t origin;      // color clock of the picture's first scanline
+  int32_t line_left;   // color clocks from the cursor to the end of its scanline; 0: the end is reached but not handled
+  uint32_t playfield;  // 20 bits, the leftmost pixel in bit 0
+  uint16_t collisions;
+  uint8_t vblank;      // bit 1: the beam is off
+  uint8_t color_loss;  // 1 in a PAL frame after one with an odd number of scanlines, else 0
+  // Colors and CTRLPF.
+  uint8_t colup[2], colupf, colubk;
+  uint8_t ctrlpf;
+  uint8_t reflect_now;  // whether this scanline's right half is mirrored: CTRLPF bit 0, taken over at a line's end
+  // Players: [0] and [1].
+  uint8_t nusiz[2], grp[2], old_grp[2];  // `old_grp`: what VDELPx shows instead
+  uint8_t refp[2], vdelp[2];
+  uint8_t skip_first[2];  // the first copy was missed, as RESPx came too late in this scanline
+  // Missiles and ball.
+  uint8_t enam[2], resmp[2];
+  uint8_t enabl, old_enabl, vdelbl;
+  uint8_t missile0_shape, stars_on, stars_phase;
+  // Positions, 0 to 159, and motion, 0 to 15, of player 0, player 1, missile 0, missile 1 and the ball.
+  uint8_t position[5], motion[5];
+  uint8_t hmove_blank;  // the first 8 pixels of this scanline are black
+  uint8_t front;        // which of the two pictures this frame is drawn into
+  uint8_t pad[1];
+};
+static_assert(sizeof(TiaState) % 4 == 0, "states are copied by words");
+
+enum TiaObject : uint32_t { kPlayer0, kPlayer1, kMissile0, kMissile1, kBall, kPlayfield, kNumTiaObjects };
+
+// What a cartridge's picture format fixes.
+struct TiaFormat {
+  int32_t first_clock;  // of the first visible scanline
+  int32_t last_clock;   // one past the last visible clock
+  uint32_t hmove_blanks;
+};
+
+CULE_INLINE bool player_on(const TiaState& tia, int which) {
+  return (tia.vdelp[which] ? tia.old_grp[which] : tia.grp[which]) != 0;
+}
+CULE_INLINE bool missile_on(const TiaState& tia, int which) { return tia.enam[which] && !tia.resmp[which]; }
+CULE_INLINE bool ball_on(const TiaState& tia) { return tia.vdelbl ? tia.old_enabl : tia.enabl; }
+
+}  // namespace cule

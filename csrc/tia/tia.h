@@ -1,0 +1,201 @@
+// The TIA part: takes entries of the instruction buffer, moves the beam to where each takes effect, and changes the state.
+//
+// Delays between a write and its effect, in color clocks, are in one table (write_delay). Source: ale-py, measured.
+#pragma once
+
+#include "tia/collision.h"
+#include "tia/draw.h"
+#include "tia/priority.h"
+
+namespace cule {
+
+// VBLANK, REFPx and GRPx take effect a clock late, NUSIZx and RESM0/1 eight, PFx at the next playfield pixel that has not been
+// fetched: 2 to 5 clocks, by the position within the scanline; everything else at once.
+CULE_INLINE int write_delay(uint32_t reg, int32_t cycle) {
+  using namespace tia_write;
+  switch (reg) {
+    case VBLANK: case REFP0: case REFP1: case GRP0: case GRP1: return 1;
+    case NUSIZ0: case NUSIZ1: case RESM0: case RESM1: return 8;
+    case PF0: case PF1: case PF2: return 2 + ((static_cast<uint32_t>(cycle % kCyclesPerLine) + 2) & 3);
+    default: return 0;
+  }
+}
+// A player that is reset while one of its copies is on the screen finishes about this much of it.
+constexpr int kPlayerFinishClocks = 11;
+
+CULE_INLINE void tia_reset(TiaState& tia) {
+  const uint8_t front = tia.front;
+  tia = TiaState{};
+  tia.front = front;
+  tia.line_left = kClocksPerLine;
+}
+
+// Starts a frame's picture, over the one of the frame before the last. On a PAL console colors lose their hue after a frame with an odd number of lines.
+CULE_INLINE void begin_picture(TiaState& tia, const TiaFormat& format, uint32_t color_loss) {
+  tia.cursor = tia.origin = format.first_clock;
+  tia.line_left = kClocksPerLine;
+  tia.front ^= 1;
+  tia.color_loss = static_cast<uint8_t>(color_loss);
+  tia.colup[0] = static_cast<uint8_t>((tia.colup[0] & 0xFE) | color_loss);
+  tia.colup[1] = static_cast<uint8_t>((tia.colup[1] & 0xFE) | color_loss);
+  tia.colupf = static_cast<uint8_t>((tia.colupf & 0xFE) | color_loss);
+  tia.colubk = static_cast<uint8_t>((tia.colubk & 0xFE) | color_loss);
+}
+
+template <class View>
+CULE_INLINE void reset_player(TiaState& tia, const TiaFormat& format, int which, int32_t clock, View& view) {
+  const int position = reset_player_position(clock % kClocksPerLine);
+  const ResetPhase phase = player_reset_phase(tia.nusiz[which], tia.position[kPlayer0 + which], position);
+  if (phase == ResetPhase::kDrawing) draw_until(tia, format, clock + kPlayerFinishClocks, view);
+  tia.position[kPlayer0 + which] = static_cast<uint8_t>(position);
+  tia.skip_first[which] = phase != ResetPhase::kDelay;
+}
+
+// Lets missile `which` go from the middle of its player, or locks it there.
+CULE_INLINE void lock_missile(TiaState& tia, int which, uint32_t value) {
+  if (tia.resmp[which] && !(value & 2)) {
+    const uint32_t size = tia.nusiz[which] & 7;
+    const int middle = size == 5 ? 8 : size == 7 ? 16 : 4;
+    tia.position[kMissile0 + which] = static_cast<uint8_t>((tia.position[kPlayer0 + which] + middle) % kLinePixels);
+    if (which == 0) tia.missile0_shape = kMissileNormal;
+  }
+  tia.resmp[which] = value >> 1 & 1;
+}
+
+template <class View>
+CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_in_line, View& view) {
+  if (format.hmove_blanks && hmove_blanks_line(cycle_in_line)) tia.hmove_blank = 1;
+  for (int i = 0; i < 5; ++i) {
+    tia.position[i] = static_cast<uint8_t>(wrap_position(tia.position[i] + hmove_distance(cycle_in_line, tia.motion[i])));
+  }
+  tia.skip_first[0] = tia.skip_first[1] = 0;
+  tia.missile0_shape = kMissileNormal;
+  tia.stars_on = 0;
+  view.objects_changed(kAllObjects & ~(1u << kPlayfield));
+}
+
+// Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has been drawn.
+template <class View>
+CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle,
+                                   View& view) {
+  using namespace tia_write;
+  const uint8_t byte = static_cast<uint8_t>(value);
+  const int which = static_cast<int>(reg & 1);
+  const int32_t clock = cycle * kClocksPerCycle;
+  constexpr uint32_t kBothPlayers = 1u << kPlayer0 | 1u << kPlayer1;
+  switch (reg) {
+    case VBLANK: tia.vblank = byte; break;
+    case NUSIZ0: case NUSIZ1:  // 4, 5
+      tia.nusiz[which] = byte;
+      tia.skip_first[which] = 0;
+      if (which == 0) tia.missile0_shape = kMissileNormal;
+      view.objects_changed((1u << kPlayer0 | 1u << kMissile0) << which);
+      break;
+    case COLUP0: case COLUP1: tia.colup[which] = (byte & 0xFE) | tia.color_loss; break;
+    case COLUPF: tia.colupf = (byte & 0xFE) | tia.color_loss; break;
+    case COLUBK: tia.colubk = (byte & 0xFE) | tia.color_loss; break;
+    case CTRLPF:
+      tia.ctrlpf = byte;
+      // Mirroring changes at once only as long as the beam is in the left half.
+      if (clock % kClocksPerLine < kHblankClocks + kLinePixels / 2 - 1) tia.reflect_now = byte & 1;
+      view.objects_changed(1u << kBall | 1u << kPlayfield);
+      break;
+    case REFP0: case REFP1:  // $0B, $0C
+      tia.refp[which ^ 1] = value >> 3 & 1;
+      view.objects_changed(1u << kPlayer0 << (which ^ 1));
+      break;
+    case PF0: case PF1: case PF2:
+      tia.playfield = set_playfield(tia.playfield, reg, value);
+      view.objects_changed(1u << kPlayfield);
+      break;
+    case RESP0: case RESP1:
+      reset_player(tia, format, which, clock, view);
+      view.objects_changed(1u << kPlayer0 << which);
+      break;
+    case RESM0: case RESM1: {
+      const TiaObject missile = which ? kMissile1 : kMissile0;
+      tia.position[missile] = static_cast<uint8_t>(reset_position(missile, clock % kClocksPerLine, value));
+      if (which == 0) tia.missile0_shape = kMissileNormal;
+      view.objects_changed(1u << missile);
+      break;
+    }
+    case RESBL:
+      tia.position[kBall] = static_cast<uint8_t>(reset_position(kBall, clock % kClocksPerLine, value));
+      view.objects_changed(1u << kBall);
+      break;
+    case GRP0:  // writing one player's graphics lets the other's old copy go
+      tia.grp[0] = byte;
+      tia.old_grp[1] = tia.grp[1];
+      view.objects_changed(kBothPlayers);
+      break;
+    case GRP1:
+      tia.grp[1] = byte;
+      tia.old_grp[0] = tia.grp[0];
+      tia.old_enabl = tia.enabl;
+      view.objects_changed(kBothPlayers | 1u << kBall);
+      break;
+    case ENAM0: case ENAM1:  // $1D, $1E
+      tia.enam[which ^ 1] = value >> 1 & 1;
+      view.objects_changed(1u << kMissile0 << (which ^ 1));
+      break;
+    case ENABL:
+      tia.enabl = value >> 1 & 1;
+      view.objects_changed(1u << kBall);
+      break;
+    case HMM0:
+      if ((value & 0x0F) && tia.motion[kMissile0] == 7 && value >> 4 == 6) {
+        tia.stars_on = 1;
+        tia.stars_phase = 0;
+      }
+      tia.motion[kMissile0] = byte >> 4;
+      break;
+    case HMP0: case HMP1: case HMM1: case HMBL: tia.motion[reg - HMP0] = byte >> 4; break;
+    case VDELP0: case VDELP1:  // $25, $26
+      tia.vdelp[which ^ 1] = value & 1;
+      view.objects_changed(1u << kPlayer0 << (which ^ 1));
+      break;
+    case VDELBL:
+      tia.vdelbl = value & 1;
+      view.objects_changed(1u << kBall);
+      break;
+    case RESMP0: case RESMP1:
+      lock_missile(tia, which, value);
+      view.objects_changed(1u << kMissile0 << which);
+      break;
+    case HMOVE: move_objects(tia, format, cycle % kCyclesPerLine, view); break;
+    case HMCLR:
+      for (int i = 0; i < 5; ++i) tia.motion[i] = 0;
+      break;
+    case CXCLR: tia.collisions = 0; break;
+    default: break;
+  }
+}
+
+// One TIA write of the instruction buffer.
+template <class View>
+CULE_HD inline void replay_write(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
+  const int32_t cycle = entry_cycle(entry);
+  const uint32_t reg = entry_register(entry);
+  draw_until(tia, format, cycle * kClocksPerCycle + write_delay(reg, cycle), view);
+  write_register(tia, format, reg, entry_value(entry), cycle, view);
+}
+
+// The first visible line that greying out at `cycle` reaches.
+CULE_INLINE int grey_out_line(const TiaFormat& format, int32_t cycle) {
+  const int line = cycle / kCyclesPerLine - format.first_clock / kClocksPerLine;
+  return line > 0 ? line : 0;
+}
+
+// One entry of the instruction buffer.
+template <class View>
+CULE_HD inline void replay_entry(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
+  switch (entry_register(entry)) {
+    case kMarkFrameBegin: return begin_picture(tia, format, entry_value(entry));
+    case kMarkTouch: return draw_until(tia, format, entry_cycle(entry) * kClocksPerCycle, view);
+    case kMarkGreyOut: return view.grey_out(tia, grey_out_line(format, entry_cycle(entry)));
+    case kMarkFrameEnd: return;
+    default: return replay_write(tia, format, entry, view);
+  }
+}
+
+}  // namespace cule

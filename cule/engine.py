@@ -1,0 +1,393 @@
+"""The memory of a batch of envs, and the one caller of the compiled kernels.
+
+Python owns every buffer as a torch tensor and hands addresses to `_core.Batch`; tensors keep the names that the C++ fields
+have (csrc/kernels/batch.h describes them). States that episodes start from are emulated once on the CPU, whatever the
+device, and kept for the process.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from cule import _core, actions, palette, resample
+from cule.rom import Game, detect_scheme, load_rom
+
+# Entries of the TIA instruction buffer for each frame of a step; frames write up to some 2,000.
+ENTRIES_PER_FRAME = 2560
+# Numbers of the power-on generator that are tabulated: one a reset, 129 with a Superchip.
+POWER_ON_NUMBERS = 1 << 20
+NTSC_HEIGHT, PAL_HEIGHT = 210, 250
+# Power-on frames, of the 30 that are looked at, that must be longer than NTSC's for a cartridge to be PAL's.
+PAL_FRAMES = 15
+AUTORESET_MODES = ("NextStep", "SameStep", "Disabled")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Envs that play the same game in the same mode and difficulty."""
+
+    game: Game
+    mode: int
+    difficulty: int
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a step does; the fields mean what AtariEnv's keywords of the same names do."""
+
+    frameskip: int = 4
+    max_frames: int = 108_000
+    noop_max: int = 30
+    maxpool: bool = True
+    episodic_life: bool = False
+    life_loss_info: bool = False
+    reward_clipping: bool = True
+    fire_reset: bool = True
+    autoreset: int = 0
+    repeat_action_probability: float = 0.0
+    full_action_space: bool = False
+    observation_height: int = 84
+    observation_width: int = 84
+    channels: int = 1
+    stack: int = 4
+    reset_pool_size: int = 30
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One console's state, as numpy arrays: words of its record, RAM, cartridge bytes, both pictures."""
+
+    record: np.ndarray
+    ram: np.ndarray
+    cartridge_bytes: np.ndarray
+    pictures: np.ndarray
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A console after power-on, as ale-py leaves it when a ROM has been loaded."""
+
+    snapshot: Snapshot
+    pal: bool
+    height: int
+
+
+@functools.cache
+def _power_on_numbers() -> np.ndarray:
+    return np.frombuffer(_core.power_on_numbers(POWER_ON_NUMBERS), dtype=np.uint32)
+
+
+@functools.cache
+def _rom(game: Game, md5: str) -> tuple[bytes, str]:
+    """The game's image and its scheme; `md5` only names what is cached."""
+    image = load_rom(game)
+    return image, detect_scheme(image)
+
+
+def rom_of(game: Game) -> tuple[bytes, str]:
+    """The game's ROM image and its bank-switching scheme. Raises ValueError as load_rom does."""
+    return _rom(game, game.md5)
+
+
+def action_numbers(game: Game, full: bool) -> tuple[int, ...]:
+    """The actions (0 to 17) that an env of the game offers."""
+    return actions.action_set(game.facts["legal_actions" if full else "minimal_actions"])
+
+
+def picture_height(game: Game, pal: bool) -> int:
+    """Visible scanlines of the game's picture."""
+    height = game.facts["height"]
+    return PAL_HEIGHT if pal and height == NTSC_HEIGHT else height
+
+
+def _config(group: Group, pal: bool, rom_offset: int, difficulty: int | None = None) -> bytes:
+    image, scheme = rom_of(group.game)
+    facts = dict(group.game.facts)
+    return _core.make_config(
+        facts
+        | {
+            "scheme": scheme,
+            "pal": int(pal),
+            "height": picture_height(group.game, pal),
+            "rom_offset": rom_offset,
+            "rom_bytes": len(image),
+            "game": group.game.index,
+            "mode": group.mode,
+            "difficulty": group.difficulty if difficulty is None else difficulty,
+        }
+    )
+
+
+def _padded(image: bytes) -> np.ndarray:
+    """An image with room to read three bytes from its last one, at a multiple of 16 bytes."""
+    return np.frombuffer(image + bytes(16 + -len(image) % 16), dtype=np.uint8)
+
+
+def _action_ids(group: Group, full: bool) -> np.ndarray:
+    numbers = np.full(_core.NUM_ACTIONS, 0xFF, dtype=np.uint8)
+    offered = action_numbers(group.game, full)
+    numbers[: len(offered)] = offered
+    return numbers
+
+
+class _Bench:
+    """One console on the CPU, on which boot states and reset pools are prepared."""
+
+    def __init__(self, group: Group, options: Options, pal: bool):
+        self.group, self.pal = group, pal
+        height = picture_height(group.game, True)
+        self.picture_bytes = height * _core.LINE_PIXELS
+        self.arrays = {
+            "group": np.zeros(1, np.uint32),
+            "configs": np.zeros(_core.CONFIG_BYTES, np.uint8),
+            "action_ids": _action_ids(group, options.full_action_space),
+            "roms": _padded(rom_of(group.game)[0]),
+            "power_on_numbers": _power_on_numbers(),
+            "records": np.zeros(_core.RECORD_WORDS, np.uint32),
+            "ram": np.zeros(_core.RAM_BYTES, np.uint8),
+            "cartridge_bytes": np.zeros(_core.CARTRIDGE_BYTES // 8, np.uint64).view(np.uint8),
+            "pictures": np.zeros(2 * self.picture_bytes, np.uint8),
+        }
+        self.batch = _core.Batch()
+        self.batch.num_envs = self.batch.num_groups = 1
+        self.batch.picture_bytes = self.picture_bytes
+        self.batch.buffer_capacity = ENTRIES_PER_FRAME * 8
+        self.batch.power_on_count = POWER_ON_NUMBERS
+        self.batch.record_word_stride, self.batch.record_env_stride = 1, _core.RECORD_WORDS
+        self.batch.fire_reset, self.batch.noop_max = options.fire_reset, options.noop_max
+        self.batch.channels = 1
+        for name, array in self.arrays.items():
+            setattr(self.batch, name, array.ctypes.data)
+
+    def configure(self, difficulty: int | None = None) -> None:
+        self.arrays["configs"][:] = np.frombuffer(_config(self.group, self.pal, 0, difficulty), np.uint8)
+
+    def load(self, snapshot: Snapshot) -> None:
+        for name in ("ram", "cartridge_bytes", "pictures"):
+            self.arrays[name][:] = getattr(snapshot, name)
+        self.arrays["records"][:] = snapshot.record
+
+    def snapshot(self) -> Snapshot:
+        a = self.arrays
+        return Snapshot(a["records"].copy(), a["ram"].copy(), a["cartridge_bytes"].copy(), a["pictures"].copy())
+
+
+@functools.cache
+def boot(game: Game) -> Boot:
+    """The game's console after ale-py's loadROM: powered on, its television standard found out, one default episode begun."""
+    bench = _Bench(Group(game, game.facts["default_mode"], 0), Options(), pal=False)
+    bench.configure(difficulty=game.facts["power_on_difficulty"])
+    bench.pal = _core.power_on_env(bench.batch) >= PAL_FRAMES
+    bench.configure()
+    _core.start_first_episode(bench.batch)
+    return Boot(bench.snapshot(), bench.pal, picture_height(game, bench.pal))
+
+
+@functools.lru_cache(maxsize=256)
+def reset_pool(
+    group: Group, size: int, noop_max: int, fire_reset: bool, full_action_space: bool
+) -> tuple[Snapshot, ...]:
+    """`size` states that episodes of the group start from, their numbers of no-ops spread evenly over [0, noop_max)."""
+    booted = boot(group.game)
+    options = Options(noop_max=noop_max, fire_reset=fire_reset, full_action_space=full_action_space)
+    bench = _Bench(group, options, booted.pal)
+    bench.configure()
+    states = []
+    for i in range(size):
+        bench.load(booted.snapshot)
+        _core.start_pool_episode(bench.batch, i * noop_max // size)
+        states.append(bench.snapshot())
+    return tuple(states)
+
+
+def needs_env_random(groups: Sequence[Group]) -> bool:
+    """Whether a game draws from ale-py's per-env generator while it sets its mode, as Adventure does."""
+    return any(group.game.name == "adventure" for group in groups)
+
+
+class Engine:
+    """A batch of envs on one device.
+
+    Args:
+        groups: what is played.
+        group_of_env: (num_envs,) the index of each env's group.
+        options: what a step does.
+        device: where the envs live.
+        num_threads: CPU only: how many envs run at once.
+    """
+
+    def __init__(
+        self, groups: Sequence[Group], group_of_env: np.ndarray, options: Options, device: torch.device, num_threads: int
+    ):
+        self.groups, self.options, self.device = list(groups), options, device
+        self.num_envs = len(group_of_env)
+        self.boots = [boot(group.game) for group in groups]
+        self.heights = [booted.height for booted in self.boots]
+        self.picture_bytes = max(self.heights) * _core.LINE_PIXELS
+        self.batch = _core.Batch()
+        self.tensors: dict[str, torch.Tensor] = {}
+        self._place_constants(group_of_env)
+        self._place_state()
+        self._place_outputs()
+        self._place_start_states()
+        self._set_values()
+        on_cuda = device.type == "cuda"
+        self.backend = _core.cuda_backend(device.index or 0) if on_cuda else _core.cpu_backend(num_threads)
+
+    # Memory ------------------------------------------------------------------------------------------------------
+
+    def _place(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
+        tensor = tensor.to(self.device).contiguous()
+        self.tensors[name] = tensor
+        setattr(self.batch, name, tensor.data_ptr())
+        return tensor
+
+    def _place_array(self, name: str, array: np.ndarray) -> torch.Tensor:
+        return self._place(name, torch.from_numpy(np.ascontiguousarray(array).view(np.uint8).copy()))
+
+    def _zeros(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        return self._place(name, torch.zeros(shape, dtype=dtype, device=self.device))
+
+    def _place_constants(self, group_of_env: np.ndarray) -> None:
+        images = [_padded(rom_of(group.game)[0]) for group in self.groups]
+        offsets = np.cumsum([0] + [len(image) for image in images])
+        configs = b"".join(
+            _config(group, booted.pal, int(offset))
+            for group, booted, offset in zip(self.groups, self.boots, offsets, strict=False)
+        )
+        self._place_array("group", group_of_env.astype(np.uint32))
+        self._place_array("configs", np.frombuffer(configs, np.uint8))
+        self._place_array("roms", np.concatenate(images))
+        full = self.options.full_action_space
+        self._place_array("action_ids", np.concatenate([_action_ids(group, full) for group in self.groups]))
+        self._place_array("decode_words", np.frombuffer(_core.decode_words(), np.uint8))
+        self._place_array("power_on_numbers", _power_on_numbers())
+        color = palette.grey_palette if self.options.channels == 1 else palette.rgb_palette
+        self._place_array("palettes", np.concatenate([color(pal=False), color(pal=True)]))
+        self._place_resamples()
+
+    def _place_resamples(self) -> None:
+        options = self.options
+        rows = []
+        for i, height in enumerate(self.heights):
+            tables = resample.make_tables(
+                height, _core.LINE_PIXELS, options.observation_height, options.observation_width
+            )
+            parts = [tables.rows.view(np.uint8), tables.columns.view(np.uint8), tables.weights.view(np.uint8)]
+            addresses = []
+            for part, array in zip(("rows", "columns", "weights"), parts, strict=True):
+                tensor = torch.from_numpy(array.reshape(-1).copy()).to(self.device)
+                self.tensors[f"resample_{part}_{i}"] = tensor
+                addresses.append(tensor.data_ptr())
+            rows.append(_core.make_resample(tables.kind, *addresses, tables.scale))
+        self._place_array("resamples", np.frombuffer(b"".join(rows), np.uint8))
+
+    def _place_state(self) -> None:
+        n = self.num_envs
+        byte, word = torch.uint8, torch.int32
+        self._zeros("records", (n * _core.RECORD_WORDS,), word)
+        self._zeros("ram", (n, _core.RAM_BYTES), byte)
+        self._zeros("cartridge_bytes", (n, _core.CARTRIDGE_BYTES), byte)
+        self._zeros("pictures", (n, 2, self.picture_bytes), byte)
+        self._zeros("pooled", (n, self.picture_bytes * self.options.channels), byte)
+        self._zeros("traces", (n, _core.TRACE_BYTES), byte)
+        self.batch.buffer_capacity = ENTRIES_PER_FRAME * max(self.options.frameskip, 1)
+        if self.device.type == "cuda":
+            self._zeros("buffers", (n, self.batch.buffer_capacity), word)
+        if self.options.reset_pool_size == 0:
+            self._zeros("noop_random", (_core.RANDOM_WORDS, n), word)
+            if needs_env_random(self.groups):
+                self._zeros("env_random", (_core.RANDOM_WORDS, n), word)
+
+    def _place_outputs(self) -> None:
+        n, options = self.num_envs, self.options
+        shape = (n, options.stack, options.observation_height, options.observation_width)
+        if options.channels == 3:
+            shape += (3,)
+        self._zeros("observations", shape, torch.uint8)
+        if AUTORESET_MODES[options.autoreset] == "SameStep":
+            self._zeros("final_observations", shape, torch.uint8)
+        for name in ("actions", "rewards", "raw_rewards", "lives", "frame_numbers", "episode_frame_numbers", "faults"):
+            self._zeros(name, (n,), torch.int32)
+        for name in ("terminated", "truncated"):
+            self._zeros(name, (n,), torch.uint8)
+
+    def _place_start_states(self) -> None:
+        options = self.options
+        self._place_snapshots("boot", [[booted.snapshot] for booted in self.boots])
+        if options.reset_pool_size:
+            pools = [
+                reset_pool(
+                    group, options.reset_pool_size, options.noop_max, options.fire_reset, options.full_action_space
+                )
+                for group in self.groups
+            ]
+            self._place_snapshots("pool", pools)
+
+    def _place_snapshots(self, prefix: str, groups: Sequence[Sequence[Snapshot]]) -> None:
+        snapshots = [snapshot for states in groups for snapshot in states]
+        setattr(self.batch, f"{prefix}_size", len(groups[0]))
+        self._place_array(f"{prefix}_records", np.stack([s.record for s in snapshots]))
+        self._place_array(f"{prefix}_ram", np.stack([s.ram for s in snapshots]))
+        self._place_array(f"{prefix}_cartridge_bytes", np.stack([s.cartridge_bytes for s in snapshots]))
+        pictures = np.zeros((len(snapshots), 2, self.picture_bytes), np.uint8)
+        for picture, snapshot in zip(pictures, snapshots, strict=True):
+            both = snapshot.pictures.reshape(2, -1)
+            width = min(both.shape[1], self.picture_bytes)
+            picture[:, :width] = both[:, :width]
+        self._place_array(f"{prefix}_pictures", pictures)
+
+    def _set_values(self) -> None:
+        batch, options = self.batch, self.options
+        batch.num_envs, batch.num_groups, batch.picture_bytes = self.num_envs, len(self.groups), self.picture_bytes
+        batch.power_on_count = POWER_ON_NUMBERS
+        if self.device.type == "cuda":
+            batch.record_word_stride, batch.record_env_stride = self.num_envs, 1
+        else:
+            batch.record_word_stride, batch.record_env_stride = 1, _core.RECORD_WORDS
+        for name in (
+            "frameskip", "max_frames", "noop_max", "maxpool", "episodic_life", "life_loss_info", "reward_clipping",
+            "fire_reset", "autoreset", "repeat_action_probability", "observation_height", "observation_width", "channels",
+            "stack",
+        ):  # fmt: skip
+            setattr(batch, name, getattr(options, name))
+
+    # Running -----------------------------------------------------------------------------------------------------
+
+    def _stream(self) -> int:
+        return torch.cuda.current_stream(self.device).cuda_stream if self.device.type == "cuda" else 0
+
+    def step(self) -> None:
+        """One step of every env with the actions in `tensors["actions"]`."""
+        self.backend.step(self.batch, self._stream())
+
+    def reset(self, mask: torch.Tensor | None, seeds: torch.Tensor | None) -> None:
+        """Resets the envs that `mask` (uint8, on the device) selects, seeding those whose entry in `seeds` (int64) is not -1."""
+        self.backend.reset(
+            self.batch,
+            mask.data_ptr() if mask is not None else 0,
+            seeds.data_ptr() if seeds is not None else 0,
+            self._stream(),
+        )
+
+    # Looking inside ----------------------------------------------------------------------------------------------
+
+    def records(self) -> torch.Tensor:
+        """The envs' records: (num_envs, RECORD_WORDS) int32, a view."""
+        words = self.tensors["records"]
+        if self.device.type == "cuda":
+            return words.view(_core.RECORD_WORDS, self.num_envs).t()
+        return words.view(self.num_envs, _core.RECORD_WORDS)
+
+    def screens(self) -> torch.Tensor:
+        """(num_envs, height, 160) uint8 palette indices of the last emulated frame; rows below a lower picture are 0."""
+        word = self.records()[:, _core.FRONT_BYTE // 4]
+        front = (word >> (_core.FRONT_BYTE % 4 * 8)) & 1
+        pictures = self.tensors["pictures"]
+        chosen = pictures[torch.arange(self.num_envs, device=self.device), front.long()]
+        return chosen.view(self.num_envs, -1, _core.LINE_PIXELS)

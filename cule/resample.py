@@ -1,0 +1,83 @@
+"""Tables for resizing pictures to observations exactly as OpenCV's `cv2.resize(..., interpolation=cv2.INTER_AREA)` does.
+
+For each output line the table lists the source lines that it covers and how much of each. OpenCV computes the shares in
+double precision and keeps them in single precision (modules/imgproc/src/resize.cpp describes the method; the code here is
+ours). Where both scales are whole numbers it averages in integers instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+COPY, AREA, AREA_INTEGER = 0, 1, 2
+# A share of a source line this small is left out.
+_NEGLIGIBLE = 1e-3
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What one picture height needs.
+
+    Attributes:
+        kind: COPY, AREA or AREA_INTEGER.
+        rows: (height, 3) int32: first source row, number of rows, index of the first weight.
+        columns: (width, 3) int32, likewise.
+        weights: float32.
+        scale: AREA_INTEGER: one over the source pixels per output pixel.
+    """
+
+    kind: int
+    rows: np.ndarray
+    columns: np.ndarray
+    weights: np.ndarray
+    scale: float
+
+
+def _shares(source: int, target: int, weights: list[float]) -> np.ndarray:
+    """The spans of one axis; appends their weights."""
+    scale = source / target
+    spans = np.zeros((target, 3), dtype=np.int32)
+    for i in range(target):
+        begin, end = i * scale, i * scale + scale
+        width = min(scale, source - begin)
+        last = min(math.floor(end), source - 1)
+        first = min(math.ceil(begin), last)
+        lines = []
+        if first - begin > _NEGLIGIBLE:
+            lines.append((first - 1, (first - begin) / width))
+        lines += [(line, 1.0 / width) for line in range(first, last)]
+        if end - last > _NEGLIGIBLE:
+            lines.append((last, min(end - last, 1.0, width) / width))
+        spans[i] = lines[0][0], len(lines), len(weights)
+        weights.extend(share for _, share in lines)
+    return spans
+
+
+def make_tables(source_height: int, source_width: int, height: int, width: int) -> Tables:
+    """Tables for resizing (source_height, source_width) pictures to (height, width).
+
+    Raises:
+        ValueError: if an axis would have to grow.
+    """
+    if (height, width) == (source_height, source_width):
+        empty = np.zeros((1, 3), dtype=np.int32)
+        return Tables(COPY, empty, empty, np.zeros(1, np.float32), 1.0)
+    if height > source_height or width > source_width:
+        raise ValueError(
+            f"expected observations of at most {source_height} x {source_width} pixels (the picture itself), "
+            f"got img_height={height}, img_width={width}"
+        )
+    whole = source_height % height == 0 and source_width % width == 0
+    if whole:
+        rows_each, columns_each = source_height // height, source_width // width
+        rows = np.stack([np.arange(height) * rows_each, np.full(height, rows_each), np.zeros(height)], 1)
+        columns = np.stack([np.arange(width) * columns_each, np.full(width, columns_each), np.zeros(width)], 1)
+        scale = float(np.float32(1.0) / np.float32(rows_each * columns_each))
+        return Tables(AREA_INTEGER, rows.astype(np.int32), columns.astype(np.int32), np.zeros(1, np.float32), scale)
+    weights: list[float] = []
+    rows = _shares(source_height, height, weights)
+    columns = _shares(source_width, width, weights)
+    return Tables(AREA, rows, columns, np.array(weights, dtype=np.float32), 1.0)

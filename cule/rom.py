@@ -1,0 +1,178 @@
+"""Games and their ROM images: names, files, MD5 sums, cartridge types.
+
+ROMs come from the ale-py wheel, or from the folder that the environment variable CULE_ROM_DIR names. An image is taken only
+for the game whose MD5 it has.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cule import _core
+
+ROM_DIR_VARIABLE = "CULE_ROM_DIR"
+
+
+@dataclass(frozen=True)
+class Game:
+    """One of the 104 games.
+
+    Attributes:
+        index: its place in the list of games.
+        name: ale-py's ROM id, such as "ms_pacman".
+        md5: of the ROM image that the game's rules are known to hold for.
+        facts: the other fields of GameInfo (csrc/games/game.h).
+    """
+
+    index: int
+    name: str
+    md5: str
+    facts: Mapping[str, Any]
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Game) and other.name == self.name
+
+    @property
+    def ale_id(self) -> str:
+        """The name in gymnasium's ids, such as "MsPacman"."""
+        return self.name.title().replace("_", "")
+
+    @property
+    def modes(self) -> tuple[int, ...]:
+        """The modes that ale-py lists, the default not always first."""
+        return tuple(self.facts["modes"])
+
+    @property
+    def difficulties(self) -> tuple[int, ...]:
+        """The difficulties that ale-py lists."""
+        return tuple(self.facts["difficulties"])
+
+
+@functools.cache
+def games() -> tuple[Game, ...]:
+    """All games, in alphabetical order of their names."""
+    return tuple(Game(i, facts["name"], facts["md5"], facts) for i, facts in enumerate(_core.games()))
+
+
+@functools.cache
+def _games_by_name() -> dict[str, Game]:
+    names: dict[str, Game] = {}
+    for game in games():
+        names[game.name] = game
+        for prefix in ("", "ALE/", "cule/"):
+            names[f"{prefix}{game.ale_id}-v5"] = game
+        names[game.ale_id] = game
+    return names
+
+
+def find_game(name: str) -> Game:
+    """The game that `name` means: a ROM id ("ms_pacman") or an ALE id ("ALE/MsPacman-v5", "MsPacman-v5").
+
+    Raises:
+        TypeError: if `name` is not a string.
+        ValueError: if there is no such game; names the closest ones.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"expected the name of a game, such as 'pong', got {name!r}")
+    known = _games_by_name()
+    if name in known:
+        return known[name]
+    rom_ids = [game.name for game in games()]
+    bare = name.removeprefix("ALE/").removesuffix("-v5")
+    guesses = difflib.get_close_matches(bare.lower(), rom_ids, n=3, cutoff=0.5)
+    hint = f"; the closest are {', '.join(repr(guess) for guess in guesses)}" if guesses else ""
+    raise ValueError(f"expected one of the {len(rom_ids)} games of cule.games(), got {name!r}{hint}")
+
+
+@functools.cache
+def _game_of_md5(md5: str) -> Game | None:
+    return next((game for game in games() if game.md5 == md5), None)
+
+
+def rom_path(game: Game) -> Path:
+    """Where the game's ROM image is looked for.
+
+    Raises:
+        FileNotFoundError: if ale-py is asked for and is not installed.
+    """
+    folder = os.environ.get(ROM_DIR_VARIABLE)
+    if folder:
+        return Path(folder) / f"{game.name}.bin"
+    try:
+        import ale_py.roms
+    except ImportError as error:
+        raise FileNotFoundError(
+            f"expected ale-py, whose wheel carries the ROMs, or a folder of ROMs named by {ROM_DIR_VARIABLE}; found neither"
+        ) from error
+    return Path(ale_py.roms.__file__).parent / f"{game.name}.bin"
+
+
+def load_rom(game: Game) -> bytes:
+    """The game's ROM image.
+
+    Raises:
+        ValueError: if the file is missing, or is not the image that is known for the game.
+    """
+    path = rom_path(game)
+    try:
+        image = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"expected the ROM of {game.name!r} at {path}, but it cannot be read: {error.strerror}") from error
+    md5 = hashlib.md5(image, usedforsecurity=False).hexdigest()
+    if md5 != game.md5:
+        other = _game_of_md5(md5)
+        what = f"the ROM of {other.name!r}" if other else "no ROM that cule knows"
+        raise ValueError(
+            f"expected {path} to be the ROM of {game.name!r} with MD5 {game.md5}, got {len(image)} bytes with MD5 {md5}, "
+            f"which is {what}"
+        )
+    return image
+
+
+def _contains(image: bytes, *signatures: str) -> bool:
+    return any(bytes.fromhex(signature) in image for signature in signatures)
+
+
+def detect_scheme(image: bytes) -> str:
+    """The bank-switching scheme of a ROM image, told from its size and from code that only such cartridges have.
+
+    The signatures are 6502 instructions that touch a scheme's hot spots; they are the ones by which ale-py tells the schemes
+    apart. Schemes that none of the 104 games uses are not told apart.
+
+    Raises:
+        ValueError: if no scheme has images of this size.
+    """
+    size = len(image)
+    if size == 2048 or (size == 4096 and image[:2048] == image[2048:]):
+        return "2K"
+    if size == 4096:
+        return "4K"
+    banks = [image[at : at + 4096] for at in range(0, size, 4096)]
+    superchip = all(len(set(bank[:256])) == 1 for bank in banks)
+    if size == 8192:
+        if superchip:
+            return "F8SC"
+        if banks[0] == banks[1]:
+            return "4K"
+        # STA $1FE0, STA $5FE0, STA $FFE9, LDA $FFE9, LDA $FFED, LDA $BFF3
+        if _contains(image, "8DE01F", "8DE05F", "8DE9FF", "ADE9FF", "ADEDFF", "ADF3BF"):
+            return "E0"
+        # JSR $D000; DEC $C5  JSR $F8C3; LDA $82  BNE *-3; JSR $FE73  JSR $F000; STY $D6
+        if _contains(image, "2000D0C6C5", "20C3F8A582", "D0FB2073FE", "2000F084D6"):
+            return "FE"
+        return "F8"
+    if size in (10240, 10495, 10496):
+        return "DPC"
+    if size == 16384:
+        return "F6SC" if superchip else "F6"
+    raise ValueError(f"expected a ROM image of 2, 4, 8 or 16 KiB, or Pitfall II's 10 KiB, got {size} bytes")

@@ -1,0 +1,407 @@
+// The chips of the core, one by one, for Python: the 6507 on 64 KiB of flat memory, the M6532, the TIA behind its instruction
+// buffer, a whole console without its television, and the random generators. Built by conftest.py; not shipped.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <array>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cartridge/access.h"
+#include "common/mt19937.h"
+#include "common/random.h"
+#include "console/core.h"
+#include "tia/picture_view.h"
+
+namespace py = pybind11;
+using namespace cule;
+
+namespace {
+
+template <class T>
+using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+// The table through which the dynamic core decodes.
+struct Table {
+  static const DecodeTable& words() {
+    static const DecodeTable table = make_decode_table();
+    return table;
+  }
+  uint32_t operator[](uint32_t opcode) const { return words().words[opcode]; }
+};
+
+// Either way of dispatching, by name.
+struct Core {
+  bool is_static;
+  explicit Core(const std::string& name) : is_static(name == "static") {
+    if (!is_static && name != "dynamic") throw std::invalid_argument("core: static or dynamic");
+  }
+  template <class M>
+  CULE_NOINLINE void operator()(M& machine) const {
+    if (is_static) StaticCore{}(machine);
+    else DynamicCore<Table>{}(machine);
+  }
+};
+
+// ---- The 6507 on flat memory, which logs every access but the fetch of the instruction.
+
+constexpr int kMaxAccesses = 16;
+struct Access {
+  int32_t kind, address, value, after_write;  // kind 1: read, 2: write
+};
+
+struct FlatMachine {
+  struct Rom {
+    uint32_t three_bytes(uint32_t) const { return 0; }
+  };
+  struct Config {
+    CartridgeMap map = map_4k();
+  };
+  Config config;
+  Rom rom;
+  uint32_t slices = 0;
+  Registers r{};
+  int32_t cycle = 0;
+  uint32_t bus = 0;
+  uint8_t* memory = nullptr;
+  std::vector<Access> log;
+  std::vector<std::pair<uint32_t, uint8_t>> undo;
+
+  void poke(uint32_t address, uint32_t value) {
+    undo.push_back({address, memory[address]});
+    memory[address] = static_cast<uint8_t>(value);
+  }
+  void restore() {
+    for (; !undo.empty(); undo.pop_back()) memory[undo.back().first] = undo.back().second;
+  }
+
+  uint32_t read(uint32_t address) {
+    bus = memory[address & 0xFFFF];
+    log.push_back({1, static_cast<int32_t>(address), static_cast<int32_t>(bus), 0});
+    return bus;
+  }
+  uint32_t read_low(uint32_t address) { return read(address); }
+  void write(uint32_t address, uint32_t value, bool after_write) {
+    log.push_back({2, static_cast<int32_t>(address), static_cast<int32_t>(value), after_write});
+    poke(address & 0xFFFF, value);
+    bus = value;
+  }
+  void write_low(uint32_t address, uint32_t value, bool after_write) { write(address, value, after_write); }
+  bool is_special(uint32_t) const { return false; }
+
+  bool fetches_plain_rom() const { return false; }
+  uint32_t fetch_slowly() const {
+    return memory[r.pc] | memory[(r.pc + 1) & 0xFFFF] << 8 | memory[(r.pc + 2) & 0xFFFF] << 16;
+  }
+  template <class Decode>
+  void advance(const Decode decode, uint32_t) {
+    cycle += decode.word >> kCyclesShift & 0x0F;
+    r.pc = (r.pc + 1 + operand_bytes(decode.word & 0x0F)) & 0xFFFF;
+  }
+};
+
+// Runs `steps` instructions from each row (pc, a, x, y, s, p) of `registers`, with that row of `code` at pc in `memory`, which
+// is put back afterwards. Returns (pc, a, x, y, s, p, cycles, jammed) and the accesses (kind, address, value, after_write).
+py::tuple run_cpu(const std::string& core_name, Array<uint8_t> memory, Array<uint32_t> registers, Array<uint8_t> code, int steps) {
+  const py::ssize_t n = registers.shape(0), bytes = code.shape(1);
+  if (memory.size() != 65536 || registers.shape(1) != 6 || code.shape(0) != n) throw std::invalid_argument("shapes");
+  py::array_t<uint32_t> after(std::vector<py::ssize_t>{n, 8});
+  py::array_t<int32_t> accesses(std::vector<py::ssize_t>{n, kMaxAccesses, 4});
+  std::vector<uint8_t> copy(memory.data(), memory.data() + 65536);
+  const Core core(core_name);
+  FlatMachine machine;
+  machine.memory = copy.data();
+  for (py::ssize_t i = 0; i < n; ++i) {
+    const uint32_t* in = registers.data(i, 0);
+    machine.r = Registers{};
+    machine.r.pc = in[0];
+    machine.r.a = in[1];
+    machine.r.x = in[2];
+    machine.r.y = in[3];
+    machine.r.s = in[4];
+    unpack_status(machine.r, in[5]);
+    machine.cycle = 0;
+    machine.log.clear();
+    for (py::ssize_t b = 0; b < bytes; ++b) machine.poke((in[0] + static_cast<uint32_t>(b)) & 0xFFFF, *code.data(i, b));
+    for (int step = 0; step < steps; ++step) core(machine);
+    machine.restore();
+    const Registers& r = machine.r;
+    const uint32_t out[8] = {r.pc, r.a, r.x, r.y, r.s, pack_status(r), static_cast<uint32_t>(machine.cycle), r.jammed};
+    for (int k = 0; k < 8; ++k) *after.mutable_data(i, k) = out[k];
+    if (machine.log.size() > kMaxAccesses) throw std::length_error("more accesses than expected");
+    machine.log.resize(kMaxAccesses, Access{});
+    for (int k = 0; k < kMaxAccesses; ++k) {
+      const Access& a = machine.log[static_cast<size_t>(k)];
+      const int32_t fields[4] = {a.kind, a.address, a.value, a.after_write};
+      for (int f = 0; f < 4; ++f) *accesses.mutable_data(i, k, f) = fields[f];
+    }
+  }
+  return py::make_tuple(after, accesses);
+}
+
+// ---- The M6532, alone.
+
+struct Riot {
+  M6532 riot;
+  uint32_t swcha = 0xFF, swchb = 0x3F;
+  explicit Riot(uint32_t timer) { m6532_reset(riot, timer); }
+  uint32_t read(uint32_t address, int32_t cycle) { return m6532_read(riot, address, cycle, swcha, swchb); }
+  void write(uint32_t address, uint32_t value, int32_t cycle) { m6532_write(riot, address, value, cycle); }
+  void rebase(int32_t cycles) { m6532_rebase(riot, cycles); }
+};
+
+// ---- The TIA, fed through encoded entries, drawing through a PictureView and, beside it, through a CollisionView.
+
+struct Tia {
+  TiaState tia{}, shadow{};
+  TiaFormat format;
+  std::vector<uint8_t> pictures;
+  PictureView view;
+  CollisionView collision_view;
+  uint32_t height;
+
+  Tia(int first_line, int lines, bool hmove_blanks)
+      : format{first_line * kClocksPerLine, (first_line + lines) * kClocksPerLine, hmove_blanks},
+        pictures(static_cast<size_t>(2 * lines * kLinePixels), 0xEE),
+        view{pictures.data(), static_cast<uint32_t>(lines * kLinePixels), lines, {}},
+        height(static_cast<uint32_t>(lines)) {
+    tia_reset(tia);
+    tia_reset(shadow);
+  }
+  Tia(const Tia&) = delete;
+
+  void write(int32_t cycle, uint32_t reg, uint32_t value) {
+    const uint32_t entry = encode_entry(cycle, reg, value);
+    replay_entry(tia, format, entry, view);
+    replay_entry(shadow, format, entry, collision_view);
+  }
+  py::array_t<uint8_t> picture(bool back) const {
+    py::array_t<uint8_t> out(std::vector<py::ssize_t>{height, kLinePixels});
+    const uint8_t* from = pictures.data() + (tia.front ^ back) * height * kLinePixels;
+    std::copy(from, from + height * kLinePixels, out.mutable_data());
+    return out;
+  }
+  template <class Word>
+  std::vector<int> object_bits(uint32_t object) const {
+    std::vector<int> bits;
+    constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
+    for (int x = 0; x < kLinePixels; ++x) {
+      bits.push_back(static_cast<int>(object_word<Word>(tia, object, x / kBits * kBits) >> x % kBits & 1));
+    }
+    return bits;
+  }
+};
+
+// ---- A console without a television: the bus, a cartridge and a frame of the 6507.
+
+CartridgeMap map_of(const std::string& scheme) {
+  if (scheme == "2K") return map_2k();
+  if (scheme == "4K") return map_4k();
+  if (scheme == "F8") return map_f8(false);
+  if (scheme == "F8SC") return map_f8(true);
+  if (scheme == "F6") return map_f6(false);
+  if (scheme == "F6SC") return map_f6(true);
+  if (scheme == "E0") return map_e0();
+  if (scheme == "FE") return map_fe();
+  if (scheme == "DPC") return map_dpc();
+  throw std::invalid_argument("unknown scheme");
+}
+
+struct CheckedRam {
+  uint8_t* bytes;
+  uint32_t get(uint32_t index) const { return check(index), bytes[index]; }
+  void set(uint32_t index, uint32_t value) const { check(index), bytes[index] = static_cast<uint8_t>(value); }
+  static void check(uint32_t index) {
+    if (index >= 128) throw std::out_of_range("RAM");
+  }
+};
+struct CheckedRom {
+  const std::vector<uint8_t>* image;
+  uint32_t operator()(uint32_t offset) const { return image->at(offset); }
+  uint32_t three_bytes(uint32_t offset) const {
+    return image->at(offset) | image->at(offset + 1) << 8 | image->at(offset + 2) << 16;
+  }
+};
+
+struct TiaAtFrame {
+  const TiaState* tia;
+  TiaState operator()() const { return *tia; }
+};
+
+struct Console {
+  using M = Machine<CheckedRam, CheckedRom, TiaAtFrame>;
+  ConsoleConfig config{};
+  std::vector<uint8_t> image;
+  std::vector<uint32_t> entries;
+  std::array<uint8_t, 128> ram{};
+  alignas(8) std::array<uint8_t, kCartridgeBytes> cartridge_bytes{};
+  TiaState tia{};
+  CollisionProbe probe{};
+  M machine;
+
+  Console(const std::string& scheme, py::bytes rom, int first_line, int lines, bool pal, int line_limit, uint32_t inpt_wiring,
+          uint32_t capacity)
+      : entries(capacity), machine{config, {ram.data()}, {&image}, cartridge_bytes.data(), {&tia}, probe} {
+    const std::string bytes = rom;
+    image.assign(bytes.begin(), bytes.end());
+    config.map = map_of(scheme);
+    config.format = {first_line * kClocksPerLine, (first_line + lines) * kClocksPerLine, 1};
+    config.pal = pal;
+    config.height = static_cast<uint32_t>(lines);
+    config.cycle_limit = line_limit * kCyclesPerLine;
+    config.inpt_wiring = inpt_wiring;
+    machine.buffer.entries = entries.data();
+    machine.buffer.capacity = capacity;
+    tia_reset(tia);
+    if (config.map.scheme == Scheme::kDPC) dpc_power_on(*reinterpret_cast<Dpc*>(cartridge_bytes.data()));
+    machine.reset(0);
+  }
+  Console(const Console&) = delete;
+
+  bool run_frame(const std::string& core) { return machine.run_frame(Core(core)); }
+  void step(const std::string& core) { Core{core}(machine); }
+
+  // The TIA part of what has been recorded, drawn; the buffer is empty afterwards.
+  py::array_t<uint8_t> draw() {
+    py::array_t<uint8_t> out(std::vector<py::ssize_t>{config.height, kLinePixels});
+    std::vector<uint8_t> pictures(2 * out.size(), 0xEE);
+    PictureView view{pictures.data(), static_cast<uint32_t>(out.size()), static_cast<int>(config.height), {}};
+    for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(tia, config.format, entries[i], view);
+    machine.buffer.count = machine.buffer.after_clear = 0;
+    probe.ready = false;
+    std::copy_n(pictures.data() + tia.front * out.size(), out.size(), out.mutable_data());
+    return out;
+  }
+  std::vector<std::tuple<int, int, int>> recorded() const {
+    std::vector<std::tuple<int, int, int>> list;
+    for (uint32_t i = 0; i < machine.buffer.count; ++i) {
+      list.push_back({entry_cycle(entries[i]), entry_register(entries[i]), entry_value(entries[i])});
+    }
+    return list;
+  }
+};
+
+// ---- Random generators.
+
+py::array_t<uint32_t> mt19937_draws(uint32_t seed, int n, uint32_t bound, int stride) {
+  std::vector<uint32_t> words(Mt19937::kStateWords * static_cast<size_t>(stride), 0xDEADBEEF);
+  const Mt19937 generator{words.data(), static_cast<size_t>(stride)};
+  generator.seed(seed);
+  py::array_t<uint32_t> out(n);
+  for (int i = 0; i < n; ++i) *out.mutable_data(i) = bound ? generator.below(bound) : generator.next();
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i % static_cast<size_t>(stride) && words[i] != 0xDEADBEEF) throw std::runtime_error("wrote between its words");
+  }
+  return out;
+}
+
+// What libstdc++ draws; none with another library.
+py::object standard_draws(uint32_t seed, int n, uint32_t bound) {
+#if defined(__GLIBCXX__) && _GLIBCXX_RELEASE >= 11
+  std::mt19937 generator(seed);
+  std::uniform_int_distribution<uint32_t> below_bound(0, bound - 1);
+  py::array_t<uint32_t> out(n);
+  for (int i = 0; i < n; ++i) *out.mutable_data(i) = below_bound(generator);
+  return std::move(out);
+#else
+  return py::none();
+#endif
+}
+
+std::array<uint32_t, 4> array_of(const RandomWords& r) { return {r.words[0], r.words[1], r.words[2], r.words[3]}; }
+
+}  // namespace
+
+PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
+  m.def("run_cpu", &run_cpu);
+  m.def("opcode_table_mode", [](uint32_t opcode) { return static_cast<int>(kOpcodeRows[opcode & 0xFF].mode); });
+  m.def("opcode_mode", [](uint32_t opcode) { return static_cast<int>(opcode_mode(opcode)); });
+  m.def("opcode_table_cycles", [](uint32_t opcode) { return kOpcodeRows[opcode & 0xFF].cycles; });
+  m.def("reset_registers", [] {
+    Registers r{1, 2, 3, 4, 5, 6, 7, 1, 1, 1, 1, 1};
+    reset_registers(r);
+    return std::array<uint32_t, 6>{r.a, r.x, r.y, r.s, pack_status(r), r.jammed};
+  });
+
+  py::class_<Riot>(m, "Riot")
+      .def(py::init<uint32_t>())
+      .def_readwrite("swcha", &Riot::swcha)
+      .def_readwrite("swchb", &Riot::swchb)
+      .def("read", &Riot::read)
+      .def("write", &Riot::write)
+      .def("rebase", &Riot::rebase);
+
+  py::class_<Tia>(m, "Tia")
+      .def(py::init<int, int, bool>(), py::arg("first_line"), py::arg("lines"), py::arg("hmove_blanks") = true)
+      .def("write", &Tia::write)
+      .def("picture", &Tia::picture, py::arg("back") = false)
+      .def("object_bits_64", &Tia::object_bits<uint64_t>)
+      .def("object_bits_32", &Tia::object_bits<uint32_t>)
+      .def_property_readonly("positions", [](const Tia& t) { return std::vector<int>(t.tia.position, t.tia.position + 5); })
+      .def_property_readonly("collisions", [](const Tia& t) { return t.tia.collisions; })
+      .def_property_readonly("collisions_unseen", [](const Tia& t) { return t.shadow.collisions; })
+      .def("collision_register", [](const Tia& t, uint32_t reg) { return collision_register(t.tia.collisions, reg); });
+  m.def("hmove_distance", &hmove_distance);
+  m.def("entry", [](int32_t cycle, uint32_t reg, uint32_t value) {
+    const uint32_t entry = encode_entry(cycle, reg, value);
+    return std::make_tuple(entry_cycle(entry), entry_register(entry), entry_value(entry));
+  });
+  m.def("is_recorded", &is_recorded);
+
+  py::class_<Console>(m, "Console")
+      .def(py::init<const std::string&, py::bytes, int, int, bool, int, uint32_t, uint32_t>(), py::arg("scheme"), py::arg("rom"),
+           py::arg("first_line") = 4, py::arg("lines") = 8, py::arg("pal") = false, py::arg("line_limit") = 290,
+           py::arg("inpt_wiring") = 0, py::arg("capacity") = 65536)
+      .def("read", [](Console& c, uint32_t address) { return c.machine.read(address); })
+      .def("write", [](Console& c, uint32_t address, uint32_t value) { c.machine.write(address, value, false); })
+      .def("write_after_write", [](Console& c, uint32_t address, uint32_t value) { c.machine.write(address, value, true); })
+      .def("reset", [](Console& c, uint32_t timer) { c.machine.reset(timer); })
+      .def("begin_frame", [](Console& c) { c.machine.begin_frame(); })
+      .def("finish_frame", [](Console& c) { return c.machine.finish_frame(); })
+      .def("run_frame", &Console::run_frame, py::arg("core") = "static")
+      .def("step", &Console::step, py::arg("core") = "static")
+      .def("draw", &Console::draw)
+      .def("recorded", &Console::recorded)
+      .def_property("cycle", [](Console& c) { return c.machine.cycle; }, [](Console& c, int32_t v) { c.machine.cycle = v; })
+      .def_property("bus", [](Console& c) { return c.machine.bus; }, [](Console& c, uint32_t v) { c.machine.bus = v; })
+      .def_property("pc", [](Console& c) { return c.machine.r.pc; }, [](Console& c, uint32_t v) { c.machine.r.pc = v; })
+      .def_property("a", [](Console& c) { return c.machine.r.a; }, [](Console& c, uint32_t v) { c.machine.r.a = v; })
+      .def_property("x", [](Console& c) { return c.machine.r.x; }, [](Console& c, uint32_t v) { c.machine.r.x = v; })
+      .def_property("s", [](Console& c) { return c.machine.r.s; }, [](Console& c, uint32_t v) { c.machine.r.s = v; })
+      .def_property_readonly("jammed", [](Console& c) { return c.machine.r.jammed; })
+      .def_property_readonly("faults", [](Console& c) { return c.machine.faults; })
+      .def_property_readonly("frame_ended", [](Console& c) { return c.machine.frame_ended; })
+      .def_property_readonly("frame_open", [](Console& c) { return c.machine.ports.frame_open; })
+      .def_property_readonly("scanlines", [](Console& c) { return c.machine.ports.scanlines; })
+      .def_property_readonly("ram", [](Console& c) { return py::bytes(reinterpret_cast<char*>(c.ram.data()), c.ram.size()); })
+      .def_property_readonly("cartridge_bytes", [](Console& c) {
+        return py::bytes(reinterpret_cast<char*>(c.cartridge_bytes.data()), c.cartridge_bytes.size());
+      })
+      .def("set_inputs", [](Console& c, uint32_t swcha, uint32_t swchb, uint32_t inpt4, uint32_t inpt5, uint32_t charge0,
+                            uint32_t charge1) {
+        c.machine.inputs = Inputs{};
+        c.machine.inputs.swcha = swcha;
+        c.machine.inputs.swchb = swchb;
+        c.machine.inputs.inpt4 = inpt4;
+        c.machine.inputs.inpt5 = inpt5;
+        c.machine.inputs.charge_cycles[0] = charge0;
+        c.machine.inputs.charge_cycles[1] = charge1;
+      }, py::arg("swcha") = 0xFF, py::arg("swchb") = 0x3F, py::arg("inpt4") = 0x80, py::arg("inpt5") = 0x80,
+           py::arg("charge0") = 0, py::arg("charge1") = 0);
+  m.def("charge_cycles", &charge_cycles);
+
+  m.def("philox", [](uint64_t key, uint64_t low, uint64_t high) { return array_of(philox(key, low, high)); });
+  m.def("draw", [](uint64_t seed, uint32_t env, uint32_t purpose, uint32_t counter) {
+    return array_of(draw(seed, env, static_cast<RandomPurpose>(purpose), counter));
+  });
+  m.def("unit_float", &unit_float);
+  m.def("below", &below);
+  m.def("count_trailing_zeros", &count_trailing_zeros);
+  m.def("mt19937_draws", &mt19937_draws, py::arg("seed"), py::arg("n"), py::arg("bound") = 0, py::arg("stride") = 1);
+  m.def("standard_draws", &standard_draws);
+}
