@@ -50,7 +50,7 @@ class Options:
     fire_reset: bool = True
     autoreset: int = 0
     repeat_action_probability: float = 0.0
-    full_action_space: bool = False
+    action_space: str = "minimal"
     observation_height: int = 84
     observation_width: int = 84
     channels: int = 1
@@ -94,9 +94,14 @@ def rom_of(game: Game) -> tuple[bytes, str]:
     return _rom(game, game.md5)
 
 
-def action_numbers(game: Game, full: bool) -> tuple[int, ...]:
-    """The actions (0 to 17) that an env of the game offers."""
-    return actions.action_set(game.facts["legal_actions" if full else "minimal_actions"])
+def action_numbers(game: Game, space: str) -> tuple[int, ...]:
+    """The actions (0 to 17) that an env of the game offers, in the order of its action space.
+
+    `space` is "minimal" (those that matter in the game), "full" (those that it allows) or "all" (all 18).
+    """
+    if space == "all":
+        return tuple(range(_core.NUM_ACTIONS))
+    return actions.action_set(game.facts["legal_actions" if space == "full" else "minimal_actions"])
 
 
 def picture_height(game: Game, pal: bool) -> int:
@@ -128,9 +133,9 @@ def _padded(image: bytes) -> np.ndarray:
     return np.frombuffer(image + bytes(16 + -len(image) % 16), dtype=np.uint8)
 
 
-def _action_ids(group: Group, full: bool) -> np.ndarray:
+def _action_ids(group: Group, space: str) -> np.ndarray:
     numbers = np.full(_core.NUM_ACTIONS, 0xFF, dtype=np.uint8)
-    offered = action_numbers(group.game, full)
+    offered = action_numbers(group.game, space)
     numbers[: len(offered)] = offered
     return numbers
 
@@ -145,7 +150,7 @@ class _Bench:
         self.arrays = {
             "group": np.zeros(1, np.uint32),
             "configs": np.zeros(_core.CONFIG_BYTES, np.uint8),
-            "action_ids": _action_ids(group, options.full_action_space),
+            "action_ids": _action_ids(group, options.action_space),
             "roms": _padded(rom_of(group.game)[0]),
             "power_on_numbers": _power_on_numbers(),
             "records": np.zeros(_core.RECORD_WORDS, np.uint32),
@@ -190,11 +195,11 @@ def boot(game: Game) -> Boot:
 
 @functools.lru_cache(maxsize=256)
 def reset_pool(
-    group: Group, size: int, noop_max: int, fire_reset: bool, full_action_space: bool
+    group: Group, size: int, noop_max: int, fire_reset: bool, action_space: str
 ) -> tuple[Snapshot, ...]:
     """`size` states that episodes of the group start from, their numbers of no-ops spread evenly over [0, noop_max)."""
     booted = boot(group.game)
-    options = Options(noop_max=noop_max, fire_reset=fire_reset, full_action_space=full_action_space)
+    options = Options(noop_max=noop_max, fire_reset=fire_reset, action_space=action_space)
     bench = _Bench(group, options, booted.pal)
     bench.configure()
     states = []
@@ -263,8 +268,8 @@ class Engine:
         self._place_array("group", group_of_env.astype(np.uint32))
         self._place_array("configs", np.frombuffer(configs, np.uint8))
         self._place_array("roms", np.concatenate(images))
-        full = self.options.full_action_space
-        self._place_array("action_ids", np.concatenate([_action_ids(group, full) for group in self.groups]))
+        space = self.options.action_space
+        self._place_array("action_ids", np.concatenate([_action_ids(group, space) for group in self.groups]))
         self._place_array("decode_words", np.frombuffer(_core.decode_words(), np.uint8))
         self._place_array("power_on_numbers", _power_on_numbers())
         color = palette.grey_palette if self.options.channels == 1 else palette.rgb_palette
@@ -323,7 +328,7 @@ class Engine:
         if options.reset_pool_size:
             pools = [
                 reset_pool(
-                    group, options.reset_pool_size, options.noop_max, options.fire_reset, options.full_action_space
+                    group, options.reset_pool_size, options.noop_max, options.fire_reset, options.action_space
                 )
                 for group in self.groups
             ]

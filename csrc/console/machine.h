@@ -240,7 +240,7 @@ struct Machine {
     const uint32_t extra = operand_bytes(decode.word & 0x0F);
     cycle += decode.word >> kCyclesShift & 0x0F;
     r.pc = (r.pc + 1 + extra) & 0xFFFF;
-    bus = bytes >> 8 * (extra != 0) & 0xFF;
+    bus = bytes >> 8 * extra & 0xFF;
   }
 
   // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches banks.

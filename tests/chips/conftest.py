@@ -4,6 +4,7 @@ It is compiled once per state of the headers, with the system's C++ compiler (`C
 takes longer than running.
 """
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -11,7 +12,6 @@ import shlex
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 from types import ModuleType
 
@@ -35,21 +35,23 @@ def _digest(command: list[str]) -> str:
 
 
 def _build(folder: Path) -> Path:
-    """Compiles the module into `folder` unless it is there. Where two processes race, the last rename wins."""
+    """Compiles the module into `folder` unless it is there."""
     compiler = shlex.split(os.environ.get("CXX", "c++"))
     includes = [f"-I{CSRC}", f"-I{pybind11.get_include()}", f"-I{sysconfig.get_paths()['include']}"]
     command = [*compiler, *FLAGS, *includes, str(HERE / "chips_module.cpp")]
     target = folder / f"{MODULE_NAME}_{_digest(command)}{sysconfig.get_config_var('EXT_SUFFIX')}"
-    if target.exists():
-        return target
-    folder.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=folder, suffix=".so")
-    os.close(handle)
-    result = subprocess.run([*command, "-o", scratch], capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        os.unlink(scratch)
-        pytest.fail(f"chips_module.cpp does not compile:\n{result.stderr}", pytrace=False)
-    os.replace(scratch, target)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # pytest-xdist's workers: one compiles, the others wait
+        if target.exists():
+            return target
+        for old in folder.glob(f"{MODULE_NAME}_*"):
+            old.unlink()
+        scratch = folder / f"building_{os.getpid()}.so"
+        result = subprocess.run([*command, "-o", str(scratch)], capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            scratch.unlink(missing_ok=True)
+            pytest.fail(f"chips_module.cpp does not compile:\n{result.stderr}", pytrace=False)
+        os.replace(scratch, target)
     return target
 
 

@@ -1,0 +1,26 @@
+"""cule's envs in gymnasium's registry, and the customary set of games."""
+
+from __future__ import annotations
+
+import gymnasium
+
+from cule.rom import games
+
+# The games of "Rainbow" (Hessel et al., 2017) and later papers.
+ATARI_57 = (
+    "alien", "amidar", "assault", "asterix", "asteroids", "atlantis", "bank_heist", "battle_zone", "beam_rider", "berzerk",
+    "bowling", "boxing", "breakout", "centipede", "chopper_command", "crazy_climber", "defender", "demon_attack",
+    "double_dunk", "enduro", "fishing_derby", "freeway", "frostbite", "gopher", "gravitar", "hero", "ice_hockey",
+    "jamesbond", "kangaroo", "krull", "kung_fu_master", "montezuma_revenge", "ms_pacman", "name_this_game", "phoenix",
+    "pitfall", "pong", "private_eye", "qbert", "riverraid", "road_runner", "robotank", "seaquest", "skiing", "solaris",
+    "space_invaders", "star_gunner", "surround", "tennis", "time_pilot", "tutankham", "up_n_down", "venture",
+    "video_pinball", "wizard_of_wor", "yars_revenge", "zaxxon",
+)  # fmt: skip
+
+
+def register_envs() -> None:
+    """Registers `cule/<Game>-v5` for gymnasium.make_vec. Once is enough; cule does it when it is imported."""
+    for game in games():
+        name = f"cule/{game.ale_id}-v5"
+        if name not in gymnasium.registry:
+            gymnasium.register(id=name, vector_entry_point="cule.vector_env:AtariEnv", kwargs={"game": game.name})

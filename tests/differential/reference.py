@@ -1,0 +1,85 @@
+"""ale-py and cule side by side, one frame at a time.
+
+Both load the ROM, begin an episode and get the same actions, each held for a while. After every frame everything that can be
+seen is compared: 128 bytes of RAM, each pixel's palette index, the reward, the lives, whether the game is over.
+"""
+
+from __future__ import annotations
+
+import ale_py
+import numpy as np
+import torch
+
+from cule.engine import Engine, Group, Options, action_numbers
+from cule.rom import find_game, rom_path
+
+HOLD = 0.1  # chance, each frame, that another action begins
+SEED = 123
+# A frame is a step here, nothing is skipped, pooled or reset by itself.
+OPTIONS = Options(
+    frameskip=1, noop_max=0, fire_reset=False, autoreset=2, action_space="full", reset_pool_size=0, reward_clipping=False,
+    stack=1, max_frames=1 << 30,
+)  # fmt: skip
+
+ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+
+
+class Pair:
+    """One game on both emulators, in the same mode and difficulty."""
+
+    def __init__(self, name: str, mode: int | None = None, difficulty: int = 0, device: str = "cpu"):
+        game = find_game(name)
+        mode = game.facts["default_mode"] if mode is None else mode
+        self.ale = ale_py.ALEInterface()
+        self.ale.setFloat("repeat_action_probability", 0.0)
+        self.ale.setInt("random_seed", SEED)
+        self.ale.loadROM(rom_path(game))
+        self.ale.setMode(mode)
+        if difficulty:
+            self.ale.setDifficulty(difficulty)
+        self.ale.reset_game()
+        self.engine = Engine([Group(game, mode, difficulty)], np.zeros(1, int), OPTIONS, torch.device(device), 1)
+        self.engine.reset(None, torch.tensor([SEED], device=device))
+        self.actions = action_numbers(game, "full")
+        self.height = self.engine.heights[0]
+
+    def reset(self) -> None:
+        """A new episode on both."""
+        self.ale.reset_game()
+        self.engine.reset(None, None)
+
+    def act(self, index: int) -> bool:
+        """One frame on both. Raises AssertionError where reward or game over differ; returns whether the game is over."""
+        reward = self.ale.act(ale_py.Action(self.actions[index]))
+        self.engine.tensors["actions"].fill_(index)
+        self.engine.step()
+        assert int(self.engine.tensors["raw_rewards"]) == reward, "reward"
+        over = self.ale.game_over()
+        assert bool(self.engine.tensors["terminated"]) == over, "game over"
+        return over
+
+    def compare(self) -> None:
+        """Raises AssertionError where what can be seen differs."""
+        ram = self.engine.tensors["ram"][0].cpu().numpy()
+        np.testing.assert_array_equal(ram, self.ale.getRAM(), "RAM")
+        screen = self.engine.screens()[0, : self.height].cpu().numpy()
+        np.testing.assert_array_equal(screen, self.ale.getScreen(), "screen")
+        assert int(self.engine.tensors["lives"]) == self.ale.lives(), "lives"
+        assert int(self.engine.tensors["faults"]) == 0, "fault"
+
+    def play(self, frames: int, reset_every: int, seed: int = 0) -> None:
+        """Plays and compares `frames` frames; a new episode where one ends and after each `reset_every` frames."""
+        rng = np.random.default_rng(seed)
+        index = 0
+        self.compare()
+        for frame in range(1, frames + 1):
+            if rng.random() < HOLD:
+                index = int(rng.integers(len(self.actions)))
+            try:
+                over = self.act(index)
+                self.compare()
+                if over or frame % reset_every == 0:
+                    self.reset()
+                    self.compare()
+            except AssertionError as problem:
+                raise AssertionError(f"frame {frame}: {problem}") from problem

@@ -1,0 +1,48 @@
+"""The core against ale-py: all 104 games, frame by frame, in the default mode and in a sample of the others."""
+
+from __future__ import annotations
+
+import pytest
+from reference import Pair
+
+from cule.rom import games
+
+NAMES = [game.name for game in games()]
+FRAMES, SLOW_FRAMES = 2_000, 20_000
+RESET_EVERY = 700
+
+
+def other_settings() -> list[tuple[str, int, int]]:
+    """For every game with more than one: the last mode with the last difficulty, and the middle mode with the first."""
+    settings = []
+    for game in games():
+        modes, difficulties = game.modes, game.difficulties
+        for mode, difficulty in ((modes[-1], difficulties[-1]), (modes[len(modes) // 2], difficulties[0])):
+            if (mode, difficulty) != (game.facts["default_mode"], 0):
+                settings.append((game.name, mode, difficulty))
+    return list(dict.fromkeys(settings))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_core_matches_ale_in_default_mode(name: str) -> None:
+    Pair(name).play(FRAMES, RESET_EVERY)
+
+
+@pytest.mark.parametrize(("name", "mode", "difficulty"), other_settings())
+def test_core_matches_ale_in_other_modes(name: str, mode: int, difficulty: int) -> None:
+    Pair(name, mode, difficulty).play(300, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_core_matches_ale_for_long(name: str) -> None:
+    Pair(name).play(SLOW_FRAMES, 5_000, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "mode", "difficulty"),
+    [(game.name, mode, d) for game in games() for mode in game.modes[:40] for d in game.difficulties],
+)
+def test_core_matches_ale_in_every_mode(name: str, mode: int, difficulty: int) -> None:
+    Pair(name, mode, difficulty).play(200, 120)
