@@ -304,6 +304,7 @@ class Engine:
         self.batch.buffer_capacity = ENTRIES_PER_FRAME * max(self.options.frameskip, 1)
         if self.device.type == "cuda":
             self._zeros("buffers", (n, self.batch.buffer_capacity), word)
+            self._zeros("segments", (_core.SEGMENT_WORDS, n), word)
         if self.options.reset_pool_size == 0:
             self._zeros("noop_random", (_core.RANDOM_WORDS, n), word)
             if needs_env_random(self.groups):

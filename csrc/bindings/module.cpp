@@ -8,6 +8,7 @@
 #include <random>
 
 #include "kernels/launch.h"
+#include "kernels/segments.h"
 
 namespace py = pybind11;
 
@@ -143,6 +144,7 @@ PYBIND11_MODULE(_core, m) {
   m.attr("RECORD_WORDS") = kRecordWords;
   m.attr("CONFIG_BYTES") = sizeof(ConsoleConfig);
   m.attr("TRACE_BYTES") = sizeof(StepTrace);
+  m.attr("SEGMENT_WORDS") = kSegmentWords * kSegmentSlots;
   m.attr("SPAN_BYTES") = sizeof(ResampleSpan);
   m.attr("RESAMPLE_BYTES") = sizeof(Resample);
   m.attr("RANDOM_WORDS") = Mt19937::kStateWords;
@@ -169,7 +171,7 @@ PYBIND11_MODULE(_core, m) {
       CULE_POINTER("records", records.words)
       CULE_VALUE("record_word_stride", records.word_stride, size_t) CULE_VALUE("record_env_stride", records.env_stride, size_t)
       CULE_POINTER("ram", ram) CULE_POINTER("cartridge_bytes", cartridge_bytes) CULE_POINTER("pictures", pictures)
-      CULE_POINTER("pooled", pooled) CULE_POINTER("buffers", buffers) CULE_POINTER("traces", traces)
+      CULE_POINTER("pooled", pooled) CULE_POINTER("buffers", buffers) CULE_POINTER("traces", traces) CULE_POINTER("segments", segments)
       CULE_POINTER("noop_random", noop_random) CULE_POINTER("env_random", env_random)
       CULE_VALUE("boot_size", boot.size, int) CULE_POINTER("boot_records", boot.records) CULE_POINTER("boot_ram", boot.ram)
       CULE_POINTER("boot_cartridge_bytes", boot.cartridge_bytes) CULE_POINTER("boot_pictures", boot.pictures)

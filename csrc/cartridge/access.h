@@ -19,35 +19,43 @@ CULE_INLINE uint32_t touch_hot_spot(const CartridgeMap& map, uint32_t slices, ui
   }
 }
 
+// What a special address gave, and the slices that show afterwards.
+struct CartridgeAccess {
+  uint32_t value;
+  uint32_t slices;
+};
+
 // A read of a special address. `bytes` are the env's cartridge bytes, `rom(offset)` reads the image.
 template <class Rom>
-CULE_NOINLINE uint32_t cartridge_read(const CartridgeMap& map, uint32_t& slices, uint8_t* bytes, const Rom& rom,
-                                      uint32_t address, int32_t cycle) {
+CULE_COLD CartridgeAccess cartridge_read(const CartridgeMap& map, uint32_t slices, uint8_t* bytes, const Rom& rom,
+                                         uint32_t address, int32_t cycle) {
   const uint32_t offset = address & 0xFFF;
   if (map.scheme == Scheme::kDPC) {
     Dpc& dpc = *reinterpret_cast<Dpc*>(bytes);
     clock_random(dpc);
-    if (offset < 0x40) return dpc_read(dpc, offset, cycle, [&](uint32_t i) { return rom(kDpcProgramBytes + i); });
+    if (offset < 0x40) return {dpc_read(dpc, offset, cycle, [&](uint32_t i) { return rom(kDpcProgramBytes + i); }), slices};
   } else if (offset >= 0x80 && offset < map.special_end) {
-    return bytes[offset & 0x7F];
+    return {bytes[offset & 0x7F], slices};
   }
   slices = touch_hot_spot(map, slices, offset);
-  return rom(rom_offset(map, slices, address));
+  return {rom(rom_offset(map, slices, address)), slices};
 }
 
-// A write to the cartridge, special or not.
-CULE_NOINLINE inline void cartridge_write(const CartridgeMap& map, uint32_t& slices, uint8_t* bytes, uint32_t address,
-                                          uint32_t value) {
+// A write to the cartridge, special or not. Returns the slices that show afterwards.
+CULE_COLD uint32_t cartridge_write(const CartridgeMap& map, uint32_t slices, uint8_t* bytes, uint32_t address, uint32_t value) {
   const uint32_t offset = address & 0xFFF;
   if (map.scheme == Scheme::kDPC) {
     Dpc& dpc = *reinterpret_cast<Dpc*>(bytes);
     clock_random(dpc);
-    if (offset >= 0x40 && offset < 0x80) return dpc_write(dpc, offset, value);
+    if (offset >= 0x40 && offset < 0x80) {
+      dpc_write(dpc, offset, value);
+      return slices;
+    }
   } else if (offset < 0x80 && offset < map.special_end) {
     bytes[offset] = static_cast<uint8_t>(value);
-    return;
+    return slices;
   }
-  slices = touch_hot_spot(map, slices, offset);
+  return touch_hot_spot(map, slices, offset);
 }
 
 }  // namespace cule

@@ -7,25 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 
+// CULE_COLD marks what runs rarely: out of the way on a CPU, whose handlers it would bloat; inline on a GPU, where a call would
+// push the registers of its 32 lanes out to memory.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
-#define CULE_NOINLINE __host__ __device__ __noinline__
+#define CULE_COLD __host__ __device__ __forceinline__
 #else
 #define CULE_HD
 #define CULE_INLINE inline __attribute__((always_inline))
-#define CULE_NOINLINE __attribute__((noinline))
+#define CULE_COLD inline __attribute__((noinline))
 #endif
-
-namespace cule {
-
-// The number of zeros below the lowest set bit of `word`, which must not be zero.
-CULE_INLINE int count_trailing_zeros(uint64_t word) {
-#if defined(__CUDA_ARCH__)
-  return __ffsll(static_cast<long long>(word)) - 1;
-#else
-  return __builtin_ctzll(word);
-#endif
-}
-
-}  // namespace cule

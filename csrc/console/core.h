@@ -12,7 +12,7 @@ struct DynamicCore {
 
   template <class M>
   CULE_INLINE void operator()(M& m) const {
-    const uint32_t bytes = m.fetches_plain_rom() ? m.rom.three_bytes(rom_offset(m.config.map, m.slices, m.r.pc)) : m.fetch_slowly();
+    const uint32_t bytes = m.fetch();
     const uint32_t opcode = bytes & 0xFF;
     const DynamicDecode decode{table[opcode], opcode};
     m.advance(decode, bytes);
@@ -31,7 +31,7 @@ struct StaticCore {
 
   template <class M>
   CULE_INLINE void operator()(M& m) const {
-    const uint32_t bytes = m.fetches_plain_rom() ? m.rom.three_bytes(rom_offset(m.config.map, m.slices, m.r.pc)) : m.fetch_slowly();
+    const uint32_t bytes = m.fetch();
 #define CULE_CASE(op) case op: return run<op>(m, bytes);
 #define CULE_CASES_4(op) CULE_CASE(op) CULE_CASE(op + 1) CULE_CASE(op + 2) CULE_CASE(op + 3)
 #define CULE_CASES_16(op) CULE_CASES_4(op) CULE_CASES_4(op + 4) CULE_CASES_4(op + 8) CULE_CASES_4(op + 12)

@@ -1,8 +1,10 @@
 // The 6507's side of the console: the bus, and one frame of it.
 //
-// `Machine` gathers what a frame of the CPU part touches. `Ram` and `Rom` are how this backend reaches its memory: `Ram` has
-// `get(index)` and `set(index, byte)` for the 128 bytes; `Rom` has `operator()(offset)` and `three_bytes(offset)`, which
-// returns three bytes, the first in the lowest bits.
+// `Machine` gathers what a frame of the CPU part touches. What every instruction needs is kept in its own fields, which stay in
+// registers as long as no function that is not inlined sees the Machine; so the rare paths are free functions, which get what they
+// need by value and change only `Devices`. `Ram` and `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and
+// `set(index, byte)` for the 128 bytes; `Rom` has `operator()(offset)` and `three_bytes(offset)`, which returns three
+// bytes, the first in the lowest bits.
 //
 // The 13 address lines decode as on the board: A12 selects the cartridge; else A7 low the TIA; else A9 low the RAM, A9 high the
 // RIOT's registers. Source: Stella Programmer's Guide, "Memory map".
@@ -10,20 +12,12 @@
 
 #include "cartridge/access.h"
 #include "console/config.h"
+#include "console/record.h"
 #include "cpu_6507/execute.h"
-#include "m6532/m6532.h"
 #include "tia/line_cache.h"
 #include "tia/tia.h"
 
 namespace cule {
-
-// The part of a console's state that the CPU part keeps, besides RAM and the cartridge's bytes.
-struct ConsoleState {
-  Registers cpu;
-  M6532 riot;
-  TiaPorts ports;
-  uint32_t slices;
-};
 
 // The env's TIA instruction buffer for one step.
 struct InstructionBuffer {
@@ -41,197 +35,233 @@ struct CollisionProbe {
   bool ready = false;
 };
 
-template <class Ram, class Rom, class TiaSource>
+// The chips around the processor, and what went wrong.
+struct Devices {
+  M6532 riot;
+  TiaPorts ports;
+  Inputs inputs;
+  uint32_t faults;
+};
+
+// The collision latches after `count` entries of the buffer, as of `cycle`. `records` holds the TIA's state where the buffer begins.
+CULE_COLD uint32_t probe_collisions(CollisionProbe& probe, const TiaFormat& format, const RecordLayout& records, size_t env,
+                                    const uint32_t* entries, uint32_t count, int32_t cycle) {
+  if (!probe.ready) {
+    load_part(records, env, offsetof(EnvRecord, tia), probe.tia);
+    probe.view.cache.stale = kAllObjects;
+    probe.replayed = 0;
+    probe.ready = true;
+  }
+  for (; probe.replayed < count; ++probe.replayed) replay_entry(probe.tia, format, entries[probe.replayed], probe.view);
+  draw_until(probe.tia, format, cycle * kClocksPerCycle, probe.view);
+  return probe.tia.collisions;
+}
+
+// Bits 7 and 6 of INPT0 to INPT5; 0 for what is not there.
+CULE_COLD uint32_t read_input_port(Devices& devices, uint32_t wiring, uint32_t reg, int32_t cycle) {
+  using namespace tia_read;
+  if (reg == INPT4) return devices.inputs.inpt4;
+  if (reg == INPT5) return devices.inputs.inpt5;
+  return reg <= INPT3 ? read_paddle_port(devices.ports, devices.inputs, wiring, reg - INPT0, cycle) : 0;
+}
+
+CULE_COLD uint32_t read_riot(Devices& devices, uint32_t address, int32_t cycle) {
+  return m6532_read(devices.riot, address, cycle, devices.inputs.swcha, devices.inputs.swchb);
+}
+CULE_COLD void write_riot(Devices& devices, uint32_t address, uint32_t value, int32_t cycle) {
+  m6532_write(devices.riot, address, value, cycle);
+}
+
+// VSYNC and VBLANK, as far as the processor's side cares. Returns whether the frame ends.
+CULE_COLD bool strobe_vertical(TiaPorts& ports, uint32_t reg, uint32_t value, int32_t cycle) {
+  if (reg == tia_write::VBLANK) {
+    if (ports.dumping && !(value & 0x80)) ports.dump_end_cycle = cycle;
+    ports.dumping = value & 0x80;
+    return false;
+  }
+  if (value & 2) {
+    ports.vsync_finish_cycle = cycle + kVsyncCycles;
+    return false;
+  }
+  if (cycle < ports.vsync_finish_cycle) return false;
+  ports.vsync_finish_cycle = kNoVsync;
+  return true;
+}
+
+template <class Ram, class Rom>
 struct Machine {
   const ConsoleConfig& config;
   Ram ram;
   Rom rom;
   uint8_t* cartridge_bytes;
-  TiaSource tia_at_step;  // a function that returns the TIA's state where the buffer begins
+  Devices& devices;
   CollisionProbe& probe;
-  Registers r;
-  M6532 riot;
-  TiaPorts ports;
-  uint32_t slices;
+  RecordLayout records;  // where the TIA's state is as the buffer begins
+  size_t env;
   InstructionBuffer buffer;
-  Inputs inputs;
-  uint32_t bus = 0;
-  uint32_t faults = 0;
+  CartridgeMap map;      // the config's, at hand
+  // The processor.
+  Registers r = {};
+  uint32_t slices = 0;
+  uint32_t bus = 0;      // the last byte on the data bus
+  int32_t cycle = 0;     // on the counter that TiaPorts describes
+  int32_t hmove_cycle = 0;
+  int32_t touched_cycle = 0;
   bool frame_ended = false;
-  int32_t cycle = 0;  // ports.cycle while the frame runs
 
   CULE_INLINE void load(const ConsoleState& state) {
     r = state.cpu;
-    riot = state.riot;
-    ports = state.ports;
     slices = state.slices;
-    cycle = ports.cycle;
+    devices.riot = state.riot;
+    devices.ports = state.ports;
+    devices.faults = 0;
+    cycle = state.ports.cycle;
+    hmove_cycle = state.ports.hmove_cycle;
+    touched_cycle = state.ports.touched_cycle;
   }
-  CULE_INLINE void store(ConsoleState& state) const { state = {r, riot, ports, slices}; }
+  CULE_INLINE void store(ConsoleState& state) const {
+    state = {r, devices.riot, devices.ports, slices};
+    state.ports.cycle = cycle;
+    state.ports.hmove_cycle = hmove_cycle;
+    state.ports.touched_cycle = touched_cycle;
+  }
 
   // Power-on or RESET line: registers to their defaults; RAM keeps what it holds. `timer` comes from the console's random
   // generator, which the caller has also let fill a Superchip's RAM.
   CULE_HD void reset(uint32_t timer) {
-    m6532_reset(riot, timer);
-    ports_reset(ports);
-    cycle = 0;
-    slices = config.map.reset_slices;
-    if (config.map.scheme == Scheme::kDPC) dpc_reset(*reinterpret_cast<Dpc*>(cartridge_bytes));
+    m6532_reset(devices.riot, timer);
+    ports_reset(devices.ports);
+    cycle = hmove_cycle = touched_cycle = 0;
+    slices = map.reset_slices;
+    if (map.scheme == Scheme::kDPC) dpc_reset(*reinterpret_cast<Dpc*>(cartridge_bytes));
     reset_registers(r);
     r.pc = read(0xFFFC);
     r.pc |= read(0xFFFD) << 8;
   }
 
   CULE_INLINE bool is_special(uint32_t address) const {
-    return (address & 0x1000) && is_special_offset(config.map, address & 0xFFF);
+    return (address & 0x1000) && is_special_offset(map, address & 0xFFF);
   }
 
   CULE_INLINE uint32_t read(uint32_t address) {
     if (address & 0x1000) {
-      bus = is_special_offset(config.map, address & 0xFFF)
-                ? cartridge_read(config.map, slices, cartridge_bytes, rom, address, cycle)
-                : rom(rom_offset(config.map, slices, address));
-      return bus;
+      if (!is_special_offset(map, address & 0xFFF)) return bus = rom(rom_offset(map, slices, address));
+      const CartridgeAccess access = cartridge_read(config.map, slices, cartridge_bytes, rom, address, cycle);
+      slices = access.slices;
+      return bus = access.value;
     }
-    if ((address & 0x280) == 0x280) return bus = m6532_read(riot, address, cycle, inputs.swcha, inputs.swchb);
+    if ((address & 0x280) == 0x280) return bus = read_riot(devices, address, cycle);
     return read_low(address);
   }
 
-  // Addresses that are RAM or TIA.
-  CULE_INLINE uint32_t read_low(uint32_t address) { return bus = address & 0x80 ? ram.get(address & 0x7F) : read_tia(address); }
-
-  // The TIA drives bits 7 and 6 only; the others keep what was last on the bus.
-  CULE_INLINE uint32_t read_tia(uint32_t address) {
-    using namespace tia_read;
-    ports.touched_cycle = cycle;
+  // Addresses that are RAM or TIA. The TIA drives bits 7 and 6 only; the others keep what was last on the bus.
+  CULE_INLINE uint32_t read_low(uint32_t address) {
+    if (address & 0x80) return bus = ram.get(address & 0x7F);
+    touched_cycle = cycle;
     const uint32_t reg = address & 0x0F;
-    uint32_t bits = 0;
-    if (reg <= CXPPMM) bits = collision_register(collisions(), reg);
-    else if (reg <= INPT3) {
-      ports.cycle = cycle;
-      bits = read_paddle_port(ports, inputs, config.inpt_wiring, reg - INPT0);
-    } else if (reg == INPT4) bits = inputs.inpt4;
-    else if (reg == INPT5) bits = inputs.inpt5;
-    return bits | (bus & 0x3F);
+    const uint32_t bits =
+        reg <= tia_read::CXPPMM
+            ? collision_register(probe_collisions(probe, config.format, records, env, buffer.entries, buffer.count, cycle), reg)
+            : read_input_port(devices, config.inpt_wiring, reg, cycle);
+    return bus = bits | (bus & 0x3F);
   }
 
   CULE_INLINE void write(uint32_t address, uint32_t value, bool after_write) {
-    if (address & 0x1000) cartridge_write(config.map, slices, cartridge_bytes, address, value);
-    else if ((address & 0x280) == 0x280) m6532_write(riot, address, value, cycle);
-    else write_low(address, value, after_write);
     bus = value;
+    if (address & 0x1000) slices = cartridge_write(config.map, slices, cartridge_bytes, address, value);
+    else if ((address & 0x280) == 0x280) write_riot(devices, address, value, cycle);
+    else write_low(address, value, after_write);
   }
 
   CULE_INLINE void write_low(uint32_t address, uint32_t value, bool after_write) {
+    bus = value;
     if (address & 0x80) ram.set(address & 0x7F, value);
     else write_tia(address & 0x3F, value, after_write);
-    bus = value;
   }
 
-  CULE_INLINE void record(uint32_t reg, uint32_t value) {
-    if (buffer.count < buffer.capacity) buffer.entries[buffer.count++] = encode_entry(cycle, reg, value);
-    else faults |= kFaultBufferFull;
+  CULE_INLINE void record(uint32_t reg, uint32_t value, int32_t at) {
+    if (buffer.count < buffer.capacity) buffer.entries[buffer.count++] = encode_entry(at, reg, value);
+    else devices.faults |= kFaultBufferFull;
   }
 
   CULE_INLINE void write_tia(uint32_t reg, uint32_t value, bool after_write) {
     using namespace tia_write;
-    if (cycle >= config.cycle_limit) end_frame();
-    if (is_recorded(reg)) record(reg, reg >= RESM0 && reg <= HMM0 ? with_hmove_distance(reg, value) : value);
-    else ports.touched_cycle = cycle;
+    if (cycle >= config.cycle_limit) frame_ended = true;
     if (reg == WSYNC) {
       // The processor stops at its next read; not between two writes.
+      touched_cycle = cycle;
       const int32_t into_line = cycle % kCyclesPerLine;
       if (!after_write && into_line != 0) cycle += kCyclesPerLine - into_line;
-    } else if (reg == VSYNC) {
-      strobe_vsync(value);
-    } else if (reg == VBLANK) {
-      if (ports.dumping && !(value & 0x80)) ports.dump_end_cycle = cycle;
-      ports.dumping = value & 0x80;
-    } else if (reg == HMOVE) {
-      ports.hmove_cycle = cycle;
-    } else if (reg == CXCLR) {
-      buffer.after_clear = buffer.count;
+      return;
     }
+    if (reg >= RESM0 && reg <= HMOVE) value = note_hmove(reg, value);
+    if (is_recorded(reg)) record(reg, value, cycle);
+    else touched_cycle = cycle;
+    if (reg <= VBLANK) frame_ended |= strobe_vertical(devices.ports, reg, value, cycle);
+    if (reg == CXCLR) buffer.after_clear = buffer.count;
   }
 
   // Entries whose effect depends on how long ago HMOVE was carry that instead of the strobe's value (instruction_buffer.h);
   // HMM0 has it as one flag in the bits that it does not use.
-  CULE_INLINE uint32_t with_hmove_distance(uint32_t reg, uint32_t value) const {
+  CULE_INLINE uint32_t note_hmove(uint32_t reg, uint32_t value) {
     using namespace tia_write;
-    const uint32_t distance = static_cast<uint32_t>(cycle - ports.hmove_cycle);
+    const uint32_t distance = static_cast<uint32_t>(cycle - hmove_cycle);
     if (reg <= RESBL) return distance < kLongAgo ? distance : kLongAgo;
     if (reg == HMM0) return (value & 0xF0) | (distance == kStarsHmoveDistance);
+    if (reg == HMOVE) hmove_cycle = cycle;
     return value;
-  }
-
-  CULE_INLINE void strobe_vsync(uint32_t value) {
-    if (value & 2) {
-      ports.vsync_finish_cycle = cycle + kVsyncCycles;
-    } else if (cycle >= ports.vsync_finish_cycle) {
-      ports.vsync_finish_cycle = kNoVsync;
-      end_frame();
-    }
-  }
-
-  CULE_INLINE void end_frame() {
-    frame_ended = true;
-    ports.frame_open = 0;
-  }
-
-  // The collision latches as of now.
-  CULE_NOINLINE uint32_t collisions() {
-    if (!probe.ready) {
-      probe.tia = tia_at_step();
-      probe.view.cache.stale = kAllObjects;
-      probe.replayed = 0;
-      probe.ready = true;
-    }
-    for (; probe.replayed < buffer.count; ++probe.replayed) {
-      replay_entry(probe.tia, config.format, buffer.entries[probe.replayed], probe.view);
-    }
-    draw_until(probe.tia, config.format, cycle * kClocksPerCycle, probe.view);
-    return probe.tia.collisions;
   }
 
   // Moves all cycle counters back by whole scanlines where a new frame begins.
   CULE_HD void begin_frame() {
     frame_ended = false;
+    TiaPorts& ports = devices.ports;
     if (ports.frame_open) return;
-    ports.cycle = cycle;
     const int32_t elapsed = cycle - cycle % kCyclesPerLine;
-    ports_rebase(ports, elapsed);
-    m6532_rebase(riot, elapsed);
-    if (config.map.scheme == Scheme::kDPC) reinterpret_cast<Dpc*>(cartridge_bytes)->music_cycle -= elapsed;
-    cycle = ports.cycle;
-    record(kMarkFrameBegin, config.pal & ports.scanlines & 1);
+    cycle -= elapsed;
+    hmove_cycle -= elapsed;
+    if (hmove_cycle < kOldestHmove) hmove_cycle = kOldestHmove;
+    touched_cycle -= elapsed;
+    ports_rebase(ports, elapsed, cycle);
+    m6532_rebase(devices.riot, elapsed);
+    if (map.scheme == Scheme::kDPC) reinterpret_cast<Dpc*>(cartridge_bytes)->music_cycle -= elapsed;
+    record(kMarkFrameBegin, config.pal & ports.scanlines & 1, cycle);
     ports.frame_open = 1;
     ports.greyed = 0;
   }
 
   // Closes the frame; returns whether its picture was drawn to the last line.
   CULE_HD bool finish_frame() {
-    ports.cycle = cycle;
-    const int32_t now = cycle;
-    cycle = ports.touched_cycle > 0 ? ports.touched_cycle : 0;
-    record(kMarkTouch, 0);
-    cycle = now;
-    const bool whole = !ports.frame_open;
-    if (whole) {
+    TiaPorts& ports = devices.ports;
+    record(kMarkTouch, 0, touched_cycle > 0 ? touched_cycle : 0);
+    if (frame_ended) {
+      ports.frame_open = 0;
       ports.scanlines = static_cast<uint32_t>(cycle / kCyclesPerLine);
       ports.greyed = 0;
     } else if (!ports.greyed) {
-      record(kMarkGreyOut, 0);
+      record(kMarkGreyOut, 0, cycle);
       ports.greyed = 1;
     }
-    record(kMarkFrameEnd, 0);
-    return whole && ports.touched_cycle * kClocksPerCycle >= config.format.last_clock;
+    record(kMarkFrameEnd, 0, cycle);
+    if (r.jammed) devices.faults |= kFaultJam;
+    return frame_ended && touched_cycle * kClocksPerCycle >= config.format.last_clock;
   }
 
-  // Whether the three bytes at `pc` are plain ROM, one after the other.
-  CULE_INLINE bool fetches_plain_rom() const {
+  // The three bytes at `pc`, the opcode in the lowest bits; what stands behind the instruction may be anything.
+  CULE_INLINE uint32_t fetch() {
     const uint32_t offset = r.pc & 0xFFF;
-    return (r.pc & 0x1000) && offset >= config.map.special_end && offset + 2 < config.map.special_begin &&
-           (offset & 0x3FF) < 0x3FE;
+    const bool plain = (r.pc & 0x1000) && offset >= map.special_end && offset + 2 < map.special_begin && (offset & 0x3FF) < 0x3FE;
+    return plain ? rom.three_bytes(rom_offset(map, slices, r.pc)) : fetch_slowly();
+  }
+
+  // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches banks.
+  CULE_INLINE uint32_t fetch_slowly() {
+    const uint32_t opcode = read(r.pc);
+    const uint32_t extra = operand_bytes(opcode_mode(opcode));
+    uint32_t bytes = opcode;
+    if (extra > 0) bytes |= read((r.pc + 1) & 0xFFFF) << 8;
+    if (extra > 1) bytes |= read((r.pc + 2) & 0xFFFF) << 16;
+    return bytes;
   }
 
   // The instruction's base cycles pass, the program counter moves past it, its last byte stays on the bus.
@@ -243,22 +273,11 @@ struct Machine {
     bus = bytes >> 8 * extra & 0xFF;
   }
 
-  // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches banks.
-  CULE_NOINLINE uint32_t fetch_slowly() {
-    const uint32_t opcode = read(r.pc);
-    const uint32_t extra = operand_bytes(opcode_mode(opcode));
-    uint32_t bytes = opcode;
-    if (extra > 0) bytes |= read((r.pc + 1) & 0xFFFF) << 8;
-    if (extra > 1) bytes |= read((r.pc + 2) & 0xFFFF) << 16;
-    return bytes;
-  }
-
   // Runs the processor to the end of the frame. `Core` executes one instruction. Returns whether the picture is whole.
   template <class Core>
-  CULE_HD bool run_frame(const Core& core) {
+  CULE_INLINE bool run_frame(const Core& core) {
     begin_frame();
     for (int32_t left = kFrameInstructionLimit; left > 0 && !frame_ended && !r.jammed; --left) core(*this);
-    if (r.jammed) faults |= kFaultJam;
     return finish_frame();
   }
 };

@@ -8,7 +8,7 @@
 #include "common/mt19937.h"
 #include "common/random.h"
 #include "console/controls.h"
-#include "console/env_state.h"
+#include "console/machine.h"
 #include "games/games.h"
 
 namespace cule {
@@ -96,8 +96,8 @@ struct Session {
   int selects = 0;
 
   // One frame with these inputs, drawn.
-  CULE_NOINLINE void run_frame(const Inputs& inputs) {
-    machine.inputs = inputs;
+  CULE_COLD void run_frame(const Inputs& inputs) {
+    machine.devices.inputs = inputs;
     machine.buffer.count = machine.buffer.after_clear = 0;
     machine.probe.ready = false;
     machine.run_frame(core);
@@ -171,7 +171,7 @@ struct Session {
     if (has_superchip(config.map.scheme)) {
       for (uint32_t i = 0; i < kCartridgeBytes; ++i) machine.cartridge_bytes[i] = static_cast<uint8_t>(power_on.next(env));
     }
-    machine.inputs = Inputs{};
+    machine.devices.inputs = Inputs{};
     machine.reset(timer);
     tia_reset(tia);
     machine.probe.ready = false;
@@ -183,7 +183,7 @@ struct Session {
   CULE_HD void start_episode() {
     env.episode_frame_number = 0;
     env.faults = 0;
-    machine.faults = 0;
+    machine.devices.faults = 0;
     selects = 0;
     env.paddle_ohms[0] = env.paddle_ohms[1] = centered_paddle(config);
     reset_console();
@@ -198,7 +198,7 @@ struct Session {
       switches.reset = config.starting_actions[i] == kResetSwitch;
       emulate(config.starting_actions[i], 1.0f, 1, switches);
     }
-    env.faults |= machine.faults;
+    env.faults |= machine.devices.faults;
   }
 
   CULE_HD void reset_game() {

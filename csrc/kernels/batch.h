@@ -65,6 +65,7 @@ enum TraceFlag : uint32_t {
   kPoolLast = 4,         // from the last picture alone
   kPoolBackOntoOld = 8,  // from the last observation's frame and the last picture but one (the episode ended between)
   kResetNow = 16,        // the env is to be reset in this call
+  kFresh = 32,           // the observation begins an episode: older frames are black
 };
 
 struct Batch {
@@ -86,6 +87,7 @@ struct Batch {
   uint8_t* pooled;           // [n][picture_bytes][channels]: the frame that the newest observation was made of
   uint32_t* buffers;         // [n on a GPU, threads on a CPU][buffer_capacity]
   StepTrace* traces;         // [n]
+  uint32_t* segments;        // GPU only: see segments.h
   uint32_t* noop_random;     // Mt19937 words, [625][n]; null with a pool
   uint32_t* env_random;      // likewise, for the one game that needs it; else null
   // Boot states, for the exact reset: [groups], fields as in ResetPool.

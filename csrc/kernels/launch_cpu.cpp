@@ -97,20 +97,23 @@ class ThreadPool {
 
 constexpr StaticCore kCore;
 
+void reset_env(const Batch& batch, size_t env, int64_t seed, Workspace& workspace) {
+  if (batch.pool.size) copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, seed));
+  else restart_exactly(batch, env, seed, workspace.entries.data(), kCore, workspace.probe);
+  observe(batch, env, batch.traces[env].flags, workspace.sums.data());
+}
+
 void step_env(const Batch& batch, size_t env, Workspace& workspace) {
-  const ConsoleConfig& config = config_of(batch, env);
   uint32_t* entries = workspace.entries.data();
   workspace.probe.ready = false;
-  Machine<PlainRam, PlainRom, TiaOfRecord> machine{
-      config, PlainRam{batch.ram + env * kRamBytes}, PlainRom{batch.roms + config.rom_offset},
-      batch.cartridge_bytes + env * kCartridgeBytes, TiaOfRecord{batch.records, env}, workspace.probe, {}, {}, {}, 0,
-      InstructionBuffer{entries, batch.buffer_capacity, 0, 0}, {}};
+  Devices devices;
+  PlainMachine machine = make_plain_machine(batch, env, batch.records, env, entries, devices, workspace.probe);
   step_frames(batch, env, machine, kCore);
   const uint32_t flags = batch.traces[env].flags;
   const bool reset_instead = batch.options.autoreset == AutoresetMode::kNextStep && (flags & kResetNow);
   if (!reset_instead) {
     draw_frames(batch, env, entries);
-    observe(batch, env, flags, false, workspace.sums.data());
+    observe(batch, env, flags, workspace.sums.data());
   }
   if (!(flags & kResetNow)) return;
   const ObservationFormat& format = batch.observation;
@@ -118,8 +121,7 @@ void step_env(const Batch& batch, size_t env, Workspace& workspace) {
   if (batch.final_observations) {
     __builtin_memcpy(batch.final_observations + env * bytes, batch.observations + env * bytes, bytes);
   }
-  reset_env(batch, env, kNoSeed, entries, kCore, workspace.probe);
-  observe(batch, env, kPoolLast, true, workspace.sums.data());
+  reset_env(batch, env, kNoSeed, workspace);
 }
 
 class CpuBackend final : public Backend {
@@ -133,8 +135,7 @@ class CpuBackend final : public Backend {
   void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void*) override {
     for_each_env(batch, [&](size_t env, Workspace& workspace) {
       if (mask && !mask[env]) return;
-      reset_env(batch, env, seeds ? seeds[env] : kNoSeed, workspace.entries.data(), kCore, workspace.probe);
-      observe(batch, env, kPoolLast, true, workspace.sums.data());
+      reset_env(batch, env, seeds ? seeds[env] : kNoSeed, workspace);
     });
   }
 

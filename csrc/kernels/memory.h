@@ -15,23 +15,21 @@ struct PlainRom {
   const uint8_t* bytes;
   CULE_INLINE uint32_t operator()(uint32_t offset) const { return bytes[offset]; }
   CULE_INLINE uint32_t three_bytes(uint32_t offset) const {
-    return bytes[offset] | bytes[offset + 1] << 8 | bytes[offset + 2] << 16;
+    uint32_t word;
+    __builtin_memcpy(&word, bytes + offset, sizeof word);  // little-endian, as all machines with CUDA are
+    return word;
   }
 };
 
-// Where a machine finds the TIA's state as its instruction buffer begins.
-struct TiaOfRecord {
-  RecordLayout records;
-  size_t env;
-  CULE_HD TiaState operator()() const {
-    TiaState tia;
-    load_part(records, env, offsetof(EnvRecord, tia), tia);
-    return tia;
-  }
-};
-struct TiaInPlace {
-  const TiaState* tia;
-  CULE_INLINE TiaState operator()() const { return *tia; }
-};
+using PlainMachine = Machine<PlainRam, PlainRom>;
+
+// A machine for env over plain memory. `records` holds the env's record, at `slot`.
+CULE_INLINE PlainMachine make_plain_machine(const Batch& batch, size_t env, const RecordLayout& records, size_t slot,
+                                            uint32_t* entries, Devices& devices, CollisionProbe& probe) {
+  const ConsoleConfig& config = config_of(batch, env);
+  return {config, PlainRam{batch.ram + env * kRamBytes}, PlainRom{batch.roms + config.rom_offset},
+          batch.cartridge_bytes + env * kCartridgeBytes, devices, probe, records, slot,
+          InstructionBuffer{entries, batch.buffer_capacity, 0, 0}, config.map};
+}
 
 }  // namespace cule

@@ -29,6 +29,32 @@ CULE_INLINE uint8_t pool_byte(uint32_t flags, const uint8_t* front, const uint8_
   return old > before ? old : before;
 }
 
+// The same for a whole frame. Most pixels repeat, so eight at a time are looked up again only where they change.
+inline void pool_frame(uint32_t flags, const uint8_t* front, const uint8_t* back, const uint8_t* palette, int channels,
+                       uint32_t pixels, uint8_t* pooled) {
+  constexpr uint32_t kGroup = 8;
+  uint64_t last_front = 0, last_back = 0;
+  const uint8_t* last_out = nullptr;
+  for (uint32_t pixel = 0; pixel < pixels; pixel += kGroup) {
+    uint64_t now_front, now_back;
+    __builtin_memcpy(&now_front, front + pixel, kGroup);
+    __builtin_memcpy(&now_back, back + pixel, kGroup);
+    uint8_t* out = pooled + pixel * static_cast<uint32_t>(channels);
+    const bool repeats = last_out && now_front == last_front && now_back == last_back && !(flags & kPoolBackOntoOld);
+    if (repeats) {
+      __builtin_memcpy(out, last_out, kGroup * static_cast<size_t>(channels));
+    } else {
+      for (uint32_t i = 0; i < kGroup * static_cast<uint32_t>(channels); ++i) {
+        const uint32_t byte = pixel * static_cast<uint32_t>(channels) + i;
+        out[i] = pool_byte(flags, front, back, palette, channels, byte, out[i]);
+      }
+    }
+    last_front = now_front;
+    last_back = now_back;
+    last_out = out;
+  }
+}
+
 // One byte of the resized frame: row `y`, column `x`, `channel`.
 CULE_HD inline uint8_t resample_byte(const Resample& resample, const uint8_t* frame, int channels, int y, int x, int channel) {
   const uint8_t* source = frame + channel;
@@ -91,15 +117,15 @@ inline void resample_frame(const ObservationFormat& format, const Resample& resa
   }
 }
 
-// The env's new observation, by one thread: `flags` say what it is made of. After a reset the older frames are black.
-inline void observe(const Batch& batch, size_t env, uint32_t flags, bool fresh, float* sums) {
+// The env's new observation, by one thread: `flags` (TraceFlag) say what it is made of.
+inline void observe(const Batch& batch, size_t env, uint32_t flags, float* sums) {
   const ObservationFormat& format = batch.observation;
   const ConsoleConfig& config = config_of(batch, env);
   const size_t frame_bytes = static_cast<size_t>(format.height) * format.width * format.channels;
   uint8_t* stack = batch.observations + env * frame_bytes * format.stack;
   uint8_t* newest = stack + frame_bytes * (format.stack - 1);
   uint8_t* pooled = batch.pooled + env * batch.picture_bytes * format.channels;
-  if (fresh) __builtin_memset(stack, 0, frame_bytes * (format.stack - 1));
+  if (flags & kFresh) __builtin_memset(stack, 0, frame_bytes * (format.stack - 1));
   else __builtin_memmove(stack, stack + frame_bytes, frame_bytes * (format.stack - 1));
   if (flags & (kPoolBoth | kPoolLast | kPoolBackOntoOld)) {
     TiaState tia;
@@ -108,8 +134,7 @@ inline void observe(const Batch& batch, size_t env, uint32_t flags, bool fresh, 
     const uint8_t* front = pictures + tia.front * batch.picture_bytes;
     const uint8_t* back = pictures + (tia.front ^ 1) * batch.picture_bytes;
     const uint8_t* palette = palette_of(batch, config);
-    const uint32_t bytes = config.height * kLinePixels * static_cast<uint32_t>(format.channels);
-    for (uint32_t i = 0; i < bytes; ++i) pooled[i] = pool_byte(flags, front, back, palette, format.channels, i, pooled[i]);
+    pool_frame(flags, front, back, palette, format.channels, config.height * kLinePixels, pooled);
   }
   resample_frame(format, format.resamples[batch.group[env]], pooled, newest, sums);
 }

@@ -14,8 +14,8 @@ CULE_INLINE void copy_bytes(uint8_t* to, const uint8_t* from, size_t bytes) {
   for (size_t i = 0; i < bytes / 4; ++i) target[i] = source[i];
 }
 
-// Makes `env` the state that stands at `slot` of `pool`, but for what counts across episodes.
-CULE_HD inline void copy_state_from(const Batch& batch, size_t env, const ResetPool& pool, size_t slot, bool pictures) {
+// Makes `env` the state that stands at `slot` of `pool`, but for its pictures and for what counts across episodes.
+CULE_HD inline void copy_record_from(const Batch& batch, size_t env, const ResetPool& pool, size_t slot) {
   EnvState old;
   load_part(batch.records, env, offsetof(EnvRecord, env), old);
   EnvRecord record;
@@ -28,7 +28,10 @@ CULE_HD inline void copy_state_from(const Batch& batch, size_t env, const ResetP
   store_part(batch.records, env, 0, record);
   copy_bytes(batch.ram + env * kRamBytes, pool.ram + slot * kRamBytes, kRamBytes);
   copy_bytes(batch.cartridge_bytes + env * kCartridgeBytes, pool.cartridge_bytes + slot * kCartridgeBytes, kCartridgeBytes);
-  if (pictures) copy_bytes(pictures_of(batch, env), pool.pictures + slot * 2 * batch.picture_bytes, 2 * batch.picture_bytes);
+}
+
+CULE_HD inline void copy_pictures_from(const Batch& batch, size_t env, const ResetPool& pool, size_t slot) {
+  copy_bytes(pictures_of(batch, env), pool.pictures + slot * 2 * batch.picture_bytes, 2 * batch.picture_bytes);
 }
 
 // Which of its group's pool states env's next episode starts from.
@@ -58,17 +61,16 @@ CULE_HD inline void with_session(const Batch& batch, size_t env, uint32_t* entri
   EnvRecord record;
   load_part(batch.records, env, 0, record);
   PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
-  using PlainMachine = Machine<PlainRam, PlainRom, TiaInPlace>;
-  PlainMachine machine{config, PlainRam{batch.ram + env * kRamBytes}, PlainRom{batch.roms + config.rom_offset},
-                       batch.cartridge_bytes + env * kCartridgeBytes, TiaInPlace{&record.tia}, probe, {}, {}, {}, 0,
-                       InstructionBuffer{entries, batch.buffer_capacity, 0, 0}, {}};
+  const RecordLayout here{reinterpret_cast<uint32_t*>(&record), 1, kRecordWords};
+  Devices devices{};
+  PlainMachine machine = make_plain_machine(batch, env, here, 0, entries, devices, probe);
   machine.load(record.console);
   Session<PlainMachine, Core, PictureView> session{config, machine, core, view, record.tia, record.game, record.env,
                                                    batch.power_on, batch.options.repeat_action_probability, static_cast<uint32_t>(env),
                                                    env_random_of(batch, env)};
   body(session);
   machine.store(record.console);
-  record.env.faults |= machine.faults;
+  record.env.faults |= devices.faults;
   store_part(batch.records, env, 0, record);
 }
 
@@ -92,31 +94,13 @@ CULE_HD inline void seed_env(const Batch& batch, size_t env, int64_t seed, bool 
   const Mt19937 noops{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
   noops.seed(static_cast<uint32_t>(seed));
   if (batch.env_random) env_random_of(batch, env).seed(static_cast<uint32_t>(seed));
-  copy_state_from(batch, env, batch.boot, batch.group[env], true);
+  copy_record_from(batch, env, batch.boot, batch.group[env]);
+  copy_pictures_from(batch, env, batch.boot, batch.group[env]);
 }
 
-// Starts env's next episode. `seed` is kNoSeed or what to seed it with first.
-template <class Core>
-CULE_HD inline void reset_env(const Batch& batch, size_t env, int64_t seed, uint32_t* entries, const Core& core,
-                              CollisionProbe& probe) {
-  const bool exact = batch.pool.size == 0;
-  if (seed != kNoSeed) seed_env(batch, env, seed, exact);
+// Counts the reset and reports the new episode.
+CULE_HD inline void finish_reset(const Batch& batch, size_t env) {
   EnvState state;
-  if (!exact) {
-    load_part(batch.records, env, offsetof(EnvRecord, env), state);
-    copy_state_from(batch, env, batch.pool, choose_pool_slot(batch, env, state), true);
-  } else {
-    const StepOptions& options = batch.options;
-    const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
-    const int noops = static_cast<int>(random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
-    with_session(batch, env, entries, core, probe, [&](auto& session) {
-      session.start_episode();
-      play_noops(session, options, can_fire(batch, env), noops);
-      session.env.lives = lives_of(session.config, session.game);
-      session.env.elapsed_frames = 0;
-      session.env.over = 0;
-    });
-  }
   load_part(batch.records, env, offsetof(EnvRecord, env), state);
   ++state.resets;
   store_part(batch.records, env, offsetof(EnvRecord, env), state);
@@ -124,6 +108,37 @@ CULE_HD inline void reset_env(const Batch& batch, size_t env, int64_t seed, uint
   batch.frame_numbers[env] = state.frame_number;
   batch.episode_frame_numbers[env] = state.episode_frame_number;
   batch.faults[env] = static_cast<int32_t>(state.faults);
+}
+
+// Starts env's next episode from its pool, but for the pictures, which the caller copies from the slot that this returns.
+CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t seed) {
+  if (seed != kNoSeed) seed_env(batch, env, seed, false);
+  EnvState state;
+  load_part(batch.records, env, offsetof(EnvRecord, env), state);
+  const size_t slot = choose_pool_slot(batch, env, state);
+  copy_record_from(batch, env, batch.pool, slot);
+  finish_reset(batch, env);
+  batch.traces[env].flags = kPoolLast | kFresh | kResetNow;
+  return slot;
+}
+
+// Starts env's next episode by emulating it, as ale-py does.
+template <class Core>
+CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed, uint32_t* entries, const Core& core,
+                                    CollisionProbe& probe) {
+  if (seed != kNoSeed) seed_env(batch, env, seed, true);
+  const StepOptions& options = batch.options;
+  const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
+  const int noops = static_cast<int>(random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
+  with_session(batch, env, entries, core, probe, [&](auto& session) {
+    session.start_episode();
+    play_noops(session, options, can_fire(batch, env), noops);
+    session.env.lives = lives_of(session.config, session.game);
+    session.env.elapsed_frames = 0;
+    session.env.over = 0;
+  });
+  finish_reset(batch, env);
+  batch.traces[env].flags = kPoolLast | kFresh | kResetNow;
 }
 
 }  // namespace cule

@@ -64,7 +64,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
     if (!game.terminal) {
       a.action = legal_or_noop(config, a.action);
       b.action = legal_or_noop(config, b.action);
-      machine.inputs = apply_actions(config, state, a, b, {});
+      machine.devices.inputs = apply_actions(config, state, a, b, {});
       whole &= machine.run_frame(core);
       score_frame(config, machine, game);
       reward += game.reward;
@@ -80,7 +80,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   }
   state.lives = lives;
   state.over = stopped;
-  state.faults |= machine.faults;
+  state.faults |= machine.devices.faults;
 
   machine.store(console);
   store_part(batch.records, env, kConsole, console);

@@ -15,8 +15,10 @@ struct LineCache {
   uint32_t stale = kAllObjects;
 
   CULE_HD void refresh(const TiaState& tia) {
+#pragma unroll
     for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
       if (!(stale >> object & 1)) continue;
+#pragma unroll
       for (int word = 0; word < kWords; ++word) bits[object][word] = object_word<Word>(tia, object, word * kBits);
     }
     stale = 0;
@@ -28,6 +30,7 @@ struct LineCache {
     Word mask = low <= 0 ? ~Word{0} : ~Word{0} << low;
     if (high < kBits) mask &= (Word{1} << high) - 1;
     LineWord<Word> line;
+#pragma unroll
     for (uint32_t object = 0; object < kNumTiaObjects; ++object) line.bits[object] = bits[object][word] & mask;
     return line;
   }
@@ -43,9 +46,12 @@ struct CollisionView {
   CULE_INLINE void comb(const TiaState&, int, int) {}
   CULE_INLINE void grey_out(const TiaState&, int) {}
   CULE_HD void span(TiaState& tia, int, int begin, int end) {
-    if (tia.collisions == kAllCollisions) return;
+    const uint32_t on = objects_on(tia);
+    if ((on & (on - 1)) == 0 || tia.collisions == kAllCollisions) return;  // it takes two
     if (cache.stale) cache.refresh(tia);
-    for (int word = begin / LineCache::kBits; word * LineCache::kBits < end; ++word) {
+#pragma unroll
+    for (int word = 0; word < LineCache::kWords; ++word) {
+      if (begin >= (word + 1) * LineCache::kBits || end <= word * LineCache::kBits) continue;
       tia.collisions |= static_cast<uint16_t>(find_collisions(cache.piece(word, begin, end)));
     }
   }

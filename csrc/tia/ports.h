@@ -33,14 +33,11 @@ CULE_INLINE void ports_reset(TiaPorts& ports) {
   ports.greyed = greyed;
 }
 
-CULE_INLINE void ports_rebase(TiaPorts& ports, int32_t cycles) {
-  ports.cycle -= cycles;
-  ports.frame_first_cycle = ports.cycle;
-  ports.vsync_finish_cycle -= cycles;
-  ports.hmove_cycle -= cycles;
-  if (ports.hmove_cycle < kOldestHmove) ports.hmove_cycle = kOldestHmove;
-  ports.touched_cycle -= cycles;
-  ports.dump_end_cycle -= cycles;
+// A frame begins at `cycle` after the counter has gone back by `elapsed`.
+CULE_INLINE void ports_rebase(TiaPorts& ports, int32_t elapsed, int32_t cycle) {
+  ports.frame_first_cycle = cycle;
+  ports.vsync_finish_cycle -= elapsed;
+  ports.dump_end_cycle -= elapsed;
 }
 
 // Where a read of INPT0 to INPT3 gets its bit 7 from.
@@ -60,7 +57,8 @@ CULE_INLINE uint32_t charge_cycles(int ohms) {
 }
 
 // Bit 7 of INPT0 to INPT3. `wiring` has one InptWiring per port, 4 bits each.
-CULE_INLINE uint32_t read_paddle_port(const TiaPorts& ports, const Inputs& inputs, uint32_t wiring, uint32_t port) {
+CULE_INLINE uint32_t read_paddle_port(const TiaPorts& ports, const Inputs& inputs, uint32_t wiring, uint32_t port,
+                                      int32_t cycle) {
   const uint32_t source = wiring >> 4 * port & 0x0F;
   if (source == kCharged) return 0x80;
   if (source == kNotCharged) return 0;
@@ -68,7 +66,7 @@ CULE_INLINE uint32_t read_paddle_port(const TiaPorts& ports, const Inputs& input
   if (needed == 0) return 0x80;
   if (ports.dumping) return 0;
   // Unsigned as in ale-py: a capacitor let go in an earlier frame can read as not charged.
-  const uint32_t since_frame = static_cast<uint32_t>(ports.cycle - ports.frame_first_cycle);
+  const uint32_t since_frame = static_cast<uint32_t>(cycle - ports.frame_first_cycle);
   const uint32_t charged = static_cast<uint32_t>(ports.dump_end_cycle - ports.frame_first_cycle) + needed;
   return since_frame > charged ? 0x80 : 0;
 }

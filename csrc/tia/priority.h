@@ -23,7 +23,7 @@ CULE_HD inline ColorWord<Word> resolve_priority(const TiaState& tia, const LineW
   Word p1 = line.bits[kPlayer1] | line.bits[kMissile1];
   Word pf = line.bits[kBall] | playfield;
   if ((tia.ctrlpf & 6) == 0) return {p0, p1 & ~p0, pf & ~p0 & ~p1};
-  const bool alone = !player_on(tia, 0) && !player_on(tia, 1) && !missile_on(tia, 0) && !missile_on(tia, 1) && !ball_on(tia);
+  const bool alone = objects_on(tia) == 1u << kPlayfield;
   const bool priority = (tia.ctrlpf & 4) && !(alone && (tia.ctrlpf & 2));
   if (priority) return {p0 & ~pf, p1 & ~p0 & ~pf, pf};
   if (tia.ctrlpf & 2) {

@@ -52,4 +52,11 @@ CULE_INLINE bool player_on(const TiaState& tia, int which) {
 CULE_INLINE bool missile_on(const TiaState& tia, int which) { return tia.enam[which] && !tia.resmp[which]; }
 CULE_INLINE bool ball_on(const TiaState& tia) { return tia.vdelbl ? tia.old_enabl : tia.enabl; }
 
+// One bit for each TiaObject that is switched on.
+CULE_INLINE uint32_t objects_on(const TiaState& tia) {
+  return static_cast<uint32_t>(player_on(tia, 0)) << kPlayer0 | static_cast<uint32_t>(player_on(tia, 1)) << kPlayer1 |
+         static_cast<uint32_t>(missile_on(tia, 0)) << kMissile0 | static_cast<uint32_t>(missile_on(tia, 1)) << kMissile1 |
+         static_cast<uint32_t>(ball_on(tia) != 0) << kBall | static_cast<uint32_t>(tia.playfield != 0) << kPlayfield;
+}
+
 }  // namespace cule

@@ -42,7 +42,7 @@ struct Core {
     if (!is_static && name != "dynamic") throw std::invalid_argument("core: static or dynamic");
   }
   template <class M>
-  CULE_NOINLINE void operator()(M& machine) const {
+  __attribute__((noinline)) void operator()(M& machine) const {
     if (is_static) StaticCore{}(machine);
     else DynamicCore<Table>{}(machine);
   }
@@ -56,15 +56,6 @@ struct Access {
 };
 
 struct FlatMachine {
-  struct Rom {
-    uint32_t three_bytes(uint32_t) const { return 0; }
-  };
-  struct Config {
-    CartridgeMap map = map_4k();
-  };
-  Config config;
-  Rom rom;
-  uint32_t slices = 0;
   Registers r{};
   int32_t cycle = 0;
   uint32_t bus = 0;
@@ -94,8 +85,7 @@ struct FlatMachine {
   void write_low(uint32_t address, uint32_t value, bool after_write) { write(address, value, after_write); }
   bool is_special(uint32_t) const { return false; }
 
-  bool fetches_plain_rom() const { return false; }
-  uint32_t fetch_slowly() const {
+  uint32_t fetch() const {
     return memory[r.pc] | memory[(r.pc + 1) & 0xFFFF] << 8 | memory[(r.pc + 2) & 0xFFFF] << 16;
   }
   template <class Decode>
@@ -228,40 +218,47 @@ struct CheckedRom {
   }
 };
 
-struct TiaAtFrame {
-  const TiaState* tia;
-  TiaState operator()() const { return *tia; }
-};
-
 struct Console {
-  using M = Machine<CheckedRam, CheckedRom, TiaAtFrame>;
+  using M = Machine<CheckedRam, CheckedRom>;
   ConsoleConfig config{};
   std::vector<uint8_t> image;
-  std::vector<uint32_t> entries;
+  std::vector<uint32_t> entries, record;
   std::array<uint8_t, 128> ram{};
   alignas(8) std::array<uint8_t, kCartridgeBytes> cartridge_bytes{};
-  TiaState tia{};
+  Devices devices{};
   CollisionProbe probe{};
+  RecordLayout records;
   M machine;
 
   Console(const std::string& scheme, py::bytes rom, int first_line, int lines, bool pal, int line_limit, uint32_t inpt_wiring,
           uint32_t capacity)
-      : entries(capacity), machine{config, {ram.data()}, {&image}, cartridge_bytes.data(), {&tia}, probe} {
+      : config(make_config(scheme, first_line, lines, pal, line_limit, inpt_wiring)),
+        entries(capacity),
+        record(sizeof(EnvRecord) / 4),
+        records{record.data(), 1, record.size()},
+        machine{config,  {ram.data()}, {&image}, cartridge_bytes.data(),             devices,
+                probe,   records,      0,        {entries.data(), capacity, 0, 0}, config.map} {
     const std::string bytes = rom;
     image.assign(bytes.begin(), bytes.end());
+    TiaState tia{};
+    tia_reset(tia);
+    store_part(records, 0, offsetof(EnvRecord, tia), tia);
+    if (config.map.scheme == Scheme::kDPC) dpc_power_on(*reinterpret_cast<Dpc*>(cartridge_bytes.data()));
+    machine.reset(0);
+  }
+  Console(const Console&) = delete;
+
+  static ConsoleConfig make_config(const std::string& scheme, int first_line, int lines, bool pal, int line_limit,
+                                   uint32_t inpt_wiring) {
+    ConsoleConfig config{};
     config.map = map_of(scheme);
     config.format = {first_line * kClocksPerLine, (first_line + lines) * kClocksPerLine, 1};
     config.pal = pal;
     config.height = static_cast<uint32_t>(lines);
     config.cycle_limit = line_limit * kCyclesPerLine;
     config.inpt_wiring = inpt_wiring;
-    machine.buffer.entries = entries.data();
-    machine.buffer.capacity = capacity;
-    tia_reset(tia);
-    if (config.map.scheme == Scheme::kDPC) dpc_power_on(*reinterpret_cast<Dpc*>(cartridge_bytes.data()));
-    machine.reset(0);
+    return config;
   }
-  Console(const Console&) = delete;
 
   bool run_frame(const std::string& core) { return machine.run_frame(Core(core)); }
   void step(const std::string& core) { Core{core}(machine); }
@@ -271,7 +268,10 @@ struct Console {
     py::array_t<uint8_t> out(std::vector<py::ssize_t>{config.height, kLinePixels});
     std::vector<uint8_t> pictures(2 * out.size(), 0xEE);
     PictureView view{pictures.data(), static_cast<uint32_t>(out.size()), static_cast<int>(config.height), {}};
+    TiaState tia;
+    load_part(records, 0, offsetof(EnvRecord, tia), tia);
     for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(tia, config.format, entries[i], view);
+    store_part(records, 0, offsetof(EnvRecord, tia), tia);
     machine.buffer.count = machine.buffer.after_clear = 0;
     probe.ready = false;
     std::copy_n(pictures.data() + tia.front * out.size(), out.size(), out.mutable_data());
@@ -374,23 +374,23 @@ PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
       .def_property("x", [](Console& c) { return c.machine.r.x; }, [](Console& c, uint32_t v) { c.machine.r.x = v; })
       .def_property("s", [](Console& c) { return c.machine.r.s; }, [](Console& c, uint32_t v) { c.machine.r.s = v; })
       .def_property_readonly("jammed", [](Console& c) { return c.machine.r.jammed; })
-      .def_property_readonly("faults", [](Console& c) { return c.machine.faults; })
+      .def_property_readonly("faults", [](Console& c) { return c.devices.faults; })
       .def_property_readonly("frame_ended", [](Console& c) { return c.machine.frame_ended; })
-      .def_property_readonly("frame_open", [](Console& c) { return c.machine.ports.frame_open; })
-      .def_property_readonly("scanlines", [](Console& c) { return c.machine.ports.scanlines; })
+      .def_property_readonly("frame_open", [](Console& c) { return c.devices.ports.frame_open; })
+      .def_property_readonly("scanlines", [](Console& c) { return c.devices.ports.scanlines; })
       .def_property_readonly("ram", [](Console& c) { return py::bytes(reinterpret_cast<char*>(c.ram.data()), c.ram.size()); })
       .def_property_readonly("cartridge_bytes", [](Console& c) {
         return py::bytes(reinterpret_cast<char*>(c.cartridge_bytes.data()), c.cartridge_bytes.size());
       })
       .def("set_inputs", [](Console& c, uint32_t swcha, uint32_t swchb, uint32_t inpt4, uint32_t inpt5, uint32_t charge0,
                             uint32_t charge1) {
-        c.machine.inputs = Inputs{};
-        c.machine.inputs.swcha = swcha;
-        c.machine.inputs.swchb = swchb;
-        c.machine.inputs.inpt4 = inpt4;
-        c.machine.inputs.inpt5 = inpt5;
-        c.machine.inputs.charge_cycles[0] = charge0;
-        c.machine.inputs.charge_cycles[1] = charge1;
+        c.devices.inputs = Inputs{};
+        c.devices.inputs.swcha = swcha;
+        c.devices.inputs.swchb = swchb;
+        c.devices.inputs.inpt4 = inpt4;
+        c.devices.inputs.inpt5 = inpt5;
+        c.devices.inputs.charge_cycles[0] = charge0;
+        c.devices.inputs.charge_cycles[1] = charge1;
       }, py::arg("swcha") = 0xFF, py::arg("swchb") = 0x3F, py::arg("inpt4") = 0x80, py::arg("inpt5") = 0x80,
            py::arg("charge0") = 0, py::arg("charge1") = 0);
   m.def("charge_cycles", &charge_cycles);

@@ -476,7 +476,7 @@ def test_cpu_las_ands_memory_with_the_stack_pointer(chips: ModuleType, memory: n
 def test_cpu_unstable_stores_and_with_the_high_byte_plus_one(
     chips: ModuleType, memory: np.ndarray, opcode: int, mode: str, cycles: int
 ) -> None:
-    """The high byte is that of the address written to, as in ale-py; on a chip, page crossing also spoils the address."""
+    """The high byte is the written address's, as in ale-py; on a chip, crossing a page also spoils the address."""
     registers, code, addresses, _ = vectors_away_from_code(opcode, mode, memory)
     after, accesses = run(chips, "static", memory, registers, code)
     a, x, y = (registers[:, column].astype(int) for column in (A, X, Y))

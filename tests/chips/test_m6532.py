@@ -1,9 +1,9 @@
 """The M6532's timer and ports.
 
-Sources: Stella Programmer's Guide, "PIA 6532"; the timer's values at and after expiry as in ale-py. Expectations are worked
-out by hand: the timer counts down in the cycle after its write and then once an interval, so that a timer of N shows N - 1
-during the first interval; it expires after N intervals, shows $FF and counts once a cycle until INTIM is read, which sets it
-back to counting once an interval.
+Sources: Stella Programmer's Guide, "PIA 6532"; the values at and after expiry as in ale-py. Expectations are worked out
+by hand: the timer counts down right after its write and then once an interval, so that a timer of N shows N - 1 during
+the first interval. It expires after N intervals, shows $FF and counts once a cycle until INTIM is read; from then on it
+counts once an interval again.
 """
 
 from types import ModuleType

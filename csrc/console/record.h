@@ -1,9 +1,21 @@
 // One env: everything that a step reads and leaves, as plain words that are copied, saved and restored as they are.
 #pragma once
 
-#include "console/machine.h"
+#include "cpu_6507/registers.h"
+#include "games/game.h"
+#include "m6532/m6532.h"
+#include "tia/ports.h"
+#include "tia/state.h"
 
 namespace cule {
+
+// The part of a console's state that the CPU part keeps, besides RAM and the cartridge's bytes.
+struct ConsoleState {
+  Registers cpu;
+  M6532 riot;
+  TiaPorts ports;
+  uint32_t slices;
+};
 
 // What the environment around a console remembers.
 struct EnvState {

@@ -1,0 +1,277 @@
+// The CUDA backend: a step is a handful of kernels on the caller's stream, with no allocation and no synchronisation.
+//
+//   play      CPU part: one env a thread, few or many threads of a warp by the number of envs
+//   replay    TIA part, first half: state only, one env a thread
+//   segments  TIA part, second half: 15 scanlines of one env a thread
+//   restart   resets: a pool state copied by a block, or an episode emulated by a thread
+//   pool, resize   observations: four source bytes a thread, one output byte a thread
+#include <cuda_runtime.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "console/core.h"
+#include "kernels/launch.h"
+#include "kernels/memory.h"
+#include "kernels/observe.h"
+#include "kernels/reset.h"
+#include "kernels/segments.h"
+#include "kernels/step.h"
+
+namespace cule {
+namespace {
+
+constexpr int kPlayThreads = 128;
+constexpr int kWarp = 32;
+constexpr int kThreads = 128;
+constexpr uint32_t kMaxRomBytes = 16384 + 32;
+
+void check(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
+}
+
+// RAM in shared memory, a word of each thread next to the same word of the others, so that any two threads use different banks.
+struct SharedRam {
+  uint8_t* bytes;  // the block's; this thread's word w stands at (w * kPlayThreads + thread) * 4
+  uint32_t thread;
+  __device__ __forceinline__ uint32_t at(uint32_t index) const { return ((index >> 2) * kPlayThreads + thread) * 4 + (index & 3); }
+  __device__ __forceinline__ uint32_t get(uint32_t index) const { return bytes[at(index)]; }
+  __device__ __forceinline__ void set(uint32_t index, uint32_t value) const { bytes[at(index)] = static_cast<uint8_t>(value); }
+};
+
+// ROM in shared or global memory, read by aligned words.
+struct WordRom {
+  const uint32_t* words;
+  __device__ __forceinline__ uint32_t operator()(uint32_t offset) const {
+    return words[offset >> 2] >> (offset & 3) * 8 & 0xFF;
+  }
+  __device__ __forceinline__ uint32_t three_bytes(uint32_t offset) const {
+    const uint32_t* at = words + (offset >> 2);
+    return __funnelshift_r(at[0], at[1], (offset & 3) * 8);
+  }
+};
+
+struct PlayShared {
+  uint32_t ram[kRamBytes / 4 * kPlayThreads];
+  uint32_t rom[kMaxRomBytes / 4];
+  uint32_t decode[256];
+};
+
+__global__ void __launch_bounds__(kPlayThreads) play(const __grid_constant__ Batch batch, int lanes) {
+  extern __shared__ uint32_t shared_words[];
+  PlayShared& shared = *reinterpret_cast<PlayShared*>(shared_words);
+  const int lane = threadIdx.x % kWarp;
+  const int envs_per_block = kPlayThreads / kWarp * lanes;
+  const int first = blockIdx.x * envs_per_block;
+  const int last = min(first + envs_per_block, batch.num_envs) - 1;
+  const int env = first + threadIdx.x / kWarp * lanes + lane;
+  for (int i = threadIdx.x; i < 256; i += kPlayThreads) shared.decode[i] = batch.decode_words[i];
+  // The block's ROM goes to shared memory where all its envs play the same one.
+  const uint32_t group = batch.group[first];
+  const bool idle = lane >= lanes || env > last;
+  const bool one_group = __syncthreads_and(idle || batch.group[env] == group);
+  const ConsoleConfig& block_config = batch.configs[group];
+  const uint32_t* rom = reinterpret_cast<const uint32_t*>(batch.roms + block_config.rom_offset);
+  if (one_group) {
+    const uint32_t words = min((block_config.rom_bytes + 16) / 4, kMaxRomBytes / 4);
+    for (uint32_t i = threadIdx.x; i < words; i += kPlayThreads) shared.rom[i] = rom[i];
+  }
+  __syncthreads();
+  if (idle) return;
+
+  const ConsoleConfig& config = config_of(batch, env);
+  const SharedRam ram{reinterpret_cast<uint8_t*>(shared.ram), threadIdx.x};
+  uint32_t* global_ram = reinterpret_cast<uint32_t*>(batch.ram + static_cast<size_t>(env) * kRamBytes);
+  for (uint32_t i = 0; i < kRamBytes / 4; ++i) shared.ram[i * kPlayThreads + threadIdx.x] = global_ram[i];
+  Devices devices;
+  CollisionProbe probe;
+  const WordRom words{one_group ? shared.rom : reinterpret_cast<const uint32_t*>(batch.roms + config.rom_offset)};
+  Machine<SharedRam, WordRom> machine{
+      config, ram, words, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes, devices, probe, batch.records,
+      static_cast<size_t>(env),
+      InstructionBuffer{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, batch.buffer_capacity, 0, 0}, config.map};
+  step_frames(batch, env, machine, DynamicCore<const uint32_t*>{shared.decode});
+  for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = shared.ram[i * kPlayThreads + threadIdx.x];
+}
+
+__global__ void __launch_bounds__(kThreads) replay(const __grid_constant__ Batch batch, int lanes) {
+  const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const int env = thread / kWarp * lanes + thread % kWarp;
+  if (thread % kWarp >= lanes || env >= batch.num_envs) return;
+  replay_segments(batch, env, batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity);
+}
+
+__global__ void __launch_bounds__(kThreads) segments(const __grid_constant__ Batch batch) {
+  const int env = blockIdx.x * blockDim.x + threadIdx.x;
+  if (env >= batch.num_envs) return;
+  const uint32_t found = draw_segment(batch, env, blockIdx.y, batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity);
+  constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
+  static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are the low half of their word");
+  if (found) atomicOr(batch.records.words + kWord * batch.records.word_stride + env * batch.records.env_stride, found);
+}
+
+// Copies a state of the pool over each env that starts an episode; a block for each env.
+__global__ void __launch_bounds__(kThreads) restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask, const int64_t* seeds,
+                                                              bool by_trace) {
+  const size_t env = blockIdx.x;
+  if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
+  __shared__ size_t slot;
+  if (threadIdx.x == 0) slot = restart_record(batch, env, seeds ? seeds[env] : kNoSeed);
+  __syncthreads();
+  const uint4* from = reinterpret_cast<const uint4*>(batch.pool.pictures + slot * 2 * batch.picture_bytes);
+  uint4* to = reinterpret_cast<uint4*>(pictures_of(batch, env));
+  for (uint32_t i = threadIdx.x; i < 2 * batch.picture_bytes / sizeof(uint4); i += kThreads) to[i] = from[i];
+}
+
+// Emulates the start of an episode for each env that starts one; a thread for each env.
+__global__ void __launch_bounds__(kWarp) restart_by_emulation(const __grid_constant__ Batch batch, const uint8_t* mask, const int64_t* seeds,
+                                                         bool by_trace) {
+  const size_t env = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+  if (env >= static_cast<size_t>(batch.num_envs)) return;
+  if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
+  CollisionProbe probe;
+  restart_exactly(batch, env, seeds ? seeds[env] : kNoSeed, batch.buffers + env * batch.buffer_capacity,
+                  DynamicCore<const uint32_t*>{batch.decode_words}, probe);
+}
+
+// Marks what `observe` has to do after a reset by mask.
+__global__ void __launch_bounds__(kThreads) mark_reset(const __grid_constant__ Batch batch, const uint8_t* mask) {
+  const int env = blockIdx.x * blockDim.x + threadIdx.x;
+  if (env < batch.num_envs) batch.traces[env].flags = !mask || mask[env] ? kPoolLast | kFresh | kResetNow : 0;
+}
+
+__global__ void __launch_bounds__(kThreads) keep_final(const __grid_constant__ Batch batch, uint32_t words) {
+  const size_t env = blockIdx.x;
+  if (!(batch.traces[env].flags & kResetNow)) return;
+  const uint32_t* from = reinterpret_cast<const uint32_t*>(batch.observations) + env * words;
+  uint32_t* to = reinterpret_cast<uint32_t*>(batch.final_observations) + env * words;
+  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < words; i += gridDim.y * blockDim.x) to[i] = from[i];
+}
+
+// Whether this pass of the observation kernels looks at the env: all that stepped, or only those that were reset.
+__device__ __forceinline__ bool looks_at(uint32_t flags, bool only_fresh) { return !only_fresh || (flags & kFresh); }
+
+__global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch batch, bool only_fresh) {
+  const size_t env = blockIdx.x;
+  const uint32_t flags = batch.traces[env].flags;
+  if (!looks_at(flags, only_fresh) || !(flags & (kPoolBoth | kPoolLast | kPoolBackOntoOld))) return;
+  const ConsoleConfig& config = config_of(batch, env);
+  const int channels = batch.observation.channels;
+  const uint32_t bytes = config.height * kLinePixels * static_cast<uint32_t>(channels);
+  const uint8_t* palette = palette_of(batch, config);
+  constexpr size_t kFrontWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, front)) / 4;
+  constexpr uint32_t kFrontShift = (offsetof(EnvRecord, tia) + offsetof(TiaState, front)) % 4 * 8;
+  const uint32_t front_index =
+      batch.records.words[kFrontWord * batch.records.word_stride + env * batch.records.env_stride] >> kFrontShift & 1;
+  const uint8_t* pictures = pictures_of(batch, env);
+  const uint8_t* front = pictures + front_index * batch.picture_bytes;
+  const uint8_t* back = pictures + (front_index ^ 1) * batch.picture_bytes;
+  uint8_t* pooled = batch.pooled + env * batch.picture_bytes * channels;
+  for (uint32_t i = 4 * (blockIdx.y * blockDim.x + threadIdx.x); i < bytes; i += 4 * gridDim.y * blockDim.x) {
+    uint32_t word = *reinterpret_cast<uint32_t*>(pooled + i);
+    uint32_t out = 0;
+#pragma unroll
+    for (uint32_t b = 0; b < 4; ++b) {
+      out |= static_cast<uint32_t>(pool_byte(flags, front, back, palette, channels, i + b, static_cast<uint8_t>(word >> 8 * b))) << 8 * b;
+    }
+    *reinterpret_cast<uint32_t*>(pooled + i) = out;
+  }
+}
+
+// Moves the stack on by one frame and puts the resized newest one at its end.
+__global__ void __launch_bounds__(kThreads) resize(const __grid_constant__ Batch batch, bool only_fresh) {
+  const size_t env = blockIdx.x;
+  const uint32_t flags = batch.traces[env].flags;
+  if (!looks_at(flags, only_fresh)) return;
+  const ObservationFormat& format = batch.observation;
+  const int channels = format.channels;
+  const uint32_t frame_bytes = static_cast<uint32_t>(format.height * format.width * channels);
+  const uint32_t i = blockIdx.y * blockDim.x + threadIdx.x;
+  if (i >= frame_bytes) return;
+  uint8_t* stack = batch.observations + env * frame_bytes * format.stack;
+  for (int k = 0; k + 1 < format.stack; ++k) stack[k * frame_bytes + i] = flags & kFresh ? 0 : stack[(k + 1) * frame_bytes + i];
+  const uint8_t* pooled = batch.pooled + env * batch.picture_bytes * channels;
+  const int x = static_cast<int>(i / channels % format.width), y = static_cast<int>(i / channels / format.width);
+  stack[(format.stack - 1) * frame_bytes + i] =
+      resample_byte(format.resamples[batch.group[env]], pooled, channels, y, x, static_cast<int>(i % channels));
+}
+
+// How many threads of each warp get an env: few where envs are few, as a lone warp's time is its longest chain of instructions.
+int lanes_for(int num_envs) { return num_envs <= 1024 ? 2 : num_envs <= 2048 ? 4 : num_envs <= 8192 ? 8 : num_envs <= 24576 ? 16 : 32; }
+
+int blocks_for(int count, int each) { return (count + each - 1) / each; }
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(int device) : device_(device) {
+    Guard guard(device_);
+    check(cudaFuncSetAttribute(play, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(PlayShared)), "the set-up of the CPU kernel");
+  }
+
+  void step(const Batch& batch, void* stream_pointer) override {
+    Guard guard(device_);
+    const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
+    const int n = batch.num_envs;
+    const int lanes = lanes_for(n);
+    play<<<blocks_for(n, kPlayThreads / kWarp * lanes), kPlayThreads, sizeof(PlayShared), stream>>>(batch, lanes);
+    replay<<<blocks_for(n * (kWarp / lanes), kThreads), kThreads, 0, stream>>>(batch, lanes);
+    segments<<<dim3(blocks_for(n, kThreads), kSegmentSlots), kThreads, 0, stream>>>(batch);
+    if (batch.options.autoreset == AutoresetMode::kSameStep) {
+      observe(batch, false, stream);
+      const uint32_t words = observation_bytes(batch) * batch.observation.stack / 4;
+      keep_final<<<dim3(n, 4), kThreads, 0, stream>>>(batch, words);
+      restart(batch, nullptr, nullptr, true, stream);
+      observe(batch, true, stream);
+    } else {
+      if (batch.options.autoreset == AutoresetMode::kNextStep) restart(batch, nullptr, nullptr, true, stream);
+      observe(batch, false, stream);
+    }
+    check(cudaGetLastError(), "step");
+  }
+
+  void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void* stream_pointer) override {
+    Guard guard(device_);
+    const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
+    mark_reset<<<blocks_for(batch.num_envs, kThreads), kThreads, 0, stream>>>(batch, mask);
+    restart(batch, mask, seeds, false, stream);
+    observe(batch, true, stream);
+    check(cudaGetLastError(), "reset");
+  }
+
+ private:
+  // The device of this backend is current while a guard lives.
+  struct Guard {
+    explicit Guard(int device) {
+      check(cudaGetDevice(&before), "cudaGetDevice");
+      if (before != device) check(cudaSetDevice(device), "cudaSetDevice");
+    }
+    ~Guard() { cudaSetDevice(before); }
+    int before = 0;
+  };
+
+  static uint32_t observation_bytes(const Batch& batch) {
+    return static_cast<uint32_t>(batch.observation.height * batch.observation.width * batch.observation.channels);
+  }
+
+  static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace, cudaStream_t stream) {
+    if (batch.pool.size) restart_from_pool<<<batch.num_envs, kThreads, 0, stream>>>(batch, mask, seeds, by_trace);
+    else restart_by_emulation<<<blocks_for(batch.num_envs, kWarp), kWarp, 0, stream>>>(batch, mask, seeds, by_trace);
+  }
+
+  static void observe(const Batch& batch, bool only_fresh, cudaStream_t stream) {
+    const int n = batch.num_envs;
+    const int pool_blocks = blocks_for(static_cast<int>(batch.picture_bytes) * batch.observation.channels, 16 * kThreads);
+    pool<<<dim3(n, pool_blocks), kThreads, 0, stream>>>(batch, only_fresh);
+    resize<<<dim3(n, blocks_for(static_cast<int>(observation_bytes(batch)), kThreads)), kThreads, 0, stream>>>(batch, only_fresh);
+  }
+
+  int device_;
+};
+
+}  // namespace
+
+bool has_cuda() { return true; }
+
+Backend* make_cuda_backend(int device) { return new CudaBackend(device); }
+
+}  // namespace cule
