@@ -14,7 +14,7 @@ _DIRECTIONS = {
 
 
 def action_number(horizontal: int, vertical: int, fire: bool) -> int:
-    """The action for a stick at `horizontal`, `vertical` (each -1, 0 or 1; right and up are positive) and the button."""
+    """The action for a stick at `horizontal`, `vertical` (each -1, 0 or 1; right and up count up) and the button."""
     name = _DIRECTIONS[horizontal, vertical] + ("FIRE" if fire else "")
     return ACTIONS.index(name or "NOOP")
 

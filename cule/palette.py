@@ -1,7 +1,7 @@
 """The colors that an NTSC and a PAL television show for the TIA's 128 color codes, as ale-py has them.
 
-A palette index is a COLUxx value: hue in the high nibble, luminance in the next three bits. Bit 0 is set only where a PAL
-console has lost its colors, and then shows the grey of the same luminance.
+A palette index is a COLUxx value: hue in the high nibble, luminance in the next three bits. Bit 0 is set only where a
+PAL console has lost its colors, and then shows the grey of the same luminance.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Tables for resizing pictures to observations exactly as OpenCV's `cv2.resize(..., interpolation=cv2.INTER_AREA)` does.
+"""Tables for resizing pictures to observations exactly as OpenCV's `cv2.resize` does with `cv2.INTER_AREA`.
 
 For each output line the table lists the source lines that it covers and how much of each. OpenCV computes the shares in
-double precision and keeps them in single precision (modules/imgproc/src/resize.cpp describes the method; the code here is
-ours). Where both scales are whole numbers it averages in integers instead.
+double precision and keeps them in single precision (modules/imgproc/src/resize.cpp describes the method; the code here
+is ours). Where both scales are whole numbers it averages in integers instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Games and their ROM images: names, files, MD5 sums, cartridge types.
 
-ROMs come from the ale-py wheel, or from the folder that the environment variable CULE_ROM_DIR names. An image is taken only
-for the game whose MD5 it has.
+ROMs come from the ale-py wheel, or from the folder that the environment variable CULE_ROM_DIR names. An image is taken
+only for the game whose MD5 it has.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import difflib
 import functools
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,7 @@ def find_game(name: str) -> Game:
     if name in known:
         return known[name]
     rom_ids = [game.name for game in games()]
-    bare = name.removeprefix("ALE/").removesuffix("-v5")
+    bare = re.sub(r"^\w+/|(NoFrameskip|Deterministic)?-v\d+$", "", name)
     guesses = difflib.get_close_matches(bare.lower(), rom_ids, n=3, cutoff=0.5)
     hint = f"; the closest are {', '.join(repr(guess) for guess in guesses)}" if guesses else ""
     raise ValueError(f"expected one of the {len(rom_ids)} games of cule.games(), got {name!r}{hint}")
@@ -112,7 +113,8 @@ def rom_path(game: Game) -> Path:
         import ale_py.roms
     except ImportError as error:
         raise FileNotFoundError(
-            f"expected ale-py, whose wheel carries the ROMs, or a folder of ROMs named by {ROM_DIR_VARIABLE}; found neither"
+            "expected ale-py, whose wheel carries the ROMs, or a folder of ROMs named by "
+            f"{ROM_DIR_VARIABLE}; found neither"
         ) from error
     return Path(ale_py.roms.__file__).parent / f"{game.name}.bin"
 
@@ -127,14 +129,16 @@ def load_rom(game: Game) -> bytes:
     try:
         image = path.read_bytes()
     except OSError as error:
-        raise ValueError(f"expected the ROM of {game.name!r} at {path}, but it cannot be read: {error.strerror}") from error
+        raise ValueError(
+            f"expected the ROM of {game.name!r} at {path}, but it cannot be read: {error.strerror}"
+        ) from error
     md5 = hashlib.md5(image, usedforsecurity=False).hexdigest()
     if md5 != game.md5:
         other = _game_of_md5(md5)
         what = f"the ROM of {other.name!r}" if other else "no ROM that cule knows"
         raise ValueError(
-            f"expected {path} to be the ROM of {game.name!r} with MD5 {game.md5}, got {len(image)} bytes with MD5 {md5}, "
-            f"which is {what}"
+            f"expected {path} to be the ROM of {game.name!r} with MD5 {game.md5}, "
+            f"got {len(image)} bytes with MD5 {md5}, which is {what}"
         )
     return image
 
@@ -146,8 +150,8 @@ def _contains(image: bytes, *signatures: str) -> bool:
 def detect_scheme(image: bytes) -> str:
     """The bank-switching scheme of a ROM image, told from its size and from code that only such cartridges have.
 
-    The signatures are 6502 instructions that touch a scheme's hot spots; they are the ones by which ale-py tells the schemes
-    apart. Schemes that none of the 104 games uses are not told apart.
+    The signatures are 6502 instructions that touch a scheme's hot spots; they are the ones by which ale-py tells the
+    schemes apart. Schemes that none of the 104 games uses are not told apart.
 
     Raises:
         ValueError: if no scheme has images of this size.

@@ -51,7 +51,7 @@ class State:
         """Makes envs `env_ids` what these states are.
 
         Raises:
-            ValueError: the version, the games, the number of states or the shape of their parts does not fit.
+            ValueError: the version, the games, the number of states or the shape or dtype of their parts does not fit.
         """
         if self.version != VERSION:
             raise ValueError(f"expected a state of version {VERSION}, got version {self.version}")
@@ -66,10 +66,15 @@ class State:
         if set(targets) != set(self.tensors):
             raise ValueError("expected a state of an env with the same reset_pool_size, 0 or not 0")
         for name, target in targets.items():
-            if target.shape[1:] != self.tensors[name].shape[1:]:
+            part = self.tensors[name]
+            if part.shape[1:] != target.shape[1:]:
                 raise ValueError(
                     f"expected {name} of shape {tuple(target.shape[1:])} for each env, "
-                    f"got {tuple(self.tensors[name].shape[1:])}: the envs were made with other options"
+                    f"got {tuple(part.shape[1:])}: the envs were made with other options"
+                )
+            if len(part) != len(games) or part.dtype != target.dtype:
+                raise ValueError(
+                    f"expected {name} to hold {target.dtype} for {len(games)} envs, got {part.dtype} for {len(part)}"
                 )
         for name, target in targets.items():
             target[env_ids] = self.tensors[name].to(engine.device)

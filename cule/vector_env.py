@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import gymnasium
 import numpy as np
@@ -23,9 +23,17 @@ from cule.state import State
 
 Array = torch.Tensor | np.ndarray
 
+# Counts live in 32 bits.
+MOST = 2**31 - 1
+# Each thread, and on a GPU each env, keeps room for the TIA writes of a whole step: 10 KiB a frame.
+MOST_FRAMESKIP = 10_000
+MOST_THREADS = 1024
+MOST_SEED = 2**63 - 1
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
 
 def default_device() -> str:
-    """ "cuda" where this build and this machine have it, else "cpu"."""
+    """The device for None: "cuda" where this build and this machine have it, else "cpu"."""
     return "cuda" if _core.has_cuda() and torch.cuda.is_available() else "cpu"
 
 
@@ -56,12 +64,20 @@ def find_device(device: str | torch.device | None) -> torch.device:
     return torch.device("cuda", index)
 
 
-def _positive(name: str, value: Any, least: int = 1) -> int:
+def _positive(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"expected {name} to be an integer, got {value!r}")
     if value < least:
         raise ValueError(f"expected {name} to be at least {least}, got {value}")
+    if value > most:
+        raise ValueError(f"expected {name} to be at most {most}, got {value}")
     return int(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"expected {name} to be True or False, got {value!r}")
+    return bool(value)
 
 
 def _probability(name: str, value: Any) -> float:
@@ -72,13 +88,25 @@ def _probability(name: str, value: Any) -> float:
     return float(value)
 
 
+def _array(name: str, values: Any) -> np.ndarray:
+    """An array of numbers."""
+    try:
+        array = np.asarray(values)
+    except ValueError as problem:
+        raise TypeError(f"expected {name} to be an array of numbers, got {values!r}") from problem
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"expected {name} to be an array of numbers, got {values!r}")
+    return array
+
+
 def _per_env(name: str, value: int | Sequence[int] | None, num_envs: int) -> list[int | None]:
-    if value is None or isinstance(value, (int, np.integer)):
-        return [None if value is None else int(value)] * num_envs
-    values = [int(v) for v in value]
+    one = value is None or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
+    if not one and (isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray))):
+        raise TypeError(f"expected {name} to be an integer or one for each env, got {value!r}")
+    values = [value] * num_envs if one else list(value)
     if len(values) != num_envs:
         raise ValueError(f"expected {name} to be one integer or {num_envs} of them, got {len(values)}")
-    return values
+    return [None if one is None else _positive(name, one, 0) for one in values]
 
 
 def _make_groups(
@@ -142,7 +170,7 @@ class AtariEnv(VectorEnv):
         TypeError, ValueError: an argument is not what it should be; the message says what was expected and what came.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 60}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 60}
 
     def __init__(
         self,
@@ -174,7 +202,7 @@ class AtariEnv(VectorEnv):
         seed: int | None = None,
         reset_pool_size: int = 30,
         output: Literal["torch", "numpy"] = "torch",
-    ):
+    ) -> None:
         self.num_envs = _positive("num_envs", num_envs)
         if obs_type not in ("image", "ram"):
             raise ValueError(f"expected obs_type to be 'image' or 'ram', got {obs_type!r}")
@@ -183,39 +211,43 @@ class AtariEnv(VectorEnv):
         try:
             self.autoreset_mode = AutoresetMode(autoreset_mode)
         except ValueError as problem:
-            raise ValueError(f"expected autoreset_mode to be one of {AUTORESET_MODES}, got {autoreset_mode!r}") from problem
+            raise ValueError(
+                f"expected autoreset_mode to be one of {AUTORESET_MODES}, got {autoreset_mode!r}"
+            ) from problem
         self.obs_type, self.output = obs_type, output
         if obs_type == "ram" and self.autoreset_mode == AutoresetMode.SAME_STEP:
-            raise ValueError("expected obs_type='image' with autoreset_mode SAME_STEP, as RAM keeps no final observation")
-        self.continuous = bool(continuous)
+            raise ValueError(
+                "expected obs_type='image' with autoreset_mode SAME_STEP, as RAM keeps no final observation"
+            )
+        self.continuous = _flag("continuous", continuous)
         self.continuous_action_threshold = _probability("continuous_action_threshold", continuous_action_threshold)
         self.device = find_device(device)
-        self._seed = None if seed is None else _positive("seed", seed, 0)
+        self._seed = None if seed is None else _positive("seed", seed, 0, MOST_SEED)
         self.games = self._games_of_envs(game)
         groups, group_of_env = _make_groups(
             self.games, _per_env("mode", mode, self.num_envs), _per_env("difficulty", difficulty, self.num_envs)
         )
-        space = self._choose_action_space(groups, bool(full_action_space) or self.continuous)
+        space = self._choose_action_space(groups, _flag("full_action_space", full_action_space) or self.continuous)
         options = Options(
-            frameskip=_positive("frameskip", frameskip),
+            frameskip=_positive("frameskip", frameskip, most=MOST_FRAMESKIP),
             max_frames=_positive("max_num_frames_per_episode", max_num_frames_per_episode),
             noop_max=_positive("noop_max", noop_max, 0),
-            maxpool=bool(maxpool),
-            episodic_life=bool(episodic_life),
-            life_loss_info=bool(life_loss_info),
-            reward_clipping=bool(reward_clipping),
-            fire_reset=bool(use_fire_reset),
+            maxpool=_flag("maxpool", maxpool),
+            episodic_life=_flag("episodic_life", episodic_life),
+            life_loss_info=_flag("life_loss_info", life_loss_info),
+            reward_clipping=_flag("reward_clipping", reward_clipping),
+            fire_reset=_flag("use_fire_reset", use_fire_reset),
             autoreset=AUTORESET_MODES.index(self.autoreset_mode.value),
             repeat_action_probability=_probability("repeat_action_probability", repeat_action_probability),
             action_space=space,
             observation_height=_positive("img_height", img_height),
             observation_width=_positive("img_width", img_width),
-            channels=1 if grayscale else 3,
+            channels=1 if _flag("grayscale", grayscale) else 3,
             stack=_positive("stack_num", stack_num),
             reset_pool_size=_positive("reset_pool_size", reset_pool_size, 0),
         )
-        threads = _positive("num_threads", num_threads, 0) or min(self.num_envs, os.cpu_count() or 1)
-        self.engine = Engine(groups, group_of_env, options, self.device, threads)
+        threads = _positive("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
+        self.engine = Engine(groups, group_of_env, options, self.device, min(threads, self.num_envs))
         self._action_numbers = action_numbers(groups[0].game, space)
         self.spec = None
         self.closed = False
@@ -226,7 +258,7 @@ class AtariEnv(VectorEnv):
     def _games_of_envs(self, game: str | Sequence[str]) -> list[Game]:
         if isinstance(game, str):
             return [find_game(game)] * self.num_envs
-        if not isinstance(game, Sequence) or not game:
+        if isinstance(game, bytes) or not isinstance(game, Sequence) or not game:
             raise TypeError(f"expected the name of a game or a sequence of names, got {game!r}")
         if len(game) > self.num_envs:
             raise ValueError(f"expected num_envs to be at least the number of games ({len(game)}), got {self.num_envs}")
@@ -274,7 +306,8 @@ class AtariEnv(VectorEnv):
             for h in (-1, 0, 1):
                 for v in (-1, 0, 1):
                     for fire in (0, 1):
-                        table[h + 1, v + 1, fire] = self._action_numbers.index(action_number(h, v, bool(fire)))
+                        # As in ale-py, even where a game without a button has fewer actions than numbers.
+                        table[h + 1, v + 1, fire] = action_number(h, v, bool(fire))
             self._action_table = table.to(self.device)
             strengths = torch.ones(self.num_envs, dtype=torch.float32, device=self.device)
             self.engine.tensors["strengths"] = strengths
@@ -287,7 +320,9 @@ class AtariEnv(VectorEnv):
         """The names of the actions, in the order of the action space."""
         return [ACTIONS[number] for number in self._action_numbers]
 
-    def reset(self, *, seed: int | Sequence[int] | np.ndarray | None = None, options: dict[str, Any] | None = None):
+    def reset(
+        self, *, seed: int | Sequence[int] | np.ndarray | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
         """Starts new episodes.
 
         Args:
@@ -311,11 +346,13 @@ class AtariEnv(VectorEnv):
         return self._out(self._observations), self._infos()
 
     def _reset_mask(self, options: dict[str, Any] | None) -> torch.Tensor | None:
+        if options is not None and not isinstance(options, dict):
+            raise TypeError(f"expected options to be a dict, such as {{'reset_mask': mask}}, got {options!r}")
         if not options or options.get("reset_mask") is None:
             return None
         mask = options["reset_mask"]
-        if isinstance(mask, np.ndarray):
-            mask = torch.from_numpy(mask)
+        if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
+            mask = torch.from_numpy(np.array(mask, order="C"))
         if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
             kind = getattr(mask, "dtype", type(mask).__name__)
             raise TypeError(f"expected reset_mask to be a boolean array, got {kind}")
@@ -330,29 +367,35 @@ class AtariEnv(VectorEnv):
             seed = self._seed if self._seed is not None else int(np.random.SeedSequence().generate_state(1)[0] >> 1)
         count = self.num_envs if mask is None else int(mask.sum())
         if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
-            values = np.arange(count, dtype=np.int64) + int(seed)
+            lowest, highest = int(seed), int(seed) + max(count - 1, 0)
         elif isinstance(seed, (Sequence, np.ndarray)) and not isinstance(seed, str):
-            values = np.asarray(seed)
+            values = _array("seed", seed)
             if values.shape != (count,) or not np.issubdtype(values.dtype, np.integer):
                 raise ValueError(
                     f"expected seed to have one integer for each of the {count} envs that are reset, "
                     f"got {values.dtype} of shape {values.shape}"
                 )
+            lowest, highest = (int(values.min()), int(values.max())) if count else (0, 0)
         else:
             raise TypeError(f"expected seed to be an integer or one for each env, got {seed!r}")
-        if count and values.min() < 0:
-            raise ValueError(f"expected seeds of at least 0, got {values.min()}")
+        if lowest < 0 or highest > MOST_SEED:
+            raise ValueError(f"expected seeds from 0 to {MOST_SEED}, got {lowest if lowest < 0 else highest}")
+        if isinstance(seed, (int, np.integer)):
+            values = np.arange(count, dtype=np.int64) + int(seed)
         seeds = torch.full((self.num_envs,), -1, dtype=torch.int64)
         chosen = slice(None) if mask is None else mask.cpu().bool()
         seeds[chosen] = torch.from_numpy(values.astype(np.int64))
         return seeds.to(self.device)
 
-    def step(self, actions: Array, player_b_actions: Array | None = None):
+    def step(
+        self, actions: Array, player_b_actions: Array | None = None
+    ) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Plays one step of `frameskip` frames in every env.
 
         Args:
-            actions: (num_envs,) integers below `single_action_space.n`; or, where `continuous`, (num_envs, 3) float32.
-                A tensor on the env's device, or an array.
+            actions: (num_envs,) integers below `single_action_space.n`; or, where `continuous`, (num_envs, 3) float32:
+                radius from 0 to 1, angle in radians, fire. A tensor on the env's device, or an array. The CPU looks at
+                the values; a GPU plays a wrong number as a no-op, and a radius out of range as the nearest in it.
             player_b_actions: (num_envs,) integers from 0 to 17 (see cule.ACTIONS): what the second player does.
 
         Returns:
@@ -366,8 +409,7 @@ class AtariEnv(VectorEnv):
             TypeError, ValueError: the actions' dtype, shape, device or range is not as described.
         """
         self._check_open("step")
-        if not self._started:
-            raise error.ResetNeeded("expected reset() before the first step()")
+        self._check_started("step")
         if self.continuous:
             self._set_continuous_actions(actions)
         else:
@@ -389,15 +431,12 @@ class AtariEnv(VectorEnv):
         if isinstance(values, torch.Tensor):
             if values.device != self.device:
                 raise ValueError(f"expected {name} on {self.device}, got a tensor on {values.device}")
-            return values
-        array = np.asarray(values)
-        if array.dtype == object:
-            raise TypeError(f"expected {name} to be an array of numbers, got {values!r}")
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+            return values.detach()
+        return torch.from_numpy(np.array(_array(name, values), order="C")).to(self.device)
 
     def _check_actions(self, name: str, values: Any, bound: int) -> torch.Tensor:
         tensor = self._on_device(name, values)
-        if tensor.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
+        if tensor.dtype not in _INTEGERS:
             raise TypeError(f"expected {name} to be integers, got {tensor.dtype}")
         if tuple(tensor.shape) != (self.num_envs,):
             raise ValueError(f"expected {name} to have shape {(self.num_envs,)}, got {tuple(tensor.shape)}")
@@ -415,6 +454,15 @@ class AtariEnv(VectorEnv):
         if tuple(values.shape) != (self.num_envs, 3):
             raise ValueError(f"expected actions to have shape {(self.num_envs, 3)}, got {tuple(values.shape)}")
         radius, threshold = values[:, 0], self.continuous_action_threshold
+        if self.device.type == "cpu":
+            if not bool(torch.isfinite(values).all()):
+                raise ValueError("expected actions to be finite, got NaN or infinity")
+            if float(radius.min()) < 0 or float(radius.max()) > 1:
+                raise ValueError(
+                    f"expected actions with a radius from 0 to 1, got {float(radius.min())} to {float(radius.max())}"
+                )
+        else:
+            radius = torch.nan_to_num(radius, nan=0.0).clamp_(0.0, 1.0)
         x, y = radius * torch.cos(values[:, 1]), radius * torch.sin(values[:, 1])
         horizontal = (x > threshold).long() - (x < -threshold).long() + 1
         vertical = (y > threshold).long() - (y < -threshold).long() + 1
@@ -452,9 +500,14 @@ class AtariEnv(VectorEnv):
         if self.closed:
             raise error.ClosedEnvironmentError(f"expected an open env, got {what}() after close()")
 
+    def _check_started(self, what: str) -> None:
+        if not self._started:
+            raise error.ResetNeeded(f"expected reset() before the first {what}")
+
     def close_extras(self, **_: Any) -> None:
-        """Frees the envs' memory. Called by close(), which may be called again."""
-        del self.engine, self._observations, self._terminated, self._truncated, self._info
+        """Frees the envs' memory. Called by close(), which may be called again, and after a constructor that raised."""
+        for name in ("engine", "_observations", "_terminated", "_truncated", "_info"):
+            self.__dict__.pop(name, None)
 
     # Looking inside ------------------------------------------------------------------------------------------------
 
@@ -488,7 +541,7 @@ class AtariEnv(VectorEnv):
         return self._out(self._colored(grey_palette)[..., 0])
 
     def render(self) -> np.ndarray:
-        """(rows * height, columns * 320, 3) uint8: all screens side by side, in color, their pixels twice as wide as high."""
+        """(rows * height, columns * 320, 3) uint8: all screens side by side in color, pixels twice as wide as high."""
         self._check_open("render")
         screens = self._colored(rgb_palette).cpu().numpy().repeat(2, axis=2)
         columns = int(np.ceil(np.sqrt(self.num_envs)))
@@ -503,35 +556,53 @@ class AtariEnv(VectorEnv):
     def _env_ids(self, env_ids: Any) -> torch.Tensor:
         if env_ids is None:
             return torch.arange(self.num_envs, device=self.device)
-        ids = torch.as_tensor(env_ids, device=self.device)
-        if ids.dtype in (torch.bool, torch.float32, torch.float64) or ids.dim() != 1:
+        ids = env_ids if isinstance(env_ids, torch.Tensor) else torch.tensor(_array("env_ids", env_ids))
+        if ids.dtype not in _INTEGERS or ids.dim() != 1:
             raise TypeError(f"expected env_ids to be a list of integers, got {ids.dtype} of shape {tuple(ids.shape)}")
         if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= self.num_envs):
             raise ValueError(f"expected env_ids from 0 to {self.num_envs - 1}, got {ids.tolist()}")
-        return ids.long()
+        return ids.to(self.device).long()
+
+    def _target_ids(self, env_ids: Any) -> torch.Tensor:
+        ids = self._env_ids(env_ids)
+        if ids.unique().numel() != ids.numel():
+            raise ValueError(f"expected each env to get one state, got env_ids {ids.tolist()}")
+        return ids
 
     def clone_state(self, env_ids: Any = None) -> State:
-        """The states of the given envs (None: all): picklable, and savable with torch.save."""
+        """The states of the given envs (None: all): picklable, and savable with torch.save.
+
+        Raises:
+            gymnasium.error.ResetNeeded: there is no state before the first reset.
+            TypeError, ValueError: `env_ids` is not a list of envs.
+        """
         self._check_open("clone_state")
+        self._check_started("clone_state")
         return State.take(self.engine, self._env_ids(env_ids))
 
     def restore_state(self, state: State, env_ids: Any = None) -> None:
         """Puts states that clone_state took back, into the given envs (None: all), one each.
 
         Raises:
+            gymnasium.error.ResetNeeded: before the first reset, envs are left out.
             TypeError, ValueError: the state is of another version, game or kind of env, or its number does not fit.
         """
         self._check_open("restore_state")
         if not isinstance(state, State):
             raise TypeError(f"expected a cule.State, got {type(state).__name__}")
-        state.put(self.engine, self._env_ids(env_ids))
+        ids = self._target_ids(env_ids)
+        if len(ids) < self.num_envs:
+            self._check_started("restore_state to some of the envs")
+        state.put(self.engine, ids)
         self._started = True
 
     def copy_state(self, src_ids: Any, dst_ids: Any) -> None:
         """Makes each env of `dst_ids` what the env at the same place of `src_ids` is, without leaving the device.
 
         Raises:
-            ValueError: the lists differ in length, or an env would get the state of another game.
+            gymnasium.error.ResetNeeded: there is no state before the first reset.
+            TypeError, ValueError: the lists differ in length, an env would get two states or that of another game.
         """
         self._check_open("copy_state")
-        State.take(self.engine, self._env_ids(src_ids)).put(self.engine, self._env_ids(dst_ids))
+        self._check_started("copy_state")
+        State.take(self.engine, self._env_ids(src_ids)).put(self.engine, self._target_ids(dst_ids))

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "console/make_config.h"
 #include "kernels/launch.h"
 #include "kernels/segments.h"
 
@@ -32,9 +33,9 @@ py::dict describe(const GameInfo& game) {
   out["starting_noops"] = game.starting_noops;
   out["starting_actions"] = to_list(game.starting_actions);
   out["modes"] = to_list(game.modes);
-  out["default_mode"] = game.default_mode >= 0 ? game.default_mode : static_cast<int>(game.modes.values[0]);
+  out["default_mode"] = default_mode(game);
   out["difficulties"] = to_list(game.difficulties);
-  out["uses_paddles"] = game.left == Controller::kPaddles || game.right == Controller::kPaddles;
+  out["uses_paddles"] = uses_paddles(game);
   out["two_paddle_sockets"] = game.right == Controller::kPaddles;
   out["swap_paddles"] = game.swap_paddles;
   out["swap_ports"] = game.swap_ports;
@@ -54,49 +55,14 @@ py::list list_games() {
   return out;
 }
 
-CartridgeMap map_of(const std::string& scheme) {
-  if (scheme == "2K") return map_2k();
-  if (scheme == "4K") return map_4k();
-  if (scheme == "F8") return map_f8(false);
-  if (scheme == "F8SC") return map_f8(true);
-  if (scheme == "F6") return map_f6(false);
-  if (scheme == "F6SC") return map_f6(true);
-  if (scheme == "E0") return map_e0();
-  if (scheme == "FE") return map_fe();
-  if (scheme == "DPC") return map_dpc();
-  throw py::value_error("expected one of the cartridge schemes 2K 4K F8 F8SC F6 F6SC E0 FE DPC, got " + scheme);
-}
-
-// The bytes of a ConsoleConfig. `settings` holds what describe() gives and the keys read below.
-py::bytes make_config(const py::dict& settings) {
+// The bytes of a ConsoleConfig.
+py::bytes config_bytes(const py::dict& settings) {
   auto integer = [&](const char* key) { return settings[key].cast<int>(); };
-  ConsoleConfig config{};
-  config.map = map_of(settings["scheme"].cast<std::string>());
-  config.pal = integer("pal");
-  config.height = integer("height");
-  config.format.first_clock = integer("y_start") * kClocksPerLine;
-  config.format.last_clock = config.format.first_clock + integer("height") * kClocksPerLine;
-  config.format.hmove_blanks = settings["hmove_blanks"].cast<bool>();
-  config.cycle_limit = ((config.pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine;
-  config.uses_paddles = settings["uses_paddles"].cast<bool>();
-  config.swap_ports = settings["swap_ports"].cast<bool>();
-  config.swap_paddles = settings["swap_paddles"].cast<bool>();
-  if (config.uses_paddles) {
-    const uint32_t first = config.swap_paddles ? kPaddle1 : kPaddle0, second = config.swap_paddles ? kPaddle0 : kPaddle1;
-    const uint32_t right = settings["two_paddle_sockets"].cast<bool>() ? kCharged : kNotCharged;
-    config.inpt_wiring = first | second << 4 | right << 8 | right << 12;
-  }
-  config.paddle_max = integer("paddle_max");
+  ConsoleConfig config = cule::make_config(settings["game"].cast<uint32_t>(), settings["scheme"].cast<std::string>(),
+                                           settings["rom_bytes"].cast<uint32_t>(), integer("pal") != 0, integer("height"));
   config.rom_offset = settings["rom_offset"].cast<uint32_t>();
-  config.rom_bytes = settings["rom_bytes"].cast<uint32_t>();
-  config.game = integer("game");
   config.mode = integer("mode");
   config.difficulty = integer("difficulty");
-  config.legal_actions = settings["legal_actions"].cast<uint32_t>();
-  config.starting_noops = integer("starting_noops");
-  for (const py::handle& action : settings["starting_actions"]) {
-    config.starting_actions[config.num_starting_actions++] = action.cast<uint8_t>();
-  }
   return py::bytes(reinterpret_cast<const char*>(&config), sizeof config);
 }
 
@@ -136,7 +102,7 @@ void set_pointer(T*& field, uintptr_t address) { field = reinterpret_cast<T*>(ad
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiled part of cule. Use cule.AtariEnv.";
   m.def("games", &list_games);
-  m.def("make_config", &make_config);
+  m.def("make_config", &config_bytes);
   m.def("decode_words", &decode_words);
   m.def("power_on_numbers", &power_on_numbers);
   m.def("make_resample", &make_resample);

@@ -27,7 +27,7 @@ struct CartridgeAccess {
 
 // A read of a special address. `bytes` are the env's cartridge bytes, `rom(offset)` reads the image.
 template <class Rom>
-CULE_COLD CartridgeAccess cartridge_read(const CartridgeMap& map, uint32_t slices, uint8_t* bytes, const Rom& rom,
+CULE_COLD CartridgeAccess cartridge_read(const CartridgeMap& map, uint32_t slices, uint8_t* bytes, Rom rom,
                                          uint32_t address, int32_t cycle) {
   const uint32_t offset = address & 0xFFF;
   if (map.scheme == Scheme::kDPC) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cartridge/atari_banks.h"
+#include "common/cycles.h"
 
 namespace cule {
 
@@ -43,7 +44,7 @@ CULE_INLINE void clock_random(Dpc& dpc) {
 
 // Brings the low counters and flags of the fetchers in music mode up to `cycle`.
 CULE_HD inline void update_music(Dpc& dpc, int32_t cycle) {
-  const int32_t cycles = cycle - dpc.music_cycle;
+  const int32_t cycles = wrapping_minus(cycle, dpc.music_cycle);
   dpc.music_cycle = cycle;
   const double clocks = 15750.0 * cycles / 1193191.66666667 + dpc.fractional_clocks;
   const int32_t whole = static_cast<int32_t>(clocks);

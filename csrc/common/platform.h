@@ -12,7 +12,7 @@
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
-#define CULE_COLD __host__ __device__ __forceinline__
+#define CULE_COLD __host__ __device__ __noinline__
 #else
 #define CULE_HD
 #define CULE_INLINE inline __attribute__((always_inline))

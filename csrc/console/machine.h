@@ -1,8 +1,8 @@
 // The 6507's side of the console: the bus, and one frame of it.
 //
 // `Machine` gathers what a frame of the CPU part touches. What every instruction needs is kept in its own fields, which stay in
-// registers as long as no function that is not inlined sees the Machine; so the rare paths are free functions, which get what they
-// need by value and change only `Devices`. `Ram` and `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and
+// registers as long as no function that is not inlined sees a reference to it; so the rare paths are free functions, which get
+// what they need by value and change only `Devices`. `Ram` and `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and
 // `set(index, byte)` for the 128 bytes; `Rom` has `operator()(offset)` and `three_bytes(offset)`, which returns three
 // bytes, the first in the lowest bits.
 //
@@ -44,7 +44,7 @@ struct Devices {
 };
 
 // The collision latches after `count` entries of the buffer, as of `cycle`. `records` holds the TIA's state where the buffer begins.
-CULE_COLD uint32_t probe_collisions(CollisionProbe& probe, const TiaFormat& format, const RecordLayout& records, size_t env,
+CULE_COLD uint32_t probe_collisions(CollisionProbe& probe, const TiaFormat& format, RecordLayout records, size_t env,
                                     const uint32_t* entries, uint32_t count, int32_t cycle) {
   if (!probe.ready) {
     load_part(records, env, offsetof(EnvRecord, tia), probe.tia);
@@ -212,19 +212,30 @@ struct Machine {
     return value;
   }
 
-  // Moves all cycle counters back by whole scanlines where a new frame begins.
-  CULE_HD void begin_frame() {
-    frame_ended = false;
-    TiaPorts& ports = devices.ports;
-    if (ports.frame_open) return;
-    const int32_t elapsed = cycle - cycle % kCyclesPerLine;
+  // Moves all cycle counters back by whole scanlines. `touched_cycle` stays where it is if that is `oldest_touch` or before.
+  CULE_HD void move_back(int32_t elapsed, int32_t oldest_touch) {
     cycle -= elapsed;
     hmove_cycle -= elapsed;
     if (hmove_cycle < kOldestHmove) hmove_cycle = kOldestHmove;
-    touched_cycle -= elapsed;
-    ports_rebase(ports, elapsed, cycle);
+    if (touched_cycle > oldest_touch) touched_cycle = touched_cycle - elapsed > oldest_touch ? touched_cycle - elapsed : oldest_touch;
+    ports_rebase(devices.ports, elapsed);
     m6532_rebase(devices.riot, elapsed);
-    if (map.scheme == Scheme::kDPC) reinterpret_cast<Dpc*>(cartridge_bytes)->music_cycle -= elapsed;
+    if (map.scheme == Scheme::kDPC) {
+      int32_t& music_cycle = reinterpret_cast<Dpc*>(cartridge_bytes)->music_cycle;
+      music_cycle = wrapping_minus(music_cycle, elapsed);
+    }
+  }
+
+  // Where a new frame begins, all cycle counters start over, but for the position within the scanline.
+  CULE_HD void begin_frame() {
+    frame_ended = false;
+    TiaPorts& ports = devices.ports;
+    if (ports.frame_open) {
+      if (cycle >= kOpenFrameLimit) move_back(kOpenFrameStep, kBeyondPicture);
+      return;
+    }
+    move_back(cycle - cycle % kCyclesPerLine, 0);
+    ports.frame_first_cycle = cycle;
     record(kMarkFrameBegin, config.pal & ports.scanlines & 1, cycle);
     ports.frame_open = 1;
     ports.greyed = 0;

@@ -34,7 +34,7 @@ struct PowerOnRandom {
 // RAM and cartridge RAM, as a game's rules see them.
 template <class Ram>
 struct GameMemory {
-  const Ram& ram;
+  Ram ram;
   const uint8_t* cartridge_bytes;
   CULE_INLINE int operator()(int address) const { return static_cast<int>(ram.get(address & 0x7F)); }
   CULE_INLINE int cart_ram(int index) const { return cartridge_bytes[index & 0x7F]; }
@@ -68,9 +68,8 @@ CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env, Pla
   return plug_in(config, a.action, b.action, switches, config.difficulty, env.paddle_ohms);
 }
 
-template <class M>
-CULE_HD inline void score_frame(const ConsoleConfig& config, const M& machine, GameState& game) {
-  const GameMemory<decltype(machine.ram)> memory{machine.ram, machine.cartridge_bytes};
+template <class Ram>
+CULE_HD inline void score_frame(const ConsoleConfig& config, const GameMemory<Ram> memory, GameState& game) {
   with_game(config.game, [&](auto rules) { rules.step(memory, game); });
 }
 
@@ -108,7 +107,7 @@ struct Session {
   CULE_HD void emulate(uint32_t action, float strength, int frames, Switches switches = {}) {
     for (int i = 0; i < frames; ++i) {
       run_frame(apply_actions(config, env, {action, strength}, {kNoop, 1.0f}, switches));
-      score_frame(config, machine, game);
+      score_frame(config, GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
     }
   }
 

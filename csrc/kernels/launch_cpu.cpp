@@ -115,13 +115,13 @@ void step_env(const Batch& batch, size_t env, Workspace& workspace) {
     draw_frames(batch, env, entries);
     observe(batch, env, flags, workspace.sums.data());
   }
-  if (!(flags & kResetNow)) return;
-  const ObservationFormat& format = batch.observation;
-  const size_t bytes = static_cast<size_t>(format.stack) * format.height * format.width * format.channels;
-  if (batch.final_observations) {
+  // A lost life may report a termination without ending the episode (life_loss_info).
+  if (batch.final_observations && (batch.terminated[env] || batch.truncated[env])) {
+    const ObservationFormat& format = batch.observation;
+    const size_t bytes = static_cast<size_t>(format.stack) * format.height * format.width * format.channels;
     __builtin_memcpy(batch.final_observations + env * bytes, batch.observations + env * bytes, bytes);
   }
-  reset_env(batch, env, kNoSeed, workspace);
+  if (flags & kResetNow) reset_env(batch, env, kNoSeed, workspace);
 }
 
 class CpuBackend final : public Backend {

@@ -47,8 +47,9 @@ CULE_HD inline void leave_starts(const Batch& batch, size_t env, const TiaFormat
 // The first thread's part. It latches collisions only where nobody draws; draw_segment returns the others.
 CULE_HD inline void replay_segments(const Batch& batch, size_t env, const uint32_t* entries) {
   const StepTrace& trace = batch.traces[env];
+  const uint32_t none = kNoSegment;
   for (size_t slot = 0; slot < kSegmentSlots; ++slot) {
-    store_part(segment_layout(batch, slot), env, offsetof(SegmentStart, entry), kNoSegment);
+    store_part(segment_layout(batch, slot), env, offsetof(SegmentStart, entry), none);
   }
   if (trace.entries == 0) return;
   if (trace.flags & kPictureBroken) return draw_frames(batch, env, entries);

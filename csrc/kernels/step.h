@@ -66,7 +66,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       b.action = legal_or_noop(config, b.action);
       machine.devices.inputs = apply_actions(config, state, a, b, {});
       whole &= machine.run_frame(core);
-      score_frame(config, machine, game);
+      score_frame(config, GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
       reward += game.reward;
       ++frames;
       ++state.frame_number;

@@ -4,7 +4,7 @@
 // zero differ from a chip's. The output latches and the edge detector do nothing here, as no game of the list uses them.
 #pragma once
 
-#include "common/platform.h"
+#include "common/cycles.h"
 
 namespace cule {
 
@@ -23,10 +23,10 @@ struct M6532 {
 // `timer` is what the console's random generator drew for this reset.
 CULE_INLINE void m6532_reset(M6532& riot, uint32_t timer) { riot = M6532{timer, 6, 0, 0, 0, 0}; }
 
-// The cycle counter has been moved back by `cycles`.
+// The cycle counter has been moved back by `cycles`. A timer that nobody sets goes back for ever and wraps around.
 CULE_INLINE void m6532_rebase(M6532& riot, int32_t cycles) {
-  riot.timer_set_cycle -= cycles;
-  riot.interrupt_reset_cycle -= cycles;
+  riot.timer_set_cycle = wrapping_minus(riot.timer_set_cycle, cycles);
+  riot.interrupt_reset_cycle = wrapping_minus(riot.interrupt_reset_cycle, cycles);
 }
 
 // INTIM. Counts down once an interval; from its expiry on, once a cycle.

@@ -1,6 +1,7 @@
 // What the 6507 sees of the TIA: the frame's timing, WSYNC, and the input ports. Needs no picture.
 #pragma once
 
+#include "common/cycles.h"
 #include "tia/registers.h"
 
 namespace cule {
@@ -24,6 +25,13 @@ constexpr int32_t kNoVsync = 715827883;  // ale-py's "never" in color clocks, in
 constexpr int32_t kVsyncCycles = kCyclesPerLine;  // how long VSYNC must last to count
 constexpr int32_t kOldestHmove = -(1 << 20);
 
+// A frame that goes on and on has its counters moved back by kOpenFrameStep, an even number of scanlines, where they would pass
+// kOpenFrameLimit. They stay far beyond the last visible scanline, where only the position within the scanline matters, and
+// how many scanlines there were is asked only for its parity.
+constexpr int32_t kBeyondPicture = 1 << 19;
+constexpr int32_t kOpenFrameStep = 2 * kCyclesPerLine << 16;
+constexpr int32_t kOpenFrameLimit = kBeyondPicture + kOpenFrameStep;
+
 // Reset leaves an open frame open.
 CULE_INLINE void ports_reset(TiaPorts& ports) {
   const uint32_t frame_open = ports.frame_open, greyed = ports.greyed;
@@ -33,11 +41,12 @@ CULE_INLINE void ports_reset(TiaPorts& ports) {
   ports.greyed = greyed;
 }
 
-// A frame begins at `cycle` after the counter has gone back by `elapsed`.
-CULE_INLINE void ports_rebase(TiaPorts& ports, int32_t elapsed, int32_t cycle) {
-  ports.frame_first_cycle = cycle;
+// The cycle counter has been moved back by `elapsed`.
+CULE_INLINE void ports_rebase(TiaPorts& ports, int32_t elapsed) {
+  ports.frame_first_cycle = wrapping_minus(ports.frame_first_cycle, elapsed);
+  ports.dump_end_cycle = wrapping_minus(ports.dump_end_cycle, elapsed);
   ports.vsync_finish_cycle -= elapsed;
-  ports.dump_end_cycle -= elapsed;
+  if (ports.vsync_finish_cycle < 0) ports.vsync_finish_cycle = 0;  // which is over just as well
 }
 
 // Where a read of INPT0 to INPT3 gets its bit 7 from.
@@ -66,8 +75,8 @@ CULE_INLINE uint32_t read_paddle_port(const TiaPorts& ports, const Inputs& input
   if (needed == 0) return 0x80;
   if (ports.dumping) return 0;
   // Unsigned as in ale-py: a capacitor let go in an earlier frame can read as not charged.
-  const uint32_t since_frame = static_cast<uint32_t>(cycle - ports.frame_first_cycle);
-  const uint32_t charged = static_cast<uint32_t>(ports.dump_end_cycle - ports.frame_first_cycle) + needed;
+  const uint32_t since_frame = static_cast<uint32_t>(wrapping_minus(cycle, ports.frame_first_cycle));
+  const uint32_t charged = static_cast<uint32_t>(wrapping_minus(ports.dump_end_cycle, ports.frame_first_cycle)) + needed;
   return since_frame > charged ? 0x80 : 0;
 }
 

@@ -401,7 +401,6 @@ PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
   });
   m.def("unit_float", &unit_float);
   m.def("below", &below);
-  m.def("count_trailing_zeros", &count_trailing_zeros);
   m.def("mt19937_draws", &mt19937_draws, py::arg("seed"), py::arg("n"), py::arg("bound") = 0, py::arg("stride") = 1);
   m.def("standard_draws", &standard_draws);
 }

@@ -1,8 +1,8 @@
 """The console around the chips: address decoding, the data bus, WSYNC, VSYNC, input ports, and how a frame ends.
 
 Source: Stella Programmer's Guide ("Memory map", "WSYNC", "VSYNC", "INPT0"). When a frame ends and how paddles charge
-are ale-py's: VSYNC must have been on for 76 cycles, and a frame has at most 290 (PAL: 342) scanlines and 25,000
-instructions.
+are ale-py's: VSYNC must have been on for 76 cycles, a TIA write beyond the limit of scanlines ends the frame, and so do
+25,000 instructions.
 """
 
 from types import ModuleType
@@ -493,6 +493,35 @@ def test_bus_cut_off_frame_can_still_end(chips: ModuleType, core: str) -> None:
     console.draw()
     console.begin_frame()
     assert console.recorded()[0][1] == FRAME_BEGIN
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_bus_frame_that_never_ends_keeps_time(chips: ModuleType, core: str) -> None:
+    """The counter stays bounded; the place in the scanline, the timer, HMOVE and the paddles do not notice."""
+    console = console_with(chips, [0x4C, 0x00, 0xF0], inpt_wiring=0x0002)  # JMP $F000, 3 cycles
+    console.set_inputs(charge0=900)
+    highest = cycles = 0
+    for frame in range(400):
+        if frame % 100 == 0:
+            console.write(0x297, 0x40)  # T1024T
+            set_at = cycles
+        console.run_frame(core)
+        cycles += 75000
+        console.draw()
+        highest = max(highest, console.cycle)
+        assert (cycles - console.cycle) % 152 == 0
+        intervals = (cycles - set_at - 1) // 1024
+        if intervals < 0x40:
+            assert console.read(0x284) == 0x40 - intervals - 1
+    assert highest < 2**24 < cycles
+    console.write(VBLANK, 0x80)
+    console.write(VBLANK, 0x00)
+    console.cycle += 900
+    console.bus = 0
+    assert console.read(INPT0) == 0x00
+    console.cycle += 1
+    console.bus = 0
+    assert console.read(INPT0) == 0x80
 
 
 @pytest.mark.parametrize("core", CORES)

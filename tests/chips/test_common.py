@@ -79,12 +79,6 @@ def test_below_is_uniform(chips: ModuleType) -> None:
     assert ((counts - n / bound) ** 2 / (n / bound)).sum() < 51.0
 
 
-def test_count_trailing_zeros(chips: ModuleType) -> None:
-    for bit in range(64):
-        assert chips.count_trailing_zeros(1 << bit) == bit
-        assert chips.count_trailing_zeros(ALL_ONES << bit & ALL_ONES) == bit
-
-
 SEEDS = [0, 1, 5489, 4753849, 2**31, 2**32 - 1]
 
 

@@ -1,0 +1,65 @@
+// A ConsoleConfig from a game's facts and its cartridge. Host only.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "cartridge/access.h"
+#include "console/config.h"
+#include "games/games.h"
+
+namespace cule {
+
+inline CartridgeMap map_of_scheme(const std::string& scheme) {
+  if (scheme == "2K") return map_2k();
+  if (scheme == "4K") return map_4k();
+  if (scheme == "F8") return map_f8(false);
+  if (scheme == "F8SC") return map_f8(true);
+  if (scheme == "F6") return map_f6(false);
+  if (scheme == "F6SC") return map_f6(true);
+  if (scheme == "E0") return map_e0();
+  if (scheme == "FE") return map_fe();
+  if (scheme == "DPC") return map_dpc();
+  throw std::invalid_argument("expected one of the cartridge schemes 2K 4K F8 F8SC F6 F6SC E0 FE DPC, got " + scheme);
+}
+
+inline int default_mode(const GameInfo& game) { return game.default_mode >= 0 ? game.default_mode : game.modes.values[0]; }
+inline bool uses_paddles(const GameInfo& game) {
+  return game.left == Controller::kPaddles || game.right == Controller::kPaddles;
+}
+
+// The config of game number `index`, whose visible picture is `height` scanlines high. The caller chooses mode and
+// difficulty, and sets `rom_offset`.
+inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint32_t rom_bytes, bool pal, int height) {
+  ConsoleConfig config{};
+  with_game(index, [&](auto rules) {
+    const GameInfo game = decltype(rules)::info();
+    config.format.first_clock = game.y_start * kClocksPerLine;
+    config.format.hmove_blanks = game.hmove_blanks;
+    config.uses_paddles = uses_paddles(game);
+    config.swap_ports = game.swap_ports;
+    config.swap_paddles = game.swap_paddles;
+    if (config.uses_paddles) {
+      const uint32_t first = game.swap_paddles ? kPaddle1 : kPaddle0, second = game.swap_paddles ? kPaddle0 : kPaddle1;
+      const uint32_t right = game.right == Controller::kPaddles ? kCharged : kNotCharged;
+      config.inpt_wiring = first | second << 4 | right << 8 | right << 12;
+    }
+    config.paddle_max = game.paddle_max;
+    config.mode = static_cast<uint32_t>(default_mode(game));
+    config.legal_actions = game.legal_actions;
+    config.starting_noops = static_cast<uint32_t>(game.starting_noops);
+    for (int i = 0; i < game.starting_actions.count; ++i) {
+      config.starting_actions[config.num_starting_actions++] = game.starting_actions.values[i];
+    }
+  });
+  config.map = map_of_scheme(scheme);
+  config.pal = pal;
+  config.height = static_cast<uint32_t>(height);
+  config.format.last_clock = config.format.first_clock + height * kClocksPerLine;
+  config.cycle_limit = ((pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine;
+  config.rom_bytes = rom_bytes;
+  config.game = index;
+  return config;
+}
+
+}  // namespace cule

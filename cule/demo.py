@@ -1,0 +1,133 @@
+"""`python -m cule.demo`: plays a dozen games with random actions, says how fast, and draws what is on their screens."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from cule.rom import find_game
+from cule.vector_env import AtariEnv, find_device
+
+GAMES = (
+    "pong", "breakout", "ms_pacman", "space_invaders", "seaquest", "montezuma_revenge",
+    "qbert", "enduro", "pitfall2", "riverraid", "road_runner", "beam_rider",
+)  # fmt: skip
+COLUMNS = 4
+# The console's pixels are about twice as wide as they are high.
+PIXEL_WIDTH = 2
+TILE_WIDTH, TITLE_HEIGHT, MARGIN = 160 * PIXEL_WIDTH, 22, 6
+BACKGROUND, INK = (32, 32, 32), (235, 235, 235)
+
+
+def play(game: str, num_envs: int, steps: int, device: torch.device, bar: tqdm) -> tuple[float, np.ndarray]:
+    """Plays `steps` steps of random actions.
+
+    Returns:
+        Frames per second, and the first env's last frame, (height, 160, 3) uint8 RGB.
+    """
+    bar.set_description(f"{game:>17}")
+    with closing(AtariEnv(game, num_envs, device=device)) as env:
+        env.reset(seed=0)
+        generator = torch.Generator(device).manual_seed(0)
+        actions = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        frames = num_envs * steps * env.engine.options.frameskip
+        begin = time.perf_counter()
+        for _ in range(steps):
+            env.step(actions.random_(0, env.single_action_space.n, generator=generator))
+            bar.update()
+        screen = env.get_screen_rgb()[0].cpu().numpy()  # which waits for the device
+        return frames / (time.perf_counter() - begin), screen
+
+
+def mosaic(titles: Sequence[str], screens: Sequence[np.ndarray]) -> np.ndarray:
+    """The screens side by side, each under its title: (height, width, 3) uint8 RGB."""
+    tile_height = TITLE_HEIGHT + max(len(screen) for screen in screens)
+    columns = min(COLUMNS, len(screens))
+    rows = math.ceil(len(screens) / columns)
+    shape = (rows * (tile_height + MARGIN) + MARGIN, columns * (TILE_WIDTH + MARGIN) + MARGIN, 3)
+    picture = np.full(shape, BACKGROUND, dtype=np.uint8)
+    for i, (title, screen) in enumerate(zip(titles, screens, strict=True)):
+        y = MARGIN + i // columns * (tile_height + MARGIN)
+        x = MARGIN + i % columns * (TILE_WIDTH + MARGIN)
+        cv2.putText(picture, title, (x + 2, y + 15), cv2.FONT_HERSHEY_SIMPLEX, 0.5, INK, 1, cv2.LINE_AA)
+        top = y + TITLE_HEIGHT
+        picture[top : top + len(screen), x : x + TILE_WIDTH] = screen.repeat(PIXEL_WIDTH, axis=1)
+    return picture
+
+
+def write_picture(path: Path, rgb: np.ndarray) -> None:
+    """Writes an RGB picture as a PNG file.
+
+    Raises:
+        ValueError: if the file cannot be written.
+    """
+    encoded = cv2.imencode(".png", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR))[1]
+    try:
+        path.write_bytes(encoded.tobytes())
+    except OSError as error:
+        raise ValueError(f"expected --output to be a file that can be written, got {path}: {error.strerror}") from error
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cule.demo",
+        description="Plays some games with random actions, prints how many frames a second that makes, and writes a "
+        "picture of their screens. FPS are emulated frames per second, over all consoles together.",
+    )
+    parser.add_argument("games", nargs="*", default=GAMES, metavar="GAME", help="which games (default: a dozen)")
+    parser.add_argument("--num-envs", type=int, default=16, metavar="N", help="consoles for each game (default: 16)")
+    parser.add_argument("--steps", type=int, default=150, metavar="N", help="steps of four frames (default: 150)")
+    parser.add_argument("--device", help="cpu, cuda or cuda:1 (default: cuda where there is one, else cpu)")
+    parser.add_argument("--output", type=Path, default=Path("demo.png"), metavar="FILE", help="default: demo.png")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """What the command line asks for.
+
+    Raises:
+        ValueError: if it asks for what there is not.
+    """
+    device = find_device(arguments.device)
+    games = [find_game(name).name for name in arguments.games]
+    if arguments.steps < 1:
+        raise ValueError(f"expected --steps to be at least 1, got {arguments.steps}")
+    speeds, screens = [], []
+    with tqdm(total=len(games) * arguments.steps, unit="step", disable=arguments.quiet, file=sys.stderr) as bar:
+        for game in games:
+            fps, screen = play(game, arguments.num_envs, arguments.steps, device, bar)
+            speeds.append(fps)
+            screens.append(screen)
+    print(f"{arguments.num_envs} consoles of each game on {device}, frames per second:")
+    for game, fps in zip(games, speeds, strict=True):
+        print(f"  {game:<20}{fps:>12,.0f}")
+    print(f"  {'median':<20}{np.median(speeds):>12,.0f}")
+    write_picture(arguments.output, mosaic(games, screens))
+    print(f"The screens are in {arguments.output}.")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the demo; returns the exit status."""
+    arguments = make_parser().parse_args(argv)
+    try:
+        run(arguments)
+    except (ValueError, TypeError) as error:
+        print(f"cule.demo: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""The area resize against OpenCV's: its tables, and observations made with them."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+import cule
+from cule.resample import AREA, AREA_INTEGER, COPY, Tables, make_tables
+
+SIZES = [
+    (84, 84), (64, 64), (105, 80), (210, 160), (100, 120), (70, 40), (42, 53), (209, 159), (210, 84), (84, 160), (1, 1),
+    (7, 160), (210, 1), (96, 96), (128, 128), (3, 5), (110, 84),
+]  # fmt: skip
+
+
+def resize(picture: np.ndarray, tables: Tables) -> np.ndarray:
+    """What the tables say, slowly and in double precision: (rows, columns) float64 of a (height, width) picture."""
+    if tables.kind == COPY:
+        return picture.astype(np.float64)
+
+    def matrix(spans: np.ndarray, length: int) -> np.ndarray:
+        out = np.zeros((len(spans), length))
+        for row, (first, count, weight) in zip(out, spans, strict=True):
+            whole = tables.kind == AREA_INTEGER
+            row[first : first + count] = 1.0 / count if whole else tables.weights[weight : weight + count]
+        return out
+
+    return matrix(tables.rows, picture.shape[0]) @ picture @ matrix(tables.columns, picture.shape[1]).T
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+@pytest.mark.parametrize("source", [210, 214, 220, 230, 250])
+def test_tables_cover_the_picture_once(source: int, height: int, width: int) -> None:
+    tables = make_tables(source, 160, height, width)
+    if tables.kind == COPY:
+        assert (height, width) == (source, 160)
+        return
+    assert (tables.kind == AREA_INTEGER) == (source % height == 0 and 160 % width == 0)
+    for spans, length, target in ((tables.rows, source, height), (tables.columns, 160, width)):
+        assert spans.shape == (target, 3)
+        assert spans.dtype == np.int32
+        assert spans[0, 0] == 0
+        assert (spans[:, 0] >= 0).all()
+        assert (spans[:, 0] + spans[:, 1] <= length).all()
+        assert spans[-1, 0] + spans[-1, 1] == length
+        if tables.kind == AREA:
+            shares = np.zeros(length)
+            for first, count, weight in spans:
+                part = tables.weights[weight : weight + count]
+                assert abs(part.sum() - 1) < 2e-3
+                shares[first : first + count] += part
+            np.testing.assert_allclose(shares, target / length, atol=2e-3)
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_tables_resize_as_opencv_but_for_rounding(height: int, width: int) -> None:
+    picture = np.random.default_rng(0).integers(0, 256, size=(210, 160)).astype(np.uint8)
+    theirs = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
+    ours = resize(picture, make_tables(210, 160, height, width))
+    assert np.abs(ours - theirs.reshape(height, width)).max() <= 0.51
+
+
+def test_tables_do_not_enlarge() -> None:
+    for height, width in ((211, 160), (210, 161), (500, 500)):
+        with pytest.raises(ValueError, match="expected observations of at most 210 x 160"):
+            make_tables(210, 160, height, width)
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+@pytest.mark.parametrize("grayscale", [True, False])
+def test_observation_is_opencv_resize_of_the_maximum_of_two_frames(
+    height: int, width: int, grayscale: bool, device: str
+) -> None:
+    """A second env that plays frame by frame shows the frames that the first one's observation is made of."""
+    options = {
+        "device": device, "reset_pool_size": 1, "num_threads": 1, "stack_num": 1, "output": "numpy", "grayscale": grayscale,
+    }  # fmt: skip
+    env = cule.AtariEnv("ms_pacman", img_height=height, img_width=width, **options)
+    single = cule.AtariEnv("ms_pacman", frameskip=1, **options)
+    for one in (env, single):
+        one.reset(seed=0)
+    rng = np.random.default_rng(0)
+    look = single.get_screen_grayscale if grayscale else single.get_screen_rgb
+    for _ in range(8):
+        action = rng.integers(env.single_action_space.n, size=1)
+        frames = []
+        for _ in range(4):
+            single.step(action)
+            frames.append(look()[0])
+        expected = cv2.resize(np.maximum(frames[2], frames[3]), (width, height), interpolation=cv2.INTER_AREA)
+        np.testing.assert_array_equal(env.step(action)[0][0, 0], expected.reshape(env.single_observation_space.shape[1:]))

@@ -1,0 +1,87 @@
+"""Names, files, hashes and cartridge types of the 104 games."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import ale_py
+import ale_py.roms
+import gymnasium
+import pytest
+
+import cule
+from cule.engine import rom_of
+from cule.rom import Game, detect_scheme, find_game, games, load_rom
+
+# Image sizes of each scheme: whole banks, but for Pitfall II, whose picture data follow two banks of program.
+SIZES = {
+    "2K": (2048, 4096), "4K": (4096, 8192), "F8": (8192,), "F8SC": (8192,), "F6": (16384,), "F6SC": (16384,), "E0": (8192,),
+    "FE": (8192,), "DPC": (10240, 10495, 10496),
+}  # fmt: skip
+ODD_SCHEMES = {
+    "E0": {"frogger", "gyruss", "montezuma_revenge", "mr_do", "popeye", "qbert", "tutankham"},
+    "FE": {"decathlon", "robotank"},
+    "DPC": {"pitfall2"},
+}
+
+
+def test_games_are_those_of_ale() -> None:
+    names = [game.name for game in games()]
+    assert len(names) == 104
+    assert names == sorted(set(names))
+    assert set(cule.ATARI_57) <= set(names)
+    assert len(set(cule.ATARI_57)) == 57
+
+
+def test_hashes_are_those_of_ale() -> None:
+    known = json.loads((Path(ale_py.roms.__file__).parent / "md5.json").read_text())
+    for game in games():
+        assert known[f"{game.name}.bin"] == game.md5
+        assert hashlib.md5(load_rom(game), usedforsecurity=False).hexdigest() == game.md5
+
+
+@pytest.mark.parametrize("game", games(), ids=lambda game: game.name)
+def test_scheme_fits_the_image(game: Game) -> None:
+    image, scheme = rom_of(game)
+    assert len(image) in SIZES[scheme]
+
+
+def test_rare_schemes_are_found_where_they_are() -> None:
+    for scheme, names in ODD_SCHEMES.items():
+        assert {game.name for game in games() if rom_of(game)[1] == scheme} <= names
+    for scheme, name in (("E0", "montezuma_revenge"), ("FE", "robotank"), ("DPC", "pitfall2"), ("4K", "pong"[:0] or "qbert"),
+                         ("F8", "asteroids"), ("2K", "pong")):  # fmt: skip
+        assert rom_of(find_game(name))[1] == scheme
+    assert {rom_of(game)[1] for game in games()} == set(SIZES)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2047, 2049, 6144, 12288, 32768])
+def test_image_of_no_scheme_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match=f"expected a ROM image of 2, 4, 8 or 16 KiB, .* got {size} bytes"):
+        detect_scheme(bytes(size))
+
+
+@pytest.mark.parametrize("game", games(), ids=lambda game: game.name)
+def test_every_name_finds_its_game(game: Game) -> None:
+    for name in (
+        game.name, f"ALE/{game.ale_id}-v5", f"cule/{game.ale_id}-v5", f"{game.ale_id}-v5", game.ale_id,
+    ):  # fmt: skip
+        assert find_game(name) is game
+    assert gymnasium.spec(f"cule/{game.ale_id}-v5").kwargs == {"game": game.name}
+
+
+def test_ids_are_those_of_ale() -> None:
+    gymnasium.register_envs(ale_py)
+    theirs = {name.removeprefix("ALE/") for name in gymnasium.registry if name.startswith("ALE/")}
+    ours = {f"{game.ale_id}-v5" for game in games()}
+    assert ours <= theirs
+
+
+def test_modes_and_difficulties_are_those_of_ale() -> None:
+    for name in ("pong", "space_invaders", "adventure", "ms_pacman", "video_chess", "skiing"):
+        game, ale = find_game(name), ale_py.ALEInterface()
+        ale.loadROM(Path(ale_py.roms.__file__).parent / f"{name}.bin")
+        assert sorted(game.modes) == sorted(ale.getAvailableModes())
+        assert sorted(game.difficulties) == sorted(ale.getAvailableDifficulties())

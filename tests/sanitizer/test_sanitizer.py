@@ -1,0 +1,130 @@
+"""The core under AddressSanitizer and UndefinedBehaviorSanitizer: every game, random bytes as ROMs, frames without end.
+
+sweep.cpp is a program of its own, compiled once per state of the sources with the system's C++ compiler (`CXX`, else `c++`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cule.resample import make_tables
+from cule.rom import detect_scheme, games, load_rom, rom_path
+
+HERE = Path(__file__).resolve().parent
+CSRC = HERE.parents[1] / "csrc"
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+FLAGS = ["-std=c++17", "-O1", "-g", "-fno-omit-frame-pointer", "-ffp-contract=off", *SANITIZE, "-pthread"]
+SOURCES = [HERE / "sweep.cpp", CSRC / "kernels/launch_cpu.cpp", CSRC / "kernels/launch_no_cuda.cpp"]
+ENVIRONMENT = {
+    "ASAN_OPTIONS": "detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
+FRAMES, SETTINGS = 1_000, 2  # each game plays this many frames in this many settings
+MIXED_FRAMES = 120
+RANDOM_ROMS = 200  # of each kind
+RANDOM_KINDS = 4
+SHARDS = 2  # that run at once
+LINE_PIXELS = 160
+HEIGHTS = (210, 214, 220, 230, 250)
+SHAPES = ((84, 84), (105, 80), (50, 37))
+
+pytestmark = pytest.mark.slow
+
+
+def _digest(command: list[str]) -> str:
+    digest = hashlib.sha256("\0".join(command).encode())
+    for path in [*SOURCES, *sorted(CSRC.rglob("*.h"))]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+@pytest.fixture(scope="session")
+def sweep(request: pytest.FixtureRequest) -> Path:
+    """The compiled program."""
+    folder = Path(request.config.cache.mkdir("sanitizer"))
+    command = [*shlex.split(os.environ.get("CXX", "c++")), *FLAGS, f"-I{CSRC}"]
+    target = folder / f"sweep_{_digest(command)}"
+    if target.exists():
+        return target
+    for old in folder.glob("sweep_*"):
+        old.unlink()
+
+    def compile_one(source: Path) -> Path:
+        made = folder / f"{source.stem}_{os.getpid()}.o"
+        result = subprocess.run([*command, "-c", str(source), "-o", str(made)], capture_output=True, text=True, check=False)
+        assert result.returncode == 0, f"{source.name} does not compile:\n{result.stderr}"
+        return made
+
+    with ThreadPoolExecutor(SHARDS) as pool:
+        objects = list(pool.map(compile_one, SOURCES))
+    scratch = folder / f"linking_{os.getpid()}"
+    subprocess.run([*command, *map(str, objects), "-o", str(scratch)], check=True)
+    for made in objects:
+        made.unlink()
+    os.replace(scratch, target)
+    return target
+
+
+def _spans(spans: list[list[int]]) -> str:
+    return " ".join([str(len(spans)), *(str(number) for span in spans for number in span)])
+
+
+@pytest.fixture(scope="session")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All ROMs, and the tables of all resizes that the program asks for."""
+    lines = [f"rom {game.name} {detect_scheme(load_rom(game))} {rom_path(game)}" for game in games()]
+    for source in HEIGHTS:
+        for height, width in (*SHAPES, (source, LINE_PIXELS)):
+            tables = make_tables(source, LINE_PIXELS, height, width)
+            weights = " ".join([str(len(tables.weights)), *(repr(float(weight)) for weight in tables.weights)])
+            shape = f"{source} {height} {width} {tables.kind} {tables.scale!r}"
+            lines.append(f"table {shape} {_spans(tables.rows.tolist())} {_spans(tables.columns.tolist())} {weights}")
+    path = tmp_path_factory.mktemp("sanitizer") / "manifest"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _run(sweep: Path, *words: object) -> dict[str, int]:
+    """One run of the program, without a complaint; its counts."""
+    result = subprocess.run(
+        [str(sweep), *map(str, words)], capture_output=True, text=True, check=False, env=os.environ | ENVIRONMENT
+    )
+    assert result.returncode == 0, result.stderr[-8_000:]
+    assert "runtime error" not in result.stderr and "Sanitizer" not in result.stderr, result.stderr[-8_000:]
+    return {name: int(count) for name, count in re.findall(r"(\w+) (\d+)", result.stdout.splitlines()[-1])}
+
+
+def _run_shards(sweep: Path, *words: object) -> dict[str, int]:
+    with ThreadPoolExecutor(SHARDS) as pool:
+        parts = list(pool.map(lambda shard: _run(sweep, *words, shard, SHARDS), range(SHARDS)))
+    return {name: sum(part[name] for part in parts) for name in parts[0]}
+
+
+def test_sanitizers_are_silent_over_all_games(sweep: Path, manifest: Path) -> None:
+    counts = _run_shards(sweep, "games", manifest, FRAMES)
+    assert counts["roms"] == SETTINGS * len(games())
+    assert counts["frames"] >= SETTINGS * len(games()) * FRAMES
+    assert counts["faults"] == 0
+
+
+def test_sanitizers_are_silent_over_a_mixed_batch(sweep: Path, manifest: Path) -> None:
+    counts = _run(sweep, "mixed", manifest, MIXED_FRAMES)
+    assert (counts["frames"], counts["faults"]) == (len(games()) * MIXED_FRAMES, 0)
+
+
+def test_sanitizers_are_silent_over_random_roms(sweep: Path, manifest: Path) -> None:
+    counts = _run_shards(sweep, "random", manifest, RANDOM_ROMS)
+    assert counts["roms"] == RANDOM_ROMS * RANDOM_KINDS
+    assert 0 < counts["jams"] < counts["roms"]
+
+
+def test_sanitizers_are_silent_over_frames_that_never_end(sweep: Path, manifest: Path) -> None:
+    assert _run(sweep, "endless", manifest)["faults"] == 0
