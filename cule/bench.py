@@ -323,8 +323,8 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="python -m cule.bench",
         description="Measures how many Atari frames a second cule emulates, with random actions, observations and all, "
-        "and appends the results to a file. FPS are emulated frames per second of all consoles together; a step is four "
-        "frames unless --frameskip says otherwise.",
+        "and appends the results to a file. FPS are emulated frames per second of all consoles together; a step is "
+        "four frames unless --frameskip says otherwise.",
         epilog="Example: python -m cule.bench pong breakout --num-envs 32 256 --device cpu --num-threads 2",
     )
     count, switch = positive(int), argparse.BooleanOptionalAction

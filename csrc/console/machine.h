@@ -267,11 +267,13 @@ struct Machine {
 
   // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches banks.
   CULE_INLINE uint32_t fetch_slowly() {
-    const uint32_t opcode = read(r.pc);
-    const uint32_t extra = operand_bytes(opcode_mode(opcode));
-    uint32_t bytes = opcode;
-    if (extra > 0) bytes |= read((r.pc + 1) & 0xFFFF) << 8;
-    if (extra > 1) bytes |= read((r.pc + 2) & 0xFFFF) << 16;
+    uint32_t bytes = 0;
+    uint32_t count = 1;
+#pragma unroll 1
+    for (uint32_t i = 0; i < count; ++i) {
+      bytes |= read((r.pc + i) & 0xFFFF) << 8 * i;
+      if (i == 0) count = 1 + operand_bytes(opcode_mode(bytes));
+    }
     return bytes;
   }
 

@@ -18,6 +18,7 @@ namespace cule {
 
 template <int kOpcode>
 struct StaticDecode {
+  static constexpr bool kIsStatic = true;
   static constexpr uint32_t word = decode_word(kOpcode);
   static constexpr Instruction instruction() { return kOpcodeRows[kOpcode].instruction; }
 };
@@ -40,6 +41,7 @@ CULE_INLINE Instruction rare_instruction(uint32_t opcode) {
 }
 
 struct DynamicDecode {
+  static constexpr bool kIsStatic = false;
   uint32_t word;
   uint32_t opcode;
   CULE_INLINE Instruction instruction() const { return rare_instruction(opcode); }
@@ -49,29 +51,39 @@ constexpr uint32_t operand_bytes(uint32_t mode) {
   return mode == kImp ? 0 : (mode >= kAbs && mode <= kInd) ? 2 : 1;
 }
 
-// The address that the operand stands at. `low` and `high` are the operand bytes. Adds the cycle for crossing a page.
-template <class Decode, class Machine>
-CULE_INLINE uint32_t effective_address(const Decode decode, Machine& m, uint32_t low, uint32_t high) {
+// Bytes that an instruction reads one after the other before it can do anything else: a pointer, what it pulls off the stack,
+// the break vector. Byte i stands at `base + i`, but only the bits in `carry` move on.
+struct Gather {
+  uint32_t base, carry, count;
+};
+
+template <class Decode>
+CULE_INLINE Gather bytes_to_gather(const Decode decode, const Registers& r, uint32_t low, uint32_t high) {
   const uint32_t mode = decode.word & 0x0F;
-  Registers& r = m.r;
-  const uint32_t index = mode == kZpX || mode == kAbsX || mode == kIndX   ? r.x
-                         : mode == kZpY || mode == kAbsY || mode == kIndY ? r.y
+  switch (decode.word >> kFlowShift & 0x0F) {
+    case kReturn: return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 2};
+    case kInterruptReturn: return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 3};
+    case kPull: return {0x100 | r.s, 0xFF, 2};  // the byte below the wanted one is read too
+    case kBreak: return {0xFFFE, 0xFFFF, 2};
+    default: break;
+  }
+  // An indirect jump takes both bytes from one page; the second pointer byte of $FF comes from $100, as in ale-py, and not from $00.
+  if (mode == kInd) return {low | high << 8, 0xFF, 2};
+  if (mode == kIndX) return {(low + r.x) & 0xFF, 0xFFFF, 2};
+  if (mode == kIndY) return {low, 0xFFFF, 2};
+  return {0, 0, 0};
+}
+
+// The address that the operand stands at. `low` and `high` are the operand bytes, `gathered` what a pointer held. Adds the cycle
+// for crossing a page.
+template <class Decode, class Machine>
+CULE_INLINE uint32_t effective_address(const Decode decode, Machine& m, uint32_t low, uint32_t high, uint32_t gathered) {
+  const uint32_t mode = decode.word & 0x0F;
+  const uint32_t index = mode == kZpX || mode == kAbsX                       ? m.r.x
+                         : mode == kZpY || mode == kAbsY || mode == kIndY ? m.r.y
                                                                           : 0;
   if (mode <= kZpY) return (low + index) & 0xFF;
-  uint32_t base = low | high << 8;
-  if (mode == kInd) {
-    // The high byte comes from the same page, even where the pointer is the page's last byte.
-    const uint32_t pointer = base;
-    base = m.read(pointer);
-    return base | m.read((pointer & 0xFF00) | ((pointer + 1) & 0xFF)) << 8;
-  }
-  if (mode == kIndX || mode == kIndY) {
-    // The second pointer byte of $FF comes from $100, as in ale-py, and not from $00.
-    const uint32_t pointer = mode == kIndX ? (low + index) & 0xFF : low;
-    base = m.read_low(pointer);
-    base |= m.read_low(pointer + 1) << 8;
-    if (mode == kIndX) return base;
-  }
+  const uint32_t base = mode >= kInd ? gathered : low | high << 8;
   const uint32_t address = base + index;
   if (decode.word & kPagePenalty) m.cycle += ((base ^ address) & 0xFF00) != 0;
   return address & 0xFFFF;
@@ -103,22 +115,15 @@ CULE_INLINE void set_flag_value(Registers& r, uint32_t flag, uint32_t value) {
   if (flag == kFlagD) r.d = value;
 }
 
-template <class Machine>
-CULE_INLINE void push(Machine& m, uint32_t value, bool after_write) {
-  const uint32_t s = m.r.s;
-  m.r.s = (s - 1) & 0xFF;
-  m.write_low(0x100 | s, value, after_write);
-}
+// Bytes that an instruction writes: byte i of `bytes`, to `address`, or onto the stack from the top down.
+struct Scatter {
+  uint32_t bytes, count, address;
+  bool onto_stack;
+};
 
-template <class Machine>
-CULE_INLINE uint32_t pull(Machine& m) {
-  m.r.s = (m.r.s + 1) & 0xFF;
-  return m.read_low(0x100 | m.r.s);
-}
-
-// Instructions that move the program counter or the stack. `pc` already points past the instruction.
+// Instructions that move the program counter or the stack; returns what they push. `pc` already points past the instruction.
 template <class Decode, class Machine>
-CULE_INLINE void change_flow(const Decode decode, Machine& m, uint32_t operand, uint32_t address) {
+CULE_INLINE Scatter change_flow(const Decode decode, Machine& m, uint32_t operand, uint32_t address, uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.word >> kFlowShift & 0x0F) {
     case kBranch: {
@@ -130,47 +135,35 @@ CULE_INLINE void change_flow(const Decode decode, Machine& m, uint32_t operand, 
     }
     case kJump: r.pc = address; break;
     case kCall: {
-      const uint32_t back = r.pc - 1;
-      push(m, back >> 8 & 0xFF, false);
-      push(m, back & 0xFF, true);
+      const uint32_t back = (r.pc - 1) & 0xFFFF;
       r.pc = address;
-      break;
+      return {back >> 8 | (back & 0xFF) << 8, 2, 0, true};
     }
-    case kReturn: {
-      const uint32_t low = pull(m);
-      const uint32_t last = low | pull(m) << 8;
-      // The byte before the next instruction is read, which a bank-switching cartridge can notice.
-      if (m.is_special(last)) m.read(last);
-      r.pc = (last + 1) & 0xFFFF;
+    case kReturn:
+      r.s = (r.s + 2) & 0xFF;
+      r.pc = (gathered + 1) & 0xFFFF;
       break;
-    }
-    case kInterruptReturn: {
-      unpack_status(r, pull(m));
-      const uint32_t low = pull(m);
-      r.pc = low | pull(m) << 8;
+    case kInterruptReturn:
+      r.s = (r.s + 3) & 0xFF;
+      unpack_status(r, gathered & 0xFF);
+      r.pc = gathered >> 8 & 0xFFFF;
       break;
-    }
     case kBreak: {
-      const uint32_t back = (r.pc + 1) & 0xFFFF;
-      push(m, back >> 8, false);
-      push(m, back & 0xFF, true);
-      push(m, pack_status(r), true);
+      const uint32_t back = (r.pc + 1) & 0xFFFF, status = pack_status(r);
       r.i = 1;
-      const uint32_t low = m.read(0xFFFE);
-      r.pc = low | m.read(0xFFFF) << 8;
-      break;
+      r.pc = gathered;
+      return {back >> 8 | (back & 0xFF) << 8 | status << 16, 3, 0, true};
     }
-    case kPush: push(m, (decode.word >> kSourceShift & 7) == kRegA ? r.a : pack_status(r), false); break;
-    case kPull: {
-      m.read_low(0x100 | r.s);
-      const uint32_t value = pull(m);
-      if ((decode.word >> kDestShift & 7) == kRegA) set_a(r, value);
-      else unpack_status(r, value);
+    case kPush: return {(decode.word >> kSourceShift & 7) == kRegA ? r.a : pack_status(r), 1, 0, true};
+    case kPull:
+      r.s = (r.s + 1) & 0xFF;
+      if ((decode.word >> kDestShift & 7) == kRegA) set_a(r, gathered >> 8 & 0xFF);
+      else unpack_status(r, gathered >> 8 & 0xFF);
       break;
-    }
     case kHalt: r.jammed = 1; break;
     default: break;
   }
+  return {0, 0, 0, false};
 }
 
 // Computes; returns the byte that a store or a read-modify-write puts back.
@@ -238,25 +231,52 @@ CULE_INLINE void compute_second(const Decode decode, Registers& r, uint32_t valu
 }
 
 // Executes the instruction whose operand bytes are `low` and `high`; `pc` points past it, its base cycles have passed.
+//
+// Memory is touched in three places only, whatever the opcode, so that the lanes of a warp meet there.
 template <class Decode, class Machine>
 CULE_INLINE void execute(const Decode decode, Machine& m, uint32_t low, uint32_t high) {
   const uint32_t word = decode.word;
   const uint32_t mode = word & 0x0F;
-  const bool in_low_memory = mode == kZp || mode == kZpX || mode == kZpY;
   const uint32_t flow = word >> kFlowShift & 0x0F;
+  const bool in_low_memory = Decode::kIsStatic && (mode == kZp || mode == kZpX || mode == kZpY);
+
+  const Gather gather = bytes_to_gather(decode, m.r, low, high);
+  uint32_t gathered = 0;
+#pragma unroll 1
+  for (uint32_t i = 0; i < gather.count; ++i) {
+    const uint32_t at = (gather.base & ~gather.carry) | ((gather.base + i) & gather.carry);
+    gathered |= m.read(at) << 8 * i;
+  }
+
   uint32_t address = 0;
   uint32_t operand = low;
+  bool reads = false;
   if (mode != kImp && mode != kImm && mode != kRel) {
-    address = effective_address(decode, m, low, high);
-    if (word & kReads) operand = in_low_memory ? m.read_low(address) : m.read(address);
+    address = effective_address(decode, m, low, high, gathered);
+    reads = (word & kReads) != 0;
+  } else if (flow == kReturn && m.is_special(gathered)) {
+    // The byte before the next instruction is read, which a bank-switching cartridge can notice.
+    address = gathered;
+    reads = true;
   }
-  if (flow != kNext) return change_flow(decode, m, operand, address);
-  const uint32_t value = compute(decode, m.r, operand, address);
-  if (word & kWrites) {
-    if (in_low_memory) m.write_low(address, value, false);
-    else m.write(address, value, false);
-    if (word >> kSecondShift & 7) compute_second(decode, m.r, value);
+  if (reads) operand = in_low_memory ? m.read_low(address) : m.read(address);
+
+  Scatter scatter{0, 0, 0, false};
+  if (flow != kNext) {
+    scatter = change_flow(decode, m, operand, address, gathered);
+  } else {
+    const uint32_t value = compute(decode, m.r, operand, address);
+    if (word & kWrites) scatter = {value, 1, address, false};
   }
+#pragma unroll 1
+  for (uint32_t i = 0; i < scatter.count; ++i) {
+    const uint32_t byte = scatter.bytes >> 8 * i & 0xFF;
+    const uint32_t at = scatter.onto_stack ? 0x100 | m.r.s : scatter.address;
+    if (scatter.onto_stack) m.r.s = (m.r.s - 1) & 0xFF;
+    if (in_low_memory) m.write_low(at, byte, i > 0);
+    else m.write(at, byte, i > 0);
+  }
+  if (flow == kNext && (word >> kSecondShift & 7)) compute_second(decode, m.r, scatter.bytes);
 }
 
 }  // namespace cule

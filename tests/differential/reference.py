@@ -1,7 +1,7 @@
 """ale-py and cule side by side, one frame at a time.
 
-Both load the ROM, begin an episode and get the same actions, each held for a while. After every frame everything that can be
-seen is compared: 128 bytes of RAM, each pixel's palette index, the reward, the lives, whether the game is over.
+Both load the ROM, begin an episode and get the same actions, each held for a while. After every frame everything that
+can be seen is compared: 128 bytes of RAM, each pixel's palette index, the reward, the lives, whether the game is over.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ HOLD = 0.1  # chance, each frame, that another action begins
 SEED = 123
 # A frame is a step here, nothing is skipped, pooled or reset by itself.
 OPTIONS = Options(
-    frameskip=1, noop_max=0, fire_reset=False, autoreset=2, action_space="full", reset_pool_size=0, reward_clipping=False,
-    stack=1, max_frames=1 << 30,
+    frameskip=1, noop_max=0, fire_reset=False, autoreset=2, action_space="full", reset_pool_size=0,
+    reward_clipping=False, stack=1, max_frames=1 << 30,
 )  # fmt: skip
 
 ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
@@ -49,7 +49,7 @@ class Pair:
         self.engine.reset(None, None)
 
     def act(self, index: int) -> bool:
-        """One frame on both. Raises AssertionError where reward or game over differ; returns whether the game is over."""
+        """One frame on both. Raises AssertionError where reward or game over differ; says whether the game is over."""
         reward = self.ale.act(ale_py.Action(self.actions[index]))
         self.engine.tensors["actions"].fill_(index)
         self.engine.step()

@@ -29,6 +29,7 @@ class Pair:
     def __init__(self, game: str, num_envs: int = 3, **options: Any):
         self.num_envs = num_envs
         self.continuous = options.get("continuous", False)
+        self.life_loss_info = options.get("life_loss_info", False)
         self.same_step = options.get("autoreset_mode") == "SameStep"
         self.ale = ale_py.AtariVectorEnv(game, num_envs, num_threads=1, **options)
         self.cule = cule.AtariEnv(
@@ -56,9 +57,9 @@ class Pair:
             assert ("final_obs" in ours[4]) == ("final_obs" in theirs[4]) == done.any(), "final_obs where none is due"
             if done.any():
                 same("_final_obs", ours[4]["_final_obs"], done)
-                # Where a lost life reports a termination and nothing is reset, ale-py returns memory that it has not written.
+                # Where a lost life reports a termination and nothing is reset, ale-py has not written the memory.
                 frames = ours[4]["episode_frame_number"]
-                fresh = done & (frames <= self.frames)
+                fresh = done & (frames <= self.frames) if self.life_loss_info else done
                 same("final_obs", ours[4]["final_obs"][fresh], theirs[4]["final_obs"][fresh])
                 on = done & ~fresh
                 same("final_obs of an episode that goes on", ours[4]["final_obs"][on], ours[0][on])

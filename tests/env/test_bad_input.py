@@ -141,13 +141,13 @@ def test_cuda_without_a_cuda_build_is_refused(device: Any) -> None:
 
 @pytest.mark.gpu
 def test_cuda_device_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected a CUDA device below cuda:"):
+    with pytest.raises(ValueError, match=r"expected a CUDA device below cuda:"):
         make(device="cuda:99")
 
 
 @pytest.mark.parametrize(("height", "width"), [(211, 84), (84, 161), (10**6, 10**6)])
 def test_observation_larger_than_the_picture_is_refused(height: int, width: int) -> None:
-    with pytest.raises(ValueError, match="expected observations of at most 210 x 160 pixels .* got img_height"):
+    with pytest.raises(ValueError, match=r"expected observations of at most 210 x 160 pixels .* got img_height"):
         make(img_height=height, img_width=width)
 
 
@@ -411,7 +411,7 @@ def test_wrong_reset_options_are_refused(pong: cule.AtariEnv, options: Any) -> N
         ([True, False], ValueError, "one integer for each of the 2 envs that are reset, got bool"),
         ([None, 1], TypeError, "seed to be an array of numbers"),
         ([[1], [1, 2]], TypeError, "seed to be an array of numbers"),
-        (np.array([0, 2**64 - 1], np.uint64), ValueError, "seeds from 0 to 9223372036854775807, got 18446744073709551615"),
+        (np.array([0, 2**64 - 1], np.uint64), ValueError, "seeds from 0 to .*, got 18446744073709551615"),
     ],
     ids=lambda value: str(value)[:40],
 )

@@ -75,7 +75,8 @@ def test_observation_is_opencv_resize_of_the_maximum_of_two_frames(
 ) -> None:
     """A second env that plays frame by frame shows the frames that the first one's observation is made of."""
     options = {
-        "device": device, "reset_pool_size": 1, "num_threads": 1, "stack_num": 1, "output": "numpy", "grayscale": grayscale,
+        "device": device, "reset_pool_size": 1, "num_threads": 1, "stack_num": 1, "output": "numpy",
+        "grayscale": grayscale,
     }  # fmt: skip
     env = cule.AtariEnv("ms_pacman", img_height=height, img_width=width, **options)
     single = cule.AtariEnv("ms_pacman", frameskip=1, **options)
@@ -90,4 +91,5 @@ def test_observation_is_opencv_resize_of_the_maximum_of_two_frames(
             single.step(action)
             frames.append(look()[0])
         expected = cv2.resize(np.maximum(frames[2], frames[3]), (width, height), interpolation=cv2.INTER_AREA)
-        np.testing.assert_array_equal(env.step(action)[0][0, 0], expected.reshape(env.single_observation_space.shape[1:]))
+        observation = env.step(action)[0][0, 0]
+        np.testing.assert_array_equal(observation, expected.reshape(observation.shape))

@@ -312,6 +312,7 @@ class Arena {
       if (any) backend->reset(batch_, mask.data(), nullptr, nullptr);
     }
     for (int32_t faults : seen_faults_) {
+      if (faults) std::fprintf(stderr, "  faults %d\n", faults);
       totals.faults += faults != 0;
       totals.jams += (faults & kFaultJam) != 0;
     }

@@ -1,0 +1,97 @@
+"""README.md says what is true: its table of games, its example, its benchmark figures.
+
+`python tests/test_readme.py` writes the table anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from cule.engine import action_numbers
+from cule.rom import Game, games
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+BEGIN, END = "<!-- games: written by tests/test_readme.py -->\n", "<!-- end of games -->\n"
+
+
+def ranges(numbers: tuple[int, ...]) -> str:
+    """Numbers as text: (0, 1, 2, 5) as "0-2, 5"."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+
+
+def modes(game: Game) -> str:
+    """The game's modes, those of Video Cube by their pattern: 153 would not fit."""
+    if game.name == "video_cube":
+        hundreds = sorted({mode // 100 for mode in game.modes})
+        assert game.modes == tuple(100 * h + units for h in hundreds for units in (0, 1, 2))
+        assert hundreds == list(range(51))
+        return "0-2, and these plus 100, 200, ... 5000"
+    return ranges(game.modes)
+
+
+def game_table() -> str:
+    """The table as Markdown."""
+    lines = ["| game | modes | difficulties | actions |", "|---|---|---|---|"]
+    for game in games():
+        actions = len(action_numbers(game, "minimal"))
+        paddles = " (paddle)" if game.facts["uses_paddles"] else ""
+        lines.append(f"| `{game.name}` | {modes(game)} | {ranges(game.difficulties)} | {actions}{paddles} |")
+    return "\n".join(lines) + "\n"
+
+
+def split_readme() -> tuple[str, str, str]:
+    """What comes before the table, the table, what comes after it."""
+    before, rest = README.read_text().split(BEGIN)
+    table, after = rest.split(END)
+    return before, table, after
+
+
+def test_readme_table_is_the_list_of_games() -> None:
+    _, table, _ = split_readme()
+    assert table == game_table(), "run python tests/test_readme.py"
+    assert len(games()) == 104
+
+
+def test_readme_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    small = example.replace("num_envs=256", "num_envs=2").replace("range(1000)", "range(3)")
+    assert small.count("num_envs=2") == 1 and small.count("range(3)") == 1, "the example is run with smaller numbers"
+    exec(compile(small, str(README), "exec"), {})
+
+
+def test_readme_folders_and_files_exist() -> None:
+    text = README.read_text()
+    linked = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in target]
+    mapped = re.findall(r"^([\w./]+/)  ", text, re.MULTILINE)
+    assert linked and mapped
+    for name in linked + mapped:
+        assert (ROOT / name).exists(), name
+
+
+def test_readme_figures_are_rows_of_the_results() -> None:
+    """Figures are lines "| game | FPS of cule | FPS of ale-py | ratio |" below the name of their results file."""
+    link = r"\[`(benchmarks/results/[\w.-]+\.jsonl)`\]\(\1\)"
+    for name, table in re.findall(link + r".*?\n\n((?:\|.*\n)+)", README.read_text(), re.DOTALL):
+        rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
+        figures = re.findall(r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| [\d.]+ \|$", table, re.MULTILINE)
+        assert figures, name
+        for game, ours, theirs in figures:
+            for system, figure in (("cule", ours), ("ale-py", theirs)):
+                found = [f"{row['fps']:,.0f}" for row in rows if (row["game"], row["system"]) == (game, system)]
+                assert figure in found, (name, game, system)
+
+
+if __name__ == "__main__":
+    before, _, after = split_readme()
+    README.write_text(before + BEGIN + game_table() + END + after)
