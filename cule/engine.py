@@ -1,8 +1,8 @@
 """The memory of a batch of envs, and the one caller of the compiled kernels.
 
-Python owns every buffer as a torch tensor and hands addresses to `_core.Batch`; tensors keep the names that the C++ fields
-have (csrc/kernels/batch.h describes them). States that episodes start from are emulated once on the CPU, whatever the
-device, and kept for the process.
+Python owns every buffer as a torch tensor and hands addresses to `_core.Batch`; tensors keep the names that the C++
+fields have (csrc/kernels/batch.h describes them). States that episodes start from are emulated once on the CPU, whatever
+the device, and kept for the process.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class _Bench:
 
 @functools.cache
 def boot(game: Game) -> Boot:
-    """The game's console after ale-py's loadROM: powered on, its television standard found out, one default episode begun."""
+    """The game's console as ale-py's loadROM leaves it: powered on, its TV standard known, one default episode begun."""
     bench = _Bench(Group(game, game.facts["default_mode"], 0), Options(), pal=False)
     bench.configure(difficulty=game.facts["power_on_difficulty"])
     bench.pal = _core.power_on_env(bench.batch) >= PAL_FRAMES
@@ -227,7 +227,12 @@ class Engine:
     """
 
     def __init__(
-        self, groups: Sequence[Group], group_of_env: np.ndarray, options: Options, device: torch.device, num_threads: int
+        self,
+        groups: Sequence[Group],
+        group_of_env: np.ndarray,
+        options: Options,
+        device: torch.device,
+        num_threads: int,
     ):
         self.groups, self.options, self.device = list(groups), options, device
         self.num_envs = len(group_of_env)
@@ -358,8 +363,8 @@ class Engine:
             batch.record_word_stride, batch.record_env_stride = 1, _core.RECORD_WORDS
         for name in (
             "frameskip", "max_frames", "noop_max", "maxpool", "episodic_life", "life_loss_info", "reward_clipping",
-            "fire_reset", "autoreset", "repeat_action_probability", "observation_height", "observation_width", "channels",
-            "stack",
+            "fire_reset", "autoreset", "repeat_action_probability", "observation_height", "observation_width",
+            "channels", "stack",
         ):  # fmt: skip
             setattr(batch, name, getattr(options, name))
 
@@ -373,7 +378,7 @@ class Engine:
         self.backend.step(self.batch, self._stream())
 
     def reset(self, mask: torch.Tensor | None, seeds: torch.Tensor | None) -> None:
-        """Resets the envs that `mask` (uint8, on the device) selects, seeding those whose entry in `seeds` (int64) is not -1."""
+        """Resets the envs that `mask` (uint8) selects, seeding those whose entry in `seeds` (int64) is not -1."""
         self.backend.reset(
             self.batch,
             mask.data_ptr() if mask is not None else 0,
@@ -391,7 +396,7 @@ class Engine:
         return words.view(self.num_envs, _core.RECORD_WORDS)
 
     def screens(self) -> torch.Tensor:
-        """(num_envs, height, 160) uint8 palette indices of the last emulated frame; rows below a lower picture are 0."""
+        """(num_envs, height, 160) uint8 palette indices of the last frame; rows below a lower picture are 0."""
         word = self.records()[:, _core.FRONT_BYTE // 4]
         front = (word >> (_core.FRONT_BYTE % 4 * 8)) & 1
         pictures = self.tensors["pictures"]

@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(kThreads) mark_reset(const __grid_constant__ B
 
 __global__ void __launch_bounds__(kThreads) keep_final(const __grid_constant__ Batch batch, uint32_t words) {
   const size_t env = blockIdx.x;
-  if (!(batch.traces[env].flags & kResetNow)) return;
+  if (!(batch.terminated[env] || batch.truncated[env])) return;
   const uint32_t* from = reinterpret_cast<const uint32_t*>(batch.observations) + env * words;
   uint32_t* to = reinterpret_cast<uint32_t*>(batch.final_observations) + env * words;
   for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < words; i += gridDim.y * blockDim.x) to[i] = from[i];

@@ -53,7 +53,7 @@ def test_unknown_game_without_closest_is_refused(name: str) -> None:
         make(name)
 
 
-@pytest.mark.parametrize("game", [None, 3, b"pong", Path("pong"), [], (), ["pong", 3], {"pong"}, object()])
+@pytest.mark.parametrize("game", [None, 3, b"pong", Path("pong"), [], (), ["pong", 3], {"pong"}])
 def test_game_of_wrong_type_is_refused(game: Any) -> None:
     with pytest.raises(TypeError, match="expected the name of a game"):
         make(game)
@@ -113,7 +113,7 @@ WRONG_OPTIONS = [
     ({"device": "tpu"}, ValueError, "expected a device such as 'cpu', 'cuda' or 'cuda:1', got 'tpu'"),
     ({"device": ""}, ValueError, "expected a device"),
     ({"device": 1.5}, ValueError, "expected a device such as .* got 1.5"),
-    ({"device": object()}, ValueError, "expected a device such as"),
+    ({"device": ["cpu"]}, ValueError, "expected a device such as"),
     ({"device": "meta"}, ValueError, "expected device 'cpu' or 'cuda', got 'meta'"),
     ({"grayscale": "no"}, TypeError, "grayscale to be True or False, got 'no'"),
     ({"maxpool": 2}, TypeError, "maxpool to be True or False, got 2"),

@@ -1,6 +1,7 @@
 """The core under AddressSanitizer and UndefinedBehaviorSanitizer: every game, random bytes as ROMs, frames without end.
 
-sweep.cpp is a program of its own, compiled once per state of the sources with the system's C++ compiler (`CXX`, else `c++`).
+sweep.cpp is a program of its own, compiled once per state of the sources with the system's C++ compiler (`CXX`, else
+`c++`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def sweep(request: pytest.FixtureRequest) -> Path:
 
     def compile_one(source: Path) -> Path:
         made = folder / f"{source.stem}_{os.getpid()}.o"
-        result = subprocess.run([*command, "-c", str(source), "-o", str(made)], capture_output=True, text=True, check=False)
+        compiled = [*command, "-c", str(source), "-o", str(made)]
+        result = subprocess.run(compiled, capture_output=True, text=True, check=False)
         assert result.returncode == 0, f"{source.name} does not compile:\n{result.stderr}"
         return made
 
