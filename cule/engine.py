@@ -1,8 +1,8 @@
 """The memory of a batch of envs, and the one caller of the compiled kernels.
 
 Python owns every buffer as a torch tensor and hands addresses to `_core.Batch`; tensors keep the names that the C++
-fields have (csrc/kernels/batch.h describes them). States that episodes start from are emulated once on the CPU, whatever
-the device, and kept for the process.
+fields have (csrc/kernels/batch.h describes them). States that episodes start from are emulated once on the CPU,
+whatever the device, and kept for the process.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class _Bench:
 
 @functools.cache
 def boot(game: Game) -> Boot:
-    """The game's console as ale-py's loadROM leaves it: powered on, its TV standard known, one default episode begun."""
+    """The game's console as ale-py's loadROM leaves it: powered on, TV standard known, one default episode begun."""
     bench = _Bench(Group(game, game.facts["default_mode"], 0), Options(), pal=False)
     bench.configure(difficulty=game.facts["power_on_difficulty"])
     bench.pal = _core.power_on_env(bench.batch) >= PAL_FRAMES

@@ -41,7 +41,9 @@ CULE_INLINE void subtract(Registers& r, uint32_t m) {
   const uint32_t borrow = r.c ^ 1;
   int difference = static_cast<int>(from_bcd(before)) - static_cast<int>(from_bcd(m) + borrow);
   if (difference < 0) difference += 100;
-  set_a(r, to_bcd(static_cast<uint32_t>(difference) & 0xFF));
+  // Only operands that are no decimal digits get below -100; ale-py's table then yields the other conversion.
+  const uint32_t byte = static_cast<uint32_t>(difference) & 0xFF;
+  set_a(r, difference < 0 ? from_bcd(byte) & 0xFF : to_bcd(byte));
   r.c = before >= m + borrow;
   r.v = decimal_overflow(before, r.a, m);
 }

@@ -5,7 +5,7 @@
 // path through operand fetch, effective address, read, compute, write-back, and differs only in the word's fields.
 //
 // Sources: MOS MCS6500 Programming Manual (documented opcodes); the NMOS 6510 undocumented opcode notes (64doc) for the
-// others. The cycles do not include the one for crossing a page (`kPagePenalty`) or for a taken branch.
+// others; LAX zp takes 4 cycles, as in ale-py, where a chip takes 3. The cycles do not include the one for crossing a page (`kPagePenalty`) or for a taken branch.
 #pragma once
 
 #include "common/platform.h"

@@ -2,7 +2,7 @@
 //
 //   sweep games MANIFEST FRAMES SHARD SHARDS    each game of the manifest by itself for FRAMES frames of random actions
 //   sweep mixed MANIFEST FRAMES                 all games of the manifest in one batch, on two threads
-//   sweep random MANIFEST COUNT SHARD SHARDS    COUNT ROMs of each kind of RandomRom
+//   sweep random MANIFEST COUNT OTHERS SHARD SHARDS    COUNT ROMs of random bytes, OTHERS of each other kind of RandomRom
 //   sweep endless MANIFEST                            programs whose frames never end
 //
 // Lines of the manifest, which test_sanitizer.py writes:
@@ -481,16 +481,16 @@ Bytes random_image(RandomRom kind, size_t size, std::mt19937& random) {
   return image;
 }
 
-void sweep_random(const Manifest& manifest, uint32_t count, uint32_t shard, uint32_t shards, Totals& totals) {
+void sweep_random(const Manifest& manifest, uint32_t count, uint32_t others, uint32_t shard, uint32_t shards, Totals& totals) {
   const std::pair<const char*, size_t> kinds[] = {
       {"2K", 2048},   {"4K", 4096},    {"F8", 8192}, {"F8SC", 8192}, {"F6", 16384},
       {"F6SC", 16384}, {"E0", 8192}, {"FE", 8192}, {"DPC", 10495}, {"DPC", 10240}};
   const std::vector<uint32_t> plain = games_without_modes();
-  const uint32_t all = count * static_cast<uint32_t>(RandomRom::kCount);
+  const uint32_t all = count + others * (static_cast<uint32_t>(RandomRom::kCount) - 1);
   for (uint32_t i = shard; i < all; i += shards) {
     std::mt19937 random(i);
     const auto& [scheme, size] = kinds[i % 10];
-    const RandomRom kind = static_cast<RandomRom>(i / count);
+    const RandomRom kind = i < count ? RandomRom::kBytes : static_cast<RandomRom>(1 + (i - count) / others);
     Cartridge cartridge{"random", scheme, static_cast<uint32_t>(random() % kNumGames), random_image(kind, size, random)};
     Settings settings = settings_number(static_cast<uint32_t>(random()));
     uint32_t booted_as = plain[random() % plain.size()];
@@ -534,7 +534,7 @@ void run(const std::vector<std::string>& words) {
   Totals totals;
   if (words[0] == "games") sweep_games(manifest, static_cast<int>(number(2)), number(3), number(4), totals);
   else if (words[0] == "mixed") sweep_mixed(manifest, static_cast<int>(number(2)), totals);
-  else if (words[0] == "random") sweep_random(manifest, number(2), number(3), number(4), totals);
+  else if (words[0] == "random") sweep_random(manifest, number(2), number(3), number(4), number(5), totals);
   else if (words[0] == "endless") sweep_endless(manifest, totals);
   else fail("expected games, mixed, random or endless, got " + words[0]);
   std::printf("roms %ld frames %ld resets %ld faults %ld jams %ld\n", totals.roms, totals.frames, totals.resets, totals.faults, totals.jams);

@@ -30,8 +30,8 @@ ENVIRONMENT = {
 }
 FRAMES, SETTINGS = 1_000, 2  # each game plays this many frames in this many settings
 MIXED_FRAMES = 120
-RANDOM_ROMS = 200  # of each kind
-RANDOM_KINDS = 4
+RANDOM_ROMS = 200
+OTHER_ROMS, OTHER_KINDS = 40, 3  # random programs, of each of so many kinds
 SHARDS = 2  # that run at once
 LINE_PIXELS = 160
 HEIGHTS = (210, 214, 220, 230, 250)
@@ -123,8 +123,8 @@ def test_sanitizers_are_silent_over_a_mixed_batch(sweep: Path, manifest: Path) -
 
 
 def test_sanitizers_are_silent_over_random_roms(sweep: Path, manifest: Path) -> None:
-    counts = _run_shards(sweep, "random", manifest, RANDOM_ROMS)
-    assert counts["roms"] == RANDOM_ROMS * RANDOM_KINDS
+    counts = _run_shards(sweep, "random", manifest, RANDOM_ROMS, OTHER_ROMS)
+    assert counts["roms"] == RANDOM_ROMS + OTHER_ROMS * OTHER_KINDS
     assert 0 < counts["jams"] < counts["roms"]
 
 
