@@ -17,8 +17,10 @@ import torch
 from cule import _core, actions, palette, resample
 from cule.rom import Game, detect_scheme, load_rom
 
-# Entries of the TIA instruction buffer for each frame of a step; frames write up to some 2,000.
-ENTRIES_PER_FRAME = 2560
+# Entries of the TIA instruction buffer: room for one frame of nothing but writes (a PAL frame's 343 scanlines of 76
+# cycles, 3 cycles a write), and for each further frame of a step some twice of what games write on average. A single
+# frame can need more: Robot Tank has some of over 2,560.
+LONGEST_FRAME_ENTRIES, FURTHER_FRAME_ENTRIES = 8704, 2560
 # Numbers of the power-on generator that are tabulated: one a reset, 129 with a Superchip.
 POWER_ON_NUMBERS = 1 << 20
 NTSC_HEIGHT, PAL_HEIGHT = 210, 250
@@ -75,6 +77,11 @@ class Boot:
     snapshot: Snapshot
     pal: bool
     height: int
+
+
+def buffer_entries(frameskip: int) -> int:
+    """The capacity of an env's TIA instruction buffer for steps of `frameskip` frames."""
+    return LONGEST_FRAME_ENTRIES + FURTHER_FRAME_ENTRIES * (frameskip - 1)
 
 
 @functools.cache
@@ -161,7 +168,7 @@ class _Bench:
         self.batch = _core.Batch()
         self.batch.num_envs = self.batch.num_groups = 1
         self.batch.picture_bytes = self.picture_bytes
-        self.batch.buffer_capacity = ENTRIES_PER_FRAME * 8
+        self.batch.buffer_capacity = buffer_entries(1)
         self.batch.power_on_count = POWER_ON_NUMBERS
         self.batch.record_word_stride, self.batch.record_env_stride = 1, _core.RECORD_WORDS
         self.batch.fire_reset, self.batch.noop_max = options.fire_reset, options.noop_max
@@ -306,7 +313,7 @@ class Engine:
         self._zeros("pictures", (n, 2, self.picture_bytes), byte)
         self._zeros("pooled", (n, self.picture_bytes * self.options.channels), byte)
         self._zeros("traces", (n, _core.TRACE_BYTES), byte)
-        self.batch.buffer_capacity = ENTRIES_PER_FRAME * max(self.options.frameskip, 1)
+        self.batch.buffer_capacity = buffer_entries(self.options.frameskip)
         if self.device.type == "cuda":
             self._zeros("buffers", (n, self.batch.buffer_capacity), word)
             self._zeros("segments", (_core.SEGMENT_WORDS, n), word)

@@ -7,6 +7,9 @@ import torch
 
 from cule import _core
 
+# The tests' tensors are small: torch's threads would only get in each other's and other test processes' way.
+torch.set_num_threads(1)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """GPU tests are skipped where there is no GPU or no CUDA build."""

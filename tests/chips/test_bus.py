@@ -563,3 +563,19 @@ def test_bus_reset_starts_at_the_vector_with_ram_kept(chips: ModuleType) -> None
     assert (console.pc, console.a, console.s, console.cycle, console.ram[0]) == (0xF000, 0, 0xFF, 0, 0x99)
     console.cycle = 1
     assert console.read(0x284) == 49
+
+
+def test_bus_frame_without_end_keeps_its_counters_small_and_their_differences(chips: ModuleType) -> None:
+    limit, step = (1 << 19) + (152 << 16), 152 << 16
+    console = console_with(chips)
+    console.begin_frame()
+    console.finish_frame()
+    console.cycle = limit - 500
+    console.write(0x297, 20)
+    console.cycle = limit + 31
+    console.begin_frame()
+    assert console.frame_open == 1
+    assert console.cycle == limit + 31 - step
+    assert console.read(0x284) == 19
+    console.cycle += 2 * 1024
+    assert console.read(0x284) == 17

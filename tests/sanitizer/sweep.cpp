@@ -6,6 +6,7 @@
 //   sweep endless MANIFEST                            programs whose frames never end
 //
 // Lines of the manifest, which test_sanitizer.py writes:
+//   entries NUMBER                             room in the instruction buffer for each frame of a step
 //   rom NAME SCHEME PATH
 //   table SOURCE_HEIGHT HEIGHT WIDTH KIND SCALE ROWS (FIRST COUNT WEIGHT)... COLUMNS (FIRST COUNT WEIGHT)... WEIGHTS W...
 // Every buffer is allocated by itself and no larger than the kernels may expect it to be, so that an overrun shows. The last
@@ -32,7 +33,7 @@ namespace {
 using namespace cule;
 using Bytes = std::vector<uint8_t>;
 
-constexpr int kNtscHeight = 210, kPalHeight = 250, kPalFrames = 15, kEntriesPerFrame = 2560;
+constexpr int kNtscHeight = 210, kPalHeight = 250, kPalFrames = 15;
 constexpr size_t kReadAhead = 3;  // a fetch reads four bytes from where three are wanted
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
@@ -54,6 +55,7 @@ using Shape = std::tuple<int, int, int>;  // source height, height, width
 struct Manifest {
   std::vector<Cartridge> cartridges;
   std::map<Shape, Table> tables;
+  int entries_per_frame = 0;
 };
 
 GameInfo info_of(uint32_t game) {
@@ -85,7 +87,9 @@ Manifest read_manifest(const std::string& path) {
     std::istringstream in(line);
     std::string what;
     in >> what;
-    if (what == "rom") {
+    if (what == "entries") {
+      in >> manifest.entries_per_frame;
+    } else if (what == "rom") {
       Cartridge cartridge;
       std::string image;
       in >> cartridge.name >> cartridge.scheme >> std::ws;
@@ -165,7 +169,7 @@ struct Bench {
     fill_action_ids(config.game, action_ids.data());
     batch.num_envs = batch.num_groups = 1;
     batch.picture_bytes = static_cast<uint32_t>(picture_bytes);
-    batch.buffer_capacity = kEntriesPerFrame * 8;
+    batch.buffer_capacity = 1 << 14;
     batch.group = group.data();
     batch.configs = &config;
     batch.action_ids = action_ids.data();
@@ -247,7 +251,7 @@ struct Totals {
 // A batch with one env for each player.
 class Arena {
  public:
-  Arena(const std::vector<Player>& players, const Settings& settings, const std::map<Shape, Table>& tables, uint32_t seed)
+  Arena(const std::vector<Player>& players, const Settings& settings, const Manifest& manifest, uint32_t seed)
       : settings_(settings), random_(seed), n_(players.size()) {
     int tallest = 0;
     for (const Player& player : players) tallest = std::max(tallest, static_cast<int>(player.config.height));
@@ -270,7 +274,7 @@ class Arena {
       fill_action_ids(player.game, &action_ids_[i * kNumActions]);
       append(player.boot, player.config.height, picture, *boot_);
       append(player.pool, player.config.height, picture, *pool_);
-      const Table& table = tables.at({static_cast<int>(player.config.height), settings_.height, settings_.width});
+      const Table& table = manifest.tables.at({static_cast<int>(player.config.height), settings_.height, settings_.width});
       resamples_.push_back({table.kind, table.rows.data(), table.columns.data(), table.weights.data(), table.scale});
     }
     const size_t frame = static_cast<size_t>(settings_.height * settings_.width * settings_.channels * settings_.stack);
@@ -288,6 +292,7 @@ class Arena {
     terminated_.resize(n_);
     truncated_.resize(n_);
     fill_batch(static_cast<uint32_t>(picture));
+    batch_.buffer_capacity = static_cast<uint32_t>(manifest.entries_per_frame * settings_.frameskip);
   }
 
   // Steps with random actions until each env has played about `frames` frames; a reset by hand now and then.
@@ -349,7 +354,6 @@ class Arena {
     Batch& b = batch_;
     b.num_envs = static_cast<int32_t>(n_);
     b.num_groups = static_cast<uint32_t>(n_);
-    b.buffer_capacity = static_cast<uint32_t>(kEntriesPerFrame * settings_.frameskip);
     b.picture_bytes = picture;
     b.group = group_.data();
     b.configs = configs_.data();
@@ -399,7 +403,7 @@ class Arena {
 };
 
 void play_alone(const Player& player, const Settings& settings, const Manifest& manifest, uint32_t seed, int frames, Totals& totals) {
-  Arena({player}, settings, manifest.tables, seed).play(frames, 2, totals);
+  Arena({player}, settings, manifest, seed).play(frames, 2, totals);
   ++totals.roms;
 }
 
@@ -420,7 +424,7 @@ void sweep_mixed(const Manifest& manifest, int frames, Totals& totals) {
   for (const Cartridge& cartridge : manifest.cartridges) players.emplace_back(cartridge, cartridge.game, 1);
   Settings settings = settings_number(0);
   settings.pool_size = 1;
-  Arena(players, settings, manifest.tables, 1).play(frames, 2, totals);
+  Arena(players, settings, manifest, 1).play(frames, 2, totals);
   totals.roms += static_cast<long>(players.size());
 }
 
@@ -486,6 +490,8 @@ void sweep_random(const Manifest& manifest, uint32_t count, uint32_t others, uin
       {"2K", 2048},   {"4K", 4096},    {"F8", 8192}, {"F8SC", 8192}, {"F6", 16384},
       {"F6SC", 16384}, {"E0", 8192}, {"FE", 8192}, {"DPC", 10495}, {"DPC", 10240}};
   const std::vector<uint32_t> plain = games_without_modes();
+  Manifest cramped = manifest;  // so that buffers get full
+  cramped.entries_per_frame = 200;
   const uint32_t all = count + others * (static_cast<uint32_t>(RandomRom::kCount) - 1);
   for (uint32_t i = shard; i < all; i += shards) {
     std::mt19937 random(i);
@@ -496,7 +502,7 @@ void sweep_random(const Manifest& manifest, uint32_t count, uint32_t others, uin
     uint32_t booted_as = plain[random() % plain.size()];
     if (settings.pool_size == 0) cartridge.game = booted_as;  // the exact reset sets the mode again and again
     std::fprintf(stderr, "random ROM %u: %s, rules of %s\n", i, scheme, info_of(cartridge.game).name);
-    play_alone(Player(cartridge, booted_as, settings.pool_size), settings, manifest, i, 60, totals);
+    play_alone(Player(cartridge, booted_as, settings.pool_size), settings, random() % 4 ? manifest : cramped, i, 60, totals);
   }
 }
 
@@ -520,7 +526,7 @@ void sweep_endless(const Manifest& manifest, Totals& totals) {
       Settings settings = settings_number(2);
       settings.pool_size = 1;
       settings.height = settings.width = 84;
-      Arena arena({player}, settings, manifest.tables, 0);
+      Arena arena({player}, settings, manifest, 0);
       arena.play(300, 1, totals);
       ++totals.roms;
       if (arena.cycle_of(0) >= 2 * kOpenFrameLimit) fail("a cycle counter has grown to " + std::to_string(arena.cycle_of(0)));

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from cule.engine import buffer_entries
 from cule.resample import make_tables
 from cule.rom import detect_scheme, games, load_rom, rom_path
 
@@ -82,7 +83,8 @@ def _spans(spans: list[list[int]]) -> str:
 @pytest.fixture(scope="session")
 def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All ROMs, and the tables of all resizes that the program asks for."""
-    lines = [f"rom {game.name} {detect_scheme(load_rom(game))} {rom_path(game)}" for game in games()]
+    lines = [f"entries {buffer_entries(1)}"]
+    lines += [f"rom {game.name} {detect_scheme(load_rom(game))} {rom_path(game)}" for game in games()]
     for source in HEIGHTS:
         for height, width in (*SHAPES, (source, LINE_PIXELS)):
             tables = make_tables(source, LINE_PIXELS, height, width)
