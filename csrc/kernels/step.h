@@ -61,6 +61,11 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   while (done < options.frameskip && !stopped) {
     PlayerAction a = player_a(batch, env), b = player_b(batch, env);
     stick(state, options.repeat_action_probability, static_cast<uint32_t>(env), a, b);
+    if (batch.env_random) {
+      // ale-py's generator, where it is followed, gives two numbers a frame for sticky actions.
+      env_random_of(batch, env).next();
+      env_random_of(batch, env).next();
+    }
     if (!game.terminal) {
       a.action = legal_or_noop(config, a.action);
       b.action = legal_or_noop(config, b.action);

@@ -6,7 +6,7 @@
 //   sweep endless MANIFEST                            programs whose frames never end
 //
 // Lines of the manifest, which test_sanitizer.py writes:
-//   entries NUMBER                             room in the instruction buffer for each frame of a step
+//   entries FIRST FURTHER                      room in the instruction buffer for a step's first frame, for each further one
 //   rom NAME SCHEME PATH
 //   table SOURCE_HEIGHT HEIGHT WIDTH KIND SCALE ROWS (FIRST COUNT WEIGHT)... COLUMNS (FIRST COUNT WEIGHT)... WEIGHTS W...
 // Every buffer is allocated by itself and no larger than the kernels may expect it to be, so that an overrun shows. The last
@@ -55,7 +55,7 @@ using Shape = std::tuple<int, int, int>;  // source height, height, width
 struct Manifest {
   std::vector<Cartridge> cartridges;
   std::map<Shape, Table> tables;
-  int entries_per_frame = 0;
+  int first_entries = 0, further_entries = 0;
 };
 
 GameInfo info_of(uint32_t game) {
@@ -88,7 +88,7 @@ Manifest read_manifest(const std::string& path) {
     std::string what;
     in >> what;
     if (what == "entries") {
-      in >> manifest.entries_per_frame;
+      in >> manifest.first_entries >> manifest.further_entries;
     } else if (what == "rom") {
       Cartridge cartridge;
       std::string image;
@@ -292,7 +292,8 @@ class Arena {
     terminated_.resize(n_);
     truncated_.resize(n_);
     fill_batch(static_cast<uint32_t>(picture));
-    batch_.buffer_capacity = static_cast<uint32_t>(manifest.entries_per_frame * settings_.frameskip);
+    const int further = manifest.further_entries * (settings_.frameskip - 1);
+    batch_.buffer_capacity = static_cast<uint32_t>(manifest.first_entries + further);
   }
 
   // Steps with random actions until each env has played about `frames` frames; a reset by hand now and then.
@@ -491,7 +492,7 @@ void sweep_random(const Manifest& manifest, uint32_t count, uint32_t others, uin
       {"F6SC", 16384}, {"E0", 8192}, {"FE", 8192}, {"DPC", 10495}, {"DPC", 10240}};
   const std::vector<uint32_t> plain = games_without_modes();
   Manifest cramped = manifest;  // so that buffers get full
-  cramped.entries_per_frame = 200;
+  cramped.first_entries = cramped.further_entries = 200;
   const uint32_t all = count + others * (static_cast<uint32_t>(RandomRom::kCount) - 1);
   for (uint32_t i = shard; i < all; i += shards) {
     std::mt19937 random(i);

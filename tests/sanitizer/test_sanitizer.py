@@ -83,7 +83,7 @@ def _spans(spans: list[list[int]]) -> str:
 @pytest.fixture(scope="session")
 def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All ROMs, and the tables of all resizes that the program asks for."""
-    lines = [f"entries {buffer_entries(1)}"]
+    lines = [f"entries {buffer_entries(1)} {buffer_entries(2) - buffer_entries(1)}"]
     lines += [f"rom {game.name} {detect_scheme(load_rom(game))} {rom_path(game)}" for game in games()]
     for source in HEIGHTS:
         for height, width in (*SHAPES, (source, LINE_PIXELS)):
