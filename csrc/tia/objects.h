@@ -68,7 +68,7 @@ CULE_INLINE Word place_copies(uint32_t pattern, int position, uint32_t nusiz, bo
 
 template <class Word>
 CULE_HD inline Word player_word(const TiaState& tia, int which, int first) {
-  const uint32_t graphics = tia.vdelp[which] ? tia.old_grp[which] : tia.grp[which];
+  const uint32_t graphics = shown_graphics(tia, which);
   if (graphics == 0) return 0;
   const uint32_t pattern = tia.refp[which] ? graphics : reverse_byte(graphics);
   const uint32_t size = tia.nusiz[which] & 7;

@@ -46,9 +46,11 @@ struct TiaFormat {
   uint32_t hmove_blanks;
 };
 
-CULE_INLINE bool player_on(const TiaState& tia, int which) {
-  return (tia.vdelp[which] ? tia.old_grp[which] : tia.grp[which]) != 0;
+// The graphics that a player shows: the new ones, or with VDELPx the old.
+CULE_INLINE uint32_t shown_graphics(const TiaState& tia, int which) {
+  return tia.vdelp[which] ? tia.old_grp[which] : tia.grp[which];
 }
+CULE_INLINE bool player_on(const TiaState& tia, int which) { return shown_graphics(tia, which) != 0; }
 CULE_INLINE bool missile_on(const TiaState& tia, int which) { return tia.enam[which] && !tia.resmp[which]; }
 CULE_INLINE bool ball_on(const TiaState& tia) { return tia.vdelbl ? tia.old_enabl : tia.enabl; }
 

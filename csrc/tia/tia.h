@@ -65,13 +65,31 @@ CULE_INLINE void lock_missile(TiaState& tia, int which, uint32_t value) {
 template <class View>
 CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_in_line, View& view) {
   if (format.hmove_blanks && hmove_blanks_line(cycle_in_line)) tia.hmove_blank = 1;
+  uint32_t changed = static_cast<uint32_t>(tia.skip_first[0] != 0) << kPlayer0 |
+                     static_cast<uint32_t>(tia.skip_first[1] != 0) << kPlayer1 |
+                     static_cast<uint32_t>(tia.missile0_shape != kMissileNormal) << kMissile0;
   for (int i = 0; i < 5; ++i) {
-    tia.position[i] = static_cast<uint8_t>(wrap_position(tia.position[i] + hmove_distance(cycle_in_line, tia.motion[i])));
+    const int distance = hmove_distance(cycle_in_line, tia.motion[i]);
+    tia.position[i] = static_cast<uint8_t>(wrap_position(tia.position[i] + distance));
+    changed |= static_cast<uint32_t>(distance != 0) << i;
   }
   tia.skip_first[0] = tia.skip_first[1] = 0;
   tia.missile0_shape = kMissileNormal;
   tia.stars_on = 0;
-  view.objects_changed(kAllObjects & ~(1u << kPlayfield));
+  view.objects_changed(changed);
+}
+
+// Writing one player's graphics takes over the other's old copy; writing player 1's the ball's too.
+template <class View>
+CULE_INLINE void write_graphics(TiaState& tia, int which, uint8_t byte, View& view) {
+  const uint32_t before[2] = {shown_graphics(tia, 0), shown_graphics(tia, 1)};
+  const bool ball_before = ball_on(tia);
+  tia.grp[which] = byte;
+  tia.old_grp[which ^ 1] = tia.grp[which ^ 1];
+  if (which == 1) tia.old_enabl = tia.enabl;
+  view.objects_changed(static_cast<uint32_t>(shown_graphics(tia, 0) != before[0]) << kPlayer0 |
+                       static_cast<uint32_t>(shown_graphics(tia, 1) != before[1]) << kPlayer1 |
+                       static_cast<uint32_t>(ball_on(tia) != ball_before) << kBall);
 }
 
 // Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has been drawn.
@@ -82,7 +100,6 @@ CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint3
   const uint8_t byte = static_cast<uint8_t>(value);
   const int which = static_cast<int>(reg & 1);
   const int32_t clock = cycle * kClocksPerCycle;
-  constexpr uint32_t kBothPlayers = 1u << kPlayer0 | 1u << kPlayer1;
   switch (reg) {
     case VBLANK: tia.vblank = byte; break;
     case NUSIZ0: case NUSIZ1:  // 4, 5
@@ -104,10 +121,12 @@ CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint3
       tia.refp[which ^ 1] = value >> 3 & 1;
       view.objects_changed(1u << kPlayer0 << (which ^ 1));
       break;
-    case PF0: case PF1: case PF2:
-      tia.playfield = set_playfield(tia.playfield, reg, value);
-      view.objects_changed(1u << kPlayfield);
+    case PF0: case PF1: case PF2: {
+      const uint32_t before = tia.playfield;
+      tia.playfield = set_playfield(before, reg, value);
+      if (tia.playfield != before) view.objects_changed(1u << kPlayfield);
       break;
+    }
     case RESP0: case RESP1:
       reset_player(tia, format, which, clock, view);
       view.objects_changed(1u << kPlayer0 << which);
@@ -123,17 +142,7 @@ CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint3
       tia.position[kBall] = static_cast<uint8_t>(reset_position(kBall, clock % kClocksPerLine, value));
       view.objects_changed(1u << kBall);
       break;
-    case GRP0:  // writing one player's graphics lets the other's old copy go
-      tia.grp[0] = byte;
-      tia.old_grp[1] = tia.grp[1];
-      view.objects_changed(kBothPlayers);
-      break;
-    case GRP1:
-      tia.grp[1] = byte;
-      tia.old_grp[0] = tia.grp[0];
-      tia.old_enabl = tia.enabl;
-      view.objects_changed(kBothPlayers | 1u << kBall);
-      break;
+    case GRP0: case GRP1: write_graphics(tia, reg == GRP1, byte, view); break;
     case ENAM0: case ENAM1:  // $1D, $1E
       tia.enam[which ^ 1] = value >> 1 & 1;
       view.objects_changed(1u << kMissile0 << (which ^ 1));
