@@ -119,10 +119,8 @@ def picture_height(game: Game, pal: bool) -> int:
 
 def _config(group: Group, pal: bool, rom_offset: int, difficulty: int | None = None) -> bytes:
     image, scheme = rom_of(group.game)
-    facts = dict(group.game.facts)
     return _core.make_config(
-        facts
-        | {
+        {
             "scheme": scheme,
             "pal": int(pal),
             "height": picture_height(group.game, pal),

@@ -16,6 +16,7 @@
 #include "common/mt19937.h"
 #include "common/random.h"
 #include "console/core.h"
+#include "console/make_config.h"
 #include "tia/picture_view.h"
 
 namespace py = pybind11;
@@ -189,19 +190,6 @@ struct Tia {
 
 // ---- A console without a television: the bus, a cartridge and a frame of the 6507.
 
-CartridgeMap map_of(const std::string& scheme) {
-  if (scheme == "2K") return map_2k();
-  if (scheme == "4K") return map_4k();
-  if (scheme == "F8") return map_f8(false);
-  if (scheme == "F8SC") return map_f8(true);
-  if (scheme == "F6") return map_f6(false);
-  if (scheme == "F6SC") return map_f6(true);
-  if (scheme == "E0") return map_e0();
-  if (scheme == "FE") return map_fe();
-  if (scheme == "DPC") return map_dpc();
-  throw std::invalid_argument("unknown scheme");
-}
-
 struct CheckedRam {
   uint8_t* bytes;
   uint32_t get(uint32_t index) const { return check(index), bytes[index]; }
@@ -251,7 +239,7 @@ struct Console {
   static ConsoleConfig make_config(const std::string& scheme, int first_line, int lines, bool pal, int line_limit,
                                    uint32_t inpt_wiring) {
     ConsoleConfig config{};
-    config.map = map_of(scheme);
+    config.map = map_of_scheme(scheme);
     config.format = {first_line * kClocksPerLine, (first_line + lines) * kClocksPerLine, 1};
     config.pal = pal;
     config.height = static_cast<uint32_t>(lines);
