@@ -134,8 +134,14 @@ def _config(group: Group, pal: bool, rom_offset: int, difficulty: int | None = N
 
 
 def _padded(image: bytes) -> np.ndarray:
-    """An image with room to read three bytes from its last one, at a multiple of 16 bytes."""
+    """An image and at least one byte of padding, at a multiple of 16 bytes."""
     return np.frombuffer(image + bytes(16 + -len(image) % 16), dtype=np.uint8)
+
+
+def _micro_ops(game: Game) -> np.ndarray:
+    """The game's ROM decoded ahead of time: eight bytes for each byte of its padded image."""
+    image, scheme = rom_of(game)
+    return np.frombuffer(_core.decode_rom(image, scheme, len(_padded(image))), dtype=np.uint8)
 
 
 def _action_ids(group: Group, space: str) -> np.ndarray:
@@ -157,6 +163,8 @@ class _Bench:
             "configs": np.zeros(_core.CONFIG_BYTES, np.uint8),
             "action_ids": _action_ids(group, options.action_space),
             "roms": _padded(rom_of(group.game)[0]),
+            "micro_ops": _micro_ops(group.game),
+            "operations": np.frombuffer(_core.operations(), np.uint8),
             "power_on_numbers": _power_on_numbers(),
             "records": np.zeros(_core.RECORD_WORDS, np.uint32),
             "ram": np.zeros(_core.RAM_BYTES, np.uint8),
@@ -280,7 +288,8 @@ class Engine:
         self._place_array("roms", np.concatenate(images))
         space = self.options.action_space
         self._place_array("action_ids", np.concatenate([_action_ids(group, space) for group in self.groups]))
-        self._place_array("decode_words", np.frombuffer(_core.decode_words(), np.uint8))
+        self._place_array("micro_ops", np.concatenate([_micro_ops(group.game) for group in self.groups]))
+        self._place_array("operations", np.frombuffer(_core.operations(), np.uint8))
         self._place_array("power_on_numbers", _power_on_numbers())
         color = palette.grey_palette if self.options.channels == 1 else palette.rgb_palette
         self._place_array("palettes", np.concatenate([color(pal=False), color(pal=True)]))

@@ -6,7 +6,10 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <stdexcept>
+#include <vector>
 
+#include "console/decode_rom.h"
 #include "console/make_config.h"
 #include "kernels/launch.h"
 #include "kernels/segments.h"
@@ -66,9 +69,23 @@ py::bytes config_bytes(const py::dict& settings) {
   return py::bytes(reinterpret_cast<const char*>(&config), sizeof config);
 }
 
-py::bytes decode_words() {
-  constexpr DecodeTable table = make_decode_table();
-  return py::bytes(reinterpret_cast<const char*>(table.words), sizeof table.words);
+template <class T>
+py::bytes as_bytes(const std::vector<T>& values) {
+  return py::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+// The micro-operations of an image, and kFetchSlowly in its padding up to `entries`.
+py::bytes decoded_rom(const std::string& image, const std::string& scheme, size_t entries) {
+  if (entries <= image.size()) throw std::invalid_argument("expected room for one micro-operation behind the image");
+  std::vector<MicroOp> micro_ops(entries, kFetchSlowly);
+  cule::decode_rom(map_of_scheme(scheme), reinterpret_cast<const uint8_t*>(image.data()), static_cast<uint32_t>(image.size()),
+                   micro_ops.data());
+  return as_bytes(micro_ops);
+}
+
+py::bytes operations() {
+  const OperationTable table = make_operation_table();
+  return as_bytes(std::vector<MicroOp>(table.operations, table.operations + 256));
 }
 
 py::bytes power_on_numbers(uint32_t count) {
@@ -103,7 +120,8 @@ PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiled part of cule. Use cule.AtariEnv.";
   m.def("games", &list_games);
   m.def("make_config", &config_bytes);
-  m.def("decode_words", &decode_words);
+  m.def("decode_rom", &decoded_rom, py::arg("image"), py::arg("scheme"), py::arg("entries"));
+  m.def("operations", &operations);
   m.def("power_on_numbers", &power_on_numbers);
   m.def("make_resample", &make_resample);
   m.def("has_cuda", &has_cuda);
@@ -132,7 +150,7 @@ PYBIND11_MODULE(_core, m) {
       CULE_VALUE("picture_bytes", picture_bytes, uint32_t)
       CULE_VALUE("num_groups", num_groups, uint32_t)
       CULE_POINTER("group", group) CULE_POINTER("configs", configs) CULE_POINTER("action_ids", action_ids)
-      CULE_POINTER("roms", roms) CULE_POINTER("decode_words", decode_words)
+      CULE_POINTER("roms", roms) CULE_POINTER("micro_ops", micro_ops) CULE_POINTER("operations", operations)
       CULE_POINTER("power_on_numbers", power_on.numbers) CULE_VALUE("power_on_count", power_on.count, uint32_t)
       CULE_POINTER("records", records.words)
       CULE_VALUE("record_word_stride", records.word_stride, size_t) CULE_VALUE("record_env_stride", records.env_stride, size_t)

@@ -5,44 +5,31 @@
 
 namespace cule {
 
-// Looks the decode word up at run time. `Table` maps an opcode to its word.
-template <class Table>
+// Takes the control bits as they come.
 struct DynamicCore {
-  Table table;
-
   template <class M>
-  CULE_INLINE void operator()(M& m) const {
-    const uint32_t bytes = m.fetch();
-    const uint32_t opcode = bytes & 0xFF;
-    const DynamicDecode decode{table[opcode], opcode};
-    m.advance(decode, bytes);
-    execute(decode, m, bytes >> 8 & 0xFF, bytes >> 16 & 0xFF);
+  CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
+    return execute(DynamicDecode{op}, m, operand_of(op));
   }
 };
 
 // Switches over 256 instances of the path, each folded for its opcode.
 struct StaticCore {
-  template <int kOpcode, class M>
-  static CULE_INLINE void run(M& m, uint32_t bytes) {
-    constexpr StaticDecode<kOpcode> decode;
-    m.advance(decode, bytes);
-    execute(decode, m, bytes >> 8 & 0xFF, bytes >> 16 & 0xFF);
-  }
-
   template <class M>
-  CULE_INLINE void operator()(M& m) const {
-    const uint32_t bytes = m.fetch();
-#define CULE_CASE(op) case op: return run<op>(m, bytes);
-#define CULE_CASES_4(op) CULE_CASE(op) CULE_CASE(op + 1) CULE_CASE(op + 2) CULE_CASE(op + 3)
-#define CULE_CASES_16(op) CULE_CASES_4(op) CULE_CASES_4(op + 4) CULE_CASES_4(op + 8) CULE_CASES_4(op + 12)
-#define CULE_CASES_64(op) CULE_CASES_16(op) CULE_CASES_16(op + 16) CULE_CASES_16(op + 32) CULE_CASES_16(op + 48)
-    switch (bytes & 0xFF) {
+  CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
+    const uint32_t operand = operand_of(op);
+#define CULE_CASE(code) case code: return execute(StaticDecode<code>{}, m, operand);
+#define CULE_CASES_4(code) CULE_CASE(code) CULE_CASE(code + 1) CULE_CASE(code + 2) CULE_CASE(code + 3)
+#define CULE_CASES_16(code) CULE_CASES_4(code) CULE_CASES_4(code + 4) CULE_CASES_4(code + 8) CULE_CASES_4(code + 12)
+#define CULE_CASES_64(code) CULE_CASES_16(code) CULE_CASES_16(code + 16) CULE_CASES_16(code + 32) CULE_CASES_16(code + 48)
+    switch (static_cast<uint8_t>(opcode_of(op))) {
       CULE_CASES_64(0x00) CULE_CASES_64(0x40) CULE_CASES_64(0x80) CULE_CASES_64(0xC0)
     }
 #undef CULE_CASE
 #undef CULE_CASES_4
 #undef CULE_CASES_16
 #undef CULE_CASES_64
+    __builtin_unreachable();
   }
 };
 

@@ -3,8 +3,8 @@
 // `Machine` gathers what a frame of the CPU part touches. What every instruction needs is kept in its own fields, which stay in
 // registers as long as no function that is not inlined sees a reference to it; so the rare paths are free functions, which get
 // what they need by value and change only `Devices`. `Ram` and `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and
-// `set(index, byte)` for the 128 bytes; `Rom` has `operator()(offset)` and `three_bytes(offset)`, which returns three
-// bytes, the first in the lowest bits.
+// `set(index, byte)` for the 128 bytes; `Rom` has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the instruction that
+// begins there (decode_rom.h), and `operation(opcode)`, one without its operand.
 //
 // The 13 address lines decode as on the board: A12 selects the cartridge; else A7 low the TIA; else A9 low the RAM, A9 high the
 // RIOT's registers. Source: Stella Programmer's Guide, "Memory map".
@@ -65,6 +65,17 @@ CULE_COLD uint32_t read_input_port(Devices& devices, uint32_t wiring, uint32_t r
   return reg <= INPT3 ? read_paddle_port(devices.ports, devices.inputs, wiring, reg - INPT0, cycle) : 0;
 }
 
+// How many cycles a loop `LDA INTIM; BNE` (or BPL) may skip: as many whole rounds of `period` cycles, `rounds` at most, as leave it
+// one more that goes on. `at_zero` tells BNE, which waits for 0, from BPL, which waits for the timer to have passed it.
+CULE_COLD int32_t skip_timer_wait(const M6532& riot, int32_t cycle, bool at_zero, int32_t period, int32_t rounds) {
+  const uint32_t delta = static_cast<uint32_t>(cycle) - 1 - static_cast<uint32_t>(riot.timer_set_cycle);
+  if (at_zero ? riot.timer == 0 : riot.timer > 0x80) return 0;
+  const uint32_t last = (riot.timer - at_zero) << riot.interval_shift;
+  if (delta >= last) return 0;
+  const int32_t whole = static_cast<int32_t>(last - 1 - delta) / period;
+  return (whole < rounds ? whole : rounds) * period;
+}
+
 CULE_COLD uint32_t read_riot(Devices& devices, uint32_t address, int32_t cycle) {
   return m6532_read(devices.riot, address, cycle, devices.inputs.swcha, devices.inputs.swchb);
 }
@@ -99,7 +110,10 @@ struct Machine {
   RecordLayout records;  // where the TIA's state is as the buffer begins
   size_t env;
   InstructionBuffer buffer;
-  CartridgeMap map;      // the config's, at hand
+  // The config's, at hand.
+  CartridgeMap map;
+  uint32_t rom_bytes;
+  int32_t cycle_limit;
   // The processor.
   Registers r = {};
   uint32_t slices = 0;
@@ -107,7 +121,9 @@ struct Machine {
   int32_t cycle = 0;     // on the counter that TiaPorts describes
   int32_t hmove_cycle = 0;
   int32_t touched_cycle = 0;
+  int32_t instructions_left = 0;
   bool frame_ended = false;
+  bool moved = false;    // the next instruction is not where it was looked for
 
   CULE_INLINE void load(const ConsoleState& state) {
     r = state.cpu;
@@ -139,43 +155,67 @@ struct Machine {
     r.pc |= read(0xFFFD) << 8;
   }
 
-  CULE_INLINE bool is_special(uint32_t address) const {
-    return (address & 0x1000) && is_special_offset(map, address & 0xFFF);
-  }
+  static CULE_INLINE bool is_ram(uint32_t address) { return (address & 0x1280) == 0x80; }
+  CULE_INLINE bool is_plain_rom(uint32_t address) const { return (address & 0x1000) && !is_special_offset(map, address & 0xFFF); }
+  CULE_INLINE bool is_special(uint32_t address) const { return (address & 0x1000) && is_special_offset(map, address & 0xFFF); }
 
   CULE_INLINE uint32_t read(uint32_t address) {
-    if (address & 0x1000) {
-      if (!is_special_offset(map, address & 0xFFF)) return bus = rom(rom_offset(map, slices, address));
-      const CartridgeAccess access = cartridge_read(config.map, slices, cartridge_bytes, rom, address, cycle);
-      slices = access.slices;
-      return bus = access.value;
-    }
-    if ((address & 0x280) == 0x280) return bus = read_riot(devices, address, cycle);
-    return read_low(address);
+    uint32_t value = ram.get(address & 0x7F);
+    if (!is_ram(address)) value = is_plain_rom(address) ? rom(rom_offset(map, slices, address)) : read_elsewhere(address);
+    bus = value;
+    return value;
   }
 
-  // Addresses that are RAM or TIA. The TIA drives bits 7 and 6 only; the others keep what was last on the bus.
-  CULE_INLINE uint32_t read_low(uint32_t address) {
-    if (address & 0x80) return bus = ram.get(address & 0x7F);
+  CULE_INLINE uint32_t read_elsewhere(uint32_t address) {
+    if (address & 0x1000) {
+      const CartridgeAccess access = cartridge_read(config.map, slices, cartridge_bytes, rom, address, cycle);
+      show_slices(access.slices);
+      return access.value;
+    }
+    if ((address & 0x280) != 0x280) return read_tia(address & 0x0F);
+    if ((address & 5) == 4) wait_for_timer(address);
+    return read_riot(devices, address, cycle);
+  }
+
+  // The TIA drives bits 7 and 6 only; the others keep what was last on the bus.
+  CULE_INLINE uint32_t read_tia(uint32_t reg) {
     touched_cycle = cycle;
-    const uint32_t reg = address & 0x0F;
     const uint32_t bits =
         reg <= tia_read::CXPPMM
             ? collision_register(probe_collisions(probe, config.format, records, env, buffer.entries, buffer.count, cycle), reg)
             : read_input_port(devices, config.inpt_wiring, reg, cycle);
-    return bus = bits | (bus & 0x3F);
+    return bits | (bus & 0x3F);
+  }
+
+  // INTIM is being read. Where an absolute load does it and a BNE or BPL back to that follows, all rounds of the loop but the last
+  // two pass at once; they change nothing but the clock.
+  CULE_INLINE void wait_for_timer(uint32_t intim) {
+    constexpr uint32_t kBackToLoad = 0xFFFB;  // from behind the branch
+    const MicroOp load = rom.micro_op(code_offset((r.pc - 3) & 0xFFFF)), back = rom.micro_op(code_offset(r.pc));
+    const uint32_t opcode = opcode_of(load), condition = opcode_of(back);
+    if ((opcode != 0xAD && opcode != 0xAE && opcode != 0xAC) || operand_of(load) != intim) return;  // LDA, LDX, LDY
+    if ((condition != 0xD0 && condition != 0x10) || operand_of(back) != kBackToLoad) return;
+    const uint32_t behind = r.pc + 2;
+    const int32_t period = 7 + (((behind ^ (r.pc - 3)) & 0xFF00) != 0);
+    const int32_t skipped = skip_timer_wait(devices.riot, cycle, condition == 0xD0, period, (instructions_left - 2) / 2);
+    cycle += skipped;
+    instructions_left -= skipped / period * 2;
+  }
+
+  CULE_INLINE void show_slices(uint32_t shown) {
+    moved |= shown != slices;
+    slices = shown;
   }
 
   CULE_INLINE void write(uint32_t address, uint32_t value, bool after_write) {
     bus = value;
-    if (address & 0x1000) slices = cartridge_write(config.map, slices, cartridge_bytes, address, value);
-    else if ((address & 0x280) == 0x280) write_riot(devices, address, value, cycle);
-    else write_low(address, value, after_write);
+    if (is_ram(address)) ram.set(address & 0x7F, value);
+    else write_elsewhere(address, value, after_write);
   }
 
-  CULE_INLINE void write_low(uint32_t address, uint32_t value, bool after_write) {
-    bus = value;
-    if (address & 0x80) ram.set(address & 0x7F, value);
+  CULE_INLINE void write_elsewhere(uint32_t address, uint32_t value, bool after_write) {
+    if (address & 0x1000) show_slices(cartridge_write(config.map, slices, cartridge_bytes, address, value));
+    else if (address & 0x80) write_riot(devices, address, value, cycle);
     else write_tia(address & 0x3F, value, after_write);
   }
 
@@ -186,7 +226,11 @@ struct Machine {
 
   CULE_INLINE void write_tia(uint32_t reg, uint32_t value, bool after_write) {
     using namespace tia_write;
-    if (cycle >= config.cycle_limit) frame_ended = true;
+    if (only_recorded(reg) && cycle < cycle_limit && buffer.count < buffer.capacity) {
+      buffer.entries[buffer.count++] = encode_early_entry(cycle, reg, value);
+      return;
+    }
+    if (cycle >= cycle_limit) frame_ended = true;
     if (reg == WSYNC) {
       // The processor stops at its next read; not between two writes.
       touched_cycle = cycle;
@@ -258,39 +302,32 @@ struct Machine {
     return frame_ended && touched_cycle * kClocksPerCycle >= config.format.last_clock;
   }
 
-  // The three bytes at `pc`, the opcode in the lowest bits; what stands behind the instruction may be anything.
-  CULE_INLINE uint32_t fetch() {
-    const uint32_t offset = r.pc & 0xFFF;
-    const bool plain = (r.pc & 0x1000) && offset >= map.special_end && offset + 2 < map.special_begin && (offset & 0x3FF) < 0x3FE;
-    return plain ? rom.three_bytes(rom_offset(map, slices, r.pc)) : fetch_slowly();
-  }
+  // Where the micro-operation of the instruction at `pc` stands. What is not in ROM has the one behind the image, which says so.
+  CULE_INLINE uint32_t code_offset(uint32_t pc) const { return pc & 0x1000 ? rom_offset(map, slices, pc) : rom_bytes; }
+
+  CULE_INLINE MicroOp look_ahead() const { return rom.micro_op(code_offset(r.pc)); }
 
   // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches banks.
-  CULE_INLINE uint32_t fetch_slowly() {
+  CULE_INLINE MicroOp fetch_slowly() {
     uint32_t bytes = 0;
-    uint32_t count = 1;
+    MicroOp op{};
 #pragma unroll 1
-    for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i == 0 || i < length_of(op); ++i) {
       bytes |= read((r.pc + i) & 0xFFFF) << 8 * i;
-      if (i == 0) count = 1 + operand_bytes(opcode_mode(bytes));
+      if (i == 0) op = rom.operation(bytes);
     }
-    return bytes;
-  }
-
-  // The instruction's base cycles pass, the program counter moves past it, its last byte stays on the bus.
-  template <class Decode>
-  CULE_INLINE void advance(const Decode decode, uint32_t bytes) {
-    const uint32_t extra = operand_bytes(decode.word & 0x0F);
-    cycle += decode.word >> kCyclesShift & 0x0F;
-    r.pc = (r.pc + 1 + extra) & 0xFFFF;
-    bus = bytes >> 8 * extra & 0xFF;
+    return with_operand(op, bytes >> 8 & 0xFF, bytes >> 16);
   }
 
   // Runs the processor to the end of the frame. `Core` executes one instruction. Returns whether the picture is whole.
   template <class Core>
   CULE_INLINE bool run_frame(const Core& core) {
     begin_frame();
-    for (int32_t left = kFrameInstructionLimit; left > 0 && !frame_ended && !r.jammed; --left) core(*this);
+    MicroOp op = look_ahead();
+    for (instructions_left = kFrameInstructionLimit; instructions_left > 0 && !frame_ended && !r.jammed; --instructions_left) {
+      if (length_of(op) == 0) op = fetch_slowly();
+      op = core(*this, op);
+    }
     return finish_frame();
   }
 };

@@ -68,14 +68,21 @@ CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env, Pla
   return plug_in(config, a.action, b.action, switches, config.difficulty, env.paddle_ohms);
 }
 
+// The game's rules look at a frame. Returns the lives that are left. Once a frame, so that all games' rules may stand apart from what
+// runs for each instruction.
 template <class Ram>
-CULE_HD inline void score_frame(const ConsoleConfig& config, const GameMemory<Ram> memory, GameState& game) {
-  with_game(config.game, [&](auto rules) { rules.step(memory, game); });
+CULE_COLD int score_frame(uint32_t game_index, const GameMemory<Ram> memory, GameState& game) {
+  int lives = 0;
+  with_game(game_index, [&](auto rules) {
+    rules.step(memory, game);
+    lives = rules.lives(game);
+  });
+  return lives;
 }
 
-CULE_HD inline int lives_of(const ConsoleConfig& config, const GameState& game) {
+CULE_COLD int lives_of(uint32_t game_index, const GameState& game) {
   int lives = 0;
-  with_game(config.game, [&](auto rules) { lives = rules.lives(game); });
+  with_game(game_index, [&](auto rules) { lives = rules.lives(game); });
   return lives;
 }
 
@@ -107,7 +114,7 @@ struct Session {
   CULE_HD void emulate(uint32_t action, float strength, int frames, Switches switches = {}) {
     for (int i = 0; i < frames; ++i) {
       run_frame(apply_actions(config, env, {action, strength}, {kNoop, 1.0f}, switches));
-      score_frame(config, GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
+      score_frame(config.game, GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
     }
   }
 

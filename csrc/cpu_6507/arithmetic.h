@@ -4,7 +4,7 @@
 // decimal result with its operands, and subtraction sets C from a plain binary comparison.
 #pragma once
 
-#include "cpu_6507/opcode_table.h"
+#include "cpu_6507/micro_op.h"
 #include "cpu_6507/registers.h"
 
 namespace cule {
@@ -70,29 +70,29 @@ CULE_INLINE void and_rotate_right(Registers& r, uint32_t m) {
   if (r.c) r.a = (r.a + 0x60) & 0xFF;
 }
 
-// The rare undocumented instructions that take a byte.
-CULE_INLINE void rare_read(Registers& r, Instruction instruction, uint32_t m) {
-  switch (instruction) {
-    case kAnc:
+// The undocumented instructions that take a byte and change registers only.
+CULE_INLINE void undocumented_read(Registers& r, uint32_t opcode, uint32_t m) {
+  switch (opcode) {
+    case 0x0B: case 0x2B:  // ANC
       set_a(r, r.a & m);
       r.c = r.a >> 7;
       break;
-    case kAlr:
+    case 0x4B:  // ALR
       r.a &= m;
       r.c = r.a & 1;
       set_a(r, r.a >> 1);
       break;
-    case kArr: and_rotate_right(r, m); break;
-    case kAne: set_a(r, (r.a | 0xEE) & r.x & m); break;
-    case kLxa:
+    case 0x6B: and_rotate_right(r, m); break;                   // ARR
+    case 0x8B: set_a(r, (r.a | 0xEE) & r.x & m); break;         // ANE
+    case 0xAB:  // LXA
       set_a(r, (r.a | 0xEE) & m);
       r.x = r.a;
       break;
-    case kLas:
+    case 0xBB:  // LAS
       set_a(r, r.s & m);
       r.x = r.s = r.a;
       break;
-    case kSbx: {
+    case 0xCB: {  // SBX
       const uint32_t both = r.a & r.x;
       compare(r, both, m);
       r.x = r.n;
@@ -103,13 +103,26 @@ CULE_INLINE void rare_read(Registers& r, Instruction instruction, uint32_t m) {
 }
 
 // The byte that the unstable stores put at `address`: ANDed with its high byte plus one.
-CULE_INLINE uint32_t rare_written(Registers& r, Instruction instruction, uint32_t address) {
+CULE_INLINE uint32_t unstable_store(Registers& r, uint32_t opcode, uint32_t address) {
   const uint32_t mask = ((address >> 8) + 1) & 0xFF;
-  switch (instruction) {
-    case kSha: return r.a & r.x & mask;
-    case kShs: return (r.s = r.a & r.x) & mask;
-    case kShx: return r.x & mask;
-    default: return r.y & mask;
+  switch (opcode) {
+    case 0x93: case 0x9F: return r.a & r.x & mask;       // SHA
+    case 0x9B: return (r.s = r.a & r.x) & mask;          // SHS
+    case 0x9E: return r.x & mask;                        // SHX
+    default: return r.y & mask;                          // SHY
+  }
+}
+
+// The second half of the undocumented read-modify-writes, whose opcodes differ in their highest three bits; `value` is what they wrote.
+CULE_INLINE void compute_second(Registers& r, uint32_t opcode, uint32_t value) {
+  switch (opcode >> 5) {
+    case 0: set_a(r, r.a | value); break;     // SLO
+    case 1: set_a(r, r.a & value); break;     // RLA
+    case 2: set_a(r, r.a ^ value); break;     // SRE
+    case 3: add(r, value); break;             // RRA
+    case 6: compare(r, r.a, value); break;    // DCP
+    case 7: subtract(r, value); break;        // ISB
+    default: break;
   }
 }
 

@@ -77,7 +77,8 @@ struct Batch {
   const ConsoleConfig* configs;
   const uint8_t* action_ids;  // [groups][18]
   const uint8_t* roms;
-  const uint32_t* decode_words;  // [256]
+  const MicroOp* micro_ops;   // as many as `roms` has bytes: the instruction that begins at each
+  const MicroOp* operations;  // [256]
   PowerOnRandom power_on;
   // State.
   RecordLayout records;

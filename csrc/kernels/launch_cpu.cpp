@@ -178,7 +178,7 @@ void start_pool_episode(const Batch& batch, int noops) {
     session.env.frame_number = 0;
     session.start_episode();
     play_noops(session, batch.options, can_fire(batch, 0), noops);
-    session.env.lives = lives_of(session.config, session.game);
+    session.env.lives = lives_of(session.config.game, session.game);
     session.env.elapsed_frames = 0;
     session.env.over = 0;
   });

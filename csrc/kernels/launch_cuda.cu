@@ -24,74 +24,53 @@ namespace {
 constexpr int kPlayThreads = 128;
 constexpr int kWarp = 32;
 constexpr int kThreads = 128;
-constexpr uint32_t kMaxRomBytes = 16384 + 32;
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
 }
 
-// RAM in shared memory, a word of each thread next to the same word of the others, so that any two threads use different banks.
+// RAM in shared memory, one word more than it needs for each thread, so that the same byte of all threads is in different banks.
+constexpr uint32_t kRamStride = kRamBytes + 4;
 struct SharedRam {
-  uint8_t* bytes;  // the block's; this thread's word w stands at (w * kPlayThreads + thread) * 4
-  uint32_t thread;
-  __device__ __forceinline__ uint32_t at(uint32_t index) const { return ((index >> 2) * kPlayThreads + thread) * 4 + (index & 3); }
-  __device__ __forceinline__ uint32_t get(uint32_t index) const { return bytes[at(index)]; }
-  __device__ __forceinline__ void set(uint32_t index, uint32_t value) const { bytes[at(index)] = static_cast<uint8_t>(value); }
+  uint8_t* bytes;
+  __device__ __forceinline__ uint32_t get(uint32_t index) const { return bytes[index]; }
+  __device__ __forceinline__ void set(uint32_t index, uint32_t value) const { bytes[index] = static_cast<uint8_t>(value); }
 };
 
-// ROM in shared or global memory, read by aligned words.
-struct WordRom {
-  const uint32_t* words;
-  __device__ __forceinline__ uint32_t operator()(uint32_t offset) const {
-    return words[offset >> 2] >> (offset & 3) * 8 & 0xFF;
+// ROM in global memory, which nobody writes to.
+struct CachedRom {
+  const uint8_t* bytes;
+  const MicroOp* micro_ops;
+  const MicroOp* operations;
+  static __device__ __forceinline__ MicroOp load(const MicroOp* at) {
+    const uint2 words = __ldg(reinterpret_cast<const uint2*>(at));
+    return {words.x, words.y};
   }
-  __device__ __forceinline__ uint32_t three_bytes(uint32_t offset) const {
-    const uint32_t* at = words + (offset >> 2);
-    return __funnelshift_r(at[0], at[1], (offset & 3) * 8);
-  }
-};
-
-struct PlayShared {
-  uint32_t ram[kRamBytes / 4 * kPlayThreads];
-  uint32_t rom[kMaxRomBytes / 4];
-  uint32_t decode[256];
+  __device__ __forceinline__ uint32_t operator()(uint32_t offset) const { return __ldg(bytes + offset); }
+  __device__ __forceinline__ MicroOp micro_op(uint32_t offset) const { return load(micro_ops + offset); }
+  __device__ __forceinline__ MicroOp operation(uint32_t opcode) const { return load(operations + opcode); }
 };
 
 __global__ void __launch_bounds__(kPlayThreads) play(const __grid_constant__ Batch batch, int lanes) {
-  extern __shared__ uint32_t shared_words[];
-  PlayShared& shared = *reinterpret_cast<PlayShared*>(shared_words);
+  __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayThreads];
   const int lane = threadIdx.x % kWarp;
-  const int envs_per_block = kPlayThreads / kWarp * lanes;
-  const int first = blockIdx.x * envs_per_block;
-  const int last = min(first + envs_per_block, batch.num_envs) - 1;
-  const int env = first + threadIdx.x / kWarp * lanes + lane;
-  for (int i = threadIdx.x; i < 256; i += kPlayThreads) shared.decode[i] = batch.decode_words[i];
-  // The block's ROM goes to shared memory where all its envs play the same one.
-  const uint32_t group = batch.group[first];
-  const bool idle = lane >= lanes || env > last;
-  const bool one_group = __syncthreads_and(idle || batch.group[env] == group);
-  const ConsoleConfig& block_config = batch.configs[group];
-  const uint32_t* rom = reinterpret_cast<const uint32_t*>(batch.roms + block_config.rom_offset);
-  if (one_group) {
-    const uint32_t words = min((block_config.rom_bytes + 16) / 4, kMaxRomBytes / 4);
-    for (uint32_t i = threadIdx.x; i < words; i += kPlayThreads) shared.rom[i] = rom[i];
-  }
-  __syncthreads();
-  if (idle) return;
+  const int env = (blockIdx.x * (kPlayThreads / kWarp) + threadIdx.x / kWarp) * lanes + lane;
+  if (lane >= lanes || env >= batch.num_envs) return;
 
   const ConsoleConfig& config = config_of(batch, env);
-  const SharedRam ram{reinterpret_cast<uint8_t*>(shared.ram), threadIdx.x};
+  uint32_t* ram = shared_ram + kRamStride / 4 * threadIdx.x;
   uint32_t* global_ram = reinterpret_cast<uint32_t*>(batch.ram + static_cast<size_t>(env) * kRamBytes);
-  for (uint32_t i = 0; i < kRamBytes / 4; ++i) shared.ram[i * kPlayThreads + threadIdx.x] = global_ram[i];
+  for (uint32_t i = 0; i < kRamBytes / 4; ++i) ram[i] = global_ram[i];
   Devices devices;
   CollisionProbe probe;
-  const WordRom words{one_group ? shared.rom : reinterpret_cast<const uint32_t*>(batch.roms + config.rom_offset)};
-  Machine<SharedRam, WordRom> machine{
-      config, ram, words, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes, devices, probe, batch.records,
-      static_cast<size_t>(env),
-      InstructionBuffer{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, batch.buffer_capacity, 0, 0}, config.map};
-  step_frames(batch, env, machine, DynamicCore<const uint32_t*>{shared.decode});
-  for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = shared.ram[i * kPlayThreads + threadIdx.x];
+  const CachedRom rom{batch.roms + config.rom_offset, batch.micro_ops + config.rom_offset, batch.operations};
+  Machine<SharedRam, CachedRom> machine{
+      config, SharedRam{reinterpret_cast<uint8_t*>(ram)}, rom, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,
+      devices, probe, batch.records, static_cast<size_t>(env),
+      InstructionBuffer{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, batch.buffer_capacity, 0, 0}, config.map,
+      config.rom_bytes, config.cycle_limit};
+  step_frames(batch, env, machine, DynamicCore{});
+  for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }
 
 __global__ void __launch_bounds__(kThreads) replay(const __grid_constant__ Batch batch, int lanes) {
@@ -131,7 +110,7 @@ __global__ void __launch_bounds__(kWarp) restart_by_emulation(const __grid_const
   if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
   CollisionProbe probe;
   restart_exactly(batch, env, seeds ? seeds[env] : kNoSeed, batch.buffers + env * batch.buffer_capacity,
-                  DynamicCore<const uint32_t*>{batch.decode_words}, probe);
+                  DynamicCore{}, probe);
 }
 
 // Marks what `observe` has to do after a reset by mask.
@@ -203,17 +182,14 @@ int blocks_for(int count, int each) { return (count + each - 1) / each; }
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int device) : device_(device) {
-    Guard guard(device_);
-    check(cudaFuncSetAttribute(play, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(PlayShared)), "the set-up of the CPU kernel");
-  }
+  explicit CudaBackend(int device) : device_(device) { Guard guard(device_); }
 
   void step(const Batch& batch, void* stream_pointer) override {
     Guard guard(device_);
     const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
     const int n = batch.num_envs;
     const int lanes = lanes_for(n);
-    play<<<blocks_for(n, kPlayThreads / kWarp * lanes), kPlayThreads, sizeof(PlayShared), stream>>>(batch, lanes);
+    play<<<blocks_for(n, kPlayThreads / kWarp * lanes), kPlayThreads, 0, stream>>>(batch, lanes);
     replay<<<blocks_for(n * (kWarp / lanes), kThreads), kThreads, 0, stream>>>(batch, lanes);
     segments<<<dim3(blocks_for(n, kThreads), kSegmentSlots), kThreads, 0, stream>>>(batch);
     if (batch.options.autoreset == AutoresetMode::kSameStep) {

@@ -11,15 +11,19 @@ struct PlainRam {
   CULE_INLINE void set(uint32_t index, uint32_t value) const { bytes[index] = static_cast<uint8_t>(value); }
 };
 
+// An image, its instructions and the operations without operands, wherever they are.
 struct PlainRom {
   const uint8_t* bytes;
+  const MicroOp* micro_ops;
+  const MicroOp* operations;
   CULE_INLINE uint32_t operator()(uint32_t offset) const { return bytes[offset]; }
-  CULE_INLINE uint32_t three_bytes(uint32_t offset) const {
-    uint32_t word;
-    __builtin_memcpy(&word, bytes + offset, sizeof word);  // little-endian, as all machines with CUDA are
-    return word;
-  }
+  CULE_INLINE MicroOp micro_op(uint32_t offset) const { return micro_ops[offset]; }
+  CULE_INLINE MicroOp operation(uint32_t opcode) const { return operations[opcode]; }
 };
+
+CULE_INLINE PlainRom rom_of(const Batch& batch, const ConsoleConfig& config) {
+  return {batch.roms + config.rom_offset, batch.micro_ops + config.rom_offset, batch.operations};
+}
 
 using PlainMachine = Machine<PlainRam, PlainRom>;
 
@@ -27,9 +31,9 @@ using PlainMachine = Machine<PlainRam, PlainRom>;
 CULE_INLINE PlainMachine make_plain_machine(const Batch& batch, size_t env, const RecordLayout& records, size_t slot,
                                             uint32_t* entries, Devices& devices, CollisionProbe& probe) {
   const ConsoleConfig& config = config_of(batch, env);
-  return {config, PlainRam{batch.ram + env * kRamBytes}, PlainRom{batch.roms + config.rom_offset},
+  return {config, PlainRam{batch.ram + env * kRamBytes}, rom_of(batch, config),
           batch.cartridge_bytes + env * kCartridgeBytes, devices, probe, records, slot,
-          InstructionBuffer{entries, batch.buffer_capacity, 0, 0}, config.map};
+          InstructionBuffer{entries, batch.buffer_capacity, 0, 0}, config.map, config.rom_bytes, config.cycle_limit};
 }
 
 }  // namespace cule

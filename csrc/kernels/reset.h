@@ -133,7 +133,7 @@ CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed
   with_session(batch, env, entries, core, probe, [&](auto& session) {
     session.start_episode();
     play_noops(session, options, can_fire(batch, env), noops);
-    session.env.lives = lives_of(session.config, session.game);
+    session.env.lives = lives_of(session.config.game, session.game);
     session.env.elapsed_frames = 0;
     session.env.over = 0;
   });

@@ -71,7 +71,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       b.action = legal_or_noop(config, b.action);
       machine.devices.inputs = apply_actions(config, state, a, b, {});
       whole &= machine.run_frame(core);
-      score_frame(config, GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
+      lives = score_frame(config.game, GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
       reward += game.reward;
       ++frames;
       ++state.frame_number;
@@ -79,7 +79,6 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
     }
     ++done;
     ++state.elapsed_frames;
-    lives = lives_of(config, game);
     life_lost = lives < state.lives && lives > 0;
     stopped = game.terminal || state.elapsed_frames >= options.max_frames || (options.episodic_life && life_lost);
   }

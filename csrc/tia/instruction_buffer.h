@@ -24,11 +24,14 @@ constexpr uint32_t kEntryCycleShift = 14, kEntryRegisterShift = 8;
 constexpr uint32_t kMaxEntryCycle = (1u << (32 - kEntryCycleShift)) - 1;
 constexpr uint32_t kLongAgo = 0xFF;  // cycles since HMOVE: this many or more
 
+// An entry of a cycle that is no greater than kMaxEntryCycle.
+CULE_INLINE uint32_t encode_early_entry(int32_t cycle, uint32_t reg, uint32_t value) {
+  return static_cast<uint32_t>(cycle) << kEntryCycleShift | reg << kEntryRegisterShift | value;
+}
 // Past the last cycle that an entry can hold, only the position within the scanline matters, and is kept.
 CULE_INLINE uint32_t encode_entry(int32_t cycle, uint32_t reg, uint32_t value) {
-  uint32_t at = static_cast<uint32_t>(cycle);
-  if (at > kMaxEntryCycle) at = kMaxEntryCycle - 2 * kCyclesPerLine + (at - kMaxEntryCycle) % kCyclesPerLine;
-  return at << kEntryCycleShift | reg << kEntryRegisterShift | value;
+  constexpr int32_t kMax = kMaxEntryCycle;
+  return encode_early_entry(cycle <= kMax ? cycle : kMax - 2 * kCyclesPerLine + (cycle - kMax) % kCyclesPerLine, reg, value);
 }
 CULE_INLINE int32_t entry_cycle(uint32_t entry) { return static_cast<int32_t>(entry >> kEntryCycleShift); }
 CULE_INLINE uint32_t entry_register(uint32_t entry) { return entry >> kEntryRegisterShift & 0x3F; }
@@ -40,6 +43,17 @@ CULE_INLINE bool is_recorded(uint32_t reg) {
                                  ~(uint64_t{1} << tia_write::VSYNC | uint64_t{1} << tia_write::WSYNC |
                                    uint64_t{1} << tia_write::RSYNC | uint64_t{0x3F} << tia_write::AUDC0);
   return kRecorded >> reg & 1;
+}
+
+// Whether being recorded is all that a write to `reg` does on the CPU part's side (machine.h).
+CULE_INLINE bool only_recorded(uint32_t reg) {
+  using namespace tia_write;
+  constexpr uint32_t kLow = 1u << NUSIZ0 | 1u << NUSIZ1 | 1u << COLUP0 | 1u << COLUP1 | 1u << COLUPF | 1u << COLUBK | 1u << CTRLPF |
+                            1u << REFP0 | 1u << REFP1 | 1u << PF0 | 1u << PF1 | 1u << PF2 | 1u << RESP0 | 1u << RESP1 | 1u << GRP0 |
+                            1u << GRP1 | 1u << ENAM0 | 1u << ENAM1 | 1u << ENABL;
+  constexpr uint32_t kHigh = 1u << (HMP0 - 32) | 1u << (HMP1 - 32) | 1u << (HMM1 - 32) | 1u << (HMBL - 32) | 1u << (VDELP0 - 32) |
+                             1u << (VDELP1 - 32) | 1u << (VDELBL - 32) | 1u << (RESMP0 - 32) | 1u << (RESMP1 - 32) | 1u << (HMCLR - 32);
+  return (reg & 0x20 ? kHigh : kLow) >> (reg & 0x1F) & 1;
 }
 
 }  // namespace cule

@@ -1,0 +1,199 @@
+// Micro-operations: what the core executes. A 6507 instruction is one, decoded ahead of time for every byte of a ROM.
+//
+// A micro-operation is 64 bits: control bits that steer the one path of execute.h (so that lanes of a warp with different
+// instructions stay together), the opcode, and the operand. The arithmetic unit is one adder: result = p + q + carry, where the control
+// bits say how `p` and `q` come from the source register and the operand; a right shift bypasses it.
+#pragma once
+
+#include "cpu_6507/opcode_table.h"
+
+namespace cule {
+
+// The first word, from bit 0: base cycles (4 bits), length in bytes (2 bits; 0 marks what must be fetched byte by byte), then:
+enum Control : uint32_t {
+  kIndexX = 1u << 6,
+  kIndexY = 1u << 7,
+  kZeroPage = 1u << 8,        // the address wraps within the zero page
+  kIndirect = 1u << 9,        // through a pointer in the zero page, indexed by X before or by Y after
+  kPagePenalty = 1u << 10,
+  kReads = 1u << 11,
+  kWrites = 1u << 12,
+  kFromRegister = 1u << 15,   // the operand is the source register (bits 13 and 14)
+  kAddRegister = 1u << 16,    // p = the register
+  kAddOperand = 1u << 17,     // p = the operand
+  kAddOnes = 1u << 18,        // p = $FF
+  kComplement = 1u << 19,     // q = the operand's complement; else
+  kMaskWith = 1u << 20,       // q = its bits that are set in the register
+  kMaskWithout = 1u << 21,    // q = its bits that are not; or
+                              // q = the operand
+  kExclusive = 1u << 22,      // p without the operand's bits
+  kCarryOne = 1u << 23,
+  kCarryFlag = 1u << 24,      // for a right shift: into bit 7
+  kShiftRight = 1u << 25,
+  kSetsNZ = 1u << 26,
+  kSetsC = 1u << 27,
+  kSetsV = 1u << 28,
+  kBranch = 1u << 29,
+  kJump = 1u << 30,
+  kRare = 1u << 31,           // does more than the common path: see execute.h
+};
+constexpr uint32_t kCyclesMask = 0x0F, kLengthShift = 4, kSourceShift = 13;
+enum Source : uint32_t { kSourceA, kSourceX, kSourceY, kSourceS };
+
+// The second word: destination registers, what a branch tests, the opcode (8 bits), the operand (16 bits).
+enum Destination : uint32_t { kToA = 1, kToX = 2, kToY = 4, kToS = 8 };
+constexpr uint32_t kFlagShift = 4, kWantedShift = 6, kBitTest = 1u << 7, kOpcodeShift = 8, kOperandShift = 16;
+enum Flag : uint32_t { kFlagN, kFlagV, kFlagC, kFlagZ };
+
+struct alignas(8) MicroOp {
+  uint32_t control;
+  uint32_t more;
+};
+
+CULE_INLINE uint32_t length_of(MicroOp op) { return op.control >> kLengthShift & 3; }
+CULE_INLINE uint32_t opcode_of(MicroOp op) { return op.more >> kOpcodeShift & 0xFF; }
+CULE_INLINE uint32_t operand_of(MicroOp op) { return op.more >> kOperandShift; }
+
+// What must be fetched byte by byte: code outside ROM, or where fetching can switch banks.
+constexpr MicroOp kFetchSlowly{0, 0};
+
+constexpr uint32_t from_source(Source source) { return static_cast<uint32_t>(source) << kSourceShift; }
+
+constexpr MicroOp read_op(uint32_t control, uint32_t more = 0) { return {control | kReads | kPagePenalty, more}; }
+constexpr MicroOp load(uint32_t to) { return read_op(kSetsNZ, to); }
+constexpr MicroOp logic(uint32_t control) { return read_op(control | kSetsNZ, kToA); }
+constexpr MicroOp arithmetic(uint32_t control) {
+  return read_op(control | kAddRegister | kCarryFlag | kSetsNZ | kSetsC | kSetsV, kToA);
+}
+constexpr MicroOp comparison(Source source) {
+  return read_op(from_source(source) | kAddRegister | kComplement | kCarryOne | kSetsNZ | kSetsC);
+}
+constexpr MicroOp store(Source source) { return {from_source(source) | kFromRegister | kWrites, 0}; }
+constexpr MicroOp modify(uint32_t control) { return {control | kReads | kWrites | kSetsNZ, 0}; }
+// Modifies memory, then does a second operation on A with the result.
+constexpr MicroOp modify_twice(uint32_t control) { return {control | kReads | kWrites | kRare, 0}; }
+constexpr MicroOp on_register(Source source, uint32_t control, uint32_t to) {
+  return {from_source(source) | kFromRegister | control, to};
+}
+constexpr MicroOp branch(Flag flag, uint32_t wanted) { return {kBranch, flag << kFlagShift | wanted << kWantedShift}; }
+constexpr MicroOp rare_read() { return read_op(kRare); }
+
+constexpr uint32_t kRotateLeftBits = kAddOperand | kCarryFlag | kSetsC, kShiftLeftBits = kAddOperand | kSetsC,
+                   kRotateRightBits = kShiftRight | kCarryFlag | kSetsC, kShiftRightBits = kShiftRight | kSetsC;
+
+// What an instruction does, whatever its addressing mode.
+constexpr MicroOp effect_of(Instruction instruction) {
+  switch (instruction) {
+    case kLda: return load(kToA);
+    case kLdx: return load(kToX);
+    case kLdy: return load(kToY);
+    case kLax: return load(kToA | kToX);
+    case kOra: return logic(kAddRegister | kMaskWithout);
+    case kAnd: return logic(kMaskWith);
+    case kEor: return logic(kAddRegister | kExclusive | kMaskWithout);
+    case kAdc: return arithmetic(0);
+    case kSbc: return arithmetic(kComplement);
+    case kCmp: return comparison(kSourceA);
+    case kCpx: return comparison(kSourceX);
+    case kCpy: return comparison(kSourceY);
+    case kBit: return read_op(kMaskWith | kSetsNZ | kSetsV, kBitTest);
+    case kNop: return read_op(0);
+    case kSta: return store(kSourceA);
+    case kStx: return store(kSourceX);
+    case kSty: return store(kSourceY);
+    case kAsl: return modify(kShiftLeftBits);
+    case kRol: return modify(kRotateLeftBits);
+    case kLsr: return modify(kShiftRightBits);
+    case kRor: return modify(kRotateRightBits);
+    case kInc: return modify(kCarryOne);
+    case kDec: return modify(kAddOnes);
+    case kSlo: return modify_twice(kShiftLeftBits);
+    case kRla: return modify_twice(kRotateLeftBits);
+    case kSre: return modify_twice(kShiftRightBits);
+    case kRra: return modify_twice(kRotateRightBits);
+    case kIsb: return modify_twice(kCarryOne);
+    case kDcp: return modify_twice(kAddOnes);
+    case kInx: return on_register(kSourceX, kCarryOne | kSetsNZ, kToX);
+    case kIny: return on_register(kSourceY, kCarryOne | kSetsNZ, kToY);
+    case kDex: return on_register(kSourceX, kAddOnes | kSetsNZ, kToX);
+    case kDey: return on_register(kSourceY, kAddOnes | kSetsNZ, kToY);
+    case kTax: return on_register(kSourceA, kSetsNZ, kToX);
+    case kTay: return on_register(kSourceA, kSetsNZ, kToY);
+    case kTsx: return on_register(kSourceS, kSetsNZ, kToX);
+    case kTxa: return on_register(kSourceX, kSetsNZ, kToA);
+    case kTxs: return on_register(kSourceX, 0, kToS);
+    case kTya: return on_register(kSourceY, kSetsNZ, kToA);
+    case kBpl: return branch(kFlagN, 0);
+    case kBmi: return branch(kFlagN, 1);
+    case kBvc: return branch(kFlagV, 0);
+    case kBvs: return branch(kFlagV, 1);
+    case kBcc: return branch(kFlagC, 0);
+    case kBcs: return branch(kFlagC, 1);
+    case kBne: return branch(kFlagZ, 0);
+    case kBeq: return branch(kFlagZ, 1);
+    // The carry out of 0 + 0 and of $FF + 1.
+    case kClc: return {kSetsC, 0};
+    case kSec: return {kAddOnes | kCarryOne | kSetsC, 0};
+    case kJmp: return {kJump, 0};
+    case kAlr: case kAnc: case kAne: case kArr: case kLas: case kLxa: case kSbx: return rare_read();
+    default: return {kRare, 0};
+  }
+}
+
+constexpr uint32_t length_of_mode(AddressMode mode) {
+  return mode == kImp ? 1 : (mode >= kAbs && mode <= kInd) ? 3 : 2;
+}
+
+constexpr uint32_t mode_bits(AddressMode mode) {
+  switch (mode) {
+    case kZp: return kZeroPage;
+    case kZpX: return kZeroPage | kIndexX;
+    case kZpY: return kZeroPage | kIndexY;
+    case kAbsX: return kIndexX;
+    case kAbsY: return kIndexY;
+    case kIndX: return kIndirect | kIndexX;
+    case kIndY: return kIndirect | kIndexY;
+    default: return 0;
+  }
+}
+
+// The micro-operation of `opcode`, without its operand.
+constexpr MicroOp operation_of(uint32_t opcode) {
+  const OpcodeRow& row = kOpcodeRows[opcode];
+  MicroOp op = effect_of(row.instruction);
+  const bool in_memory = row.mode != kImp && row.mode != kImm && row.mode != kRel;
+  if (!in_memory) op.control &= ~(kReads | kWrites);
+  if (row.mode == kInd) op = {kRare, 0};
+  // The accumulator forms of the shifts.
+  if (row.mode == kImp && (row.instruction == kAsl || row.instruction == kRol || row.instruction == kLsr || row.instruction == kRor)) {
+    op.control |= kFromRegister;
+    op.more |= kToA;
+  }
+  const bool can_cross = row.mode == kAbsX || row.mode == kAbsY || row.mode == kIndY;
+  if (!can_cross) op.control &= ~kPagePenalty;
+  op.control |= row.cycles | length_of_mode(row.mode) << kLengthShift | mode_bits(row.mode);
+  op.more |= opcode << kOpcodeShift;
+  return op;
+}
+
+struct OperationTable {
+  MicroOp operations[256];
+};
+
+constexpr OperationTable make_operation_table() {
+  OperationTable table{};
+  for (uint32_t opcode = 0; opcode < 256; ++opcode) table.operations[opcode] = operation_of(opcode);
+  return table;
+}
+
+// `op` with the bytes that follow its opcode. The operand's high byte is always the instruction's last byte, which stays on the
+// data bus; a branch has its distance, sign-extended.
+CULE_INLINE MicroOp with_operand(MicroOp op, uint32_t low, uint32_t high) {
+  const uint32_t length = length_of(op);
+  uint32_t operand = length == 3 ? low | high << 8 : length == 2 ? low | low << 8 : opcode_of(op) << 8;
+  if (op.control & kBranch) operand = (low ^ 0x80) - 0x80;
+  op.more = (op.more & 0xFFFF) | operand << kOperandShift;
+  return op;
+}
+
+}  // namespace cule
