@@ -159,11 +159,31 @@ struct Machine {
   CULE_INLINE bool is_plain_rom(uint32_t address) const { return (address & 0x1000) && !is_special_offset(map, address & 0xFFF); }
   CULE_INLINE bool is_special(uint32_t address) const { return (address & 0x1000) && is_special_offset(map, address & 0xFFF); }
 
-  CULE_INLINE uint32_t read(uint32_t address) {
-    uint32_t value = ram.get(address & 0x7F);
-    if (!is_ram(address)) value = is_plain_rom(address) ? rom(rom_offset(map, slices, address)) : read_elsewhere(address);
-    bus = value;
+  // Reading and writing are in small conditional steps, RAM and ROM first, so that a GPU needs no branch for what is frequent.
+  CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
+    const bool in_ram = wanted && is_ram(address), in_rom = wanted && is_plain_rom(address);
+    const uint32_t offset = rom_offset(map, slices, address);
+    uint32_t value = otherwise;
+    if (in_ram) value = ram.get(address & 0x7F);
+    if (in_rom) value = rom(offset);
+    if (wanted && !in_ram && !in_rom) value = read_elsewhere(address);
+    if (wanted) bus = value;
     return value;
+  }
+
+  CULE_INLINE uint32_t read(uint32_t address) { return read_if(true, address, 0); }
+
+  // Two bytes of zero page. As in ale-py, the byte after $FF is at $100, and not at $00.
+  CULE_INLINE uint32_t read_pointer_if(bool wanted, uint32_t address) {
+    const bool in_ram = wanted && address >= 0x80 && address < 0xFF;
+    uint32_t pointer = 0;
+    if (in_ram) pointer = ram.get(address & 0x7F) | ram.get((address + 1) & 0x7F) << 8;
+    if (wanted && !in_ram) {
+#pragma unroll 1
+      for (uint32_t i = 0; i < 2; ++i) pointer |= read(address + i) << 8 * i;
+    }
+    if (wanted) bus = pointer >> 8;
+    return pointer;
   }
 
   CULE_INLINE uint32_t read_elsewhere(uint32_t address) {
@@ -213,6 +233,17 @@ struct Machine {
     else write_elsewhere(address, value, after_write);
   }
 
+  CULE_INLINE void write_if(bool wanted, uint32_t address, uint32_t value) {
+    const bool in_ram = wanted && is_ram(address);
+    const bool to_tia = (address & 0x1080) == 0 && only_recorded(address & 0x3F);
+    const bool recorded = wanted && to_tia && cycle < cycle_limit && buffer.count < buffer.capacity;
+    if (wanted) bus = value;
+    if (in_ram) ram.set(address & 0x7F, value);
+    if (recorded) buffer.entries[buffer.count] = encode_early_entry(cycle, address & 0x3F, value);
+    buffer.count += recorded;
+    if (wanted && !in_ram && !recorded) write_elsewhere(address, value, false);
+  }
+
   CULE_INLINE void write_elsewhere(uint32_t address, uint32_t value, bool after_write) {
     if (address & 0x1000) show_slices(cartridge_write(config.map, slices, cartridge_bytes, address, value));
     else if (address & 0x80) write_riot(devices, address, value, cycle);
@@ -226,10 +257,6 @@ struct Machine {
 
   CULE_INLINE void write_tia(uint32_t reg, uint32_t value, bool after_write) {
     using namespace tia_write;
-    if (only_recorded(reg) && cycle < cycle_limit && buffer.count < buffer.capacity) {
-      buffer.entries[buffer.count++] = encode_early_entry(cycle, reg, value);
-      return;
-    }
     if (cycle >= cycle_limit) frame_ended = true;
     if (reg == WSYNC) {
       // The processor stops at its next read; not between two writes.
@@ -307,7 +334,8 @@ struct Machine {
 
   CULE_INLINE MicroOp look_ahead() const { return rom.micro_op(code_offset(r.pc)); }
 
-  // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches banks.
+  // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches banks. Executing it is what counts as
+  // an instruction.
   CULE_INLINE MicroOp fetch_slowly() {
     uint32_t bytes = 0;
     MicroOp op{};
@@ -316,6 +344,7 @@ struct Machine {
       bytes |= read((r.pc + i) & 0xFFFF) << 8 * i;
       if (i == 0) op = rom.operation(bytes);
     }
+    ++instructions_left;
     return with_operand(op, bytes >> 8 & 0xFF, bytes >> 16);
   }
 
@@ -325,7 +354,6 @@ struct Machine {
     begin_frame();
     MicroOp op = look_ahead();
     for (instructions_left = kFrameInstructionLimit; instructions_left > 0 && !frame_ended && !r.jammed; --instructions_left) {
-      if (length_of(op) == 0) op = fetch_slowly();
       op = core(*this, op);
     }
     return finish_frame();

@@ -9,8 +9,9 @@
 // dummy reads or double writes, but for the stack and the return address, where ale-py has them.
 //
 // `Machine` offers `r` (Registers), `cycle`, `bus` (the last byte on the data bus), `moved` (the next instruction is not
-// where it was looked for), `read(address)`, `write(address, value, after_write)`, `is_special(address)` and `look_ahead()`, which
-// returns the micro-operation at `r.pc` without side effects.
+// where it was looked for), `read(address)`, `read_if(wanted, address, otherwise)`, `read_pointer_if(wanted, address)`,
+// `write(address, value, after_write)`, `write_if(wanted, address, value)`, `is_special(address)`, `look_ahead()`, which returns the
+// micro-operation at `r.pc` without side effects, and `fetch_slowly()`, which fetches it through the bus.
 #pragma once
 
 #include "cpu_6507/arithmetic.h"
@@ -19,7 +20,7 @@ namespace cule {
 
 template <int kOpcode>
 struct StaticDecode {
-  static constexpr MicroOp op = operation_of(kOpcode);
+  static constexpr MicroOp op = kOpcode == kFetchSlowlyCode ? kFetchSlowly : operation_of(kOpcode);
   static constexpr uint32_t control = op.control;
   static constexpr uint32_t more = op.more & 0xFFFF;
   static constexpr uint32_t opcode = kOpcode;
@@ -33,25 +34,15 @@ struct DynamicDecode {
 // All ones where `word` has `bit`, which is a single bit; else 0.
 CULE_INLINE uint32_t mask_if(uint32_t word, uint32_t bit) { return word & bit ? ~0u : 0u; }
 
-// Two bytes of zero page: a pointer. As in ale-py, the byte after $FF is at $100, and not at $00.
-template <class Machine>
-CULE_INLINE uint32_t read_pointer(Machine& m, uint32_t at) {
-  uint32_t pointer = 0;
-#pragma unroll 1
-  for (uint32_t i = 0; i < 2; ++i) pointer |= m.read(at + i) << 8 * i;
-  return pointer;
-}
-
 // The address that the operand stands at. Adds the cycle for crossing a page.
 template <class Decode, class Machine>
 CULE_INLINE uint32_t effective_address(const Decode decode, Machine& m, uint32_t operand) {
   const uint32_t control = decode.control;
-  uint32_t base = operand;
-  uint32_t index = (m.r.x & mask_if(control, kIndexX)) + (m.r.y & mask_if(control, kIndexY));
-  if (control & kIndirect) {
-    base = read_pointer(m, (operand + (m.r.x & mask_if(control, kIndexX))) & 0xFF);
-    index = m.r.y & mask_if(control, kIndexY);
-  }
+  const uint32_t x = m.r.x & mask_if(control, kIndexX), y = m.r.y & mask_if(control, kIndexY);
+  const bool indirect = control & kIndirect;
+  const uint32_t pointer = m.read_pointer_if(indirect, (operand + x) & 0xFF);
+  const uint32_t base = indirect ? pointer : operand;
+  const uint32_t index = (indirect ? 0 : x) + y;
   const uint32_t address = base + index;
   m.cycle += ((control & kPagePenalty) != 0) & (((base ^ address) & 0xFF00) != 0);
   return address & (control & kZeroPage ? 0xFFu : 0xFFFFu);
@@ -180,10 +171,7 @@ CULE_INLINE Scatter do_rare(const Decode decode, Machine& m, uint32_t operand, u
     case 0xB8: r.v = 0; break;  // CLV
     case 0xD8: r.d = 0; break;  // CLD
     case 0xF8: r.d = 1; break;  // SED
-    case 0x02: case 0x12: case 0x22: case 0x32: case 0x42: case 0x52: case 0x62: case 0x72: case 0x92: case 0xB2: case 0xD2:
-    case 0xF2:  // JAM
-      r.jammed = 1;
-      break;
+    case kJamCode: r.jammed = 1; break;
     case 0x83: case 0x87: case 0x8F: case 0x97: return {r.a & r.x, 1, address, false};  // SAX
     case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F: return {unstable_store(r, decode.opcode, address), 1, address, false};
     case 0x0B: case 0x2B: case 0x4B: case 0x6B: case 0x8B: case 0xAB: case 0xBB: case 0xCB: undocumented_read(r, decode.opcode, value); break;
@@ -222,18 +210,24 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   MicroOp next = m.look_ahead();
 
   const uint32_t address = effective_address(decode, m, operand);
-  const uint32_t reg = source_register(decode, m.r);
-  uint32_t value = control & kFromRegister ? reg : operand & 0xFF;
-  if (control & kReads) value = m.read(address);
-  if ((control & kAddRegister) && (control & kSetsV) && m.r.d) {
-    if (control & kComplement) subtract(m.r, value);
-    else add(m.r, value);
-  } else {
-    value = compute(decode, m.r, reg, value);
-    write_back(decode, m.r, value);
+  const uint32_t reg = source_register(decode, m.r), carry = m.r.c;
+  const uint32_t read = m.read_if(control & kReads, address, control & kFromRegister ? reg : operand & 0xFF);
+  const uint32_t value = compute(decode, m.r, reg, read);
+  write_back(decode, m.r, value);
+  m.write_if(control & kWrites, address, value);
+
+  const bool decimal = (control & kAddRegister) && (control & kSetsV) && m.r.d;
+  if ((control & kRare) || decimal) {
+    if (decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
+    if (control & kRare) {
+      execute_rare(decode, m, operand, address, value);
+    } else {
+      m.r.a = reg;
+      m.r.c = carry;
+      if (control & kComplement) subtract(m.r, read);
+      else add(m.r, read);
+    }
   }
-  if (control & kWrites) m.write(address, value, false);
-  if (control & kRare) execute_rare(decode, m, operand, address, value);
   if (m.moved) next = m.look_ahead();
   return next;
 }

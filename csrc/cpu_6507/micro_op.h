@@ -9,7 +9,7 @@
 
 namespace cule {
 
-// The first word, from bit 0: base cycles (4 bits), length in bytes (2 bits; 0 marks what must be fetched byte by byte), then:
+// The first word, from bit 0: base cycles (4 bits), length in bytes (2 bits), then:
 enum Control : uint32_t {
   kIndexX = 1u << 6,
   kIndexY = 1u << 7,
@@ -54,8 +54,10 @@ CULE_INLINE uint32_t length_of(MicroOp op) { return op.control >> kLengthShift &
 CULE_INLINE uint32_t opcode_of(MicroOp op) { return op.more >> kOpcodeShift & 0xFF; }
 CULE_INLINE uint32_t operand_of(MicroOp op) { return op.more >> kOperandShift; }
 
-// What must be fetched byte by byte: code outside ROM, or where fetching can switch banks.
-constexpr MicroOp kFetchSlowly{0, 0};
+// Stands for code outside ROM, or where fetching can switch banks: it takes no time, and fetches the instruction byte by byte. It has the
+// opcode of one of the 12 JAMs, which all go by the first one's.
+constexpr uint32_t kFetchSlowlyCode = 0x12, kJamCode = 0x02;
+constexpr MicroOp kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
 
 constexpr uint32_t from_source(Source source) { return static_cast<uint32_t>(source) << kSourceShift; }
 
@@ -172,7 +174,7 @@ constexpr MicroOp operation_of(uint32_t opcode) {
   const bool can_cross = row.mode == kAbsX || row.mode == kAbsY || row.mode == kIndY;
   if (!can_cross) op.control &= ~kPagePenalty;
   op.control |= row.cycles | length_of_mode(row.mode) << kLengthShift | mode_bits(row.mode);
-  op.more |= opcode << kOpcodeShift;
+  op.more |= (row.instruction == kJam ? kJamCode : opcode) << kOpcodeShift;
   return op;
 }
 

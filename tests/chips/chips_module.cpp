@@ -16,6 +16,7 @@
 #include "common/mt19937.h"
 #include "common/random.h"
 #include "console/core.h"
+#include "console/decode_rom.h"
 #include "console/make_config.h"
 #include "tia/picture_view.h"
 
@@ -27,25 +28,17 @@ namespace {
 template <class T>
 using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
 
-// The table through which the dynamic core decodes.
-struct Table {
-  static const DecodeTable& words() {
-    static const DecodeTable table = make_decode_table();
-    return table;
-  }
-  uint32_t operator[](uint32_t opcode) const { return words().words[opcode]; }
-};
-
-// Either way of dispatching, by name.
+// Either way of dispatching, by name; counts the instructions that it executes.
 struct Core {
   bool is_static;
-  explicit Core(const std::string& name) : is_static(name == "static") {
+  int64_t* executed;
+  Core(const std::string& name, int64_t* count) : is_static(name == "static"), executed(count) {
     if (!is_static && name != "dynamic") throw std::invalid_argument("core: static or dynamic");
   }
   template <class M>
-  __attribute__((noinline)) void operator()(M& machine) const {
-    if (is_static) StaticCore{}(machine);
-    else DynamicCore<Table>{}(machine);
+  __attribute__((noinline)) MicroOp operator()(M& machine, MicroOp op) const {
+    ++*executed;
+    return is_static ? StaticCore{}(machine, op) : DynamicCore{}(machine, op);
   }
 };
 
@@ -60,6 +53,7 @@ struct FlatMachine {
   Registers r{};
   int32_t cycle = 0;
   uint32_t bus = 0;
+  bool moved = false;
   uint8_t* memory = nullptr;
   std::vector<Access> log;
   std::vector<std::pair<uint32_t, uint8_t>> undo;
@@ -77,22 +71,15 @@ struct FlatMachine {
     log.push_back({1, static_cast<int32_t>(address), static_cast<int32_t>(bus), 0});
     return bus;
   }
-  uint32_t read_low(uint32_t address) { return read(address); }
   void write(uint32_t address, uint32_t value, bool after_write) {
     log.push_back({2, static_cast<int32_t>(address), static_cast<int32_t>(value), after_write});
     poke(address & 0xFFFF, value);
     bus = value;
   }
-  void write_low(uint32_t address, uint32_t value, bool after_write) { write(address, value, after_write); }
   bool is_special(uint32_t) const { return false; }
 
-  uint32_t fetch() const {
-    return memory[r.pc] | memory[(r.pc + 1) & 0xFFFF] << 8 | memory[(r.pc + 2) & 0xFFFF] << 16;
-  }
-  template <class Decode>
-  void advance(const Decode decode, uint32_t) {
-    cycle += decode.word >> kCyclesShift & 0x0F;
-    r.pc = (r.pc + 1 + operand_bytes(decode.word & 0x0F)) & 0xFFFF;
+  MicroOp look_ahead() const {
+    return with_operand(operation_of(memory[r.pc]), memory[(r.pc + 1) & 0xFFFF], memory[(r.pc + 2) & 0xFFFF]);
   }
 };
 
@@ -104,7 +91,8 @@ py::tuple run_cpu(const std::string& core_name, Array<uint8_t> memory, Array<uin
   py::array_t<uint32_t> after(std::vector<py::ssize_t>{n, 8});
   py::array_t<int32_t> accesses(std::vector<py::ssize_t>{n, kMaxAccesses, 4});
   std::vector<uint8_t> copy(memory.data(), memory.data() + 65536);
-  const Core core(core_name);
+  int64_t executed = 0;
+  const Core core(core_name, &executed);
   FlatMachine machine;
   machine.memory = copy.data();
   for (py::ssize_t i = 0; i < n; ++i) {
@@ -119,7 +107,8 @@ py::tuple run_cpu(const std::string& core_name, Array<uint8_t> memory, Array<uin
     machine.cycle = 0;
     machine.log.clear();
     for (py::ssize_t b = 0; b < bytes; ++b) machine.poke((in[0] + static_cast<uint32_t>(b)) & 0xFFFF, *code.data(i, b));
-    for (int step = 0; step < steps; ++step) core(machine);
+    MicroOp op = machine.look_ahead();
+    for (int step = 0; step < steps; ++step) op = core(machine, op);
     machine.restore();
     const Registers& r = machine.r;
     const uint32_t out[8] = {r.pc, r.a, r.x, r.y, r.s, pack_status(r), static_cast<uint32_t>(machine.cycle), r.jammed};
@@ -200,34 +189,55 @@ struct CheckedRam {
 };
 struct CheckedRom {
   const std::vector<uint8_t>* image;
+  const std::vector<MicroOp>* micro_ops;
   uint32_t operator()(uint32_t offset) const { return image->at(offset); }
-  uint32_t three_bytes(uint32_t offset) const {
-    return image->at(offset) | image->at(offset + 1) << 8 | image->at(offset + 2) << 16;
-  }
+  MicroOp micro_op(uint32_t offset) const { return micro_ops->at(offset); }
+  MicroOp operation(uint32_t opcode) const { return operation_of(opcode & 0xFF); }
 };
+
+// The micro-operations of `image`, and the one behind it.
+std::vector<MicroOp> decode(const std::string& scheme, const std::vector<uint8_t>& image) {
+  std::vector<MicroOp> micro_ops(image.size() + 1, kFetchSlowly);
+  decode_rom(map_of_scheme(scheme), image.data(), static_cast<uint32_t>(image.size()), micro_ops.data());
+  return micro_ops;
+}
+
+std::vector<uint8_t> bytes_of(const std::string& bytes) { return {bytes.begin(), bytes.end()}; }
 
 struct Console {
   using M = Machine<CheckedRam, CheckedRom>;
   ConsoleConfig config{};
   std::vector<uint8_t> image;
+  std::vector<MicroOp> micro_ops;
   std::vector<uint32_t> entries, record;
   std::array<uint8_t, 128> ram{};
   alignas(8) std::array<uint8_t, kCartridgeBytes> cartridge_bytes{};
   Devices devices{};
   CollisionProbe probe{};
   RecordLayout records;
+  int64_t executed = 0;
   M machine;
 
   Console(const std::string& scheme, py::bytes rom, int first_line, int lines, bool pal, int line_limit, uint32_t inpt_wiring,
           uint32_t capacity)
       : config(make_config(scheme, first_line, lines, pal, line_limit, inpt_wiring)),
+        image(bytes_of(rom)),
+        micro_ops(decode(scheme, image)),
         entries(capacity),
         record(sizeof(EnvRecord) / 4),
         records{record.data(), 1, record.size()},
-        machine{config,  {ram.data()}, {&image}, cartridge_bytes.data(),             devices,
-                probe,   records,      0,        {entries.data(), capacity, 0, 0}, config.map} {
-    const std::string bytes = rom;
-    image.assign(bytes.begin(), bytes.end());
+        machine{config,
+                {ram.data()},
+                {&image, &micro_ops},
+                cartridge_bytes.data(),
+                devices,
+                probe,
+                records,
+                0,
+                {entries.data(), capacity, 0, 0},
+                config.map,
+                static_cast<uint32_t>(image.size()),
+                config.cycle_limit} {
     TiaState tia{};
     tia_reset(tia);
     store_part(records, 0, offsetof(EnvRecord, tia), tia);
@@ -248,8 +258,14 @@ struct Console {
     return config;
   }
 
-  bool run_frame(const std::string& core) { return machine.run_frame(Core(core)); }
-  void step(const std::string& core) { Core{core}(machine); }
+  bool run_frame(const std::string& core) { return machine.run_frame(Core(core, &executed)); }
+  // One instruction, as the last one of a frame's: where it waits for the timer, it does not skip ahead.
+  void step(const std::string& core) {
+    machine.instructions_left = 1;
+    MicroOp op = machine.look_ahead();
+    if (length_of(op) == 0) op = machine.fetch_slowly();
+    Core{core, &executed}(machine, op);
+  }
 
   // The TIA part of what has been recorded, drawn; the buffer is empty afterwards.
   py::array_t<uint8_t> draw() {
@@ -307,9 +323,18 @@ std::array<uint32_t, 4> array_of(const RandomWords& r) { return {r.words[0], r.w
 
 PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
   m.def("run_cpu", &run_cpu);
-  m.def("opcode_table_mode", [](uint32_t opcode) { return static_cast<int>(kOpcodeRows[opcode & 0xFF].mode); });
-  m.def("opcode_mode", [](uint32_t opcode) { return static_cast<int>(opcode_mode(opcode)); });
-  m.def("opcode_table_cycles", [](uint32_t opcode) { return kOpcodeRows[opcode & 0xFF].cycles; });
+  // (opcode, length, base cycles, operand); length 0: to be fetched slowly.
+  auto fields = [](MicroOp op) {
+    return std::array<uint32_t, 4>{opcode_of(op), length_of(op), op.control & kCyclesMask, operand_of(op)};
+  };
+  m.def("micro_op", [fields](uint32_t opcode, uint32_t low, uint32_t high) {
+    return fields(with_operand(operation_of(opcode & 0xFF), low & 0xFF, high & 0xFF));
+  });
+  m.def("decode_rom", [fields](const std::string& scheme, const py::bytes& image) {
+    std::vector<std::array<uint32_t, 4>> rows;
+    for (const MicroOp op : decode(scheme, bytes_of(image))) rows.push_back(fields(op));
+    return rows;
+  });
   m.def("reset_registers", [] {
     Registers r{1, 2, 3, 4, 5, 6, 7, 1, 1, 1, 1, 1};
     reset_registers(r);
@@ -360,7 +385,11 @@ PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
       .def_property("pc", [](Console& c) { return c.machine.r.pc; }, [](Console& c, uint32_t v) { c.machine.r.pc = v; })
       .def_property("a", [](Console& c) { return c.machine.r.a; }, [](Console& c, uint32_t v) { c.machine.r.a = v; })
       .def_property("x", [](Console& c) { return c.machine.r.x; }, [](Console& c, uint32_t v) { c.machine.r.x = v; })
+      .def_property("y", [](Console& c) { return c.machine.r.y; }, [](Console& c, uint32_t v) { c.machine.r.y = v; })
       .def_property("s", [](Console& c) { return c.machine.r.s; }, [](Console& c, uint32_t v) { c.machine.r.s = v; })
+      .def_property_readonly("p", [](Console& c) { return pack_status(c.machine.r); })
+      .def_readonly("executed", &Console::executed)
+      .def_property_readonly("instructions_left", [](Console& c) { return c.machine.instructions_left; })
       .def_property_readonly("jammed", [](Console& c) { return c.machine.r.jammed; })
       .def_property_readonly("faults", [](Console& c) { return c.devices.faults; })
       .def_property_readonly("frame_ended", [](Console& c) { return c.machine.frame_ended; })
