@@ -204,7 +204,8 @@ CULE_INLINE void execute_rare(const Decode decode, Machine& m, uint32_t operand,
 template <class Decode, class Machine>
 CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   const uint32_t control = decode.control;
-  m.bus = operand >> 8;
+  // Fetching slowly begins with what the last instruction left on the bus.
+  m.bus = decode.opcode == kFetchSlowlyCode ? m.bus : operand >> 8;
   m.moved = false;
   advance(decode, m, operand);
   MicroOp next = m.look_ahead();

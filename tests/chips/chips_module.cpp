@@ -28,7 +28,7 @@ namespace {
 template <class T>
 using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
 
-// Either way of dispatching, by name; counts the instructions that it executes.
+// Either way of dispatching, by name; counts the micro-operations that it executes.
 struct Core {
   bool is_static;
   int64_t* executed;
@@ -71,6 +71,15 @@ struct FlatMachine {
     log.push_back({1, static_cast<int32_t>(address), static_cast<int32_t>(bus), 0});
     return bus;
   }
+  uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) { return wanted ? read(address) : otherwise; }
+  uint32_t read_pointer_if(bool wanted, uint32_t address) {
+    if (!wanted) return 0;
+    const uint32_t low = read(address);
+    return low | read(address + 1) << 8;
+  }
+  void write_if(bool wanted, uint32_t address, uint32_t value) {
+    if (wanted) write(address, value, false);
+  }
   void write(uint32_t address, uint32_t value, bool after_write) {
     log.push_back({2, static_cast<int32_t>(address), static_cast<int32_t>(value), after_write});
     poke(address & 0xFFFF, value);
@@ -81,6 +90,7 @@ struct FlatMachine {
   MicroOp look_ahead() const {
     return with_operand(operation_of(memory[r.pc]), memory[(r.pc + 1) & 0xFFFF], memory[(r.pc + 2) & 0xFFFF]);
   }
+  MicroOp fetch_slowly() const { throw std::logic_error("flat memory is never fetched slowly"); }
 };
 
 // Runs `steps` instructions from each row (pc, a, x, y, s, p) of `registers`, with that row of `code` at pc in `memory`, which
@@ -262,9 +272,10 @@ struct Console {
   // One instruction, as the last one of a frame's: where it waits for the timer, it does not skip ahead.
   void step(const std::string& core) {
     machine.instructions_left = 1;
+    const Core run(core, &executed);
     MicroOp op = machine.look_ahead();
-    if (length_of(op) == 0) op = machine.fetch_slowly();
-    Core{core, &executed}(machine, op);
+    if (length_of(op) == 0) op = run(machine, op);
+    run(machine, op);
   }
 
   // The TIA part of what has been recorded, drawn; the buffer is empty afterwards.

@@ -1,7 +1,7 @@
 """Builds chips_module.cpp, through which the tests of this folder reach the chips below the public API.
 
-It is compiled once per state of the headers, with the system's C++ compiler (`CXX`, else `c++`), unoptimized: compiling
-takes longer than running.
+It is compiled once per state of the headers, with the system's C++ compiler (`CXX`, else `c++`), hardly optimized:
+compiling takes longer than running.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 CSRC = HERE.parents[1] / "csrc"
 MODULE_NAME = "chips_module"
-FLAGS = ["-std=c++17", "-Wall", "-fPIC", "-fvisibility=hidden", "-shared", f"-DCHIPS_MODULE_NAME={MODULE_NAME}"]
+FLAGS = ["-std=c++17", "-O1", "-Wall", "-fPIC", "-fvisibility=hidden", "-shared", f"-DCHIPS_MODULE_NAME={MODULE_NAME}"]
 if sys.platform == "darwin":
     FLAGS += ["-undefined", "dynamic_lookup"]
 

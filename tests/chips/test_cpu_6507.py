@@ -191,10 +191,18 @@ def test_cpu_both_cores_agree_on_all_opcodes(chips: ModuleType, memory: np.ndarr
         assert same.all(), (f"${opcode:02X}", registers[~same][0].tolist(), code[~same][0].tolist())
 
 
-def test_cpu_opcode_table_modes_follow_from_the_opcode(chips: ModuleType) -> None:
-    rows = [chips.opcode_table_mode(opcode) for opcode in range(256)]
-    assert rows == [chips.opcode_mode(opcode) for opcode in range(256)]
-    assert len(set(rows)) == 12
+def test_cpu_micro_ops_have_length_cycles_and_operand(chips: ModuleType) -> None:
+    """The operand's high byte is the instruction's last one; a branch's is its distance, sign-extended."""
+    lengths = {"imp": 1, "acc": 1, "abs": 3, "abx": 3, "aby": 3, "ind": 3}
+    for opcode in DOCUMENTED:
+        mode = MPU.disassemble[opcode][1]
+        length = lengths.get(mode, 2)
+        cycles = PY65_WRONG_CYCLES.get(opcode, MPU.cycletime[opcode])
+        for low, high in [(0x00, 0x5A), (0x7F, 0xA5), (0x80, 0x00), (0xFE, 0xFF)]:
+            operand = {1: opcode << 8, 2: low << 8 | low, 3: high << 8 | low}[length]
+            if mode == "rel":
+                operand = (low - 256 if low & 0x80 else low) & 0xFFFF
+            assert chips.micro_op(opcode, low, high) == [opcode, length, cycles, operand], f"{opcode:02X}"
 
 
 def test_cpu_reset_registers(chips: ModuleType) -> None:
