@@ -24,6 +24,7 @@
 #include <tuple>
 #include <vector>
 
+#include "console/decode_rom.h"
 #include "console/make_config.h"
 #include "kernels/launch.h"
 #include "kernels/memory.h"
@@ -34,14 +35,13 @@ using namespace cule;
 using Bytes = std::vector<uint8_t>;
 
 constexpr int kNtscHeight = 210, kPalHeight = 250, kPalFrames = 15;
-constexpr size_t kReadAhead = 3;  // a fetch reads four bytes from where three are wanted
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
 
 struct Cartridge {
   std::string name, scheme;
   uint32_t game;
-  Bytes image;  // without what may be read behind it
+  Bytes image;
 };
 
 struct Table {
@@ -127,6 +127,18 @@ const std::vector<uint32_t>& power_on_numbers() {
   return numbers;
 }
 
+const OperationTable& operations() {
+  static const OperationTable table = make_operation_table();
+  return table;
+}
+
+// An image decoded, and the one micro-operation behind it.
+std::vector<MicroOp> decode(const CartridgeMap& map, const Bytes& image) {
+  std::vector<MicroOp> micro_ops(image.size() + 1, kFetchSlowly);
+  decode_rom(map, image.data(), static_cast<uint32_t>(image.size()), micro_ops.data());
+  return micro_ops;
+}
+
 int picture_height(uint32_t game, bool pal) {
   const int height = info_of(game).height;
   return pal && height == kNtscHeight ? kPalHeight : height;
@@ -160,12 +172,13 @@ void fill_action_ids(uint32_t game, uint8_t* ids) {
 struct Bench {
   ConsoleConfig config;
   Bytes action_ids = Bytes(kNumActions, 0xFF), rom;
+  std::vector<MicroOp> micro_ops;
   States state;
   std::vector<uint32_t> group{0};
   Batch batch{};
 
-  Bench(const ConsoleConfig& console, const Bytes& image, size_t picture_bytes) : config(console), rom(image), state(1, picture_bytes) {
-    rom.resize(image.size() + kReadAhead);
+  Bench(const ConsoleConfig& console, const Bytes& image, size_t picture_bytes)
+      : config(console), rom(image), micro_ops(decode(console.map, image)), state(1, picture_bytes) {
     fill_action_ids(config.game, action_ids.data());
     batch.num_envs = batch.num_groups = 1;
     batch.picture_bytes = static_cast<uint32_t>(picture_bytes);
@@ -174,6 +187,8 @@ struct Bench {
     batch.configs = &config;
     batch.action_ids = action_ids.data();
     batch.roms = rom.data();
+    batch.micro_ops = micro_ops.data();
+    batch.operations = operations().operations;
     batch.power_on = {power_on_numbers().data(), static_cast<uint32_t>(power_on_numbers().size())};
     batch.records = {state.records.data(), 1, kRecordWords};
     batch.ram = state.ram.data();
@@ -267,9 +282,12 @@ class Arena {
       const Player& player = players[i];
       group_.push_back(static_cast<uint32_t>(i));
       configs_.push_back(player.config);
+      // A byte between two images, as their micro-operations have one more; not behind the last one.
+      roms_.resize(micro_ops_.size());
       configs_.back().rom_offset = static_cast<uint32_t>(roms_.size());
       roms_.insert(roms_.end(), player.image.begin(), player.image.end());
-      roms_.resize(roms_.size() + kReadAhead);
+      const std::vector<MicroOp> decoded = decode(player.config.map, player.image);
+      micro_ops_.insert(micro_ops_.end(), decoded.begin(), decoded.end());
       action_ids_.resize((i + 1) * kNumActions, 0xFF);
       fill_action_ids(player.game, &action_ids_[i * kNumActions]);
       append(player.boot, player.config.height, picture, *boot_);
@@ -360,6 +378,8 @@ class Arena {
     b.configs = configs_.data();
     b.action_ids = action_ids_.data();
     b.roms = roms_.data();
+    b.micro_ops = micro_ops_.data();
+    b.operations = operations().operations;
     b.power_on = {power_on_numbers().data(), static_cast<uint32_t>(power_on_numbers().size())};
     b.records = {states_->records.data(), 1, kRecordWords};
     b.ram = states_->ram.data();
@@ -396,6 +416,7 @@ class Arena {
   std::unique_ptr<States> states_, boot_, pool_;
   std::vector<uint32_t> group_, noop_random_, env_random_;
   std::vector<ConsoleConfig> configs_;
+  std::vector<MicroOp> micro_ops_;
   std::vector<Resample> resamples_;
   std::vector<StepTrace> traces_;
   Bytes action_ids_, roms_, pooled_, observations_, final_observations_, palettes_, terminated_, truncated_;
