@@ -309,7 +309,7 @@ class Engine:
         return (
             f"expected num_envs to fit in the memory of {self.device}, got {self.num_envs}: an env takes "
             f"{self.bytes_per_env} bytes, all of them {needed / 2**30:.1f} GiB, and there are {room / 2**30:.1f} GiB, "
-            f"enough for {fitting} envs"
+            f"enough for {fitting} at most"
         )
 
     def _place_constants(self, group_of_env: np.ndarray) -> None:
