@@ -251,6 +251,21 @@ def test_bench_reports_a_lack_of_memory_and_goes_on(
     assert rows[1]["error"] in capsys.readouterr().out
 
 
+def test_bench_keeps_its_rows_when_it_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def measure_one(_: measure.Worker, case: Case) -> dict:
+        if case.game == "qbert":
+            raise KeyboardInterrupt
+        return fine(case)
+
+    monkeypatch.setattr(measure.Worker, "measure", measure_one)
+    results = tmp_path / "rows.jsonl"
+    assert run("pong", "qbert", "breakout", "--no-against-ale", *SHORT, "--results", str(results)) == 130
+    assert [row["game"] for row in read_json(results)] == ["pong"]
+    assert capsys.readouterr().err.startswith("cule.bench: interrupted")
+
+
 # Reading and drawing ---------------------------------------------------------------------------------------------
 
 

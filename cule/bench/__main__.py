@@ -178,6 +178,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError) as error:
         print(f"cule.bench: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("cule.bench: interrupted; the rows of the cases before this one are written", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":
