@@ -9,8 +9,8 @@ end-to-end
     The default. Actions are drawn at random on the device, and every step delivers all observations, rewards and
     endings there. This is what the CuLE paper calls "emulation only", since no policy is at work.
 emulation-only
-    The same without pictures as observations: the envs are made with `obs_type="ram"`, so that a step delivers RAM,
-    rewards and endings, and what the engine does for pictures nobody asked for is its own affair.
+    The same with RAM as observations: the envs are made with `obs_type="ram"`, so that a step delivers RAM, rewards and
+    endings. The engine is free to leave pictures out, and what it does for them all the same counts.
 with-policy
     An untrained network, the Nature CNN, chooses the actions on the device; the paper's "inference only".
 

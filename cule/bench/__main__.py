@@ -65,8 +65,8 @@ def make_parser() -> Parser:
         metavar="N")  # fmt: skip
     add("--device", "cpu, cuda or cuda:1 (default: cuda where there is one, else cpu)", metavar="D")
     mode = parser.add_mutually_exclusive_group()
-    add("--emulation-only", "make no pictures for observations: a step delivers RAM (obs_type='ram'), rewards and "
-        "endings. Note that the CuLE paper's 'emulation only' is what is measured without this option: random actions, "
+    add("--emulation-only", "observe RAM (obs_type='ram') instead of pictures, which the engine is then free to leave "
+        "out. Note that the CuLE paper's 'emulation only' is what is measured without this option: random actions, "
         "pictures and all", to=mode, action="store_true")  # fmt: skip
     add("--with-policy", "an untrained neural network, the Nature CNN, chooses the actions on the device: the CuLE "
         "paper's 'inference only'", to=mode, action="store_true")  # fmt: skip
