@@ -8,6 +8,8 @@ whatever the device, and kept for the process.
 from __future__ import annotations
 
 import functools
+import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -223,6 +225,14 @@ def reset_pool(
     return tuple(states)
 
 
+def free_bytes(device: torch.device) -> int:
+    """The memory that is free on a GPU. Of a CPU's, all that there is: what is in use may be given up."""
+    if device.type != "cuda":
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info(device)[0]
+
+
 def needs_env_random(groups: Sequence[Group]) -> bool:
     """Whether a game draws from ale-py's per-env generator while it sets its mode, as Adventure does."""
     return any(group.game.name == "adventure" for group in groups)
@@ -237,6 +247,10 @@ class Engine:
         options: what a step does.
         device: where the envs live.
         num_threads: CPU only: how many envs run at once.
+
+    Raises:
+        torch.OutOfMemoryError: the device has too little memory; the message says how much an env takes and how many
+            would fit.
     """
 
     def __init__(
@@ -254,10 +268,19 @@ class Engine:
         self.picture_bytes = max(self.heights) * _core.LINE_PIXELS
         self.batch = _core.Batch()
         self.tensors: dict[str, torch.Tensor] = {}
-        self._place_constants(group_of_env)
-        self._place_state()
-        self._place_outputs()
-        self._place_start_states()
+        self._layout: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
+        self._plan_state()
+        self._plan_outputs()
+        try:
+            self._place_constants(group_of_env)
+            self._place_envs()
+            self._place_start_states()
+        except RuntimeError as problem:  # which is what torch raises on the CPU
+            self.tensors.clear()
+            room = free_bytes(device)
+            if not isinstance(problem, torch.OutOfMemoryError) and self.bytes_per_env * self.num_envs <= room:
+                raise
+            raise torch.OutOfMemoryError(self._too_many_envs(room)) from problem
         self._set_values()
         on_cuda = device.type == "cuda"
         self.backend = _core.cuda_backend(device.index or 0) if on_cuda else _core.cpu_backend(num_threads)
@@ -273,8 +296,29 @@ class Engine:
     def _place_array(self, name: str, array: np.ndarray) -> torch.Tensor:
         return self._place(name, torch.from_numpy(np.ascontiguousarray(array).view(np.uint8).copy()))
 
-    def _zeros(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        return self._place(name, torch.zeros(shape, dtype=dtype, device=self.device))
+    def _plan(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        """Has _place_envs make a tensor of zeros. All are planned before any is made, so that their size is known."""
+        self._layout[name] = (shape, dtype)
+
+    def _place_envs(self) -> None:
+        for name, (shape, dtype) in self._layout.items():
+            self._place(name, torch.zeros(shape, dtype=dtype, device=self.device))
+
+    @property
+    def bytes_per_env(self) -> int:
+        """The device memory that each env takes, observations included; what all envs share is not counted."""
+        return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._layout.values()) // self.num_envs
+
+    def _too_many_envs(self, room: int) -> str:
+        """What is wrong with `num_envs`, where `room` bytes are free for them."""
+        # Free memory may lie in pieces, so that less of it can be used.
+        fitting = min(room // self.bytes_per_env, self.num_envs - 1)
+        needed = self.num_envs * self.bytes_per_env
+        return (
+            f"expected num_envs to fit in the memory of {self.device}, got {self.num_envs}: an env takes "
+            f"{self.bytes_per_env} bytes, all of them {needed / 2**30:.1f} GiB, and there are {room / 2**30:.1f} GiB, "
+            f"enough for {fitting} at most"
+        )
 
     def _place_constants(self, group_of_env: np.ndarray) -> None:
         images = [_padded(rom_of(group.game)[0]) for group in self.groups]
@@ -311,36 +355,36 @@ class Engine:
             rows.append(_core.make_resample(tables.kind, *addresses, tables.scale))
         self._place_array("resamples", np.frombuffer(b"".join(rows), np.uint8))
 
-    def _place_state(self) -> None:
+    def _plan_state(self) -> None:
         n = self.num_envs
         byte, word = torch.uint8, torch.int32
-        self._zeros("records", (n * _core.RECORD_WORDS,), word)
-        self._zeros("ram", (n, _core.RAM_BYTES), byte)
-        self._zeros("cartridge_bytes", (n, _core.CARTRIDGE_BYTES), byte)
-        self._zeros("pictures", (n, 2, self.picture_bytes), byte)
-        self._zeros("pooled", (n, self.picture_bytes * self.options.channels), byte)
-        self._zeros("traces", (n, _core.TRACE_BYTES), byte)
+        self._plan("records", (n * _core.RECORD_WORDS,), word)
+        self._plan("ram", (n, _core.RAM_BYTES), byte)
+        self._plan("cartridge_bytes", (n, _core.CARTRIDGE_BYTES), byte)
+        self._plan("pictures", (n, 2, self.picture_bytes), byte)
+        self._plan("pooled", (n, self.picture_bytes * self.options.channels), byte)
+        self._plan("traces", (n, _core.TRACE_BYTES), byte)
         self.batch.buffer_capacity = buffer_entries(self.options.frameskip)
         if self.device.type == "cuda":
-            self._zeros("buffers", (n, self.batch.buffer_capacity), word)
-            self._zeros("segments", (_core.SEGMENT_WORDS, n), word)
+            self._plan("buffers", (n, self.batch.buffer_capacity), word)
+            self._plan("segments", (_core.SEGMENT_WORDS, n), word)
         if self.options.reset_pool_size == 0:
-            self._zeros("noop_random", (_core.RANDOM_WORDS, n), word)
+            self._plan("noop_random", (_core.RANDOM_WORDS, n), word)
             if needs_env_random(self.groups):
-                self._zeros("env_random", (_core.RANDOM_WORDS, n), word)
+                self._plan("env_random", (_core.RANDOM_WORDS, n), word)
 
-    def _place_outputs(self) -> None:
+    def _plan_outputs(self) -> None:
         n, options = self.num_envs, self.options
         shape = (n, options.stack, options.observation_height, options.observation_width)
         if options.channels == 3:
             shape += (3,)
-        self._zeros("observations", shape, torch.uint8)
+        self._plan("observations", shape, torch.uint8)
         if AUTORESET_MODES[options.autoreset] == "SameStep":
-            self._zeros("final_observations", shape, torch.uint8)
+            self._plan("final_observations", shape, torch.uint8)
         for name in ("actions", "rewards", "raw_rewards", "lives", "frame_numbers", "episode_frame_numbers", "faults"):
-            self._zeros(name, (n,), torch.int32)
+            self._plan(name, (n,), torch.int32)
         for name in ("terminated", "truncated"):
-            self._zeros(name, (n,), torch.uint8)
+            self._plan(name, (n,), torch.uint8)
 
     def _place_start_states(self) -> None:
         options = self.options

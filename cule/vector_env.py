@@ -168,6 +168,8 @@ class AtariEnv(VectorEnv):
 
     Raises:
         TypeError, ValueError: an argument is not what it should be; the message says what was expected and what came.
+        torch.OutOfMemoryError: the device has no room for so many envs; the message says how much one takes and how
+            many would fit.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 60}

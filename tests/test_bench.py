@@ -1,39 +1,66 @@
-"""The benchmark's command line: rows with the agreed keys, and sentences for mistakes. No timing is asserted."""
+"""The benchmark: rows with the agreed keys, cases that fail, plots, sentences for mistakes. No timing is asserted."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 import shlex
+import sys
 from pathlib import Path
+from typing import Any
 
+import cv2
 import pytest
+import torch
 
-from cule import bench
-from cule.rom import find_game
+from cule.bench import measure, systems
+from cule.bench.__main__ import main
+from cule.bench.cases import Case
+from cule.bench.plot import boxes
+from cule.bench.rows import Row, read_rows, table
+from cule.rom import ROM_DIR_VARIABLE, find_game, rom_path
 
-KEYS = (
+RESULTS = Path(__file__).resolve().parents[1] / "benchmarks/results"
+KEYS = tuple(field.name for field in dataclasses.fields(Row))
+AGREED_KEYS = {
     "commit", "date", "system", "mode", "device_name", "driver", "cuda", "torch", "game", "rom_md5", "num_envs",
     "frameskip", "fps", "steps_per_second", "command",
-)  # fmt: skip
+}  # fmt: skip
+MEASURED_KEYS = {"commit", "date", "fps", "steps_per_second", "rounds"}
 SHORT = ["--device", "cpu", "--seconds", "0.02", "--rounds", "2", "--warmup-steps", "2", "--quiet"]
 
 
 def run(*arguments: str) -> int:
     try:
-        return bench.main(arguments)
+        return main(arguments)
     except SystemExit as left:
         return left.code
 
 
-def read_rows(path: Path) -> list[dict]:
+def read_json(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def make_case(game: str = "pong", num_envs: int = 2, **options: Any) -> Case:
+    settings = {
+        "device": "cpu", "mode": "end-to-end", "frameskip": 4, "num_threads": 1, "seconds": 0.02, "rounds": 2,
+        "warmup_steps": 2, "against_ale": False,
+    }  # fmt: skip
+    return Case(game, num_envs, **settings | options)
+
+
+def make_row(game: str, num_envs: int, fps: float | None, system: str = "cule", **fields: Any) -> Row:
+    known = dict.fromkeys(AGREED_KEYS, "-") | {"mode": "end-to-end", "frameskip": 4, "steps_per_second": fps}
+    known |= {"game": game, "num_envs": num_envs, "fps": fps, "system": system, "command": f"{game} {num_envs}"}
+    return Row(**known | fields)
 
 
 def test_bench_appends_a_row_for_each_system_and_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     results = tmp_path / "new" / "rows.jsonl"
     arguments = ["pong", "ALE/MsPacman-v5", "--num-envs", "1", "2", *SHORT, "--results", str(results)]
     assert run(*arguments) == 0
-    rows = read_rows(results)
+    rows = read_json(results)
     assert [(row["game"], row["num_envs"], row["system"]) for row in rows] == [
         (game, num_envs, system)
         for game in ("pong", "ms_pacman")
@@ -42,6 +69,15 @@ def test_bench_appends_a_row_for_each_system_and_prints_a_table(tmp_path: Path, 
     ]
     for row in rows:
         assert tuple(row) == KEYS
+        assert row.keys() >= AGREED_KEYS
+        assert len(row["rounds"]) == 2
+        assert min(row["rounds"]) <= row["fps"] <= max(row["rounds"])
+        assert row["error"] is None
+        if row["system"] == "cule":
+            assert 84 * 84 * 4 < row["bytes_per_env"] < 2**20
+            assert row["warmup_steps"] >= 2
+            assert row["distinct_share"] in (0.5, 1.0)
+            assert row["faulty_envs"] == 0
         assert row["mode"] == "end-to-end"
         assert row["rom_md5"] == find_game(row["game"]).md5
         assert (row["driver"], row["cuda"]) == (None, None)
@@ -49,34 +85,269 @@ def test_bench_appends_a_row_for_each_system_and_prints_a_table(tmp_path: Path, 
         assert row["steps_per_second"] == pytest.approx(row["fps"] / 4, rel=1e-2)
     printed = capsys.readouterr()
     assert [line.split()[0] for line in printed.out.splitlines()] == [
-        "game", "pong", "pong", "ms_pacman", "ms_pacman", "median", "median", "Appended",
+        "end-to-end,", "game", "pong", "pong", "ms_pacman", "ms_pacman", "median", "median", "Appended",
     ]  # fmt: skip
     assert printed.err == ""
 
 
-def test_bench_command_of_a_row_measures_its_case_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["with-policy", "emulation-only"])
+def test_bench_command_of_a_row_measures_its_case_again(mode: str, tmp_path: Path) -> None:
     results = tmp_path / "rows.jsonl"
-    case = ["breakout", "--num-envs", "3", "--frameskip", "2", "--no-against-ale", "--with-policy", *SHORT]
+    case = ["breakout", "--num-envs", "3", "--frameskip", "2", "--no-against-ale", f"--{mode}", *SHORT]
     assert run(*case, "--results", str(results)) == 0
-    (row,) = read_rows(results)
-    assert (row["system"], row["mode"], row["frameskip"]) == ("cule", "with-policy", 2)
+    (row,) = read_json(results)
+    assert (row["system"], row["mode"], row["frameskip"]) == ("cule", mode, 2)
     command = shlex.split(row["command"])
     assert command[:3] == ["python", "-m", "cule.bench"]
     assert run(*command[3:], "--quiet", "--results", str(results)) == 0
-    first, again = read_rows(results)
-    for key in set(KEYS) - {"commit", "date", "fps", "steps_per_second"}:
+    first, again = read_json(results)
+    for key in set(KEYS) - MEASURED_KEYS:
         assert first[key] == again[key]
 
 
-def test_bench_policy_draws_actions_from_its_logits() -> None:
-    policy = bench.NatureCnn(3)
+# What is measured ------------------------------------------------------------------------------------------------
+
+
+def test_bench_policy_draws_actions_from_its_logits(device: str) -> None:
+    policy = systems.NatureCnn(3).to(device)
     final = policy.logits[-1]
-    with bench.torch.no_grad():
+    with torch.no_grad():
         final.weight.zero_()
-        final.bias.copy_(bench.torch.tensor([0.0, -1e9, 0.0]))
-    actions = policy(bench.torch.zeros((200, 4, 84, 84), dtype=bench.torch.uint8))
+        final.bias.copy_(torch.tensor([0.0, -1e9, 0.0]))
+    actions = policy(torch.zeros((200, 4, 84, 84), dtype=torch.uint8, device=device))
     assert actions.shape == (200,)
     assert set(actions.tolist()) == {0, 2}
+
+
+def test_bench_modes_differ_in_what_is_observed_and_who_acts(device: str) -> None:
+    """Whoever acts, actions and observations stay on the device."""
+    shapes = {"end-to-end": (2, 4, 84, 84), "emulation-only": (2, 128), "with-policy": (2, 4, 84, 84)}
+    for mode, shape in shapes.items():
+        system = systems.CuleSystem(make_case(mode=mode, device=device))
+        assert (system.policy is not None) == (mode == "with-policy")
+        before = system.info["frame_number"].clone()
+        system.play(3)
+        assert system.observations.shape == shape
+        assert system.observations.device.type == system.actions.device.type == device
+        assert (system.info["frame_number"] == before + 12).all()
+        assert system.seconds(1) > 0
+        system.close()
+
+
+def test_bench_counts_distinct_states(device: str) -> None:
+    system = systems.CuleSystem(make_case(num_envs=8, device=device))
+    system.env.copy_state([0] * 7, [1, 2, 3, 4, 5, 6, 7])
+    assert system.distinct_share() == 1 / 8
+    system.env.engine.tensors["ram"][3:5, 127] += torch.tensor([1, 2], dtype=torch.uint8, device=device)
+    assert system.distinct_share() == 3 / 8
+
+
+class Spreading:
+    """A system whose shares of distinct states are known beforehand."""
+
+    def __init__(self, *shares: float):
+        self.shares, self.played = list(shares), []
+
+    def play(self, steps: int, *, random: bool) -> None:
+        assert random
+        self.played.append(steps)
+
+    def distinct_share(self) -> float:
+        return self.shares.pop(0)
+
+
+def test_bench_warms_up_until_games_have_spread_out() -> None:
+    more = systems.SPREAD_STEPS
+    for shares, played in (
+        ((0.1, 1.0), [300]),  # all differ
+        ((0.1, 0.4, 0.6, 0.9, 0.904), [300, more, more, more]),  # they go on to differ more, then do not
+        ((0.1, 0.1), [300]),  # they never do
+    ):
+        system = Spreading(*shares)
+        assert systems.spread_out(system, 300) == (sum(played), shares[-1])
+        assert system.played == played
+        assert not system.shares
+    endless = Spreading(*(share / 1000 for share in range(0, 990, 20)))
+    assert systems.spread_out(endless, 300)[0] == systems.MOST_SPREAD_STEPS
+
+
+# Failures --------------------------------------------------------------------------------------------------------
+
+
+def test_bench_goes_on_after_a_game_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """One whose ROM is missing, and a batch that no memory holds, between two that can be measured."""
+    for game in ("pong", "breakout"):
+        (tmp_path / f"{game}.bin").write_bytes(rom_path(find_game(game)).read_bytes())
+    monkeypatch.setenv(ROM_DIR_VARIABLE, str(tmp_path))
+    results = tmp_path / "rows.jsonl"
+    case = ["pong", "qbert", "breakout", "--num-envs", "1", "--no-against-ale", *SHORT, "--results", str(results)]
+    assert run(*case) == 1
+    rows = read_json(results)
+    assert [row["game"] for row in rows] == ["pong", "qbert", "breakout"]
+    assert [row["fps"] is None for row in rows] == [row["error"] is not None for row in rows] == [False, True, False]
+    assert rows[1]["error"].startswith("ValueError: expected the ROM of 'qbert' at ")
+    printed = capsys.readouterr().out
+    assert rows[1]["error"] in printed
+    assert "Appended 3 rows" in printed
+
+
+def too_large(case: Case) -> dict:
+    """Stands for a case of more envs than there is memory for."""
+    raise torch.OutOfMemoryError(f"no room for {case.num_envs}, process {os.getpid()}\nsecond line")
+
+
+def broken(case: Case) -> dict:
+    """Stands for a case after which the process cannot go on."""
+    raise RuntimeError(f"CUDA failed in step, process {os.getpid()}")
+
+
+def dying(case: Case) -> dict:
+    """Stands for a case in which the process is killed."""
+    os._exit(9)
+
+
+def fine(case: Case) -> dict:
+    """Stands for a case that can be measured."""
+    return {"cule": measure.Measurement([float(os.getpid())], 0)}
+
+
+def test_bench_replaces_the_process_that_a_case_ruined(monkeypatch: pytest.MonkeyPatch) -> None:
+    with measure.Worker() as worker:
+
+        def of(function: Any) -> Any:
+            monkeypatch.setattr(measure, "measure", function)
+            return worker.measure(make_case())
+
+        process = of(fine)["cule"].rounds
+        assert process != [os.getpid()]
+        assert of(too_large) == f"OutOfMemoryError: no room for 2, process {process[0]:.0f}"
+        assert of(fine)["cule"].rounds == process
+        assert of(broken) == f"RuntimeError: CUDA failed in step, process {process[0]:.0f}"
+        after_error = of(fine)["cule"].rounds
+        assert after_error != process
+        assert "ended" in of(dying)
+        assert of(fine)["cule"].rounds not in (process, after_error)
+
+
+def no_room_for_two(case: Case) -> dict:
+    """Stands for cases of which one is too large."""
+    return too_large(case) if case.num_envs == 2 else fine(case)
+
+
+def test_bench_reports_a_lack_of_memory_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(measure, "measure", no_room_for_two)
+    results = tmp_path / "rows.jsonl"
+    case = ["pong", "--num-envs", "1", "2", "3", "--no-against-ale", *SHORT, "--results", str(results)]
+    assert run(*case) == 1
+    rows = read_json(results)
+    assert [row["num_envs"] for row in rows] == [1, 2, 3]
+    assert [row["fps"] is None for row in rows] == [False, True, False]
+    assert rows[1]["error"].startswith("OutOfMemoryError: no room for 2")
+    assert rows[0]["fps"] == rows[2]["fps"]  # by the same process
+    assert rows[1]["error"] in capsys.readouterr().out
+
+
+def test_bench_keeps_its_rows_when_it_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def measure_one(_: measure.Worker, case: Case) -> dict:
+        if case.game == "qbert":
+            raise KeyboardInterrupt
+        return fine(case)
+
+    monkeypatch.setattr(measure.Worker, "measure", measure_one)
+    results = tmp_path / "rows.jsonl"
+    assert run("pong", "qbert", "breakout", "--no-against-ale", *SHORT, "--results", str(results)) == 130
+    assert [row["game"] for row in read_json(results)] == ["pong"]
+    assert capsys.readouterr().err.startswith("cule.bench: interrupted")
+
+
+# Reading and drawing ---------------------------------------------------------------------------------------------
+
+
+def test_bench_table_pairs_systems_and_gives_medians() -> None:
+    rows = [
+        make_row("pong", 8, 300.0), make_row("pong", 8, 100.0, "ale-py"), make_row("qbert", 8, 500.0),
+        make_row("qbert", 8, 1000.0, "ale-py"), make_row("pong", 8, 400.0), make_row("tetris", 8, None, error="Oh: no"),
+        make_row("pong", 16, 7.0, device_name="other", bytes_per_env=1234567, command="else"),
+    ]  # fmt: skip
+    lines = [line.split() for line in table(rows).splitlines()]
+    assert lines == [
+        ["end-to-end,", "frameskip", "4,", "-"],
+        ["game", "envs", "cule", "FPS", "steps/s", "bytes/env", "ale-py", "FPS", "ratio"],
+        ["pong", "8", "400", "400", "100", "4.00"],
+        ["qbert", "8", "500", "500", "1,000", "0.50"],
+        ["tetris", "8", "Oh:", "no"],
+        ["median", "8", "450", "450", "550", "2.25"],
+        [],
+        ["end-to-end,", "frameskip", "4,", "other"],
+        ["game", "envs", "cule", "FPS", "steps/s", "bytes/env"],
+        ["pong", "16", "7", "7", "1,234,567"],
+    ]
+
+
+def test_bench_reads_rows_of_earlier_versions() -> None:
+    rows = read_rows(sorted(RESULTS.glob("*.jsonl")))
+    assert {row.system for row in rows} >= {"cule", "ale-py"}
+    assert "median" in table(rows)
+
+
+def test_bench_boxes_hold_the_last_row_of_each_game() -> None:
+    rows = [
+        make_row("pong", 8, 1.0), make_row("qbert", 8, 2.0), make_row("qbert", 16, 3.0), make_row("pong", 8, 4.0),
+        make_row("pong", 16, None, error="no"), make_row("pong", 8, 5.0, "ale-py"),
+        make_row("pong", 8, 6.0, mode="with-policy"),
+    ]  # fmt: skip
+    assert boxes(rows) == {
+        "end-to-end": {
+            "cule, -, frameskip 4": {8: [4.0, 2.0], 16: [3.0]},
+            "ale-py, -, frameskip 4": {8: [5.0]},
+        },
+        "with-policy": {"cule, -, frameskip 4": {8: [6.0]}},
+    }
+
+
+@pytest.mark.parametrize("kind", ["png", "pdf", "svg"])
+def test_bench_plots_rows_of_files(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """One panel more makes the picture wider."""
+    rows = [make_row(game, n, 100.0 * n + i) for n in (8, 16) for i, game in enumerate(("pong", "qbert", "tetris"))]
+    others = [make_row("pong", 8, 50.0, mode="emulation-only", command="other")]
+    widths = []
+    for i, written in enumerate((rows, others)):
+        (tmp_path / f"{i}.jsonl").write_text("".join(json.dumps(dataclasses.asdict(row)) + "\n" for row in written))
+        sources = [str(tmp_path / f"{k}.jsonl") for k in range(i + 1)]
+        path = tmp_path / f"{i}.{kind}"
+        assert run("--from", *sources, "--plot", str(path)) == 0
+        assert path.stat().st_size > 1000
+        if kind == "png":
+            widths.append(cv2.imread(str(path)).shape[1])
+    assert widths == sorted(set(widths))
+    printed = capsys.readouterr().out
+    assert "tetris" in printed and f"The plot is in {path}." in printed
+
+
+def test_bench_measures_and_plots_in_one_run(tmp_path: Path) -> None:
+    path = tmp_path / "plot.png"
+    case = ["pong", "--num-envs", "1", "2", "--emulation-only", *SHORT, "--results", str(tmp_path / "rows.jsonl")]
+    assert run(*case, "--plot", str(path)) == 0
+    assert cv2.imread(str(path)) is not None
+
+
+def test_bench_without_matplotlib_says_so_before_it_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    results = tmp_path / "rows.jsonl"
+    assert run("pong", *SHORT, "--results", str(results), "--plot", str(tmp_path / "plot.png")) == 2
+    assert capsys.readouterr().err == "cule.bench: expected matplotlib for --plot: pip install 'cule[plot]'\n"
+    assert not results.exists()
+
+
+# Mistakes --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -88,7 +359,13 @@ def test_bench_policy_draws_actions_from_its_logits() -> None:
         (["pong", "--device", "tpu"], "got 'tpu'"),
         (["pong", "--frobnicate"], "unrecognized arguments: --frobnicate"),
         (["pong", "--results", "/dev/null/rows.jsonl"], "--results has to name a file that can be written"),
-        ([], "the following arguments are required: GAME"),
+        ([], "expected a GAME, or 'all'; or --from with files of results"),
+        (["pong", "--from", "rows.txt"], "expected either games or --from, got pong and --from"),
+        (["--from", "rows.txt"], "expected a file of results that can be read, got rows.txt"),
+        (["--from", __file__], f"expected a row of results, got line 1 of {__file__}"),
+        (["pong", "--emulation-only", "--with-policy"], "--with-policy: not allowed with argument --emulation-only"),
+        (["pong", "--emulation-only", "--against-ale"], "expected --emulation-only without --against-ale"),
+        (["pong", "--plot", "plot.xyz"], "expected --plot to name a file that ends in one of "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -88,7 +88,8 @@ def test_readme_figures_are_rows_of_the_results() -> None:
         assert figures, name
         for game, ours, theirs in figures:
             for system, figure in (("cule", ours), ("ale-py", theirs)):
-                found = [f"{row['fps']:,.0f}" for row in rows if (row["game"], row["system"]) == (game, system)]
+                alike = [row for row in rows if (row["game"], row["system"]) == (game, system)]
+                found = [f"{row['fps']:,.0f}" for row in alike if row["fps"] is not None]
                 assert figure in found, (name, game, system)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import torch
 from gymnasium import error
 
 import cule
-from cule import _core
+from cule import _core, engine
 from cule.rom import ROM_DIR_VARIABLE, find_game, load_rom, rom_path
 
 
@@ -139,10 +140,70 @@ def test_cuda_without_a_cuda_build_is_refused(device: Any) -> None:
         make(device=device)
 
 
-@pytest.mark.gpu
-def test_cuda_device_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected a CUDA device below cuda:"):
-        make(device="cuda:99")
+def test_cuda_build_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_core, "has_cuda", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=r"device='cuda' was asked for, but torch finds no usable CUDA GPU here"):
+        make(device="cuda")
+    assert make(device=None).device == torch.device("cpu")
+
+
+def test_cuda_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two GPUs pretended where there is none; tests/env/test_cuda.py asks the real ones."""
+    monkeypatch.setattr(_core, "has_cuda", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for device in ("cuda:2", torch.device("cuda", 2), "cuda:99"):
+        with pytest.raises(ValueError, match=r"expected a CUDA device below cuda:2, got .*cuda.*\d"):
+            make(device=device)
+
+
+# Memory ------------------------------------------------------------------------------------------------------------
+
+
+def test_more_envs_than_memory_holds_are_refused() -> None:
+    """Stacks of two billion frames: 15 terabytes an env."""
+    with pytest.raises(torch.OutOfMemoryError, match="expected num_envs to fit in the memory of cpu, got 64") as raised:
+        make(num_envs=64, stack_num=2**31 - 1)
+    said = re.search(r"takes (\d+) bytes.* and there are ([\d.]+) GiB, enough for (\d+) at most", str(raised.value))
+    observations = (2**31 - 1) * 84 * 84
+    assert observations < int(said[1]) < observations + 2**20
+    assert int(said[3]) == float(said[2]) * 2**30 // int(said[1]) == 0
+
+
+@pytest.mark.parametrize("gib", [1, 30])
+def test_out_of_memory_says_how_many_envs_would_fit(gib: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the device's word that memory is out, whatever it is; fewer envs than came are said to fit all the same."""
+    envs, room = 2_000, gib << 30
+    real_zeros = torch.zeros
+
+    def zeros(shape: Any, **options: Any) -> torch.Tensor:
+        if shape[0] == envs:
+            raise torch.OutOfMemoryError("out of memory")
+        return real_zeros(shape, **options)
+
+    bytes_per_env = make(num_envs=3).engine.bytes_per_env
+    monkeypatch.setattr(engine, "free_bytes", lambda device: room)
+    monkeypatch.setattr(torch, "zeros", zeros)
+    fitting = min(room // bytes_per_env, envs - 1)
+    with pytest.raises(torch.OutOfMemoryError, match=f"takes {bytes_per_env} bytes.* enough for {fitting} at most$"):
+        make(num_envs=envs)
+
+
+def test_bytes_per_env_are_those_of_its_tensors() -> None:
+    few, many = make(num_envs=1).engine, make(num_envs=11).engine
+    grown = sum(many.tensors[name].nbytes - tensor.nbytes for name, tensor in few.tensors.items())
+    assert few.bytes_per_env == many.bytes_per_env
+    assert 0 <= grown / 10 - few.bytes_per_env < 16  # the index of the env's group and the like
+
+
+def test_other_failures_of_torch_are_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def place(*_: Any) -> None:
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr(engine.Engine, "_place_envs", place)
+    with pytest.raises(RuntimeError, match=r"^something else$"):
+        make()
 
 
 @pytest.mark.parametrize(("height", "width"), [(211, 84), (84, 161), (10**6, 10**6)])

@@ -11,35 +11,12 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from runs import actions_of, digest, make, same
 
 import cule
 from cule.rom import find_game, rom_path
 
 ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-
-
-def make(game: Any = "pong", num_envs: int = 4, device: str = "cpu", **options: Any) -> cule.AtariEnv:
-    return cule.AtariEnv(game, num_envs, device=device, **({"num_threads": 1, "reset_pool_size": 6} | options))
-
-
-def actions_of(env: cule.AtariEnv, steps: int, seed: int = 0) -> torch.Tensor:
-    rng = np.random.default_rng(seed)
-    shape = (steps, env.num_envs)
-    return torch.from_numpy(rng.integers(env.single_action_space.n, size=shape)).to(env.device)
-
-
-def digest(env: cule.AtariEnv, actions: torch.Tensor) -> list[torch.Tensor]:
-    """Everything that a run returns."""
-    seen = []
-    for row in actions:
-        obs, reward, terminated, truncated, info = env.step(row)
-        seen += [obs, reward, terminated, truncated, *(value for _, value in sorted(info.items())), env.get_ram()]
-        seen = [value.cpu().clone() for value in seen]
-    return seen
-
-
-def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
-    return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
 # What comes out ----------------------------------------------------------------------------------------------------

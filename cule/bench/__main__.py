@@ -1,0 +1,187 @@
+"""The command line of `python -m cule.bench`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from cule.bench.cases import Case
+from cule.bench.measure import Worker
+from cule.bench.plot import new_figure, plot
+from cule.bench.rows import Row, RowMaker, read_rows, table, to_json
+from cule.rom import find_game, games
+from cule.vector_env import find_device
+
+RESULTS = Path("benchmarks/results")
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one sentence what is wrong."""
+
+    def error(self, message: str) -> Any:
+        """Exits with status 2."""
+        self.exit(2, f"cule.bench: {message}\n")
+
+
+def positive(kind: type[int] | type[float]) -> Callable[[str], float]:
+    """Reads a number of this kind above 0."""
+
+    def read(text: str) -> float:
+        with suppress(ValueError):
+            if 0 < (value := kind(text)) < float("inf"):
+                return value
+        what = "a whole number of at least 1" if kind is int else "a number above 0"
+        raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
+
+    return read
+
+
+def make_parser() -> Parser:
+    """The command line."""
+    parser = Parser(
+        prog="python -m cule.bench",
+        description="Measures how many Atari frames a second cule emulates, and appends the results to a file. Actions "
+        "are drawn at random on the device; every step delivers all observations, rewards and endings there. FPS are "
+        "emulated frames per second of all consoles together; a step is four frames unless --frameskip says otherwise.",
+        epilog="Example: python -m cule.bench pong breakout --num-envs 32 256 --device cpu --num-threads 2. "
+        "A case that fails, as for lack of memory, gets a row that says why, and the next one goes on; the exit status "
+        "is then 1.",
+    )
+    count, switch = positive(int), argparse.BooleanOptionalAction
+
+    def add(name: str, text: str, to: Any = parser, **settings: Any) -> None:
+        shown = " (default: %(default)s)" if isinstance(settings.get("default"), (int, float)) else ""
+        to.add_argument(name, help=text + shown, **settings)
+
+    add("games", "games such as pong, ms_pacman or ALE/Pong-v5; 'all' for all 104", nargs="*", metavar="GAME")
+    add("--num-envs", "consoles at once; each number is a case (default: 32)", nargs="+", type=count, default=[32],
+        metavar="N")  # fmt: skip
+    add("--device", "cpu, cuda or cuda:1 (default: cuda where there is one, else cpu)", metavar="D")
+    mode = parser.add_mutually_exclusive_group()
+    add("--emulation-only", "observe RAM (obs_type='ram') instead of pictures, which the engine is then free to leave "
+        "out. Note that the CuLE paper's 'emulation only' is what is measured without this option: random actions, "
+        "pictures and all", to=mode, action="store_true")  # fmt: skip
+    add("--with-policy", "an untrained neural network, the Nature CNN, chooses the actions on the device: the CuLE "
+        "paper's 'inference only'", to=mode, action="store_true")  # fmt: skip
+    add("--seconds", "how long to measure each system in each case", type=positive(float), default=5.0, metavar="S")
+    add("--rounds", "rounds that make up these seconds; their median counts", type=count, default=5, metavar="R")
+    add("--warmup-steps", "steps before measuring, at least: more are added while the games still spread out",
+        type=count, default=300, metavar="N")  # fmt: skip
+    add("--frameskip", "frames in a step", type=count, default=4, metavar="N")
+    add("--num-threads", "CPU threads, for cule and for ale-py", type=count, default=2, metavar="T")
+    add("--against-ale", "measure ale_py.AtariVectorEnv in turns with cule (default: on the CPU, but for "
+        "--emulation-only)", action=switch)  # fmt: skip
+    add("--results", f"where to append the results, as JSON lines (default: {RESULTS}/DATE.jsonl)", type=Path,
+        metavar="FILE")  # fmt: skip
+    add("--plot", "draw FPS against the number of envs, boxes over games, into a PNG, PDF or SVG file (matplotlib: pip "
+        "install 'cule[plot]')", type=Path, metavar="FILE")  # fmt: skip
+    add("--from", "measure nothing: show and plot the results in these files", nargs="+", type=Path, dest="sources",
+        metavar="FILE")  # fmt: skip
+    add("--quiet", "no progress bar", action="store_true")
+    return parser
+
+
+def cases_of(options: argparse.Namespace) -> list[Case]:
+    """The cases that the command line asks for, game by game.
+
+    Raises:
+        ValueError: if it asks for what there is not.
+    """
+    if not options.games:
+        raise ValueError("expected a GAME, or 'all'; or --from with files of results")
+    device = find_device(options.device)
+    mode = "emulation-only" if options.emulation_only else "with-policy" if options.with_policy else "end-to-end"
+    if options.emulation_only and options.against_ale:
+        raise ValueError("expected --emulation-only without --against-ale: ale-py's envs always observe pictures")
+    against_ale = options.against_ale
+    if against_ale is None:
+        against_ale = device.type == "cpu" and not options.emulation_only
+    names = [game.name for game in (games() if options.games == ["all"] else map(find_game, options.games))]
+    return [
+        Case(
+            game=name, num_envs=num_envs, device=str(device), mode=mode, frameskip=options.frameskip,
+            num_threads=options.num_threads, seconds=options.seconds, rounds=options.rounds,
+            warmup_steps=options.warmup_steps, against_ale=against_ale,
+        )
+        for name in names
+        for num_envs in options.num_envs
+    ]  # fmt: skip
+
+
+def measured_rows(cases: Sequence[Case], bar: tqdm) -> Iterator[Row]:
+    """The cases' rows, as they come."""
+    maker = RowMaker(find_device(cases[0].device), cases[0].num_threads)
+    with Worker() as worker:
+        for case in cases:
+            bar.set_description(f"{case.game} x {case.num_envs}")
+            yield from maker.rows(case, worker.measure(case))
+            bar.update()
+
+
+def measure_and_append(options: argparse.Namespace) -> list[Row]:
+    """Measures all cases and appends their rows to the file of results, each as soon as it is there.
+
+    Raises:
+        ValueError: if the command line asks for what there is not.
+    """
+    cases = cases_of(options)
+    results = options.results or RESULTS / f"{datetime.date.today().isoformat()}.jsonl"
+    try:
+        results.parent.mkdir(parents=True, exist_ok=True)
+        file = results.open("a")
+    except OSError as error:
+        raise ValueError(f"--results has to name a file that can be written: {results}: {error.strerror}") from error
+    rows = []
+    with file, tqdm(total=len(cases), unit="case", disable=options.quiet, file=sys.stderr) as bar:
+        for row in measured_rows(cases, bar):
+            file.write(to_json(row) + "\n")
+            file.flush()
+            rows.append(row)
+    print(table(rows))
+    print(f"Appended {len(rows)} rows to {results}.")
+    return rows
+
+
+def run(options: argparse.Namespace) -> bool:
+    """Does what the command line asks for; says whether no case failed.
+
+    Raises:
+        ValueError: if it asks for what there is not.
+    """
+    if options.plot:
+        new_figure(options.plot)  # which fails before anything is measured, not after
+    if options.sources:
+        if options.games:
+            raise ValueError(f"expected either games or --from, got {' '.join(options.games)} and --from")
+        rows = read_rows(options.sources)
+        print(table(rows))
+    else:
+        rows = measure_and_append(options)
+    if options.plot:
+        plot(rows, options.plot)
+        print(f"The plot is in {options.plot}.")
+    return bool(options.sources) or not any(row.error for row in rows)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmark; returns the exit status."""
+    options = make_parser().parse_args(argv)
+    try:
+        return 0 if run(options) else 1
+    except (ValueError, TypeError) as error:
+        print(f"cule.bench: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("cule.bench: interrupted; the rows of the cases before this one are written", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""What is to be measured: a case, and the command that measures it again."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+MODES = ("end-to-end", "emulation-only", "with-policy")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A game and a number of envs, and how they are measured.
+
+    Attributes:
+        game: a ROM id.
+        num_envs: consoles at once.
+        device: "cpu" or "cuda:0".
+        mode: one of MODES.
+        frameskip: frames in a step.
+        num_threads: CPU threads, for either system.
+        seconds: how long each system is measured.
+        rounds: how many rounds make up these seconds.
+        warmup_steps: steps before measuring, at least.
+        against_ale: whether ale-py is measured in turns with cule.
+    """
+
+    game: str
+    num_envs: int
+    device: str
+    mode: str
+    frameskip: int
+    num_threads: int
+    seconds: float
+    rounds: int
+    warmup_steps: int
+    against_ale: bool
+
+    @property
+    def command(self) -> str:
+        """The command that measures this case again, every default spelt out."""
+        parts = ["python", "-m", "cule.bench", self.game, "--num-envs", self.num_envs, "--device", self.device]
+        for name in ("frameskip", "num_threads", "seconds", "rounds", "warmup_steps"):
+            parts += [f"--{name.replace('_', '-')}", getattr(self, name)]
+        parts.append("--against-ale" if self.against_ale else "--no-against-ale")
+        if self.mode != MODES[0]:
+            parts.append(f"--{self.mode}")
+        return shlex.join(map(str, parts))

@@ -1,0 +1,112 @@
+"""Measuring a case, in a process of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+
+import torch
+
+from cule.bench.cases import Case
+from cule.bench.systems import AleSystem, CuleSystem, spread_out
+
+# Steps after which the speed is first estimated.
+TRIAL_STEPS = 8
+LONGEST_REASON = 400
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What came of a system in a case.
+
+    Attributes:
+        rounds: FPS in each round.
+        warmup_steps: steps before them.
+        distinct_share: of the envs' states after those; None for ale-py, which lets nobody see its RAM.
+        bytes_per_env: device memory that an env takes; None for ale-py.
+        faulty_envs: envs that report a fault at the end; None for ale-py.
+    """
+
+    rounds: list[float]
+    warmup_steps: int
+    distinct_share: float | None = None
+    bytes_per_env: int | None = None
+    faulty_envs: int | None = None
+
+
+def steps_within(system: CuleSystem | AleSystem, seconds: float) -> int:
+    """How many steps take about so many seconds."""
+    system.play(TRIAL_STEPS)  # what is made at first use is made
+    trial = TRIAL_STEPS
+    while (took := system.seconds(trial)) < min(0.1, seconds / 4):
+        trial *= 4
+    return max(1, round(trial * seconds / took))
+
+
+def measure(case: Case) -> dict[str, Measurement]:
+    """Each system's measurement, by its name; the systems take turns."""
+    torch.set_num_threads(case.num_threads)
+    systems: list[CuleSystem | AleSystem] = []
+    try:
+        ours = CuleSystem(case)
+        systems.append(ours)
+        if case.against_ale:
+            systems.append(AleSystem(case))
+        warmup_steps, share = spread_out(ours, case.warmup_steps)
+        for other in systems[1:]:
+            other.play(warmup_steps, random=True)
+        counts = [steps_within(system, case.seconds / case.rounds) for system in systems]
+        rounds: dict[str, list[float]] = {system.name: [] for system in systems}
+        for _ in range(case.rounds):
+            for system, count in zip(systems, counts, strict=True):
+                fps = count * case.num_envs * case.frameskip / system.seconds(count)
+                rounds[system.name].append(round(fps, 1))
+        measured = {name: Measurement(fps, warmup_steps) for name, fps in rounds.items()}
+        measured[ours.name] = Measurement(
+            rounds[ours.name], warmup_steps, round(share, 4), ours.env.engine.bytes_per_env, ours.faulty_envs()
+        )
+        return measured
+    finally:
+        for system in systems:
+            system.close()
+
+
+class Worker:
+    """A process that measures one case after the other.
+
+    It is replaced where a case ended it, as the system does where memory is short, or failed in a way that may have
+    left it useless, as a CUDA error does, after which the device answers nothing any more.
+    """
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+
+    def measure(self, case: Case) -> dict[str, Measurement] | str:
+        """Each system's measurement, by its name; or why there is none."""
+        if self._pool is None:
+            # A forked process could not use CUDA where this one has.
+            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        try:
+            return self._pool.submit(measure, case).result()
+        except BrokenProcessPool:
+            self.close()
+            return "the process that measured it ended, as for lack of memory"
+        except Exception as problem:
+            if not isinstance(problem, torch.OutOfMemoryError):
+                self.close()
+            first_line = str(problem).partition("\n")[0]
+            return f"{type(problem).__name__}: {first_line}"[:LONGEST_REASON]
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,97 @@
+"""A plot of FPS against the number of envs, as in figure 2 of the CuLE paper.
+
+There is a panel for each mode, and in it a box for each number of envs: the slowest game, the quartiles, the fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from cule.bench.cases import MODES
+from cule.bench.rows import Row
+
+PANEL_WIDTH, HEIGHT = 6.4, 4.8  # inches
+GROUP_WIDTH = 0.8  # of the distance between two numbers of envs
+
+
+def new_figure(path: Path) -> Any:
+    """An empty matplotlib figure.
+
+    Raises:
+        ValueError: matplotlib is not installed, or does not write files of the kind that `path` names.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as problem:
+        raise ValueError("expected matplotlib for --plot: pip install 'cule[plot]'") from problem
+    figure = Figure(layout="constrained")
+    kinds = figure.canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in kinds:
+        raise ValueError(f"expected --plot to name a file that ends in one of {', '.join(sorted(kinds))}, got {path}")
+    return figure
+
+
+def boxes(rows: Iterable[Row]) -> dict[str, dict[str, dict[int, list[float]]]]:
+    """FPS of the games by mode, by system and device, by number of envs. A case measured again counts once, as last."""
+    latest = {
+        (row.mode, f"{row.system}, {row.device_name}, frameskip {row.frameskip}", row.num_envs, row.game): row.fps
+        for row in rows
+        if row.fps is not None
+    }
+    found: dict[str, dict[str, dict[int, list[float]]]] = {}
+    for (mode, series, num_envs, _), fps in latest.items():
+        found.setdefault(mode, {}).setdefault(series, {}).setdefault(num_envs, []).append(fps)
+    return found
+
+
+def plot(rows: Iterable[Row], path: Path) -> None:
+    """Draws the rows into a file of a kind that matplotlib writes, by its ending.
+
+    Raises:
+        ValueError: no row has been measured, matplotlib is not installed, or the file cannot be written.
+    """
+    figure = new_figure(path)
+    panels = boxes(rows)
+    if not panels:
+        raise ValueError("expected --plot to have a case that has been measured, got none")
+    modes = sorted(panels, key=lambda mode: (MODES.index(mode) if mode in MODES else len(MODES), mode))
+    colors = {name: f"C{i}" for i, name in enumerate(sorted({name for panel in panels.values() for name in panel}))}
+    figure.set_size_inches(PANEL_WIDTH * len(modes), HEIGHT)
+    all_axes = figure.subplots(1, len(modes), sharey=True, squeeze=False)[0]
+    legend: dict[str, Any] = {}
+    for mode, axes in zip(modes, all_axes, strict=True):
+        axes.set(title=mode, xlabel="envs", yscale="log")
+        legend |= _draw_boxes(axes, panels[mode], colors)
+        axes.grid(axis="y", which="both", alpha=0.3)
+    all_axes[0].set_ylabel("emulated frames per second")
+    figure.legend(legend.values(), legend.keys(), loc="outside lower center", fontsize="small")
+    try:
+        figure.savefig(path)
+    except OSError as problem:
+        raise ValueError(f"expected --plot to name a file that can be written, got {path}: {problem}") from problem
+
+
+def _draw_boxes(axes: Any, panel: dict[str, dict[int, list[float]]], colors: dict[str, str]) -> dict[str, Any]:
+    """Draws a mode's boxes, those of one number of envs beside each other; returns one of each name."""
+    from matplotlib.ticker import EngFormatter
+
+    counts = sorted({count for by_count in panel.values() for count in by_count})
+    width = GROUP_WIDTH / len(colors)
+    drawn = {}
+    for i, (name, color) in enumerate(colors.items()):
+        shown = sorted(panel.get(name, {}))
+        if shown:
+            result = axes.boxplot(
+                [panel[name][count] for count in shown],
+                positions=[counts.index(count) + (i - (len(colors) - 1) / 2) * width for count in shown],
+                widths=0.9 * width, whis=(0, 100), patch_artist=True, boxprops={"facecolor": color},
+                medianprops={"color": "black"},
+            )  # fmt: skip
+            drawn[name] = result["boxes"][0]
+    axes.set_xticks(range(len(counts)), [f"{count:,}" for count in counts])
+    axes.set_xlim(-0.5, len(counts) - 0.5)
+    for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        set_formatter(EngFormatter(sep=""))
+    return drawn

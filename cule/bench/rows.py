@@ -1,0 +1,201 @@
+"""Results as rows: what was measured, on what; written and read as JSON lines, shown as a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import math
+import platform
+import statistics
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from cule.bench.cases import Case
+from cule.bench.measure import Measurement
+from cule.bench.systems import AleSystem, CuleSystem
+from cule.rom import find_game
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the results, on one system in one case; benchmarks/results/README.md says what its keys mean."""
+
+    commit: str
+    date: str
+    system: str
+    mode: str
+    device_name: str
+    driver: str | None
+    cuda: str | None
+    torch: str
+    game: str
+    rom_md5: str
+    num_envs: int
+    frameskip: int
+    fps: float | None
+    steps_per_second: float | None
+    command: str
+    rounds: list[float] | None = None
+    warmup_steps: int | None = None
+    distinct_share: float | None = None
+    bytes_per_env: int | None = None
+    faulty_envs: int | None = None
+    error: str | None = None
+
+
+# Where and by what it was measured -------------------------------------------------------------------------------
+
+
+def output_of(*command: str, folder: Path | None = None) -> str:
+    """What a command prints, stripped; empty where there is no such command or it fails."""
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=30)
+        return done.stdout.strip()
+    return ""
+
+
+def commit() -> str:
+    """The commit of the source tree that cule runs from, marked where files differ from it; else cule's version."""
+    folder = Path(__file__).resolve().parents[1]
+    if output_of("git", "ls-files", "--error-unmatch", "__init__.py", folder=folder):
+        changed = output_of("git", "status", "--porcelain", "--untracked-files=no", "--", ".", "../csrc", folder=folder)
+        return output_of("git", "rev-parse", "--short=12", "HEAD", folder=folder) + ("-dirty" if changed else "")
+    from cule import __version__
+
+    return f"v{__version__}"
+
+
+def cpu_name() -> str:
+    """The processor's name."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def machine(device: torch.device, threads: int) -> dict[str, str | None]:
+    """The keys of a row that tell the machine."""
+    if device.type == "cpu":
+        plural = "s" if threads > 1 else ""
+        return {"device_name": f"{cpu_name()}, {threads} thread{plural}", "driver": None, "cuda": None}
+    driver = output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0]
+    return {"device_name": torch.cuda.get_device_name(device), "driver": driver or None, "cuda": torch.version.cuda}
+
+
+class RowMaker:
+    """Makes the rows of a run, all of whose cases have one device and one number of threads."""
+
+    def __init__(self, device: torch.device, num_threads: int):
+        self.commit = commit()
+        self.on_device = machine(device, num_threads)
+        self.on_cpu = machine(torch.device("cpu"), num_threads)
+
+    def rows(self, case: Case, outcome: dict[str, Measurement] | str) -> Iterator[Row]:
+        """A row for each system of the case, measured or, where `outcome` is the reason, not."""
+        systems = [CuleSystem.name, AleSystem.name] if case.against_ale else [CuleSystem.name]
+        for system in systems:
+            where = self.on_cpu if system == AleSystem.name and case.mode != "with-policy" else self.on_device
+            if isinstance(outcome, str):
+                found = {"fps": None, "steps_per_second": None, "error": outcome}
+            else:
+                fps = statistics.median(outcome[system].rounds)
+                found = {
+                    "fps": round(fps, 1), "steps_per_second": round(fps / case.frameskip, 1),
+                    **dataclasses.asdict(outcome[system]),
+                }  # fmt: skip
+            yield Row(
+                commit=self.commit, date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                system=system, mode=case.mode, torch=torch.__version__, game=case.game,
+                rom_md5=find_game(case.game).md5, num_envs=case.num_envs, frameskip=case.frameskip,
+                command=case.command, **where, **found,
+            )  # fmt: skip
+
+
+# Reading and showing ---------------------------------------------------------------------------------------------
+
+
+def to_json(row: Row) -> str:
+    """The row as a line, without its end."""
+    return json.dumps(dataclasses.asdict(row))
+
+
+def read_rows(paths: Iterable[Path]) -> list[Row]:
+    """The rows of files, in their order. Keys that are unknown here, as of training, are left out.
+
+    Raises:
+        ValueError: a file cannot be read, or a line is no row.
+    """
+    known = {field.name for field in dataclasses.fields(Row)}
+    rows = []
+    for path in paths:
+        try:
+            lines = path.read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as problem:
+            raise ValueError(f"expected a file of results that can be read, got {path}: {problem}") from problem
+        for number, line in enumerate(lines, 1):
+            try:
+                rows.append(Row(**{key: value for key, value in json.loads(line).items() if key in known}))
+            except (ValueError, TypeError, AttributeError) as problem:
+                raise ValueError(f"expected a row of results, got line {number} of {path}: {problem}") from problem
+    return rows
+
+
+def _numbers(case: dict[str, Row]) -> list[float]:
+    """The numbers of a case's line in the table, NaN where one is not known."""
+    ours, theirs = (case[name].fps if name in case else None for name in (CuleSystem.name, AleSystem.name))
+    row = case.get(CuleSystem.name)
+    ratio = ours / theirs if ours and theirs else None
+    found = [ours, row and row.steps_per_second, row and row.bytes_per_env, theirs, ratio]
+    return [math.nan if number is None else number for number in found]
+
+
+def _median(numbers: Iterable[float]) -> float:
+    known = [number for number in numbers if not math.isnan(number)]
+    return statistics.median(known) if known else math.nan
+
+
+def _line(name: str, num_envs: int, numbers: Sequence[float], with_ale: bool) -> str:
+    formats = (">14,.0f", ">12,.0f", ">12,.0f", ">14,.0f", ">8.2f")[: 5 if with_ale else 3]
+    cells = [f"{name:<20}{num_envs:>10,}"]
+    cells += [" " * int(form[1:].partition(",")[0].partition(".")[0]) if math.isnan(number) else format(number, form)
+              for form, number in zip(formats, numbers, strict=False)]  # fmt: skip
+    return "".join(cells).rstrip()
+
+
+def _block(title: str, cases: Sequence[dict[str, Row]]) -> str:
+    """The cases' lines, then the medians over games for each number of envs."""
+    with_ale = any(AleSystem.name in case for case in cases)
+    head = f"{'game':<20}{'envs':>10}{'cule FPS':>14}{'steps/s':>12}{'bytes/env':>12}"
+    lines = [title, head + (f"{'ale-py FPS':>14}{'ratio':>8}" if with_ale else "")]
+    measured: dict[int, list[list[float]]] = {}
+    for case in cases:
+        row = next(iter(case.values()))
+        if row.error:
+            lines.append(f"{row.game:<20}{row.num_envs:>10,}  {row.error}")
+            continue
+        measured.setdefault(row.num_envs, []).append(_numbers(case))
+        lines.append(_line(row.game, row.num_envs, measured[row.num_envs][-1], with_ale))
+    for num_envs, of_games in measured.items():
+        if len(of_games) > 1:
+            medians = [_median(column) for column in zip(*of_games, strict=True)]
+            lines.append(_line("median", num_envs, medians, with_ale))
+    return "\n".join(lines)
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The rows as text, a block for each mode, frameskip and device. Of rows of one command the last ones count."""
+    cases: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        cases.setdefault(row.command, {})[row.system] = row
+    blocks: dict[str, list[dict[str, Row]]] = {}
+    for case in cases.values():
+        row = next(iter(case.values()))
+        blocks.setdefault(f"{row.mode}, frameskip {row.frameskip}, {row.device_name}", []).append(case)
+    return "\n\n".join(_block(title, of_block) for title, of_block in blocks.items())

@@ -1,0 +1,151 @@
+"""What is measured: cule.AtariEnv and ale_py.AtariVectorEnv, each with what chooses its actions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import ale_py
+import numpy as np
+import torch
+from torch import nn
+
+from cule.bench.cases import Case
+from cule.vector_env import AtariEnv
+
+# Envs spread out for as long as so many steps more let the share of distinct ones grow by more than this.
+SPREAD_STEPS, SPREAD_GROWTH, MOST_SPREAD_STEPS = 100, 0.01, 3_000
+
+
+class NatureCnn(nn.Module):
+    """The network of Mnih et al. (2015), as a policy: (n, 4, 84, 84) uint8 to actions (n,), drawn from its softmax."""
+
+    def __init__(self, num_actions: int):
+        super().__init__()
+        self.logits = nn.Sequential(
+            nn.Conv2d(4, 32, 8, stride=4), nn.ReLU(), nn.Conv2d(32, 64, 4, stride=2), nn.ReLU(),
+            nn.Conv2d(64, 64, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 7 * 7, 512), nn.ReLU(),
+            nn.Linear(512, num_actions),
+        )  # fmt: skip
+
+    @torch.inference_mode()
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Actions, (n,) int64."""
+        # A race of exponentials; torch.multinomial would wait for the device.
+        chances = self.logits(observations.float() / 255.0).softmax(dim=1)
+        return (chances / torch.empty_like(chances).exponential_()).argmax(dim=1)
+
+
+class CuleSystem:
+    """cule.AtariEnv, with what chooses its actions on the same device."""
+
+    name = "cule"
+
+    def __init__(self, case: Case):
+        self.device = torch.device(case.device)
+        self.env = AtariEnv(
+            case.game, case.num_envs, device=self.device, num_threads=case.num_threads, frameskip=case.frameskip,
+            obs_type="ram" if case.mode == "emulation-only" else "image",
+        )  # fmt: skip
+        self.num_actions = int(self.env.single_action_space.n)
+        self.policy = NatureCnn(self.num_actions).to(self.device) if case.mode == "with-policy" else None
+        self.actions = torch.zeros(case.num_envs, dtype=torch.int64, device=self.device)
+        self.generator = torch.Generator(self.device).manual_seed(0)
+        self.observations, self.info = self.env.reset(seed=0)
+
+    def play(self, steps: int, *, random: bool = False) -> None:
+        """Plays steps, with the policy's actions unless there is none or `random`."""
+        for _ in range(steps):
+            if self.policy is None or random:
+                actions = self.actions.random_(0, self.num_actions, generator=self.generator)
+            else:
+                actions = self.policy(self.observations)
+            self.observations, _, _, _, self.info = self.env.step(actions)
+
+    def seconds(self, steps: int) -> float:
+        """How long steps take."""
+        if self.device.type != "cuda":
+            return clocked(self.play, steps)
+        with torch.cuda.device(self.device):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            self.play(steps)
+            end.record()
+            end.synchronize()
+        return begin.elapsed_time(end) / 1e3
+
+    def distinct_share(self) -> float:
+        """The share of envs that are in different states: distinct contents of RAM over the number of envs."""
+        words = self.env.get_ram().view(torch.int64)
+        # A random linear hash, modulo 2^64: rows that differ rarely meet, and a row is one number to sort by.
+        factors = np.random.default_rng(0).integers(-(2**63), 2**63, size=words.shape[1]) | 1
+        hashes = (words * torch.from_numpy(factors).to(self.device)).sum(dim=1)
+        return len(hashes.unique()) / len(hashes)
+
+    def faulty_envs(self) -> int:
+        """How many envs report a fault."""
+        return int((self.info["fault"] != 0).sum())
+
+    def close(self) -> None:
+        """Frees the envs."""
+        self.env.close()
+
+
+class AleSystem:
+    """ale_py.AtariVectorEnv with the same options; its policy runs where cule's does."""
+
+    name = "ale-py"
+
+    def __init__(self, case: Case):
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self.device = torch.device(case.device)
+        self.env = ale_py.AtariVectorEnv(
+            case.game, case.num_envs, num_threads=case.num_threads, frameskip=case.frameskip
+        )
+        self.num_actions = int(self.env.single_action_space.n)
+        self.policy = NatureCnn(self.num_actions).to(self.device) if case.mode == "with-policy" else None
+        self.generator = np.random.default_rng(0)
+        self.observations = self.env.reset(seed=0)[0]
+
+    def play(self, steps: int, *, random: bool = False) -> None:
+        """Plays steps, with the policy's actions unless there is none or `random`."""
+        for _ in range(steps):
+            if self.policy is None or random:
+                actions = self.generator.integers(self.num_actions, size=self.env.num_envs)
+            else:
+                actions = self.policy(torch.from_numpy(self.observations).to(self.device)).cpu().numpy()
+            self.observations = self.env.step(actions)[0]
+
+    def seconds(self, steps: int) -> float:
+        """How long steps take."""
+        return clocked(self.play, steps)
+
+    def close(self) -> None:
+        """Frees the envs."""
+        self.env.close()
+
+
+def clocked(play: Callable[[int], None], steps: int) -> float:
+    """Seconds on the clock that `play(steps)` takes."""
+    begin = time.perf_counter()
+    play(steps)
+    return time.perf_counter() - begin
+
+
+def spread_out(system: CuleSystem, least_steps: int) -> tuple[int, float]:
+    """Plays at random until envs do not become more different any more.
+
+    Envs start from a few dozen states. While they are alike, a GPU's threads do the same at the same time, which makes
+    it faster than it will be. How different a game's states become is its own affair, so no share of distinct ones is
+    waited for, but its growth coming to an end.
+
+    Returns:
+        How many steps that took, and the share of distinct states after them.
+    """
+    before = system.distinct_share()
+    system.play(least_steps, random=True)
+    steps, share = least_steps, system.distinct_share()
+    while before + SPREAD_GROWTH < share < 1 - SPREAD_GROWTH and steps < MOST_SPREAD_STEPS:
+        system.play(SPREAD_STEPS, random=True)
+        steps, share, before = steps + SPREAD_STEPS, system.distinct_share(), share
+    return steps, share
