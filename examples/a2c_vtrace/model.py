@@ -1,0 +1,134 @@
+"""Networks: the Nature CNN of Mnih et al. (2015), as in the paper, and the ResNet of Espeholt et al. (2018), without LSTM.
+
+Both take stacks of four 84x84 frames and end in a layer of features, on which a policy head and a value head stand.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+MODELS = ("nature", "impala")
+
+
+def initialised(layer: nn.Module, gain: float = math.sqrt(2)) -> nn.Module:
+    """The layer with orthogonal weights and biases of 0."""
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class PatchConv(nn.Conv2d):
+    """A convolution whose kernel is a whole number of strides wide, worked out on patches of stride x stride pixels.
+
+    It is the same function: a patch's pixels become channels, of which the kernel is then `kernel / stride` wide. Four
+    channels, as the first layer has them, leave a GPU's matrix units mostly idle; 64 do not.
+    """
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(n, in_channels, h, w) to (n, out_channels, h', w'); h and w are multiples of the stride."""
+        patches = functional.pixel_unshuffle(images, self.stride[0])
+        return functional.conv2d(patches, functional.pixel_unshuffle(self.weight, self.stride[0]), self.bias)
+
+
+def nature_features(width: float) -> tuple[nn.Sequential, int]:
+    """The Nature CNN's layers up to its 512 features, all widths multiplied, and how many features there are."""
+    first, second, features = (max(1, round(channels * width)) for channels in (32, 64, 512))
+    layers = nn.Sequential(
+        initialised(PatchConv(4, first, 8, stride=4)), nn.ReLU(inplace=True),
+        initialised(nn.Conv2d(first, second, 4, stride=2)), nn.ReLU(inplace=True),
+        initialised(nn.Conv2d(second, second, 3)), nn.ReLU(inplace=True),
+        nn.Flatten(), initialised(nn.Linear(second * 7 * 7, features)), nn.ReLU(inplace=True),
+    )  # fmt: skip
+    return layers, features
+
+
+class Residual(nn.Module):
+    """x plus two convolutions of it."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.ReLU(), initialised(nn.Conv2d(channels, channels, 3, padding=1)),
+            nn.ReLU(inplace=True), initialised(nn.Conv2d(channels, channels, 3, padding=1), gain=0.1),
+        )  # fmt: skip
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(n, channels, h, w) to the same shape."""
+        return images + self.layers(images)
+
+
+def impala_features(width: float) -> tuple[nn.Sequential, int]:
+    """The IMPALA ResNet's layers up to its 256 features, all widths multiplied, and how many features there are."""
+    layers: list[nn.Module] = []
+    before, features = 4, max(1, round(256 * width))
+    for channels in (max(1, round(channels * width)) for channels in (16, 32, 32)):
+        layers += [initialised(nn.Conv2d(before, channels, 3, padding=1)), nn.MaxPool2d(3, stride=2, padding=1)]
+        layers += [Residual(channels), Residual(channels)]
+        before = channels
+    layers += [nn.ReLU(), nn.Flatten(), initialised(nn.Linear(before * 11 * 11, features)), nn.ReLU(inplace=True)]
+    return nn.Sequential(*layers), features
+
+
+def make_features(name: str, width: float) -> tuple[nn.Sequential, int]:
+    """The layers of the network of this name up to its features, and how many features there are.
+
+    Raises:
+        ValueError: there is no such network.
+    """
+    if name not in MODELS:
+        raise ValueError(f"expected model to be one of {', '.join(MODELS)}, got {name!r}")
+    return nature_features(width) if name == "nature" else impala_features(width)
+
+
+def scaled(observations: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """uint8 pixels as numbers from 0 to 1, of the dtype that an enclosing autocast asks for, else of `dtype`."""
+    kind = observations.device.type
+    if torch.is_autocast_enabled(kind):
+        dtype = torch.get_autocast_dtype(kind)
+    return observations.to(dtype) / 255.0
+
+
+class ActorCritic(nn.Module):
+    """A policy and a value on shared features.
+
+    Args:
+        num_actions: how many actions there are.
+        name: "nature" or "impala".
+        width: multiplies the number of channels and features.
+
+    Raises:
+        ValueError: there is no such network.
+    """
+
+    def __init__(self, num_actions: int, name: str = "nature", width: float = 1.0):
+        super().__init__()
+        self.features, features = make_features(name, width)
+        self.policy = initialised(nn.Linear(features, num_actions), gain=0.01)
+        self.value = initialised(nn.Linear(features, 1), gain=1.0)
+        self.channels_last = False
+
+    def use_channels_last(self) -> ActorCritic:
+        """Keeps images with their channels side by side, as a GPU's matrix units take them."""
+        self.channels_last = True
+        return self.to(memory_format=torch.channels_last)
+
+    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, 4, 84, 84) uint8 to log-probabilities (n, num_actions) and values (n,), both float32."""
+        images = scaled(observations, self.policy.weight.dtype)
+        if self.channels_last:
+            images = images.contiguous(memory_format=torch.channels_last)
+        features = self.features(images)
+        return self.policy(features).float().log_softmax(dim=1), self.value(features).squeeze(1).float()
+
+
+def sample(log_probabilities: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
+    """Actions (n,) int64 drawn from log-probabilities (n, num_actions), without waiting for the device.
+
+    The action whose exponential clock, of the rate of its probability, rings first; torch.multinomial would wait.
+    """
+    clocks = torch.empty_like(log_probabilities).exponential_(generator=generator)
+    return (log_probabilities - clocks.log()).argmax(dim=1)
