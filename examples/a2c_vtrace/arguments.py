@@ -139,6 +139,6 @@ class Args:
                 f"({self.num_batches} x {world_size}), got {self.num_envs}"
             )
         if self.stop_at_score is not None and not (self.eval_every and self.eval_episodes):
-            raise ValueError("expected eval_every and eval_episodes above 0 with stop_at_score: only evaluations can stop it")
+            raise ValueError("expected eval_every and eval_episodes above 0 with stop_at_score: evaluations have it")
         if self.resume and self.emulator != "cule":
             raise ValueError("expected emulator cule with resume: ale-py's vector environment cannot save its states")

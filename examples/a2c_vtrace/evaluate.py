@@ -133,8 +133,9 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     rows = []
     for sticky in args.sticky:
         evaluator = Evaluator(
-            trained["game"], args.episodes, device, sticky=sticky, max_frames=args.max_frames, num_threads=args.num_threads
-        )
+            trained["game"], args.episodes, device,
+            sticky=sticky, max_frames=args.max_frames, num_threads=args.num_threads,
+        )  # fmt: skip
         scores = evaluator.scores(policy, args.seed, greedy=args.greedy)
         evaluator.close()
         row = row_of(

@@ -79,7 +79,8 @@ class Learner:
         self.end = rollout.position.clone()
         self.metrics = torch.zeros(len(METRICS), dtype=torch.float64, device=device)
         self.group_size = rollout.num_envs // args.num_batches
-        self.chunks = torch.arange(self.group_size, device=device).split(max(1, args.learner_chunk // (args.n_steps + 1)))
+        envs_at_once = max(1, args.learner_chunk // (args.n_steps + 1))
+        self.chunks = torch.arange(self.group_size, device=device).split(envs_at_once)
 
     def warm_up(self) -> None:
         """Makes what is compiled on first use, without learning anything."""

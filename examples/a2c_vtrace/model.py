@@ -1,4 +1,4 @@
-"""Networks: the Nature CNN of Mnih et al. (2015), as in the paper, and the ResNet of Espeholt et al. (2018), without LSTM.
+"""Networks: the Nature CNN of Mnih et al. (2015), and the ResNet of Espeholt et al. (2018), without its LSTM.
 
 Both take stacks of four 84x84 frames and end in a layer of features, on which a policy head and a value head stand.
 """

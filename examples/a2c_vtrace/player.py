@@ -1,4 +1,4 @@
-"""Playing: a policy chooses, the envs step, the rollout keeps it; scores are added up, all without leaving the device."""
+"""Playing: a policy chooses, the envs step, the rollout keeps it, scores are added up; nothing leaves the device."""
 
 from __future__ import annotations
 

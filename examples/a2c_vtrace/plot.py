@@ -1,7 +1,4 @@
-"""Draws scores against wall clock and against frames, from the logs of one or several runs.
-
-    python -m examples.a2c_vtrace.plot runs/pong-0 runs/pong-1 --out pong.png
-"""
+"""Draws scores against wall clock and against frames, from the logs of one or several runs."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Run:
         self.log.write("training", trainer.frames, values)
 
     def evaluate(self) -> None:
-        """Tries the policy out on ale-py, and notes whether it is good enough to stop. All processes have to call it."""
+        """Tries the policy out on ale-py, and notes if it is good enough to stop. All processes have to call it."""
         args, trainer = self.args, self.trainer
         self.stop_clock()
         begun, good = time.perf_counter(), False
@@ -191,7 +191,8 @@ class Run:
     @property
     def algorithm(self) -> str:
         """What the settings amount to."""
-        on_policy = self.args.num_batches == 1 and self.args.steps_per_update == self.args.n_steps and not self.args.overlap
+        args = self.args
+        on_policy = args.num_batches == 1 and args.steps_per_update == args.n_steps and not args.overlap
         return "A2C" if on_policy else "A2C+V-trace"
 
     def result(self, utilization: Utilization) -> dict[str, Any]:
@@ -243,7 +244,7 @@ class Run:
             if (told or self.world.size == 1) and self.enough(stopper):
                 break
         self.stop_clock()
-        # Written before the last line of the log, which a run that goes on writes where it would have been without a stop.
+        # Before the last line of the log, which a run that goes on writes where it would have been without a stop.
         self.save()
         self.start_clock()
         if trainer.updates > self.logged[1]:
@@ -266,8 +267,9 @@ def train(args: Args) -> dict[str, Any]:
         ValueError: settings do not fit, or the checkpoint to resume from is another run's.
     """
     world = World.join(args.device)
-    torch.set_float32_matmul_precision("high")
-    torch.backends.cudnn.benchmark = True
+    if world.device.type == "cuda":
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.benchmark = True
     try:
         run = Run(args, world)
         try:

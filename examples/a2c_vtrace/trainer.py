@@ -1,8 +1,8 @@
 """One process's envs, network, player and learner, and the order in which they work.
 
 Without `overlap` an iteration plays `steps_per_update` steps, then learns from the last `n_steps` of one group of envs.
-With it, the group learns from what had been played before the iteration, on a second stream, while the envs play on; the
-weights that play change only when both are done, and are one update older. V-trace corrects for that as for the rest.
+With it, the group learns from what had been played before the iteration, on a second stream, while the envs play on:
+the weights that play change when both are done, and are one update older. V-trace corrects for that as for the rest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
 
 import cule
 from examples.a2c_vtrace.arguments import Args
@@ -185,5 +184,3 @@ class Trainer:
     def close(self) -> None:
         """Frees the envs."""
         self.env.close()
-
-

@@ -3,8 +3,9 @@
 Both give one frame per observation (stack_num=1); common/frames.py keeps frames and builds stacks of four from them.
 
 Both reset in NEXT_STEP mode: the step that ends an episode returns its final observation, and the step after it ignores
-the action and returns the first observation of the next episode. So the final observation is stored like any other, its
-value is there to bootstrap from where an episode was truncated, and no second observation tensor is filled or evaluated.
+the action and returns the first observation of the next episode. So the final observation is stored like any other,
+its value is there to bootstrap from where an episode was truncated, and no second observation tensor is filled or
+evaluated.
 The price is one step per episode that teaches nothing; `episode_started` finds those, and learners leave them out.
 SAME_STEP would need the values of all final observations, in every step, since which envs are done is not known on the
 host; DISABLED would need a masked reset for the same reason.
@@ -77,8 +78,8 @@ class AleEnv:
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """As Env has it; waits for the device, which has the actions."""
         frames, rewards, terminated, truncated, infos = self.env.step(actions.cpu().numpy())
-        arrays = (torch.from_numpy(np.asarray(array)).to(self.device) for array in (frames, rewards, terminated, truncated))
-        return *arrays, self._infos(infos)
+        arrays = (frames, rewards, terminated, truncated)
+        return *(torch.from_numpy(np.asarray(array)).to(self.device) for array in arrays), self._infos(infos)
 
     def close(self) -> None:
         """Frees the envs."""
