@@ -19,10 +19,10 @@ class Args:
 
     game: str = "pong"
     """what to play: any game that cule has"""
-    run: Path = Path("runs/a2c_vtrace")
-    """folder for the log, the checkpoints and the plot"""
+    folder: Path = Path("runs/a2c_vtrace")
+    """where the log, the checkpoints and the plot go"""
     resume: bool = False
-    """go on from the checkpoint in the run folder, exactly where it was written; start anew where there is none"""
+    """go on from the checkpoint in the folder, exactly where it was written; start anew where there is none"""
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None
@@ -101,7 +101,7 @@ class Args:
     progress: bool = True
     """show a progress bar"""
     tensorboard: bool = True
-    """write TensorBoard events to the run folder"""
+    """write TensorBoard events to the folder"""
     plot: bool = True
     """draw the score against wall clock and frames at the end"""
 
@@ -116,7 +116,7 @@ class Args:
     stop_at_score: float | None = None
     """stop after an evaluation whose mean score is at least this"""
     results: Path | None = None
-    """file to which the run's result is appended, as a JSON line; it is in the run folder in any case"""
+    """file to which the run's result is appended, as a JSON line; it is in the folder in any case"""
 
     def on(self, device: torch.device) -> Args:
         """The settings as they are on this device: the CPU computes in float32, and has no graphs to capture."""

@@ -60,8 +60,8 @@ class Log:
         )  # fmt: skip
         if not speak:
             return
-        args.run.mkdir(parents=True, exist_ok=True)
-        path = args.run / LOG
+        args.folder.mkdir(parents=True, exist_ok=True)
+        path = args.folder / LOG
         if frames:
             cut_log(path, told, frames)
         self.file = path.open("a" if frames else "w")
@@ -69,7 +69,7 @@ class Log:
             # Takes seconds to import.
             from torch.utils.tensorboard import SummaryWriter
 
-            self.board = SummaryWriter(str(args.run / "tensorboard"), purge_step=frames or None)
+            self.board = SummaryWriter(str(args.folder / "tensorboard"), purge_step=frames or None)
 
     def write(self, kind: str, frames: int, values: dict[str, Any]) -> None:
         """Writes a line.

@@ -82,7 +82,7 @@ class Run:
         self.reached: dict[str, float] | None = None
         state = None
         if args.resume:
-            state = checkpoint.load(args.run / "checkpoints", world.device, world.rank, world.size)
+            state = checkpoint.load(args.folder / "checkpoints", world.device, world.rank, world.size)
         if state is not None:
             self.load_state_dict(state)
         self.evaluator = None
@@ -114,7 +114,7 @@ class Run:
     def tell(self) -> None:
         """Writes a line of the log, over what has happened since the last one. All processes have to call it."""
         trainer = self.trainer
-        sums = self.world.sum(torch.cat([trainer.player.take_scores(), trainer.learner.take_metrics()]))
+        sums = self.world.sum(torch.cat([trainer.player.episodes.take_scores(), trainer.learner.take_metrics()]))
         self.stop_clock()
         frames, updates, seconds = self.logged
         self.logged = (trainer.frames, trainer.updates, self.seconds)
@@ -144,7 +144,7 @@ class Run:
             good = args.stop_at_score is not None and self.test["test_score"] >= args.stop_at_score
         self.test_frames = trainer.frames
         if self.world.any(good):
-            self.reached = {"frames_to_score": trainer.frames, "seconds_to_score": self.seconds}
+            self.reached = {"frames_to_score": trainer.frames, "seconds_to_score": round(self.seconds, 3)}
         self.evaluation_seconds += time.perf_counter() - begun
         self.start_clock()
 
@@ -165,7 +165,7 @@ class Run:
             "logged": self.logged,
             "trainer": self.trainer.state_dict(),
         }
-        checkpoint.save(self.args.run / "checkpoints", f"update-{self.trainer.updates}", state, self.world)
+        checkpoint.save(self.args.folder / "checkpoints", f"update-{self.trainer.updates}", state, self.world)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from a checkpoint.
@@ -175,7 +175,7 @@ class Run:
         """
         # What may differ: how long to go on, where things are and what is told.
         free = {
-            "run", "resume", "device", "total_frames", "max_seconds", "progress", "tensorboard", "plot", "results",
+            "folder", "resume", "device", "total_frames", "max_seconds", "progress", "tensorboard", "plot", "results",
             "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk", "stop_at_score",
             "bf16", "channels_last",
         }  # fmt: skip
@@ -279,9 +279,9 @@ def train(args: Args) -> dict[str, Any]:
         finally:
             run.close()
         if run.speaks:
-            append_row(row, args.run / "result.jsonl", args.results if not stopper.wanted else None)
+            append_row(row, args.folder / "result.jsonl", args.results if not stopper.wanted else None)
             if args.plot:
-                plot([args.run], args.run / "scores.png")
+                plot([args.folder], args.folder / "scores.png")
             if stopper.wanted:
                 print("Stopped by a signal; the checkpoint is written, --resume goes on from it.", file=sys.stderr)
     finally:

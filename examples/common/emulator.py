@@ -6,12 +6,9 @@ Both reset in NEXT_STEP mode: the step that ends an episode returns its final ob
 the action and returns the first observation of the next episode. So the final observation is stored like any other,
 its value is there to bootstrap from where an episode was truncated, and no second observation tensor is filled or
 evaluated.
-The price is one step per episode that teaches nothing; `episode_started` finds those, and learners leave them out.
+The price is one step per episode that teaches nothing; episodes.py finds those, and learners leave them out.
 SAME_STEP would need the values of all final observations, in every step, since which envs are done is not known on the
 host; DISABLED would need a masked reset for the same reason.
-
-A lost life can report a termination without a reset (life_loss_info). So a reset is told from `episode_frame_number`,
-which falls at a reset and only there.
 """
 
 from __future__ import annotations
@@ -40,7 +37,10 @@ class Env(Protocol):
         """The first frames, (num_envs, 1, 84, 84) uint8, and infos."""
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Frames, clipped rewards (num_envs,), terminated, truncated (num_envs,) bool, and infos."""
+        """Frames, clipped rewards (num_envs,), terminated, truncated (num_envs,) bool, and infos.
+
+        Of the infos the examples read `reward`, not clipped, and `episode_frame_number`, both (num_envs,).
+        """
 
     def close(self) -> None:
         """Frees the envs."""
@@ -53,33 +53,30 @@ class AleEnv:
         game: as ale-py names it.
         num_envs: how many.
         device: where the tensors go.
-        options: keywords of ale_py.AtariVectorEnv.
+        options: further keywords of ale_py.AtariVectorEnv.
     """
 
     def __init__(self, game: str, num_envs: int, device: torch.device, **options: Any):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.num_envs, self.device = num_envs, device
-        self.env = ale_py.AtariVectorEnv(game, num_envs, **options)
+        # Clipped here, as ale-py gives either clipped rewards or the others.
+        self.env = ale_py.AtariVectorEnv(game, num_envs, reward_clipping=False, **options)
         self.single_action_space = self.env.single_action_space
 
-    def _infos(self, infos: dict[str, Any]) -> dict[str, torch.Tensor]:
-        return {
-            name: torch.from_numpy(np.asarray(infos[name])).to(self.device)
-            for name in ("reward", "episode_frame_number")
-            if name in infos
-        }
+    def _place(self, array: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(array).to(self.device)
 
     def reset(self, *, seed: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """As Env has it."""
         # ale-py keeps seeds in 32 bits.
         frames, infos = self.env.reset(seed=seed % 2**31)
-        return torch.from_numpy(frames).to(self.device), self._infos(infos)
+        return self._place(frames), {"episode_frame_number": self._place(infos["episode_frame_number"])}
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """As Env has it; waits for the device, which has the actions."""
         frames, rewards, terminated, truncated, infos = self.env.step(actions.cpu().numpy())
-        arrays = (frames, rewards, terminated, truncated)
-        return *(torch.from_numpy(np.asarray(array)).to(self.device) for array in arrays), self._infos(infos)
+        placed = {"reward": self._place(rewards), "episode_frame_number": self._place(infos["episode_frame_number"])}
+        return self._place(frames), placed["reward"].sign(), self._place(terminated), self._place(truncated), placed
 
     def close(self) -> None:
         """Frees the envs."""
@@ -115,7 +112,6 @@ def make_env(
     options = {
         "stack_num": 1,
         "frameskip": FRAMESKIP,
-        "reward_clipping": True,
         "life_loss_info": life_loss_ends,
         "repeat_action_probability": repeat_action_probability,
         "max_num_frames_per_episode": max_frames,
@@ -127,14 +123,3 @@ def make_env(
         # cule knows every game that ale-py has, by all of its names, and says which are close to a wrong one.
         return AleEnv(cule.rom.find_game(game).name, num_envs, device, **options)
     raise ValueError(f"expected emulator to be one of {', '.join(EMULATORS)}, got {emulator!r}")
-
-
-def episode_started(done_before: torch.Tensor, frames_before: torch.Tensor, frames_now: torch.Tensor) -> torch.Tensor:
-    """Which envs were reset by a step: (num_envs,) bool.
-
-    Args:
-        done_before: (num_envs,) bool, whether the step before reported an end of any kind.
-        frames_before: (num_envs,) `episode_frame_number` of the step before.
-        frames_now: (num_envs,) `episode_frame_number` of the step.
-    """
-    return done_before & (frames_now <= frames_before)

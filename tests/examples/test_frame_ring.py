@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 import cule
-from examples.common.emulator import episode_started, make_env
+from examples.common.emulator import make_env
+from examples.common.episodes import Episodes
 from examples.common.frames import FrameRing
 
 
@@ -20,7 +21,8 @@ def test_frame_ring_stacks_are_the_envs(device):
     observations, _ = stacking.reset(seed=3)
     frames, infos = single.reset(seed=3)
     ring.write(torch.zeros(1, dtype=torch.int64, device=single.device), frames, torch.ones_like(envs, dtype=torch.bool))
-    done, before = torch.zeros_like(envs, dtype=torch.bool), infos["episode_frame_number"].clone()
+    episodes = Episodes(8, single.device)
+    episodes.begin(infos)
     seen = [observations.clone()]
     generator = torch.Generator().manual_seed(0)
     starts = losses = 0
@@ -28,10 +30,10 @@ def test_frame_ring_stacks_are_the_envs(device):
         actions = torch.randint(4, (8,), generator=generator).to(single.device)
         observations = stacking.step(actions)[0]
         frames, _, terminated, truncated, infos = single.step(actions)
-        started = episode_started(done, before, infos["episode_frame_number"])
+        done = episodes.done.clone()
+        started = episodes.follow(terminated, truncated, infos)
         starts += int(started.sum())
         losses += int((done & ~started).sum())
-        done, before = terminated | truncated, infos["episode_frame_number"].clone()
         ring.write(torch.tensor([step % length], device=single.device), frames, started)
         seen = [*seen, observations.clone()][-(length - 3) :]
         slots = torch.arange(step - len(seen) + 1, step + 1, device=single.device) % length
@@ -42,9 +44,3 @@ def test_frame_ring_stacks_are_the_envs(device):
 def test_frame_ring_keeps_each_frame_once():
     ring = FrameRing(10, 3, torch.device("cpu"))
     assert ring.words.numel() * 8 == (10 + 1) * 3 * 84 * 84
-
-
-def test_episode_started_tells_a_reset_from_a_lost_life():
-    done = torch.tensor([True, True, False])
-    before, now = torch.tensor([400, 400, 400]), torch.tensor([70, 404, 404])
-    assert episode_started(done, before, now).tolist() == [True, False, False]

@@ -83,15 +83,15 @@ def test_player_lost_life_cuts_the_bootstrap_while_the_game_goes_on():
     torch.testing.assert_close(batch.discounts[:, 0], torch.tensor([0.0, 0.9, 0.9]))
     assert batch.played.all()
     assert batch.observations[-1, 0, :, 0, 0].tolist() == [0, 1, 2, 3]
-    assert player.take_scores().tolist() == [0, 0]
+    assert player.episodes.take_scores().tolist() == [0, 0]
 
 
 def test_player_adds_up_the_scores_of_whole_episodes_unclipped():
     script = [(1, False, False, False), (1, True, False, False), (0, False, False, True), (-1, False, True, False),
               (0, False, False, True), (1, False, False, False)]  # fmt: skip
     _, player = play(script, 2)
-    assert player.take_scores().tolist() == [20 - 10, 2]
-    assert player.take_scores().tolist() == [0, 0]
+    assert player.episodes.take_scores().tolist() == [20 - 10, 2]
+    assert player.episodes.take_scores().tolist() == [0, 0]
 
 
 def test_losses_on_policy_are_those_of_a2c():
@@ -202,7 +202,7 @@ def test_learner_gradient_of_two_processes_is_that_of_all_envs(tmp_path):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"num_batches": 1, "n_steps": 4, "steps_per_update": 4},
+        {"num_batches": 1, "n_steps": 2, "steps_per_update": 2},
         {"num_batches": 4, "n_steps": 8, "steps_per_update": 1},
         {"num_batches": 4, "n_steps": 8, "steps_per_update": 1, "overlap": True},
     ],
@@ -212,14 +212,11 @@ def test_trainer_learns_what_pays(changes, monkeypatch):
     monkeypatch.setattr(trainer_module, "make_env", lambda *args, **_: SignalEnv(args[2]))
     args = settings(num_envs=32, width=0.1, learning_rate=3e-3, **changes)
     trainer = Trainer(args, World(0, 1, CPU))
-    for _ in range(10):
+    while trainer.steps < 240:
         trainer.iterate()
-    trainer.player.take_scores()
-    while trainer.updates < 120:
-        trainer.iterate()
-    trainer.player.take_scores()
+    trainer.player.episodes.take_scores()
     for _ in range(40 // args.steps_per_update):
         trainer.iterate()
-    total, episodes = trainer.player.take_scores().tolist()
+    total, episodes = trainer.player.episodes.take_scores().tolist()
     # 8 is the most there is; chance gives -2.7.
     assert episodes > 30 and total / episodes > 6
