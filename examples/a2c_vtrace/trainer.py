@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,31 +21,10 @@ from examples.a2c_vtrace.player import Player
 from examples.a2c_vtrace.rollout import Rollout
 from examples.a2c_vtrace.world import World
 from examples.common.emulator import FRAMESKIP, make_env
+from examples.common.graphed import Graphed
 
-# Calls before a function is captured, in which libraries choose kernels and memory.
-CALLS_BEFORE_CAPTURE = 3
 # Seeds of envs of two runs do not meet: env i of run `seed` gets seed * SEED_STRIDE + i.
 SEED_STRIDE = 1_000_003
-
-
-class Graphed:
-    """A function without arguments or result, captured as a CUDA graph after some calls and replayed from then on."""
-
-    def __init__(self, function: Callable[[], None]):
-        self.function = function
-        self.calls, self.graph = 0, None
-
-    def __call__(self) -> None:
-        self.calls += 1
-        if self.graph is None and self.calls <= CALLS_BEFORE_CAPTURE:
-            self.function()
-            return
-        if self.graph is None:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                self.function()
-            self.graph = graph
-        self.graph.replay()
 
 
 def make_policy(model: ActorCritic, bf16: bool) -> ActorCritic:
