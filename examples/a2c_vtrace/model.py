@@ -21,24 +21,42 @@ def initialised(layer: nn.Module, gain: float = math.sqrt(2)) -> nn.Module:
     return layer
 
 
-class PatchConv(nn.Conv2d):
-    """A convolution whose kernel is a whole number of strides wide, worked out on patches of stride x stride pixels.
+def patches(images: torch.Tensor) -> torch.Tensor:
+    """Squares of 4x4 pixels as channels: (n, c, h, w) uint8 to (n, 16 c, h / 4, w / 4), laid out channels last.
 
-    It is the same function: a patch's pixels become channels, of which the kernel is then `kernel / stride` wide. Four
-    channels, as the first layer has them, leave a GPU's matrix units mostly idle; 64 do not.
+    The channels are in the order of pixel_unshuffle. Four pixels side by side move as one 32-bit word.
+    """
+    words = images.view(torch.int32).unflatten(2, (-1, 4)).permute(0, 2, 4, 1, 3).contiguous()
+    return words.view(torch.uint8).flatten(3).permute(0, 3, 1, 2)
+
+
+class PixelConv(nn.Conv2d):
+    """A first layer: a convolution of bytes, as numbers from 0 to 1.
+
+    They are scaled by scaling the weights: bytes are exact in bfloat16, and their 255ths are not.
+
+    Where the stride is 4 and the kernel a multiple of it, the convolution is worked out on patches: their pixels become
+    channels, of which the kernel is then `kernel / 4` wide. Four channels leave a GPU's matrix units mostly idle; 64 do
+    not.
     """
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """(n, in_channels, h, w) to (n, out_channels, h', w'); h and w are multiples of the stride."""
-        patches = functional.pixel_unshuffle(images, self.stride[0])
-        return functional.conv2d(patches, functional.pixel_unshuffle(self.weight, self.stride[0]), self.bias)
+        """(n, in_channels, h, w) uint8 to (n, out_channels, h', w')."""
+        weight, stride = self.weight / 255.0, self.stride
+        if stride == (4, 4):
+            images, weight, stride = patches(images), functional.pixel_unshuffle(weight, 4), 1
+        channels_last = self.weight.is_contiguous(memory_format=torch.channels_last)
+        images = images.contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
+        kind = images.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+        return functional.conv2d(images.to(dtype), weight, self.bias, stride, self.padding)
 
 
 def nature_features(width: float) -> tuple[nn.Sequential, int]:
     """The Nature CNN's layers up to its 512 features, all widths multiplied, and how many features there are."""
     first, second, features = (max(1, round(channels * width)) for channels in (32, 64, 512))
     layers = nn.Sequential(
-        initialised(PatchConv(4, first, 8, stride=4)), nn.ReLU(inplace=True),
+        initialised(PixelConv(4, first, 8, stride=4)), nn.ReLU(inplace=True),
         initialised(nn.Conv2d(first, second, 4, stride=2)), nn.ReLU(inplace=True),
         initialised(nn.Conv2d(second, second, 3)), nn.ReLU(inplace=True),
         nn.Flatten(), initialised(nn.Linear(second * 7 * 7, features)), nn.ReLU(inplace=True),
@@ -66,7 +84,8 @@ def impala_features(width: float) -> tuple[nn.Sequential, int]:
     layers: list[nn.Module] = []
     before, features = 4, max(1, round(256 * width))
     for channels in (max(1, round(channels * width)) for channels in (16, 32, 32)):
-        layers += [initialised(nn.Conv2d(before, channels, 3, padding=1)), nn.MaxPool2d(3, stride=2, padding=1)]
+        kind = nn.Conv2d if layers else PixelConv
+        layers += [initialised(kind(before, channels, 3, padding=1)), nn.MaxPool2d(3, stride=2, padding=1)]
         layers += [Residual(channels), Residual(channels)]
         before = channels
     layers += [nn.ReLU(), nn.Flatten(), initialised(nn.Linear(before * 11 * 11, features)), nn.ReLU(inplace=True)]
@@ -82,14 +101,6 @@ def make_features(name: str, width: float) -> tuple[nn.Sequential, int]:
     if name not in MODELS:
         raise ValueError(f"expected model to be one of {', '.join(MODELS)}, got {name!r}")
     return nature_features(width) if name == "nature" else impala_features(width)
-
-
-def scaled(observations: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """uint8 pixels as numbers from 0 to 1, of the dtype that an enclosing autocast asks for, else of `dtype`."""
-    kind = observations.device.type
-    if torch.is_autocast_enabled(kind):
-        dtype = torch.get_autocast_dtype(kind)
-    return observations.to(dtype) / 255.0
 
 
 class ActorCritic(nn.Module):
@@ -109,19 +120,10 @@ class ActorCritic(nn.Module):
         self.features, features = make_features(name, width)
         self.policy = initialised(nn.Linear(features, num_actions), gain=0.01)
         self.value = initialised(nn.Linear(features, 1), gain=1.0)
-        self.channels_last = False
-
-    def use_channels_last(self) -> ActorCritic:
-        """Keeps images with their channels side by side, as a GPU's matrix units take them."""
-        self.channels_last = True
-        return self.to(memory_format=torch.channels_last)
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, 4, 84, 84) uint8 to log-probabilities (n, num_actions) and values (n,), both float32."""
-        images = scaled(observations, self.policy.weight.dtype)
-        if self.channels_last:
-            images = images.contiguous(memory_format=torch.channels_last)
-        features = self.features(images)
+        features = self.features(observations)
         return self.policy(features).float().log_softmax(dim=1), self.value(features).squeeze(1).float()
 
 

@@ -61,7 +61,7 @@ class Trainer:
         model = ActorCritic(int(self.env.single_action_space.n), args.model, args.width).to(self.device)
         world.share([parameter.detach() for parameter in model.parameters()])
         if args.channels_last:
-            model.use_channels_last()
+            model.to(memory_format=torch.channels_last)
         self.policy = make_policy(model, args.bf16)
         rollout = Rollout(self.num_envs, args.n_steps, args.steps_per_update, self.device)
         acting = torch.compile(self.policy) if args.compile else self.policy

@@ -41,7 +41,7 @@ class Episodes(nn.Module):
             reset is told from `episode_frame_number`, which falls then and only then.
         """
         started = self.done & (infos["episode_frame_number"] <= self.frame)
-        self.score_sum += torch.where(started, self.score, 0.0).sum()
+        self.score_sum += (self.score * started).sum()
         self.score_count += started.sum()
         self.score.add_(infos["reward"]).masked_fill_(started, 0.0)
         torch.logical_or(terminated, truncated, out=self.done)

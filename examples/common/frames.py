@@ -47,7 +47,7 @@ class FrameRing(nn.Module):
         before = self.age.index_select(0, (slot - 1) % self.length)
         age = (before + 1).clamp_(max=STACK - 1).masked_fill_(started, 0)
         self.age.index_copy_(0, slot, age)
-        self.words.index_copy_(0, slot, frames.reshape(1, self.num_envs, -1).view(torch.int64))
+        self.words.index_copy_(0, slot, frames.reshape(1, self.num_envs, -1).contiguous().view(torch.int64))
 
     def stacks(self, slots: torch.Tensor, envs: torch.Tensor) -> torch.Tensor:
         """The stacks whose newest frames stand in `slots` of `envs`: (..., 4, 84, 84) uint8, newest last.
@@ -58,6 +58,6 @@ class FrameRing(nn.Module):
         """
         slots, envs = torch.broadcast_tensors(slots, envs)
         age = self.age[slots, envs].unsqueeze(-1)
-        sources = torch.where(self._back <= age, (slots.unsqueeze(-1) - self._back) % self.length, self.length)
+        sources = ((slots.unsqueeze(-1) - self._back) % self.length).masked_fill_(self._back > age, self.length)
         words = self.words[sources, envs.unsqueeze(-1)]
         return words.view(torch.uint8).unflatten(-1, (HEIGHT, WIDTH))

@@ -29,7 +29,7 @@ from torch.nn import functional
 from tqdm import tqdm
 
 from cule.vector_env import find_device
-from examples.a2c_vtrace.model import initialised, make_features, scaled
+from examples.a2c_vtrace.model import initialised, make_features
 from examples.common.emulator import FRAMESKIP, STACK, make_env
 from examples.common.episodes import Episodes
 from examples.common.frames import FrameRing
@@ -111,7 +111,7 @@ class QNetwork(nn.Module):
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """As the class says."""
-        return self.values(self.features(scaled(observations, self.values.weight.dtype))).float()
+        return self.values(self.features(observations)).float()
 
 
 class Memory(nn.Module):

@@ -80,7 +80,7 @@ def test_dqn_learns_what_pays(monkeypatch):
         learning_rate=2e-3, gamma=0.5, epsilon_frames=16 * 4 * 120, minibatch=64, target_every=25, last_epsilon=0.0
     )
     learner = dqn.Dqn(args, CPU)
-    while learner.updates < 250:
+    while learner.updates < 200:
         learner.iterate()
     learner.episodes.take_scores()
     for _ in range(32):
@@ -93,9 +93,9 @@ def test_dqn_learns_what_pays(monkeypatch):
 @pytest.mark.parametrize("emulator", ["cule", "ale-py"])
 def test_dqn_runs_and_writes_a_row(tmp_path, emulator):
     path = tmp_path / "results.jsonl"
-    row = dqn.train(settings(total_frames=1280, emulator=emulator, results=path))
+    row = dqn.train(settings(num_envs=4, first_update=40, total_frames=320, emulator=emulator, results=path))
     assert json.loads(path.read_text()) == row
-    assert (row["system"], row["algorithm"], row["frames"], row["updates"]) == (emulator, "DQN", 1280, 11)
+    assert (row["system"], row["algorithm"], row["frames"], row["updates"]) == (emulator, "DQN", 320, 11)
 
 
 def test_dqn_refuses_a_memory_too_small():

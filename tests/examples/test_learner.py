@@ -203,8 +203,8 @@ def test_learner_gradient_of_two_processes_is_that_of_all_envs(tmp_path):
     "changes",
     [
         {"num_batches": 1, "n_steps": 2, "steps_per_update": 2},
-        {"num_batches": 4, "n_steps": 8, "steps_per_update": 1},
-        {"num_batches": 4, "n_steps": 8, "steps_per_update": 1, "overlap": True},
+        {"num_batches": 4, "n_steps": 4, "steps_per_update": 1},
+        {"num_batches": 4, "n_steps": 4, "steps_per_update": 1, "overlap": True},
     ],
     ids=["A2C", "A2C+V-trace", "overlap"],
 )
@@ -212,7 +212,7 @@ def test_trainer_learns_what_pays(changes, monkeypatch):
     monkeypatch.setattr(trainer_module, "make_env", lambda *args, **_: SignalEnv(args[2]))
     args = settings(num_envs=32, width=0.1, learning_rate=3e-3, **changes)
     trainer = Trainer(args, World(0, 1, CPU))
-    while trainer.steps < 240:
+    while trainer.steps < 200:
         trainer.iterate()
     trainer.player.episodes.take_scores()
     for _ in range(40 // args.steps_per_update):

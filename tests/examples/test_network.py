@@ -5,16 +5,27 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
-from examples.a2c_vtrace.model import ActorCritic, PatchConv, sample
+from examples.a2c_vtrace.model import ActorCritic, PixelConv, patches, sample
 
 
-def test_patch_conv_is_a_convolution():
-    torch.manual_seed(0)
-    ours, plain = PatchConv(4, 8, 8, stride=4).double(), nn.Conv2d(4, 8, 8, stride=4).double()
+def random_images(count):
+    return torch.randint(256, (count, 4, 84, 84), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+
+
+def test_patches_are_those_of_pixel_unshuffle():
+    images = random_images(3)
+    assert torch.equal(patches(images), functional.pixel_unshuffle(images.float(), 4).byte())
+
+
+@pytest.mark.parametrize("options", [{"kernel_size": 8, "stride": 4}, {"kernel_size": 3, "padding": 1}], ids=str)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_pixel_conv_is_a_convolution_of_scaled_bytes(options, layout):
+    ours, plain = PixelConv(4, 8, **options).double(), nn.Conv2d(4, 8, **options).double()
     plain.load_state_dict(ours.state_dict())
-    images = torch.randn(3, 4, 84, 84, dtype=torch.float64)
-    torch.testing.assert_close(ours(images), plain(images))
+    images = random_images(3)
+    torch.testing.assert_close(ours.to(memory_format=layout)(images), plain(images.double() / 255))
 
 
 def convolution(before, channels, size):
@@ -41,9 +52,9 @@ def test_actor_critic_has_the_published_layers(name, parameters):
 def test_actor_critic_gives_the_same_channels_last():
     torch.manual_seed(0)
     model = ActorCritic(6, "nature", width=0.25)
-    observations = torch.randint(256, (3, 4, 84, 84), dtype=torch.uint8)
-    log_probabilities, values = model(observations)
-    for got, want in zip(model.use_channels_last()(observations), (log_probabilities, values), strict=True):
+    observations = random_images(3)
+    wanted = model(observations)
+    for got, want in zip(model.to(memory_format=torch.channels_last)(observations), wanted, strict=True):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 

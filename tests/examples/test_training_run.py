@@ -71,7 +71,7 @@ def assert_same(a, b):
     [
         {},
         {"overlap": True, "optimizer": "rmsprop", "sticky": 0.25},
-        {"num_batches": 1, "steps_per_update": 4, "model": "impala"},
+        {"num_batches": 1, "steps_per_update": 4},
     ],
     ids=["V-trace", "overlap", "A2C"],
 )
@@ -173,9 +173,11 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
 
 def test_train_on_ale_py_does_the_same(tmp_path):
     """cule being exact, only the choice of start states and of no-ops differs."""
-    row = train.train(settings(tmp_path, emulator="ale-py", num_batches=1, steps_per_update=4, total_frames=1000))
+    row = train.train(
+        settings(tmp_path, emulator="ale-py", num_envs=4, num_batches=1, steps_per_update=4, total_frames=500)
+    )
     assert (row["system"], row["algorithm"]) == ("ale-py", "A2C")
-    assert row["updates"] == row["frames"] // (8 * 4 * 4)
+    assert row["updates"] == row["frames"] // (4 * 4 * 4) > 0
     assert not (tmp_path / "checkpoints").exists()
 
 
