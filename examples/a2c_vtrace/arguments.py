@@ -92,7 +92,7 @@ class Args:
     learner_chunk: int = 65_536
     """most observations in one forward and backward pass; a larger update adds up gradients of several"""
     num_threads: int = 0
-    """CPU threads of the emulator; 0: one for each core"""
+    """CPU threads, of the emulator and, where all is on the CPU, of torch; 0: one for each core"""
 
     log_every: int = 50
     """updates between two lines of the log; the host waits for the device only there"""
@@ -117,6 +117,17 @@ class Args:
     """stop after an evaluation whose mean score is at least this"""
     results: Path | None = None
     """file to which the run's result is appended, as a JSON line; it is in the folder in any case"""
+
+    @property
+    def algorithm(self) -> str:
+        """What the settings amount to."""
+        on_policy = self.num_batches == 1 and self.steps_per_update == self.n_steps and not self.overlap
+        return "A2C" if on_policy else "A2C+V-trace"
+
+    def use_threads(self) -> None:
+        """Lets torch use as many CPU threads as the emulator may."""
+        if self.num_threads:
+            torch.set_num_threads(self.num_threads)
 
     def on(self, device: torch.device) -> Args:
         """The settings as they are on this device: the CPU computes in float32, and has no graphs to capture."""

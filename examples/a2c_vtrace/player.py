@@ -35,6 +35,11 @@ class Player(nn.Module):
         self.rollout.begin(frames)
 
     @torch.no_grad()
+    def warm_up(self) -> None:
+        """Makes what is compiled on first use, without playing."""
+        self.policy(self.rollout.observations())
+
+    @torch.no_grad()
     def step(self) -> None:
         """Plays one step in every env."""
         log_probabilities, _ = self.policy(self.rollout.observations())

@@ -157,7 +157,7 @@ class Run:
         self.stop_clock()
         args = {name: str(v) if isinstance(v, Path) else v for name, v in dataclasses.asdict(self.args).items()}
         state = {
-            "algorithm": self.algorithm,
+            "algorithm": self.args.algorithm,
             "args": args,
             "frames": self.trainer.frames,
             "seconds": self.seconds,
@@ -188,13 +188,6 @@ class Run:
         self.seconds, self.evaluation_seconds = state["seconds"], state["evaluation_seconds"]
         self.logged = tuple(state["logged"])
 
-    @property
-    def algorithm(self) -> str:
-        """What the settings amount to."""
-        args = self.args
-        on_policy = args.num_batches == 1 and args.steps_per_update == args.n_steps and not args.overlap
-        return "A2C" if on_policy else "A2C+V-trace"
-
     def result(self, utilization: Utilization) -> dict[str, Any]:
         """The run as a row of benchmarks/results."""
         args, trainer = self.args, self.trainer
@@ -205,7 +198,7 @@ class Run:
         return row_of(
             system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
             fps=trainer.frames / self.seconds, device=self.world.device, threads=args.num_threads,
-            algorithm=self.algorithm, seed=args.seed, num_gpus=self.world.size,
+            algorithm=self.args.algorithm, seed=args.seed, num_gpus=self.world.size,
             score=self.test.get("test_score"), score_deviation=self.test.get("test_deviation"),
             frames=trainer.frames, training_frames=trainer.frames // FRAMESKIP,
             updates=trainer.updates, updates_per_second=round(trainer.updates / self.seconds, 2),
@@ -266,6 +259,7 @@ def train(args: Args) -> dict[str, Any]:
     Raises:
         ValueError: settings do not fit, or the checkpoint to resume from is another run's.
     """
+    args.use_threads()
     world = World.join(args.device)
     if world.device.type == "cuda":
         torch.set_float32_matmul_precision("high")

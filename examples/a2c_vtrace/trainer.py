@@ -78,6 +78,7 @@ class Trainer:
         # From here on each process draws its own numbers.
         torch.manual_seed(args.seed * SEED_STRIDE + world.rank)
         self.player.begin(args.seed * SEED_STRIDE + world.rank * self.num_envs)
+        self.player.warm_up()
         self.learner.warm_up()
 
     @property
@@ -93,7 +94,7 @@ class Trainer:
             if self.steps >= self.args.n_steps:
                 self.learner.end.copy_(self.player.rollout.position)
                 self._learn()
-                self._hand_over()
+                self.hand_over()
             return
         ready = self.steps >= self.args.n_steps
         if ready:
@@ -105,7 +106,7 @@ class Trainer:
         if ready:
             if self._learner_stream is not None:
                 torch.cuda.current_stream(self.device).wait_stream(self._learner_stream)
-            self._hand_over()
+            self.hand_over()
 
     def _play(self) -> None:
         for _ in range(self.args.steps_per_update):
@@ -127,7 +128,7 @@ class Trainer:
         return torch.cuda.stream(self._learner_stream)
 
     @torch.no_grad()
-    def _hand_over(self) -> None:
+    def hand_over(self) -> None:
         """Gives the weights learned to the policy that plays."""
         torch._foreach_copy_(list(self.policy.parameters()), self.learner.parameters)
 
@@ -157,7 +158,7 @@ class Trainer:
         torch.set_rng_state(state["random"].cpu())
         if state["cuda_random"] is not None and self.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda_random"].cpu(), self.device)
-        self._hand_over()
+        self.hand_over()
 
     def close(self) -> None:
         """Frees the envs."""
