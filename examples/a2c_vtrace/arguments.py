@@ -45,7 +45,7 @@ class Args:
     max_seconds: float | None = None
     """when to stop, in seconds of training"""
 
-    life_loss_ends: bool = False
+    life_loss_ends: bool = True
     """while learning, a lost life is an end (the game goes on)"""
     sticky: float = 0.0
     """probability, each frame, that the frame before's action goes on"""
