@@ -88,7 +88,7 @@ class Args:
     compile: bool = False
     """compile the network and the loss with torch.compile"""
     cuda_graphs: bool = True
-    """on a GPU with cule, capture playing and learning as CUDA graphs and replay them"""
+    """on a GPU, capture learning and, with cule, playing as CUDA graphs and replay them"""
     learner_chunk: int = 65_536
     """most observations in one forward and backward pass; a larger update adds up gradients of several"""
     num_threads: int = 0
@@ -132,7 +132,7 @@ class Args:
     def on(self, device: torch.device) -> Args:
         """The settings as they are on this device: the CPU computes in float32, and has no graphs to capture."""
         if device.type == "cuda":
-            return dataclasses.replace(self, cuda_graphs=self.cuda_graphs and self.emulator == "cule")
+            return self
         return dataclasses.replace(self, bf16=False, channels_last=False, cuda_graphs=False)
 
     def check(self, world_size: int) -> None:

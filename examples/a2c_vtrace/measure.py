@@ -98,8 +98,11 @@ class Meter:
         def graphed(function: Callable[[], Any]) -> Callable[[], Any]:
             return Graphed(function) if args.cuda_graphs else function
 
-        self.emulate = graphed(lambda: env.step(actions.random_(0, count)))
-        self.play = graphed(player.step)
+        def on_env(function: Callable[[], Any]) -> Callable[[], Any]:
+            return graphed(function) if args.emulator == "cule" else function
+
+        self.emulate = on_env(lambda: env.step(actions.random_(0, count)))
+        self.play = on_env(player.step)
         # What an iteration consists of, and how often: name, function, calls.
         steps = args.steps_per_update
         self.parts = (

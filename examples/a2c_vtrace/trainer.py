@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -70,10 +71,13 @@ class Trainer:
         self.steps = self.updates = 0
 
         self._learner_stream = torch.cuda.Stream(self.device) if args.overlap and self.device.type == "cuda" else None
-        work = (self._play, self.learner.compute_gradient, self.learner.apply_gradient)
+        self._play_steps: Callable[[], None] = self._play
+        self._compute_gradient, self._apply_gradient = self.learner.compute_gradient, self.learner.apply_gradient
         if args.cuda_graphs:
-            work = tuple(Graphed(function) for function in work)
-        self._play_steps, self._compute_gradient, self._apply_gradient = work
+            self._compute_gradient, self._apply_gradient = map(Graphed, (self._compute_gradient, self._apply_gradient))
+            # ale-py plays on the host.
+            if args.emulator == "cule":
+                self._play_steps = Graphed(self._play)
 
         # From here on each process draws its own numbers.
         torch.manual_seed(args.seed * SEED_STRIDE + world.rank)
