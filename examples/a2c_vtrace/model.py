@@ -31,9 +31,10 @@ def patches(images: torch.Tensor) -> torch.Tensor:
 
 
 class PixelConv(nn.Conv2d):
-    """A first layer: a convolution of bytes, as numbers from 0 to 1.
+    """A first layer: a convolution of bytes, each counted as so many 256ths.
 
-    They are scaled by scaling the weights: bytes are exact in bfloat16, and their 255ths are not.
+    It is the weights that are scaled. Bytes are exact in bfloat16, and so is division by a power of two: a network in
+    bfloat16 and one under autocast compute the same.
 
     Where the stride is 4 and the kernel a multiple of it, the convolution is worked out on patches: their pixels become
     channels, of which the kernel is then `kernel / 4` wide. Four channels leave a GPU's matrix units mostly idle; 64 do
@@ -42,7 +43,7 @@ class PixelConv(nn.Conv2d):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """(n, in_channels, h, w) uint8 to (n, out_channels, h', w')."""
-        weight, stride = self.weight / 255.0, self.stride
+        weight, stride = self.weight / 256.0, self.stride
         if stride == (4, 4):
             images, weight, stride = patches(images), functional.pixel_unshuffle(weight, 4), 1
         channels_last = self.weight.is_contiguous(memory_format=torch.channels_last)

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from examples.a2c_vtrace.model import ActorCritic, PixelConv, patches, sample
+from examples.a2c_vtrace.trainer import make_policy
 
 
 def random_images(count):
@@ -25,7 +26,7 @@ def test_pixel_conv_is_a_convolution_of_scaled_bytes(options, layout):
     ours, plain = PixelConv(4, 8, **options).double(), nn.Conv2d(4, 8, **options).double()
     plain.load_state_dict(ours.state_dict())
     images = random_images(3)
-    torch.testing.assert_close(ours.to(memory_format=layout)(images), plain(images.double() / 255))
+    torch.testing.assert_close(ours.to(memory_format=layout)(images), plain(images.double() / 256))
 
 
 def convolution(before, channels, size):
@@ -56,6 +57,20 @@ def test_actor_critic_gives_the_same_channels_last():
     wanted = model(observations)
     for got, want in zip(model.to(memory_format=torch.channels_last)(observations), wanted, strict=True):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_actor_critic_copy_in_bfloat16_is_the_network_under_autocast():
+    """One plays, the other learns: ratios are 1 while their weights are the same."""
+    torch.manual_seed(0)
+    model = ActorCritic(6, "nature", width=0.25)
+    torch.nn.init.normal_(model.policy.weight)
+    observations = random_images(8)
+    with torch.autocast("cpu", torch.bfloat16):
+        learning, _ = model(observations)
+    playing, _ = make_policy(model, bf16=True)(observations)
+    assert playing.dtype == learning.dtype == torch.float32
+    torch.testing.assert_close(playing, learning, rtol=0, atol=1e-6)
+    assert not torch.allclose(playing, model(observations)[0], rtol=0, atol=1e-4)
 
 
 def test_actor_critic_refuses_an_unknown_network():
