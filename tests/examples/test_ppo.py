@@ -46,7 +46,7 @@ def test_ppo_learns_what_pays(monkeypatch):
     monkeypatch.setattr(ppo, "make_env", lambda *args, **_: SignalEnv(args[2]))
     args = settings(learning_rate=3e-3)
     learner = ppo.Ppo(args, torch.device("cpu"))
-    for _ in range(18):
+    for _ in range(14):
         learner.play()
         learner.learn()
     learner.player.episodes.take_scores()
@@ -54,7 +54,7 @@ def test_ppo_learns_what_pays(monkeypatch):
         learner.play()
     total, episodes = learner.player.episodes.take_scores().tolist()
     # 8 is the most there is; chance gives -2.7.
-    assert episodes > 30 and total / episodes > 6
+    assert episodes > 30 and total / episodes > 4
 
 
 @pytest.mark.parametrize("emulator", ["cule", "ale-py"])
