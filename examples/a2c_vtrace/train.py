@@ -80,6 +80,7 @@ class Run:
         self.test: dict[str, float] = {}
         self.test_frames: int | None = None
         self.reached: dict[str, float] | None = None
+        self.interrupted = False
         state = None
         if args.resume:
             state = checkpoint.load(args.folder / "checkpoints", world.device, world.rank, world.size)
@@ -151,9 +152,7 @@ class Run:
     # Keeping ---------------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Writes a checkpoint, where the emulator's states can be saved. All processes have to call it."""
-        if self.args.emulator != "cule":
-            return
+        """Writes a checkpoint. All processes have to call it."""
         self.stop_clock()
         args = {name: str(v) if isinstance(v, Path) else v for name, v in dataclasses.asdict(self.args).items()}
         state = {
@@ -237,12 +236,14 @@ class Run:
             if (told or self.world.size == 1) and self.enough(stopper):
                 break
         self.stop_clock()
+        # A signal may have reached some of the processes only.
+        self.interrupted = self.world.any(stopper.wanted)
         # Before the last line of the log, which a run that goes on writes where it would have been without a stop.
         self.save()
         self.start_clock()
         if trainer.updates > self.logged[1]:
             self.tell()
-        if not stopper.wanted and args.eval_episodes and self.test_frames != trainer.frames:
+        if not self.interrupted and args.eval_episodes and self.test_frames != trainer.frames:
             self.evaluate()
 
     def close(self) -> None:
@@ -273,10 +274,10 @@ def train(args: Args) -> dict[str, Any]:
         finally:
             run.close()
         if run.speaks:
-            append_row(row, args.folder / "result.jsonl", args.results if not stopper.wanted else None)
+            append_row(row, args.folder / "result.jsonl", None if run.interrupted else args.results)
             if args.plot:
                 plot([args.folder], args.folder / "scores.png")
-            if stopper.wanted:
+            if run.interrupted:
                 print("Stopped by a signal; the checkpoint is written, --resume goes on from it.", file=sys.stderr)
     finally:
         world.leave()

@@ -137,14 +137,17 @@ class Trainer:
         torch._foreach_copy_(list(self.policy.parameters()), self.learner.parameters)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the rest of the run depends on, the envs among it."""
-        envs = self.env.clone_state()
+        """All that the rest of the run depends on; the envs too if they are cule's: ale-py's cannot be saved."""
+        envs = None
+        if self.args.emulator == "cule":
+            state = self.env.clone_state()
+            envs = {"version": state.version, "games": state.games, "tensors": state.tensors}
         return {
             "steps": self.steps,
             "updates": self.updates,
             "learner": self.learner.state_dict(),
             "player": self.player.state_dict(),
-            "envs": {"version": envs.version, "games": envs.games, "tensors": envs.tensors},
+            "envs": envs,
             "random": torch.get_rng_state(),
             "cuda_random": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
         }

@@ -171,14 +171,15 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
         assert -7 < row["score"] < 1 and row["score_min"] <= row["score"] <= row["score_max"]
 
 
-def test_train_on_ale_py_does_the_same(tmp_path):
-    """cule being exact, only the choice of start states and of no-ops differs."""
+def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
     row = train.train(
         settings(tmp_path, emulator="ale-py", num_envs=4, num_batches=1, steps_per_update=4, total_frames=500)
     )
     assert (row["system"], row["algorithm"]) == ("ale-py", "A2C")
     assert row["updates"] == row["frames"] // (4 * 4 * 4) > 0
-    assert not (tmp_path / "checkpoints").exists()
+    evaluation = evaluate.Args(tmp_path, episodes=2, sticky=(0.0,), max_frames=100, device="cpu", num_threads=1)
+    (tried,) = evaluate.evaluate(evaluation)
+    assert tried["frames"] == row["frames"]
 
 
 def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
