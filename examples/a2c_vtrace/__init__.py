@@ -1,0 +1,1 @@
+"""A2C with V-trace on thousands of environments."""

@@ -1,0 +1,155 @@
+"""What train.py can be told, in one dataclass; the comments under the fields are the help."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+
+@dataclass
+class Args:
+    """Trains A2C with V-trace on Atari games, thousands of environments at once.
+
+    Frames are emulated frames: a step of one env is four of them. The paper's "training frames" are a quarter.
+    """
+
+    game: str = "pong"
+    """what to play: any game that cule has"""
+    folder: Path = Path("runs/a2c_vtrace")
+    """where the log, the checkpoints and the plot go"""
+    resume: bool = False
+    """go on from the checkpoint in the folder, exactly where it was written; start anew where there is none"""
+    emulator: Literal["cule", "ale-py"] = "cule"
+    """cule, or ale-py on the CPU to compare with"""
+    device: str | None = None
+    """cpu, cuda or cuda:1; by default cuda where there is one; under torchrun each process takes its own GPU"""
+    seed: int = 0
+    """of the weights, the actions and the envs"""
+
+    num_envs: int = 1200
+    """envs of all processes together"""
+    num_batches: int = 20
+    """groups of envs that update the network in turn; 1 with steps_per_update = n_steps is vanilla A2C"""
+    n_steps: int = 20
+    """steps of a group's envs in an update"""
+    steps_per_update: int = 1
+    """steps that all envs play between two updates"""
+    overlap: bool = False
+    """learn while the envs play the next steps, with weights that are one update old; on a GPU both then run at once"""
+    total_frames: int = 200_000_000
+    """when to stop"""
+    max_seconds: float | None = None
+    """when to stop, in seconds of training"""
+
+    life_loss_ends: bool = True
+    """while learning, a lost life is an end (the game goes on)"""
+    sticky: float = 0.0
+    """probability, each frame, that the frame before's action goes on"""
+    max_episode_frames: int = 108_000
+    """frames after which an episode is truncated"""
+
+    model: Literal["nature", "impala"] = "nature"
+    """the Nature CNN, as in the paper, or the IMPALA ResNet"""
+    width: float = 1.0
+    """multiplies the network's channels and features"""
+    optimizer: Literal["adam", "rmsprop"] = "adam"
+    """what applies the gradients"""
+    learning_rate: float = 6.5e-4
+    """of the optimizer"""
+    anneal: bool = False
+    """let the learning rate fall to 0 at total_frames"""
+    adam_epsilon: float = 1e-5
+    """the optimizer's epsilon"""
+    rmsprop_decay: float = 0.99
+    """how slowly RMSprop's mean square moves"""
+    gamma: float = 0.99
+    """discount of a step"""
+    value_weight: float = 0.5
+    """of the value's squared error in the loss"""
+    entropy_weight: float = 0.01
+    """of the policy's entropy in the loss"""
+    max_grad_norm: float = 0.5
+    """longer gradients are shortened to this"""
+    rho_bar: float = 1.0
+    """V-trace's threshold of ratios in the targets and in the policy gradient"""
+    c_bar: float = 1.0
+    """V-trace's threshold of ratios in the trace"""
+    trace_decay: float = 1.0
+    """V-trace's lambda"""
+
+    bf16: bool = True
+    """on a GPU, compute in bfloat16 (weights and sums stay in float32)"""
+    channels_last: bool = True
+    """on a GPU, keep images with their channels side by side"""
+    compile: bool = False
+    """compile the network and the loss with torch.compile"""
+    cuda_graphs: bool = True
+    """on a GPU, capture learning and, with cule, playing as CUDA graphs and replay them"""
+    learner_chunk: int = 65_536
+    """most observations in one forward and backward pass; a larger update adds up gradients of several"""
+    num_threads: int = 0
+    """CPU threads, of the emulator and, where all is on the CPU, of torch; 0: one for each core"""
+
+    log_every: int = 50
+    """updates between two lines of the log; the host waits for the device only there"""
+    checkpoint_every: int = 50_000_000
+    """frames between two checkpoints; one is also written at the end"""
+    progress: bool = True
+    """show a progress bar"""
+    tensorboard: bool = True
+    """write TensorBoard events to the folder"""
+    plot: bool = True
+    """draw the score against wall clock and frames at the end"""
+
+    eval_every: int = 0
+    """frames between two evaluations on ale-py, whose time does not count; 0: only one at the end"""
+    eval_episodes: int = 32
+    """episodes of an evaluation, all played at once; 0: no evaluation"""
+    eval_sticky: float = 0.0
+    """sticky actions' probability in evaluations"""
+    eval_max_frames: int = 108_000
+    """frames after which an evaluation's episode is cut"""
+    stop_at_score: float | None = None
+    """stop after an evaluation whose mean score is at least this"""
+    results: Path | None = None
+    """file to which the run's result is appended, as a JSON line; it is in the folder in any case"""
+
+    @property
+    def algorithm(self) -> str:
+        """What the settings amount to."""
+        on_policy = self.num_batches == 1 and self.steps_per_update == self.n_steps and not self.overlap
+        return "A2C" if on_policy else "A2C+V-trace"
+
+    def use_threads(self) -> None:
+        """Lets torch use as many CPU threads as the emulator may."""
+        if self.num_threads:
+            torch.set_num_threads(self.num_threads)
+
+    def on(self, device: torch.device) -> Args:
+        """The settings as they are on this device: the CPU computes in float32, and has no graphs to capture."""
+        if device.type == "cuda":
+            return self
+        return dataclasses.replace(self, bf16=False, channels_last=False, cuda_graphs=False)
+
+    def check(self, world_size: int) -> None:
+        """Looks whether the numbers fit each other.
+
+        Raises:
+            ValueError: they do not.
+        """
+        for name in ("num_envs", "num_batches", "n_steps", "steps_per_update", "log_every", "learner_chunk"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"expected {name} to be at least 1, got {getattr(self, name)}")
+        if self.num_envs % (world_size * self.num_batches):
+            raise ValueError(
+                f"expected num_envs to be a multiple of num_batches times the number of processes "
+                f"({self.num_batches} x {world_size}), got {self.num_envs}"
+            )
+        if self.stop_at_score is not None and not (self.eval_every and self.eval_episodes):
+            raise ValueError("expected eval_every and eval_episodes above 0 with stop_at_score: evaluations have it")
+        if self.resume and self.emulator != "cule":
+            raise ValueError("expected emulator cule with resume: ale-py's vector environment cannot save its states")

@@ -1,0 +1,168 @@
+"""Plays a trained policy on ale-py, not on cule, as the paper does, and reports the score.
+
+    python -m examples.a2c_vtrace.evaluate runs/a2c_vtrace --episodes 100 --sticky 0 0.25
+
+Each episode starts with up to 30 no-ops. All are played at once, each env one, so that long episodes count as much as
+short ones. Actions are drawn from the policy, unless --greedy.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ale_py
+import numpy as np
+import torch
+import tyro
+
+from cule.rom import find_game
+from cule.vector_env import find_device
+from examples.a2c_vtrace import checkpoint
+from examples.a2c_vtrace.model import ActorCritic, sample
+from examples.common.emulator import FRAMESKIP
+from examples.common.results import append_row, row_of
+
+NOOPS = 30
+Policy = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+
+
+class Evaluator:
+    """Envs of ale-py on which policies are tried out.
+
+    Args:
+        game: what to play.
+        episodes: how many, each in an env of its own.
+        device: where the policy is.
+        sticky: probability that an action goes on.
+        max_frames: after which an episode is cut.
+        num_threads: of ale-py; 0: one for each core.
+    """
+
+    def __init__(
+        self, game: str, episodes: int, device: torch.device, *, sticky: float, max_frames: int, num_threads: int = 0
+    ):
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self.device, self.episodes = device, episodes
+        self.env = ale_py.AtariVectorEnv(
+            find_game(game).name, episodes, num_threads=num_threads, noop_max=NOOPS, reward_clipping=False,
+            repeat_action_probability=sticky, max_num_frames_per_episode=max_frames, frameskip=FRAMESKIP,
+        )  # fmt: skip
+
+    @torch.no_grad()
+    def scores(self, policy: Policy, seed: int, *, greedy: bool = False) -> np.ndarray:
+        """Plays an episode in every env.
+
+        Args:
+            policy: (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions), and something more.
+            seed: of the envs and of the actions, which are drawn apart from torch's other random numbers.
+            greedy: take the likeliest action.
+
+        Returns:
+            (episodes,) float64, the scores, rewards not clipped.
+        """
+        generator = torch.Generator(self.device).manual_seed(seed)
+        observations, _ = self.env.reset(seed=seed)
+        scores, playing = np.zeros(self.episodes), np.ones(self.episodes, dtype=bool)
+        while playing.any():
+            log_probabilities, _ = policy(torch.from_numpy(observations).to(self.device))
+            actions = log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
+            observations, rewards, terminated, truncated, _ = self.env.step(actions.cpu().numpy())
+            scores += np.where(playing, rewards, 0)
+            playing &= ~(terminated | truncated)
+        return scores
+
+    def close(self) -> None:
+        """Frees the envs."""
+        self.env.close()
+
+
+@dataclass
+class Args:
+    """Plays a trained policy on ale-py and reports mean and deviation of its score."""
+
+    run: tyro.conf.Positional[Path]
+    """the run folder that train.py wrote"""
+    episodes: int = 100
+    """how many, for each probability of sticky actions"""
+    sticky: tuple[float, ...] = (0.0, 0.25)
+    """probabilities, each frame, that the frame before's action goes on"""
+    seed: int = 1_000_000
+    """of the envs and the actions"""
+    greedy: bool = False
+    """take the likeliest action instead of drawing one"""
+    max_frames: int = 108_000
+    """after which an episode is cut"""
+    device: str | None = None
+    """where the policy computes; by default cuda where there is one"""
+    num_threads: int = 0
+    """of ale-py; 0: one for each core"""
+    results: Path | None = None
+    """file to which the results are appended, as JSON lines; they are in the run folder in any case"""
+
+
+def load_policy(run: Path, device: torch.device) -> tuple[ActorCritic, dict[str, Any]]:
+    """The policy of a run's newest checkpoint, and what it was trained with.
+
+    Raises:
+        ValueError: there is no checkpoint.
+    """
+    state = checkpoint.load(run / "checkpoints", device)
+    if state is None:
+        raise ValueError(f"expected a run folder with checkpoints, as train.py writes it, got {run}")
+    weights = state["trainer"]["learner"]["model"]
+    args = state["args"]
+    policy = ActorCritic(len(weights["policy.weight"]), args["model"], args["width"]).to(device)
+    policy.load_state_dict(weights)
+    return policy.eval(), state
+
+
+def evaluate(args: Args) -> list[dict[str, Any]]:
+    """What the command line asks for; returns the rows.
+
+    Raises:
+        ValueError: there is no checkpoint.
+    """
+    device = find_device(args.device)
+    policy, state = load_policy(args.run, device)
+    trained = state["args"]
+    rows = []
+    for sticky in args.sticky:
+        evaluator = Evaluator(
+            trained["game"], args.episodes, device,
+            sticky=sticky, max_frames=args.max_frames, num_threads=args.num_threads,
+        )  # fmt: skip
+        scores = evaluator.scores(policy, args.seed, greedy=args.greedy)
+        evaluator.close()
+        row = row_of(
+            system="ale-py", mode="evaluation", game=trained["game"], num_envs=args.episodes, fps=0.0, device=device,
+            threads=args.num_threads, algorithm=state["algorithm"], seed=trained["seed"], frames=state["frames"],
+            sticky=sticky, noops=NOOPS, greedy=args.greedy, episodes=args.episodes,
+            score=float(scores.mean()), score_deviation=float(scores.std()),
+            score_min=float(scores.min()), score_max=float(scores.max()),
+        )  # fmt: skip
+        for rate in ("fps", "steps_per_second"):
+            del row[rate]
+        append_row(row, args.run / "evaluations.jsonl", args.results)
+        print(f"{trained['game']}, sticky {sticky:g}: {row['score']:.2f} +- {row['score_deviation']:.2f}, "
+              f"{args.episodes} episodes")  # fmt: skip
+        rows.append(row)
+    return rows
+
+
+def main() -> int:
+    """Runs the evaluation; returns the exit status."""
+    try:
+        evaluate(tyro.cli(Args))
+    except (ValueError, json.JSONDecodeError) as problem:
+        print(f"evaluate: {problem}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

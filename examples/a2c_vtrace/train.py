@@ -1,0 +1,300 @@
+"""A2C with V-trace on thousands of Atari games at once, after Dalton, Frosio and Garland (2019).
+
+    python -m examples.a2c_vtrace.train --game pong
+    torchrun --nproc-per-node 4 -m examples.a2c_vtrace.train --game pong --num-envs 4800
+
+README.md beside this file explains it; `--help` lists the settings, which are in arguments.py.
+
+The clock: `seconds` are of training, from the first step played, logs and checkpoints included, evaluations not. These
+are counted in `evaluation_seconds`; making the envs and the network, and compiling, in `startup_seconds`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import tyro
+
+from examples.a2c_vtrace import checkpoint
+from examples.a2c_vtrace.arguments import Args
+from examples.a2c_vtrace.evaluate import Evaluator
+from examples.a2c_vtrace.learner import METRICS
+from examples.a2c_vtrace.log import Log
+from examples.a2c_vtrace.plot import plot
+from examples.a2c_vtrace.trainer import Trainer
+from examples.a2c_vtrace.world import World
+from examples.common.emulator import FRAMESKIP
+from examples.common.results import Utilization, append_row, row_of
+
+EVALUATION_SEED = 1_000_000
+
+
+class Stopper:
+    """Takes SIGTERM and SIGINT as the wish to stop, for as long as a `with` block runs."""
+
+    SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+    def __init__(self):
+        self.wanted = False
+
+    def _note(self, *_: Any) -> None:
+        self.wanted = True
+
+    def __enter__(self) -> Stopper:
+        self._before = {number: signal.signal(number, self._note) for number in self.SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class Run:
+    """A training run: the loop around a Trainer, and all that is told and kept.
+
+    Args:
+        args: the settings.
+        world: this process among the others.
+
+    Raises:
+        ValueError: settings do not fit, or the checkpoint to resume from is another run's.
+    """
+
+    def __init__(self, args: Args, world: World):
+        args.check(world.size)
+        args = args.on(world.device)
+        begun = time.perf_counter()
+        self.args, self.world, self.speaks = args, world, world.rank == 0
+        self.trainer = Trainer(args, world)
+        self.seconds = self.evaluation_seconds = 0.0
+        # Frames, updates and seconds at the last line about training in the log.
+        self.logged = (0, 0, 0.0)
+        self.test: dict[str, float] = {}
+        self.test_frames: int | None = None
+        self.reached: dict[str, float] | None = None
+        self.interrupted = False
+        state = None
+        if args.resume:
+            state = checkpoint.load(args.folder / "checkpoints", world.device, world.rank, world.size)
+        if state is not None:
+            self.load_state_dict(state)
+        self.evaluator = None
+        if self.speaks and args.eval_episodes:
+            self.evaluator = Evaluator(
+                args.game, args.eval_episodes, world.device, sticky=args.eval_sticky,
+                max_frames=args.eval_max_frames, num_threads=args.num_threads,
+            )  # fmt: skip
+        self.log = Log(args, self.logged[0], self.trainer.frames, self.speaks)
+        world.synchronize()
+        world.barrier()
+        self.startup_seconds = time.perf_counter() - begun
+
+    # The clock -------------------------------------------------------------------------------------------------------
+
+    def start_clock(self) -> None:
+        """From here on time counts as training."""
+        self._clock = time.perf_counter()
+
+    def stop_clock(self) -> None:
+        """Waits for the device, and adds what has passed to the seconds of training."""
+        self.world.synchronize()
+        now = time.perf_counter()
+        self.seconds += now - self._clock
+        self._clock = now
+
+    # Telling ---------------------------------------------------------------------------------------------------------
+
+    def tell(self) -> None:
+        """Writes a line of the log, over what has happened since the last one. All processes have to call it."""
+        trainer = self.trainer
+        sums = self.world.sum(torch.cat([trainer.player.episodes.take_scores(), trainer.learner.take_metrics()]))
+        self.stop_clock()
+        frames, updates, seconds = self.logged
+        self.logged = (trainer.frames, trainer.updates, self.seconds)
+        episodes, passed = sums[1], max(self.seconds - seconds, 1e-9)
+        count = (trainer.updates - updates) * self.world.size
+        values = {
+            "updates": trainer.updates,
+            "seconds": self.seconds,
+            "fps": (trainer.frames - frames) / passed,
+            "ups": (trainer.updates - updates) / passed,
+            "episodes": int(episodes),
+            "score": sums[0] / episodes if episodes else None,
+            **{name: total / count if count else None for name, total in zip(METRICS, sums[2:], strict=True)},
+        }
+        self.log.write("training", trainer.frames, values)
+
+    def evaluate(self) -> None:
+        """Tries the policy out on ale-py, and notes if it is good enough to stop. All processes have to call it."""
+        args, trainer = self.args, self.trainer
+        self.stop_clock()
+        begun, good = time.perf_counter(), False
+        if self.evaluator is not None:
+            scores = self.evaluator.scores(trainer.policy, EVALUATION_SEED + trainer.updates)
+            self.test = {"test_score": float(scores.mean()), "test_deviation": float(scores.std())}
+            values = {"updates": trainer.updates, "seconds": self.seconds, **self.test}
+            self.log.write("evaluation", trainer.frames, values)
+            good = args.stop_at_score is not None and self.test["test_score"] >= args.stop_at_score
+        self.test_frames = trainer.frames
+        if self.world.any(good):
+            self.reached = {"frames_to_score": trainer.frames, "seconds_to_score": round(self.seconds, 3)}
+        self.evaluation_seconds += time.perf_counter() - begun
+        self.start_clock()
+
+    # Keeping ---------------------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Writes a checkpoint. All processes have to call it."""
+        self.stop_clock()
+        args = {name: str(v) if isinstance(v, Path) else v for name, v in dataclasses.asdict(self.args).items()}
+        state = {
+            "algorithm": self.args.algorithm,
+            "args": args,
+            "frames": self.trainer.frames,
+            "seconds": self.seconds,
+            "evaluation_seconds": self.evaluation_seconds,
+            "logged": self.logged,
+            "trainer": self.trainer.state_dict(),
+        }
+        checkpoint.save(self.args.folder / "checkpoints", f"update-{self.trainer.updates}", state, self.world)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from a checkpoint.
+
+        Raises:
+            ValueError: it is of a run with other settings.
+        """
+        # What may differ: how long to go on, where things are and what is told.
+        free = {
+            "folder", "resume", "device", "total_frames", "max_seconds", "progress", "tensorboard", "plot", "results",
+            "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk", "stop_at_score",
+            "bf16", "channels_last",
+        }  # fmt: skip
+        if self.args.anneal:
+            free.remove("total_frames")
+        for name, was in state["args"].items():
+            if name not in free and not name.startswith("eval_") and was != getattr(self.args, name):
+                raise ValueError(f"expected {name} as in the checkpoint ({was}), got {getattr(self.args, name)}")
+        self.trainer.load_state_dict(state["trainer"])
+        self.seconds, self.evaluation_seconds = state["seconds"], state["evaluation_seconds"]
+        self.logged = tuple(state["logged"])
+
+    def result(self, utilization: Utilization) -> dict[str, Any]:
+        """The run as a row of benchmarks/results."""
+        args, trainer = self.args, self.trainer
+        settings = (
+            "num_batches", "n_steps", "steps_per_update", "overlap", "model", "bf16", "compile", "cuda_graphs",
+            "learning_rate", "stop_at_score", "eval_episodes", "eval_sticky",
+        )  # fmt: skip
+        return row_of(
+            system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
+            fps=trainer.frames / self.seconds, device=self.world.device, threads=args.num_threads,
+            algorithm=self.args.algorithm, seed=args.seed, num_gpus=self.world.size,
+            score=self.test.get("test_score"), score_deviation=self.test.get("test_deviation"),
+            frames=trainer.frames, training_frames=trainer.frames // FRAMESKIP,
+            updates=trainer.updates, updates_per_second=round(trainer.updates / self.seconds, 2),
+            seconds=round(self.seconds, 3), evaluation_seconds=round(self.evaluation_seconds, 3),
+            startup_seconds=round(self.startup_seconds, 3),
+            **(self.reached or {"frames_to_score": None, "seconds_to_score": None}),
+            **utilization.row(), **{name: getattr(args, name) for name in settings},
+        )  # fmt: skip
+
+    # The loop --------------------------------------------------------------------------------------------------------
+
+    def crossed(self, before: int, every: int) -> bool:
+        """Whether a multiple of `every` frames lies behind us that did not `before`; never for 0."""
+        return every > 0 and self.trainer.frames // every > before // every
+
+    def enough(self, stopper: Stopper) -> bool:
+        """Whether to stop. All processes have to call it at the same iteration."""
+        too_long = self.args.max_seconds is not None and self.seconds >= self.args.max_seconds
+        return self.world.any(stopper.wanted or too_long)
+
+    def train(self, stopper: Stopper) -> None:
+        """Trains until there is a reason to stop, and keeps the end."""
+        args, trainer = self.args, self.trainer
+        self.start_clock()
+        while trainer.frames < args.total_frames and self.reached is None:
+            frames, updates = trainer.frames, trainer.updates
+            trainer.iterate()
+            told = trainer.updates > updates and trainer.updates % args.log_every == 0
+            if told:
+                self.tell()
+            if self.crossed(frames, args.eval_every):
+                self.evaluate()
+            if self.crossed(frames, args.checkpoint_every):
+                self.save()
+            # Several processes can agree to stop only where they all come by.
+            if (told or self.world.size == 1) and self.enough(stopper):
+                break
+        self.stop_clock()
+        # A signal may have reached some of the processes only.
+        self.interrupted = self.world.any(stopper.wanted)
+        # Before the last line of the log, which a run that goes on writes where it would have been without a stop.
+        self.save()
+        self.start_clock()
+        if trainer.updates > self.logged[1]:
+            self.tell()
+        if not self.interrupted and args.eval_episodes and self.test_frames != trainer.frames:
+            self.evaluate()
+
+    def close(self) -> None:
+        """Frees what is held."""
+        self.log.close()
+        self.trainer.close()
+        if self.evaluator is not None:
+            self.evaluator.close()
+
+
+def train(args: Args) -> dict[str, Any]:
+    """Trains as the settings say; returns the result's row.
+
+    Raises:
+        ValueError: settings do not fit, or the checkpoint to resume from is another run's.
+    """
+    args.use_threads()
+    world = World.join(args.device)
+    if world.device.type == "cuda":
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.benchmark = True
+    try:
+        run = Run(args, world)
+        try:
+            with Stopper() as stopper, Utilization(world.device) as utilization:
+                run.train(stopper)
+            row = run.result(utilization)
+        finally:
+            run.close()
+        if run.speaks:
+            append_row(row, args.folder / "result.jsonl", None if run.interrupted else args.results)
+            if args.plot:
+                plot([args.folder], args.folder / "scores.png")
+            if run.interrupted:
+                print("Stopped by a signal; the checkpoint is written, --resume goes on from it.", file=sys.stderr)
+    finally:
+        world.leave()
+    return row
+
+
+def main() -> int:
+    """Runs the training; returns the exit status."""
+    try:
+        row = train(tyro.cli(Args))
+    except ValueError as problem:
+        print(f"train: {problem}", file=sys.stderr)
+        return 2
+    if int(os.environ.get("RANK", "0")) == 0:
+        print(json.dumps(row))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

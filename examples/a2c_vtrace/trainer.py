@@ -1,0 +1,172 @@
+"""One process's envs, network, player and learner, and the order in which they work.
+
+Without `overlap` an iteration plays `steps_per_update` steps, then learns from the last `n_steps` of one group of envs.
+With it, the group learns from what had been played before the iteration, on a second stream, while the envs play on:
+the weights that play change when both are done, and are one update older. V-trace corrects for that as for the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import cule
+from examples.a2c_vtrace.arguments import Args
+from examples.a2c_vtrace.learner import Learner
+from examples.a2c_vtrace.model import ActorCritic
+from examples.a2c_vtrace.player import Player
+from examples.a2c_vtrace.rollout import Rollout
+from examples.a2c_vtrace.world import World
+from examples.common.emulator import FRAMESKIP, make_env
+from examples.common.graphed import Graphed
+
+# Seeds of envs of two runs do not meet: env i of run `seed` gets seed * SEED_STRIDE + i.
+SEED_STRIDE = 1_000_003
+
+
+def make_policy(model: ActorCritic, bf16: bool) -> ActorCritic:
+    """A copy of the model to play with, in bfloat16 if so: then no step of play converts weights."""
+    policy = copy.deepcopy(model).requires_grad_(False)
+    return policy.to(torch.bfloat16) if bf16 else policy
+
+
+class Trainer:
+    """Plays and learns.
+
+    Args:
+        args: the settings, as Args.on() has them for the world's device.
+        world: this process among the others.
+
+    Attributes:
+        policy: the network that plays.
+        steps: played by each env so far.
+        updates: of the network so far.
+
+    Raises:
+        ValueError: the game or the network does not exist.
+    """
+
+    def __init__(self, args: Args, world: World):
+        self.args, self.world, self.device = args, world, world.device
+        self.num_envs = args.num_envs // world.size
+        self.env = make_env(
+            args.emulator, args.game, self.num_envs, self.device,
+            life_loss_ends=args.life_loss_ends, repeat_action_probability=args.sticky,
+            max_frames=args.max_episode_frames, num_threads=args.num_threads,
+        )  # fmt: skip
+        torch.manual_seed(args.seed)
+        model = ActorCritic(int(self.env.single_action_space.n), args.model, args.width).to(self.device)
+        world.share([parameter.detach() for parameter in model.parameters()])
+        if args.channels_last:
+            model.to(memory_format=torch.channels_last)
+        self.policy = make_policy(model, args.bf16)
+        rollout = Rollout(self.num_envs, args.n_steps, args.steps_per_update, self.device)
+        acting = torch.compile(self.policy) if args.compile else self.policy
+        self.player = Player(self.env, acting, rollout, args.gamma)
+        self.learner = Learner(model, rollout, args, world.size)
+        self.steps = self.updates = 0
+
+        self._learner_stream = torch.cuda.Stream(self.device) if args.overlap and self.device.type == "cuda" else None
+        self._play_steps: Callable[[], None] = self._play
+        self._compute_gradient, self._apply_gradient = self.learner.compute_gradient, self.learner.apply_gradient
+        if args.cuda_graphs:
+            self._compute_gradient, self._apply_gradient = map(Graphed, (self._compute_gradient, self._apply_gradient))
+            # ale-py plays on the host.
+            if args.emulator == "cule":
+                self._play_steps = Graphed(self._play)
+
+        # From here on each process draws its own numbers.
+        torch.manual_seed(args.seed * SEED_STRIDE + world.rank)
+        self.player.begin(args.seed * SEED_STRIDE + world.rank * self.num_envs)
+        self.player.warm_up()
+        self.learner.warm_up()
+
+    @property
+    def frames(self) -> int:
+        """Frames emulated by all processes so far."""
+        return self.steps * self.args.num_envs * FRAMESKIP
+
+    def iterate(self) -> None:
+        """Plays `steps_per_update` steps and, once there are enough of them, updates the network. Waits for nothing."""
+        if not self.args.overlap:
+            self._play_steps()
+            self.steps += self.args.steps_per_update
+            if self.steps >= self.args.n_steps:
+                self.learner.end.copy_(self.player.rollout.position)
+                self._learn()
+                self.hand_over()
+            return
+        ready = self.steps >= self.args.n_steps
+        if ready:
+            self.learner.end.copy_(self.player.rollout.position)
+            with self._beside():
+                self._learn()
+        self._play_steps()
+        self.steps += self.args.steps_per_update
+        if ready:
+            if self._learner_stream is not None:
+                torch.cuda.current_stream(self.device).wait_stream(self._learner_stream)
+            self.hand_over()
+
+    def _play(self) -> None:
+        for _ in range(self.args.steps_per_update):
+            self.player.step()
+
+    def _learn(self) -> None:
+        if self.args.anneal:
+            left = max(0.0, 1.0 - self.frames / self.args.total_frames)
+            self.learner.set_learning_rate(self.args.learning_rate * left)
+        self._compute_gradient()
+        self.learner.average_gradient()
+        self._apply_gradient()
+        self.updates += 1
+
+    def _beside(self) -> contextlib.AbstractContextManager:
+        if self._learner_stream is None:
+            return contextlib.nullcontext()
+        self._learner_stream.wait_stream(torch.cuda.current_stream(self.device))
+        return torch.cuda.stream(self._learner_stream)
+
+    @torch.no_grad()
+    def hand_over(self) -> None:
+        """Gives the weights learned to the policy that plays."""
+        torch._foreach_copy_(list(self.policy.parameters()), self.learner.parameters)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the rest of the run depends on; the envs too if they are cule's: ale-py's cannot be saved."""
+        envs = None
+        if self.args.emulator == "cule":
+            state = self.env.clone_state()
+            envs = {"version": state.version, "games": state.games, "tensors": state.tensors}
+        return {
+            "steps": self.steps,
+            "updates": self.updates,
+            "learner": self.learner.state_dict(),
+            "player": self.player.state_dict(),
+            "envs": envs,
+            "random": torch.get_rng_state(),
+            "cuda_random": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from where state_dict() was called.
+
+        Raises:
+            RuntimeError, ValueError: the state is of a run with other settings.
+        """
+        self.steps, self.updates = state["steps"], state["updates"]
+        self.learner.load_state_dict(state["learner"])
+        self.player.load_state_dict(state["player"])
+        self.env.restore_state(cule.State(**state["envs"]))
+        torch.set_rng_state(state["random"].cpu())
+        if state["cuda_random"] is not None and self.device.type == "cuda":
+            torch.cuda.set_rng_state(state["cuda_random"].cpu(), self.device)
+        self.hand_over()
+
+    def close(self) -> None:
+        """Frees the envs."""
+        self.env.close()

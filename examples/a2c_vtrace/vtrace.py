@@ -1,0 +1,82 @@
+"""V-trace targets, from the definition in Espeholt et al. (2018), "IMPALA", section 4.1.
+
+Symbols, with T steps of B envs, and x_t the observation at which action a_t was taken:
+
+    mu, pi       the policy that acted, and the one that is learning
+    V(x_t)       the value that is learning
+    gamma_t      the discount of step t: 0 where x_{t+1} is terminal
+    rho_t      = min(rho_bar, pi(a_t | x_t) / mu(a_t | x_t))
+    c_t        = lambda min(c_bar, pi(a_t | x_t) / mu(a_t | x_t))
+    delta_t V  = rho_t (r_t + gamma_t V(x_{t+1}) - V(x_t))
+    v_s        = V(x_s) + sum over t = s .. T-1 of (product over i = s .. t-1 of gamma_i c_i) delta_t V
+
+Worked out from the last step to the first, as in the paper's remark 1:
+
+    v_s - V(x_s) = delta_s V + gamma_s c_s (v_{s+1} - V(x_{s+1})),   v_T = V(x_T)
+
+A ratio of 0 (log_ratios of minus infinity) makes v_s = V(x_s): that is how a step which was not played, but reset the
+env, is left out, and how the step before it bootstraps from its own final observation where it was truncated.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+
+class VTrace(NamedTuple):
+    """What V-trace gives, none of it to be differentiated.
+
+    Attributes:
+        targets: (T, B) float32, v_s, what V(x_s) should be.
+        advantages: (T, B) float32, rho_s (r_s + gamma_s v_{s+1} - V(x_s)), what the policy gradient is weighted with.
+    """
+
+    targets: torch.Tensor
+    advantages: torch.Tensor
+
+
+@torch.no_grad()
+def vtrace(
+    log_ratios: torch.Tensor,
+    rewards: torch.Tensor,
+    discounts: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    rho_bar: float = 1.0,
+    c_bar: float = 1.0,
+    trace_decay: float = 1.0,
+) -> VTrace:
+    """V-trace targets and advantages.
+
+    Args:
+        log_ratios: (T, B) log pi(a_t | x_t) - log mu(a_t | x_t); minus infinity leaves a step out.
+        rewards: (T, B) r_t.
+        discounts: (T, B) gamma_t.
+        values: (T + 1, B) V(x_t), the last row for bootstrapping.
+        rho_bar: the threshold of the ratios in delta and in the policy gradient.
+        c_bar: the threshold of the ratios in the trace.
+        trace_decay: lambda, from 0 to 1.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    steps, width = log_ratios.shape
+    if rewards.shape != (steps, width) or discounts.shape != (steps, width) or values.shape != (steps + 1, width):
+        raise ValueError(
+            f"expected rewards and discounts of shape {(steps, width)}, as log_ratios, and values of shape "
+            f"{(steps + 1, width)}, got {tuple(rewards.shape)}, {tuple(discounts.shape)} and {tuple(values.shape)}"
+        )
+    ratios = log_ratios.exp()
+    rhos, traces = ratios.clamp(max=rho_bar), trace_decay * ratios.clamp(max=c_bar)
+    deltas = rhos * (rewards + discounts * values[1:] - values[:-1])
+    decays = discounts * traces
+    excess = torch.zeros_like(values[0])
+    excesses = []
+    for step in reversed(range(steps)):
+        excess = deltas[step] + decays[step] * excess
+        excesses.append(excess)
+    targets = values[:-1] + torch.stack(excesses[::-1])
+    following = torch.cat([targets[1:], values[-1:]])
+    return VTrace(targets, rhos * (rewards + discounts * following - values[:-1]))

@@ -1,0 +1,79 @@
+"""The processes that train together: one alone, or those that torchrun started."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+
+from cule.vector_env import find_device
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among those that train.
+
+    Attributes:
+        rank: its number; 0 logs, evaluates and decides.
+        size: how many there are.
+        device: where this one computes and its envs live.
+    """
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @staticmethod
+    def join(device: str | None) -> World:
+        """Meets the other processes, where torchrun started any; each takes the GPU of its local rank.
+
+        Raises:
+            ValueError: the device does not exist.
+        """
+        size = int(os.environ.get("WORLD_SIZE", "1"))
+        found = find_device(device)
+        if found.type == "cuda":
+            if size > 1:
+                found = find_device(f"cuda:{os.environ['LOCAL_RANK']}")
+            torch.cuda.set_device(found)
+        if size > 1:
+            # gloo carries what the hosts agree on, also beside NCCL.
+            dist.init_process_group("cpu:gloo,cuda:nccl" if found.type == "cuda" else "gloo")
+        return World(int(os.environ.get("RANK", "0")), size, found)
+
+    def leave(self) -> None:
+        """Parts from the other processes."""
+        if self.size > 1:
+            dist.destroy_process_group()
+
+    def any(self, wish: bool) -> bool:
+        """Whether any process has this wish; all have to ask."""
+        if self.size == 1:
+            return wish
+        wishes = torch.tensor([int(wish)])
+        dist.all_reduce(wishes, op=dist.ReduceOp.MAX)
+        return bool(wishes.item())
+
+    def barrier(self) -> None:
+        """Waits until all processes are here."""
+        self.any(False)
+
+    def sum(self, values: torch.Tensor) -> list[float]:
+        """The sums of a 1-dimensional tensor over all processes. Waits for the device."""
+        values = values.double().cpu()
+        if self.size > 1:
+            dist.all_reduce(values)
+        return values.tolist()
+
+    def share(self, tensors: list[torch.Tensor]) -> None:
+        """Makes these tensors what they are in process 0."""
+        if self.size > 1:
+            for tensor in tensors:
+                dist.broadcast(tensor, src=0)
+
+    def synchronize(self) -> None:
+        """Waits for the device."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)

@@ -1,0 +1,1 @@
+"""DQN with a replay memory on the device."""

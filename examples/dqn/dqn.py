@@ -1,0 +1,326 @@
+"""DQN (Mnih et al., 2015) on many Atari games at once, with a replay memory on the device that stores frames once.
+
+    python -m examples.dqn.dqn --game pong
+
+Every `steps_per_update` steps of all envs the network is updated `updates_at_once` times, each time from `minibatch`
+transitions drawn from the memory. A transition is two places in the ring of frames, from which the stacks before and
+after it are gathered; a million frames take 7 GB. What a transition teaches:
+
+    Q(x_t, a_t)  <-  r_t + gamma_t max_a Q_target(x_{t+1}, a),   gamma_t = 0 where x_{t+1} is terminal
+
+With --double the action of the maximum is the learning network's. Truncated episodes bootstrap from their final
+observation, which is stored like any other; steps that were not played but reset an env count as nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import tyro
+from torch import nn
+from torch.nn import functional
+from tqdm import tqdm
+
+from cule.vector_env import find_device
+from examples.a2c_vtrace.model import initialised, make_features
+from examples.common.emulator import FRAMESKIP, STACK, make_env
+from examples.common.episodes import Episodes
+from examples.common.frames import FrameRing
+from examples.common.graphed import Graphed
+from examples.common.results import Utilization, append_row, row_of
+
+
+@dataclass
+class Args:
+    """Trains DQN on Atari games. Frames are emulated frames, four in a step."""
+
+    game: str = "pong"
+    """what to play: any game that cule has"""
+    emulator: Literal["cule", "ale-py"] = "cule"
+    """cule, or ale-py on the CPU to compare with"""
+    device: str | None = None
+    """cpu, cuda or cuda:1; by default cuda where there is one"""
+    seed: int = 0
+    """of the weights, the actions and the envs"""
+    num_envs: int = 256
+    """envs"""
+    num_threads: int = 0
+    """CPU threads of the emulator; 0: one for each core"""
+    total_frames: int = 40_000_000
+    """when to stop"""
+    memory: int = 1_000_000
+    """transitions that the memory holds"""
+    first_update: int = 80_000
+    """transitions before the first update"""
+    steps_per_update: int = 1
+    """steps of all envs between two rounds of updates"""
+    updates_at_once: int = 1
+    """updates in a round"""
+    minibatch: int = 512
+    """transitions in an update"""
+    target_every: int = 500
+    """updates between two copies of the network to the target network"""
+    double: bool = False
+    """double DQN: the learning network chooses the next action, the target network values it"""
+    learning_rate: float = 1e-4
+    """of Adam"""
+    gamma: float = 0.99
+    """discount of a step"""
+    first_epsilon: float = 1.0
+    """chance of a random action at the beginning"""
+    last_epsilon: float = 0.01
+    """chance of a random action at the end"""
+    epsilon_frames: int = 4_000_000
+    """frames in which the chance falls from the first to the last"""
+    model: Literal["nature", "impala"] = "nature"
+    """the Nature CNN or the IMPALA ResNet"""
+    width: float = 1.0
+    """multiplies the network's channels and features"""
+    bf16: bool = True
+    """on a GPU, compute in bfloat16"""
+    cuda_graphs: bool = True
+    """on a GPU, replay updates, and with cule steps, as CUDA graphs"""
+    log_every: int = 200
+    """rounds between two looks at the scores; the host waits for the device only there"""
+    progress: bool = True
+    """show a progress bar"""
+    results: Path | None = None
+    """file to which the run's result is appended, as a JSON line"""
+
+
+class QNetwork(nn.Module):
+    """Values of all actions: (n, 4, 84, 84) uint8 to (n, num_actions) float32.
+
+    Args:
+        num_actions: how many actions there are.
+        name: "nature" or "impala".
+        width: multiplies the number of channels and features.
+    """
+
+    def __init__(self, num_actions: int, name: str, width: float):
+        super().__init__()
+        self.features, features = make_features(name, width)
+        self.values = initialised(nn.Linear(features, num_actions), gain=1.0)
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """As the class says."""
+        return self.values(self.features(observations)).float()
+
+
+class Memory(nn.Module):
+    """The newest transitions of each env.
+
+    Args:
+        length: transitions of each env.
+        num_envs: envs.
+        device: where it is kept.
+
+    Attributes:
+        position: (1,) int64 on the device, steps played; slot position % (length + 1) holds the newest frame.
+    """
+
+    def __init__(self, length: int, num_envs: int, device: torch.device):
+        super().__init__()
+        self.slots, self.num_envs, self.device = length + 1, num_envs, device
+        self.frames = FrameRing(self.slots, num_envs, device)
+
+        def place(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+            self.register_buffer(name, torch.zeros(shape, dtype=dtype, device=device))
+
+        place("position", (1,), torch.int64)
+        place("actions", (self.slots, num_envs), torch.uint8)
+        place("rewards", (self.slots, num_envs), torch.float32)
+        place("discounts", (self.slots, num_envs), torch.float32)
+        place("played", (self.slots, num_envs), torch.bool)
+
+    def begin(self, frames: torch.Tensor) -> None:
+        """Puts the first frames of all envs, (num_envs, 1, 84, 84) uint8, at the position."""
+        started = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
+        self.frames.write(self.position % self.slots, frames, started)
+
+    def observations(self) -> torch.Tensor:
+        """What is seen at the position: (num_envs, 4, 84, 84) uint8."""
+        return self.frames.stacks(self.position % self.slots, torch.arange(self.num_envs, device=self.device))
+
+    def append(self, step: dict[str, torch.Tensor], frames: torch.Tensor, started: torch.Tensor) -> None:
+        """Writes what became of the newest frames, (num_envs,) each, and the frames that followed."""
+        slot = self.position % self.slots
+        for name, values in step.items():
+            ring = getattr(self, name)
+            ring.index_copy_(0, slot, values.to(ring.dtype).unsqueeze(0))
+        self.position += 1
+        self.frames.write(self.position % self.slots, frames, started)
+
+    def draw(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Places of transitions, drawn evenly: slots and envs, (count,) int64 each.
+
+        The three oldest frames serve as stacks of the ones after them only. There have to be four steps.
+        """
+        steps = torch.clamp(self.position, max=self.slots - 1) - (STACK - 1)
+        back = (torch.rand(count, dtype=torch.float64, device=self.device) * steps).long() + 1
+        envs = torch.randint(self.num_envs, (count,), device=self.device)
+        return (self.position - back) % self.slots, envs
+
+
+class Dqn:
+    """Envs, networks and the memory; playing and learning.
+
+    Args:
+        args: the settings.
+        device: where all is.
+
+    Raises:
+        ValueError: a game or a setting is not as it should be.
+    """
+
+    def __init__(self, args: Args, device: torch.device):
+        if args.memory < args.num_envs * STACK or args.first_update < args.num_envs * STACK:
+            raise ValueError(
+                f"expected memory and first_update to be at least {STACK} steps of all envs "
+                f"({args.num_envs * STACK}), got {args.memory} and {args.first_update}"
+            )
+        self.args, self.device = args, device
+        on_gpu = device.type == "cuda"
+        self.env = make_env(args.emulator, args.game, args.num_envs, device, num_threads=args.num_threads)
+        torch.manual_seed(args.seed)
+        self.num_actions = int(self.env.single_action_space.n)
+        self.network = QNetwork(self.num_actions, args.model, args.width).to(device)
+        if on_gpu:
+            self.network.to(memory_format=torch.channels_last)
+        self.target = copy.deepcopy(self.network).requires_grad_(False)
+        self.autocast = torch.autocast(device.type, torch.bfloat16, enabled=args.bf16 and on_gpu)
+        self.parameters = list(self.network.parameters())
+        self.optimizer = torch.optim.Adam(
+            self.parameters, lr=args.learning_rate, eps=1e-5, fused=True, capturable=on_gpu
+        )
+        self.memory = Memory(args.memory // args.num_envs, args.num_envs, device)
+        self.episodes = Episodes(args.num_envs, device)
+        self.epsilon = torch.tensor(args.first_epsilon, device=device)
+        frames, infos = self.env.reset(seed=args.seed)
+        self.episodes.begin(infos)
+        self.memory.begin(frames)
+        graphs = args.cuda_graphs and on_gpu
+        self.step = Graphed(self._step) if graphs and args.emulator == "cule" else self._step
+        self.update = Graphed(self._update) if graphs else self._update
+        self.steps = self.updates = 0
+
+    @property
+    def frames(self) -> int:
+        """Frames emulated so far."""
+        return self.steps * self.args.num_envs * FRAMESKIP
+
+    @torch.no_grad()
+    def _step(self) -> None:
+        """Plays one step in every env."""
+        with self.autocast:
+            best = self.network(self.memory.observations()).argmax(dim=1)
+        chances = torch.rand(self.args.num_envs, device=self.device)
+        actions = torch.where(chances < self.epsilon, torch.randint_like(best, self.num_actions), best)
+        frames, rewards, terminated, truncated, infos = self.env.step(actions)
+        started = self.episodes.follow(terminated, truncated, infos)
+        step = {
+            "actions": actions,
+            "rewards": rewards,
+            "discounts": self.args.gamma * (~terminated).float(),
+            "played": ~started,
+        }
+        self.memory.append(step, frames, started)
+
+    def targets(self, slots: torch.Tensor, envs: torch.Tensor) -> torch.Tensor:
+        """What the values of transitions should be: (n,) float32."""
+        memory = self.memory
+        following = memory.frames.stacks((slots + 1) % memory.slots, envs)
+        with torch.no_grad(), self.autocast:
+            values = self.target(following)
+            chooser = self.network(following) if self.args.double else values
+        best = values.gather(1, chooser.argmax(dim=1, keepdim=True)).squeeze(1)
+        return memory.rewards[slots, envs] + memory.discounts[slots, envs] * best
+
+    def _update(self) -> None:
+        """One step of the optimizer."""
+        slots, envs = self.memory.draw(self.args.minibatch)
+        targets = self.targets(slots, envs)
+        with self.autocast:
+            values = self.network(self.memory.frames.stacks(slots, envs))
+        chosen = values.gather(1, self.memory.actions[slots, envs].long().unsqueeze(1)).squeeze(1)
+        errors = functional.smooth_l1_loss(chosen, targets, reduction="none")
+        loss = (errors * self.memory.played[slots, envs]).mean()
+        gradients = torch.autograd.grad(loss, self.parameters)
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            parameter.grad = gradient
+        self.optimizer.step()
+
+    @torch.no_grad()
+    def copy_to_target(self) -> None:
+        """Makes the target network what the network is."""
+        torch._foreach_copy_(list(self.target.parameters()), self.parameters)
+
+    def iterate(self) -> None:
+        """Plays some steps, and learns once there is enough to learn from."""
+        args = self.args
+        passed = min(1.0, self.frames / args.epsilon_frames)
+        self.epsilon.fill_(args.first_epsilon + passed * (args.last_epsilon - args.first_epsilon))
+        for _ in range(args.steps_per_update):
+            self.step()
+        self.steps += args.steps_per_update
+        if self.steps * args.num_envs < args.first_update:
+            return
+        for _ in range(args.updates_at_once):
+            self.update()
+            self.updates += 1
+            if self.updates % args.target_every == 0:
+                self.copy_to_target()
+
+
+def train(args: Args) -> dict[str, Any]:
+    """Trains as the settings say; returns the result's row.
+
+    Raises:
+        ValueError: a setting is not as it should be.
+    """
+    device = find_device(args.device)
+    dqn = Dqn(args, device)
+    bar = tqdm(total=args.total_frames, unit="frame", unit_scale=True, disable=not args.progress, file=sys.stderr)
+    score, rounds, begun = None, 0, time.perf_counter()
+    with Utilization(device) as utilization, bar:
+        while dqn.frames < args.total_frames:
+            dqn.iterate()
+            rounds += 1
+            if rounds % args.log_every == 0 or dqn.frames >= args.total_frames:
+                total, count = dqn.episodes.take_scores().tolist()
+                score = total / count if count else score
+                bar.set_postfix(score=score, refresh=False)
+                bar.update(dqn.frames - bar.n)
+        seconds = time.perf_counter() - begun
+    dqn.env.close()
+    row = row_of(
+        system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs, fps=dqn.frames / seconds,
+        device=device, threads=args.num_threads, algorithm="double DQN" if args.double else "DQN", seed=args.seed,
+        num_gpus=1, score=score, frames=dqn.frames, updates=dqn.updates,
+        updates_per_second=round(dqn.updates / seconds, 2), seconds=round(seconds, 3), seconds_to_score=None,
+        **utilization.row(),
+    )  # fmt: skip
+    append_row(row, args.results)
+    return row
+
+
+def main() -> int:
+    """Runs the training; returns the exit status."""
+    try:
+        row = train(tyro.cli(Args))
+    except ValueError as problem:
+        print(f"dqn: {problem}", file=sys.stderr)
+        return 2
+    print(json.dumps(row))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

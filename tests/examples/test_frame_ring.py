@@ -1,0 +1,46 @@
+"""Stacks gathered from frames stored once are the stacks that the env itself makes."""
+
+from __future__ import annotations
+
+import torch
+
+import cule
+from examples.common.emulator import make_env
+from examples.common.episodes import Episodes
+from examples.common.frames import FrameRing
+
+
+def test_frame_ring_stacks_are_the_envs(device):
+    """Beside an env that stacks by itself, over ends of games, lost lives and truncations, the ring going round."""
+    options = {"max_num_frames_per_episode": 400, "life_loss_info": True, "num_threads": 1}
+    stacking = cule.AtariEnv("breakout", 8, device=device, **options)
+    single = make_env("cule", "breakout", 8, torch.device(device), life_loss_ends=True, max_frames=400, num_threads=1)
+    length = 9
+    ring = FrameRing(length, 8, single.device)
+    envs = torch.arange(8, device=single.device)
+    observations, _ = stacking.reset(seed=3)
+    frames, infos = single.reset(seed=3)
+    ring.write(torch.zeros(1, dtype=torch.int64, device=single.device), frames, torch.ones_like(envs, dtype=torch.bool))
+    episodes = Episodes(8, single.device)
+    episodes.begin(infos)
+    seen = [observations.clone()]
+    generator = torch.Generator().manual_seed(0)
+    starts = losses = 0
+    for step in range(1, 300):
+        actions = torch.randint(4, (8,), generator=generator).to(single.device)
+        observations = stacking.step(actions)[0]
+        frames, _, terminated, truncated, infos = single.step(actions)
+        done = episodes.done.clone()
+        started = episodes.follow(terminated, truncated, infos)
+        starts += int(started.sum())
+        losses += int((done & ~started).sum())
+        ring.write(torch.tensor([step % length], device=single.device), frames, started)
+        seen = [*seen, observations.clone()][-(length - 3) :]
+        slots = torch.arange(step - len(seen) + 1, step + 1, device=single.device) % length
+        assert torch.equal(ring.stacks(slots.unsqueeze(1), envs), torch.stack(seen))
+    assert starts > 8 and losses > 8
+
+
+def test_frame_ring_keeps_each_frame_once():
+    ring = FrameRing(10, 3, torch.device("cpu"))
+    assert ring.words.numel() * 8 == (10 + 1) * 3 * 84 * 84
