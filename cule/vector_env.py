@@ -159,6 +159,8 @@ class AtariEnv(VectorEnv):
         reward_clipping: rewards are -1, 0 or 1.
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
+        batch_size: ale-py's keyword for stepping some of the envs; 0 or num_envs, as cule steps all of them.
+        thread_affinity_offset: ale-py's keyword for pinning threads; -1, as cule leaves that to the system.
         mode: the game's mode, one for all or one for each env; None: its default.
         difficulty: the difficulty switches, likewise; None: 0.
         obs_type: "image", or "ram" for the console's 128 bytes.
@@ -196,6 +198,8 @@ class AtariEnv(VectorEnv):
         reward_clipping: bool = True,
         use_fire_reset: bool = True,
         num_threads: int = 0,
+        batch_size: int = 0,
+        thread_affinity_offset: int = -1,
         mode: int | Sequence[int] | None = None,
         difficulty: int | Sequence[int] | None = None,
         obs_type: Literal["image", "ram"] = "image",
@@ -246,12 +250,21 @@ class AtariEnv(VectorEnv):
             stack=_positive("stack_num", stack_num),
             reset_pool_size=_positive("reset_pool_size", reset_pool_size, 0),
         )
+        if batch_size not in (0, self.num_envs):
+            raise ValueError(
+                f"expected batch_size to be 0 or num_envs ({self.num_envs}), as cule steps all envs at once, "
+                f"got {batch_size!r}"
+            )
+        if thread_affinity_offset != -1:
+            raise ValueError(
+                f"expected thread_affinity_offset to be -1, as cule pins no threads, got {thread_affinity_offset!r}"
+            )
         threads = _positive("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
         self.engine = Engine(groups, group_of_env, options, self.device, min(threads, self.num_envs))
         self._action_numbers = action_numbers(groups[0].game, space)
         self.spec = None
         self.closed = False
-        self._started = False
+        self._started = self._sent = False
         self._make_spaces(options)
         self._make_views()
 
@@ -342,7 +355,7 @@ class AtariEnv(VectorEnv):
         if mask is not None and not self._started:
             raise error.ResetNeeded("expected the first reset to reset every env, got a reset_mask")
         self.engine.reset(mask, self._seeds(seed, mask))
-        self._started = True
+        self._started, self._sent = True, False
         return self._out(self._observations), self._infos()
 
     def _reset_mask(self, options: dict[str, Any] | None) -> torch.Tensor | None:
@@ -408,8 +421,20 @@ class AtariEnv(VectorEnv):
             gymnasium.error.ResetNeeded: it has not been reset.
             TypeError, ValueError: the actions' dtype, shape, device or range is not as described.
         """
+        self.send(actions, player_b_actions)
+        return self.recv()
+
+    def send(self, actions: Array, player_b_actions: Array | None = None) -> None:
+        """The first half of `step`: hands the actions over. On a GPU it returns before the consoles are done.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: what came of the last actions has not been received.
+            And what `step` raises.
+        """
         self._check_open("step")
         self._check_started("step")
+        if self._sent:
+            raise error.AlreadyPendingCallError("expected recv() after send(), got a second send()", "step")
         if self.continuous:
             self._set_continuous_actions(actions)
         else:
@@ -418,6 +443,19 @@ class AtariEnv(VectorEnv):
             )
         self._set_player_b(player_b_actions)
         self.engine.step()
+        self._sent = True
+
+    def recv(self) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """The second half of `step`: what it returns, of all envs.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            gymnasium.error.NoAsyncCallError: nothing has been sent.
+        """
+        self._check_open("recv")
+        if not self._sent:
+            raise error.NoAsyncCallError("expected send() before recv()", "step")
+        self._sent = False
         tensors = self.engine.tensors
         return (
             self._out(self._observations),

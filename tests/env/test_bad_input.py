@@ -86,6 +86,8 @@ WRONG_OPTIONS = [
     ({"reset_pool_size": -1}, ValueError, "reset_pool_size to be at least 0, got -1"),
     ({"num_threads": -1}, ValueError, "num_threads to be at least 0, got -1"),
     ({"num_threads": 10**6}, ValueError, "num_threads to be at most"),
+    ({"batch_size": 1}, ValueError, r"batch_size to be 0 or num_envs \(2\), as cule steps all envs at once, got 1"),
+    ({"thread_affinity_offset": 0}, ValueError, "thread_affinity_offset to be -1, as cule pins no threads, got 0"),
     ({"seed": -1}, ValueError, "seed to be at least 0, got -1"),
     ({"seed": 2**63}, ValueError, "seed to be at most"),
     ({"seed": 0.5}, TypeError, "seed to be an integer, got 0.5"),
@@ -331,6 +333,20 @@ def test_call_after_close_is_refused(call: Callable[[cule.AtariEnv], Any]) -> No
     env.close()
     with pytest.raises(error.ClosedEnvironmentError, match=r"expected an open env, got \w+\(\) after close\(\)"):
         call(env)
+
+
+def test_halves_of_a_step_come_in_turns() -> None:
+    env = started()
+    with pytest.raises(error.NoAsyncCallError, match=r"expected send\(\) before recv\(\)"):
+        env.recv()
+    env.send([0, 0])
+    with pytest.raises(error.AlreadyPendingCallError, match=r"expected recv\(\) after send\(\)"):
+        env.send([0, 0])
+    assert env.recv()[0].shape == (2, 4, 84, 84)
+    env.send([0, 0])
+    env.reset()
+    with pytest.raises(error.NoAsyncCallError):
+        env.recv()
 
 
 def test_tensors_outlive_close() -> None:
