@@ -1,4 +1,4 @@
-"""ale_py.AtariVectorEnv and cule.AtariEnv side by side: the same seed and actions, everything that they return compared.
+"""ale_py.AtariVectorEnv and cule.AtariEnv side by side: the same seed and actions, all that they return compared.
 
 With `reset_pool_size=0` every reset is emulated as ale-py does it, so that whole runs agree, episode after episode.
 """
