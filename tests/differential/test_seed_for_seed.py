@@ -17,8 +17,8 @@ GAMES = [game.name for game in cule.games()]
 # ale-py indexes their actions by the numbers of all 18, and ends the process where the button is asked for.
 WITHOUT_BUTTON = ("skiing", "lost_luggage")
 
-# Its console computes for longer than ale-py lets a frame last. Such a frame goes on in the same picture, so that the one
-# before, which ale-py's maximum takes, is drawn over by the time that cule takes it.
+# tic_tac_toe_3d computes for longer than ale-py lets a frame last. The next frame then goes on in the same picture, so
+# that the one before, which ale-py's maximum takes, is drawn over by the time that cule takes it.
 GAMES_OR_KNOWN = [
     pytest.param(game, marks=pytest.mark.xfail(reason="the maximum of two frames that share a picture"))
     if game == "tic_tac_toe_3d" else game
