@@ -15,8 +15,8 @@ class EpisodeStatistics(VectorWrapper):
 
     `info["episode"]` holds `r`, (num_envs,) float32, the sum of an episode's unclipped rewards, and `l`, (num_envs,)
     int64, the number of its steps; both are 0 but where `info["_episode"]`, (num_envs,) bool, says that an episode
-    ended in this step. Unlike gymnasium's, the entries are there in every step. An episode is what the env reports as
-    one: with `episodic_life` or `life_loss_info` it ends with each life.
+    ended in this step. Unlike gymnasium's, the entries are there in every step. With `life_loss_info` an episode is a
+    whole game, whose lost lives do not end it; with `episodic_life` it is a life, as the env then starts a new game.
 
     Args:
         env: an AtariEnv with output="torch", or a wrapper of one.
@@ -40,13 +40,13 @@ class EpisodeStatistics(VectorWrapper):
         if buffer_length < 1:
             raise ValueError(f"expected buffer_length to be at least 1, got {buffer_length}")
         self._same_step = base.autoreset_mode == AutoresetMode.SAME_STEP
-        self._lives_are_episodes = base.engine.options.life_loss_info
+        self._life_loss_info = base.engine.options.life_loss_info
         self._size = max(buffer_length, base.num_envs)
 
         def zeros(count: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
             return torch.zeros(count, dtype=dtype, device=base.device)
 
-        self._returns, self._lengths, self._frames = (zeros(base.num_envs) for _ in range(3))
+        self._returns, self._lengths, self._frames, self._lives = (zeros(base.num_envs) for _ in range(4))
         self._were_done = zeros(base.num_envs, torch.bool)
         # The last place takes what is no episode.
         self._last_returns, self._last_lengths = (zeros(self._size + 1, torch.float32) for _ in range(2))
@@ -60,24 +60,26 @@ class EpisodeStatistics(VectorWrapper):
         chosen = slice(None) if mask is None else torch.as_tensor(mask, device=self._count.device)
         for tensor in (self._returns, self._lengths, self._were_done):
             tensor[chosen] = 0
-        self._frames.copy_(info["episode_frame_number"])
+        self._look(info)
         return observations, info
+
+    def _look(self, info: dict[str, Any]) -> None:
+        self._frames.copy_(info["episode_frame_number"])
+        self._lives.copy_(info["lives"])
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps the env; see the class for what is in the info."""
         observations, rewards, terminated, truncated, info = self.env.step(actions)
-        frames = info["episode_frame_number"]
         done = terminated | truncated
-        if self._same_step:
-            counted = torch.ones_like(done)
-        else:
-            # The step after an episode resets, or, where nothing is reset by itself, does nothing.
-            counted = ~self._were_done
-            if self._lives_are_episodes:
-                counted |= frames > self._frames
-        ended = done & counted
+        if self._life_loss_info:
+            if self._same_step:
+                done &= info["episode_frame_number"] <= self._frames
+            else:
+                done &= ~((info["lives"] < self._lives) & (info["lives"] > 0)) | truncated
+        # The step after an episode resets, or, where nothing is reset by itself, does nothing.
+        ended = done if self._same_step else done & ~self._were_done
         self._returns += info["reward"]
-        self._lengths += counted
+        self._lengths += 1 if self._same_step else ~self._were_done
         info["episode"] = {
             "r": torch.where(ended, self._returns, 0).float(),
             "l": torch.where(ended, self._lengths, 0),
@@ -87,7 +89,7 @@ class EpisodeStatistics(VectorWrapper):
         self._returns.masked_fill_(ended, 0)
         self._lengths.masked_fill_(ended, 0)
         self._were_done.copy_(done)
-        self._frames.copy_(frames)
+        self._look(info)
         return observations, rewards, terminated, truncated, info
 
     def _remember(self, ended: torch.Tensor) -> None:

@@ -85,18 +85,24 @@ def test_statistics_follow_masked_resets_and_ended_envs(device: str) -> None:
     assert int(env.episode_count) == 3
 
 
-def test_statistics_count_on_after_a_lost_life() -> None:
-    plain = cule.EpisodeStatistics(make(num_envs=2, life_loss_info=True))
-    plain.reset(seed=0)
-    rng = np.random.default_rng(0)
-    lengths = torch.zeros(2, dtype=torch.int64)
-    for _ in range(250):
-        _, _, terminated, _, info = plain.step(rng.integers(4, size=2))
-        lengths += info["episode"]["l"]
-        if bool((terminated & (info["lives"] == 0)).all()):
-            break
-    assert int(plain.episode_count) > 4
-    assert (lengths > 100).all()
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_statistics_of_games_whose_lives_end_one_by_one_are_of_games(mode: str, device: str) -> None:
+    """The same play with and without reports of lost lives."""
+    runs = []
+    for life_loss_info in (False, True):
+        env = cule.EpisodeStatistics(make(device, num_envs=2, life_loss_info=life_loss_info, autoreset_mode=mode))
+        env.reset(seed=0)
+        rng = np.random.default_rng(0)
+        seen, reports = [], 0
+        for _ in range(300):
+            _, _, terminated, _, info = env.step(rng.integers(4, size=2))
+            reports += int(terminated.sum())
+            seen.append(torch.stack([info["episode"]["r"], info["episode"]["l"], info["_episode"]]).cpu())
+        runs.append(torch.stack(seen))
+        assert int(env.episode_count) >= 2
+        assert env.mean_length > 100
+        assert reports > 8 or not life_loss_info
+    assert torch.equal(*runs)
 
 
 def test_statistics_refuse_what_is_no_tensor_env() -> None:
