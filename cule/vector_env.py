@@ -18,7 +18,7 @@ from cule import _core, arguments
 from cule.actions import ACTIONS, ContinuousActions, check_numbers
 from cule.arguments import MOST_SEED, flag, integer, probability
 from cule.device import find_device
-from cule.engine import AUTORESET_MODES, Engine, Options, action_numbers
+from cule.engine import AUTORESET_MODES, PAL_HEIGHT, Engine, Options, action_numbers
 from cule.lineup import choose_action_space, games_of_envs, make_groups
 from cule.palette import grey_palette, rgb_palette
 from cule.screens import PIXEL_WIDTH, colored, mosaic
@@ -29,6 +29,9 @@ Array = torch.Tensor | np.ndarray
 # Each thread, and on a GPU each env, keeps room for the TIA writes of a whole step: 10 KiB a frame.
 MOST_FRAMESKIP = 10_000
 MOST_THREADS = 1024
+MOST_ENVS = 2**20
+# Each start state of a pool is emulated: some hundred frames, and its no-ops.
+MOST_NOOPS = MOST_START_STATES = 10_000
 
 
 class AtariEnv(VectorEnv):
@@ -113,26 +116,26 @@ class AtariEnv(VectorEnv):
         output: Literal["torch", "numpy"] = "torch",
         render_mode: Literal["mosaic", "rgb_array"] = "mosaic",
     ) -> None:
-        self.num_envs = integer("num_envs", num_envs)
+        self.num_envs = integer("num_envs", num_envs, most=MOST_ENVS)
         self.obs_type = arguments.choice("obs_type", obs_type, ("image", "ram"))
         self.output = arguments.choice("output", output, ("torch", "numpy"))
         self.render_mode = arguments.choice("render_mode", render_mode, self.metadata["render_modes"])
-        try:
-            self.autoreset_mode = AutoresetMode(autoreset_mode)
-        except ValueError as problem:
-            raise ValueError(
-                f"expected autoreset_mode to be one of {AUTORESET_MODES}, got {autoreset_mode!r}"
-            ) from problem
+        if not isinstance(autoreset_mode, (str, AutoresetMode)) or autoreset_mode not in (
+            *AUTORESET_MODES,
+            *AutoresetMode,
+        ):
+            raise ValueError(f"expected autoreset_mode to be one of {AUTORESET_MODES}, got {autoreset_mode!r}")
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
         if obs_type == "ram" and self.autoreset_mode == AutoresetMode.SAME_STEP:
             raise ValueError(
                 "expected obs_type='image' with autoreset_mode SAME_STEP, as RAM keeps no final observation"
             )
-        if batch_size not in (0, self.num_envs):
+        if integer("batch_size", batch_size, 0) not in (0, self.num_envs):
             raise ValueError(
                 f"expected batch_size to be 0 or num_envs ({self.num_envs}), as cule steps all envs at once, "
                 f"got {batch_size!r}"
             )
-        if thread_affinity_offset != -1:
+        if integer("thread_affinity_offset", thread_affinity_offset, -1) != -1:
             raise ValueError(
                 f"expected thread_affinity_offset to be -1, as cule pins no threads, got {thread_affinity_offset!r}"
             )
@@ -150,7 +153,7 @@ class AtariEnv(VectorEnv):
         options = Options(
             frameskip=integer("frameskip", frameskip, most=MOST_FRAMESKIP),
             max_frames=integer("max_num_frames_per_episode", max_num_frames_per_episode),
-            noop_max=integer("noop_max", noop_max, 0),
+            noop_max=integer("noop_max", noop_max, 0, MOST_NOOPS),
             maxpool=flag("maxpool", maxpool),
             episodic_life=flag("episodic_life", episodic_life),
             life_loss_info=flag("life_loss_info", life_loss_info),
@@ -163,8 +166,9 @@ class AtariEnv(VectorEnv):
             observation_width=integer("img_width", img_width),
             channels=1 if flag("grayscale", grayscale) else 3,
             stack=integer("stack_num", stack_num),
-            reset_pool_size=integer("reset_pool_size", reset_pool_size, 0),
+            reset_pool_size=integer("reset_pool_size", reset_pool_size, 0, MOST_START_STATES),
         )
+        self._check_room(options)
         threads = integer("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
         self.engine = Engine(groups, group_of_env, options, self.device, min(threads, self.num_envs))
         self._action_numbers = action_numbers(groups[0].game, space)
@@ -174,6 +178,21 @@ class AtariEnv(VectorEnv):
         self._started = self._sent = False
         self._make_spaces()
         self._make_views()
+
+    def _check_room(self, options: Options) -> None:
+        """Raises ValueError where the pictures alone are more than this machine's memory; a GPU says so itself."""
+        if self.device.type != "cpu":
+            return
+        picture = PAL_HEIGHT * _core.LINE_PIXELS * (2 + options.channels)
+        observation = options.stack * options.observation_height * options.observation_width * options.channels
+        needed = self.num_envs * (picture + observation)
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > there:
+            raise ValueError(
+                f"expected observations of all envs to fit in memory, but num_envs={self.num_envs}, "
+                f"stack_num={options.stack}, img_height={options.observation_height} and "
+                f"img_width={options.observation_width} need {needed >> 30:,} GiB, and there are {there >> 30:,} GiB"
+            )
 
     def _make_spaces(self) -> None:
         if self.obs_type == "ram":
