@@ -54,9 +54,10 @@ def array(name: str, values: Any) -> np.ndarray:
         found = np.asarray(values)
     except ValueError as problem:
         raise TypeError(f"expected {name} to be an array of numbers, got {values!r}") from problem
-    if found.dtype.kind not in "biuf":
+    if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
         raise TypeError(f"expected {name} to be an array of numbers, got {values!r}")
-    return found
+    # As the plain type of this size, which torch knows: neither big-endian nor a C type of another name.
+    return found.astype(f"{found.dtype.kind}{found.dtype.itemsize}", copy=False)
 
 
 def per_env(name: str, value: int | Sequence[int] | None, num_envs: int) -> list[int | None]:

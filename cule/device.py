@@ -25,7 +25,7 @@ def find_device(device: str | torch.device | None) -> torch.device:
     """
     try:
         found = torch.device(device if device is not None else default_device())
-    except (RuntimeError, TypeError) as problem:
+    except (RuntimeError, TypeError, ValueError) as problem:
         raise ValueError(f"expected a device such as 'cpu', 'cuda' or 'cuda:1', got {device!r}") from problem
     if found.type == "cpu":
         return torch.device("cpu")
