@@ -57,13 +57,14 @@ def array(name: str, values: Any) -> np.ndarray:
     if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
         raise TypeError(f"expected {name} to be an array of numbers, got {values!r}")
     # As the plain type of this size, which torch knows: neither big-endian nor a C type of another name.
-    return found.astype(f"{found.dtype.kind}{found.dtype.itemsize}", copy=False)
+    return found.astype(f"{found.dtype.kind}{found.dtype.itemsize}")
 
 
 def per_env(name: str, value: int | Sequence[int] | None, num_envs: int) -> list[int | None]:
     """One integer of at least 0, or None, for each env."""
     one = value is None or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
-    if not one and (isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray))):
+    plain = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    if not (one or plain or (isinstance(value, np.ndarray) and value.ndim == 1)):
         raise TypeError(f"expected {name} to be an integer or one for each env, got {value!r}")
     values = [value] * num_envs if one else list(value)
     if len(values) != num_envs:
