@@ -1,6 +1,6 @@
 """Many games in one batch: the 57 of the usual benchmark, as many consoles of each, one action space for all.
 
-    python examples/mixed_games.py --envs-per-game 64 --steps 1000
+python examples/mixed_games.py --envs-per-game 64 --steps 1000
 """
 
 from __future__ import annotations
