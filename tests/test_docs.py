@@ -38,10 +38,11 @@ def blocks(kind: str) -> list[tuple[str, str]]:
 
 
 def smaller(code: str) -> str:
-    """A snippet with fewer envs and steps; batches of 57 games and sizes up to 8 are left as they are."""
+    """A snippet with fewer envs, steps and start states; up to 8 envs, and 57 of as many games, stay as they are."""
     counts = {text for text in re.findall(r"num_envs=(\d+)", code) if int(text) > 8 and int(text) != 57}
     for count in counts:
         code = re.sub(rf"(num_envs=|\] \* ){count}\b", r"\g<1>8", code)
+    code = code.replace("num_envs=57,", "num_envs=57, reset_pool_size=1,")
     return re.sub(r"\b(range\(|length=)\d\d+\)", r"\g<1>3)", code)
 
 
