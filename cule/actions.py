@@ -1,6 +1,13 @@
-"""The 18 joystick actions, and where continuous actions fall among them."""
+"""The 18 joystick actions, where continuous actions fall among them, and checks of both."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from cule.arguments import INTEGERS, array
 
 ACTIONS = (
     "NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "UPRIGHT", "UPLEFT", "DOWNRIGHT", "DOWNLEFT", "UPFIRE", "RIGHTFIRE",
@@ -22,3 +29,82 @@ def action_number(horizontal: int, vertical: int, fire: bool) -> int:
 def action_set(bits: int) -> tuple[int, ...]:
     """The actions whose bits are set, in ascending order."""
     return tuple(action for action in range(len(ACTIONS)) if bits >> action & 1)
+
+
+def on_device(name: str, values: Any, device: torch.device) -> torch.Tensor:
+    """Values as a tensor on `device`; a tensor has to be there already.
+
+    Raises:
+        TypeError, ValueError: they are not numbers, or on another device.
+    """
+    if isinstance(values, torch.Tensor):
+        if values.device != device:
+            raise ValueError(f"expected {name} on {device}, got a tensor on {values.device}")
+        return values.detach()
+    return torch.from_numpy(np.array(array(name, values), order="C")).to(device)
+
+
+def check_numbers(name: str, values: Any, num_envs: int, bound: int, device: torch.device) -> torch.Tensor:
+    """Action numbers below `bound`: (num_envs,), of an integer dtype, on `device`.
+
+    On a GPU looking at the values would wait for the device; a wrong one is played as a no-op there.
+
+    Raises:
+        TypeError, ValueError: dtype, shape, device or, on the CPU, range is not as described.
+    """
+    tensor = on_device(name, values, device)
+    if tensor.dtype not in INTEGERS:
+        raise TypeError(f"expected {name} to be integers, got {tensor.dtype}")
+    if tuple(tensor.shape) != (num_envs,):
+        raise ValueError(f"expected {name} to have shape {(num_envs,)}, got {tuple(tensor.shape)}")
+    if device.type == "cpu" and (int(tensor.min()) < 0 or int(tensor.max()) >= bound):
+        raise ValueError(
+            f"expected {name} from 0 to {bound - 1}, got values from {int(tensor.min())} to {int(tensor.max())}"
+        )
+    return tensor
+
+
+class ContinuousActions:
+    """Turns (radius, angle, fire) into action numbers and how far a paddle turns.
+
+    Args:
+        threshold: how far a stick must be pushed, and the button.
+        device: where the actions are.
+    """
+
+    def __init__(self, threshold: float, device: torch.device):
+        self.threshold, self.device = threshold, device
+        table = torch.zeros((3, 3, 2), dtype=torch.int32)
+        for h in (-1, 0, 1):
+            for v in (-1, 0, 1):
+                for fire in (0, 1):
+                    # As in ale-py, even where a game without a button has fewer actions than numbers.
+                    table[h + 1, v + 1, fire] = action_number(h, v, bool(fire))
+        self.table = table.to(device)
+
+    def translate(self, actions: Any, num_envs: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The numbers, (num_envs,) int32, and strengths from 0 to 1, (num_envs,) float32, of (num_envs, 3) actions.
+
+        Raises:
+            TypeError, ValueError: the actions' dtype, shape, device or, on the CPU, range is not as described.
+        """
+        values = on_device("actions", actions, self.device)
+        if values.dtype != torch.float32:
+            raise TypeError(f"expected actions to be float32, got {values.dtype}")
+        if tuple(values.shape) != (num_envs, 3):
+            raise ValueError(f"expected actions to have shape {(num_envs, 3)}, got {tuple(values.shape)}")
+        radius = values[:, 0]
+        if self.device.type == "cpu":
+            if not bool(torch.isfinite(values).all()):
+                raise ValueError("expected actions to be finite, got NaN or infinity")
+            if float(radius.min()) < 0 or float(radius.max()) > 1:
+                raise ValueError(
+                    f"expected actions with a radius from 0 to 1, got {float(radius.min())} to {float(radius.max())}"
+                )
+        else:
+            radius = torch.nan_to_num(radius, nan=0.0).clamp_(0.0, 1.0)
+        x, y = radius * torch.cos(values[:, 1]), radius * torch.sin(values[:, 1])
+        horizontal = (x > self.threshold).long() - (x < -self.threshold).long() + 1
+        vertical = (y > self.threshold).long() - (y < -self.threshold).long() + 1
+        fire = (values[:, 2] > self.threshold).long()
+        return self.table[horizontal, vertical, fire], radius

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from cule import _core, actions, palette, resample
+from cule.device import keep_through_forks
 from cule.rom import Game, detect_scheme, load_rom
 
 # Entries of the TIA instruction buffer: room for one frame of nothing but writes (a PAL frame's 343 scanlines of 76
@@ -283,7 +284,8 @@ class Engine:
             raise torch.OutOfMemoryError(self._too_many_envs(room)) from problem
         self._set_values()
         on_cuda = device.type == "cuda"
-        self.backend = _core.cuda_backend(device.index or 0) if on_cuda else _core.cpu_backend(num_threads)
+        backend = _core.cuda_backend(device.index or 0) if on_cuda else _core.cpu_backend(num_threads)
+        self.backend = keep_through_forks(backend)
 
     # Memory ------------------------------------------------------------------------------------------------------
 

@@ -19,8 +19,13 @@ ATARI_57 = (
 
 
 def register_envs() -> None:
-    """Registers `cule/<Game>-v5` for gymnasium.make_vec. Once is enough; cule does it when it is imported."""
+    """Registers `cule/<Game>-v5` for gymnasium.make_vec and make. Once is enough; cule does it when it is imported."""
     for game in games():
         name = f"cule/{game.ale_id}-v5"
         if name not in gymnasium.registry:
-            gymnasium.register(id=name, vector_entry_point="cule.vector_env:AtariEnv", kwargs={"game": game.name})
+            gymnasium.register(
+                id=name,
+                entry_point="cule.single_env:SingleAtariEnv",
+                vector_entry_point="cule.vector_env:AtariEnv",
+                kwargs={"game": game.name},
+            )

@@ -1,14 +1,21 @@
-"""States of envs: taken, put back, copied from env to env, pickled."""
+"""States of envs: taken, put back, copied from env to env, pickled, written to files."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import os
+import pickle
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 from cule.engine import Engine
 
 VERSION = 1
+# A state file is this line, the version (4 bytes, little-endian), the SHA-256 of the rest, and the rest by torch.save.
+_MAGIC = b"cule state\n"
 # What makes up an env, by the names of the engine's tensors; all have the env as first axis.
 _TENSORS = (
     "ram", "cartridge_bytes", "pictures", "pooled", "observations", "rewards", "raw_rewards", "terminated", "truncated",
@@ -78,3 +85,53 @@ class State:
                 )
         for name, target in targets.items():
             target[env_ids] = self.tensors[name].to(engine.device)
+
+    # Files ---------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Writes the states to a file, which holds what it held before until all is written.
+
+        Raises:
+            ValueError: the file cannot be written.
+        """
+        path, buffer = Path(path), io.BytesIO()
+        tensors = {name: tensor.cpu() for name, tensor in self.tensors.items()}
+        torch.save({"games": [list(game) for game in self.games], "tensors": tensors}, buffer)
+        body = buffer.getvalue()
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with unfinished.open("wb") as file:
+                file.write(_MAGIC + self.version.to_bytes(4, "little") + hashlib.sha256(body).digest() + body)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, path)
+        except OSError as problem:
+            unfinished.unlink(missing_ok=True)
+            raise ValueError(f"expected a state file that can be written, got {path}: {problem.strerror}") from problem
+
+    @staticmethod
+    def load(path: str | Path) -> State:
+        """The states that `save` wrote to a file, on the CPU; `restore_state` moves them to its device.
+
+        Raises:
+            ValueError: the file cannot be read, is no state file, is damaged, or is of a newer cule.
+        """
+        try:
+            content = Path(path).read_bytes()
+        except OSError as problem:
+            raise ValueError(f"expected a state file at {path}, but it cannot be read: {problem.strerror}") from problem
+        begin = len(_MAGIC)
+        if not content.startswith(_MAGIC) or len(content) < begin + 36:
+            raise ValueError(f"expected a state file of cule, got {path}, which is none or is cut off")
+        version = int.from_bytes(content[begin : begin + 4], "little")
+        digest, body = content[begin + 4 : begin + 36], content[begin + 36 :]
+        if version > VERSION:
+            raise ValueError(f"{path} is of a newer cule: expected a state of version {VERSION}, got version {version}")
+        if hashlib.sha256(body).digest() != digest:
+            raise ValueError(f"expected {path} to be as it was written, but it is damaged or cut off")
+        try:
+            parts = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+            games = [(str(name), int(mode), int(difficulty)) for name, mode, difficulty in parts["games"]]
+            return State(version, games, dict(parts["tensors"]))
+        except (RuntimeError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as problem:
+            raise ValueError(f"expected {path} to hold states as State.save writes them: {problem}") from problem

@@ -14,118 +14,24 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cule import _core
-from cule.actions import ACTIONS, action_number
-from cule.engine import AUTORESET_MODES, Engine, Group, Options, action_numbers
+from cule import _core, arguments
+from cule.actions import ACTIONS, ContinuousActions, check_numbers
+from cule.arguments import MOST_SEED, flag, integer, probability
+from cule.device import find_device
+from cule.engine import AUTORESET_MODES, PAL_HEIGHT, Engine, Options, action_numbers
+from cule.lineup import choose_action_space, games_of_envs, make_groups
 from cule.palette import grey_palette, rgb_palette
-from cule.rom import Game, find_game
+from cule.screens import PIXEL_WIDTH, colored, mosaic
 from cule.state import State
 
 Array = torch.Tensor | np.ndarray
 
-# Counts live in 32 bits.
-MOST = 2**31 - 1
 # Each thread, and on a GPU each env, keeps room for the TIA writes of a whole step: 10 KiB a frame.
 MOST_FRAMESKIP = 10_000
 MOST_THREADS = 1024
-MOST_SEED = 2**63 - 1
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-
-
-def default_device() -> str:
-    """The device for None: "cuda" where this build and this machine have it, else "cpu"."""
-    return "cuda" if _core.has_cuda() and torch.cuda.is_available() else "cpu"
-
-
-def find_device(device: str | torch.device | None) -> torch.device:
-    """The torch device that `device` means.
-
-    Raises:
-        ValueError: if it is neither the CPU nor a CUDA device, or this build or machine does not have it.
-    """
-    try:
-        found = torch.device(device if device is not None else default_device())
-    except (RuntimeError, TypeError) as problem:
-        raise ValueError(f"expected a device such as 'cpu', 'cuda' or 'cuda:1', got {device!r}") from problem
-    if found.type == "cpu":
-        return torch.device("cpu")
-    if found.type != "cuda":
-        raise ValueError(f"expected device 'cpu' or 'cuda', got {device!r}")
-    if not _core.has_cuda():
-        raise ValueError(
-            f"device={device!r} was asked for, but this cule was built without CUDA; "
-            "reinstall it where nvcc is found (CULE_CUDA=ON makes a build without it fail), or use device='cpu'"
-        )
-    if not torch.cuda.is_available():
-        raise ValueError(f"device={device!r} was asked for, but torch finds no usable CUDA GPU here; use device='cpu'")
-    index = found.index if found.index is not None else torch.cuda.current_device()
-    if index >= torch.cuda.device_count():
-        raise ValueError(f"expected a CUDA device below cuda:{torch.cuda.device_count()}, got {device!r}")
-    return torch.device("cuda", index)
-
-
-def _positive(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"expected {name} to be an integer, got {value!r}")
-    if value < least:
-        raise ValueError(f"expected {name} to be at least {least}, got {value}")
-    if value > most:
-        raise ValueError(f"expected {name} to be at most {most}, got {value}")
-    return int(value)
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"expected {name} to be True or False, got {value!r}")
-    return bool(value)
-
-
-def _probability(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)):
-        raise TypeError(f"expected {name} to be a number, got {value!r}")
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"expected {name} to be from 0 to 1, got {value}")
-    return float(value)
-
-
-def _array(name: str, values: Any) -> np.ndarray:
-    """An array of numbers."""
-    try:
-        array = np.asarray(values)
-    except ValueError as problem:
-        raise TypeError(f"expected {name} to be an array of numbers, got {values!r}") from problem
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"expected {name} to be an array of numbers, got {values!r}")
-    return array
-
-
-def _per_env(name: str, value: int | Sequence[int] | None, num_envs: int) -> list[int | None]:
-    one = value is None or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
-    if not one and (isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray))):
-        raise TypeError(f"expected {name} to be an integer or one for each env, got {value!r}")
-    values = [value] * num_envs if one else list(value)
-    if len(values) != num_envs:
-        raise ValueError(f"expected {name} to be one integer or {num_envs} of them, got {len(values)}")
-    return [None if one is None else _positive(name, one, 0) for one in values]
-
-
-def _make_groups(
-    games: Sequence[Game], modes: Sequence[int | None], difficulties: Sequence[int | None]
-) -> tuple[list[Group], np.ndarray]:
-    """The distinct (game, mode, difficulty) and, for each env, the index of its own."""
-    groups: dict[Group, int] = {}
-    indices = []
-    for game, mode, difficulty in zip(games, modes, difficulties, strict=True):
-        mode = game.facts["default_mode"] if mode is None else mode
-        difficulty = 0 if difficulty is None else difficulty
-        if mode not in game.modes:
-            raise ValueError(f"expected a mode of {game.name!r} ({', '.join(map(str, game.modes))}), got {mode}")
-        # ale-py starts every game at difficulty 0, listed or not.
-        if difficulty != 0 and difficulty not in game.difficulties:
-            listed = ", ".join(map(str, game.difficulties))
-            raise ValueError(f"expected a difficulty of {game.name!r} ({listed}), got {difficulty}")
-        indices.append(groups.setdefault(Group(game, mode, difficulty), len(groups)))
-    return list(groups), np.array(indices)
+MOST_ENVS = 2**20
+# Each start state of a pool is emulated: some hundred frames, and its no-ops.
+MOST_NOOPS = MOST_START_STATES = 10_000
 
 
 class AtariEnv(VectorEnv):
@@ -159,12 +65,16 @@ class AtariEnv(VectorEnv):
         reward_clipping: rewards are -1, 0 or 1.
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
+        batch_size: ale-py's keyword for stepping some of the envs; 0 or num_envs, as cule steps all of them.
+        thread_affinity_offset: ale-py's keyword for pinning threads; -1, as cule leaves that to the system.
         mode: the game's mode, one for all or one for each env; None: its default.
         difficulty: the difficulty switches, likewise; None: 0.
         obs_type: "image", or "ram" for the console's 128 bytes.
         seed: what the first `reset` without a seed uses.
         reset_pool_size: how many states episodes start from; 0: every reset is emulated as ale-py does it.
         output: "torch" or "numpy".
+        render_mode: what `render` gives: "mosaic", one picture of all screens, or "rgb_array", a tuple of one for each
+            env, as gymnasium's wrappers expect.
 
     Raises:
         TypeError, ValueError: an argument is not what it should be; the message says what was expected and what came.
@@ -172,7 +82,7 @@ class AtariEnv(VectorEnv):
             many would fit.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 60}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["mosaic", "rgb_array"], "render_fps": 60}
 
     def __init__(
         self,
@@ -198,83 +108,95 @@ class AtariEnv(VectorEnv):
         reward_clipping: bool = True,
         use_fire_reset: bool = True,
         num_threads: int = 0,
+        batch_size: int = 0,
+        thread_affinity_offset: int = -1,
         mode: int | Sequence[int] | None = None,
         difficulty: int | Sequence[int] | None = None,
         obs_type: Literal["image", "ram"] = "image",
         seed: int | None = None,
         reset_pool_size: int = 30,
         output: Literal["torch", "numpy"] = "torch",
+        render_mode: Literal["mosaic", "rgb_array"] = "mosaic",
     ) -> None:
-        self.num_envs = _positive("num_envs", num_envs)
-        if obs_type not in ("image", "ram"):
-            raise ValueError(f"expected obs_type to be 'image' or 'ram', got {obs_type!r}")
-        if output not in ("torch", "numpy"):
-            raise ValueError(f"expected output to be 'torch' or 'numpy', got {output!r}")
-        try:
-            self.autoreset_mode = AutoresetMode(autoreset_mode)
-        except ValueError as problem:
-            raise ValueError(
-                f"expected autoreset_mode to be one of {AUTORESET_MODES}, got {autoreset_mode!r}"
-            ) from problem
-        self.obs_type, self.output = obs_type, output
+        self.num_envs = integer("num_envs", num_envs, most=MOST_ENVS)
+        self.obs_type = arguments.choice("obs_type", obs_type, ("image", "ram"))
+        self.output = arguments.choice("output", output, ("torch", "numpy"))
+        self.render_mode = arguments.choice("render_mode", render_mode, self.metadata["render_modes"])
+        if not isinstance(autoreset_mode, (str, AutoresetMode)) or autoreset_mode not in (
+            *AUTORESET_MODES,
+            *AutoresetMode,
+        ):
+            raise ValueError(f"expected autoreset_mode to be one of {AUTORESET_MODES}, got {autoreset_mode!r}")
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
         if obs_type == "ram" and self.autoreset_mode == AutoresetMode.SAME_STEP:
             raise ValueError(
                 "expected obs_type='image' with autoreset_mode SAME_STEP, as RAM keeps no final observation"
             )
-        self.continuous = _flag("continuous", continuous)
-        self.continuous_action_threshold = _probability("continuous_action_threshold", continuous_action_threshold)
+        if integer("batch_size", batch_size, 0) not in (0, self.num_envs):
+            raise ValueError(
+                f"expected batch_size to be 0 or num_envs ({self.num_envs}), as cule steps all envs at once, "
+                f"got {batch_size!r}"
+            )
+        if integer("thread_affinity_offset", thread_affinity_offset, -1) != -1:
+            raise ValueError(
+                f"expected thread_affinity_offset to be -1, as cule pins no threads, got {thread_affinity_offset!r}"
+            )
+        self.continuous = flag("continuous", continuous)
+        self.continuous_action_threshold = probability("continuous_action_threshold", continuous_action_threshold)
         self.device = find_device(device)
-        self._seed = None if seed is None else _positive("seed", seed, 0, MOST_SEED)
-        self.games = self._games_of_envs(game)
-        groups, group_of_env = _make_groups(
-            self.games, _per_env("mode", mode, self.num_envs), _per_env("difficulty", difficulty, self.num_envs)
+        self._seed = None if seed is None else integer("seed", seed, 0, MOST_SEED)
+        self.games = games_of_envs(game, self.num_envs)
+        groups, group_of_env = make_groups(
+            self.games,
+            arguments.per_env("mode", mode, self.num_envs),
+            arguments.per_env("difficulty", difficulty, self.num_envs),
         )
-        space = self._choose_action_space(groups, _flag("full_action_space", full_action_space) or self.continuous)
+        space = choose_action_space(groups, flag("full_action_space", full_action_space) or self.continuous)
         options = Options(
-            frameskip=_positive("frameskip", frameskip, most=MOST_FRAMESKIP),
-            max_frames=_positive("max_num_frames_per_episode", max_num_frames_per_episode),
-            noop_max=_positive("noop_max", noop_max, 0),
-            maxpool=_flag("maxpool", maxpool),
-            episodic_life=_flag("episodic_life", episodic_life),
-            life_loss_info=_flag("life_loss_info", life_loss_info),
-            reward_clipping=_flag("reward_clipping", reward_clipping),
-            fire_reset=_flag("use_fire_reset", use_fire_reset),
+            frameskip=integer("frameskip", frameskip, most=MOST_FRAMESKIP),
+            max_frames=integer("max_num_frames_per_episode", max_num_frames_per_episode),
+            noop_max=integer("noop_max", noop_max, 0, MOST_NOOPS),
+            maxpool=flag("maxpool", maxpool),
+            episodic_life=flag("episodic_life", episodic_life),
+            life_loss_info=flag("life_loss_info", life_loss_info),
+            reward_clipping=flag("reward_clipping", reward_clipping),
+            fire_reset=flag("use_fire_reset", use_fire_reset),
             autoreset=AUTORESET_MODES.index(self.autoreset_mode.value),
-            repeat_action_probability=_probability("repeat_action_probability", repeat_action_probability),
+            repeat_action_probability=probability("repeat_action_probability", repeat_action_probability),
             action_space=space,
-            observation_height=_positive("img_height", img_height),
-            observation_width=_positive("img_width", img_width),
-            channels=1 if _flag("grayscale", grayscale) else 3,
-            stack=_positive("stack_num", stack_num),
-            reset_pool_size=_positive("reset_pool_size", reset_pool_size, 0),
+            observation_height=integer("img_height", img_height),
+            observation_width=integer("img_width", img_width),
+            channels=1 if flag("grayscale", grayscale) else 3,
+            stack=integer("stack_num", stack_num),
+            reset_pool_size=integer("reset_pool_size", reset_pool_size, 0, MOST_START_STATES),
         )
-        threads = _positive("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
+        self._check_room(options)
+        threads = integer("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
         self.engine = Engine(groups, group_of_env, options, self.device, min(threads, self.num_envs))
         self._action_numbers = action_numbers(groups[0].game, space)
         self.spec = None
         self.closed = False
-        self._started = False
-        self._make_spaces(options)
+        self._process = os.getpid()
+        self._started = self._sent = False
+        self._make_spaces()
         self._make_views()
 
-    def _games_of_envs(self, game: str | Sequence[str]) -> list[Game]:
-        if isinstance(game, str):
-            return [find_game(game)] * self.num_envs
-        if isinstance(game, bytes) or not isinstance(game, Sequence) or not game:
-            raise TypeError(f"expected the name of a game or a sequence of names, got {game!r}")
-        if len(game) > self.num_envs:
-            raise ValueError(f"expected num_envs to be at least the number of games ({len(game)}), got {self.num_envs}")
-        chosen = [find_game(name) for name in game]
-        return [chosen[i * len(chosen) // self.num_envs] for i in range(self.num_envs)]
+    def _check_room(self, options: Options) -> None:
+        """Raises ValueError where the pictures alone are more than this machine's memory; a GPU says so itself."""
+        if self.device.type != "cpu":
+            return
+        picture = PAL_HEIGHT * _core.LINE_PIXELS * (2 + options.channels)
+        observation = options.stack * options.observation_height * options.observation_width * options.channels
+        needed = self.num_envs * (picture + observation)
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > there:
+            raise ValueError(
+                f"expected observations of all envs to fit in memory, but num_envs={self.num_envs}, "
+                f"stack_num={options.stack}, img_height={options.observation_height} and "
+                f"img_width={options.observation_width} need {needed >> 30:,} GiB, and there are {there >> 30:,} GiB"
+            )
 
-    @staticmethod
-    def _choose_action_space(groups: Sequence[Group], full: bool) -> str:
-        """Games that offer different actions share all 18."""
-        space = "full" if full else "minimal"
-        offered = {action_numbers(group.game, space) for group in groups}
-        return space if len(offered) == 1 else "all"
-
-    def _make_spaces(self, options: Options) -> None:
+    def _make_spaces(self) -> None:
         if self.obs_type == "ram":
             shape: tuple[int, ...] = (_core.RAM_BYTES,)
         else:
@@ -303,14 +225,9 @@ class AtariEnv(VectorEnv):
             "episode_frame_number": tensors["episode_frame_numbers"],
             "fault": tensors["faults"],
         }
+        self._everywhere = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
         if self.continuous:
-            table = torch.zeros((3, 3, 2), dtype=torch.int32)
-            for h in (-1, 0, 1):
-                for v in (-1, 0, 1):
-                    for fire in (0, 1):
-                        # As in ale-py, even where a game without a button has fewer actions than numbers.
-                        table[h + 1, v + 1, fire] = action_number(h, v, bool(fire))
-            self._action_table = table.to(self.device)
+            self._continuous_actions = ContinuousActions(self.continuous_action_threshold, self.device)
             strengths = torch.ones(self.num_envs, dtype=torch.float32, device=self.device)
             self.engine.tensors["strengths"] = strengths
             self.engine.batch.strengths = strengths.data_ptr()
@@ -340,54 +257,16 @@ class AtariEnv(VectorEnv):
             TypeError, ValueError: `seed` or `reset_mask` is not as described.
         """
         self._check_open("reset")
-        mask = self._reset_mask(options)
+        mask = arguments.reset_mask(options, self.num_envs)
         if mask is not None and not self._started:
             raise error.ResetNeeded("expected the first reset to reset every env, got a reset_mask")
-        self.engine.reset(mask, self._seeds(seed, mask))
-        self._started = True
-        return self._out(self._observations), self._infos()
-
-    def _reset_mask(self, options: dict[str, Any] | None) -> torch.Tensor | None:
-        if options is not None and not isinstance(options, dict):
-            raise TypeError(f"expected options to be a dict, such as {{'reset_mask': mask}}, got {options!r}")
-        if not options or options.get("reset_mask") is None:
-            return None
-        mask = options["reset_mask"]
-        if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
-            mask = torch.from_numpy(np.array(mask, order="C"))
-        if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
-            kind = getattr(mask, "dtype", type(mask).__name__)
-            raise TypeError(f"expected reset_mask to be a boolean array, got {kind}")
-        if tuple(mask.shape) != (self.num_envs,):
-            raise ValueError(f"expected reset_mask to have shape {(self.num_envs,)}, got {tuple(mask.shape)}")
-        return mask.to(self.device).view(torch.uint8).contiguous()
-
-    def _seeds(self, seed: Any, mask: torch.Tensor | None) -> torch.Tensor | None:
-        if seed is None:
-            if self._started:
-                return None
+        if seed is None and not self._started:
             seed = self._seed if self._seed is not None else int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-        count = self.num_envs if mask is None else int(mask.sum())
-        if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
-            lowest, highest = int(seed), int(seed) + max(count - 1, 0)
-        elif isinstance(seed, (Sequence, np.ndarray)) and not isinstance(seed, str):
-            values = _array("seed", seed)
-            if values.shape != (count,) or not np.issubdtype(values.dtype, np.integer):
-                raise ValueError(
-                    f"expected seed to have one integer for each of the {count} envs that are reset, "
-                    f"got {values.dtype} of shape {values.shape}"
-                )
-            lowest, highest = (int(values.min()), int(values.max())) if count else (0, 0)
-        else:
-            raise TypeError(f"expected seed to be an integer or one for each env, got {seed!r}")
-        if lowest < 0 or highest > MOST_SEED:
-            raise ValueError(f"expected seeds from 0 to {MOST_SEED}, got {lowest if lowest < 0 else highest}")
-        if isinstance(seed, (int, np.integer)):
-            values = np.arange(count, dtype=np.int64) + int(seed)
-        seeds = torch.full((self.num_envs,), -1, dtype=torch.int64)
-        chosen = slice(None) if mask is None else mask.cpu().bool()
-        seeds[chosen] = torch.from_numpy(values.astype(np.int64))
-        return seeds.to(self.device)
+        seeds = None if seed is None else arguments.seeds(seed, mask, self.num_envs).to(self.device)
+        chosen = None if mask is None else mask.to(self.device).view(torch.uint8).contiguous()
+        self.engine.reset(chosen, seeds)
+        self._started, self._sent = True, False
+        return self._out(self._observations), self._infos()
 
     def step(
         self, actions: Array, player_b_actions: Array | None = None
@@ -410,16 +289,43 @@ class AtariEnv(VectorEnv):
             gymnasium.error.ResetNeeded: it has not been reset.
             TypeError, ValueError: the actions' dtype, shape, device or range is not as described.
         """
+        self.send(actions, player_b_actions)
+        return self.recv()
+
+    def send(self, actions: Array, player_b_actions: Array | None = None) -> None:
+        """The first half of `step`: hands the actions over. On a GPU it returns before the consoles are done.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: what came of the last actions has not been received.
+            And what `step` raises.
+        """
         self._check_open("step")
         self._check_started("step")
+        if self._sent:
+            raise error.AlreadyPendingCallError("expected recv() after send(), got a second send()", "step")
+        tensors = self.engine.tensors
         if self.continuous:
-            self._set_continuous_actions(actions)
+            numbers, strengths = self._continuous_actions.translate(actions, self.num_envs)
+            tensors["strengths"].copy_(strengths)
         else:
-            self.engine.tensors["actions"].copy_(
-                self._check_actions("actions", actions, self.single_action_space.n)
-            )
+            count = int(self.single_action_space.n)
+            numbers = check_numbers("actions", actions, self.num_envs, count, self.device)
+        tensors["actions"].copy_(numbers)
         self._set_player_b(player_b_actions)
         self.engine.step()
+        self._sent = True
+
+    def recv(self) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """The second half of `step`: what it returns, of all envs.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            gymnasium.error.NoAsyncCallError: nothing has been sent.
+        """
+        self._check_open("recv")
+        if not self._sent:
+            raise error.NoAsyncCallError("expected send() before recv()", "step")
+        self._sent = False
         tensors = self.engine.tensors
         return (
             self._out(self._observations),
@@ -429,55 +335,12 @@ class AtariEnv(VectorEnv):
             self._infos(stepped=True),
         )
 
-    def _on_device(self, name: str, values: Any) -> torch.Tensor:
-        if isinstance(values, torch.Tensor):
-            if values.device != self.device:
-                raise ValueError(f"expected {name} on {self.device}, got a tensor on {values.device}")
-            return values.detach()
-        return torch.from_numpy(np.array(_array(name, values), order="C")).to(self.device)
-
-    def _check_actions(self, name: str, values: Any, bound: int) -> torch.Tensor:
-        tensor = self._on_device(name, values)
-        if tensor.dtype not in _INTEGERS:
-            raise TypeError(f"expected {name} to be integers, got {tensor.dtype}")
-        if tuple(tensor.shape) != (self.num_envs,):
-            raise ValueError(f"expected {name} to have shape {(self.num_envs,)}, got {tuple(tensor.shape)}")
-        # On a GPU looking at the values would wait for the device; a wrong one is played as a no-op there.
-        if self.device.type == "cpu" and (int(tensor.min()) < 0 or int(tensor.max()) >= bound):
-            raise ValueError(
-                f"expected {name} from 0 to {bound - 1}, got values from {int(tensor.min())} to {int(tensor.max())}"
-            )
-        return tensor
-
-    def _set_continuous_actions(self, actions: Array) -> None:
-        values = self._on_device("actions", actions)
-        if values.dtype != torch.float32:
-            raise TypeError(f"expected actions to be float32, got {values.dtype}")
-        if tuple(values.shape) != (self.num_envs, 3):
-            raise ValueError(f"expected actions to have shape {(self.num_envs, 3)}, got {tuple(values.shape)}")
-        radius, threshold = values[:, 0], self.continuous_action_threshold
-        if self.device.type == "cpu":
-            if not bool(torch.isfinite(values).all()):
-                raise ValueError("expected actions to be finite, got NaN or infinity")
-            if float(radius.min()) < 0 or float(radius.max()) > 1:
-                raise ValueError(
-                    f"expected actions with a radius from 0 to 1, got {float(radius.min())} to {float(radius.max())}"
-                )
-        else:
-            radius = torch.nan_to_num(radius, nan=0.0).clamp_(0.0, 1.0)
-        x, y = radius * torch.cos(values[:, 1]), radius * torch.sin(values[:, 1])
-        horizontal = (x > threshold).long() - (x < -threshold).long() + 1
-        vertical = (y > threshold).long() - (y < -threshold).long() + 1
-        fire = (values[:, 2] > threshold).long()
-        self.engine.tensors["actions"].copy_(self._action_table[horizontal, vertical, fire])
-        self.engine.tensors["strengths"].copy_(radius)
-
     def _set_player_b(self, actions: Array | None) -> None:
         tensors, batch = self.engine.tensors, self.engine.batch
         if actions is None:
             batch.actions_b = 0
             return
-        values = self._check_actions("player_b_actions", actions, len(ACTIONS))
+        values = check_numbers("player_b_actions", actions, self.num_envs, len(ACTIONS), self.device)
         if "actions_b" not in tensors:
             tensors["actions_b"] = torch.zeros(self.num_envs, dtype=torch.int32, device=self.device)
         tensors["actions_b"].copy_(values)
@@ -490,21 +353,34 @@ class AtariEnv(VectorEnv):
         infos = {key: self._out(value) for key, value in self._info.items()}
         if stepped:
             infos["reward"] = self._out(self.engine.tensors["raw_rewards"])
-            if self.autoreset_mode == AutoresetMode.SAME_STEP:
-                torch.logical_or(self._terminated, self._truncated, out=self._done)
-                # Whether any env is done is known at once on the CPU only.
-                if self.device.type == "cuda" or bool(self._done.any()):
-                    infos["final_obs"] = self._out(self.engine.tensors["final_observations"])
-                    infos["_final_obs"] = self._out(self._done)
+        # gymnasium's masks of which envs an entry is about: here always all of them.
+        infos |= {f"_{key}": self._out(self._everywhere) for key in infos}
+        if stepped and self.autoreset_mode == AutoresetMode.SAME_STEP:
+            torch.logical_or(self._terminated, self._truncated, out=self._done)
+            # Whether any env is done is known at once on the CPU only.
+            if self.device.type == "cuda" or bool(self._done.any()):
+                infos["final_obs"] = self._out(self.engine.tensors["final_observations"])
+                infos["_final_obs"] = self._out(self._done)
         return infos
 
     def _check_open(self, what: str) -> None:
         if self.closed:
             raise error.ClosedEnvironmentError(f"expected an open env, got {what}() after close()")
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                f"expected {what}() in the process that made the env (pid {self._process}), got process {os.getpid()}: "
+                "threads and GPUs do not outlive a fork; make the env after it"
+            )
 
     def _check_started(self, what: str) -> None:
         if not self._started:
             raise error.ResetNeeded(f"expected reset() before the first {what}")
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "an AtariEnv cannot be pickled or copied, as it owns threads and memory of a device; "
+            "clone_state() gives what can be, and a process of its own can make an env of its own"
+        )
 
     def close_extras(self, **_: Any) -> None:
         """Frees the envs' memory. Called by close(), which may be called again, and after a constructor that raised."""
@@ -526,47 +402,28 @@ class AtariEnv(VectorEnv):
         self._check_open("get_screen")
         return self._out(self.engine.screens())
 
-    def _colored(self, palette: Any) -> torch.Tensor:
-        pal = torch.tensor([int(booted.pal) for booted in self.engine.boots], device=self.device)
-        group = self.engine.tensors["group"].view(torch.int32).long()
-        colors = torch.from_numpy(np.stack([palette(pal=False), palette(pal=True)])).to(self.device)
-        return colors[pal[group][:, None, None], self.engine.screens().long()]
-
     def get_screen_rgb(self) -> Array:
         """(num_envs, height, 160, 3) uint8: the last emulated frame in color."""
         self._check_open("get_screen_rgb")
-        return self._out(self._colored(rgb_palette))
+        return self._out(colored(self.engine, rgb_palette))
 
     def get_screen_grayscale(self) -> Array:
         """(num_envs, height, 160) uint8: the last emulated frame in grey."""
         self._check_open("get_screen_grayscale")
-        return self._out(self._colored(grey_palette)[..., 0])
+        return self._out(colored(self.engine, grey_palette)[..., 0])
 
-    def render(self) -> np.ndarray:
-        """(rows * height, columns * 320, 3) uint8: all screens side by side in color, pixels twice as wide as high."""
+    def render(self) -> np.ndarray | tuple[np.ndarray, ...]:
+        """The screens: (rows * height, columns * 320, 3) uint8, or with "rgb_array" each env's (height, 320, 3)."""
         self._check_open("render")
-        screens = self._colored(rgb_palette).cpu().numpy().repeat(2, axis=2)
-        columns = int(np.ceil(np.sqrt(self.num_envs)))
-        rows = -(-self.num_envs // columns)
-        height, width = screens.shape[1:3]
-        mosaic = np.zeros((rows * columns, height, width, 3), np.uint8)
-        mosaic[: self.num_envs] = screens
-        return mosaic.reshape(rows, columns, height, width, 3).swapaxes(1, 2).reshape(rows * height, columns * width, 3)
+        screens = colored(self.engine, rgb_palette).cpu().numpy()
+        if self.render_mode == "mosaic":
+            return mosaic(screens)
+        return tuple(screens.repeat(PIXEL_WIDTH, axis=2))
 
     # States --------------------------------------------------------------------------------------------------------
 
-    def _env_ids(self, env_ids: Any) -> torch.Tensor:
-        if env_ids is None:
-            return torch.arange(self.num_envs, device=self.device)
-        ids = env_ids if isinstance(env_ids, torch.Tensor) else torch.tensor(_array("env_ids", env_ids))
-        if ids.dtype not in _INTEGERS or ids.dim() != 1:
-            raise TypeError(f"expected env_ids to be a list of integers, got {ids.dtype} of shape {tuple(ids.shape)}")
-        if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= self.num_envs):
-            raise ValueError(f"expected env_ids from 0 to {self.num_envs - 1}, got {ids.tolist()}")
-        return ids.to(self.device).long()
-
     def _target_ids(self, env_ids: Any) -> torch.Tensor:
-        ids = self._env_ids(env_ids)
+        ids = arguments.env_ids(env_ids, self.num_envs, self.device)
         if ids.unique().numel() != ids.numel():
             raise ValueError(f"expected each env to get one state, got env_ids {ids.tolist()}")
         return ids
@@ -580,7 +437,7 @@ class AtariEnv(VectorEnv):
         """
         self._check_open("clone_state")
         self._check_started("clone_state")
-        return State.take(self.engine, self._env_ids(env_ids))
+        return State.take(self.engine, arguments.env_ids(env_ids, self.num_envs, self.device))
 
     def restore_state(self, state: State, env_ids: Any = None) -> None:
         """Puts states that clone_state took back, into the given envs (None: all), one each.
@@ -607,4 +464,5 @@ class AtariEnv(VectorEnv):
         """
         self._check_open("copy_state")
         self._check_started("copy_state")
-        State.take(self.engine, self._env_ids(src_ids)).put(self.engine, self._target_ids(dst_ids))
+        sources = arguments.env_ids(src_ids, self.num_envs, self.device)
+        State.take(self.engine, sources).put(self.engine, self._target_ids(dst_ids))

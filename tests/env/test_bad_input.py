@@ -84,9 +84,15 @@ WRONG_OPTIONS = [
     ({"noop_max": 2**31}, ValueError, "noop_max to be at most"),
     ({"max_num_frames_per_episode": 0}, ValueError, "max_num_frames_per_episode to be at least 1, got 0"),
     ({"max_num_frames_per_episode": 2**31}, ValueError, "max_num_frames_per_episode to be at most"),
+    ({"noop_max": 10_001}, ValueError, "noop_max to be at most 10000, got 10001"),
+    ({"reset_pool_size": 10_001}, ValueError, "reset_pool_size to be at most 10000, got 10001"),
+    ({"stack_num": 2**31 - 1}, ValueError, "to fit in memory, but .*stack_num=2147483647"),
+    ({"img_height": 2**31 - 1}, ValueError, "to fit in memory, but .*img_height=2147483647"),
     ({"reset_pool_size": -1}, ValueError, "reset_pool_size to be at least 0, got -1"),
     ({"num_threads": -1}, ValueError, "num_threads to be at least 0, got -1"),
     ({"num_threads": 10**6}, ValueError, "num_threads to be at most"),
+    ({"batch_size": 1}, ValueError, r"batch_size to be 0 or num_envs \(2\), as cule steps all envs at once, got 1"),
+    ({"thread_affinity_offset": 0}, ValueError, "thread_affinity_offset to be -1, as cule pins no threads, got 0"),
     ({"seed": -1}, ValueError, "seed to be at least 0, got -1"),
     ({"seed": 2**63}, ValueError, "seed to be at most"),
     ({"seed": 0.5}, TypeError, "seed to be an integer, got 0.5"),
@@ -206,7 +212,7 @@ def test_other_failures_of_torch_are_not_taken_for_a_lack_of_memory(monkeypatch:
         make()
 
 
-@pytest.mark.parametrize(("height", "width"), [(211, 84), (84, 161), (10**6, 10**6)])
+@pytest.mark.parametrize(("height", "width"), [(211, 84), (84, 161), (1000, 1000)])
 def test_observation_larger_than_the_picture_is_refused(height: int, width: int) -> None:
     with pytest.raises(ValueError, match=r"expected observations of at most 210 x 160 pixels .* got img_height"):
         make(img_height=height, img_width=width)
@@ -392,6 +398,20 @@ def test_call_after_close_is_refused(call: Callable[[cule.AtariEnv], Any]) -> No
     env.close()
     with pytest.raises(error.ClosedEnvironmentError, match=r"expected an open env, got \w+\(\) after close\(\)"):
         call(env)
+
+
+def test_halves_of_a_step_come_in_turns() -> None:
+    env = started()
+    with pytest.raises(error.NoAsyncCallError, match=r"expected send\(\) before recv\(\)"):
+        env.recv()
+    env.send([0, 0])
+    with pytest.raises(error.AlreadyPendingCallError, match=r"expected recv\(\) after send\(\)"):
+        env.send([0, 0])
+    assert env.recv()[0].shape == (2, 4, 84, 84)
+    env.send([0, 0])
+    env.reset()
+    with pytest.raises(error.NoAsyncCallError):
+        env.recv()
 
 
 def test_tensors_outlive_close() -> None:

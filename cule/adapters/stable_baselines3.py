@@ -1,0 +1,114 @@
+"""A stable-baselines3 VecEnv: `PPO("CnnPolicy", AtariVecEnv("pong", 64)).learn(1_000_000)`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecEnv
+
+from cule.statistics import EpisodeStatistics
+from cule.vector_env import AtariEnv
+
+
+class AtariVecEnv(VecEnv):
+    """Atari 2600 games for stable-baselines3.
+
+    Observations are images with the channels first, (num_envs, stack_num, img_height, img_width) uint8, or three
+    channels for each frame in color. Infos have what a Monitor reports, with unclipped rewards. `life_loss_info=True`
+    is what stable-baselines3's own AtariWrapper does: a lost life is reported as an end, but the game goes on.
+
+    Args:
+        game: as AtariEnv's.
+        num_envs: how many consoles.
+        device: as AtariEnv's. stable-baselines3 works with arrays, so that what a GPU plays is copied from it.
+        **options: AtariEnv's other keywords, but for autoreset_mode, output and render_mode.
+
+    Raises:
+        TypeError, ValueError: as AtariEnv's.
+    """
+
+    def __init__(
+        self, game: str | Sequence[str], num_envs: int, device: str | torch.device | None = None, **options: Any
+    ):
+        self.env = AtariEnv(game, num_envs, device, autoreset_mode="SameStep", render_mode="rgb_array", **options)
+        self._played = EpisodeStatistics(self.env)
+        space = self.env.single_observation_space
+        if space.shape is not None and len(space.shape) == 4:
+            stack, height, width, colors = space.shape
+            space = Box(0, 255, (stack * colors, height, width), np.uint8)
+        super().__init__(num_envs, space, self.env.single_action_space)
+        self._began = time.monotonic()
+
+    def _array(self, observations: torch.Tensor) -> np.ndarray:
+        if observations.dim() == 5:
+            observations = observations.permute(0, 1, 4, 2, 3).flatten(1, 2)
+        return observations.cpu().numpy().copy()
+
+    def reset(self) -> np.ndarray:
+        """Starts new episodes, with the seeds given to `seed` since the last time."""
+        seeds = [seed for seed in self._seeds if seed is not None]
+        observations, _ = self._played.reset(seed=seeds if len(seeds) == self.num_envs else None)
+        self._reset_seeds()
+        self._reset_options()
+        self._began = time.monotonic()
+        return self._array(observations)
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Takes the actions of the next step."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """Plays a step: observations, rewards (num_envs,) float32, dones (num_envs,) bool, a dict for each env."""
+        observations, rewards, terminated, truncated, info = self._played.step(self._actions)
+        dones = (terminated | truncated).cpu().numpy()
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        ended = np.flatnonzero(dones)
+        if ended.size:
+            final = self._array(info["final_obs"][torch.from_numpy(ended).to(self.env.device)])
+            returns, lengths = info["episode"]["r"].tolist(), info["episode"]["l"].tolist()
+            whole = info["_episode"].tolist()
+            cut_off = (truncated & ~terminated).tolist()
+            seconds = round(time.monotonic() - self._began, 6)
+            for i, observation in zip(ended.tolist(), final, strict=True):
+                infos[i] = {"terminal_observation": observation, "TimeLimit.truncated": cut_off[i]}
+                if whole[i]:
+                    infos[i]["episode"] = {"r": returns[i], "l": lengths[i], "t": seconds}
+        return self._array(observations), rewards.float().cpu().numpy(), dones, infos
+
+    def close(self) -> None:
+        """Frees the envs."""
+        self.env.close()
+
+    def get_images(self) -> Sequence[np.ndarray]:
+        """Each env's screen, (height, 320, 3) uint8."""
+        return list(self.env.render())
+
+    def _count(self, indices: int | Iterable[int] | None) -> int:
+        return len(list(self._get_indices(indices)))
+
+    def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
+        """The batch's attribute, once for each env."""
+        return [getattr(self.env, attr_name)] * self._count(indices)
+
+    def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
+        """Sets an attribute of the whole batch; no env has one of its own."""
+        if self._count(indices) != self.num_envs:
+            raise ValueError(f"expected all envs, as they share their attributes, got indices {indices}")
+        setattr(self.env, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Calls a method of the whole batch, once; its result, once for each env."""
+        result = getattr(self.env, method_name)(*method_args, **method_kwargs)
+        return [result] * self._count(indices)
+
+    def env_is_wrapped(self, wrapper_class: type, indices: int | Iterable[int] | None = None) -> list[bool]:
+        """No env is wrapped, but infos have what a Monitor puts there."""
+        return [wrapper_class is Monitor] * self._count(indices)

@@ -1,0 +1,125 @@
+"""Checks of arguments: each returns the value as its plain type, or says what was expected and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+# Counts live in 32 bits.
+MOST = 2**31 - 1
+MOST_SEED = 2**63 - 1
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def integer(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
+    """An integer from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"expected {name} to be an integer, got {value!r}")
+    if value < least:
+        raise ValueError(f"expected {name} to be at least {least}, got {value}")
+    if value > most:
+        raise ValueError(f"expected {name} to be at most {most}, got {value}")
+    return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"expected {name} to be True or False, got {value!r}")
+    return bool(value)
+
+
+def probability(name: str, value: Any) -> float:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"expected {name} to be a number, got {value!r}")
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"expected {name} to be from 0 to 1, got {value}")
+    return float(value)
+
+
+def choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"expected {name} to be {' or '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def array(name: str, values: Any) -> np.ndarray:
+    """An array of numbers."""
+    try:
+        found = np.asarray(values)
+    except ValueError as problem:
+        raise TypeError(f"expected {name} to be an array of numbers, got {values!r}") from problem
+    if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
+        raise TypeError(f"expected {name} to be an array of numbers, got {values!r}")
+    # As the plain type of this size, which torch knows: neither big-endian nor a C type of another name.
+    return found.astype(f"{found.dtype.kind}{found.dtype.itemsize}")
+
+
+def per_env(name: str, value: int | Sequence[int] | None, num_envs: int) -> list[int | None]:
+    """One integer of at least 0, or None, for each env."""
+    one = value is None or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
+    plain = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    if not (one or plain or (isinstance(value, np.ndarray) and value.ndim == 1)):
+        raise TypeError(f"expected {name} to be an integer or one for each env, got {value!r}")
+    values = [value] * num_envs if one else list(value)
+    if len(values) != num_envs:
+        raise ValueError(f"expected {name} to be one integer or {num_envs} of them, got {len(values)}")
+    return [None if one is None else integer(name, one, 0) for one in values]
+
+
+def env_ids(values: Any, num_envs: int, device: torch.device) -> torch.Tensor:
+    """Indices of envs, (n,) int64 on `device`; all of them for None."""
+    if values is None:
+        return torch.arange(num_envs, device=device)
+    ids = values if isinstance(values, torch.Tensor) else torch.tensor(array("env_ids", values))
+    if ids.dtype not in INTEGERS or ids.dim() != 1:
+        raise TypeError(f"expected env_ids to be a list of integers, got {ids.dtype} of shape {tuple(ids.shape)}")
+    if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= num_envs):
+        raise ValueError(f"expected env_ids from 0 to {num_envs - 1}, got {ids.tolist()}")
+    return ids.to(device).long()
+
+
+def reset_mask(options: Any, num_envs: int) -> torch.Tensor | None:
+    """`reset_mask` of the options of a reset, (num_envs,) bool; None where there is none."""
+    if options is not None and not isinstance(options, dict):
+        raise TypeError(f"expected options to be a dict, such as {{'reset_mask': mask}}, got {options!r}")
+    if not options or options.get("reset_mask") is None:
+        return None
+    mask = options["reset_mask"]
+    if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
+        mask = torch.from_numpy(np.array(mask, order="C"))
+    if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
+        kind = getattr(mask, "dtype", type(mask).__name__)
+        raise TypeError(f"expected reset_mask to be a boolean array, got {kind}")
+    if tuple(mask.shape) != (num_envs,):
+        raise ValueError(f"expected reset_mask to have shape {(num_envs,)}, got {tuple(mask.shape)}")
+    return mask
+
+
+def seeds(seed: Any, mask: torch.Tensor | None, num_envs: int) -> torch.Tensor:
+    """The seed of each env, (num_envs,) int64; -1 for those that `mask` leaves out."""
+    count = num_envs if mask is None else int(mask.sum())
+    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+        lowest, highest = int(seed), int(seed) + max(count - 1, 0)
+    elif isinstance(seed, (Sequence, np.ndarray)) and not isinstance(seed, str):
+        values = array("seed", seed)
+        if values.shape != (count,) or not np.issubdtype(values.dtype, np.integer):
+            raise ValueError(
+                f"expected seed to have one integer for each of the {count} envs that are reset, "
+                f"got {values.dtype} of shape {values.shape}"
+            )
+        lowest, highest = (int(values.min()), int(values.max())) if count else (0, 0)
+    else:
+        raise TypeError(f"expected seed to be an integer or one for each env, got {seed!r}")
+    if lowest < 0 or highest > MOST_SEED:
+        raise ValueError(f"expected seeds from 0 to {MOST_SEED}, got {lowest if lowest < 0 else highest}")
+    if isinstance(seed, (int, np.integer)):
+        values = np.arange(count, dtype=np.int64) + int(seed)
+    chosen = torch.full((num_envs,), -1, dtype=torch.int64)
+    chosen[slice(None) if mask is None else mask.cpu()] = torch.from_numpy(values.astype(np.int64))
+    return chosen

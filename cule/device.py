@@ -1,0 +1,77 @@
+"""Which device envs live on, and what becomes of them when their process forks."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from typing import Any
+
+import torch
+
+from cule import _core
+
+
+def default_device() -> str:
+    """The device for None: "cuda" where this build and this machine have it, else "cpu"."""
+    return "cuda" if _core.has_cuda() and torch.cuda.is_available() else "cpu"
+
+
+def find_device(device: str | torch.device | None) -> torch.device:
+    """The torch device that `device` means.
+
+    Raises:
+        ValueError: if it is neither the CPU nor a CUDA device, or this build or machine does not have it.
+    """
+    try:
+        found = torch.device(device if device is not None else default_device())
+    except (RuntimeError, TypeError, ValueError) as problem:
+        raise ValueError(f"expected a device such as 'cpu', 'cuda' or 'cuda:1', got {device!r}") from problem
+    if found.type == "cpu":
+        return torch.device("cpu")
+    if found.type != "cuda":
+        raise ValueError(f"expected device 'cpu' or 'cuda', got {device!r}")
+    if not _core.has_cuda():
+        raise ValueError(
+            f"device={device!r} was asked for, but this cule was built without CUDA; "
+            "reinstall it where nvcc is found (CULE_CUDA=ON makes a build without it fail), or use device='cpu'"
+        )
+    if _forked_after_cuda:
+        raise RuntimeError(
+            f"device={device!r} was asked for in a process that was forked after its parent had used CUDA, where CUDA "
+            "cannot work; start processes with multiprocessing's 'spawn' instead, or use CUDA in the children only"
+        )
+    if not torch.cuda.is_available():
+        raise ValueError(f"device={device!r} was asked for, but torch finds no usable CUDA GPU here; use device='cpu'")
+    index = found.index if found.index is not None else torch.cuda.current_device()
+    if index >= torch.cuda.device_count():
+        raise ValueError(f"expected a CUDA device below cuda:{torch.cuda.device_count()}, got {device!r}")
+    return torch.device("cuda", index)
+
+
+# Forks ------------------------------------------------------------------------------------------------------------
+
+# Things of the compiled core whose end waits for threads or for a GPU, which a forked child does not have.
+_backends: weakref.WeakSet[Any] = weakref.WeakSet()
+_cuda_was_used = _forked_after_cuda = False
+
+
+def keep_through_forks(backend: Any) -> Any:
+    """Makes a forked child leave `backend` alone: it is never freed there. Returns it."""
+    _backends.add(backend)
+    return backend
+
+
+def _before_fork() -> None:
+    global _cuda_was_used
+    _cuda_was_used = _forked_after_cuda or torch.cuda.is_initialized()
+
+
+def _after_fork_in_child() -> None:
+    global _forked_after_cuda
+    _forked_after_cuda = _cuda_was_used
+    for backend in _backends:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(backend))
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -1,0 +1,136 @@
+"""`python -m cule.play`: a game in a window, played with the keyboard; without a display, a film of random play."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from cule import record
+from cule.actions import ACTIONS, action_number
+from cule.command_line import Parser, number, run_main
+from cule.vector_env import AtariEnv
+
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+
+
+def make_parser() -> Parser:
+    """The command line."""
+    parser = Parser(
+        prog="python -m cule.play",
+        description="Opens a game in a window. Arrow keys move, space fires, R starts anew, Esc ends. Where there is "
+        "no display, or with --output, it films random play instead.",
+        epilog="Example: python -m cule.play breakout --scale 4",
+    )
+    add = parser.add_argument
+    add("game", metavar="GAME", help="a game such as pong, ms_pacman or ALE/Pong-v5")
+    add("--scale", type=number(int), default=3, metavar="N", help="size of the window (default: 3)")
+    add(
+        "--speed",
+        type=number(float),
+        default=1.0,
+        metavar="X",
+        help="1 is a console's, 60 frames a second (default: 1)",
+    )
+    add("--mode", type=number(int, 0), metavar="M", help="the game's mode (default: its own)")
+    add("--difficulty", type=number(int, 0), metavar="D", help="the difficulty switches (default: 0)")
+    add("--seed", type=number(int, 0), default=0, metavar="N", help="which start (default: 0)")
+    add("--output", type=Path, metavar="FILE", help="film random play to this .mp4 or .gif (default without a display: "
+        "GAME.mp4)")  # fmt: skip
+    add("--seconds", type=number(float), default=10.0, metavar="S", help="length of a film (default: 10)")
+    add("--quiet", action="store_true", help="no progress bar")
+    return parser
+
+
+def has_display() -> bool:
+    """Whether a window can be opened."""
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
+
+
+def action_of_keys(keys: Any, pygame: Any, offered: Sequence[str]) -> int:
+    """The index among the actions `offered` that the pressed keys mean; two games offer none with the button."""
+    horizontal = int(keys[pygame.K_RIGHT]) - int(keys[pygame.K_LEFT])
+    vertical = int(keys[pygame.K_UP]) - int(keys[pygame.K_DOWN])
+    fire = bool(keys[pygame.K_SPACE]) and "FIRE" in offered
+    return offered.index(ACTIONS[action_number(horizontal, vertical, fire)])
+
+
+def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
+    """Plays until the window is closed."""
+    import pygame
+
+    env.reset(seed=options.seed)
+    height = env.get_screen().shape[1]
+    try:
+        try:
+            window = pygame.display.set_mode((320 * options.scale, height * options.scale))
+        except pygame.error as problem:
+            raise ValueError(f"the display takes no window ({problem}); name a film with --output instead") from problem
+        picture = pygame.Surface((320, height))
+        clock, score = pygame.time.Clock(), 0
+        while True:
+            for event in pygame.event.get():
+                if event.type == pygame.QUIT or (event.type == pygame.KEYDOWN and event.key == pygame.K_ESCAPE):
+                    return
+                if event.type == pygame.KEYDOWN and event.key == pygame.K_r:
+                    env.reset()
+                    score = 0
+            action = action_of_keys(pygame.key.get_pressed(), pygame, env.action_meanings)
+            _, _, terminated, truncated, info = env.step([action])
+            score += int(info["reward"][0])
+            pygame.display.set_caption(f"{env.games[0].name}  score {score}  lives {int(info['lives'][0])}")
+            if terminated[0] or truncated[0]:
+                print(f"Game over: {score} points.")
+                score = 0
+            pygame.surfarray.blit_array(picture, env.render().swapaxes(0, 1))
+            pygame.transform.scale(picture, window.get_size(), window)
+            pygame.display.flip()
+            clock.tick(60 * options.speed)
+    finally:
+        pygame.display.quit()
+
+
+def run(options: argparse.Namespace) -> None:
+    """What the command line asks for.
+
+    Raises:
+        ImportError: pygame, or for a film imageio, is not installed.
+        ValueError: it asks for what there is not.
+    """
+    env = AtariEnv(
+        options.game,
+        device="cpu",
+        frameskip=1,
+        full_action_space=True,
+        mode=options.mode,
+        difficulty=options.difficulty,
+        reset_pool_size=1,
+    )
+    with closing(env):
+        if options.output is None and has_display():
+            if importlib.util.find_spec("pygame") is None:
+                raise ImportError("a window needs pygame: pip install 'cule[play]'; or name a film with --output")
+            play_in_window(env, options)
+            return
+    output = options.output or Path(f"{env.games[0].name}.mp4")
+    if options.output is None:
+        print("There is no display here: this is a film of random play instead.")
+    words = [env.games[0].name, "--output", str(output), "--seconds", str(options.seconds), "--seed", str(options.seed)]
+    for name in ("mode", "difficulty"):
+        if getattr(options, name) is not None:
+            words += [f"--{name}", str(getattr(options, name))]
+    record.run(record.make_parser().parse_args(words + ["--device", "cpu"] + ["--quiet"] * options.quiet))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Plays; returns the exit status."""
+    return run_main(make_parser(), run, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

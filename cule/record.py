@@ -1,0 +1,76 @@
+"""`python -m cule.record`: films games, played with random actions, to an .mp4 or .gif file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from cule.command_line import Parser, number, run_main
+from cule.device import find_device
+from cule.recording import RecordVideo
+from cule.vector_env import AtariEnv
+
+
+def make_parser() -> Parser:
+    """The command line."""
+    parser = Parser(
+        prog="python -m cule.record",
+        description="Films games that are played with random actions. Several consoles are shown side by side.",
+        epilog="Example: python -m cule.record pong breakout --num-envs 4 --seconds 10 --output film.gif",
+    )
+    add = parser.add_argument
+    add("games", nargs="+", metavar="GAME", help="games such as pong, ms_pacman or ALE/Pong-v5")
+    add("--output", type=Path, default=Path("film.mp4"), metavar="FILE", help=".mp4 or .gif (default: film.mp4)")
+    add("--seconds", type=number(float), default=10.0, metavar="S", help="length of the film (default: 10)")
+    add("--num-envs", type=number(int), metavar="N", help="consoles, shared out among the games (default: one each)")
+    add("--frameskip", type=number(int), default=2, metavar="N",
+        help="show, and choose an action, every so many frames of the console's 60 a second (default: 2)")  # fmt: skip
+    add("--mode", type=number(int, 0), metavar="M", help="the games' mode (default: each game's own)")
+    add("--difficulty", type=number(int, 0), metavar="D", help="the difficulty switches (default: 0)")
+    add("--seed", type=number(int, 0), default=0, metavar="N", help="which film (default: 0)")
+    add("--device", metavar="D", help="cpu, cuda or cuda:1 (default: cuda where there is one, else cpu)")
+    add("--quiet", action="store_true", help="no progress bar")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """What the command line asks for.
+
+    Raises:
+        ImportError: imageio is not installed.
+        ValueError: it asks for what there is not.
+    """
+    options = vars(arguments)
+    games, frameskip = options["games"], options["frameskip"]
+    device = find_device(options["device"])
+    env = AtariEnv(
+        games if len(games) > 1 else games[0],
+        options["num_envs"] or len(games),
+        device,
+        frameskip=frameskip,
+        mode=options["mode"],
+        difficulty=options["difficulty"],
+    )
+    steps = max(1, round(options["seconds"] * env.metadata["render_fps"] / frameskip))
+    generator = torch.Generator(device).manual_seed(options["seed"])
+    actions = torch.zeros(env.num_envs, dtype=torch.int64, device=device)
+    with closing(env), closing(RecordVideo(env, options["output"])) as film:
+        film.reset(seed=options["seed"])
+        for _ in tqdm(range(steps), unit="frame", disable=options["quiet"], file=sys.stderr):
+            film.step(actions.random_(0, int(env.single_action_space.n), generator=generator))
+    print(f"The film is in {options['output']}.")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Films; returns the exit status."""
+    return run_main(make_parser(), run, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""Films of envs: files of frames, and a wrapper that films some envs of a batch while they play."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import VectorEnv, VectorWrapper
+
+from cule.arguments import env_ids as check_env_ids
+from cule.palette import rgb_palette
+from cule.screens import colored, mosaic
+from cule.vector_env import AtariEnv
+
+# GIF counts in hundredths of a second, and players take less than two of them for ten.
+SHORTEST_GIF_FRAME_MS = 20
+
+
+class VideoFile:
+    """A file of frames, written by imageio: .mp4 (H.264) or .gif (exact colors, larger).
+
+    Use it as a context manager, or call `close`.
+
+    Args:
+        path: where to write; a file that is there is replaced.
+        fps: frames per second. A GIF that cannot be as fast leaves frames out.
+
+    Raises:
+        ImportError: imageio is not installed.
+        ValueError: the name ends otherwise, `fps` is not above 0, or the file cannot be written.
+    """
+
+    def __init__(self, path: str | Path, fps: float = 60.0):
+        self.path, self.fps = Path(path), fps
+        kind = self.path.suffix.lower()
+        if kind not in (".mp4", ".gif"):
+            raise ValueError(f"expected the name of a video to end in .mp4 or .gif, got {str(path)!r}")
+        if not fps > 0:
+            raise ValueError(f"expected fps to be above 0, got {fps}")
+        try:
+            import imageio
+            import imageio_ffmpeg  # noqa: F401 (what imageio writes .mp4 with)
+        except ImportError as problem:
+            raise ImportError("videos need imageio with ffmpeg: pip install 'cule[video]'") from problem
+        try:
+            self.path.open("wb").close()
+        except OSError as problem:
+            raise ValueError(f"expected a video file that can be written, got {path}: {problem.strerror}") from problem
+        self.frames = 0
+        self._shape: tuple[int, ...] | None = None
+        self._every = max(1, math.ceil(SHORTEST_GIF_FRAME_MS * fps / 1000)) if kind == ".gif" else 1
+        if kind == ".gif":
+            milliseconds = round(1000 * self._every / fps)
+            self._writer = imageio.get_writer(self.path, mode="I", duration=milliseconds, loop=0)
+        else:
+            # Sides only have to be even, as the console's pictures are.
+            self._writer = imageio.get_writer(self.path, fps=fps, macro_block_size=2)
+
+    def write(self, frame: np.ndarray) -> None:
+        """Appends a frame: (height, width, 3) uint8 RGB, of the first one's shape.
+
+        Raises:
+            ValueError: it is of another shape or dtype.
+        """
+        shape = self._shape or frame.shape
+        if frame.dtype != np.uint8 or frame.shape != shape or frame.ndim != 3 or frame.shape[2] != 3:
+            wanted = self._shape or "(height, width, 3)"
+            raise ValueError(f"expected a frame of shape {wanted} and uint8, got {frame.shape} and {frame.dtype}")
+        self._shape = shape
+        if self.frames % self._every == 0:
+            self._writer.append_data(frame)
+        self.frames += 1
+
+    def close(self) -> None:
+        """Finishes the file. May be called again."""
+        self._writer.close()
+
+    def __enter__(self) -> VideoFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class RecordVideo(VectorWrapper):
+    """Films some envs of a batch, side by side, one frame for each reset and step.
+
+    Args:
+        env: an AtariEnv, or a wrapper of one.
+        path: the file, .mp4 or .gif.
+        env_ids: which envs (None: all). Only their screens leave the device.
+        length: how many frames to film (None: until close).
+        fps: frames per second of the film (None: the console's speed).
+
+    Raises:
+        TypeError, ValueError: there are no such envs, or there can be no such file.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        path: str | Path,
+        env_ids: Sequence[int] | None = None,
+        length: int | None = None,
+        fps: float | None = None,
+    ):
+        super().__init__(env)
+        base = env.unwrapped
+        if not isinstance(base, AtariEnv):
+            raise TypeError(f"expected a cule.AtariEnv, got {type(base).__name__}")
+        self._base, self._length = base, length
+        self._ids = check_env_ids(env_ids, base.num_envs, base.device)
+        console_fps = base.metadata["render_fps"] / base.engine.options.frameskip
+        self.video = VideoFile(path, console_fps if fps is None else fps)
+
+    def _film(self) -> None:
+        if self._length is not None and self.video.frames >= self._length:
+            self.video.close()
+            return
+        self.video.write(mosaic(colored(self._base.engine, rgb_palette, self._ids).cpu().numpy()))
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Resets the env and films what is on its screens."""
+        result = self.env.reset(seed=seed, options=options)
+        self._film()
+        return result
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the env and films what is on its screens."""
+        result = self.env.step(actions)
+        self._film()
+        return result
+
+    def close(self, **arguments: Any) -> None:
+        """Finishes the film and closes the env."""
+        self.video.close()
+        super().close(**arguments)

@@ -1,0 +1,119 @@
+"""Returns and lengths of episodes, kept on the device: nothing here waits for a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+
+from cule.vector_env import AtariEnv
+
+
+class EpisodeStatistics(VectorWrapper):
+    """Adds to each step's info what gymnasium's RecordEpisodeStatistics does, as tensors on the env's device.
+
+    `info["episode"]` holds `r`, (num_envs,) float32, the sum of an episode's unclipped rewards, and `l`, (num_envs,)
+    int64, the number of its steps; both are 0 but where `info["_episode"]`, (num_envs,) bool, says that an episode
+    ended in this step. Unlike gymnasium's, the entries are there in every step. With `life_loss_info` an episode is a
+    whole game, whose lost lives do not end it; with `episodic_life` it is a life, as the env then starts a new game.
+
+    Args:
+        env: an AtariEnv with output="torch", or a wrapper of one.
+        buffer_length: of how many of the latest episodes the means are; at least num_envs of them.
+
+    Raises:
+        TypeError: it is another env.
+        ValueError: `buffer_length` is below 1, or the env's output are arrays.
+    """
+
+    def __init__(self, env: VectorEnv, buffer_length: int = 100):
+        super().__init__(env)
+        base = env.unwrapped
+        if not isinstance(base, AtariEnv):
+            raise TypeError(f"expected a cule.AtariEnv, got {type(base).__name__}")
+        if base.output != "torch":
+            raise ValueError(
+                "expected an env with output='torch', got output='numpy': "
+                "gymnasium.wrappers.vector.RecordEpisodeStatistics serves that one"
+            )
+        if buffer_length < 1:
+            raise ValueError(f"expected buffer_length to be at least 1, got {buffer_length}")
+        self._same_step = base.autoreset_mode == AutoresetMode.SAME_STEP
+        self._life_loss_info = base.engine.options.life_loss_info
+        self._size = max(buffer_length, base.num_envs)
+
+        def zeros(count: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
+            return torch.zeros(count, dtype=dtype, device=base.device)
+
+        self._returns, self._lengths, self._frames, self._lives = (zeros(base.num_envs) for _ in range(4))
+        self._were_done = zeros(base.num_envs, torch.bool)
+        # The last place takes what is no episode.
+        self._last_returns, self._last_lengths = (zeros(self._size + 1, torch.float32) for _ in range(2))
+        self._places = torch.arange(self._size, device=base.device)
+        self._count = zeros(1)
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Resets the env, and forgets the unfinished episodes of the envs that are reset."""
+        observations, info = self.env.reset(seed=seed, options=options)
+        mask = (options or {}).get("reset_mask")
+        chosen = slice(None) if mask is None else torch.as_tensor(mask, device=self._count.device)
+        for tensor in (self._returns, self._lengths, self._were_done):
+            tensor[chosen] = 0
+        self._look(info)
+        return observations, info
+
+    def _look(self, info: dict[str, Any]) -> None:
+        self._frames.copy_(info["episode_frame_number"])
+        self._lives.copy_(info["lives"])
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the env; see the class for what is in the info."""
+        observations, rewards, terminated, truncated, info = self.env.step(actions)
+        done = terminated | truncated
+        if self._life_loss_info:
+            if self._same_step:
+                done &= info["episode_frame_number"] <= self._frames
+            else:
+                done &= ~((info["lives"] < self._lives) & (info["lives"] > 0)) | truncated
+        # The step after an episode resets, or, where nothing is reset by itself, does nothing.
+        ended = done if self._same_step else done & ~self._were_done
+        self._returns += info["reward"]
+        self._lengths += 1 if self._same_step else ~self._were_done
+        info["episode"] = {
+            "r": torch.where(ended, self._returns, 0).float(),
+            "l": torch.where(ended, self._lengths, 0),
+        }
+        info["_episode"] = ended
+        self._remember(ended)
+        self._returns.masked_fill_(ended, 0)
+        self._lengths.masked_fill_(ended, 0)
+        self._were_done.copy_(done)
+        self._look(info)
+        return observations, rewards, terminated, truncated, info
+
+    def _remember(self, ended: torch.Tensor) -> None:
+        order = ended.cumsum(0) - 1
+        places = torch.where(ended, (self._count + order) % self._size, self._size)
+        self._last_returns[places] = self._returns.float()
+        self._last_lengths[places] = self._lengths.float()
+        self._count += ended.sum()
+
+    def _mean(self, values: torch.Tensor) -> torch.Tensor:
+        filled = self._places < self._count
+        return torch.where(filled, values[: self._size], 0).sum() / filled.sum()
+
+    @property
+    def episode_count(self) -> torch.Tensor:
+        """() int64: episodes so far."""
+        return self._count[0]
+
+    @property
+    def mean_return(self) -> torch.Tensor:
+        """() float32: the mean return of the latest episodes; NaN where there is none."""
+        return self._mean(self._last_returns)
+
+    @property
+    def mean_length(self) -> torch.Tensor:
+        """() float32: the mean number of steps of the latest episodes; NaN where there is none."""
+        return self._mean(self._last_lengths)

@@ -1,0 +1,74 @@
+"""The TorchRL adapter, with TorchRL's own checker, transforms and collector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torchrl.collectors import Collector
+from torchrl.envs import RewardSum, StepCounter, TransformedEnv
+from torchrl.envs.utils import RandomPolicy, check_env_specs
+
+import cule
+from cule.adapters.torchrl import AtariTorchRLEnv
+
+OPTIONS: dict[str, Any] = {"num_threads": 1, "reset_pool_size": 2}
+
+
+def make(device: str, game: Any = "breakout", num_envs: int = 3, **options: Any) -> AtariTorchRLEnv:
+    return AtariTorchRLEnv(game, num_envs, device, **(OPTIONS | options))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"obs_type": "ram"}, {"continuous": True}, {"grayscale": False, "stack_num": 1}], ids=str
+)
+def test_env_passes_the_checker(options: dict[str, Any], device: str) -> None:
+    check_env_specs(make(device, **options), seed=0, break_when_any_done="both")
+
+
+def test_rollout_is_what_the_env_plays(device: str) -> None:
+    """Exactly what AtariEnv returns, ended envs reset one by one."""
+    options = {"max_num_frames_per_episode": 60, "reset_pool_size": 0, "noop_max": 20}
+    ours = make(device, **options)
+    ours.set_seed(4)
+    data = ours.rollout(40, break_when_any_done=False, policy=RandomPolicy(ours.action_spec))
+    assert data.batch_size == (3, 40)
+    assert data.device == ours.atari.device
+    plain = cule.AtariEnv("breakout", 3, device=device, num_threads=1, autoreset_mode="Disabled", **options)
+    obs, _ = plain.reset(seed=4)
+    for step in range(40):
+        row = data[:, step]
+        assert torch.equal(row["pixels"], obs)
+        obs, reward, terminated, truncated, info = plain.step(row["action"])
+        assert torch.equal(row["next", "pixels"], obs)
+        assert torch.equal(row["next", "reward"][:, 0], reward.float())
+        assert torch.equal(row["next", "truncated"][:, 0], truncated)
+        assert torch.equal(row["next", "terminated"][:, 0], terminated)
+        assert torch.equal(row["next", "lives"][:, 0], info["lives"])
+        done = terminated | truncated
+        if done.any():
+            obs, _ = plain.reset(options={"reset_mask": done})
+    assert data["next", "truncated"].sum() >= 6
+
+
+def test_collector_gathers_on_the_device(device: str) -> None:
+    env = TransformedEnv(make(device, max_num_frames_per_episode=60), RewardSum())
+    env.append_transform(StepCounter())
+    policy = RandomPolicy(env.action_spec)
+    collector = Collector(env, policy, frames_per_batch=60, total_frames=180, device=device)
+    batches = list(collector)
+    assert len(batches) == 3
+    for batch in batches:
+        assert batch.numel() == 60
+        assert batch["pixels"].device.type == device
+        assert batch["next", "step_count"].max() <= 15
+    assert batches[-1]["next", "done"].any()
+    collector.shutdown()
+
+
+def test_closed_env_frees_the_consoles() -> None:
+    env = make("cpu")
+    env.reset()
+    env.close()
+    assert env.atari.closed

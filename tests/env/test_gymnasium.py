@@ -1,0 +1,145 @@
+"""cule's envs in gymnasium: made by it, checked by its checker, wrapped by its wrappers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ale_py
+import cv2
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import vector as wrappers
+
+import cule
+
+OPTIONS = {"device": "cpu", "num_threads": 1, "reset_pool_size": 2}
+
+
+def make_vec(num_envs: int = 3, game: str = "Breakout", **options: Any) -> gymnasium.vector.VectorEnv:
+    options = OPTIONS | {"output": "numpy"} | options
+    return gymnasium.make_vec(f"cule/{game}-v5", num_envs=num_envs, **options)
+
+
+def play(env: gymnasium.vector.VectorEnv, steps: int) -> list[tuple[Any, ...]]:
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    return [env.step(env.action_space.sample()) for _ in range(steps)]
+
+
+def test_every_game_is_registered() -> None:
+    gymnasium.register_envs(ale_py)
+    registered = {name for name in gymnasium.registry if name.startswith("cule/")}
+    assert registered == {f"cule/{game.ale_id}-v5" for game in cule.games()}
+    assert {name.replace("cule/", "ALE/") for name in registered} <= set(gymnasium.registry)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_made_env_says_how_it_resets(mode: AutoresetMode) -> None:
+    env = make_vec(2, autoreset_mode=mode)
+    assert env.spec.id == "cule/Breakout-v5"
+    assert env.metadata["autoreset_mode"] is mode
+    assert env.num_envs == 2
+    assert env.observation_space.shape == (2, 4, 84, 84)
+    observations, info = env.reset(seed=0)
+    assert observations in env.observation_space
+    assert all(len(value) == 2 for value in info.values())
+    env.close()
+    assert env.unwrapped.closed
+
+
+def test_infos_have_masks() -> None:
+    env = make_vec()
+    infos = [env.reset(seed=0)[1], env.step([0, 0, 0])[4]]
+    for info in infos:
+        keys = {key for key in info if not key.startswith("_")}
+        assert {key for key in info if key.startswith("_")} == {f"_{key}" for key in keys}
+        assert all(info[f"_{key}"].all() and info[f"_{key}"].dtype == np.bool_ for key in keys)
+    assert {"lives", "reward"} <= set(infos[1])
+
+
+def test_single_env_passes_the_checker() -> None:
+    for options in ({}, {"obs_type": "ram"}, {"continuous": True}):
+        env = gymnasium.make("cule/Pong-v5", render_mode="rgb_array", **OPTIONS, **options)
+        check_env(env.unwrapped, skip_close_check=False)
+
+
+def test_single_env_plays_as_the_vector_env_does() -> None:
+    """And gymnasium's own vector env of single ones does, as long as no episode ends."""
+    options = OPTIONS | {"reset_pool_size": 0}
+    many = SyncVectorEnv([lambda: gymnasium.make("cule/Pong-v5", **options)] * 2)
+    ours = make_vec(2, "Pong", **options)
+    assert data_equivalence(many.reset(seed=3)[0], ours.reset(seed=3)[0])
+    for _ in range(20):
+        actions = ours.action_space.sample()
+        a, b = many.step(actions), ours.step(actions)
+        np.testing.assert_array_equal(a[0], b[0])
+        np.testing.assert_array_equal(a[1], b[1])
+        np.testing.assert_array_equal(a[4]["frame_number"], b[4]["frame_number"])
+
+
+def test_single_env_stays_at_its_end() -> None:
+    env = gymnasium.make("cule/Pong-v5", max_num_frames_per_episode=20, **OPTIONS)
+    env.reset(seed=0)
+    ends = [env.step(0)[2:4] for _ in range(5)]
+    assert ends[-1] == (False, True)
+    env.reset()
+    assert env.step(0)[2:4] == (False, False)
+    with pytest.raises(ValueError, match="render_mode to be None or 'rgb_array', got 'human'"):
+        cule.single_env.SingleAtariEnv("pong", render_mode="human")
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_record_episode_statistics_counts_what_was_played(mode: str) -> None:
+    env = wrappers.RecordEpisodeStatistics(
+        make_vec(3, max_num_frames_per_episode=60, autoreset_mode=mode, reward_clipping=False)
+    )
+    total = np.zeros(3)
+    for _, reward, terminated, truncated, info in play(env, 60):
+        total += reward
+        done = terminated | truncated
+        assert ("episode" in info) == done.any()
+        if done.any():
+            np.testing.assert_array_equal(info["_episode"], done)
+            np.testing.assert_array_equal(info["episode"]["r"][done], total[done])
+            assert (info["episode"]["l"][done] > 5).all()
+            total[done] = 0
+    assert env.episode_count >= 9
+
+
+def test_other_vector_wrappers_take_the_env() -> None:
+    env = wrappers.DictInfoToList(make_vec())
+    infos = play(env, 3)[-1][4]
+    assert [info["env_id"] for info in infos] == [0, 1, 2]
+    env = wrappers.NormalizeReward(wrappers.ClipReward(make_vec(3), -1, 1))
+    assert all(step[1].dtype.kind == "f" for step in play(env, 40))
+    env = wrappers.FlattenObservation(make_vec(2))
+    assert play(env, 2)[-1][0].shape == (2, 4 * 84 * 84)
+    env = wrappers.NormalizeObservation(make_vec(2, obs_type="ram"))
+    assert abs(play(env, 30)[-1][0].mean()) < 5
+    env = wrappers.TransformReward(make_vec(2), lambda reward: reward * 0 + 2)
+    assert play(env, 1)[0][1].tolist() == [2, 2]
+
+
+def test_render_mode_of_gymnasium_gives_one_picture_an_env() -> None:
+    env = make_vec(3, render_mode="rgb_array")
+    env.reset(seed=0)
+    frames = env.render()
+    assert [frame.shape for frame in frames] == [(210, 320, 3)] * 3
+    mosaic = make_vec(3)
+    mosaic.reset(seed=0)
+    np.testing.assert_array_equal(mosaic.render()[:210, 320:], frames[1])
+    with pytest.raises(ValueError, match="render_mode to be 'mosaic' or 'rgb_array', got 'human'"):
+        make_vec(1, render_mode="human")
+
+
+def test_gymnasium_records_a_video(tmp_path: Path) -> None:
+    env = wrappers.RecordVideo(make_vec(2, render_mode="rgb_array"), str(tmp_path / "films"), video_length=12, fps=15)
+    play(env, 15)
+    env.close()
+    (path,) = (tmp_path / "films").glob("*.mp4")
+    film = cv2.VideoCapture(str(path))
+    assert int(film.get(cv2.CAP_PROP_FRAME_COUNT)) == 12

@@ -1,0 +1,125 @@
+"""State files: what is written comes back, and what is damaged, newer or of another game is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cule
+from cule.state import VERSION
+
+
+def started(game: Any = "breakout", num_envs: int = 2, device: str = "cpu", **options: Any) -> cule.AtariEnv:
+    env = cule.AtariEnv(game, num_envs, device=device, num_threads=1, **({"reset_pool_size": 2} | options))
+    env.reset(seed=0)
+    return env
+
+
+def play(env: cule.AtariEnv, steps: int) -> torch.Tensor:
+    still = torch.ones(env.num_envs, dtype=torch.int64, device=env.device)
+    return torch.stack([env.step(still)[0].cpu().clone() for _ in range(steps)])
+
+
+@pytest.mark.parametrize("pool", [0, 2])
+def test_saved_states_go_on_identically(pool: int, device: str, tmp_path: Path) -> None:
+    path = tmp_path / "game.state"
+    env = started(device=device, reset_pool_size=pool)
+    play(env, 5)
+    env.clone_state().save(path)
+    expected = play(env, 10)
+    state = cule.State.load(path)
+    assert state.games == [("breakout", 0, 0)] * 2
+    assert all(tensor.device.type == "cpu" for tensor in state.tensors.values())
+    other = started(device=device, reset_pool_size=pool)
+    other.restore_state(state)
+    assert torch.equal(play(other, 10), expected)
+    assert os.listdir(tmp_path) == ["game.state"], "nothing else is left"
+
+
+def test_file_of_another_game_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "game.state"
+    started("pong").clone_state().save(path)
+    with pytest.raises(ValueError, match=r"\('breakout', 0, 0\), got one of \('pong', 0, 0\)"):
+        started("breakout").restore_state(cule.State.load(path))
+
+
+def test_file_of_a_newer_cule_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "game.state"
+    state = started().clone_state()
+    state.version = VERSION + 1
+    state.save(path)
+    with pytest.raises(ValueError, match=rf"is of a newer cule: expected a state of version {VERSION}, got version"):
+        cule.State.load(path)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Path]:
+    path = tmp_path_factory.mktemp("states") / "game.state"
+    started(num_envs=1).clone_state().save(path)
+    return path.read_bytes(), path
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_damaged_file_is_refused(saved: tuple[bytes, Path], data: st.DataObject) -> None:
+    content, path = saved
+    place = data.draw(st.integers(0, len(content) - 1))
+    kind = data.draw(st.sampled_from(["cut", "flipped", "longer", "zeroed"]))
+    damaged = {
+        "cut": content[:place],
+        "flipped": content[:place] + bytes([content[place] ^ data.draw(st.integers(1, 255))]) + content[place + 1 :],
+        "longer": content + b"\0",
+        "zeroed": content[:place] + b"\xff" * (len(content) - place),
+    }[kind]
+    path.write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"damaged or cut off|is none or is cut off|is of a newer cule"):
+        cule.State.load(path)
+    path.write_bytes(content)
+    cule.State.load(path)
+
+
+def test_files_that_cannot_be_read_or_written_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected a state file at .*, but it cannot be read: No such file"):
+        cule.State.load(tmp_path / "none")
+    with pytest.raises(ValueError, match=r"cannot be read: Is a directory"):
+        cule.State.load(tmp_path)
+    state = started().clone_state()
+    with pytest.raises(ValueError, match=r"expected a state file that can be written, got .*: No such file"):
+        state.save(tmp_path / "nowhere" / "game.state")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match="expected a state file that can be written"):
+        state.save(tmp_path / "folder")
+    assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_process_that_is_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "game.state"
+    code = (
+        "import sys, cule\n"
+        "env = cule.AtariEnv('breakout', 8, device='cpu', num_threads=1, reset_pool_size=1)\n"
+        "env.reset(seed=0)\n"
+        "while True:\n"
+        "    env.step([1] * 8)\n"
+        f"    env.clone_state().save({str(path)!r})\n"
+        "    print('saved', flush=True)\n"
+    )
+    for attempt in range(4):
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        for _ in range(3):
+            assert process.stdout.readline() == b"saved\n"
+        time.sleep(0.003 * attempt)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert cule.State.load(path).tensors["ram"].shape == (8, 128)

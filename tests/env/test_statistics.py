@@ -1,0 +1,114 @@
+"""Episode statistics on the device, against sums taken by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+import cule
+
+
+def make(device: str = "cpu", game: str = "breakout", num_envs: int = 4, **options: Any) -> cule.AtariEnv:
+    options = {"num_threads": 1, "reset_pool_size": 3} | options
+    return cule.AtariEnv(game, num_envs, device=device, **options)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("options", [{"max_num_frames_per_episode": 90}, {"episodic_life": True}], ids=str)
+def test_statistics_are_those_of_gymnasium(mode: str, options: dict[str, Any], device: str) -> None:
+    options = options | {"autoreset_mode": mode, "reward_clipping": False}
+    ours = cule.EpisodeStatistics(make(device, **options))
+    theirs = RecordEpisodeStatistics(make(device, output="numpy", **options), buffer_length=1000)
+    ours.reset(seed=1), theirs.reset(seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        actions = rng.integers(4, size=4)
+        info, their_info = ours.step(actions)[4], theirs.step(actions)[4]
+        assert info["episode"]["r"].device == info["_episode"].device == ours.unwrapped.device
+        if "episode" in their_info:
+            np.testing.assert_array_equal(info["_episode"].cpu(), their_info["_episode"])
+            for key in ("r", "l"):
+                np.testing.assert_array_equal(info["episode"][key].cpu(), their_info["episode"][key])
+        else:
+            assert not info["_episode"].any()
+            assert not info["episode"]["l"].any()
+    assert int(ours.episode_count) == theirs.episode_count > 4
+    assert len(theirs.return_queue) <= 100
+    assert float(ours.mean_return) == pytest.approx(np.mean(theirs.return_queue), rel=1e-6)
+    assert float(ours.mean_length) == pytest.approx(np.mean(theirs.length_queue), rel=1e-6)
+
+
+def test_statistics_count_unclipped_rewards() -> None:
+    env = cule.EpisodeStatistics(make(game="ms_pacman", num_envs=2, max_num_frames_per_episode=700))
+    env.reset(seed=0)
+    rng = np.random.default_rng(1)
+    total, returns = torch.zeros(2), []
+    for _ in range(200):
+        _, _, _, truncated, info = env.step(rng.integers(9, size=2))
+        total += info["reward"]
+        returns += total[truncated].tolist()
+        assert info["episode"]["r"][truncated].tolist() == total[truncated].tolist()
+        total[truncated] = 0
+    assert returns and max(returns) >= 50
+
+
+def test_statistics_keep_the_latest_episodes() -> None:
+    env = cule.EpisodeStatistics(make(num_envs=3, max_num_frames_per_episode=40), buffer_length=4)
+    env.reset(seed=0)
+    assert int(env.episode_count) == 0
+    assert env.mean_return.isnan() and env.mean_length.isnan()
+    lengths: list[float] = []
+    for _ in range(60):
+        info = env.step([0, 0, 0])[4]
+        lengths += info["episode"]["l"][info["_episode"]].tolist()
+    assert int(env.episode_count) == len(lengths) > 8
+    assert float(env.mean_length) == pytest.approx(np.mean(lengths[-4:]))
+
+
+def test_statistics_follow_masked_resets_and_ended_envs(device: str) -> None:
+    env = cule.EpisodeStatistics(make(device, num_envs=2, autoreset_mode="Disabled", max_num_frames_per_episode=40))
+    env.reset(seed=0)
+    ends = []
+    for _ in range(14):
+        ends.append(env.step(np.zeros(2, int))[4])
+    ended = torch.stack([info["_episode"].clone() for info in ends])
+    assert ended.sum(0).tolist() == [1, 1], "an env that stays at its end has ended once"
+    mask = np.array([False, True])
+    env.reset(options={"reset_mask": mask})
+    again = [env.step(np.zeros(2, int))[4] for _ in range(14)]
+    assert torch.stack([info["_episode"] for info in again]).sum(0).tolist() == [0, 1]
+    assert int(env.episode_count) == 3
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_statistics_of_games_whose_lives_end_one_by_one_are_of_games(mode: str, device: str) -> None:
+    """The same play with and without reports of lost lives."""
+    runs = []
+    for life_loss_info in (False, True):
+        env = cule.EpisodeStatistics(make(device, num_envs=2, life_loss_info=life_loss_info, autoreset_mode=mode))
+        env.reset(seed=0)
+        rng = np.random.default_rng(0)
+        seen, reports = [], 0
+        for _ in range(300):
+            _, _, terminated, _, info = env.step(rng.integers(4, size=2))
+            reports += int(terminated.sum())
+            seen.append(torch.stack([info["episode"]["r"], info["episode"]["l"], info["_episode"]]).cpu())
+        runs.append(torch.stack(seen))
+        assert int(env.episode_count) >= 2
+        assert env.mean_length > 100
+        assert reports > 8 or not life_loss_info
+    assert torch.equal(*runs)
+
+
+def test_statistics_refuse_what_is_no_tensor_env() -> None:
+    with pytest.raises(ValueError, match=r"output='torch', got output='numpy': gymnasium.wrappers"):
+        cule.EpisodeStatistics(make(output="numpy"))
+    with pytest.raises(ValueError, match="buffer_length to be at least 1, got 0"):
+        cule.EpisodeStatistics(make(), buffer_length=0)
+    with pytest.raises(TypeError, match=r"expected a cule.AtariEnv, got SyncVectorEnv"):
+        cule.EpisodeStatistics(gymnasium.make_vec("CartPole-v1", num_envs=1, vectorization_mode="sync"))

@@ -1,0 +1,152 @@
+"""`python -m cule.play` and `cule.record`: what they do, and what they say to a user's mistakes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import imageio
+import numpy as np
+import pygame
+import pytest
+
+import cule
+from cule import play, record
+
+SHORT = ["--seconds", "0.3", "--quiet"]
+
+
+@pytest.fixture
+def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_record_films_games_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    path = tmp_path / "film.gif"
+    assert record.main(["pong", "freeway", "--num-envs", "3", *SHORT, "--output", str(path), "--device", "cpu"]) == 0
+    frames = imageio.mimread(path)
+    assert frames[0].shape == (420, 640, 3)
+    assert not frames[-1][210:, 320:].any()
+    assert capsys.readouterr().out == f"The film is in {path}.\n"
+    env = cule.AtariEnv(["pong", "freeway"], 3, device="cpu")
+    env.reset(seed=0)
+    np.testing.assert_array_equal(frames[0], env.render())
+
+
+def test_record_shows_its_progress(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert record.main(["pong", "--seconds", "0.2", "--output", str(tmp_path / "film.mp4"), "--device", "cpu"]) == 0
+    assert "6/6" in capsys.readouterr().err
+
+
+def test_play_films_where_there_is_no_display(
+    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, no_display: None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert play.main(["breakout", *SHORT, "--mode", "4"]) == 0
+    assert (tmp_path / "breakout.mp4").stat().st_size > 500
+    assert "There is no display here" in capsys.readouterr().out
+
+
+class Keyboard:
+    """Keys that are held, and events that come at the given frames."""
+
+    def __init__(self, held: set[int], events: dict[int, list[pygame.event.Event]]):
+        self.held, self.events, self.frame = held, events, -1
+
+    def get(self) -> list[pygame.event.Event]:
+        self.frame += 1
+        return self.events.get(self.frame, [])
+
+    def get_pressed(self) -> Keyboard:
+        return self
+
+    def __getitem__(self, key: int) -> bool:
+        return key in self.held
+
+
+def test_play_listens_to_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a window of SDL's dummy display: FIRE starts the ball, RIGHT moves the paddle, Esc ends."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    escape = pygame.event.Event(pygame.KEYDOWN, key=pygame.K_ESCAPE)
+    again = pygame.event.Event(pygame.KEYDOWN, key=pygame.K_r)
+    keyboard = Keyboard({pygame.K_RIGHT, pygame.K_SPACE}, {40: [again], 90: [escape]})
+    monkeypatch.setattr(pygame.event, "get", keyboard.get)
+    monkeypatch.setattr(pygame.key, "get_pressed", keyboard.get_pressed)
+    shown: list[np.ndarray] = []
+    monkeypatch.setattr(
+        pygame.display, "flip", lambda: shown.append(pygame.surfarray.array3d(pygame.display.get_surface()))
+    )
+    assert play.main(["breakout", "--scale", "1", "--speed", "50"]) == 0
+    assert len(shown) == 90
+    assert shown[0].shape == (320, 210, 3)
+    paddle = (200, 72, 72)
+    rows = [np.flatnonzero((picture[:, 191] == paddle).all(1)) for picture in (shown[0], shown[39])]
+    assert rows[1].mean() > rows[0].mean() + 50
+
+
+def test_play_says_that_a_display_is_none(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "no-such-driver")
+    assert play.main(["pong"]) == 2
+    assert "cule.play: the display takes no window" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("game", ["breakout", "skiing"])
+def test_keys_mean_actions(game: str) -> None:
+    offered = cule.AtariEnv(game, 1, device="cpu", full_action_space=True, reset_pool_size=1).action_meanings
+    for held, name in (
+        (set(), "NOOP"), ({pygame.K_UP, pygame.K_LEFT}, "UPLEFT"), ({pygame.K_LEFT, pygame.K_RIGHT}, "NOOP"),
+        ({pygame.K_DOWN, pygame.K_SPACE}, "DOWNFIRE" if game == "breakout" else "DOWN"),
+    ):  # fmt: skip
+        assert offered[play.action_of_keys(Keyboard(held, {}), pygame, offered)] == name
+
+
+MISTAKES: list[tuple[str, list[str], str]] = [
+    ("record", ["pnog"], "got 'pnog'; the closest are 'pong'"),
+    ("record", [], "the following arguments are required: GAME"),
+    ("record", ["pong", "--seconds", "0"], "expected a number above 0, got '0'"),
+    ("record", ["pong", "--num-envs", "x"], "expected a whole number of at least 1, got 'x'"),
+    (
+        "record",
+        ["pong", "breakout", "--num-envs", "1"],
+        "expected num_envs to be at least the number of games (2), got 1",
+    ),
+    ("record", ["pong", "--mode", "7"], "expected a mode of 'pong' (0, 1), got 7"),
+    ("record", ["pong", "--output", "film.avi"], "to end in .mp4 or .gif, got 'film.avi'"),
+    ("record", ["pong", "--output", "/nowhere/film.mp4"], "a video file that can be written, got /nowhere/film.mp4"),
+    ("record", ["pong", "--device", "tpu"], "got 'tpu'"),
+    ("record", ["pong", "--speed", "3"], "unrecognized arguments: --speed 3"),
+    ("play", ["pnog"], "got 'pnog'; the closest are 'pong'"),
+    ("play", ["pong", "--scale", "0"], "expected a whole number of at least 1, got '0'"),
+    ("play", ["pong", "--difficulty", "9"], "expected a difficulty of 'pong' (0, 1, 2, 3), got 9"),
+    ("play", ["pong", "--output", "film.avi"], "to end in .mp4 or .gif, got 'film.avi'"),
+]
+
+
+@pytest.mark.parametrize(("program", "arguments", "sentence"), MISTAKES, ids=lambda value: str(value)[:40])
+def test_mistakes_are_answered_with_a_sentence(
+    program: str, arguments: Sequence[str], sentence: str, capsys: pytest.CaptureFixture, no_display: None
+) -> None:
+    main = {"play": play.main, "record": record.main}[program]
+    try:
+        status = main([*arguments, "--quiet"])
+    except SystemExit as stop:
+        status = stop.code
+    error = capsys.readouterr().err
+    assert status == 2
+    assert sentence in error
+    assert error.startswith(f"cule.{program}: ") and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("program", ["bench", "demo", "play", "record"])
+def test_help_explains_every_option(program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"cule.{program}", "--help"], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stderr == ""
+    assert f"usage: python -m cule.{program}" in done.stdout
+    parser = __import__(f"cule.{program}", fromlist=["make_parser"]).make_parser()
+    assert parser.description in " ".join(done.stdout.split())
+    assert all(action.help for action in parser._actions)

@@ -1,0 +1,130 @@
+"""Every snippet and command of README.md and docs/ runs, with smaller numbers than printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from cule import _core
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+# What makes a command short; the last of two equal options counts.
+SHORTER = {
+    "cule.bench": ["--seconds", "0.2", "--rounds", "1", "--warmup-steps", "2", "--num-envs", "2", "--quiet"],
+    "cule.demo": ["--num-envs", "2", "--steps", "3", "--quiet"],
+    "cule.play": ["--seconds", "0.2", "--quiet"],
+    "cule.record": ["--seconds", "0.2", "--quiet"],
+    "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
+    "examples/mixed_games.py": ["--steps", "2", "--games", "pong", "breakout"],
+}
+WITH_CUDA = _core.has_cuda() and torch.cuda.is_available()
+
+
+def blocks(kind: str) -> list[tuple[str, str]]:
+    """(where, text) of all code blocks of a kind."""
+    found = []
+    for page in PAGES:
+        texts = re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+        found += [(f"{page.relative_to(ROOT)}-{i}", text) for i, text in enumerate(texts)]
+    return found
+
+
+def smaller(code: str) -> str:
+    """A snippet with fewer envs, steps and start states; up to 8 envs, and 57 of as many games, stay as they are."""
+    counts = {text for text in re.findall(r"num_envs=(\d+)", code) if int(text) > 8 and int(text) != 57}
+    for count in counts:
+        code = re.sub(rf"(num_envs=|\] \* ){count}\b", r"\g<1>8", code)
+    code = code.replace("num_envs=57,", "num_envs=57, reset_pool_size=1,")
+    return re.sub(r"\b(range\(|length=)\d\d+\)", r"\g<1>3)", code)
+
+
+@pytest.mark.parametrize(("where", "code"), blocks("python"), ids=lambda value: value if "\n" not in value else "")
+def test_snippet_runs(where: str, code: str, tmp_path: Path) -> None:
+    """In a process of its own, so that it brings all that it needs."""
+    if '"cuda"' in code and not WITH_CUDA:
+        pytest.skip("needs a CUDA build and a GPU")
+    done = subprocess.run(
+        [sys.executable, "-c", smaller(code)], cwd=tmp_path, env=environment(), capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{where}: {done.stderr}"
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process that finds this cule and no display."""
+    without = {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return {name: value for name, value in os.environ.items() if name not in without} | {"PYTHONPATH": path}
+
+
+def commands() -> list[tuple[str, str]]:
+    """(where, command) of all shell lines, and of `python ...` in the text of a page."""
+    found = []
+    for where, text in blocks("sh"):
+        found += [(where, line.split("#")[0].strip()) for line in text.splitlines() if line.split("#")[0].strip()]
+    for page in PAGES:
+        prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        lines = re.findall(r"`((?:python|pip|make) [^`\n]+)`", prose)
+        found += [(str(page.relative_to(ROOT)), line) for line in lines if "..." not in line]
+    return list(dict.fromkeys(found))
+
+
+@pytest.mark.parametrize(("where", "command"), commands(), ids=lambda value: value)
+def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
+    words = shlex.split(command)
+    if words[0] == "make":
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert set(words[1:]) <= set(targets), f"{where}: there is no such target"
+        return
+    if words[:2] == ["pip", "install"]:
+        extras = re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+        named = re.findall(r"\[([\w,]+)\]", command)
+        assert words[2] == "." or set(",".join(named).split(",")) <= set(extras), f"{where}: there is no such extra"
+        return
+    if command == "python tests/test_readme.py":
+        return
+    assert words[0] == "python", f"{where}: {command}"
+    program = words[2] if words[1] == "-m" else words[1]
+    assert program in SHORTER, f"{where}: {command}"
+    words[1:3] = words[1:3] if words[1] == "-m" else [str(ROOT / words[1]), *words[2:3]]
+    shorter = SHORTER[program] + (["--results", str(tmp_path / "rows.jsonl")] if program == "cule.bench" else [])
+    words = ["pong" if program == "cule.bench" and word == "all" else word for word in words]
+    done = subprocess.run(
+        [sys.executable, *words[1:], *shorter], cwd=tmp_path, env=environment(), capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{where}: {command}: {done.stderr}"
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        text = page.read_text()
+        for target in re.findall(r"\]\(([^)]+)\)", text):
+            if "://" in target:
+                continue
+            name, _, heading = target.partition("#")
+            file = page.parent / name if name else page
+            assert file.exists(), f"{page.name}: {target}"
+            if heading:
+                headings = re.findall(r"^#+ (.+)$", file.read_text(), re.MULTILINE)
+                assert heading in {found.lower().replace(" ", "-") for found in headings}, f"{page.name}: {target}"
+
+
+def test_table_of_keywords_is_complete() -> None:
+    """docs/api.md names every keyword of AtariEnv."""
+    import inspect
+
+    import cule
+
+    text = (ROOT / "docs" / "api.md").read_text()
+    names = [name for name in inspect.signature(cule.AtariEnv.__init__).parameters if name != "self"]
+    missing = [name for name in names if f"`{name}`" not in text]
+    assert missing == ["batch_size", "thread_affinity_offset"], "only ale-py's keywords for what cule has not"
