@@ -119,12 +119,12 @@ __global__ void __launch_bounds__(kThreads) mark_reset(const __grid_constant__ B
   if (env < batch.num_envs) batch.traces[env].flags = !mask || mask[env] ? kPoolLast | kFresh | kResetNow : 0;
 }
 
-__global__ void __launch_bounds__(kThreads) keep_final(const __grid_constant__ Batch batch, uint32_t words) {
+__global__ void __launch_bounds__(kThreads) keep_final(const __grid_constant__ Batch batch, size_t bytes) {
   const size_t env = blockIdx.x;
   if (!(batch.terminated[env] || batch.truncated[env])) return;
-  const uint32_t* from = reinterpret_cast<const uint32_t*>(batch.observations) + env * words;
-  uint32_t* to = reinterpret_cast<uint32_t*>(batch.final_observations) + env * words;
-  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < words; i += gridDim.y * blockDim.x) to[i] = from[i];
+  const uint8_t* from = batch.observations + env * bytes;
+  uint8_t* to = batch.final_observations + env * bytes;
+  for (size_t i = blockIdx.y * blockDim.x + threadIdx.x; i < bytes; i += gridDim.y * blockDim.x) to[i] = from[i];
 }
 
 // Whether this pass of the observation kernels looks at the env: all that stepped, or only those that were reset.
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(kThreads) resize(const __grid_constant__ Batch
 }
 
 // How many threads of each warp get an env: few where envs are few, as a lone warp's time is its longest chain of instructions.
-int lanes_for(int num_envs) { return num_envs <= 1024 ? 2 : num_envs <= 2048 ? 4 : num_envs <= 8192 ? 8 : num_envs <= 24576 ? 16 : 32; }
+int lanes_for(int num_envs) { return num_envs <= 2048 ? 2 : num_envs <= 6144 ? 4 : num_envs <= 12288 ? 8 : num_envs <= 24576 ? 16 : 32; }
 
 int blocks_for(int count, int each) { return (count + each - 1) / each; }
 
@@ -194,8 +194,8 @@ class CudaBackend final : public Backend {
     segments<<<dim3(blocks_for(n, kThreads), kSegmentSlots), kThreads, 0, stream>>>(batch);
     if (batch.options.autoreset == AutoresetMode::kSameStep) {
       observe(batch, false, stream);
-      const uint32_t words = observation_bytes(batch) * batch.observation.stack / 4;
-      keep_final<<<dim3(n, 4), kThreads, 0, stream>>>(batch, words);
+      const size_t bytes = static_cast<size_t>(observation_bytes(batch)) * batch.observation.stack;
+      keep_final<<<dim3(n, 4), kThreads, 0, stream>>>(batch, bytes);
       restart(batch, nullptr, nullptr, true, stream);
       observe(batch, true, stream);
     } else {
