@@ -272,6 +272,9 @@ class Engine:
         self._layout: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
         self._plan_state()
         self._plan_outputs()
+        # A CPU's memory is promised freely and missed only when it is touched.
+        if device.type == "cpu" and self.bytes_per_env * self.num_envs > free_bytes(device):
+            raise torch.OutOfMemoryError(self._too_many_envs(free_bytes(device)))
         try:
             self._place_constants(group_of_env)
             self._place_envs()

@@ -18,7 +18,7 @@ from cule import _core, arguments
 from cule.actions import ACTIONS, ContinuousActions, check_numbers
 from cule.arguments import MOST_SEED, flag, integer, probability
 from cule.device import find_device
-from cule.engine import AUTORESET_MODES, PAL_HEIGHT, Engine, Options, action_numbers
+from cule.engine import AUTORESET_MODES, Engine, Options, action_numbers
 from cule.lineup import choose_action_space, games_of_envs, make_groups
 from cule.palette import grey_palette, rgb_palette
 from cule.screens import PIXEL_WIDTH, colored, mosaic
@@ -170,7 +170,6 @@ class AtariEnv(VectorEnv):
             stack=integer("stack_num", stack_num),
             reset_pool_size=integer("reset_pool_size", reset_pool_size, 0, MOST_START_STATES),
         )
-        self._check_room(options)
         threads = integer("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
         self.engine = Engine(groups, group_of_env, options, self.device, min(threads, self.num_envs))
         self._action_numbers = action_numbers(groups[0].game, space)
@@ -180,21 +179,6 @@ class AtariEnv(VectorEnv):
         self._started = self._sent = False
         self._make_spaces()
         self._make_views()
-
-    def _check_room(self, options: Options) -> None:
-        """Raises ValueError where the pictures alone are more than this machine's memory; a GPU says so itself."""
-        if self.device.type != "cpu":
-            return
-        picture = PAL_HEIGHT * _core.LINE_PIXELS * (2 + options.channels)
-        observation = options.stack * options.observation_height * options.observation_width * options.channels
-        needed = self.num_envs * (picture + observation)
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if needed > there:
-            raise ValueError(
-                f"expected observations of all envs to fit in memory, but num_envs={self.num_envs}, "
-                f"stack_num={options.stack}, img_height={options.observation_height} and "
-                f"img_width={options.observation_width} need {needed >> 30:,} GiB, and there are {there >> 30:,} GiB"
-            )
 
     def _make_spaces(self) -> None:
         if self.obs_type == "ram":

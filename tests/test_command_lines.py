@@ -147,6 +147,7 @@ def test_help_explains_every_option(program: str) -> None:
     )
     assert done.stderr == ""
     assert f"usage: python -m cule.{program}" in done.stdout
-    parser = __import__(f"cule.{program}", fromlist=["make_parser"]).make_parser()
+    module = "cule.bench.__main__" if program == "bench" else f"cule.{program}"
+    parser = __import__(module, fromlist=["make_parser"]).make_parser()
     assert parser.description in " ".join(done.stdout.split())
     assert all(action.help for action in parser._actions)

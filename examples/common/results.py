@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from cule.bench import machine, output_of
+from cule.bench.rows import machine, output_of
 from cule.rom import find_game
 from examples.common.emulator import FRAMESKIP
 

@@ -23,6 +23,9 @@ def actions_of(env: cule.AtariEnv, steps: int, seed: int = 0) -> torch.Tensor:
 def outputs(env: cule.AtariEnv, results: tuple[Any, ...]) -> list[torch.Tensor]:
     """Copies of everything that a step returned, and of the RAM."""
     obs, reward, terminated, truncated, info = results
+    if "final_obs" in info:  # what it holds of envs that are not done means nothing
+        over = info["_final_obs"].reshape(-1, *[1] * (info["final_obs"].ndim - 1))
+        info = {**info, "final_obs": torch.where(over, info["final_obs"], 0)}
     seen = [obs, reward, terminated, truncated, *(value for _, value in sorted(info.items())), env.get_ram()]
     return [value.cpu().clone() for value in seen]
 
