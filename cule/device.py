@@ -53,7 +53,7 @@ def find_device(device: str | torch.device | None) -> torch.device:
 
 # Things of the compiled core whose end waits for threads or for a GPU, which a forked child does not have.
 _backends: weakref.WeakSet[Any] = weakref.WeakSet()
-_cuda_was_used = _forked_after_cuda = False
+_forked = _cuda_was_used = _forked_after_cuda = False
 
 
 def keep_through_forks(backend: Any) -> Any:
@@ -62,14 +62,24 @@ def keep_through_forks(backend: Any) -> Any:
     return backend
 
 
+def avoid_lost_threads() -> None:
+    """Where this process is a fork's child, has torch compute in one thread.
+
+    GNU OpenMP, which torch's CPU builds use, waits for ever for the threads that its parent had; torch's own DataLoader does
+    the same in its workers.
+    """
+    if _forked and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+
+
 def _before_fork() -> None:
     global _cuda_was_used
     _cuda_was_used = _forked_after_cuda or torch.cuda.is_initialized()
 
 
 def _after_fork_in_child() -> None:
-    global _forked_after_cuda
-    _forked_after_cuda = _cuda_was_used
+    global _forked, _forked_after_cuda
+    _forked, _forked_after_cuda = True, _cuda_was_used
     for backend in _backends:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(backend))
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from cule import _core, actions, palette, resample
-from cule.device import keep_through_forks
+from cule.device import avoid_lost_threads, keep_through_forks
 from cule.rom import Game, detect_scheme, load_rom
 
 # Entries of the TIA instruction buffer: room for one frame of nothing but writes (a PAL frame's 343 scanlines of 76
@@ -262,6 +262,7 @@ class Engine:
         device: torch.device,
         num_threads: int,
     ):
+        avoid_lost_threads()
         self.groups, self.options, self.device = list(groups), options, device
         self.num_envs = len(group_of_env)
         self.boots = [boot(group.game) for group in groups]

@@ -66,6 +66,7 @@ enum TraceFlag : uint32_t {
   kPoolBackOntoOld = 8,  // from the last observation's frame and the last picture but one (the episode ended between)
   kResetNow = 16,        // the env is to be reset in this call
   kFresh = 32,           // the observation begins an episode: older frames are black
+  kLastResumed = 64,     // the last frame went on in the picture of the one before, which the instruction limit had cut off
 };
 
 struct Batch {

@@ -1,7 +1,7 @@
 // The TIA part of a step, for one env by one thread: replays the instruction buffer, drawing only the frames that show.
 #pragma once
 
-#include "kernels/batch.h"
+#include "kernels/observe.h"
 #include "tia/picture_view.h"
 
 namespace cule {
@@ -25,6 +25,10 @@ CULE_HD inline uint32_t replay_frames(TiaState& tia, const TiaFormat& format, co
   return i;
 }
 
+// Whether the last two frames share a picture, and the observation wants the first of them: it has to be taken in between.
+// The first was cut off in this step, then, so that kPictureBroken has draw_frames draw both.
+CULE_INLINE bool pools_between(uint32_t flags) { return (flags & kLastResumed) && (flags & (kPoolBoth | kPoolBackOntoOld)); }
+
 CULE_HD inline void draw_frames(const Batch& batch, size_t env, const uint32_t* entries) {
   const StepTrace& trace = batch.traces[env];
   if (trace.entries == 0) return;
@@ -45,6 +49,10 @@ CULE_HD inline void draw_frames(const Batch& batch, size_t env, const uint32_t* 
     at = replay_frames(tia, config.format, entries, at, trace.entries, skipped, latches);
   }
   PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
+  if (pools_between(trace.flags)) {
+    at = replay_frames(tia, config.format, entries, at, trace.entries, trace.frames - 1, view);
+    pool_before_last(batch, env, trace.flags, view.row(tia, 0));
+  }
   replay_frames(tia, config.format, entries, at, trace.entries, ~0u, view);
   store_part(batch.records, env, offsetof(EnvRecord, tia), tia);
 }

@@ -24,23 +24,25 @@ CULE_INLINE uint8_t pool_byte(uint32_t flags, const uint8_t* front, const uint8_
   const uint32_t step = static_cast<uint32_t>(channels);
   const uint8_t last = palette[front[pixel] * step + channel];
   if (flags & kPoolLast) return last;
+  if (flags & kLastResumed) return (flags & kPoolBoth) && last > old ? last : old;  // after pool_before_last
   const uint8_t before = palette[back[pixel] * step + channel];
   if (flags & kPoolBoth) return last > before ? last : before;
   return old > before ? old : before;
 }
 
 // The same for a whole frame. Most pixels repeat, so eight at a time are looked up again only where they change.
-inline void pool_frame(uint32_t flags, const uint8_t* front, const uint8_t* back, const uint8_t* palette, int channels,
-                       uint32_t pixels, uint8_t* pooled) {
+CULE_HD inline void pool_frame(uint32_t flags, const uint8_t* front, const uint8_t* back, const uint8_t* palette, int channels,
+                               uint32_t pixels, uint8_t* pooled) {
   constexpr uint32_t kGroup = 8;
   uint64_t last_front = 0, last_back = 0;
   const uint8_t* last_out = nullptr;
+  const bool old_counts = flags & (kPoolBackOntoOld | kLastResumed);
   for (uint32_t pixel = 0; pixel < pixels; pixel += kGroup) {
     uint64_t now_front, now_back;
     __builtin_memcpy(&now_front, front + pixel, kGroup);
     __builtin_memcpy(&now_back, back + pixel, kGroup);
     uint8_t* out = pooled + pixel * static_cast<uint32_t>(channels);
-    const bool repeats = last_out && now_front == last_front && now_back == last_back && !(flags & kPoolBackOntoOld);
+    const bool repeats = last_out && now_front == last_front && now_back == last_back && !old_counts;
     if (repeats) {
       __builtin_memcpy(out, last_out, kGroup * static_cast<size_t>(channels));
     } else {
@@ -53,6 +55,15 @@ inline void pool_frame(uint32_t flags, const uint8_t* front, const uint8_t* back
     last_back = now_back;
     last_out = out;
   }
+}
+
+// Takes the last frame but one out of the picture that it shares with the last (kLastResumed) before that is drawn: in place of
+// the old frame, or onto it. pool_byte then has only the last one left to add.
+CULE_HD inline void pool_before_last(const Batch& batch, size_t env, uint32_t flags, const uint8_t* picture) {
+  const ConsoleConfig& config = config_of(batch, env);
+  const int channels = batch.observation.channels;
+  pool_frame(flags & kPoolBoth ? kPoolLast : kPoolBackOntoOld, picture, picture, palette_of(batch, config), channels,
+             config.height * kLinePixels, batch.pooled + env * batch.picture_bytes * channels);
 }
 
 // One byte of the resized frame: row `y`, column `x`, `channel`.

@@ -56,7 +56,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
 
   int32_t reward = 0, done = 0;
   uint32_t frames = 0;
-  bool whole = true, stopped = false, life_lost = false;
+  bool whole = true, resumed = false, stopped = false, life_lost = false;
   int32_t lives = state.lives;
   while (done < options.frameskip && !stopped) {
     PlayerAction a = player_a(batch, env), b = player_b(batch, env);
@@ -70,6 +70,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       a.action = legal_or_noop(config, a.action);
       b.action = legal_or_noop(config, b.action);
       machine.devices.inputs = apply_actions(config, state, a, b, {});
+      resumed = machine.devices.ports.frame_open;
       whole &= machine.run_frame(core);
       lives = score_frame(config.game, GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
       reward += game.reward;
@@ -98,7 +99,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   batch.truncated[env] = state.elapsed_frames >= options.max_frames && !terminated;
   write_outputs(batch, env, state, state.faults);
   trace = {machine.buffer.count, machine.buffer.after_clear, frames,
-           observed_frames(options, done, stopped) | (whole ? 0u : kPictureBroken) |
+           observed_frames(options, done, stopped) | (whole ? 0u : kPictureBroken) | (resumed ? kLastResumed : 0u) |
                (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u)};
 }
 

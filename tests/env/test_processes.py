@@ -35,9 +35,11 @@ def run(code: str) -> str:
 def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
     """It ends as a process of its own does, freeing what it has: an env's threads, which it has not, among it."""
     printed = run("""
-        import os, sys, cule
+        import os, sys, torch, cule
         env = cule.AtariEnv("pong", 4, device="cpu", num_threads=2, reset_pool_size=1)
         env.reset(seed=0)
+        torch.set_num_threads(2)
+        torch.zeros(10_000_000).add_(1)  # torch's threads exist from here on, and the child has none of them
         child = os.fork()
         if not child:
             try:
