@@ -290,6 +290,14 @@ class Engine:
         on_cuda = device.type == "cuda"
         backend = _core.cuda_backend(device.index or 0) if on_cuda else _core.cpu_backend(num_threads)
         self.backend = keep_through_forks(backend)
+        games = {group.game for group in self.groups}
+        if on_cuda and len(games) == 1 and os.environ.get("CULE_TRANSLATE", "1") != "0":
+            from cule import translation
+
+            major, minor = torch.cuda.get_device_capability(device)
+            cubin, numbers = translation.translate(games.pop(), f"sm_{major}{minor}")
+            self._place_array("blocks", numbers)
+            self.backend.load_translation(cubin)
 
     # Memory ------------------------------------------------------------------------------------------------------
 

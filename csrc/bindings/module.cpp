@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "bindings/bundled_headers.h"
 #include "console/decode_rom.h"
 #include "console/make_config.h"
 #include "kernels/launch.h"
@@ -83,6 +84,22 @@ py::bytes decoded_rom(const std::string& image, const std::string& scheme, size_
   return as_bytes(micro_ops);
 }
 
+py::dict headers() {
+  py::dict out;
+  for (const BundledHeader* header = kBundledHeaders; header->name; ++header) out[header->name] = header->text;
+  return out;
+}
+
+// Rows of (count, odd, entered, pc), one for each byte of the ROM of env 0, as uint32.
+py::bytes profile(const Batch& batch, int frames) {
+  std::vector<ProfileEntry> entries(batch.configs[batch.group[0]].rom_bytes, ProfileEntry{});
+  {
+    py::gil_scoped_release release;
+    profile_play(batch, frames, entries.data());
+  }
+  return as_bytes(entries);
+}
+
 py::bytes operations() {
   const OperationTable table = make_operation_table();
   return as_bytes(std::vector<MicroOp>(table.operations, table.operations + 256));
@@ -151,6 +168,7 @@ PYBIND11_MODULE(_core, m) {
       CULE_VALUE("num_groups", num_groups, uint32_t)
       CULE_POINTER("group", group) CULE_POINTER("configs", configs) CULE_POINTER("action_ids", action_ids)
       CULE_POINTER("roms", roms) CULE_POINTER("micro_ops", micro_ops) CULE_POINTER("operations", operations)
+      CULE_POINTER("blocks", blocks)
       CULE_POINTER("power_on_numbers", power_on.numbers) CULE_VALUE("power_on_count", power_on.count, uint32_t)
       CULE_POINTER("records", records.words)
       CULE_VALUE("record_word_stride", records.word_stride, size_t) CULE_VALUE("record_env_stride", records.env_stride, size_t)
@@ -186,10 +204,13 @@ PYBIND11_MODULE(_core, m) {
         py::gil_scoped_release release;
         backend.reset(batch, reinterpret_cast<const uint8_t*>(mask), reinterpret_cast<const int64_t*>(seeds),
                       reinterpret_cast<void*>(stream));
-      }, py::arg("batch"), py::arg("mask") = 0, py::arg("seeds") = 0, py::arg("stream") = 0);
+      }, py::arg("batch"), py::arg("mask") = 0, py::arg("seeds") = 0, py::arg("stream") = 0)
+      .def("load_translation", [](Backend& backend, const py::bytes& cubin) { backend.load_translation(cubin); }, py::arg("cubin"));
   m.def("cpu_backend", &make_cpu_backend, py::return_value_policy::take_ownership);
   m.def("cuda_backend", &make_cuda_backend, py::return_value_policy::take_ownership);
   m.def("power_on_env", &power_on_env, py::call_guard<py::gil_scoped_release>());
   m.def("start_first_episode", &start_first_episode, py::call_guard<py::gil_scoped_release>());
+  m.def("headers", &headers);
+  m.def("profile", &profile, py::arg("batch"), py::arg("frames"));
   m.def("start_pool_episode", &start_pool_episode, py::call_guard<py::gil_scoped_release>());
 }

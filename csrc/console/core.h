@@ -5,12 +5,21 @@
 
 namespace cule {
 
+// Interprets instructions for as long as the frame goes on. `dispatch` executes one and returns the next.
+template <class M, class Dispatch>
+CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
+  MicroOp op = m.look_ahead();
+  for (; m.runs(); --m.instructions_left) op = dispatch(m, op);
+}
+
 // Takes the control bits as they come.
 struct DynamicCore {
   template <class M>
   CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
     return execute(DynamicDecode{op}, m, operand_of(op));
   }
+  template <class M>
+  CULE_INLINE void run(M& m) const { interpret(m, *this); }
 };
 
 // Switches over 256 instances of the path, each folded for its opcode.
@@ -31,6 +40,8 @@ struct StaticCore {
 #undef CULE_CASES_64
     __builtin_unreachable();
   }
+  template <class M>
+  CULE_INLINE void run(M& m) const { interpret(m, *this); }
 };
 
 }  // namespace cule

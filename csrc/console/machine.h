@@ -159,6 +159,8 @@ struct Machine {
   CULE_INLINE bool is_plain_rom(uint32_t address) const { return (address & 0x1000) && !is_special_offset(map, address & 0xFFF); }
   CULE_INLINE bool is_special(uint32_t address) const { return (address & 0x1000) && is_special_offset(map, address & 0xFFF); }
 
+  static CULE_INLINE bool leaves(uint32_t, uint32_t, uint32_t) { return false; }
+
   // Reading and writing are in small conditional steps, RAM and ROM first, so that a GPU needs no branch for what is frequent.
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     const bool in_ram = wanted && is_ram(address), in_rom = wanted && is_plain_rom(address);
@@ -348,14 +350,15 @@ struct Machine {
     return with_operand(op, bytes >> 8 & 0xFF, bytes >> 16);
   }
 
-  // Runs the processor to the end of the frame. `Core` executes one instruction. Returns whether the picture is whole.
+  // Whether the frame goes on.
+  CULE_INLINE bool runs() const { return instructions_left > 0 && !frame_ended && !r.jammed; }
+
+  // Runs the processor to the end of the frame; `core.run` says how (core.h). Returns whether the picture is whole.
   template <class Core>
   CULE_INLINE bool run_frame(const Core& core) {
     begin_frame();
-    MicroOp op = look_ahead();
-    for (instructions_left = kFrameInstructionLimit; instructions_left > 0 && !frame_ended && !r.jammed; --instructions_left) {
-      op = core(*this, op);
-    }
+    instructions_left = kFrameInstructionLimit;
+    core.run(*this);
     return finish_frame();
   }
 };

@@ -55,13 +55,13 @@ CULE_HD inline void load_part(const RecordLayout& records, size_t env, size_t by
   uint32_t words[sizeof(T) / 4];
   const uint32_t* from = records.words + env * records.env_stride + byte_offset / 4 * records.word_stride;
   for (size_t i = 0; i < sizeof(T) / 4; ++i) words[i] = from[i * records.word_stride];
-  __builtin_memcpy(&part, words, sizeof(T));
+  memcpy(&part, words, sizeof(T));
 }
 
 template <class T>
 CULE_HD inline void store_part(const RecordLayout& records, size_t env, size_t byte_offset, const T& part) {
   uint32_t words[sizeof(T) / 4];
-  __builtin_memcpy(words, &part, sizeof(T));
+  memcpy(words, &part, sizeof(T));
   uint32_t* to = records.words + env * records.env_stride + byte_offset / 4 * records.word_stride;
   for (size_t i = 0; i < sizeof(T) / 4; ++i) to[i * records.word_stride] = words[i];
 }

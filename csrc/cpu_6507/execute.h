@@ -11,7 +11,8 @@
 // `Machine` offers `r` (Registers), `cycle`, `bus` (the last byte on the data bus), `moved` (the next instruction is not
 // where it was looked for), `read(address)`, `read_if(wanted, address, otherwise)`, `read_pointer_if(wanted, address)`,
 // `write(address, value, after_write)`, `write_if(wanted, address, value)`, `is_special(address)`, `look_ahead()`, which returns the
-// micro-operation at `r.pc` without side effects, and `fetch_slowly()`, which fetches it through the bus.
+// micro-operation at `r.pc` without side effects, and `fetch_slowly()`, which fetches it through the bus. `leaves(control, opcode,
+// address)` says that it cannot execute this instruction; so far only `r.pc`, `cycle` and `bus` have changed.
 #pragma once
 
 #include "cpu_6507/arithmetic.h"
@@ -211,6 +212,7 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   MicroOp next = m.look_ahead();
 
   const uint32_t address = effective_address(decode, m, operand);
+  if (m.leaves(decode.control, decode.opcode, address)) return next;
   const uint32_t reg = source_register(decode, m.r), carry = m.r.c;
   const uint32_t read = m.read_if(control & kReads, address, control & kFromRegister ? reg : operand & 0xFF);
   const uint32_t value = compute(decode, m.r, reg, read);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "console/profile.h"
 #include "kernels/batch.h"
 
 namespace cule {
@@ -15,6 +16,8 @@ class Backend {
   virtual void step(const Batch& batch, void* stream) = 0;
   // Resets the envs whose byte in `mask` is set (null: all), after seeding those whose seed is not kNoSeed (null: none).
   virtual void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void* stream) = 0;
+  // From now on all envs play the ROM that `cubin` was compiled from, by its kernel `play_translated` (cule/translation.py).
+  virtual void load_translation(const std::string& cubin) = 0;
 };
 
 // `threads` is how many run at once. The caller owns what these return.
@@ -30,5 +33,7 @@ int power_on_env(const Batch& batch);
 void start_first_episode(const Batch& batch);
 // Only the new episode, then FIRE where asked for and `noops` no-ops as ale-py's vector reset plays them.
 void start_pool_episode(const Batch& batch, int noops);
+// Episodes of env 0 with random actions, each held for a while; counts what is executed in `entries`, one for each byte of the ROM.
+void profile_play(const Batch& batch, int frames, ProfileEntry* entries);
 
 }  // namespace cule

@@ -4,10 +4,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <random>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
-#include "console/core.h"
+#include "console/profile.h"
 #include "kernels/draw.h"
 #include "kernels/launch.h"
 #include "kernels/memory.h"
@@ -119,7 +121,7 @@ void step_env(const Batch& batch, size_t env, Workspace& workspace) {
   if (batch.final_observations && (batch.terminated[env] || batch.truncated[env])) {
     const ObservationFormat& format = batch.observation;
     const size_t bytes = static_cast<size_t>(format.stack) * format.height * format.width * format.channels;
-    __builtin_memcpy(batch.final_observations + env * bytes, batch.observations + env * bytes, bytes);
+    memcpy(batch.final_observations + env * bytes, batch.observations + env * bytes, bytes);
   }
   if (flags & kResetNow) reset_env(batch, env, kNoSeed, workspace);
 }
@@ -139,6 +141,8 @@ class CpuBackend final : public Backend {
     });
   }
 
+  void load_translation(const std::string&) override { throw std::logic_error("ROMs are translated for GPUs only"); }
+
  private:
   template <class Work>
   void for_each_env(const Batch& batch, const Work& work) {
@@ -150,10 +154,10 @@ class CpuBackend final : public Backend {
   std::vector<std::unique_ptr<Workspace>> workspaces_;
 };
 
-template <class Body>
-void with_first_session(const Batch& batch, const Body& body) {
+template <class Body, class Core>
+void with_first_session(const Batch& batch, const Core& core, const Body& body) {
   Workspace workspace(batch);
-  with_session(batch, 0, workspace.entries.data(), kCore, workspace.probe, body);
+  with_session(batch, 0, workspace.entries.data(), core, workspace.probe, body);
 }
 
 }  // namespace
@@ -162,25 +166,43 @@ Backend* make_cpu_backend(int threads) { return new CpuBackend(threads); }
 
 int power_on_env(const Batch& batch) {
   int long_frames = 0;
-  with_first_session(batch, [&](auto& session) { long_frames = session.power_on_console(); });
+  with_first_session(batch, kCore, [&](auto& session) { long_frames = session.power_on_console(); });
   return long_frames;
 }
 
 void start_first_episode(const Batch& batch) {
-  with_first_session(batch, [&](auto& session) {
+  with_first_session(batch, kCore, [&](auto& session) {
     session.reset_console();
     session.start_episode();
   });
 }
 
 void start_pool_episode(const Batch& batch, int noops) {
-  with_first_session(batch, [&](auto& session) {
+  with_first_session(batch, kCore, [&](auto& session) {
     session.env.frame_number = 0;
     session.start_episode();
     play_noops(session, batch.options, can_fire(batch, 0), noops);
     session.env.lives = lives_of(session.config.game, session.game);
     session.env.elapsed_frames = 0;
     session.env.over = 0;
+  });
+}
+
+void profile_play(const Batch& batch, int frames, ProfileEntry* entries) {
+  constexpr uint32_t kLongestHold = 16;
+  std::mt19937 random(1);
+  with_first_session(batch, ProfilingCore{entries}, [&](auto& session) {
+    session.start_episode();
+    uint32_t action = kNoop;
+    int held = 0;
+    for (int i = 0; i < frames; ++i) {
+      if (held-- == 0) {
+        action = legal_or_noop(session.config, random() % kNumActions);
+        held = static_cast<int>(random() % kLongestHold);
+      }
+      session.act(action);
+      if (session.game.terminal) session.start_episode();
+    }
   });
 }
 

@@ -1,76 +1,33 @@
 // The CUDA backend: a step is a handful of kernels on the caller's stream, with no allocation and no synchronisation.
 //
-//   play      CPU part: one env a thread, few or many threads of a warp by the number of envs
+//   play      CPU part: one env a thread, few or many threads of a warp by the number of envs; or the same, compiled for one ROM
 //   replay    TIA part, first half: state only, one env a thread
 //   segments  TIA part, second half: 15 scanlines of one env a thread
 //   restart   resets: a pool state copied by a block, or an episode emulated by a thread
 //   pool, resize   observations: four source bytes a thread, one output byte a thread
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <stdexcept>
 #include <string>
 
-#include "console/core.h"
 #include "kernels/launch.h"
-#include "kernels/memory.h"
 #include "kernels/observe.h"
+#include "kernels/play.cuh"
 #include "kernels/reset.h"
 #include "kernels/segments.h"
-#include "kernels/step.h"
 
 namespace cule {
 namespace {
 
-constexpr int kPlayThreads = 128;
-constexpr int kWarp = 32;
 constexpr int kThreads = 128;
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
 }
 
-// RAM in shared memory, one word more than it needs for each thread, so that the same byte of all threads is in different banks.
-constexpr uint32_t kRamStride = kRamBytes + 4;
-struct SharedRam {
-  uint8_t* bytes;
-  __device__ __forceinline__ uint32_t get(uint32_t index) const { return bytes[index]; }
-  __device__ __forceinline__ void set(uint32_t index, uint32_t value) const { bytes[index] = static_cast<uint8_t>(value); }
-};
-
-// ROM in global memory, which nobody writes to.
-struct CachedRom {
-  const uint8_t* bytes;
-  const MicroOp* micro_ops;
-  const MicroOp* operations;
-  static __device__ __forceinline__ MicroOp load(const MicroOp* at) {
-    const uint2 words = __ldg(reinterpret_cast<const uint2*>(at));
-    return {words.x, words.y};
-  }
-  __device__ __forceinline__ uint32_t operator()(uint32_t offset) const { return __ldg(bytes + offset); }
-  __device__ __forceinline__ MicroOp micro_op(uint32_t offset) const { return load(micro_ops + offset); }
-  __device__ __forceinline__ MicroOp operation(uint32_t opcode) const { return load(operations + opcode); }
-};
-
 __global__ void __launch_bounds__(kPlayThreads) play(const __grid_constant__ Batch batch, int lanes) {
-  __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayThreads];
-  const int lane = threadIdx.x % kWarp;
-  const int env = (blockIdx.x * (kPlayThreads / kWarp) + threadIdx.x / kWarp) * lanes + lane;
-  if (lane >= lanes || env >= batch.num_envs) return;
-
-  const ConsoleConfig& config = config_of(batch, env);
-  uint32_t* ram = shared_ram + kRamStride / 4 * threadIdx.x;
-  uint32_t* global_ram = reinterpret_cast<uint32_t*>(batch.ram + static_cast<size_t>(env) * kRamBytes);
-  for (uint32_t i = 0; i < kRamBytes / 4; ++i) ram[i] = global_ram[i];
-  Devices devices;
-  CollisionProbe probe;
-  const CachedRom rom{batch.roms + config.rom_offset, batch.micro_ops + config.rom_offset, batch.operations};
-  Machine<SharedRam, CachedRom> machine{
-      config, SharedRam{reinterpret_cast<uint8_t*>(ram)}, rom, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,
-      devices, probe, batch.records, static_cast<size_t>(env),
-      InstructionBuffer{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, batch.buffer_capacity, 0, 0}, config.map,
-      config.rom_bytes, config.cycle_limit};
-  step_frames(batch, env, machine, DynamicCore{});
-  for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
+  play_envs(batch, lanes, DynamicCore{}, nullptr);
 }
 
 __global__ void __launch_bounds__(kThreads) replay(const __grid_constant__ Batch batch, int lanes) {
@@ -175,6 +132,43 @@ __global__ void __launch_bounds__(kThreads) resize(const __grid_constant__ Batch
       resample_byte(format.resamples[batch.group[env]], pooled, channels, y, x, static_cast<int>(i % channels));
 }
 
+// The driver's functions that load compiled code. They are asked for at run time, so that nothing links with the driver.
+struct Driver {
+  decltype(&cuModuleLoadData) load_module;
+  decltype(&cuModuleUnload) unload_module;
+  decltype(&cuModuleGetFunction) get_function;
+  decltype(&cuLaunchKernel) launch;
+};
+
+template <class Function>
+void find_in_driver(const char* name, Function*& function) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result;
+#if CUDART_VERSION >= 13000
+  check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result), name);
+#else
+  check(cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result), name);
+#endif
+  if (!found) throw std::runtime_error(std::string("expected the CUDA driver to have ") + name);
+  function = reinterpret_cast<Function*>(found);
+}
+
+const Driver& driver() {
+  static const Driver found = [] {
+    Driver d;
+    find_in_driver("cuModuleLoadData", d.load_module);
+    find_in_driver("cuModuleUnload", d.unload_module);
+    find_in_driver("cuModuleGetFunction", d.get_function);
+    find_in_driver("cuLaunchKernel", d.launch);
+    return d;
+  }();
+  return found;
+}
+
+void check_driver(CUresult result, const char* what) {
+  if (result != CUDA_SUCCESS) throw std::runtime_error(std::string(what) + " failed with CUDA driver error " + std::to_string(result));
+}
+
 // How many threads of each warp get an env: few where envs are few, as a lone warp's time is its longest chain of instructions.
 int lanes_for(int num_envs) { return num_envs <= 2048 ? 2 : num_envs <= 6144 ? 4 : num_envs <= 12288 ? 8 : num_envs <= 24576 ? 16 : 32; }
 
@@ -183,13 +177,23 @@ int blocks_for(int count, int each) { return (count + each - 1) / each; }
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(int device) : device_(device) { Guard guard(device_); }
+  ~CudaBackend() override {
+    if (translated_) driver().unload_module(module_);
+  }
+
+  void load_translation(const std::string& cubin) override {
+    Guard guard(device_);
+    check(cudaFree(nullptr), "starting CUDA");
+    check_driver(driver().load_module(&module_, cubin.data()), "loading a translated ROM");
+    check_driver(driver().get_function(&translated_, module_, "play_translated"), "looking into a translated ROM");
+  }
 
   void step(const Batch& batch, void* stream_pointer) override {
     Guard guard(device_);
     const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
     const int n = batch.num_envs;
     const int lanes = lanes_for(n);
-    play<<<blocks_for(n, kPlayThreads / kWarp * lanes), kPlayThreads, 0, stream>>>(batch, lanes);
+    play_frames(batch, lanes, stream);
     replay<<<blocks_for(n * (kWarp / lanes), kThreads), kThreads, 0, stream>>>(batch, lanes);
     segments<<<dim3(blocks_for(n, kThreads), kSegmentSlots), kThreads, 0, stream>>>(batch);
     if (batch.options.autoreset == AutoresetMode::kSameStep) {
@@ -225,6 +229,16 @@ class CudaBackend final : public Backend {
     int before = 0;
   };
 
+  void play_frames(const Batch& batch, int lanes, cudaStream_t stream) const {
+    const int blocks = blocks_for(batch.num_envs, kPlayThreads / kWarp * lanes);
+    if (!translated_) {
+      play<<<blocks, kPlayThreads, 0, stream>>>(batch, lanes);
+      return;
+    }
+    void* arguments[] = {const_cast<Batch*>(&batch), &lanes};
+    check_driver(driver().launch(translated_, blocks, 1, 1, kPlayThreads, 1, 1, 0, stream, arguments, nullptr), "play_translated");
+  }
+
   static uint32_t observation_bytes(const Batch& batch) {
     return static_cast<uint32_t>(batch.observation.height * batch.observation.width * batch.observation.channels);
   }
@@ -242,6 +256,8 @@ class CudaBackend final : public Backend {
   }
 
   int device_;
+  CUmodule module_ = nullptr;
+  CUfunction translated_ = nullptr;
 };
 
 }  // namespace

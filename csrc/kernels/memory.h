@@ -19,6 +19,7 @@ struct PlainRom {
   CULE_INLINE uint32_t operator()(uint32_t offset) const { return bytes[offset]; }
   CULE_INLINE MicroOp micro_op(uint32_t offset) const { return micro_ops[offset]; }
   CULE_INLINE MicroOp operation(uint32_t opcode) const { return operations[opcode]; }
+  static CULE_INLINE uint32_t block(const uint16_t* blocks, uint32_t offset) { return blocks[offset]; }
 };
 
 CULE_INLINE PlainRom rom_of(const Batch& batch, const ConsoleConfig& config) {

@@ -39,12 +39,12 @@ CULE_HD inline void pool_frame(uint32_t flags, const uint8_t* front, const uint8
   const bool old_counts = flags & (kPoolBackOntoOld | kLastResumed);
   for (uint32_t pixel = 0; pixel < pixels; pixel += kGroup) {
     uint64_t now_front, now_back;
-    __builtin_memcpy(&now_front, front + pixel, kGroup);
-    __builtin_memcpy(&now_back, back + pixel, kGroup);
+    memcpy(&now_front, front + pixel, kGroup);
+    memcpy(&now_back, back + pixel, kGroup);
     uint8_t* out = pooled + pixel * static_cast<uint32_t>(channels);
     const bool repeats = last_out && now_front == last_front && now_back == last_back && !old_counts;
     if (repeats) {
-      __builtin_memcpy(out, last_out, kGroup * static_cast<size_t>(channels));
+      memcpy(out, last_out, kGroup * static_cast<size_t>(channels));
     } else {
       for (uint32_t i = 0; i < kGroup * static_cast<uint32_t>(channels); ++i) {
         const uint32_t byte = pixel * static_cast<uint32_t>(channels) + i;
@@ -108,7 +108,7 @@ inline void resample_frame(const ObservationFormat& format, const Resample& resa
     const ResampleSpan rows = resample.rows[y];
     for (int r = 0; r < rows.count; ++r) {
       const uint8_t* line = frame + (rows.first + r) * kLinePixels * channels;
-      if (!summed || __builtin_memcmp(line, summed, static_cast<size_t>(kLinePixels * channels)) != 0) {
+      if (!summed || memcmp(line, summed, static_cast<size_t>(kLinePixels * channels)) != 0) {
         for (int x = 0; x < format.width; ++x) {
           const ResampleSpan columns = resample.columns[x];
           for (int channel = 0; channel < channels; ++channel) {
@@ -136,8 +136,8 @@ inline void observe(const Batch& batch, size_t env, uint32_t flags, float* sums)
   uint8_t* stack = batch.observations + env * frame_bytes * format.stack;
   uint8_t* newest = stack + frame_bytes * (format.stack - 1);
   uint8_t* pooled = batch.pooled + env * batch.picture_bytes * format.channels;
-  if (flags & kFresh) __builtin_memset(stack, 0, frame_bytes * (format.stack - 1));
-  else __builtin_memmove(stack, stack + frame_bytes, frame_bytes * (format.stack - 1));
+  if (flags & kFresh) memset(stack, 0, frame_bytes * (format.stack - 1));
+  else memmove(stack, stack + frame_bytes, frame_bytes * (format.stack - 1));
   if (flags & (kPoolBoth | kPoolLast | kPoolBackOntoOld)) {
     TiaState tia;
     load_part(batch.records, env, offsetof(EnvRecord, tia), tia);

@@ -40,6 +40,10 @@ struct Core {
     ++*executed;
     return is_static ? StaticCore{}(machine, op) : DynamicCore{}(machine, op);
   }
+  template <class M>
+  void run(M& machine) const {
+    interpret(machine, *this);
+  }
 };
 
 // ---- The 6507 on flat memory, which logs every access but the fetch of the instruction.
@@ -86,6 +90,7 @@ struct FlatMachine {
     bus = value;
   }
   bool is_special(uint32_t) const { return false; }
+  bool leaves(uint32_t, uint32_t, uint32_t) const { return false; }
 
   MicroOp look_ahead() const {
     return with_operand(operation_of(memory[r.pc]), memory[(r.pc + 1) & 0xFFFF], memory[(r.pc + 2) & 0xFFFF]);

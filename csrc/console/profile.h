@@ -1,0 +1,59 @@
+// Which instructions of a ROM a console executes, counted while it is interpreted. Host only.
+#pragma once
+
+#include "console/block.h"
+
+namespace cule {
+
+// One for each byte of the image.
+struct ProfileEntry {
+  uint32_t count;    // how often the instruction that begins here was executed
+  uint32_t odd;      // and how often a block could not have done it
+  uint32_t entered;  // and how often from anywhere but the instruction before it
+  uint32_t pc;       // at the last time
+};
+
+class ProfilingCore {
+ public:
+  explicit ProfilingCore(ProfileEntry* entries) : entries_(entries) {}
+
+  template <class M>
+  void run(M& m) const {
+    interpret(m, *this);
+  }
+
+  template <class M>
+  MicroOp operator()(M& m, MicroOp op) const {
+    if (opcode_of(op) == kFetchSlowlyCode || !(m.r.pc & 0x1000)) {
+      next_ = kNowhere;
+    } else {
+      ProfileEntry& entry = entries_[m.code_offset(m.r.pc)];
+      ++entry.count;
+      entry.entered += m.r.pc != next_;
+      entry.pc = m.r.pc;
+      entry.odd += is_odd(m, op);
+      next_ = (m.r.pc + length_of(op)) & 0xFFFF;
+    }
+    return DynamicCore{}(m, op);
+  }
+
+ private:
+  static constexpr uint32_t kNowhere = ~0u;
+  ProfileEntry* entries_;
+  mutable uint32_t next_ = kNowhere;
+
+  template <class M>
+  static bool is_odd(const M& m, MicroOp op) {
+    M copy = m;
+    const bool fixed = !(op.control & (kIndexX | kIndexY | kIndirect));
+    return fixed ? is_odd_to<true>(copy, op) : is_odd_to<false>(copy, op);
+  }
+  template <bool kFixed, class M>
+  static bool is_odd_to(M& copy, MicroOp op) {
+    BlockView<M, kFixed> view(copy);
+    const DynamicDecode decode{op};
+    return view.leaves(op.control, opcode_of(op), effective_address(decode, view, operand_of(op)));
+  }
+};
+
+}  // namespace cule

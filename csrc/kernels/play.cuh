@@ -1,0 +1,61 @@
+// The CPU part of a step on a GPU: one env a thread. Read by nvcc for the interpreter, and at run time for a translated ROM
+// (cule/translation.py), which brings its own core.
+#pragma once
+
+#include "console/block.h"
+#include "kernels/memory.h"
+#include "kernels/step.h"
+
+namespace cule {
+
+constexpr int kPlayThreads = 128;
+constexpr int kWarp = 32;
+
+// RAM in shared memory, one word more than it needs for each thread, so that the same byte of all threads is in different banks.
+constexpr uint32_t kRamStride = kRamBytes + 4;
+struct SharedRam {
+  uint8_t* bytes;
+  __device__ __forceinline__ uint32_t get(uint32_t index) const { return bytes[index]; }
+  __device__ __forceinline__ void set(uint32_t index, uint32_t value) const { bytes[index] = static_cast<uint8_t>(value); }
+};
+
+// ROM in global memory, which nobody writes to.
+struct CachedRom {
+  const uint8_t* bytes;
+  const MicroOp* micro_ops;
+  const MicroOp* operations;
+  static __device__ __forceinline__ MicroOp load(const MicroOp* at) {
+    const uint2 words = __ldg(reinterpret_cast<const uint2*>(at));
+    return {words.x, words.y};
+  }
+  __device__ __forceinline__ uint32_t operator()(uint32_t offset) const { return __ldg(bytes + offset); }
+  __device__ __forceinline__ MicroOp micro_op(uint32_t offset) const { return load(micro_ops + offset); }
+  __device__ __forceinline__ MicroOp operation(uint32_t opcode) const { return load(operations + opcode); }
+  static __device__ __forceinline__ uint32_t block(const uint16_t* blocks, uint32_t offset) { return __ldg(blocks + offset); }
+};
+
+// The envs of `batch`, the first `lanes` threads of each warp having one each. `map` is the cartridge's, where it is known.
+template <class Core>
+__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, const Core& core, const CartridgeMap* map) {
+  __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayThreads];
+  const int lane = threadIdx.x % kWarp;
+  const int env = (blockIdx.x * (kPlayThreads / kWarp) + threadIdx.x / kWarp) * lanes + lane;
+  if (lane >= lanes || env >= batch.num_envs) return;
+
+  const ConsoleConfig& config = config_of(batch, env);
+  uint32_t* ram = shared_ram + kRamStride / 4 * threadIdx.x;
+  uint32_t* global_ram = reinterpret_cast<uint32_t*>(batch.ram + static_cast<size_t>(env) * kRamBytes);
+  for (uint32_t i = 0; i < kRamBytes / 4; ++i) ram[i] = global_ram[i];
+  Devices devices;
+  CollisionProbe probe;
+  const CachedRom rom{batch.roms + config.rom_offset, batch.micro_ops + config.rom_offset, batch.operations};
+  Machine<SharedRam, CachedRom> machine{
+      config, SharedRam{reinterpret_cast<uint8_t*>(ram)}, rom, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,
+      devices, probe, batch.records, static_cast<size_t>(env),
+      InstructionBuffer{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, batch.buffer_capacity, 0, 0},
+      map ? *map : config.map, config.rom_bytes, config.cycle_limit};
+  step_frames(batch, env, machine, core);
+  for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
+}
+
+}  // namespace cule

@@ -1,0 +1,223 @@
+"""Translating a ROM's frequent code into C++ for one game's kernel (csrc/console/block.h).
+
+What a game executes is found by playing it: `blocks_of` turns the counts into runs of instructions, and `source_of`
+writes them down as cases of a switch, to be compiled for the device that the envs live on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cule import _core, nvrtc
+from cule.engine import Group, Options, _Bench, boot, rom_of
+from cule.rom import Game
+
+PROFILE_FRAMES = 6000
+# An instruction that more often than this cannot be done in a block is left to the interpreter.
+MOST_ODD = 0.02
+# The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
+MOST_INSTRUCTIONS = 64
+# Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
+CYCLES, LENGTH_SHIFT, READS, WRITES, BRANCH, JUMP, RARE = 0x0F, 4, 1 << 11, 1 << 12, 1 << 29, 1 << 30, 1 << 31
+INDEXED = 1 << 6 | 1 << 7 | 1 << 9
+OPCODE_SHIFT, OPERAND_SHIFT = 8, 16
+JSR, RTS, PHA, PHP, PLA, PLP, JMP_INDIRECT = 0x20, 0x60, 0x48, 0x08, 0x68, 0x28, 0x6C
+FLAG_OPCODES = (0x58, 0x78, 0xB8, 0xD8, 0xF8)  # CLI SEI CLV CLD SED
+RARE_IN_BLOCKS = (JSR, RTS, PHA, PHP, PLA, PLP, JMP_INDIRECT, *FLAG_OPCODES)
+WSYNC = 2
+LINE_CYCLES = 76
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction of a block, at `offset` of the image."""
+
+    offset: int
+    pc: int
+    opcode: int
+    operand: int
+    length: int
+    control: int
+
+    @property
+    def ends_block(self) -> bool:
+        """Whether what follows is never the next instruction."""
+        return bool(self.control & JUMP) or self.opcode in (JSR, RTS, JMP_INDIRECT)
+
+    @property
+    def tia_register(self) -> int | None:
+        """The TIA register that it surely writes to."""
+        fixed = self.control & WRITES and not self.control & INDEXED
+        return self.operand & 0x3F if fixed and not self.operand & 0x1080 else None
+
+    @property
+    def most_cycles(self) -> int:
+        """How long it takes at most."""
+        return (self.control & CYCLES) + 2 + (LINE_CYCLES if self.tia_register == WSYNC else 0)
+
+
+Block = tuple[Instruction, ...]
+
+
+@functools.cache
+def profile(game: Game) -> np.ndarray:
+    """(bytes of the ROM, 4) uint32: how often each instruction ran, was odd, was entered; and its program counter."""
+    bench = _Bench(Group(game, game.facts["default_mode"], 0), Options(), boot(game).pal)
+    bench.configure()
+    bench.load(boot(game).snapshot)
+    return np.frombuffer(_core.profile(bench.batch, PROFILE_FRAMES), np.uint32).reshape(-1, 4)
+
+
+def _instructions(game: Game, counts: np.ndarray) -> dict[int, Instruction]:
+    """What blocks may be made of, by offset."""
+    image, scheme = rom_of(game)
+    words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2)
+    found = {}
+    for offset in np.flatnonzero(counts[:, 0]):
+        count, odd, _, pc = counts[offset].tolist()
+        control, more = words[offset].tolist()
+        opcode = more >> OPCODE_SHIFT & 0xFF
+        if odd > MOST_ODD * count or (control & RARE and opcode not in RARE_IN_BLOCKS):
+            continue
+        length = control >> LENGTH_SHIFT & 3
+        found[int(offset)] = Instruction(int(offset), pc, opcode, more >> OPERAND_SHIFT, length, control)
+    return found
+
+
+def blocks_of(game: Game) -> list[Block]:
+    """The game's blocks. Each begins where the program was seen to enter it; none overlap."""
+    counts = profile(game)
+    instructions = _instructions(game, counts)
+    behind_gaps = {
+        offset for offset in instructions
+        if counts[offset, 2] or not any(
+            (before := instructions.get(offset - length)) and before.length == length
+            and before.pc + length == instructions[offset].pc and not counts[before.offset, 1]
+            for length in (1, 2, 3)
+        )
+    }  # fmt: skip
+    blocks = []
+    for begin in sorted(behind_gaps):
+        block = [instructions[begin]]
+        while len(block) < MOST_INSTRUCTIONS and not block[-1].ends_block:
+            last = block[-1]
+            following = instructions.get(last.offset + last.length)
+            if following is None or following.offset in behind_gaps or following.pc != last.pc + last.length:
+                break
+            block.append(following)
+        blocks.append(tuple(block))
+    return blocks
+
+
+def source_of(blocks: list[Block]) -> str:
+    """The C++ function `run_block` of a game."""
+    lines = []
+    for number, block in enumerate(blocks, 1):
+        cycles = sum(instruction.most_cycles for instruction in block)
+        writes = sum(bool(instruction.control & WRITES) for instruction in block)
+        lines.append(f"CULE_BLOCK({number}, {block[0].pc:#06x}, {len(block)}, {cycles}, {writes})")
+        for index, instruction in enumerate(block):
+            last = index == len(block) - 1
+            do = "CULE_DO_BRANCH" if instruction.control & BRANCH and not last else "CULE_DO"
+            lines.append(
+                f"  {do}({index}, {instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x})"
+            )
+        lines.append(f"CULE_END({len(block)})")
+    return "\n".join(lines) + "\n"
+
+
+def block_numbers(game: Game, blocks: list[Block]) -> np.ndarray:
+    """(bytes of the ROM + 1,) uint16: the number of the block that begins at each byte, or 0."""
+    numbers = np.zeros(len(rom_of(game)[0]) + 1, np.uint16)
+    for number, block in enumerate(blocks, 1):
+        numbers[block[0].offset] = number
+    return numbers
+
+
+# C++'s integer types, which the run-time compiler does not bring along.
+_STANDARD_HEADERS = {
+    "cstdint": (
+        "using int8_t = signed char; using uint8_t = unsigned char; using int16_t = short; using uint16_t = unsigned short; "
+        "using int32_t = int; using uint32_t = unsigned; using int64_t = long long; using uint64_t = unsigned long long; "
+        "using uintptr_t = unsigned long;"
+    ),
+    "cstring": "",
+    "cstddef": "#define offsetof(type, member) __INTADDR__(&(((type*)0)->member))\n",
+}
+
+_KERNEL = """#include "kernels/play.cuh"
+
+namespace cule {{
+
+struct RunBlock {{
+  template <class M>
+  CULE_INLINE bool operator()(M& m, uint32_t number) const {{
+    switch (number) {{
+{cases}
+      default: return false;
+    }}
+  }}
+}};
+
+extern "C" __global__ void __launch_bounds__(kPlayThreads) play_translated(const __grid_constant__ Batch batch, int lanes) {{
+  constexpr CartridgeMap kMap = {map};
+  play_envs(batch, lanes, TranslatedCore<RunBlock>{{batch.blocks, {{}}}}, &kMap);
+}}
+
+}}  // namespace cule
+"""
+
+_MAPS = {
+    "2K": "map_2k()", "4K": "map_4k()", "F8": "map_f8(false)", "F8SC": "map_f8(true)", "F6": "map_f6(false)",
+    "F6SC": "map_f6(true)", "E0": "map_e0()", "FE": "map_fe()", "DPC": "map_dpc()",
+}  # fmt: skip
+
+
+def kernel_source(game: Game, blocks: list[Block]) -> str:
+    """The translation unit of a game's kernel."""
+    return _KERNEL.format(cases=source_of(blocks), map=_MAPS[rom_of(game)[1]])
+
+
+def cache_folder() -> Path:
+    """Where translated ROMs are kept: CULE_CACHE_DIR, or `cule` in the user's cache folder."""
+    named = os.environ.get("CULE_CACHE_DIR")
+    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cule"
+
+
+def translate(game: Game, architecture: str) -> tuple[bytes, np.ndarray]:
+    """The game's kernel, compiled for a GPU architecture such as "sm_90", and its block_numbers.
+
+    It is compiled once and then kept in cache_folder().
+
+    Raises:
+        OSError: if there is no run-time compiler.
+        RuntimeError: if it does not compile.
+    """
+    blocks = blocks_of(game)
+    source = kernel_source(game, blocks)
+    headers = {**_core.headers(), **_STANDARD_HEADERS}
+    options = [f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device"]
+    key = hashlib.sha256(repr((nvrtc.version(), source, sorted(headers.items()), options)).encode()).hexdigest()
+    path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
+    try:
+        cubin = path.read_bytes()
+    except OSError:
+        cubin = nvrtc.compile_cubin(source, headers, options)
+        _keep(path, cubin)
+    return cubin, block_numbers(game, blocks)
+
+
+def _keep(path: Path, cubin: bytes) -> None:
+    """Writes a file whole or not at all. Where it cannot be written the next process compiles again."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+        unfinished.write_bytes(cubin)
+        unfinished.replace(path)
