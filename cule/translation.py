@@ -47,7 +47,7 @@ class Instruction:
     control: int
 
     @property
-    def ends_block(self) -> bool:
+    def leaves_program(self) -> bool:
         """Whether what follows is never the next instruction."""
         return bool(self.control & JUMP) or self.opcode in (JSR, RTS, JMP_INDIRECT)
 
@@ -56,6 +56,16 @@ class Instruction:
         """The TIA register that it surely writes to."""
         fixed = self.control & WRITES and not self.control & INDEXED
         return self.operand & 0x3F if fixed and not self.operand & 0x1080 else None
+
+    @property
+    def reads_timer(self) -> bool:
+        """Whether it may wait for the RIOT's timer, for nobody knows how long."""
+        return bool(self.control & READS) and not self.control & INDEXED and self.operand & 0x1284 == 0x284
+
+    @property
+    def tia_writes(self) -> int:
+        """How many entries it adds to the instruction buffer at most."""
+        return int(bool(self.control & WRITES) or self.opcode in (PHA, PHP))
 
     @property
     def most_cycles(self) -> int:
@@ -104,12 +114,17 @@ def blocks_of(game: Game) -> list[Block]:
         )
     }  # fmt: skip
     blocks = []
-    for begin in sorted(behind_gaps):
-        block = [instructions[begin]]
-        while len(block) < MOST_INSTRUCTIONS and not block[-1].ends_block:
+    to_begin = sorted(behind_gaps, reverse=True)
+    while to_begin:
+        block = [instructions[to_begin.pop()]]
+        while not block[-1].leaves_program:
             last = block[-1]
             following = instructions.get(last.offset + last.length)
             if following is None or following.offset in behind_gaps or following.pc != last.pc + last.length:
+                break
+            if last.reads_timer or len(block) == MOST_INSTRUCTIONS:
+                behind_gaps.add(following.offset)
+                to_begin.append(following.offset)
                 break
             block.append(following)
         blocks.append(tuple(block))
@@ -121,15 +136,13 @@ def source_of(blocks: list[Block]) -> str:
     lines = []
     for number, block in enumerate(blocks, 1):
         cycles = sum(instruction.most_cycles for instruction in block)
-        writes = sum(bool(instruction.control & WRITES) for instruction in block)
+        writes = sum(instruction.tia_writes for instruction in block)
         lines.append(f"CULE_BLOCK({number}, {block[0].pc:#06x}, {len(block)}, {cycles}, {writes})")
         for index, instruction in enumerate(block):
             last = index == len(block) - 1
             do = "CULE_DO_BRANCH" if instruction.control & BRANCH and not last else "CULE_DO"
-            lines.append(
-                f"  {do}({index}, {instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x})"
-            )
-        lines.append(f"CULE_END({len(block)})")
+            lines.append(f"  {do}({instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x})")
+        lines.append("CULE_END")
     return "\n".join(lines) + "\n"
 
 

@@ -162,6 +162,7 @@ PYBIND11_MODULE(_core, m) {
 
   py::class_<Batch>(m, "Batch")
       .def(py::init([] { return Batch{}; }))
+      .def_property_readonly("address", [](const Batch& batch) { return reinterpret_cast<uintptr_t>(&batch); })
       CULE_VALUE("num_envs", num_envs, int)
       CULE_VALUE("buffer_capacity", buffer_capacity, uint32_t)
       CULE_VALUE("picture_bytes", picture_bytes, uint32_t)

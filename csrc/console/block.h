@@ -23,12 +23,16 @@ struct BlockView {
   CULE_INLINE explicit BlockView(M& m) : machine(m), r(m.r), cycle(m.cycle), bus(m.bus) {}
 
   CULE_INLINE bool leaves(uint32_t control, uint32_t opcode, uint32_t address) {
-    if (control & kReads) odd |= !M::is_ram(address) && !machine.is_plain_rom(address);
-    if (control & kWrites) odd |= !M::is_ram(address) && !can_record(address);
+    if (control & kReads) odd |= !M::is_ram(address) && !machine.is_plain_rom(address) && !(kFixed && is_chip(address));
+    if (control & kWrites) odd |= !M::is_ram(address) && !can_record(address) && !(kFixed && is_riot(address));
+    if ((control & kReads) && (control & kWrites)) odd |= !M::is_ram(address);
     if ((control & kAddRegister) && (control & kSetsV)) odd |= r.d != 0;
     if (control & kRare) odd |= !stack_is_plain(opcode);
     return odd;
   }
+
+  static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }
+  static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
 
   // VSYNC and VBLANK, of lower numbers, have to do with the frame's end.
   static CULE_INLINE bool can_record(uint32_t address) {
@@ -36,12 +40,12 @@ struct BlockView {
     return (address & 0x1080) == 0 && (kFixed ? reg >= tia_write::WSYNC : only_recorded(reg));
   }
 
-  // Whether all that the instruction does to the stack, it does to RAM.
+  // Whether all that the instruction does to the stack it does to RAM, or to plain registers of the TIA.
   CULE_INLINE bool stack_is_plain(uint32_t opcode) const {
     switch (opcode) {
       case 0x20: return r.s >= 0x81;                                       // JSR
       case 0x60: return r.s >= 0x7F && r.s <= 0xFD && !returns_to_special();  // RTS
-      case 0x48: case 0x08: return r.s >= 0x80;                            // PHA, PHP
+      case 0x48: case 0x08: return r.s >= 0x80 || only_recorded(r.s & 0x3F);   // PHA, PHP
       case 0x68: case 0x28: return r.s >= 0x80 && r.s <= 0xFE;             // PLA, PLP
       default: return true;
     }
@@ -55,6 +59,10 @@ struct BlockView {
 
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     if (!wanted) return otherwise;
+    if (kFixed && is_chip(address) && !M::is_ram(address)) {
+      bus = machine.read_elsewhere(address);
+      return bus;
+    }
     bus = M::is_ram(address) ? machine.ram.get(address & 0x7F) : machine.rom(rom_offset(machine.map, machine.slices, address));
     return bus;
   }
@@ -68,22 +76,21 @@ struct BlockView {
     return pointer;
   }
 
-  CULE_INLINE void write(uint32_t address, uint32_t value, bool) {  // onto the stack
-    bus = value;
-    machine.ram.set(address & 0x7F, value);
-  }
+  CULE_INLINE void write(uint32_t address, uint32_t value, bool) { write_if(true, address, value); }  // onto the stack
 
   CULE_INLINE void write_if(bool wanted, uint32_t address, uint32_t value) {
     if (!wanted) return;
     bus = value;
     if (M::is_ram(address)) {
       machine.ram.set(address & 0x7F, value);
-      return;
+    } else if (kFixed && is_riot(address)) {
+      machine.write_elsewhere(address, value, false);
+    } else {
+      CULE_ASSUME(cycle < machine.cycle_limit && cycle <= static_cast<int32_t>(kMaxEntryCycle) &&
+                  machine.buffer.count < machine.buffer.capacity);  // begin_block
+      if (kFixed) machine.write_tia(address & 0x3F, value, false);
+      else machine.record(address & 0x3F, value, cycle);
     }
-    CULE_ASSUME(cycle < machine.cycle_limit && cycle <= static_cast<int32_t>(kMaxEntryCycle) &&
-                machine.buffer.count < machine.buffer.capacity);  // begin_block
-    if (kFixed) machine.write_tia(address & 0x3F, value, false);
-    else machine.record(address & 0x3F, value, cycle);
   }
 
   static CULE_INLINE MicroOp look_ahead() { return {}; }  // the block knows what comes next
@@ -97,36 +104,33 @@ CULE_INLINE bool begin_block(const M& m, uint32_t pc, int32_t instructions, int3
          m.buffer.count + writes <= m.buffer.capacity;
 }
 
-// Executes the instruction at `pc`, number `index` of its block. False: it is still to be executed, by the interpreter.
+// Executes the instruction at `pc`. False: it is still to be executed, by the interpreter.
 template <uint32_t kOpcode, class M>
-CULE_INLINE bool execute_in_block(M& m, int32_t index, uint32_t pc, uint32_t operand) {
+CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   constexpr uint32_t kControl = StaticDecode<kOpcode>::control;
-  BlockView<M, !(kControl & (kIndexX | kIndexY | kIndirect))> view(m);
+  BlockView<M, !(kControl & (kIndexX | kIndexY | kIndirect | kRare))> view(m);
   const int32_t before = m.cycle;
   m.r.pc = pc;
   execute(StaticDecode<kOpcode>{}, view, operand);
-  if (!view.odd) return true;
-  m.r.pc = pc;
-  m.cycle = before;
-  m.instructions_left -= index;
-  return false;
+  if (view.odd) {
+    m.r.pc = pc;
+    m.cycle = before;
+    return false;
+  }
+  --m.instructions_left;
+  return true;
 }
 
 // A case of the switch over blocks; its instructions; its end.
 #define CULE_BLOCK(number, at, instructions, cycles, writes) \
   case number: \
     if (!begin_block(m, at, instructions, cycles, writes)) return false;
-#define CULE_DO(index, at, opcode, operand) \
-  if (!execute_in_block<opcode>(m, index, at, operand)) return false;
-#define CULE_DO_BRANCH(index, at, opcode, operand) \
-  CULE_DO(index, at, opcode, operand) \
-  if (m.r.pc != (((at) + 2) & 0xFFFF)) { \
-    m.instructions_left -= (index) + 1; \
-    return true; \
-  }
-#define CULE_END(instructions) \
-  m.instructions_left -= instructions; \
-  return true;
+#define CULE_DO(at, opcode, operand) \
+  if (!execute_in_block<opcode>(m, at, operand)) return false;
+#define CULE_DO_BRANCH(at, opcode, operand) \
+  CULE_DO(at, opcode, operand) \
+  if (m.r.pc != (((at) + 2) & 0xFFFF)) return true;
+#define CULE_END return true;
 
 // Runs blocks where there are any, and interprets the rest. `blocks` has, for each byte of the image and one more, the number of the
 // block that begins there, or 0. `run_block(m, number)` says whether the block has been executed to its end.
@@ -137,13 +141,16 @@ struct TranslatedCore {
 
   template <class M>
   CULE_INLINE void run(M& m) const {
-    while (m.runs()) {
-      if (run_block(m, m.rom.block(blocks, m.code_offset(m.r.pc)))) continue;
-      MicroOp op = m.look_ahead();
-      for (bool fetched = false; !fetched; --m.instructions_left) {
-        fetched = opcode_of(op) != kFetchSlowlyCode;
-        op = DynamicCore{}(m, op);
+    for (int32_t end = m.window; m.runs(); end += m.window) {
+      while (m.runs() && m.cycle < end) {
+        if (run_block(m, m.rom.block(blocks, m.code_offset(m.r.pc)))) continue;
+        MicroOp op = m.look_ahead();
+        for (bool fetched = false; !fetched; --m.instructions_left) {
+          fetched = opcode_of(op) != kFetchSlowlyCode;
+          op = DynamicCore{}(m, op);
+        }
       }
+      m.follow();
     }
   }
 };

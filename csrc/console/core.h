@@ -12,6 +12,17 @@ CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
   for (; m.runs(); --m.instructions_left) op = dispatch(m, op);
 }
 
+// The same in step with the other lanes of the warp: each waits at the end of every `window` cycles for the rest. A game's program follows
+// the beam, so that consoles at the same scanline are at much the same place in it.
+template <class M, class Dispatch>
+CULE_INLINE void interpret_in_step(M& m, const Dispatch& dispatch) {
+  MicroOp op = m.look_ahead();
+  for (int32_t end = m.window; m.runs(); end += m.window) {
+    for (; m.runs() && m.cycle < end; --m.instructions_left) op = dispatch(m, op);
+    m.follow();
+  }
+}
+
 // Takes the control bits as they come.
 struct DynamicCore {
   template <class M>
@@ -19,7 +30,7 @@ struct DynamicCore {
     return execute(DynamicDecode{op}, m, operand_of(op));
   }
   template <class M>
-  CULE_INLINE void run(M& m) const { interpret(m, *this); }
+  CULE_INLINE void run(M& m) const { interpret_in_step(m, *this); }
 };
 
 // Switches over 256 instances of the path, each folded for its opcode.

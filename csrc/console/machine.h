@@ -43,16 +43,30 @@ struct Devices {
   uint32_t faults;
 };
 
-// The collision latches after `count` entries of the buffer, as of `cycle`. `records` holds the TIA's state where the buffer begins.
-CULE_COLD uint32_t probe_collisions(CollisionProbe& probe, const TiaFormat& format, RecordLayout records, size_t env,
-                                    const uint32_t* entries, uint32_t count, int32_t cycle) {
+// Takes the probe to `count` entries of the buffer. `records` holds the TIA's state where the buffer begins.
+CULE_COLD void follow_entries(CollisionProbe& probe, const TiaFormat& format, RecordLayout records, size_t env,
+                              const InstructionBuffer buffer) {
   if (!probe.ready) {
     load_part(records, env, offsetof(EnvRecord, tia), probe.tia);
     probe.view.cache.stale = kAllObjects;
     probe.replayed = 0;
     probe.ready = true;
   }
-  for (; probe.replayed < count; ++probe.replayed) replay_entry(probe.tia, format, entries[probe.replayed], probe.view);
+  // Collisions before a CXCLR are of no interest any more.
+  BlindView blind;
+  if (probe.replayed < buffer.after_clear) probe.view.cache.stale = kAllObjects;
+  for (; probe.replayed < buffer.after_clear; ++probe.replayed) {
+    replay_entry(probe.tia, format, buffer.entries[probe.replayed], blind);
+  }
+  for (; probe.replayed < buffer.count; ++probe.replayed) {
+    replay_entry(probe.tia, format, buffer.entries[probe.replayed], probe.view);
+  }
+}
+
+// The collision latches as of `cycle`.
+CULE_COLD uint32_t probe_collisions(CollisionProbe& probe, const TiaFormat& format, RecordLayout records, size_t env,
+                                    const InstructionBuffer buffer, int32_t cycle) {
+  follow_entries(probe, format, records, env, buffer);
   draw_until(probe.tia, format, cycle * kClocksPerCycle, probe.view);
   return probe.tia.collisions;
 }
@@ -123,6 +137,8 @@ struct Machine {
   int32_t touched_cycle = 0;
   int32_t instructions_left = 0;
   bool frame_ended = false;
+  int32_t window = 76;
+  bool probed = false;   // collision latches have been read
   bool moved = false;    // the next instruction is not where it was looked for
 
   CULE_INLINE void load(const ConsoleState& state) {
@@ -202,9 +218,10 @@ struct Machine {
   // The TIA drives bits 7 and 6 only; the others keep what was last on the bus.
   CULE_INLINE uint32_t read_tia(uint32_t reg) {
     touched_cycle = cycle;
+    probed |= reg <= tia_read::CXPPMM;
     const uint32_t bits =
         reg <= tia_read::CXPPMM
-            ? collision_register(probe_collisions(probe, config.format, records, env, buffer.entries, buffer.count, cycle), reg)
+            ? collision_register(probe_collisions(probe, config.format, records, env, buffer, cycle), reg)
             : read_input_port(devices, config.inpt_wiring, reg, cycle);
     return bits | (bus & 0x3F);
   }
@@ -348,6 +365,13 @@ struct Machine {
     }
     ++instructions_left;
     return with_operand(op, bytes >> 8 & 0xFF, bytes >> 16);
+  }
+
+  CULE_INLINE void expect_probes() { follow_entries(probe, config.format, records, env, buffer); }
+
+  // Replays what the last instructions have added to the buffer, where collisions are read at all.
+  CULE_INLINE void follow() {
+    if (probe.ready) follow_entries(probe, config.format, records, env, buffer);
   }
 
   // Whether the frame goes on.

@@ -45,7 +45,7 @@ class ProfilingCore {
   template <class M>
   static bool is_odd(const M& m, MicroOp op) {
     M copy = m;
-    const bool fixed = !(op.control & (kIndexX | kIndexY | kIndirect));
+    const bool fixed = !(op.control & (kIndexX | kIndexY | kIndirect | kRare));
     return fixed ? is_odd_to<true>(copy, op) : is_odd_to<false>(copy, op);
   }
   template <bool kFixed, class M>

@@ -66,11 +66,13 @@ enum TraceFlag : uint32_t {
   kPoolBackOntoOld = 8,  // from the last observation's frame and the last picture but one (the episode ended between)
   kResetNow = 16,        // the env is to be reset in this call
   kFresh = 32,           // the observation begins an episode: older frames are black
+  kProbed = 128,         // collision latches were read
   kLastResumed = 64,     // the last frame went on in the picture of the one before, which the instruction limit had cut off
 };
 
 struct Batch {
   int32_t num_envs;
+  int32_t window = 76;
   uint32_t buffer_capacity;
   uint32_t picture_bytes;  // of one picture: the tallest group's height * 160
   uint32_t num_groups;

@@ -48,6 +48,8 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
     batch.terminated[env] = batch.truncated[env] = 0;
     return;
   }
+  // What read collisions in the last step is likely to do so in this one.
+  if (trace.flags & kProbed) machine.expect_probes();
   GameState game;
   ConsoleState console;
   load_part(batch.records, env, kGame, game);
@@ -99,7 +101,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   batch.truncated[env] = state.elapsed_frames >= options.max_frames && !terminated;
   write_outputs(batch, env, state, state.faults);
   trace = {machine.buffer.count, machine.buffer.after_clear, frames,
-           observed_frames(options, done, stopped) | (whole ? 0u : kPictureBroken) | (resumed ? kLastResumed : 0u) |
+           observed_frames(options, done, stopped) | (whole ? 0u : kPictureBroken) | (resumed ? kLastResumed : 0u) | (machine.probed ? kProbed : 0u) |
                (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u)};
 }
 

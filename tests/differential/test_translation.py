@@ -1,0 +1,79 @@
+"""Translated ROMs against the interpreter: the same console, to the last bit of its state, after every step.
+
+Blocks are compiled for the CPU here, from the text that is compiled for a GPU at run time.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pybind11
+import pytest
+import torch
+
+from cule import translation
+from cule.engine import Engine, Group, Options
+from cule.rom import find_game
+
+ROOT = Path(__file__).parents[2]
+# One of each bank-switching scheme, programs with stack tricks, and much reading of collisions.
+QUICK = ("pong", "up_n_down")
+GAMES = ("breakout", "freeway", "elevator_action", "montezuma_revenge", "ms_pacman", "pitfall2", "robotank", "solaris")
+STEPS = 400
+
+
+def build(game: str, folder: Path) -> ModuleType:
+    """The game's blocks as a module."""
+    cases, name = folder / "cases.inc", f"translated_{game}"
+    cases.write_text(translation.source_of(translation.blocks_of(find_game(game))))
+    module = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    includes = [f"-I{p}" for p in (ROOT / "csrc", pybind11.get_include(), sysconfig.get_paths()["include"])]
+    options = ["-std=c++17", "-O1", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wno-unknown-pragmas"]
+    defines = [f'-DRUN_BLOCK_CASES="{cases}"', f"-DCULE_MODULE={name}"]
+    source = str(Path(__file__).with_name("translated_module.cpp"))
+    subprocess.run(["c++", *options, *includes, *defines, source, "-o", str(module)], check=True)
+    spec = importlib.util.spec_from_file_location(name, module)
+    assert spec and spec.loader
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def make_engine(game: str) -> Engine:
+    found = find_game(game)
+    options = Options(reset_pool_size=1, repeat_action_probability=0.25, autoreset=2)
+    groups = [Group(found, found.facts["default_mode"], 0)]
+    engine = Engine(groups, np.zeros(1, np.uint32), options, torch.device("cpu"), 1)
+    blocks = translation.blocks_of(found)
+    engine._place_array("blocks", translation.block_numbers(found, blocks))
+    engine.reset(None, torch.tensor([5]))
+    return engine
+
+
+@pytest.mark.parametrize("game", [*QUICK, *(pytest.param(game, marks=pytest.mark.slow) for game in GAMES)])
+def test_blocks_do_what_the_interpreter_does(game: str, tmp_path: Path) -> None:
+    module = build(game, tmp_path)
+    translated, interpreted = make_engine(game), make_engine(game)
+    generator = torch.Generator().manual_seed(3)
+    in_blocks = entries = 0
+    for number in range(STEPS):
+        action = int(torch.randint(6, (), generator=generator))
+        left = []
+        for engine in (translated, interpreted):
+            engine.tensors["actions"][:] = action
+            left.append(module.step(engine.batch.address, engine is translated))
+        assert np.array_equal(left[0][0], left[1][0]), f"step {number}: the instruction buffer differs"
+        for name in ("records", "ram", "cartridge_bytes", "pictures", "traces", "rewards", "terminated", "lives"):
+            same = torch.equal(translated.tensors[name], interpreted.tensors[name])
+            assert same, f"step {number}: {name} differ"
+        in_blocks, entries = in_blocks + left[0][1], entries + len(left[0][0])
+        if translated.tensors["terminated"][0]:
+            for engine in (translated, interpreted):
+                engine.reset(torch.ones(1, dtype=torch.uint8), None)
+    assert entries > STEPS
+    assert in_blocks > 1000 * STEPS, "the blocks were hardly used"
