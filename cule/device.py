@@ -65,8 +65,8 @@ def keep_through_forks(backend: Any) -> Any:
 def avoid_lost_threads() -> None:
     """Where this process is a fork's child, has torch compute in one thread.
 
-    GNU OpenMP, which torch's CPU builds use, waits for ever for the threads that its parent had; torch's own DataLoader does
-    the same in its workers.
+    GNU OpenMP, which torch's CPU builds use, waits for ever for the threads that its parent had; torch's own DataLoader
+    does the same in its workers.
     """
     if _forked and torch.get_num_threads() > 1:
         torch.set_num_threads(1)

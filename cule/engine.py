@@ -1,229 +1,40 @@
 """The memory of a batch of envs, and the one caller of the compiled kernels.
 
 Python owns every buffer as a torch tensor and hands addresses to `_core.Batch`; tensors keep the names that the C++
-fields have (csrc/kernels/batch.h describes them). States that episodes start from are emulated once on the CPU,
-whatever the device, and kept for the process.
+fields have (csrc/kernels/batch.h describes them).
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import os
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from cule import _core, actions, palette, resample
+from cule import _core, palette, resample, translation
+from cule.console import (
+    AUTORESET_MODES,
+    POWER_ON_NUMBERS,
+    Group,
+    Options,
+    Snapshot,
+    action_ids,
+    boot,
+    buffer_entries,
+    config_bytes,
+    micro_ops,
+    padded,
+    power_on_numbers,
+    reset_pool,
+    rom_of,
+)
 from cule.device import avoid_lost_threads, keep_through_forks
-from cule.rom import Game, detect_scheme, load_rom
 
-# Entries of the TIA instruction buffer: room for one frame of nothing but writes (a PAL frame's 343 scanlines of 76
-# cycles, 3 cycles a write), and for each further frame of a step some twice of what games write on average. A single
-# frame can need more: Robot Tank has some of over 2,560.
-LONGEST_FRAME_ENTRIES, FURTHER_FRAME_ENTRIES = 8704, 2560
-# Numbers of the power-on generator that are tabulated: one a reset, 129 with a Superchip.
-POWER_ON_NUMBERS = 1 << 20
-NTSC_HEIGHT, PAL_HEIGHT = 210, 250
-# Power-on frames, of the 30 that are looked at, that must be longer than NTSC's for a cartridge to be PAL's.
-PAL_FRAMES = 15
-AUTORESET_MODES = ("NextStep", "SameStep", "Disabled")
-
-
-@dataclass(frozen=True)
-class Group:
-    """Envs that play the same game in the same mode and difficulty."""
-
-    game: Game
-    mode: int
-    difficulty: int
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a step does; the fields mean what AtariEnv's keywords of the same names do."""
-
-    frameskip: int = 4
-    max_frames: int = 108_000
-    noop_max: int = 30
-    maxpool: bool = True
-    episodic_life: bool = False
-    life_loss_info: bool = False
-    reward_clipping: bool = True
-    fire_reset: bool = True
-    autoreset: int = 0
-    repeat_action_probability: float = 0.0
-    action_space: str = "minimal"
-    observation_height: int = 84
-    observation_width: int = 84
-    channels: int = 1
-    stack: int = 4
-    reset_pool_size: int = 30
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One console's state, as numpy arrays: words of its record, RAM, cartridge bytes, both pictures."""
-
-    record: np.ndarray
-    ram: np.ndarray
-    cartridge_bytes: np.ndarray
-    pictures: np.ndarray
-
-
-@dataclass(frozen=True)
-class Boot:
-    """A console after power-on, as ale-py leaves it when a ROM has been loaded."""
-
-    snapshot: Snapshot
-    pal: bool
-    height: int
-
-
-def buffer_entries(frameskip: int) -> int:
-    """The capacity of an env's TIA instruction buffer for steps of `frameskip` frames."""
-    return LONGEST_FRAME_ENTRIES + FURTHER_FRAME_ENTRIES * (frameskip - 1)
-
-
-@functools.cache
-def _power_on_numbers() -> np.ndarray:
-    return np.frombuffer(_core.power_on_numbers(POWER_ON_NUMBERS), dtype=np.uint32)
-
-
-@functools.cache
-def _rom(game: Game, md5: str) -> tuple[bytes, str]:
-    """The game's image and its scheme; `md5` only names what is cached."""
-    image = load_rom(game)
-    return image, detect_scheme(image)
-
-
-def rom_of(game: Game) -> tuple[bytes, str]:
-    """The game's ROM image and its bank-switching scheme. Raises ValueError as load_rom does."""
-    return _rom(game, game.md5)
-
-
-def action_numbers(game: Game, space: str) -> tuple[int, ...]:
-    """The actions (0 to 17) that an env of the game offers, in the order of its action space.
-
-    `space` is "minimal" (those that matter in the game), "full" (those that it allows) or "all" (all 18).
-    """
-    if space == "all":
-        return tuple(range(_core.NUM_ACTIONS))
-    return actions.action_set(game.facts["legal_actions" if space == "full" else "minimal_actions"])
-
-
-def picture_height(game: Game, pal: bool) -> int:
-    """Visible scanlines of the game's picture."""
-    height = game.facts["height"]
-    return PAL_HEIGHT if pal and height == NTSC_HEIGHT else height
-
-
-def _config(group: Group, pal: bool, rom_offset: int, difficulty: int | None = None) -> bytes:
-    image, scheme = rom_of(group.game)
-    return _core.make_config(
-        {
-            "scheme": scheme,
-            "pal": int(pal),
-            "height": picture_height(group.game, pal),
-            "rom_offset": rom_offset,
-            "rom_bytes": len(image),
-            "game": group.game.index,
-            "mode": group.mode,
-            "difficulty": group.difficulty if difficulty is None else difficulty,
-        }
-    )
-
-
-def _padded(image: bytes) -> np.ndarray:
-    """An image and at least one byte of padding, at a multiple of 16 bytes."""
-    return np.frombuffer(image + bytes(16 + -len(image) % 16), dtype=np.uint8)
-
-
-def _micro_ops(game: Game) -> np.ndarray:
-    """The game's ROM decoded ahead of time: eight bytes for each byte of its padded image."""
-    image, scheme = rom_of(game)
-    return np.frombuffer(_core.decode_rom(image, scheme, len(_padded(image))), dtype=np.uint8)
-
-
-def _action_ids(group: Group, space: str) -> np.ndarray:
-    numbers = np.full(_core.NUM_ACTIONS, 0xFF, dtype=np.uint8)
-    offered = action_numbers(group.game, space)
-    numbers[: len(offered)] = offered
-    return numbers
-
-
-class _Bench:
-    """One console on the CPU, on which boot states and reset pools are prepared."""
-
-    def __init__(self, group: Group, options: Options, pal: bool):
-        self.group, self.pal = group, pal
-        height = picture_height(group.game, True)
-        self.picture_bytes = height * _core.LINE_PIXELS
-        self.arrays = {
-            "group": np.zeros(1, np.uint32),
-            "configs": np.zeros(_core.CONFIG_BYTES, np.uint8),
-            "action_ids": _action_ids(group, options.action_space),
-            "roms": _padded(rom_of(group.game)[0]),
-            "micro_ops": _micro_ops(group.game),
-            "operations": np.frombuffer(_core.operations(), np.uint8),
-            "power_on_numbers": _power_on_numbers(),
-            "records": np.zeros(_core.RECORD_WORDS, np.uint32),
-            "ram": np.zeros(_core.RAM_BYTES, np.uint8),
-            "cartridge_bytes": np.zeros(_core.CARTRIDGE_BYTES // 8, np.uint64).view(np.uint8),
-            "pictures": np.zeros(2 * self.picture_bytes, np.uint8),
-        }
-        self.batch = _core.Batch()
-        self.batch.num_envs = self.batch.num_groups = 1
-        self.batch.picture_bytes = self.picture_bytes
-        self.batch.buffer_capacity = buffer_entries(1)
-        self.batch.power_on_count = POWER_ON_NUMBERS
-        self.batch.record_word_stride, self.batch.record_env_stride = 1, _core.RECORD_WORDS
-        self.batch.fire_reset, self.batch.noop_max = options.fire_reset, options.noop_max
-        self.batch.channels = 1
-        for name, array in self.arrays.items():
-            setattr(self.batch, name, array.ctypes.data)
-
-    def configure(self, difficulty: int | None = None) -> None:
-        self.arrays["configs"][:] = np.frombuffer(_config(self.group, self.pal, 0, difficulty), np.uint8)
-
-    def load(self, snapshot: Snapshot) -> None:
-        for name in ("ram", "cartridge_bytes", "pictures"):
-            self.arrays[name][:] = getattr(snapshot, name)
-        self.arrays["records"][:] = snapshot.record
-
-    def snapshot(self) -> Snapshot:
-        a = self.arrays
-        return Snapshot(a["records"].copy(), a["ram"].copy(), a["cartridge_bytes"].copy(), a["pictures"].copy())
-
-
-@functools.cache
-def boot(game: Game) -> Boot:
-    """The game's console as ale-py's loadROM leaves it: powered on, TV standard known, one default episode begun."""
-    bench = _Bench(Group(game, game.facts["default_mode"], 0), Options(), pal=False)
-    bench.configure(difficulty=game.facts["power_on_difficulty"])
-    bench.pal = _core.power_on_env(bench.batch) >= PAL_FRAMES
-    bench.configure()
-    _core.start_first_episode(bench.batch)
-    return Boot(bench.snapshot(), bench.pal, picture_height(game, bench.pal))
-
-
-@functools.lru_cache(maxsize=256)
-def reset_pool(
-    group: Group, size: int, noop_max: int, fire_reset: bool, action_space: str
-) -> tuple[Snapshot, ...]:
-    """`size` states that episodes of the group start from, their numbers of no-ops spread evenly over [0, noop_max)."""
-    booted = boot(group.game)
-    options = Options(noop_max=noop_max, fire_reset=fire_reset, action_space=action_space)
-    bench = _Bench(group, options, booted.pal)
-    bench.configure()
-    states = []
-    for i in range(size):
-        bench.load(booted.snapshot)
-        _core.start_pool_episode(bench.batch, i * noop_max // size)
-        states.append(bench.snapshot())
-    return tuple(states)
+# From this many envs on, compiling a game for them is soon made up for.
+WORTH_TRANSLATING = 1024
 
 
 def free_bytes(device: torch.device) -> int:
@@ -261,6 +72,7 @@ class Engine:
         options: Options,
         device: torch.device,
         num_threads: int,
+        translate: bool | None = None,
     ):
         avoid_lost_threads()
         self.groups, self.options, self.device = list(groups), options, device
@@ -290,14 +102,31 @@ class Engine:
         on_cuda = device.type == "cuda"
         backend = _core.cuda_backend(device.index or 0) if on_cuda else _core.cpu_backend(num_threads)
         self.backend = keep_through_forks(backend)
-        games = {group.game for group in self.groups}
-        if on_cuda and len(games) == 1 and os.environ.get("CULE_TRANSLATE", "1") != "0":
-            from cule import translation
+        self.translated = self._wants_translation(translate)
+        if self.translated:
+            self._load_translation(required=bool(translate))
 
-            major, minor = torch.cuda.get_device_capability(device)
-            cubin, numbers = translation.translate(games.pop(), f"sm_{major}{minor}")
-            self._place_array("blocks", numbers)
-            self.backend.load_translation(cubin)
+    def _wants_translation(self, asked: bool | None) -> bool:
+        games = {group.game.name for group in self.groups}
+        if asked and (self.device.type != "cuda" or len(games) > 1):
+            where = f"on device {self.device} with {len(games)} game{'s' * (len(games) > 1)}"
+            raise ValueError(f"expected translate=True with device='cuda' and one game for all envs, got it {where}")
+        if asked is not None:
+            return asked
+        return self.device.type == "cuda" and len(games) == 1 and self.num_envs >= WORTH_TRANSLATING
+
+    def _load_translation(self, required: bool) -> None:
+        major, minor = torch.cuda.get_device_capability(self.device)
+        try:
+            cubin, numbers = translation.translate(self.groups[0].game, f"sm_{major}{minor}")
+        except OSError as problem:  # there is no compiler
+            if required:
+                raise ValueError(f"translate=True was asked for, but {problem}") from problem
+            warnings.warn(f"envs run several times slower than they could: {problem}", stacklevel=4)
+            self.translated = False
+            return
+        self._place_array("blocks", numbers)
+        self.backend.load_translation(cubin)
 
     # Memory ------------------------------------------------------------------------------------------------------
 
@@ -335,20 +164,20 @@ class Engine:
         )
 
     def _place_constants(self, group_of_env: np.ndarray) -> None:
-        images = [_padded(rom_of(group.game)[0]) for group in self.groups]
+        images = [padded(rom_of(group.game)[0]) for group in self.groups]
         offsets = np.cumsum([0] + [len(image) for image in images])
         configs = b"".join(
-            _config(group, booted.pal, int(offset))
+            config_bytes(group, booted.pal, int(offset))
             for group, booted, offset in zip(self.groups, self.boots, offsets, strict=False)
         )
         self._place_array("group", group_of_env.astype(np.uint32))
         self._place_array("configs", np.frombuffer(configs, np.uint8))
         self._place_array("roms", np.concatenate(images))
         space = self.options.action_space
-        self._place_array("action_ids", np.concatenate([_action_ids(group, space) for group in self.groups]))
-        self._place_array("micro_ops", np.concatenate([_micro_ops(group.game) for group in self.groups]))
+        self._place_array("action_ids", np.concatenate([action_ids(group, space) for group in self.groups]))
+        self._place_array("micro_ops", np.concatenate([micro_ops(group.game) for group in self.groups]))
         self._place_array("operations", np.frombuffer(_core.operations(), np.uint8))
-        self._place_array("power_on_numbers", _power_on_numbers())
+        self._place_array("power_on_numbers", power_on_numbers())
         color = palette.grey_palette if self.options.channels == 1 else palette.rgb_palette
         self._place_array("palettes", np.concatenate([color(pal=False), color(pal=True)]))
         self._place_resamples()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cule.engine import Group, action_numbers
+from cule.console import Group, action_numbers
 from cule.rom import Game, find_game
 
 

@@ -33,7 +33,8 @@ def _library() -> Any:
         library.nvrtcGetErrorString.restype = ctypes.c_char_p
         return library
     raise OSError(
-        "expected NVIDIA's run-time compiler, libnvrtc.so, beside torch, in CUDA_HOME or on the loader's path, and found none"
+        "expected NVIDIA's run-time compiler, libnvrtc.so, beside torch, in CUDA_HOME or on the loader's path, "
+        "and found none"
     )
 
 

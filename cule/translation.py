@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from cule import _core, nvrtc
-from cule.engine import Group, Options, _Bench, boot, rom_of
+from cule.console import Console, Group, Options, boot, rom_of
 from cule.rom import Game
 
 PROFILE_FRAMES = 6000
@@ -79,10 +79,10 @@ Block = tuple[Instruction, ...]
 @functools.cache
 def profile(game: Game) -> np.ndarray:
     """(bytes of the ROM, 4) uint32: how often each instruction ran, was odd, was entered; and its program counter."""
-    bench = _Bench(Group(game, game.facts["default_mode"], 0), Options(), boot(game).pal)
-    bench.configure()
-    bench.load(boot(game).snapshot)
-    return np.frombuffer(_core.profile(bench.batch, PROFILE_FRAMES), np.uint32).reshape(-1, 4)
+    console = Console(Group(game, game.facts["default_mode"], 0), Options(), boot(game).pal)
+    console.configure()
+    console.load(boot(game).snapshot)
+    return np.frombuffer(_core.profile(console.batch, PROFILE_FRAMES), np.uint32).reshape(-1, 4)
 
 
 def _instructions(game: Game, counts: np.ndarray) -> dict[int, Instruction]:
@@ -157,9 +157,9 @@ def block_numbers(game: Game, blocks: list[Block]) -> np.ndarray:
 # C++'s integer types, which the run-time compiler does not bring along.
 _STANDARD_HEADERS = {
     "cstdint": (
-        "using int8_t = signed char; using uint8_t = unsigned char; using int16_t = short; using uint16_t = unsigned short; "
-        "using int32_t = int; using uint32_t = unsigned; using int64_t = long long; using uint64_t = unsigned long long; "
-        "using uintptr_t = unsigned long;"
+        "using int8_t = signed char; using int16_t = short; using int32_t = int; using int64_t = long long; "
+        "using uint8_t = unsigned char; using uint16_t = unsigned short; using uint32_t = unsigned int; "
+        "using uint64_t = unsigned long long; using uintptr_t = unsigned long;"
     ),
     "cstring": "",
     "cstddef": "#define offsetof(type, member) __INTADDR__(&(((type*)0)->member))\n",
@@ -179,7 +179,8 @@ struct RunBlock {{
   }}
 }};
 
-extern "C" __global__ void __launch_bounds__(kPlayThreads) play_translated(const __grid_constant__ Batch batch, int lanes) {{
+extern "C" __global__ void __launch_bounds__(kPlayThreads)
+play_translated(const __grid_constant__ Batch batch, int lanes) {{
   constexpr CartridgeMap kMap = {map};
   play_envs(batch, lanes, TranslatedCore<RunBlock>{{batch.blocks, {{}}}}, &kMap);
 }}

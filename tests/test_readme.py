@@ -9,7 +9,7 @@ import json
 import re
 from pathlib import Path
 
-from cule.engine import action_numbers
+from cule.console import action_numbers
 from cule.rom import Game, games
 
 ROOT = Path(__file__).resolve().parents[1]

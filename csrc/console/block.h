@@ -141,16 +141,20 @@ struct TranslatedCore {
 
   template <class M>
   CULE_INLINE void run(M& m) const {
-    for (int32_t end = m.window; m.runs(); end += m.window) {
+    run_in_step(m, [&](int32_t end) {
       while (m.runs() && m.cycle < end) {
-        if (run_block(m, m.rom.block(blocks, m.code_offset(m.r.pc)))) continue;
-        MicroOp op = m.look_ahead();
-        for (bool fetched = false; !fetched; --m.instructions_left) {
-          fetched = opcode_of(op) != kFetchSlowlyCode;
-          op = DynamicCore{}(m, op);
-        }
+        if (!run_block(m, m.rom.block(blocks, m.code_offset(m.r.pc)))) interpret_one(m);
       }
-      m.follow();
+    });
+  }
+
+ private:
+  template <class M>
+  static CULE_INLINE void interpret_one(M& m) {
+    MicroOp op = m.look_ahead();
+    for (bool fetched = false; !fetched; --m.instructions_left) {
+      fetched = opcode_of(op) != kFetchSlowlyCode;
+      op = DynamicCore{}(m, op);
     }
   }
 };

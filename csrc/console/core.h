@@ -12,13 +12,13 @@ CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
   for (; m.runs(); --m.instructions_left) op = dispatch(m, op);
 }
 
-// The same in step with the other lanes of the warp: each waits at the end of every `window` cycles for the rest. A game's program follows
-// the beam, so that consoles at the same scanline are at much the same place in it.
-template <class M, class Dispatch>
-CULE_INLINE void interpret_in_step(M& m, const Dispatch& dispatch) {
-  MicroOp op = m.look_ahead();
-  for (int32_t end = m.window; m.runs(); end += m.window) {
-    for (; m.runs() && m.cycle < end; --m.instructions_left) op = dispatch(m, op);
+// Runs the frame in step with the other lanes of the warp: `advance(end)` runs to cycle `end`, one scanline after the other, and who is
+// there first waits for the rest. A game's program follows the beam, so that consoles at the same scanline are at much the same
+// place in it: there they execute the same code, and read the same collisions, together.
+template <class M, class Advance>
+CULE_INLINE void run_in_step(M& m, const Advance& advance) {
+  for (int32_t end = kCyclesPerLine; m.runs(); end += kCyclesPerLine) {
+    advance(end);
     m.follow();
   }
 }
@@ -30,7 +30,12 @@ struct DynamicCore {
     return execute(DynamicDecode{op}, m, operand_of(op));
   }
   template <class M>
-  CULE_INLINE void run(M& m) const { interpret_in_step(m, *this); }
+  CULE_INLINE void run(M& m) const {
+    MicroOp op = m.look_ahead();
+    run_in_step(m, [&](int32_t end) {
+      for (; m.runs() && m.cycle < end; --m.instructions_left) op = (*this)(m, op);
+    });
+  }
 };
 
 // Switches over 256 instances of the path, each folded for its opcode.

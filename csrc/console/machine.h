@@ -137,7 +137,6 @@ struct Machine {
   int32_t touched_cycle = 0;
   int32_t instructions_left = 0;
   bool frame_ended = false;
-  int32_t window = 76;
   bool probed = false;   // collision latches have been read
   bool moved = false;    // the next instruction is not where it was looked for
 

@@ -72,7 +72,6 @@ enum TraceFlag : uint32_t {
 
 struct Batch {
   int32_t num_envs;
-  int32_t window = 76;
   uint32_t buffer_capacity;
   uint32_t picture_bytes;  // of one picture: the tallest group's height * 160
   uint32_t num_groups;

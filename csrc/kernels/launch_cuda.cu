@@ -8,7 +8,6 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -233,11 +232,9 @@ class CudaBackend final : public Backend {
   void play_frames(const Batch& batch, int lanes, cudaStream_t stream) const {
     const int blocks = blocks_for(batch.num_envs, kPlayThreads / kWarp * lanes);
     if (!translated_) {
-    if (getenv("WINDOW")) const_cast<Batch&>(batch).window = atoi(getenv("WINDOW"));
       play<<<blocks, kPlayThreads, 0, stream>>>(batch, lanes);
       return;
     }
-    if (getenv("WINDOW")) const_cast<Batch&>(batch).window = atoi(getenv("WINDOW"));
     void* arguments[] = {const_cast<Batch*>(&batch), &lanes};
     check_driver(driver().launch(translated_, blocks, 1, 1, kPlayThreads, 1, 1, 0, stream, arguments, nullptr), "play_translated");
   }

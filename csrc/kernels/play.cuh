@@ -54,7 +54,6 @@ __device__ __forceinline__ void play_envs(const Batch& batch, int lanes, const C
       devices, probe, batch.records, static_cast<size_t>(env),
       InstructionBuffer{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, batch.buffer_capacity, 0, 0},
       map ? *map : config.map, config.rom_bytes, config.cycle_limit};
-  machine.window = batch.window;
   step_frames(batch, env, machine, core);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }

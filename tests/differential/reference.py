@@ -10,7 +10,8 @@ import ale_py
 import numpy as np
 import torch
 
-from cule.engine import Engine, Group, Options, action_numbers
+from cule.console import Group, Options, action_numbers
+from cule.engine import Engine
 from cule.rom import find_game, rom_path
 
 HOLD = 0.1  # chance, each frame, that another action begins

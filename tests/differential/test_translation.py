@@ -17,7 +17,8 @@ import pytest
 import torch
 
 from cule import translation
-from cule.engine import Engine, Group, Options
+from cule.console import Group, Options
+from cule.engine import Engine
 from cule.rom import find_game
 
 ROOT = Path(__file__).parents[2]

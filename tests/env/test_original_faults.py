@@ -11,7 +11,7 @@ import torch
 from runs import actions_of, digest, make, same
 
 import cule
-from cule import engine
+from cule import console, engine
 from cule.palette import grey_palette, rgb_palette
 
 DRAW_STICKY_ACTIONS, DRAW_RESET_STATE = 0, 1
@@ -255,12 +255,13 @@ def flooding_pong(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sta_resp0, jump, vectors = b"\x85\x10", b"\x4c\x00\xf0", b"\x00\xf0" * 3
     image = sta_resp0 * 2043 + jump + b"\xea" + vectors
     assert len(image) == 4096
-    rom_of = engine.rom_of
-    monkeypatch.setattr(engine, "rom_of", lambda game: (image, "4K") if game.name == "pong" else rom_of(game))
-    for cached in (engine.boot, engine.reset_pool):
+    rom_of = console.rom_of
+    for module in (console, engine):
+        monkeypatch.setattr(module, "rom_of", lambda game: (image, "4K") if game.name == "pong" else rom_of(game))
+    for cached in (console.boot, console.reset_pool):
         cached.cache_clear()
     yield
-    for cached in (engine.boot, engine.reset_pool):
+    for cached in (console.boot, console.reset_pool):
         cached.cache_clear()
 
 

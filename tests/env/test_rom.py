@@ -12,7 +12,7 @@ import gymnasium
 import pytest
 
 import cule
-from cule.engine import rom_of
+from cule.console import rom_of
 from cule.rom import Game, detect_scheme, find_game, games, load_rom
 
 # Image sizes of each scheme: whole banks, but for Pitfall II, whose picture data follow two banks of program.

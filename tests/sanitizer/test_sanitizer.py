@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from cule.engine import buffer_entries
+from cule.console import buffer_entries
 from cule.resample import make_tables
 from cule.rom import detect_scheme, games, load_rom, rom_path
 
