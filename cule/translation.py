@@ -20,7 +20,10 @@ from cule.console import Console, Group, Options, boot, rom_of
 from cule.rom import Game
 
 PROFILE_FRAMES = 6000
-# An instruction that more often than this cannot be done in a block is left to the interpreter.
+# An instruction that is executed less often, in PROFILE_FRAMES, is left to the interpreter: most code by far is compiled
+# for nothing otherwise, which takes time.
+LEAST_COUNT = 30
+# And so is one that more often than this cannot be done in a block.
 MOST_ODD = 0.02
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
@@ -90,7 +93,7 @@ def _instructions(game: Game, counts: np.ndarray) -> dict[int, Instruction]:
     image, scheme = rom_of(game)
     words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2)
     found = {}
-    for offset in np.flatnonzero(counts[:, 0]):
+    for offset in np.flatnonzero(counts[:, 0] >= LEAST_COUNT):
         count, odd, _, pc = counts[offset].tolist()
         control, more = words[offset].tolist()
         opcode = more >> OPCODE_SHIFT & 0xFF
@@ -182,7 +185,7 @@ struct RunBlock {{
 extern "C" __global__ void __launch_bounds__(kPlayThreads)
 play_translated(const __grid_constant__ Batch batch, int lanes) {{
   constexpr CartridgeMap kMap = {map};
-  play_envs(batch, lanes, TranslatedCore<RunBlock>{{batch.blocks, {{}}}}, &kMap);
+  play_envs(batch, lanes, TranslatedCore<RunBlock, {game}>{{batch.blocks, {{}}}}, &kMap);
 }}
 
 }}  // namespace cule
@@ -196,7 +199,7 @@ _MAPS = {
 
 def kernel_source(game: Game, blocks: list[Block]) -> str:
     """The translation unit of a game's kernel."""
-    return _KERNEL.format(cases=source_of(blocks), map=_MAPS[rom_of(game)[1]])
+    return _KERNEL.format(cases=source_of(blocks), map=_MAPS[rom_of(game)[1]], game=game.index)
 
 
 def cache_folder() -> Path:

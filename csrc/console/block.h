@@ -133,11 +133,13 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
 #define CULE_END return true;
 
 // Runs blocks where there are any, and interprets the rest. `blocks` has, for each byte of the image and one more, the number of the
-// block that begins there, or 0. `run_block(m, number)` says whether the block has been executed to its end.
-template <class RunBlock>
+// block that begins there, or 0. `run_block(m, number)` says whether the block has been executed to its end. The ROM is game `kGame`'s.
+template <class RunBlock, uint32_t kGame>
 struct TranslatedCore {
   const uint16_t* blocks;
   RunBlock run_block;
+
+  static CULE_INLINE uint32_t game_of(const ConsoleConfig&) { return kGame; }
 
   template <class M>
   CULE_INLINE void run(M& m) const {

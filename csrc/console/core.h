@@ -23,8 +23,13 @@ CULE_INLINE void run_in_step(M& m, const Advance& advance) {
   }
 }
 
+// Which game is played, for a core that plays any.
+struct AnyGame {
+  static CULE_INLINE uint32_t game_of(const ConsoleConfig& config) { return config.game; }
+};
+
 // Takes the control bits as they come.
-struct DynamicCore {
+struct DynamicCore : AnyGame {
   template <class M>
   CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
     return execute(DynamicDecode{op}, m, operand_of(op));
@@ -39,7 +44,7 @@ struct DynamicCore {
 };
 
 // Switches over 256 instances of the path, each folded for its opcode.
-struct StaticCore {
+struct StaticCore : AnyGame {
   template <class M>
   CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
     const uint32_t operand = operand_of(op);

@@ -29,6 +29,13 @@ CULE_INLINE RecordLayout segment_layout(const Batch& batch, size_t slot) {
   return {batch.segments + slot * kSegmentWords * n, n, 1};
 }
 
+// The color clock at which an entry takes effect.
+CULE_INLINE int32_t entry_clock(uint32_t entry) {
+  const int32_t cycle = entry_cycle(entry);
+  const uint32_t reg = entry_register(entry);
+  return cycle * kClocksPerCycle + (reg < kMarkFrameBegin ? write_delay(reg, cycle) : 0);
+}
+
 CULE_INLINE int32_t segment_clock(const TiaFormat& format, int segment) {
   return format.first_clock + segment * kSegmentLines * kClocksPerLine;
 }
@@ -57,28 +64,28 @@ CULE_HD inline void replay_segments(const Batch& batch, size_t env, const uint32
   TiaState tia;
   load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
   const uint32_t first_drawn = first_drawn_frame(trace);
-  uint32_t frame = 0;
-  int segment = 0;
   BlindView blind;
   CollisionView latches;
-  for (uint32_t i = 0; i < trace.entries; ++i) {
-    const uint32_t entry = entries[i];
-    const uint32_t reg = entry_register(entry);
+  uint32_t i = 0;
+  for (uint32_t frame = 0; i < trace.entries; ++frame) {
     const bool drawn = frame >= first_drawn;
-    if (drawn && reg != kMarkFrameBegin) {
-      const int32_t cycle = entry_cycle(entry);
-      const int32_t clock = cycle * kClocksPerCycle + (reg < kMarkFrameBegin ? write_delay(reg, cycle) : 0);
-      leave_starts(batch, env, format, tia, blind, static_cast<int>(frame - first_drawn), i, clock, segment);
-    }
-    if (drawn || i < trace.after_clear) {
-      replay_entry(tia, format, entry, blind);
-      latches.cache.stale = kAllObjects;
-    } else {
-      replay_entry(tia, format, entry, latches);
-    }
-    if (reg == kMarkFrameEnd) {
-      ++frame;
-      segment = 0;
+    int segment = 0;
+    bool whole = false;
+    // Line by line, so that the lanes of a warp stay together: their programs do much the same on the same line.
+    for (int32_t line_end = kClocksPerLine; !whole && i < trace.entries; line_end += kClocksPerLine) {
+      for (; !whole && i < trace.entries && entry_cycle(entries[i]) * kClocksPerCycle < line_end; ++i) {
+        const uint32_t entry = entries[i];
+        if (drawn && entry_register(entry) != kMarkFrameBegin) {
+          leave_starts(batch, env, format, tia, blind, static_cast<int>(frame - first_drawn), i, entry_clock(entry), segment);
+        }
+        if (drawn || i < trace.after_clear) {
+          replay_entry(tia, format, entry, blind);
+          latches.cache.stale = kAllObjects;
+        } else {
+          replay_entry(tia, format, entry, latches);
+        }
+        whole = entry_register(entry) == kMarkFrameEnd;
+      }
     }
   }
   store_part(batch.records, env, offsetof(EnvRecord, tia), tia);
@@ -99,14 +106,15 @@ CULE_HD inline uint32_t draw_segment(const Batch& batch, size_t env, size_t slot
   TiaState& tia = start.tia;
   // Latches that were set before come in with the whole; here only the new ones count.
   tia.collisions = 0;
-  for (uint32_t i = start.entry; i < trace.entries && tia.cursor < end; ++i) {
-    const uint32_t entry = entries[i];
-    const uint32_t reg = entry_register(entry);
-    if (reg == kMarkFrameEnd) break;
-    const int32_t cycle = entry_cycle(entry);
-    const int32_t clock = cycle * kClocksPerCycle + (reg < kMarkFrameBegin ? write_delay(reg, cycle) : 0);
-    draw_until(tia, format, clock < end ? clock : end, view);
-    if (tia.cursor < end) replay_entry(tia, format, entry, view);
+  uint32_t i = start.entry;
+  // Line by line here, too. Nothing is drawn after the frame's last entry.
+  for (int32_t line_end = segment_clock(format, segment) + kClocksPerLine; tia.cursor < end; line_end += kClocksPerLine) {
+    for (; i < trace.entries && entry_register(entries[i]) != kMarkFrameEnd && entry_clock(entries[i]) < line_end; ++i) {
+      replay_entry(tia, format, entries[i], view);
+      if (i < trace.after_clear) tia.collisions = 0;
+    }
+    if (i == trace.entries || entry_register(entries[i]) == kMarkFrameEnd) break;
+    draw_until(tia, format, line_end, view);
     if (i < trace.after_clear) tia.collisions = 0;
   }
   return tia.collisions;

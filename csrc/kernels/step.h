@@ -74,7 +74,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       machine.devices.inputs = apply_actions(config, state, a, b, {});
       resumed = machine.devices.ports.frame_open;
       whole &= machine.run_frame(core);
-      lives = score_frame(config.game, GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
+      lives = score_frame(core.game_of(config), GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
       reward += game.reward;
       ++frames;
       ++state.frame_number;

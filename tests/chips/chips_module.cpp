@@ -29,7 +29,7 @@ template <class T>
 using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
 
 // Either way of dispatching, by name; counts the micro-operations that it executes.
-struct Core {
+struct Core : AnyGame {
   bool is_static;
   int64_t* executed;
   Core(const std::string& name, int64_t* count) : is_static(name == "static"), executed(count) {

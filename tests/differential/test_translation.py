@@ -5,23 +5,19 @@ Blocks are compiled for the CPU here, from the text that is compiled for a GPU a
 
 from __future__ import annotations
 
-import importlib.util
-import subprocess
-import sysconfig
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-import pybind11
 import pytest
 import torch
+from compiled import compile_module
 
 from cule import translation
 from cule.console import Group, Options
 from cule.engine import Engine
 from cule.rom import find_game
 
-ROOT = Path(__file__).parents[2]
 # One of each bank-switching scheme, programs with stack tricks, and much reading of collisions.
 QUICK = ("pong", "up_n_down")
 GAMES = ("breakout", "freeway", "elevator_action", "montezuma_revenge", "ms_pacman", "pitfall2", "robotank", "solaris")
@@ -32,17 +28,8 @@ def build(game: str, folder: Path) -> ModuleType:
     """The game's blocks as a module."""
     cases, name = folder / "cases.inc", f"translated_{game}"
     cases.write_text(translation.source_of(translation.blocks_of(find_game(game))))
-    module = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
-    includes = [f"-I{p}" for p in (ROOT / "csrc", pybind11.get_include(), sysconfig.get_paths()["include"])]
-    options = ["-std=c++17", "-O1", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wno-unknown-pragmas"]
-    defines = [f'-DRUN_BLOCK_CASES="{cases}"', f"-DCULE_MODULE={name}"]
-    source = str(Path(__file__).with_name("translated_module.cpp"))
-    subprocess.run(["c++", *options, *includes, *defines, source, "-o", str(module)], check=True)
-    spec = importlib.util.spec_from_file_location(name, module)
-    assert spec and spec.loader
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
+    defines = [f'-DRUN_BLOCK_CASES="{cases}"', f"-DCULE_MODULE={name}", f"-DGAME={find_game(game).index}"]
+    return compile_module("translated_module.cpp", name, folder, defines)
 
 
 def make_engine(game: str) -> Engine:

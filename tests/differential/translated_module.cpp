@@ -1,4 +1,4 @@
-// One game's translated code on the CPU, beside the interpreter, for tests. RUN_BLOCK_CASES is the file of its blocks.
+// One game's translated code on the CPU, beside the interpreter, for tests. RUN_BLOCK_CASES is the file of its blocks, GAME its index.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -47,7 +47,7 @@ py::tuple step(uintptr_t address, bool translated) {
   Devices devices;
   CollisionProbe probe{};
   PlainMachine machine = make_plain_machine(batch, 0, batch.records, 0, entries.data(), devices, probe);
-  if (translated) step_frames(batch, 0, machine, TranslatedCore<RunBlock>{batch.blocks, {&executed}});
+  if (translated) step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME>{batch.blocks, {&executed}});
   else step_frames(batch, 0, machine, DynamicCore{});
   draw_frames(batch, 0, entries.data());
   return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()), executed);

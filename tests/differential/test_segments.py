@@ -1,0 +1,51 @@
+"""Drawing a step in segments, as a GPU does, against drawing it whole: pictures, latches and all of the state."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+from compiled import compile_module
+
+from cule.console import Group, Options, action_numbers
+from cule.engine import Engine
+from cule.rom import find_game
+
+# PAL, 250 lines, collisions read and cleared at all times, long frames, mid-line writes, frames that are cut off.
+GAMES = ("pong", "air_raid", "freeway", "space_invaders", "pitfall2", "robotank", "tic_tac_toe_3d", "ms_pacman")
+STEPS = 120
+
+
+@pytest.fixture(scope="module")
+def segments(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    return compile_module("segments_module.cpp", "segments_module", tmp_path_factory.mktemp("segments"))
+
+
+def make_engine(game: str) -> Engine:
+    found = find_game(game)
+    group = Group(found, found.facts["default_mode"], 0)
+    options = Options(reset_pool_size=2, repeat_action_probability=0.25, autoreset=2)
+    engine = Engine([group], np.zeros(1, np.uint32), options, torch.device("cpu"), 1)
+    engine.reset(None, torch.tensor([11]))
+    return engine
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_segments_are_the_whole(game: str, segments: ModuleType) -> None:
+    whole, pieces = make_engine(game), make_engine(game)
+    generator = torch.Generator().manual_seed(2)
+    pictures = set()
+    for number in range(STEPS):
+        action = int(torch.randint(len(action_numbers(find_game(game), "minimal")), (), generator=generator))
+        for engine in (whole, pieces):
+            engine.tensors["actions"][:] = action
+            segments.step(engine.batch.address, engine is pieces)
+        for name in ("pictures", "records", "ram", "traces", "pooled"):
+            assert torch.equal(whole.tensors[name], pieces.tensors[name]), f"step {number}: {name} differ"
+        pictures.add(whole.tensors["pictures"].numpy().tobytes())
+        if whole.tensors["terminated"][0]:
+            for engine in (whole, pieces):
+                engine.reset(torch.ones(1, dtype=torch.uint8), None)
+    assert len(pictures) > STEPS // 4
