@@ -182,7 +182,7 @@ struct RunBlock {{
   }}
 }};
 
-extern "C" __global__ void __launch_bounds__(kPlayThreads)
+extern "C" __global__ void __launch_bounds__(kPlayThreads, kPlayBlocks)
 play_translated(const __grid_constant__ Batch batch, int lanes) {{
   constexpr CartridgeMap kMap = {map};
   play_envs(batch, lanes, TranslatedCore<RunBlock, {game}>{{batch.blocks, {{}}}}, &kMap);

@@ -43,30 +43,28 @@ struct Devices {
   uint32_t faults;
 };
 
-// Takes the probe to `count` entries of the buffer. `records` holds the TIA's state where the buffer begins.
+// Takes the probe to the last entry of the buffer. `records` holds the TIA's state where the buffer begins.
 CULE_COLD void follow_entries(CollisionProbe& probe, const TiaFormat& format, RecordLayout records, size_t env,
-                              const InstructionBuffer buffer) {
+                              const InstructionBuffer buffer, uint32_t wanted) {
   if (!probe.ready) {
     load_part(records, env, offsetof(EnvRecord, tia), probe.tia);
-    probe.view.cache.stale = kAllObjects;
+    probe.view.objects_changed(kAllObjects);
     probe.replayed = 0;
     probe.ready = true;
   }
-  // Collisions before a CXCLR are of no interest any more.
-  BlindView blind;
-  if (probe.replayed < buffer.after_clear) probe.view.cache.stale = kAllObjects;
-  for (; probe.replayed < buffer.after_clear; ++probe.replayed) {
-    replay_entry(probe.tia, format, buffer.entries[probe.replayed], blind);
-  }
   for (; probe.replayed < buffer.count; ++probe.replayed) {
+    // Collisions before a CXCLR are of no interest any more.
+    probe.view.wanted = probe.replayed < buffer.after_clear ? 0 : wanted;
     replay_entry(probe.tia, format, buffer.entries[probe.replayed], probe.view);
   }
+  probe.view.wanted = wanted;
 }
 
-// The collision latches as of `cycle`.
+// The collision latches as of `cycle`: those that are `wanted`.
 CULE_COLD uint32_t probe_collisions(CollisionProbe& probe, const TiaFormat& format, RecordLayout records, size_t env,
-                                    const InstructionBuffer buffer, int32_t cycle) {
-  follow_entries(probe, format, records, env, buffer);
+                                    const InstructionBuffer buffer, uint32_t wanted, int32_t cycle) {
+  if (wanted & ~probe.view.wanted) probe.ready = false;  // it has not looked for them so far
+  follow_entries(probe, format, records, env, buffer, wanted);
   draw_until(probe.tia, format, cycle * kClocksPerCycle, probe.view);
   return probe.tia.collisions;
 }
@@ -136,8 +134,8 @@ struct Machine {
   int32_t hmove_cycle = 0;
   int32_t touched_cycle = 0;
   int32_t instructions_left = 0;
+  uint32_t latches_read = 0;  // the collision latches that the program has looked at
   bool frame_ended = false;
-  bool probed = false;   // collision latches have been read
   bool moved = false;    // the next instruction is not where it was looked for
 
   CULE_INLINE void load(const ConsoleState& state) {
@@ -217,12 +215,10 @@ struct Machine {
   // The TIA drives bits 7 and 6 only; the others keep what was last on the bus.
   CULE_INLINE uint32_t read_tia(uint32_t reg) {
     touched_cycle = cycle;
-    probed |= reg <= tia_read::CXPPMM;
-    const uint32_t bits =
-        reg <= tia_read::CXPPMM
-            ? collision_register(probe_collisions(probe, config.format, records, env, buffer, cycle), reg)
-            : read_input_port(devices, config.inpt_wiring, reg, cycle);
-    return bits | (bus & 0x3F);
+    if (reg > tia_read::CXPPMM) return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
+    latches_read |= latches_of_register(reg);
+    const uint32_t latches = probe_collisions(probe, config.format, records, env, buffer, latches_read, cycle);
+    return collision_register(latches, reg) | (bus & 0x3F);
   }
 
   // INTIM is being read. Where an absolute load does it and a BNE or BPL back to that follows, all rounds of the loop but the last
@@ -333,7 +329,9 @@ struct Machine {
   // Closes the frame; returns whether its picture was drawn to the last line.
   CULE_HD bool finish_frame() {
     TiaPorts& ports = devices.ports;
-    record(kMarkTouch, 0, touched_cycle > 0 ? touched_cycle : 0);
+    // The picture is drawn up to the last access, whether it left an entry or not.
+    const int32_t written_cycle = buffer.count ? entry_cycle(buffer.entries[buffer.count - 1]) : 0;
+    record(kMarkTouch, 0, touched_cycle > written_cycle ? touched_cycle : written_cycle);
     if (frame_ended) {
       ports.frame_open = 0;
       ports.scanlines = static_cast<uint32_t>(cycle / kCyclesPerLine);
@@ -366,11 +364,15 @@ struct Machine {
     return with_operand(op, bytes >> 8 & 0xFF, bytes >> 16);
   }
 
-  CULE_INLINE void expect_probes() { follow_entries(probe, config.format, records, env, buffer); }
+  // Says that the program will look at these collision latches.
+  CULE_INLINE void expect_reads(uint32_t latches) {
+    latches_read = latches;
+    if (latches) follow_entries(probe, config.format, records, env, buffer, latches);
+  }
 
   // Replays what the last instructions have added to the buffer, where collisions are read at all.
   CULE_INLINE void follow() {
-    if (probe.ready) follow_entries(probe, config.format, records, env, buffer);
+    if (latches_read) follow_entries(probe, config.format, records, env, buffer, latches_read);
   }
 
   // Whether the frame goes on.

@@ -58,6 +58,7 @@ struct StepTrace {
   uint32_t after_clear;  // see InstructionBuffer
   uint32_t frames;       // emulated
   uint32_t flags;        // TraceFlag
+  uint32_t latches_read;  // the collision latches that the program has looked at
 };
 enum TraceFlag : uint32_t {
   kPictureBroken = 1,    // a frame left lines undrawn, so that those of earlier frames show
@@ -66,7 +67,6 @@ enum TraceFlag : uint32_t {
   kPoolBackOntoOld = 8,  // from the last observation's frame and the last picture but one (the episode ended between)
   kResetNow = 16,        // the env is to be reset in this call
   kFresh = 32,           // the observation begins an episode: older frames are black
-  kProbed = 128,         // collision latches were read
   kLastResumed = 64,     // the last frame went on in the picture of the one before, which the instruction limit had cut off
 };
 

@@ -12,6 +12,9 @@ CULE_INLINE uint32_t first_drawn_frame(const StepTrace& trace) {
   return (trace.flags & kPictureBroken) || trace.frames < 2 ? 0 : trace.frames - 2;
 }
 
+// The collision latches that entry `index` of a frame that is not drawn matters to: none, where a later CXCLR wipes them out.
+CULE_INLINE uint32_t wanted_latches(const StepTrace& trace, uint32_t index) { return index < trace.after_clear ? 0 : kAllCollisions; }
+
 // Replays entries [begin, end) in `view`, until the end of frame number `frames`. Returns the entry after the last one replayed.
 template <class View>
 CULE_HD inline uint32_t replay_frames(TiaState& tia, const TiaFormat& format, const uint32_t* entries, uint32_t begin,
@@ -37,16 +40,12 @@ CULE_HD inline void draw_frames(const Batch& batch, size_t env, const uint32_t* 
   load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
   uint32_t skipped = first_drawn_frame(trace);
   uint32_t at = 0;
-  if (skipped > 0) {
-    // Until the last CXCLR not even collisions matter.
-    BlindView blind;
-    while (at < trace.after_clear && skipped > 0) {
-      const uint32_t entry = entries[at++];
-      replay_entry(tia, config.format, entry, blind);
-      skipped -= entry_register(entry) == kMarkFrameEnd;
-    }
-    CollisionView latches;
-    at = replay_frames(tia, config.format, entries, at, trace.entries, skipped, latches);
+  CollisionView latches;
+  while (at < trace.entries && skipped > 0) {
+    const uint32_t entry = entries[at];
+    latches.wanted = wanted_latches(trace, at++);
+    replay_entry(tia, config.format, entry, latches);
+    skipped -= entry_register(entry) == kMarkFrameEnd;
   }
   PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
   if (pools_between(trace.flags)) {

@@ -26,7 +26,7 @@ void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
 }
 
-__global__ void __launch_bounds__(kPlayThreads) play(const __grid_constant__ Batch batch, int lanes) {
+__global__ void __launch_bounds__(kPlayThreads, kPlayBlocks) play(const __grid_constant__ Batch batch, int lanes) {
   play_envs(batch, lanes, DynamicCore{}, nullptr);
 }
 

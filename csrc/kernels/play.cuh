@@ -9,6 +9,7 @@
 namespace cule {
 
 constexpr int kPlayThreads = 128;
+constexpr int kPlayBlocks = 4;  // at once on a multiprocessor, which limits the registers of a thread to 128
 constexpr int kWarp = 32;
 
 // RAM in shared memory, one word more than it needs for each thread, so that the same byte of all threads is in different banks.

@@ -64,7 +64,6 @@ CULE_HD inline void replay_segments(const Batch& batch, size_t env, const uint32
   TiaState tia;
   load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
   const uint32_t first_drawn = first_drawn_frame(trace);
-  BlindView blind;
   CollisionView latches;
   uint32_t i = 0;
   for (uint32_t frame = 0; i < trace.entries; ++frame) {
@@ -75,15 +74,11 @@ CULE_HD inline void replay_segments(const Batch& batch, size_t env, const uint32
     for (int32_t line_end = kClocksPerLine; !whole && i < trace.entries; line_end += kClocksPerLine) {
       for (; !whole && i < trace.entries && entry_cycle(entries[i]) * kClocksPerCycle < line_end; ++i) {
         const uint32_t entry = entries[i];
+        latches.wanted = drawn ? 0 : wanted_latches(trace, i);
         if (drawn && entry_register(entry) != kMarkFrameBegin) {
-          leave_starts(batch, env, format, tia, blind, static_cast<int>(frame - first_drawn), i, entry_clock(entry), segment);
+          leave_starts(batch, env, format, tia, latches, static_cast<int>(frame - first_drawn), i, entry_clock(entry), segment);
         }
-        if (drawn || i < trace.after_clear) {
-          replay_entry(tia, format, entry, blind);
-          latches.cache.stale = kAllObjects;
-        } else {
-          replay_entry(tia, format, entry, latches);
-        }
+        replay_entry(tia, format, entry, latches);
         whole = entry_register(entry) == kMarkFrameEnd;
       }
     }

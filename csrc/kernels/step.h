@@ -43,13 +43,13 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   EnvState state;
   load_part(batch.records, env, kEnv, state);
   if (state.over && options.autoreset == AutoresetMode::kNextStep) {
-    trace = {0, 0, 0, kResetNow};
+    trace = {0, 0, 0, kResetNow, 0};
     batch.rewards[env] = batch.raw_rewards[env] = 0;
     batch.terminated[env] = batch.truncated[env] = 0;
     return;
   }
-  // What read collisions in the last step is likely to do so in this one.
-  if (trace.flags & kProbed) machine.expect_probes();
+  // What the program looked at in the last step, it is likely to look at in this one.
+  machine.expect_reads(trace.latches_read);
   GameState game;
   ConsoleState console;
   load_part(batch.records, env, kGame, game);
@@ -101,8 +101,9 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   batch.truncated[env] = state.elapsed_frames >= options.max_frames && !terminated;
   write_outputs(batch, env, state, state.faults);
   trace = {machine.buffer.count, machine.buffer.after_clear, frames,
-           observed_frames(options, done, stopped) | (whole ? 0u : kPictureBroken) | (resumed ? kLastResumed : 0u) | (machine.probed ? kProbed : 0u) |
-               (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u)};
+           observed_frames(options, done, stopped) | (whole ? 0u : kPictureBroken) | (resumed ? kLastResumed : 0u) |
+               (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u),
+           machine.latches_read};
 }
 
 }  // namespace cule

@@ -7,6 +7,43 @@
 namespace cule {
 
 constexpr uint32_t kAllCollisions = 0x7FFF;
+constexpr uint32_t kNumLatches = 15;
+
+// The two objects of each latch, three bits each, latch 0 lowest.
+constexpr uint64_t latch_objects(bool second) {
+  constexpr uint32_t kPairs[kNumLatches][2] = {
+      {kMissile0, kPlayer1}, {kMissile0, kPlayer0},   {kMissile1, kPlayer0}, {kMissile1, kPlayer1},   {kPlayer0, kPlayfield},
+      {kPlayer0, kBall},     {kPlayer1, kPlayfield},  {kPlayer1, kBall},     {kMissile0, kPlayfield}, {kMissile0, kBall},
+      {kMissile1, kPlayfield}, {kMissile1, kBall},    {kBall, kPlayfield},   {kPlayer0, kPlayer1},    {kMissile0, kMissile1}};
+  uint64_t packed = 0;
+  for (uint32_t latch = 0; latch < kNumLatches; ++latch) packed |= uint64_t{kPairs[latch][second]} << 3 * latch;
+  return packed;
+}
+
+// The latches that `object` has to do with.
+constexpr uint32_t latches_of_object(uint32_t object) {
+  uint32_t latches = 0;
+  for (uint32_t latch = 0; latch < kNumLatches; ++latch) {
+    const bool has = (latch_objects(false) >> 3 * latch & 7) == object || (latch_objects(true) >> 3 * latch & 7) == object;
+    latches |= static_cast<uint32_t>(has) << latch;
+  }
+  return latches;
+}
+
+// The latches between objects that are switched on; `on` has a bit for each TiaObject.
+CULE_INLINE uint32_t possible_latches(uint32_t on) {
+  constexpr uint32_t kOf[] = {latches_of_object(0), latches_of_object(1), latches_of_object(2),
+                              latches_of_object(3), latches_of_object(4), latches_of_object(5)};
+  uint32_t impossible = 0;
+#pragma unroll
+  for (uint32_t object = 0; object < kNumTiaObjects; ++object) impossible |= on >> object & 1 ? 0 : kOf[object];
+  return kAllCollisions & ~impossible;
+}
+
+// The latches that collision register `reg` (CXM0P to CXPPMM) shows.
+CULE_INLINE uint32_t latches_of_register(uint32_t reg) {
+  return reg == tia_read::CXBLPF ? 1u << 12 : reg == tia_read::CXPPMM ? 3u << 13 : 3u << 2 * reg;
+}
 
 // The latches that the pixels in `line` set.
 template <class Word>

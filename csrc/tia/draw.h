@@ -6,7 +6,7 @@
 //   comb(tia, line, begin)        pixels [begin, 8) are black after HMOVE
 //   grey_out(tia, line)           the frame is cut off; what the picture holds from `line` on turns grey
 //   objects_changed(objects)      the bit of each TiaObject whose pixels moved
-// `View::kDraws` is false for one that wants none of it, which lets whole stretches be skipped.
+// `View::kSeesColors` is false for one to which colors are all the same, so that they need not be changed at the right moment.
 #pragma once
 
 #include "tia/instruction_buffer.h"
@@ -39,13 +39,13 @@ template <class View>
 CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int advance) {
   const int end = from + advance;
   const int begin = from < kHblankClocks ? (end < kHblankClocks ? end : kHblankClocks) : from;
-  if (View::kDraws && end > begin) {
+  if (end > begin) {
     if (tia.vblank & 2) view.dark(tia, line, begin - kHblankClocks, end - kHblankClocks);
     else view.span(tia, line, begin - kHblankClocks, end - kHblankClocks);
   }
   constexpr int kCombEnd = kHblankClocks + 8;
   if (tia.hmove_blank && begin < kCombEnd) {
-    if (View::kDraws && end > begin) view.comb(tia, line, begin - kHblankClocks);
+    if (end > begin) view.comb(tia, line, begin - kHblankClocks);
     if (end >= kCombEnd) tia.hmove_blank = 0;
   }
 }

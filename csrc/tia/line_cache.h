@@ -24,11 +24,27 @@ struct LineCache {
     stale = 0;
   }
 
+  // The same for those of `objects` only.
+  CULE_HD void refresh_some(const TiaState& tia, uint32_t objects) {
+#pragma unroll 1
+    for (uint32_t object = 0; (stale & objects) >> object; ++object) {
+      if (!((stale & objects) >> object & 1)) continue;
+#pragma unroll 1
+      for (int word = 0; word < kWords; ++word) bits[object][word] = object_word<Word>(tia, object, word * kBits);
+    }
+    stale &= ~objects;
+  }
+
+  // The bits of [begin, end) in `word`.
+  static CULE_INLINE Word pixels(int word, int begin, int end) {
+    const int low = begin - word * kBits, high = end - word * kBits;
+    const Word mask = low <= 0 ? ~Word{0} : ~Word{0} << low;
+    return high < kBits ? mask & ((Word{1} << high) - 1) : mask;
+  }
+
   // The pixels of [begin, end) that fall into `word`; the others are zero.
   CULE_HD LineWord<Word> piece(int word, int begin, int end) const {
-    const int low = begin - word * kBits, high = end - word * kBits;
-    Word mask = low <= 0 ? ~Word{0} : ~Word{0} << low;
-    if (high < kBits) mask &= (Word{1} << high) - 1;
+    const Word mask = pixels(word, begin, end);
     LineWord<Word> line;
 #pragma unroll
     for (uint32_t object = 0; object < kNumTiaObjects; ++object) line.bits[object] = bits[object][word] & mask;
@@ -36,35 +52,56 @@ struct LineCache {
   }
 };
 
-// A view that latches collisions and shows nothing.
+// A view that latches collisions and shows nothing. With nothing wanted it only keeps the state moving.
 struct CollisionView {
-  static constexpr bool kDraws = true;
+  static constexpr bool kSeesColors = false;
+  uint32_t wanted = kAllCollisions;  // the latches that somebody will look at
+  uint32_t possible = 0;             // those between objects that are switched on
+  bool changed = true;               // since `possible` was worked out
+  int seen_begin = 0, seen_end = 0;  // pixels of which all is known, until something changes
   LineCache cache;
 
-  CULE_INLINE void objects_changed(uint32_t objects) { cache.stale |= objects; }
-  CULE_INLINE void dark(const TiaState&, int, int, int) {}
-  CULE_INLINE void comb(const TiaState&, int, int) {}
-  CULE_INLINE void grey_out(const TiaState&, int) {}
-  CULE_HD void span(TiaState& tia, int, int begin, int end) {
-    const uint32_t on = objects_on(tia);
-    if ((on & (on - 1)) == 0 || tia.collisions == kAllCollisions) return;  // it takes two
-    if (cache.stale) cache.refresh(tia);
-#pragma unroll
-    for (int word = 0; word < LineCache::kWords; ++word) {
-      if (begin >= (word + 1) * LineCache::kBits || end <= word * LineCache::kBits) continue;
-      tia.collisions |= static_cast<uint16_t>(find_collisions(cache.piece(word, begin, end)));
-    }
+  CULE_INLINE void objects_changed(uint32_t objects) {
+    cache.stale |= objects;
+    changed = true;
   }
-};
-
-// A view that only keeps the state moving.
-struct BlindView {
-  static constexpr bool kDraws = false;
-  CULE_INLINE void objects_changed(uint32_t) {}
   CULE_INLINE void dark(const TiaState&, int, int, int) {}
   CULE_INLINE void comb(const TiaState&, int, int) {}
   CULE_INLINE void grey_out(const TiaState&, int) {}
-  CULE_INLINE void span(TiaState&, int, int, int) {}
+
+  CULE_HD void span(TiaState& tia, int, int begin, int end) {
+    if (wanted == 0) return;
+    if (changed) {
+      possible = possible_latches(objects_on(tia));
+      changed = false;
+      seen_begin = seen_end = 0;
+    }
+    const uint32_t open = wanted & possible & ~tia.collisions;
+    if (open == 0 || (begin >= seen_begin && end <= seen_end)) return;
+    tia.collisions |= static_cast<uint16_t>(find(tia, open, begin, end));
+    const bool joins = begin <= seen_end && end >= seen_begin;
+    seen_begin = joins && seen_begin < begin ? seen_begin : begin;
+    seen_end = joins && seen_end > end ? seen_end : end;
+  }
+
+ private:
+  // Those of the `open` latches that pixels [begin, end) set. In loops, so that a GPU has little code to fetch.
+  CULE_HD uint32_t find(const TiaState& tia, uint32_t open, int begin, int end) {
+    uint32_t found = 0;
+#pragma unroll 1
+    for (uint32_t latch = 0; open >> latch; ++latch) {
+      if (!(open >> latch & 1)) continue;
+      const uint32_t a = latch_objects(false) >> 3 * latch & 7, b = latch_objects(true) >> 3 * latch & 7;
+      cache.refresh_some(tia, 1u << a | 1u << b);
+      bool hit = false;
+#pragma unroll 1
+      for (int word = begin / LineCache::kBits; word * LineCache::kBits < end; ++word) {
+        hit |= (cache.bits[a][word] & cache.bits[b][word] & LineCache::pixels(word, begin, end)) != 0;
+      }
+      found |= static_cast<uint32_t>(hit) << latch;
+    }
+    return found;
+  }
 };
 
 }  // namespace cule

@@ -7,7 +7,7 @@
 namespace cule {
 
 struct PictureView {
-  static constexpr bool kDraws = true;
+  static constexpr bool kSeesColors = true;
   uint8_t* pictures;       // [2][stride]; a picture is [height][160]
   uint32_t stride;
   int height;

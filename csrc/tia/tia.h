@@ -92,6 +92,14 @@ CULE_INLINE void write_graphics(TiaState& tia, int which, uint8_t byte, View& vi
                        static_cast<uint32_t>(ball_on(tia) != ball_before) << kBall);
 }
 
+// Sets a register of one bit, by bit 0 of `value`, which `object` depends on.
+template <class View>
+CULE_INLINE void set_bit(uint8_t& field, uint32_t value, uint32_t object, View& view) {
+  const uint8_t before = field;
+  field = value & 1;
+  if (field != before) view.objects_changed(1u << object);
+}
+
 // Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has been drawn.
 template <class View>
 CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle,
@@ -118,8 +126,7 @@ CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint3
       view.objects_changed(1u << kBall | 1u << kPlayfield);
       break;
     case REFP0: case REFP1:  // $0B, $0C
-      tia.refp[which ^ 1] = value >> 3 & 1;
-      view.objects_changed(1u << kPlayer0 << (which ^ 1));
+      set_bit(tia.refp[which ^ 1], value >> 3, kPlayer0 + (which ^ 1), view);
       break;
     case PF0: case PF1: case PF2: {
       const uint32_t before = tia.playfield;
@@ -144,13 +151,9 @@ CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint3
       break;
     case GRP0: case GRP1: write_graphics(tia, reg == GRP1, byte, view); break;
     case ENAM0: case ENAM1:  // $1D, $1E
-      tia.enam[which ^ 1] = value >> 1 & 1;
-      view.objects_changed(1u << kMissile0 << (which ^ 1));
+      set_bit(tia.enam[which ^ 1], value >> 1, kMissile0 + (which ^ 1), view);
       break;
-    case ENABL:
-      tia.enabl = value >> 1 & 1;
-      view.objects_changed(1u << kBall);
-      break;
+    case ENABL: set_bit(tia.enabl, value >> 1, kBall, view); break;
     case HMM0:
       if ((value & 0x0F) && tia.motion[kMissile0] == 7 && value >> 4 == 6) {
         tia.stars_on = 1;
@@ -160,13 +163,9 @@ CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint3
       break;
     case HMP0: case HMP1: case HMM1: case HMBL: tia.motion[reg - HMP0] = byte >> 4; break;
     case VDELP0: case VDELP1:  // $25, $26
-      tia.vdelp[which ^ 1] = value & 1;
-      view.objects_changed(1u << kPlayer0 << (which ^ 1));
+      set_bit(tia.vdelp[which ^ 1], value, kPlayer0 + (which ^ 1), view);
       break;
-    case VDELBL:
-      tia.vdelbl = value & 1;
-      view.objects_changed(1u << kBall);
-      break;
+    case VDELBL: set_bit(tia.vdelbl, value, kBall, view); break;
     case RESMP0: case RESMP1:
       lock_missile(tia, which, value);
       view.objects_changed(1u << kMissile0 << which);
@@ -175,9 +174,22 @@ CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint3
     case HMCLR:
       for (int i = 0; i < 5; ++i) tia.motion[i] = 0;
       break;
-    case CXCLR: tia.collisions = 0; break;
+    case CXCLR:
+      tia.collisions = 0;
+      view.objects_changed(0);  // what has been seen counts anew
+      break;
     default: break;
   }
+}
+
+// Whether the picture has to be drawn up to a write before it is done. The motion registers show only at the next HMOVE, but for
+// HMM0's way with stars; a frame is drawn up to its last write anyhow (Machine::finish_frame).
+template <class View>
+CULE_INLINE bool draws_before(uint32_t reg, uint32_t value) {
+  using namespace tia_write;
+  if (reg == HMM0) return value & 0x0F;
+  if (reg == HMCLR || (reg >= HMP0 && reg <= HMBL)) return false;
+  return View::kSeesColors || reg < COLUP0 || reg > COLUBK;
 }
 
 // One TIA write of the instruction buffer.
@@ -185,7 +197,9 @@ template <class View>
 CULE_HD inline void replay_write(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
   const int32_t cycle = entry_cycle(entry);
   const uint32_t reg = entry_register(entry);
-  draw_until(tia, format, cycle * kClocksPerCycle + write_delay(reg, cycle), view);
+  if (draws_before<View>(reg, entry_value(entry))) {
+    draw_until(tia, format, cycle * kClocksPerCycle + write_delay(reg, cycle), view);
+  }
   write_register(tia, format, reg, entry_value(entry), cycle, view);
 }
 
