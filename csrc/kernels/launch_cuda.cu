@@ -4,7 +4,7 @@
 //   replay    TIA part, first half: state only, one env a thread
 //   segments  TIA part, second half: 15 scanlines of one env a thread
 //   restart   resets: a pool state copied by a block, or an episode emulated by a thread
-//   pool, resize   observations: four source bytes a thread, one output byte a thread
+//   observe_band   observations: a quarter of one env's new frame a block
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -21,6 +21,7 @@ namespace cule {
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int kBands = 4;
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
@@ -87,49 +88,79 @@ __global__ void __launch_bounds__(kThreads) keep_final(const __grid_constant__ B
 // Whether this pass of the observation kernels looks at the env: all that stepped, or only those that were reset.
 __device__ __forceinline__ bool looks_at(uint32_t flags, bool only_fresh) { return !only_fresh || (flags & kFresh); }
 
-__global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch batch, bool only_fresh) {
-  const size_t env = blockIdx.x;
-  const uint32_t flags = batch.traces[env].flags;
-  if (!looks_at(flags, only_fresh) || !(flags & (kPoolBoth | kPoolLast | kPoolBackOntoOld))) return;
-  const ConsoleConfig& config = config_of(batch, env);
+// Which of an env's two pictures is the last.
+__device__ __forceinline__ uint32_t front_of(const Batch& batch, size_t env) {
+  constexpr size_t kByte = offsetof(EnvRecord, tia) + offsetof(TiaState, front);
+  return batch.records.words[kByte / 4 * batch.records.word_stride + env * batch.records.env_stride] >> kByte % 4 * 8 & 1;
+}
+
+// Brings source rows [first, end) of the env's pooled frame up to date, four bytes a thread. Doing a row twice changes nothing.
+__device__ __forceinline__ void pool_rows(const Batch& batch, size_t env, uint32_t flags, const uint8_t* palette, int first, int end) {
   const int channels = batch.observation.channels;
-  const uint32_t bytes = config.height * kLinePixels * static_cast<uint32_t>(channels);
-  const uint8_t* palette = palette_of(batch, config);
-  constexpr size_t kFrontWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, front)) / 4;
-  constexpr uint32_t kFrontShift = (offsetof(EnvRecord, tia) + offsetof(TiaState, front)) % 4 * 8;
-  const uint32_t front_index =
-      batch.records.words[kFrontWord * batch.records.word_stride + env * batch.records.env_stride] >> kFrontShift & 1;
+  const uint32_t row_bytes = static_cast<uint32_t>(kLinePixels * channels);
+  const uint32_t front_index = front_of(batch, env);
   const uint8_t* pictures = pictures_of(batch, env);
   const uint8_t* front = pictures + front_index * batch.picture_bytes;
   const uint8_t* back = pictures + (front_index ^ 1) * batch.picture_bytes;
   uint8_t* pooled = batch.pooled + env * batch.picture_bytes * channels;
-  for (uint32_t i = 4 * (blockIdx.y * blockDim.x + threadIdx.x); i < bytes; i += 4 * gridDim.y * blockDim.x) {
-    uint32_t word = *reinterpret_cast<uint32_t*>(pooled + i);
+  for (uint32_t i = first * row_bytes + 4 * threadIdx.x; i < end * row_bytes; i += 4 * kThreads) {
+    const uint32_t old = flags & (kPoolBackOntoOld | kLastResumed) ? *reinterpret_cast<uint32_t*>(pooled + i) : 0;
     uint32_t out = 0;
 #pragma unroll
     for (uint32_t b = 0; b < 4; ++b) {
-      out |= static_cast<uint32_t>(pool_byte(flags, front, back, palette, channels, i + b, static_cast<uint8_t>(word >> 8 * b))) << 8 * b;
+      out |= static_cast<uint32_t>(pool_byte(flags, front, back, palette, channels, i + b, static_cast<uint8_t>(old >> 8 * b))) << 8 * b;
     }
     *reinterpret_cast<uint32_t*>(pooled + i) = out;
   }
 }
 
-// Moves the stack on by one frame and puts the resized newest one at its end.
-__global__ void __launch_bounds__(kThreads) resize(const __grid_constant__ Batch batch, bool only_fresh) {
+// Moves bytes [begin, end) of each of the stack's frames but the newest on by one frame.
+template <class Word>
+__device__ __forceinline__ void move_stack(uint8_t* stack, int frames, uint32_t frame_bytes, uint32_t begin, uint32_t end, bool fresh) {
+  const uint32_t words = frame_bytes / sizeof(Word);
+  Word* to = reinterpret_cast<Word*>(stack);
+  for (uint32_t i = begin / sizeof(Word) + threadIdx.x; i < end / sizeof(Word); i += kThreads) {
+    for (int k = 0; k + 1 < frames; ++k) to[k * words + i] = fresh ? Word{} : to[(k + 1) * words + i];
+  }
+}
+
+// Pictures to observations: a block makes one of `gridDim.y` bands of an env's new frame, from the rows that the band covers.
+__global__ void __launch_bounds__(kThreads) observe_band(const __grid_constant__ Batch batch, bool only_fresh) {
   const size_t env = blockIdx.x;
   const uint32_t flags = batch.traces[env].flags;
   if (!looks_at(flags, only_fresh)) return;
   const ObservationFormat& format = batch.observation;
   const int channels = format.channels;
-  const uint32_t frame_bytes = static_cast<uint32_t>(format.height * format.width * channels);
-  const uint32_t i = blockIdx.y * blockDim.x + threadIdx.x;
-  if (i >= frame_bytes) return;
+  const Resample& resample = format.resamples[batch.group[env]];
+  const int begin = format.height * static_cast<int>(blockIdx.y) / static_cast<int>(gridDim.y);
+  const int end = format.height * static_cast<int>(blockIdx.y + 1) / static_cast<int>(gridDim.y);
+
+  __shared__ uint8_t palette[256 * 3];
+  if (flags & (kPoolBoth | kPoolLast | kPoolBackOntoOld)) {
+    const uint8_t* colors = palette_of(batch, config_of(batch, env));
+    for (int i = threadIdx.x; i < 256 * channels; i += kThreads) palette[i] = colors[i];
+    __syncthreads();
+    const bool copied = resample.kind == ResampleKind::kCopy;
+    const ResampleSpan first = copied ? ResampleSpan{begin, 1, 0} : resample.rows[begin];
+    const ResampleSpan last = copied ? ResampleSpan{end - 1, 1, 0} : resample.rows[end - 1];
+    pool_rows(batch, env, flags, palette, first.first, last.first + last.count);
+    __syncthreads();
+  }
+
+  const uint32_t row_bytes = static_cast<uint32_t>(format.width * channels), frame_bytes = format.height * row_bytes;
   uint8_t* stack = batch.observations + env * frame_bytes * format.stack;
-  for (int k = 0; k + 1 < format.stack; ++k) stack[k * frame_bytes + i] = flags & kFresh ? 0 : stack[(k + 1) * frame_bytes + i];
+  const uint32_t from = begin * row_bytes, to = end * row_bytes;
+  if ((frame_bytes | from | to) % sizeof(uint4) == 0) move_stack<uint4>(stack, format.stack, frame_bytes, from, to, flags & kFresh);
+  else if ((frame_bytes | from | to) % 4 == 0) move_stack<uint32_t>(stack, format.stack, frame_bytes, from, to, flags & kFresh);
+  else move_stack<uint8_t>(stack, format.stack, frame_bytes, from, to, flags & kFresh);
+  __syncthreads();
   const uint8_t* pooled = batch.pooled + env * batch.picture_bytes * channels;
-  const int x = static_cast<int>(i / channels % format.width), y = static_cast<int>(i / channels / format.width);
-  stack[(format.stack - 1) * frame_bytes + i] =
-      resample_byte(format.resamples[batch.group[env]], pooled, channels, y, x, static_cast<int>(i % channels));
+  uint8_t* newest = stack + (format.stack - 1) * frame_bytes;
+  for (uint32_t i = from + threadIdx.x; i < to; i += kThreads) {
+    const uint32_t pixel = channels == 1 ? i : i / 3;
+    const int x = static_cast<int>(pixel % format.width), y = static_cast<int>(pixel / format.width);
+    newest[i] = resample_byte(resample, pooled, channels, y, x, static_cast<int>(i - pixel * channels));
+  }
 }
 
 // The driver's functions that load compiled code. They are asked for at run time, so that nothing links with the driver.
@@ -250,9 +281,8 @@ class CudaBackend final : public Backend {
 
   static void observe(const Batch& batch, bool only_fresh, cudaStream_t stream) {
     const int n = batch.num_envs;
-    const int pool_blocks = blocks_for(static_cast<int>(batch.picture_bytes) * batch.observation.channels, 16 * kThreads);
-    pool<<<dim3(n, pool_blocks), kThreads, 0, stream>>>(batch, only_fresh);
-    resize<<<dim3(n, blocks_for(static_cast<int>(observation_bytes(batch)), kThreads)), kThreads, 0, stream>>>(batch, only_fresh);
+    const int bands = batch.observation.height < kBands ? batch.observation.height : kBands;
+    observe_band<<<dim3(n, bands), kThreads, 0, stream>>>(batch, only_fresh);
   }
 
   int device_;

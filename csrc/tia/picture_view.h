@@ -16,12 +16,12 @@ struct PictureView {
   CULE_INLINE uint8_t* row(const TiaState& tia, int line) const {
     return pictures + tia.front * stride + static_cast<uint32_t>(line * kLinePixels);
   }
+  // Pixels [begin, end) of a row in one color.
   static CULE_INLINE void fill(uint8_t* row, int begin, int end, uint32_t color) {
     const uint32_t four = four_of(color);
-    int x = begin;
-    for (; x < end && (x & 3); ++x) row[x] = static_cast<uint8_t>(color);
-    for (; x + 4 <= end; x += 4) *reinterpret_cast<uint32_t*>(row + x) = four;
-    for (; x < end; ++x) row[x] = static_cast<uint8_t>(color);
+    for (int first = begin & ~(kChunk - 1); first < end; first += kChunk) {
+      store(row + first, Chunk{{four, four, four, four}}, pixels_between(begin - first, end - first));
+    }
   }
 
   CULE_INLINE void objects_changed(uint32_t objects) { cache.stale |= objects; }
@@ -44,28 +44,59 @@ struct PictureView {
     for (uint32_t i = 0; i < 2 * stride; ++i) pictures[i] = 0;
   }
 
+  // Sixteen pixels, which memory takes in one go.
+  static constexpr int kChunk = 16;
+  struct alignas(kChunk) Chunk {
+    uint32_t fours[4];
+  };
+
   // Four pixels' worth of 0x00 or 0xFF bytes from four bits.
   static CULE_INLINE uint32_t spread(uint32_t bits) { return ((bits & 0x0F) * 0x00204081u & 0x01010101u) * 0xFFu; }
   static CULE_INLINE uint32_t four_of(uint32_t color) { return color * 0x01010101u; }
 
-  // The pixels of [begin, end) that fall into `word` and are not background, four at a time over what is there.
+  // Bits [low, high) of a chunk's sixteen, as far as it has them.
+  static CULE_INLINE uint32_t pixels_between(int low, int high) {
+    const uint32_t below_high = high >= kChunk ? 0xFFFFu : (1u << high) - 1;
+    return low <= 0 ? below_high : below_high & ~((1u << low) - 1);
+  }
+
+  // Puts the chunk's pixels that are in `range` where they belong.
+  static CULE_INLINE void store(uint8_t* at, Chunk chunk, uint32_t range) {
+    Chunk* out = reinterpret_cast<Chunk*>(at);
+    if (range != 0xFFFF) {
+      const Chunk old = *out;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const uint32_t in_range = spread(range >> 4 * i);
+        chunk.fours[i] = (chunk.fours[i] & in_range) | (old.fours[i] & ~in_range);
+      }
+    }
+    *out = chunk;
+  }
+
+  // The pixels of [begin, end) that fall into `word` of the line.
   CULE_INLINE void draw_word(TiaState& tia, uint8_t* pixels, int word, int begin, int end) {
     const int first = word * LineCache::kBits;
     const LineWord<uint64_t> objects = cache.piece(word, begin, end);
     uint64_t any = 0;
 #pragma unroll
     for (uint32_t object = 0; object < kNumTiaObjects; ++object) any |= objects.bits[object];
-    if (any == 0) return;
+    if (any == 0) return fill(pixels, begin > first ? begin : first, end < first + LineCache::kBits ? end : first + LineCache::kBits, tia.colubk);
     tia.collisions |= static_cast<uint16_t>(find_collisions(objects));
     const ColorWord<uint64_t> colors = resolve_priority(tia, objects, first);
-    const uint32_t p0 = four_of(tia.colup[0]), p1 = four_of(tia.colup[1]), pf = four_of(tia.colupf);
-    for (int x = 0; any >> x; x += 4) {
-      if ((any >> x & 0x0F) == 0) continue;
-      const uint32_t on0 = spread(static_cast<uint32_t>(colors.p0 >> x)), on1 = spread(static_cast<uint32_t>(colors.p1 >> x));
-      const uint32_t onf = spread(static_cast<uint32_t>(colors.pf >> x));
-      uint32_t* out = reinterpret_cast<uint32_t*>(pixels + first + x);
-      *out = (p0 & on0) | (p1 & on1) | (pf & onf) | (*out & ~(on0 | on1 | onf));
-      if (x == 60) break;
+    const uint32_t p0 = four_of(tia.colup[0]), p1 = four_of(tia.colup[1]), pf = four_of(tia.colupf), bk = four_of(tia.colubk);
+#pragma unroll 1
+    for (int x = 0; x < LineCache::kBits; x += kChunk) {
+      if (first + x >= end || first + x + kChunk <= begin) continue;
+      const uint32_t bits0 = static_cast<uint32_t>(colors.p0 >> x), bits1 = static_cast<uint32_t>(colors.p1 >> x);
+      const uint32_t bitsf = static_cast<uint32_t>(colors.pf >> x);
+      Chunk chunk;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const uint32_t on0 = spread(bits0 >> 4 * i), on1 = spread(bits1 >> 4 * i), onf = spread(bitsf >> 4 * i);
+        chunk.fours[i] = (p0 & on0) | (p1 & on1) | (pf & onf) | (bk & ~(on0 | on1 | onf));
+      }
+      store(pixels + first + x, chunk, pixels_between(begin - first - x, end - first - x));
     }
   }
 
@@ -73,10 +104,8 @@ struct PictureView {
     if (line >= height) return;
     if (cache.stale) cache.refresh(tia);
     uint8_t* pixels = row(tia, line);
-    fill(pixels, begin, end, tia.colubk);
-    for (int word = 0; word < LineCache::kWords; ++word) {
-      if (begin < (word + 1) * LineCache::kBits && end > word * LineCache::kBits) draw_word(tia, pixels, word, begin, end);
-    }
+#pragma unroll 1
+    for (int word = begin / LineCache::kBits; word * LineCache::kBits < end; ++word) draw_word(tia, pixels, word, begin, end);
   }
 };
 
