@@ -20,8 +20,7 @@ from cule.console import Console, Group, Options, boot, rom_of
 from cule.rom import Game
 
 PROFILE_FRAMES = 6000
-# An instruction that is executed less often, in PROFILE_FRAMES, is left to the interpreter: most code by far is compiled
-# for nothing otherwise, which takes time.
+# An instruction that is executed less often, in PROFILE_FRAMES, is left to the interpreter: compiling takes time.
 LEAST_COUNT = 30
 # And so is one that more often than this cannot be done in a block.
 MOST_ODD = 0.02

@@ -1,0 +1,92 @@
+"""translate=: what is asked for where, what is kept on disk, and, on a GPU, that translated games play the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import cule
+from cule import nvrtc, translation
+from cule.rom import find_game
+
+
+def test_translation_needs_a_gpu_and_one_game() -> None:
+    expected = r"expected translate=True with device='cuda' and one game .*device cpu with 1 game$"
+    with pytest.raises(ValueError, match=expected):
+        cule.AtariEnv("pong", 2, device="cpu", translate=True, reset_pool_size=1)
+    with pytest.raises(TypeError, match="expected translate to be True or False, got 'yes'"):
+        cule.AtariEnv("pong", 2, device="cpu", translate="yes", reset_pool_size=1)
+    assert not cule.AtariEnv("pong", 2, device="cpu", reset_pool_size=1).engine.translated
+
+
+def test_blocks_follow_the_profile() -> None:
+    """Every block begins where the program went, holds what it executed there, and no byte begins two."""
+    game = find_game("breakout")
+    counts, blocks = translation.profile(game), translation.blocks_of(game)
+    numbers = translation.block_numbers(game, blocks)
+    assert sorted(numbers[numbers > 0]) == list(range(1, len(blocks) + 1))
+    seen: set[int] = set()
+    for block in blocks:
+        assert len(block) <= translation.MOST_INSTRUCTIONS
+        for before, instruction in zip((None, *block), block, strict=False):
+            assert counts[instruction.offset, 0] >= translation.LEAST_COUNT
+            assert counts[instruction.offset, 1] <= translation.MOST_ODD * counts[instruction.offset, 0]
+            assert before is None or before.pc + before.length == instruction.pc
+            assert instruction.offset not in seen
+            seen.add(instruction.offset)
+    executed = counts[:, 0].sum()
+    assert sum(int(counts[offset, 0]) for offset in seen) > 0.9 * executed
+
+
+def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    compiled = []
+
+    def compile_cubin(source: str, headers: dict[str, str], options: list[str]) -> bytes:
+        assert "kernels/play.cuh" in headers
+        assert "CULE_BLOCK(1, " in source
+        compiled.append(options[0])
+        return b"cubin for " + options[0].encode()
+
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path / "new" / "folder"))
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
+    monkeypatch.setattr(nvrtc, "compile_cubin", compile_cubin)
+    game = find_game("pong")
+    first, numbers = translation.translate(game, "sm_90")
+    again, _ = translation.translate(game, "sm_90")
+    assert first == again == b"cubin for --gpu-architecture=sm_90"
+    assert np.array_equal(numbers, translation.block_numbers(game, translation.blocks_of(game)))
+    assert compiled == ["--gpu-architecture=sm_90"]
+    translation.translate(game, "sm_80")
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.1")
+    translation.translate(game, "sm_90")
+    assert len(compiled) == 3
+    assert len(list((tmp_path / "new" / "folder").iterdir())) == 3  # and no unfinished file
+    # Where nothing can be kept, it is compiled again.
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path / "file"))
+    assert translation.translate(game, "sm_90")[0] == first
+    assert len(compiled) == 4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("game", ["pong", "space_invaders", "pitfall2"])
+def test_translated_games_play_the_same(game: str) -> None:
+    plain, translated = (
+        cule.AtariEnv(game, 48, device="cuda", translate=translate, repeat_action_probability=0.25)
+        for translate in (False, True)
+    )
+    assert translated.engine.translated
+    assert not plain.engine.translated
+    assert torch.equal(plain.reset(seed=4)[0], translated.reset(seed=4)[0])
+    generator = torch.Generator().manual_seed(0)
+    for step in range(60):
+        actions = torch.randint(plain.single_action_space.n, (48,), generator=generator).cuda()
+        ours, theirs = translated.step(actions), plain.step(actions)
+        for a, b in zip(ours[:4], theirs[:4], strict=True):
+            assert torch.equal(a, b), step
+        for name in ("lives", "fault", "episode_frame_number", "reward"):
+            assert torch.equal(ours[4][name], theirs[4][name]), (step, name)
+        assert torch.equal(translated.get_ram(), plain.get_ram()), step
