@@ -8,16 +8,19 @@
 #include <cstdint>
 #include <cstring>
 
+// CULE_SHARED marks what is long and used from several places: one copy of it on a GPU, whose instruction cache is small.
 // CULE_ASSUME says what is always true. CULE_COLD marks what runs rarely: out of the way on a CPU, whose handlers it would bloat; inline on a GPU, where a call would
 // push the registers of its 32 lanes out to memory.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
 #define CULE_COLD __host__ __device__ __noinline__
+#define CULE_SHARED __host__ __device__ __noinline__
 #define CULE_ASSUME(condition) __builtin_assume(condition)
 #else
 #define CULE_HD
 #define CULE_INLINE inline __attribute__((always_inline))
 #define CULE_COLD inline __attribute__((noinline))
+#define CULE_SHARED inline
 #define CULE_ASSUME(condition) ((condition) ? static_cast<void>(0) : __builtin_unreachable())
 #endif

@@ -19,7 +19,7 @@ template <class M, class Advance>
 CULE_INLINE void run_in_step(M& m, const Advance& advance) {
   for (int32_t end = kCyclesPerLine; m.runs(); end += kCyclesPerLine) {
     advance(end);
-    m.follow();
+    m.follow_buffer();
   }
 }
 

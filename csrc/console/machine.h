@@ -32,6 +32,7 @@ struct CollisionProbe {
   TiaState tia;
   CollisionView view;
   uint32_t replayed;
+  uint32_t wanted;  // the latches that it has looked for
   bool ready = false;
 };
 
@@ -43,30 +44,27 @@ struct Devices {
   uint32_t faults;
 };
 
-// Takes the probe to the last entry of the buffer. `records` holds the TIA's state where the buffer begins.
-CULE_COLD void follow_entries(CollisionProbe& probe, const TiaFormat& format, RecordLayout records, size_t env,
-                              const InstructionBuffer buffer, uint32_t wanted) {
-  if (!probe.ready) {
+// Takes the probe to the last entry of the buffer, and then to `mark`, which is 0 or an entry that only moves the beam. Returns the
+// collision latches: those that are `wanted`. `records` holds the TIA's state where the buffer begins.
+CULE_COLD uint32_t follow_entries(CollisionProbe& probe, const TiaFormat& format, RecordLayout records, size_t env,
+                                  const InstructionBuffer buffer, uint32_t wanted, uint32_t mark) {
+  if (!probe.ready || (wanted & ~probe.wanted)) {  // it has not looked for them so far
     load_part(records, env, offsetof(EnvRecord, tia), probe.tia);
     probe.view.objects_changed(kAllObjects);
     probe.replayed = 0;
     probe.ready = true;
   }
-  for (; probe.replayed < buffer.count; ++probe.replayed) {
+  probe.wanted = wanted;
+#pragma unroll 1
+  for (;;) {
+    const bool marked = probe.replayed == buffer.count;
+    if (marked && !mark) return probe.tia.collisions;
     // Collisions before a CXCLR are of no interest any more.
     probe.view.wanted = probe.replayed < buffer.after_clear ? 0 : wanted;
-    replay_entry(probe.tia, format, buffer.entries[probe.replayed], probe.view);
+    replay_entry(probe.tia, format, marked ? mark : buffer.entries[probe.replayed], probe.view);
+    if (marked) return probe.tia.collisions;
+    ++probe.replayed;
   }
-  probe.view.wanted = wanted;
-}
-
-// The collision latches as of `cycle`: those that are `wanted`.
-CULE_COLD uint32_t probe_collisions(CollisionProbe& probe, const TiaFormat& format, RecordLayout records, size_t env,
-                                    const InstructionBuffer buffer, uint32_t wanted, int32_t cycle) {
-  if (wanted & ~probe.view.wanted) probe.ready = false;  // it has not looked for them so far
-  follow_entries(probe, format, records, env, buffer, wanted);
-  draw_until(probe.tia, format, cycle * kClocksPerCycle, probe.view);
-  return probe.tia.collisions;
 }
 
 // Bits 7 and 6 of INPT0 to INPT5; 0 for what is not there.
@@ -217,8 +215,7 @@ struct Machine {
     touched_cycle = cycle;
     if (reg > tia_read::CXPPMM) return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
     latches_read |= latches_of_register(reg);
-    const uint32_t latches = probe_collisions(probe, config.format, records, env, buffer, latches_read, cycle);
-    return collision_register(latches, reg) | (bus & 0x3F);
+    return collision_register(follow(encode_entry(cycle, kMarkTouch, 0)), reg) | (bus & 0x3F);
   }
 
   // INTIM is being read. Where an absolute load does it and a BNE or BPL back to that follows, all rounds of the loop but the last
@@ -367,12 +364,15 @@ struct Machine {
   // Says that the program will look at these collision latches.
   CULE_INLINE void expect_reads(uint32_t latches) {
     latches_read = latches;
-    if (latches) follow_entries(probe, config.format, records, env, buffer, latches);
+    follow_buffer();
   }
 
   // Replays what the last instructions have added to the buffer, where collisions are read at all.
-  CULE_INLINE void follow() {
-    if (latches_read) follow_entries(probe, config.format, records, env, buffer, latches_read);
+  CULE_INLINE void follow_buffer() {
+    if (latches_read) follow(0);
+  }
+  CULE_INLINE uint32_t follow(uint32_t mark) {
+    return follow_entries(probe, config.format, records, env, buffer, latches_read, mark);
   }
 
   // Whether the frame goes on.

@@ -201,7 +201,7 @@ void check_driver(CUresult result, const char* what) {
 }
 
 // How many threads of each warp get an env: few where envs are few, as a lone warp's time is its longest chain of instructions.
-int lanes_for(int num_envs) { return num_envs <= 2048 ? 2 : num_envs <= 6144 ? 4 : num_envs <= 12288 ? 8 : num_envs <= 24576 ? 16 : 32; }
+int lanes_for(int num_envs) { return num_envs <= 1024 ? 2 : num_envs <= 2048 ? 4 : num_envs <= 8192 ? 8 : num_envs <= 16384 ? 16 : 32; }
 
 int blocks_for(int count, int each) { return (count + each - 1) / each; }
 

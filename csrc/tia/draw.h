@@ -51,7 +51,7 @@ CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int a
 }
 
 template <class View>
-CULE_HD inline void draw_until(TiaState& tia, const TiaFormat& format, int32_t clock, View& view) {
+CULE_SHARED void draw_until(TiaState& tia, const TiaFormat& format, int32_t clock, View& view) {
   if (clock < format.first_clock || tia.cursor >= format.last_clock || tia.cursor >= clock) return;
   if (clock > format.last_clock) clock = format.last_clock;
   do {

@@ -14,18 +14,8 @@ struct LineCache {
   Word bits[kNumTiaObjects][kWords];
   uint32_t stale = kAllObjects;
 
-  CULE_HD void refresh(const TiaState& tia) {
-#pragma unroll
-    for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
-      if (!(stale >> object & 1)) continue;
-#pragma unroll
-      for (int word = 0; word < kWords; ++word) bits[object][word] = object_word<Word>(tia, object, word * kBits);
-    }
-    stale = 0;
-  }
-
-  // The same for those of `objects` only.
-  CULE_HD void refresh_some(const TiaState& tia, uint32_t objects) {
+  // Works out those of `objects` that are stale. In loops, so that a GPU has little code to fetch.
+  CULE_HD void refresh(const TiaState& tia, uint32_t objects) {
 #pragma unroll 1
     for (uint32_t object = 0; (stale & objects) >> object; ++object) {
       if (!((stale & objects) >> object & 1)) continue;
@@ -69,8 +59,12 @@ struct CollisionView {
   CULE_INLINE void comb(const TiaState&, int, int) {}
   CULE_INLINE void grey_out(const TiaState&, int) {}
 
-  CULE_HD void span(TiaState& tia, int, int begin, int end) {
-    if (wanted == 0) return;
+  CULE_INLINE void span(TiaState& tia, int, int begin, int end) {
+    if (wanted) look(tia, begin, end);
+  }
+
+ private:
+  CULE_SHARED void look(TiaState& tia, int begin, int end) {
     if (changed) {
       possible = possible_latches(objects_on(tia));
       changed = false;
@@ -84,15 +78,14 @@ struct CollisionView {
     seen_end = joins && seen_end > end ? seen_end : end;
   }
 
- private:
-  // Those of the `open` latches that pixels [begin, end) set. In loops, so that a GPU has little code to fetch.
+  // Those of the `open` latches that pixels [begin, end) set.
   CULE_HD uint32_t find(const TiaState& tia, uint32_t open, int begin, int end) {
     uint32_t found = 0;
 #pragma unroll 1
     for (uint32_t latch = 0; open >> latch; ++latch) {
       if (!(open >> latch & 1)) continue;
       const uint32_t a = latch_objects(false) >> 3 * latch & 7, b = latch_objects(true) >> 3 * latch & 7;
-      cache.refresh_some(tia, 1u << a | 1u << b);
+      cache.refresh(tia, 1u << a | 1u << b);
       bool hit = false;
 #pragma unroll 1
       for (int word = begin / LineCache::kBits; word * LineCache::kBits < end; ++word) {

@@ -16,22 +16,11 @@ struct PictureView {
   CULE_INLINE uint8_t* row(const TiaState& tia, int line) const {
     return pictures + tia.front * stride + static_cast<uint32_t>(line * kLinePixels);
   }
-  // Pixels [begin, end) of a row in one color.
-  static CULE_INLINE void fill(uint8_t* row, int begin, int end, uint32_t color) {
-    const uint32_t four = four_of(color);
-    for (int first = begin & ~(kChunk - 1); first < end; first += kChunk) {
-      store(row + first, Chunk{{four, four, four, four}}, pixels_between(begin - first, end - first));
-    }
-  }
-
   CULE_INLINE void objects_changed(uint32_t objects) { cache.stale |= objects; }
 
-  CULE_INLINE void dark(const TiaState& tia, int line, int begin, int end) {
-    if (line < height) fill(row(tia, line), begin, end, 0);
-  }
-  CULE_INLINE void comb(const TiaState& tia, int line, int begin) {
-    if (line < height) fill(row(tia, line), begin, 8, 0);
-  }
+  CULE_INLINE void dark(TiaState& tia, int line, int begin, int end) { paint(tia, line, begin, end, false); }
+  CULE_INLINE void comb(TiaState& tia, int line, int begin) { paint(tia, line, begin, 8, false); }
+  CULE_INLINE void span(TiaState& tia, int line, int begin, int end) { paint(tia, line, begin, end, true); }
 
   CULE_HD void grey_out(const TiaState& tia, int first_line) {
     for (int line = first_line; line < height; ++line) {
@@ -74,38 +63,45 @@ struct PictureView {
     *out = chunk;
   }
 
-  // The pixels of [begin, end) that fall into `word` of the line.
-  CULE_INLINE void draw_word(TiaState& tia, uint8_t* pixels, int word, int begin, int end) {
-    const int first = word * LineCache::kBits;
+  // Pixels [begin, end) of a scanline: what `tia` shows, or black where the beam is not `lit`. One function for all, as a GPU has to
+  // fetch its code anew for every piece that is not in step with the others.
+  CULE_SHARED void paint(TiaState& tia, int line, int begin, int end, bool lit) {
+    if (line >= height) return;
+    if (lit && cache.stale) cache.refresh(tia, kAllObjects);
+    uint8_t* pixels = row(tia, line);
+    const uint32_t p0 = four_of(tia.colup[0]), p1 = four_of(tia.colup[1]), pf = four_of(tia.colupf);
+    const uint32_t bk = lit ? four_of(tia.colubk) : 0;
+#pragma unroll 1
+    for (int word = begin / LineCache::kBits; word * LineCache::kBits < end; ++word) {
+      const int first = word * LineCache::kBits;
+      const ColorWord<uint64_t> colors = lit ? colors_of(tia, word, begin, end) : ColorWord<uint64_t>{};
+#pragma unroll 1
+      for (int x = 0; x < LineCache::kBits; x += kChunk) {
+        if (first + x >= end || first + x + kChunk <= begin) continue;
+        const uint32_t bits0 = static_cast<uint32_t>(colors.p0 >> x), bits1 = static_cast<uint32_t>(colors.p1 >> x);
+        const uint32_t bitsf = static_cast<uint32_t>(colors.pf >> x);
+        Chunk chunk{{bk, bk, bk, bk}};
+        if ((bits0 | bits1 | bitsf) & 0xFFFF) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const uint32_t on0 = spread(bits0 >> 4 * i), on1 = spread(bits1 >> 4 * i), onf = spread(bitsf >> 4 * i);
+            chunk.fours[i] = (p0 & on0) | (p1 & on1) | (pf & onf) | (bk & ~(on0 | on1 | onf));
+          }
+        }
+        store(pixels + first + x, chunk, pixels_between(begin - first - x, end - first - x));
+      }
+    }
+  }
+
+  // Which color each pixel of [begin, end) in `word` has. Latches its collisions.
+  CULE_INLINE ColorWord<uint64_t> colors_of(TiaState& tia, int word, int begin, int end) const {
     const LineWord<uint64_t> objects = cache.piece(word, begin, end);
     uint64_t any = 0;
 #pragma unroll
     for (uint32_t object = 0; object < kNumTiaObjects; ++object) any |= objects.bits[object];
-    if (any == 0) return fill(pixels, begin > first ? begin : first, end < first + LineCache::kBits ? end : first + LineCache::kBits, tia.colubk);
+    if (any == 0) return {};
     tia.collisions |= static_cast<uint16_t>(find_collisions(objects));
-    const ColorWord<uint64_t> colors = resolve_priority(tia, objects, first);
-    const uint32_t p0 = four_of(tia.colup[0]), p1 = four_of(tia.colup[1]), pf = four_of(tia.colupf), bk = four_of(tia.colubk);
-#pragma unroll 1
-    for (int x = 0; x < LineCache::kBits; x += kChunk) {
-      if (first + x >= end || first + x + kChunk <= begin) continue;
-      const uint32_t bits0 = static_cast<uint32_t>(colors.p0 >> x), bits1 = static_cast<uint32_t>(colors.p1 >> x);
-      const uint32_t bitsf = static_cast<uint32_t>(colors.pf >> x);
-      Chunk chunk;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const uint32_t on0 = spread(bits0 >> 4 * i), on1 = spread(bits1 >> 4 * i), onf = spread(bitsf >> 4 * i);
-        chunk.fours[i] = (p0 & on0) | (p1 & on1) | (pf & onf) | (bk & ~(on0 | on1 | onf));
-      }
-      store(pixels + first + x, chunk, pixels_between(begin - first - x, end - first - x));
-    }
-  }
-
-  CULE_HD inline void span(TiaState& tia, int line, int begin, int end) {
-    if (line >= height) return;
-    if (cache.stale) cache.refresh(tia);
-    uint8_t* pixels = row(tia, line);
-#pragma unroll 1
-    for (int word = begin / LineCache::kBits; word * LineCache::kBits < end; ++word) draw_word(tia, pixels, word, begin, end);
+    return resolve_priority(tia, objects, word * LineCache::kBits);
   }
 };
 
