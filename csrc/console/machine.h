@@ -327,7 +327,8 @@ struct Machine {
   CULE_HD bool finish_frame() {
     TiaPorts& ports = devices.ports;
     // The picture is drawn up to the last access, whether it left an entry or not.
-    const int32_t written_cycle = buffer.count ? entry_cycle(buffer.entries[buffer.count - 1]) : 0;
+    const uint32_t last = buffer.count ? buffer.entries[buffer.count - 1] : 0;
+    const int32_t written_cycle = entry_register(last) < kMarkFrameBegin ? entry_cycle(last) : 0;
     record(kMarkTouch, 0, touched_cycle > written_cycle ? touched_cycle : written_cycle);
     if (frame_ended) {
       ports.frame_open = 0;
