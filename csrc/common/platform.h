@@ -9,18 +9,26 @@
 #include <cstring>
 
 // CULE_SHARED marks what is long and used from several places: one copy of it on a GPU, whose instruction cache is small.
-// CULE_ASSUME says what is always true. CULE_COLD marks what runs rarely: out of the way on a CPU, whose handlers it would bloat; inline on a GPU, where a call would
-// push the registers of its 32 lanes out to memory.
+// CULE_COLD marks what runs rarely: out of the way on a CPU, whose handlers it would bloat; inline on a GPU, where a call would
+// push the registers of its 32 lanes out to memory. CULE_HANDLER marks one of many cases of a switch: a part of it, but where
+// the build defines CULE_SANITIZED: instrumented, one function of them all would take a compiler minutes. CULE_ASSUME says what
+// is always true.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
 #define CULE_COLD __host__ __device__ __noinline__
 #define CULE_SHARED __host__ __device__ __noinline__
+#define CULE_HANDLER CULE_INLINE
 #define CULE_ASSUME(condition) __builtin_assume(condition)
 #else
 #define CULE_HD
 #define CULE_INLINE inline __attribute__((always_inline))
 #define CULE_COLD inline __attribute__((noinline))
 #define CULE_SHARED inline
+#if defined(CULE_SANITIZED)
+#define CULE_HANDLER inline __attribute__((noinline))
+#else
+#define CULE_HANDLER CULE_INLINE
+#endif
 #define CULE_ASSUME(condition) ((condition) ? static_cast<void>(0) : __builtin_unreachable())
 #endif

@@ -48,7 +48,7 @@ struct StaticCore : AnyGame {
   template <class M>
   CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
     const uint32_t operand = operand_of(op);
-#define CULE_CASE(code) case code: return execute(StaticDecode<code>{}, m, operand);
+#define CULE_CASE(code) case code: return execute_opcode<code>(m, operand);
 #define CULE_CASES_4(code) CULE_CASE(code) CULE_CASE(code + 1) CULE_CASE(code + 2) CULE_CASE(code + 3)
 #define CULE_CASES_16(code) CULE_CASES_4(code) CULE_CASES_4(code + 4) CULE_CASES_4(code + 8) CULE_CASES_4(code + 12)
 #define CULE_CASES_64(code) CULE_CASES_16(code) CULE_CASES_16(code + 16) CULE_CASES_16(code + 32) CULE_CASES_16(code + 48)
@@ -63,6 +63,12 @@ struct StaticCore : AnyGame {
   }
   template <class M>
   CULE_INLINE void run(M& m) const { interpret(m, *this); }
+
+ private:
+  template <int kOpcode, class M>
+  static CULE_HANDLER MicroOp execute_opcode(M& m, uint32_t operand) {
+    return execute(StaticDecode<kOpcode>{}, m, operand);
+  }
 };
 
 }  // namespace cule

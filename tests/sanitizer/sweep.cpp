@@ -4,6 +4,8 @@
 //   sweep mixed MANIFEST FRAMES                 all games of the manifest in one batch, on two threads
 //   sweep random MANIFEST COUNT OTHERS SHARD SHARDS    COUNT ROMs of random bytes, OTHERS of each other kind of RandomRom
 //   sweep endless MANIFEST                            programs whose frames never end
+//   sweep planted MANIFEST overrun|overflow           a fault that the sanitizers have to notice: the kernels are told of an env
+//                                                     too many, or that an env has played as many frames as can be counted
 //
 // Lines of the manifest, which test_sanitizer.py writes:
 //   entries FIRST FURTHER                      room in the instruction buffer for a step's first frame, for each further one
@@ -16,6 +18,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -317,13 +320,18 @@ class Arena {
   // Steps with random actions until each env has played about `frames` frames; a reset by hand now and then.
   void play(int frames, int threads, Totals& totals) {
     const std::unique_ptr<Backend> backend(make_cpu_backend(threads));
-    std::vector<int64_t> seeds(n_, 123);
-    Bytes mask(n_);
+    const std::vector<int64_t> seeds(n_, 123);
     backend->reset(batch_, nullptr, seeds.data(), nullptr);
     note_faults();
+    play_on(*backend, frames, totals);
+  }
+
+  // The same from where the envs are.
+  void play_on(Backend& backend, int frames, Totals& totals) {
+    Bytes mask(n_);
     for (int played = 0, step = 1; played < frames; played += settings_.frameskip, ++step) {
       for (size_t i = 0; i < n_; ++i) choose_actions(i);
-      backend->step(batch_, nullptr);
+      backend.step(batch_, nullptr);
       note_faults();
       totals.frames += static_cast<long>(n_) * settings_.frameskip;
       bool any = false;
@@ -333,13 +341,21 @@ class Arena {
         any |= mask[i] != 0;
         totals.resets += over || mask[i];
       }
-      if (any) backend->reset(batch_, mask.data(), nullptr, nullptr);
+      if (any) backend.reset(batch_, mask.data(), nullptr, nullptr);
     }
     for (int32_t faults : seen_faults_) {
       if (faults) std::fprintf(stderr, "  faults %d\n", faults);
       totals.faults += faults != 0;
       totals.jams += (faults & kFaultJam) != 0;
     }
+  }
+
+  void claim_another_env() { ++batch_.num_envs; }
+  void claim_frames(int32_t frame_number) {
+    EnvState env;
+    load_part(batch_.records, 0, offsetof(EnvRecord, env), env);
+    env.frame_number = frame_number;
+    store_part(batch_.records, 0, offsetof(EnvRecord, env), env);
   }
 
   int32_t cycle_of(size_t env) const {
@@ -556,6 +572,17 @@ void sweep_endless(const Manifest& manifest, Totals& totals) {
   }
 }
 
+// One step after the other with what the kernels must never be given.
+void sweep_planted(const Manifest& manifest, const std::string& fault, Totals& totals) {
+  const Player player(manifest.cartridges.at(0), manifest.cartridges.at(0).game, 3);
+  Arena arena({player}, settings_number(1), manifest, 0);
+  arena.play(2, 1, totals);
+  if (fault == "overrun") arena.claim_another_env();
+  else if (fault == "overflow") arena.claim_frames(std::numeric_limits<int32_t>::max());
+  else fail("expected overrun or overflow, got " + fault);
+  arena.play_on(*std::unique_ptr<Backend>(make_cpu_backend(1)), 1, totals);
+}
+
 void run(const std::vector<std::string>& words) {
   auto number = [&](size_t i) { return static_cast<uint32_t>(std::stoul(words.at(i))); };
   const Manifest manifest = read_manifest(words.at(1));
@@ -564,7 +591,8 @@ void run(const std::vector<std::string>& words) {
   else if (words[0] == "mixed") sweep_mixed(manifest, static_cast<int>(number(2)), totals);
   else if (words[0] == "random") sweep_random(manifest, number(2), number(3), number(4), number(5), totals);
   else if (words[0] == "endless") sweep_endless(manifest, totals);
-  else fail("expected games, mixed, random or endless, got " + words[0]);
+  else if (words[0] == "planted") sweep_planted(manifest, words.at(2), totals);
+  else fail("expected games, mixed, random, endless or planted, got " + words[0]);
   std::printf("roms %ld frames %ld resets %ld faults %ld jams %ld\n", totals.roms, totals.frames, totals.resets, totals.faults, totals.jams);
 }
 
