@@ -24,6 +24,9 @@ PROFILE_FRAMES = 6000
 LEAST_COUNT = 30
 # And so is one that more often than this cannot be done in a block.
 MOST_ODD = 0.02
+# How many instructions a kernel translates, the most frequent first. They come to some 200 bytes of machine code each, and as a whole have
+# to fit a GPU's instruction cache, beside the interpreter: fetching code from beyond it takes longer than interpreting.
+MOST_TRANSLATED = 400
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
 # Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
@@ -130,7 +133,15 @@ def blocks_of(game: Game) -> list[Block]:
                 break
             block.append(following)
         blocks.append(tuple(block))
-    return blocks
+    return _most_frequent(blocks, counts)
+
+
+def _most_frequent(blocks: list[Block], counts: np.ndarray) -> list[Block]:
+    """As many of the blocks as MOST_TRANSLATED lets pass, in their order."""
+    by_frequency = sorted(blocks, key=lambda block: -np.mean([counts[instruction.offset, 0] for instruction in block]))
+    lengths = np.cumsum([len(block) for block in by_frequency])
+    kept = set(by_frequency[: int(np.searchsorted(lengths, MOST_TRANSLATED, side="right"))])
+    return [block for block in blocks if block in kept]
 
 
 def source_of(blocks: list[Block]) -> str:

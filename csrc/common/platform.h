@@ -19,7 +19,6 @@
 #define CULE_COLD __host__ __device__ __noinline__
 #define CULE_SHARED __host__ __device__ __noinline__
 #define CULE_HANDLER CULE_INLINE
-#define CULE_ASSUME(condition) __builtin_assume(condition)
 #else
 #define CULE_HD
 #define CULE_INLINE inline __attribute__((always_inline))
@@ -30,5 +29,9 @@
 #else
 #define CULE_HANDLER CULE_INLINE
 #endif
+#endif
+#if defined(__CUDA_ARCH__)
+#define CULE_ASSUME(condition) __builtin_assume(condition)
+#else  // the host's pass of nvcc, too
 #define CULE_ASSUME(condition) ((condition) ? static_cast<void>(0) : __builtin_unreachable())
 #endif

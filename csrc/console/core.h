@@ -1,7 +1,7 @@
 // How an instruction is dispatched: the two ways of steering the one path of cpu_6507/execute.h.
 #pragma once
 
-#include "console/machine.h"
+#include "console/plain_view.h"
 
 namespace cule {
 
@@ -28,6 +28,32 @@ struct AnyGame {
   static CULE_INLINE uint32_t game_of(const ConsoleConfig& config) { return config.game; }
 };
 
+// Executes `op` on the whole machine.
+template <class M>
+CULE_COLD MicroOp execute_wholly(M& m, MicroOp op) {
+  return execute(DynamicDecode{op}, m, operand_of(op));
+}
+
+// Executes `op` and returns the next, with little code for what is frequent, so that it stays in a GPU's instruction cache. The rest
+// gets a copy of the machine: the machine itself remains in registers.
+template <class M>
+CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op) {
+  if (opcode_of(op) == kFetchSlowlyCode) op = m.fetch_from_ram(op);
+  PlainView<M, Chips::kWrittenTia> view(m);
+  const uint32_t pc = m.r.pc, bus = m.bus;
+  const int32_t cycle = m.cycle;
+  MicroOp next = execute(DynamicDecode{op}, view, operand_of(op));
+  if (view.odd) {
+    M whole = m;
+    whole.r.pc = pc;
+    whole.cycle = cycle;
+    whole.bus = bus;
+    next = execute_wholly(whole, op);
+    m.take(whole);
+  }
+  return next;
+}
+
 // Takes the control bits as they come.
 struct DynamicCore : AnyGame {
   template <class M>
@@ -38,7 +64,7 @@ struct DynamicCore : AnyGame {
   CULE_INLINE void run(M& m) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, [&](int32_t end) {
-      for (; m.runs() && m.cycle < end; --m.instructions_left) op = (*this)(m, op);
+      for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op);
     });
   }
 };

@@ -111,6 +111,7 @@ CULE_COLD bool strobe_vertical(TiaPorts& ports, uint32_t reg, uint32_t value, in
 
 template <class Ram, class Rom>
 struct Machine {
+  static constexpr bool kDoesAll = true;
   const ConsoleConfig& config;
   Ram ram;
   Rom rom;
@@ -151,6 +152,22 @@ struct Machine {
     state.ports.cycle = cycle;
     state.ports.hmove_cycle = hmove_cycle;
     state.ports.touched_cycle = touched_cycle;
+  }
+
+  // Goes on as `other`, a copy of this machine that has executed something.
+  CULE_INLINE void take(const Machine& other) {
+    r = other.r;
+    slices = other.slices;
+    bus = other.bus;
+    cycle = other.cycle;
+    hmove_cycle = other.hmove_cycle;
+    touched_cycle = other.touched_cycle;
+    instructions_left = other.instructions_left;
+    latches_read = other.latches_read;
+    frame_ended = other.frame_ended;
+    moved = other.moved;
+    buffer.count = other.buffer.count;
+    buffer.after_clear = other.buffer.after_clear;
   }
 
   // Power-on or RESET line: registers to their defaults; RAM keeps what it holds. `timer` comes from the console's random
@@ -360,6 +377,13 @@ struct Machine {
     }
     ++instructions_left;
     return with_operand(op, bytes >> 8 & 0xFF, bytes >> 16);
+  }
+
+  // The instruction at `pc` where it stands in RAM; else `op`, which fetches it slowly.
+  CULE_INLINE MicroOp fetch_from_ram(MicroOp op) const {
+    const uint32_t first = r.pc & 0x7F;
+    if (!is_ram(r.pc) || first > 0x7D) return op;
+    return with_operand(rom.operation(ram.get(first)), ram.get(first + 1), ram.get(first + 2));
   }
 
   // Says that the program will look at these collision latches.

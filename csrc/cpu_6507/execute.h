@@ -11,8 +11,9 @@
 // `Machine` offers `r` (Registers), `cycle`, `bus` (the last byte on the data bus), `moved` (the next instruction is not
 // where it was looked for), `read(address)`, `read_if(wanted, address, otherwise)`, `read_pointer_if(wanted, address)`,
 // `write(address, value, after_write)`, `write_if(wanted, address, value)`, `is_special(address)`, `look_ahead()`, which returns the
-// micro-operation at `r.pc` without side effects, and `fetch_slowly()`, which fetches it through the bus. `leaves(control, opcode,
-// address)` says that it cannot execute this instruction; so far only `r.pc`, `cycle` and `bus` have changed.
+// micro-operation at `r.pc` without side effects, and `fetch_slowly()`, which fetches it through the bus. Where `kDoesAll` is false, it
+// leaves out decimal mode and all rare instructions but those of do_frequent_rare: `leaves(control, opcode, address)` says that it cannot
+// execute this one; so far only `r.pc`, `cycle` and `bus` have changed.
 #pragma once
 
 #include "cpu_6507/arithmetic.h"
@@ -109,10 +110,10 @@ template <class Decode>
 CULE_INLINE Gather bytes_to_gather(const Decode decode, const Registers& r, uint32_t operand) {
   switch (decode.opcode) {
     case 0x60: return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 2};   // RTS
-    case 0x40: return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 3};   // RTI
     case 0x28: case 0x68: return {0x100 | r.s, 0xFF, 2};       // PLP, PLA: the byte below the wanted one is read too
-    case 0x00: return {0xFFFE, 0xFFFF, 2};                     // BRK
     case 0x6C: return {operand, 0xFF, 2};                      // JMP (indirect): both bytes from one page
+    case 0x40: return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 3};   // RTI
+    case 0x00: return {0xFFFE, 0xFFFF, 2};                     // BRK
     default: return {0, 0, 0};
   }
 }
@@ -123,10 +124,10 @@ struct Scatter {
   bool onto_stack;
 };
 
-// What the common path leaves out. `address` and `value` are the operand's address and the common path's result, `gathered` the bytes
-// that were gathered. Returns what is still to be written.
+// What the common path leaves out of the instructions that programs do use. `gathered` are the bytes that were gathered. Returns what
+// is still to be written.
 template <class Decode, class Machine>
-CULE_INLINE Scatter do_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address, uint32_t value, uint32_t gathered) {
+CULE_INLINE Scatter do_frequent_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
     case 0x6C:  // JMP (indirect)
@@ -144,19 +145,6 @@ CULE_INLINE Scatter do_rare(const Decode decode, Machine& m, uint32_t operand, u
       r.pc = (gathered + 1) & 0xFFFF;
       m.moved = true;
       break;
-    case 0x40:  // RTI
-      r.s = (r.s + 3) & 0xFF;
-      unpack_status(r, gathered & 0xFF);
-      r.pc = gathered >> 8 & 0xFFFF;
-      m.moved = true;
-      break;
-    case 0x00: {  // BRK
-      const uint32_t back = (r.pc + 1) & 0xFFFF, status = pack_status(r);
-      r.i = 1;
-      r.pc = gathered;
-      m.moved = true;
-      return {back >> 8 | (back & 0xFF) << 8 | status << 16, 3, 0, true};
-    }
     case 0x48: return {r.a, 1, 0, true};             // PHA
     case 0x08: return {pack_status(r), 1, 0, true};  // PHP
     case 0x68:  // PLA
@@ -172,6 +160,38 @@ CULE_INLINE Scatter do_rare(const Decode decode, Machine& m, uint32_t operand, u
     case 0xB8: r.v = 0; break;  // CLV
     case 0xD8: r.d = 0; break;  // CLD
     case 0xF8: r.d = 1; break;  // SED
+    default: break;
+  }
+  return {0, 0, 0, false};
+}
+
+CULE_INLINE bool is_frequent_rare(uint32_t opcode) {
+  switch (opcode) {
+    case 0x6C: case 0x20: case 0x60: case 0x48: case 0x08: case 0x68: case 0x28: case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8:
+      return true;
+    default: return false;
+  }
+}
+
+// The others: interrupts, which the 6507 has none of, and what is undocumented. `address` and `value` are the operand's address and
+// the common path's result.
+template <class Decode, class Machine>
+CULE_INLINE Scatter do_rarest(const Decode decode, Machine& m, uint32_t address, uint32_t value, uint32_t gathered) {
+  Registers& r = m.r;
+  switch (decode.opcode) {
+    case 0x40:  // RTI
+      r.s = (r.s + 3) & 0xFF;
+      unpack_status(r, gathered & 0xFF);
+      r.pc = gathered >> 8 & 0xFFFF;
+      m.moved = true;
+      break;
+    case 0x00: {  // BRK
+      const uint32_t back = (r.pc + 1) & 0xFFFF, status = pack_status(r);
+      r.i = 1;
+      r.pc = gathered;
+      m.moved = true;
+      return {back >> 8 | (back & 0xFF) << 8 | status << 16, 3, 0, true};
+    }
     case kJamCode: r.jammed = 1; break;
     case 0x83: case 0x87: case 0x8F: case 0x97: return {r.a & r.x, 1, address, false};  // SAX
     case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F: return {unstable_store(r, decode.opcode, address), 1, address, false};
@@ -190,7 +210,8 @@ CULE_INLINE void execute_rare(const Decode decode, Machine& m, uint32_t operand,
     const uint32_t at = (gather.base & ~gather.carry) | ((gather.base + i) & gather.carry);
     gathered |= m.read(at) << 8 * i;
   }
-  const Scatter scatter = do_rare(decode, m, operand, address, value, gathered);
+  const Scatter scatter = !Machine::kDoesAll || is_frequent_rare(decode.opcode) ? do_frequent_rare(decode, m, operand, gathered)
+                                                                                : do_rarest(decode, m, address, value, gathered);
   // RTS reads the byte before the next instruction, which a bank-switching cartridge can notice.
   if (decode.opcode == 0x60 && m.is_special(gathered & 0xFFFF)) m.read(gathered & 0xFFFF);
 #pragma unroll 1
@@ -219,9 +240,9 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   write_back(decode, m.r, value);
   m.write_if(control & kWrites, address, value);
 
-  const bool decimal = (control & kAddRegister) && (control & kSetsV) && m.r.d;
+  const bool decimal = Machine::kDoesAll && (control & kAddRegister) && (control & kSetsV) && m.r.d;
   if ((control & kRare) || decimal) {
-    if (decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
+    if (Machine::kDoesAll && decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
     if (control & kRare) {
       execute_rare(decode, m, operand, address, value);
     } else {

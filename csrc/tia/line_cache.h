@@ -6,9 +6,10 @@
 
 namespace cule {
 
+template <class WordType>
 struct LineCache {
-  using Word = uint64_t;
-  static constexpr int kBits = 64;
+  using Word = WordType;
+  static constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
   static constexpr int kWords = (kLinePixels + kBits - 1) / kBits;
 
   Word bits[kNumTiaObjects][kWords];
@@ -19,8 +20,15 @@ struct LineCache {
 #pragma unroll 1
     for (uint32_t object = 0; (stale & objects) >> object; ++object) {
       if (!((stale & objects) >> object & 1)) continue;
+      if (object == kPlayfield) {
+        const uint64_t line = playfield_line(tia);
 #pragma unroll 1
-      for (int word = 0; word < kWords; ++word) bits[object][word] = object_word<Word>(tia, object, word * kBits);
+        for (int word = 0; word < kWords; ++word) bits[object][word] = playfield_word<Word>(line, word * kBits);
+      } else {
+        const Shape shape = shape_of(tia, object);
+#pragma unroll 1
+        for (int word = 0; word < kWords; ++word) bits[object][word] = place_shape<Word>(shape, word * kBits);
+      }
     }
     stale &= ~objects;
   }
@@ -49,7 +57,8 @@ struct CollisionView {
   uint32_t possible = 0;             // those between objects that are switched on
   bool changed = true;               // since `possible` was worked out
   int seen_begin = 0, seen_end = 0;  // pixels of which all is known, until something changes
-  LineCache cache;
+  using Cache = LineCache<uint32_t>;
+  Cache cache;
 
   CULE_INLINE void objects_changed(uint32_t objects) {
     cache.stale |= objects;
@@ -88,8 +97,8 @@ struct CollisionView {
       cache.refresh(tia, 1u << a | 1u << b);
       bool hit = false;
 #pragma unroll 1
-      for (int word = begin / LineCache::kBits; word * LineCache::kBits < end; ++word) {
-        hit |= (cache.bits[a][word] & cache.bits[b][word] & LineCache::pixels(word, begin, end)) != 0;
+      for (int word = begin / Cache::kBits; word * Cache::kBits < end; ++word) {
+        hit |= (cache.bits[a][word] & cache.bits[b][word] & Cache::pixels(word, begin, end)) != 0;
       }
       found |= static_cast<uint32_t>(hit) << latch;
     }

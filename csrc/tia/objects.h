@@ -55,47 +55,61 @@ CULE_INLINE uint32_t copy_distances(uint32_t nusiz) {
   return (kSecond >> shift & 0x0F) | (kThird >> shift & 0x0F) << 4;
 }
 
-// All copies of a pattern at `position`, the first left out where `skip_first`.
-template <class Word>
-CULE_INLINE Word place_copies(uint32_t pattern, int position, uint32_t nusiz, bool skip_first, int first) {
-  Word word = skip_first ? 0 : place<Word>(pattern, position, first);
-  for (uint32_t distances = copy_distances(nusiz); distances; distances >>= 4) {
-    const int start = position + static_cast<int>(distances & 0x0F) * 16;
-    word |= place<Word>(pattern, start >= kLinePixels ? start - kLinePixels : start, first);
-  }
-  return word;
-}
+// A movable object as a scanline shows it: `pattern`, its first pixel at `position`, and its copies.
+struct Shape {
+  uint32_t pattern;
+  int position;
+  uint32_t distances;  // as copy_distances has them
+  bool skip_first;
+};
 
-template <class Word>
-CULE_HD inline Word player_word(const TiaState& tia, int which, int first) {
+CULE_INLINE Shape player_shape(const TiaState& tia, int which) {
   const uint32_t graphics = shown_graphics(tia, which);
-  if (graphics == 0) return 0;
   const uint32_t pattern = tia.refp[which] ? graphics : reverse_byte(graphics);
   const uint32_t size = tia.nusiz[which] & 7;
   const int position = tia.position[kPlayer0 + which];
-  if (size == 5 || size == 7) {
-    if (tia.skip_first[which]) return 0;
-    const int start = position + 1 == kLinePixels ? 0 : position + 1;
-    return place<Word>(size == 5 ? double_bits(pattern) : quadruple_bits(pattern), start, first);
-  }
-  return place_copies<Word>(pattern, position, size, tia.skip_first[which], first);
+  const bool skip_first = tia.skip_first[which];
+  if (size != 5 && size != 7) return {pattern, position, copy_distances(size), skip_first};
+  const int start = position + 1 == kLinePixels ? 0 : position + 1;
+  return {size == 5 ? double_bits(pattern) : quadruple_bits(pattern), start, 0, skip_first};
 }
 
-template <class Word>
-CULE_HD inline Word missile_word(const TiaState& tia, int which, int first) {
-  if (!missile_on(tia, which)) return 0;
+CULE_INLINE Shape missile_shape(const TiaState& tia, int which) {
   uint32_t log2_width = tia.nusiz[which] >> 4 & 3;
-  if (which == 0 && tia.missile0_shape != kMissileNormal) {
-    if (tia.missile0_shape == kMissileHidden) return 0;
-    log2_width |= 1;
-  }
-  return place_copies<Word>((1u << (1u << log2_width)) - 1, tia.position[kMissile0 + which], tia.nusiz[which], false, first);
+  const bool hidden = which == 0 && tia.missile0_shape == kMissileHidden;
+  if (which == 0 && tia.missile0_shape == kMissileStretched) log2_width |= 1;
+  const uint32_t pattern = missile_on(tia, which) && !hidden ? (1u << (1u << log2_width)) - 1 : 0;
+  return {pattern, tia.position[kMissile0 + which], copy_distances(tia.nusiz[which]), false};
 }
 
+CULE_INLINE Shape ball_shape(const TiaState& tia) {
+  return {ball_on(tia) ? (1u << (1u << (tia.ctrlpf >> 4 & 3))) - 1 : 0, tia.position[kBall], 0, false};
+}
+
+CULE_INLINE Shape shape_of(const TiaState& tia, uint32_t object) {
+  switch (object) {
+    case kPlayer0: case kPlayer1: return player_shape(tia, static_cast<int>(object - kPlayer0));
+    case kMissile0: case kMissile1: return missile_shape(tia, static_cast<int>(object - kMissile0));
+    default: return ball_shape(tia);
+  }
+}
+
+// All of a shape that the word that begins at `first` shows.
 template <class Word>
-CULE_HD inline Word ball_word(const TiaState& tia, int first) {
-  if (!ball_on(tia)) return 0;
-  return place<Word>((1u << (1u << (tia.ctrlpf >> 4 & 3))) - 1, tia.position[kBall], first);
+CULE_INLINE Word place_shape(const Shape& shape, int first) {
+  if (shape.pattern == 0) return 0;
+  Word word = 0;
+  // One nibble more than there are distances: the first copy's, 0.
+  uint32_t distances = shape.distances << 4;
+  bool shown = !shape.skip_first;
+#pragma unroll 1
+  do {
+    const int start = shape.position + static_cast<int>(distances & 0x0F) * 16;
+    if (shown) word |= place<Word>(shape.pattern, start >= kLinePixels ? start - kLinePixels : start, first);
+    shown = true;
+    distances >>= 4;
+  } while (distances);
+  return word;
 }
 
 // PF0, PF1 and PF2 in display order: PF0's high nibble from bit 4 up, PF1 from bit 7 down, PF2 from bit 0 up.
@@ -110,27 +124,20 @@ CULE_INLINE uint32_t reverse_playfield(uint32_t playfield) {
          reverse_byte(playfield >> 16 & 0xFF) >> 4;
 }
 
-template <class Word>
-CULE_HD inline Word playfield_word(const TiaState& tia, int first) {
+// The playfield's 40 bits across the line, the leftmost lowest.
+CULE_INLINE uint64_t playfield_line(const TiaState& tia) {
   const uint32_t left = tia.playfield;
-  if (left == 0) return 0;
-  const uint64_t line = left | static_cast<uint64_t>(tia.reflect_now ? reverse_playfield(left) : left) << 20;
+  return left | static_cast<uint64_t>(tia.reflect_now ? reverse_playfield(left) : left) << 20;
+}
+
+template <class Word>
+CULE_INLINE Word playfield_word(uint64_t line, int first) {
   Word word = 0;
   for (int i = 0; i < static_cast<int>(sizeof(Word)) / 4; ++i) {
     const uint32_t quads = static_cast<uint32_t>(line >> (first / 4 + 8 * i)) & 0xFF;
     word |= static_cast<Word>(quadruple_bits(quads)) << 16 * i << 16 * i;
   }
   return word;
-}
-
-template <class Word>
-CULE_HD inline Word object_word(const TiaState& tia, uint32_t object, int first) {
-  switch (object) {
-    case kPlayer0: case kPlayer1: return player_word<Word>(tia, static_cast<int>(object - kPlayer0), first);
-    case kMissile0: case kMissile1: return missile_word<Word>(tia, static_cast<int>(object - kMissile0), first);
-    case kBall: return ball_word<Word>(tia, first);
-    default: return playfield_word<Word>(tia, first);
-  }
 }
 
 // RESPx while a copy of the player is about to start (within its 4-clock delay), is being drawn, or neither.

@@ -11,7 +11,9 @@ struct PictureView {
   uint8_t* pictures;       // [2][stride]; a picture is [height][160]
   uint32_t stride;
   int height;
-  LineCache cache;
+  using Word = uint32_t;
+  using Cache = LineCache<Word>;
+  Cache cache;
 
   CULE_INLINE uint8_t* row(const TiaState& tia, int line) const {
     return pictures + tia.front * stride + static_cast<uint32_t>(line * kLinePixels);
@@ -72,11 +74,11 @@ struct PictureView {
     const uint32_t p0 = four_of(tia.colup[0]), p1 = four_of(tia.colup[1]), pf = four_of(tia.colupf);
     const uint32_t bk = lit ? four_of(tia.colubk) : 0;
 #pragma unroll 1
-    for (int word = begin / LineCache::kBits; word * LineCache::kBits < end; ++word) {
-      const int first = word * LineCache::kBits;
-      const ColorWord<uint64_t> colors = lit ? colors_of(tia, word, begin, end) : ColorWord<uint64_t>{};
+    for (int word = begin / Cache::kBits; word * Cache::kBits < end; ++word) {
+      const int first = word * Cache::kBits;
+      const ColorWord<Word> colors = lit ? colors_of(tia, word, begin, end) : ColorWord<Word>{};
 #pragma unroll 1
-      for (int x = 0; x < LineCache::kBits; x += kChunk) {
+      for (int x = 0; x < Cache::kBits; x += kChunk) {
         if (first + x >= end || first + x + kChunk <= begin) continue;
         const uint32_t bits0 = static_cast<uint32_t>(colors.p0 >> x), bits1 = static_cast<uint32_t>(colors.p1 >> x);
         const uint32_t bitsf = static_cast<uint32_t>(colors.pf >> x);
@@ -94,14 +96,14 @@ struct PictureView {
   }
 
   // Which color each pixel of [begin, end) in `word` has. Latches its collisions.
-  CULE_INLINE ColorWord<uint64_t> colors_of(TiaState& tia, int word, int begin, int end) const {
-    const LineWord<uint64_t> objects = cache.piece(word, begin, end);
-    uint64_t any = 0;
+  CULE_INLINE ColorWord<Word> colors_of(TiaState& tia, int word, int begin, int end) const {
+    const LineWord<Word> objects = cache.piece(word, begin, end);
+    Word any = 0;
 #pragma unroll
     for (uint32_t object = 0; object < kNumTiaObjects; ++object) any |= objects.bits[object];
     if (any == 0) return {};
     tia.collisions |= static_cast<uint16_t>(find_collisions(objects));
-    return resolve_priority(tia, objects, word * LineCache::kBits);
+    return resolve_priority(tia, objects, word * Cache::kBits);
   }
 };
 

@@ -68,6 +68,7 @@ CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_
   uint32_t changed = static_cast<uint32_t>(tia.skip_first[0] != 0) << kPlayer0 |
                      static_cast<uint32_t>(tia.skip_first[1] != 0) << kPlayer1 |
                      static_cast<uint32_t>(tia.missile0_shape != kMissileNormal) << kMissile0;
+#pragma unroll 1
   for (int i = 0; i < 5; ++i) {
     const int distance = hmove_distance(cycle_in_line, tia.motion[i]);
     tia.position[i] = static_cast<uint8_t>(wrap_position(tia.position[i] + distance));

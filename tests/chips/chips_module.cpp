@@ -54,6 +54,7 @@ struct Access {
 };
 
 struct FlatMachine {
+  static constexpr bool kDoesAll = true;
   Registers r{};
   int32_t cycle = 0;
   uint32_t bus = 0;
@@ -184,9 +185,10 @@ struct Tia {
   template <class Word>
   std::vector<int> object_bits(uint32_t object) const {
     std::vector<int> bits;
-    constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
+    LineCache<Word> cache;
+    cache.refresh(tia, kAllObjects);
     for (int x = 0; x < kLinePixels; ++x) {
-      bits.push_back(static_cast<int>(object_word<Word>(tia, object, x / kBits * kBits) >> x % kBits & 1));
+      bits.push_back(static_cast<int>(cache.bits[object][x / cache.kBits] >> x % cache.kBits & 1));
     }
     return bits;
   }
