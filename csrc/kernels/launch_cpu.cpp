@@ -22,10 +22,8 @@ namespace {
 
 // What one thread works with, whichever env it works on.
 struct Workspace {
-  explicit Workspace(const Batch& batch)
-      : entries(batch.buffer_capacity), sums(2 * static_cast<size_t>(batch.observation.width) * batch.observation.channels) {}
+  explicit Workspace(const Batch& batch) : entries(batch.buffer_capacity) {}
   std::vector<uint32_t> entries;
-  std::vector<float> sums;
   CollisionProbe probe{};
 };
 
@@ -102,7 +100,7 @@ constexpr StaticCore kCore;
 void reset_env(const Batch& batch, size_t env, int64_t seed, Workspace& workspace) {
   if (batch.pool.size) copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, seed));
   else restart_exactly(batch, env, seed, workspace.entries.data(), kCore, workspace.probe);
-  observe(batch, env, batch.traces[env].flags, workspace.sums.data());
+  observe(batch, env, batch.traces[env].flags);
 }
 
 void step_env(const Batch& batch, size_t env, Workspace& workspace) {
@@ -114,8 +112,9 @@ void step_env(const Batch& batch, size_t env, Workspace& workspace) {
   const uint32_t flags = batch.traces[env].flags;
   const bool reset_instead = batch.options.autoreset == AutoresetMode::kNextStep && (flags & kResetNow);
   if (!reset_instead) {
+    if (draws_over_observed(batch, env, batch.traces[env])) keep_observed(batch, env, OneLane{});
     draw_frames(batch, env, entries);
-    observe(batch, env, flags, workspace.sums.data());
+    observe(batch, env, flags);
   }
   // A lost life may report a termination without ending the episode (life_loss_info).
   if (batch.final_observations && (batch.terminated[env] || batch.truncated[env])) {

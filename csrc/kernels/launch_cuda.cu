@@ -4,7 +4,8 @@
 //   replay    TIA part, first half: state only, one env a thread
 //   segments  TIA part, second half: 15 scanlines of one env a thread
 //   restart   resets: a pool state copied by a block, or an episode emulated by a thread
-//   observe_band   observations: a quarter of one env's new frame a block
+//   keep      the frame that the newest observation shows, where it would be lost
+//   observe_envs   observations: a block for each env
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -21,7 +22,6 @@ namespace cule {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kBands = 4;
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
@@ -85,82 +85,54 @@ __global__ void __launch_bounds__(kThreads) keep_final(const __grid_constant__ B
   for (size_t i = blockIdx.y * blockDim.x + threadIdx.x; i < bytes; i += gridDim.y * blockDim.x) to[i] = from[i];
 }
 
-// Whether this pass of the observation kernels looks at the env: all that stepped, or only those that were reset.
-__device__ __forceinline__ bool looks_at(uint32_t flags, bool only_fresh) { return !only_fresh || (flags & kFresh); }
+// The threads of a warp, or of a block of kThreads.
+struct WarpLanes {
+  static constexpr int kCount = kWarp;
+  __device__ __forceinline__ int lane() const { return threadIdx.x % kWarp; }
+  __device__ __forceinline__ void sync() const { __syncwarp(); }
+  __device__ __forceinline__ bool any(bool condition) const { return __any_sync(~0u, condition); }
+};
+struct BlockLanes {
+  static constexpr int kCount = kThreads;
+  __device__ __forceinline__ int lane() const { return threadIdx.x; }
+  __device__ __forceinline__ void sync() const { __syncthreads(); }
+};
 
-// Which of an env's two pictures is the last.
-__device__ __forceinline__ uint32_t front_of(const Batch& batch, size_t env) {
-  constexpr size_t kByte = offsetof(EnvRecord, tia) + offsetof(TiaState, front);
-  return batch.records.words[kByte / 4 * batch.records.word_stride + env * batch.records.env_stride] >> kByte % 4 * 8 & 1;
+// Saves the frames of newest observations that this step draws over and goes on showing, a few in thousands: each thread looks at one
+// env, and all of the block save what one of them finds.
+__global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch batch) {
+  __shared__ int found[kThreads];
+  __shared__ int count;
+  if (threadIdx.x == 0) count = 0;
+  __syncthreads();
+  const int env = blockIdx.x * kThreads + threadIdx.x;
+  if (env < batch.num_envs && draws_over_observed(batch, env, batch.traces[env])) found[atomicAdd(&count, 1)] = env;
+  __syncthreads();
+  for (int i = 0; i < count; ++i) keep_observed(batch, found[i], BlockLanes{});
 }
 
-// Brings source rows [first, end) of the env's pooled frame up to date, four bytes a thread. Doing a row twice changes nothing.
-__device__ __forceinline__ void pool_rows(const Batch& batch, size_t env, uint32_t flags, const uint8_t* palette, int first, int end) {
-  const int channels = batch.observation.channels;
-  const uint32_t row_bytes = static_cast<uint32_t>(kLinePixels * channels);
-  const uint32_t front_index = front_of(batch, env);
-  const uint8_t* pictures = pictures_of(batch, env);
-  const uint8_t* front = pictures + front_index * batch.picture_bytes;
-  const uint8_t* back = pictures + (front_index ^ 1) * batch.picture_bytes;
-  uint8_t* pooled = batch.pooled + env * batch.picture_bytes * channels;
-  for (uint32_t i = first * row_bytes + 4 * threadIdx.x; i < end * row_bytes; i += 4 * kThreads) {
-    const uint32_t old = flags & (kPoolBackOntoOld | kLastResumed) ? *reinterpret_cast<uint32_t*>(pooled + i) : 0;
-    uint32_t out = 0;
-#pragma unroll
-    for (uint32_t b = 0; b < 4; ++b) {
-      out |= static_cast<uint32_t>(pool_byte(flags, front, back, palette, channels, i + b, static_cast<uint8_t>(old >> 8 * b))) << 8 * b;
-    }
-    *reinterpret_cast<uint32_t*>(pooled + i) = out;
-  }
-}
-
-// Moves bytes [begin, end) of each of the stack's frames but the newest on by one frame.
-template <class Word>
-__device__ __forceinline__ void move_stack(uint8_t* stack, int frames, uint32_t frame_bytes, uint32_t begin, uint32_t end, bool fresh) {
-  const uint32_t words = frame_bytes / sizeof(Word);
-  Word* to = reinterpret_cast<Word*>(stack);
-  for (uint32_t i = begin / sizeof(Word) + threadIdx.x; i < end / sizeof(Word); i += kThreads) {
-    for (int k = 0; k + 1 < frames; ++k) to[k * words + i] = fresh ? Word{} : to[(k + 1) * words + i];
-  }
-}
-
-// Pictures to observations: a block makes one of `gridDim.y` bands of an env's new frame, from the rows that the band covers.
-__global__ void __launch_bounds__(kThreads) observe_band(const __grid_constant__ Batch batch, bool only_fresh) {
+// Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of rows by each warp. This pass looks
+// at all envs that stepped, or only at those that were reset.
+template <int kChannels, int kMost>
+__global__ void __launch_bounds__(kThreads) observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ alignas(FourFloats) float pixels[kWarps][kLinePixels * kChannels];
+  __shared__ float palette[256 * kChannels];
   const size_t env = blockIdx.x;
   const uint32_t flags = batch.traces[env].flags;
-  if (!looks_at(flags, only_fresh)) return;
+  if (only_fresh && !(flags & kFresh)) return;
   const ObservationFormat& format = batch.observation;
-  const int channels = format.channels;
-  const Resample& resample = format.resamples[batch.group[env]];
-  const int begin = format.height * static_cast<int>(blockIdx.y) / static_cast<int>(gridDim.y);
-  const int end = format.height * static_cast<int>(blockIdx.y + 1) / static_cast<int>(gridDim.y);
-
-  __shared__ uint8_t palette[256 * 3];
-  if (flags & (kPoolBoth | kPoolLast | kPoolBackOntoOld)) {
-    const uint8_t* colors = palette_of(batch, config_of(batch, env));
-    for (int i = threadIdx.x; i < 256 * channels; i += kThreads) palette[i] = colors[i];
-    __syncthreads();
-    const bool copied = resample.kind == ResampleKind::kCopy;
-    const ResampleSpan first = copied ? ResampleSpan{begin, 1, 0} : resample.rows[begin];
-    const ResampleSpan last = copied ? ResampleSpan{end - 1, 1, 0} : resample.rows[end - 1];
-    pool_rows(batch, env, flags, palette, first.first, last.first + last.count);
-    __syncthreads();
-  }
-
-  const uint32_t row_bytes = static_cast<uint32_t>(format.width * channels), frame_bytes = format.height * row_bytes;
-  uint8_t* stack = batch.observations + env * frame_bytes * format.stack;
-  const uint32_t from = begin * row_bytes, to = end * row_bytes;
-  if ((frame_bytes | from | to) % sizeof(uint4) == 0) move_stack<uint4>(stack, format.stack, frame_bytes, from, to, flags & kFresh);
-  else if ((frame_bytes | from | to) % 4 == 0) move_stack<uint32_t>(stack, format.stack, frame_bytes, from, to, flags & kFresh);
-  else move_stack<uint8_t>(stack, format.stack, frame_bytes, from, to, flags & kFresh);
+  shift_stack(batch, env, flags, BlockLanes{});
+  if (!(flags & kPools)) return;
+  if (needs_pooled(flags)) pool_frame(batch, env, flags, picture_pair(batch, env), BlockLanes{});
+  const uint8_t* colors = palette_of(batch, config_of(batch, env));
+  for (int i = threadIdx.x; i < 256 * kChannels; i += kThreads) palette[i] = static_cast<float>(colors[i]);
   __syncthreads();
-  const uint8_t* pooled = batch.pooled + env * batch.picture_bytes * channels;
-  uint8_t* newest = stack + (format.stack - 1) * frame_bytes;
-  for (uint32_t i = from + threadIdx.x; i < to; i += kThreads) {
-    const uint32_t pixel = channels == 1 ? i : i / 3;
-    const int x = static_cast<int>(pixel % format.width), y = static_cast<int>(pixel / format.width);
-    newest[i] = resample_byte(resample, pooled, channels, y, x, static_cast<int>(i - pixel * channels));
-  }
+  const int warp = threadIdx.x / kWarp, rows = (format.height + kWarps - 1) / kWarps;
+  const int begin = warp * rows, end = min(begin + rows, format.height);
+  resample_rows<kChannels, kMost>(format, format.resamples[batch.group[env]], frame_source(batch, env, flags), palette, begin, end,
+                                  newest_frame(batch, env), pixels[warp], WarpLanes{});
+  if (threadIdx.x == 0) note_observed(batch, env, flags);
 }
 
 // The driver's functions that load compiled code. They are asked for at run time, so that nothing links with the driver.
@@ -225,11 +197,12 @@ class CudaBackend final : public Backend {
     const int n = batch.num_envs;
     const int lanes = lanes_for(n);
     play_frames(batch, lanes, stream);
+    keep<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(batch);
     replay<<<blocks_for(n * (kWarp / lanes), kThreads), kThreads, 0, stream>>>(batch, lanes);
     segments<<<dim3(blocks_for(n, kThreads), kSegmentSlots), kThreads, 0, stream>>>(batch);
     if (batch.options.autoreset == AutoresetMode::kSameStep) {
       observe(batch, false, stream);
-      const size_t bytes = static_cast<size_t>(observation_bytes(batch)) * batch.observation.stack;
+      const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
       keep_final<<<dim3(n, 4), kThreads, 0, stream>>>(batch, bytes);
       restart(batch, nullptr, nullptr, true, stream);
       observe(batch, true, stream);
@@ -270,19 +243,18 @@ class CudaBackend final : public Backend {
     check_driver(driver().launch(translated_, blocks, 1, 1, kPlayThreads, 1, 1, 0, stream, arguments, nullptr), "play_translated");
   }
 
-  static uint32_t observation_bytes(const Batch& batch) {
-    return static_cast<uint32_t>(batch.observation.height * batch.observation.width * batch.observation.channels);
-  }
-
   static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace, cudaStream_t stream) {
     if (batch.pool.size) restart_from_pool<<<batch.num_envs, kThreads, 0, stream>>>(batch, mask, seeds, by_trace);
     else restart_by_emulation<<<blocks_for(batch.num_envs, kWarp), kWarp, 0, stream>>>(batch, mask, seeds, by_trace);
   }
 
+  // A lane has as many bytes of an observation's row as the widest of these sizes takes.
   static void observe(const Batch& batch, bool only_fresh, cudaStream_t stream) {
-    const int n = batch.num_envs;
-    const int bands = batch.observation.height < kBands ? batch.observation.height : kBands;
-    observe_band<<<dim3(n, bands), kThreads, 0, stream>>>(batch, only_fresh);
+    const int n = batch.num_envs, width = batch.observation.width;
+    const bool grey = batch.observation.channels == 1;
+    const auto kernel = grey ? (width <= 3 * kWarp ? observe_envs<1, 3> : observe_envs<1, 5>)
+                             : (3 * width <= 8 * kWarp ? observe_envs<3, 8> : observe_envs<3, 15>);
+    kernel<<<n, kThreads, 0, stream>>>(batch, only_fresh);
   }
 
   int device_;

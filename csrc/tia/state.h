@@ -33,7 +33,7 @@ struct TiaState {
   uint8_t position[5], motion[5];
   uint8_t hmove_blank;  // the first 8 pixels of this scanline are black
   uint8_t front;        // which of the two pictures this frame is drawn into
-  uint8_t pad[1];
+  uint8_t observed;     // kPoolBoth or kPoolLast: the newest observation shows the pictures so; 0: it shows Batch::pooled
 };
 static_assert(sizeof(TiaState) % 4 == 0, "states are copied by words");
 

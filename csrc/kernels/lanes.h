@@ -1,0 +1,33 @@
+// Who works on an env's picture: one thread alone, or the threads of a warp or block side by side.
+//
+// `lane()` of `kCount` is one of them. `sync()` lets none go on before all have come, and shows each what the others wrote.
+// `any(condition)` does the same, and says whether the condition holds for one of them.
+#pragma once
+
+#include "common/platform.h"
+
+namespace cule {
+
+struct OneLane {
+  static constexpr int kCount = 1;
+  CULE_INLINE int lane() const { return 0; }
+  CULE_INLINE void sync() const {}
+  CULE_INLINE bool any(bool condition) const { return condition; }
+};
+
+// Calls `body(slot, item)` for each of this lane's `items`, which are shared out in turns. `kMost` is how many a lane can have: their
+// slots are known when this is compiled, so that what belongs to them stays in registers.
+template <int kMost, class Lanes, class Body>
+CULE_INLINE void for_each_item(const Lanes& lanes, int items, const Body& body) {
+  if constexpr (Lanes::kCount == 1) {
+    for (int item = 0; item < items; ++item) body(item, item);
+  } else {
+#pragma unroll
+    for (int slot = 0; slot < kMost; ++slot) {
+      const int item = slot * Lanes::kCount + lanes.lane();
+      if (item < items) body(slot, item);
+    }
+  }
+}
+
+}  // namespace cule
