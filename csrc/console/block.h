@@ -21,7 +21,7 @@ CULE_INLINE bool begin_block(const M& m, uint32_t pc, int32_t instructions, int3
 template <uint32_t kOpcode, class M>
 CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   constexpr uint32_t kControl = StaticDecode<kOpcode>::control;
-  PlainView<M, kControl & (kIndexX | kIndexY | kIndirect | kRare) ? Chips::kRecorded : Chips::kAll> view(m);
+  PlainView<M, kControl & (kIndexX | kIndexY | kIndirect | kRare) ? Reach::kInBlock : Reach::kFixed> view(m);
   const int32_t before = m.cycle;
   m.r.pc = pc;
   execute(StaticDecode<kOpcode>{}, view, operand);
@@ -72,11 +72,12 @@ struct TranslatedCore {
   // Interprets at least one instruction.
   template <class M>
   CULE_INLINE void interpret_to_block(M& m, int32_t end) const {
+    const bool has_room = m.has_room(end);
     MicroOp op = m.look_ahead();
     int32_t left;
     do {
       left = m.instructions_left;
-      op = execute_leanly(m, op);
+      op = execute_leanly(m, op, has_room);
       --m.instructions_left;
     } while (m.instructions_left == left || (m.runs() && m.cycle < end && !block_at(m)));  // having only fetched, it must go on
   }

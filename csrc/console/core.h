@@ -35,11 +35,12 @@ CULE_COLD MicroOp execute_wholly(M& m, MicroOp op) {
 }
 
 // Executes `op` and returns the next, with little code for what is frequent, so that it stays in a GPU's instruction cache. The rest
-// gets a copy of the machine: the machine itself remains in registers.
+// gets a copy of the machine: the machine itself remains in registers. So it does where the frame's end or the buffer's is near, and it
+// is not known to have room.
 template <class M>
-CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op) {
+CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op, bool has_room) {
   if (opcode_of(op) == kFetchSlowlyCode) op = m.fetch_from_ram(op);
-  PlainView<M, Chips::kWrittenTia> view(m);
+  PlainView<M, Reach::kInterpreted> view(m, !has_room);
   const uint32_t pc = m.r.pc, bus = m.bus;
   const int32_t cycle = m.cycle;
   MicroOp next = execute(DynamicDecode{op}, view, operand_of(op));
@@ -64,7 +65,8 @@ struct DynamicCore : AnyGame {
   CULE_INLINE void run(M& m) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, [&](int32_t end) {
-      for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op);
+      const bool has_room = m.has_room(end);
+      for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, has_room);
     });
   }
 };

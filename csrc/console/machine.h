@@ -111,7 +111,7 @@ CULE_COLD bool strobe_vertical(TiaPorts& ports, uint32_t reg, uint32_t value, in
 
 template <class Ram, class Rom>
 struct Machine {
-  static constexpr bool kDoesAll = true;
+  static constexpr RareOps kRareOps = RareOps::kAll;
   const ConsoleConfig& config;
   Ram ram;
   Rom rom;
@@ -398,6 +398,13 @@ struct Machine {
   }
   CULE_INLINE uint32_t follow(uint32_t mark) {
     return follow_entries(probe, config.format, records, env, buffer, latches_read, mark);
+  }
+
+  // Whether the frame cannot end by its length before cycle `end`, nor the buffer be full, whatever is executed until then. An
+  // instruction that begins before `end` writes no later than 8 cycles after it; each write takes 3 cycles at least.
+  CULE_INLINE bool has_room(int32_t end) const {
+    const uint32_t writes = static_cast<uint32_t>(end - cycle) / 3 + 4;
+    return end + 8 < cycle_limit && buffer.count + writes <= buffer.capacity;
   }
 
   // Whether the frame goes on.

@@ -7,54 +7,59 @@
 
 namespace cule {
 
-// Which chips an instruction reaches. By the address that it is known to have, all; where only the running program knows it,
-// the registers of the TIA that are only recorded, or all of them but VSYNC and VBLANK, which have to do with the frame's end.
-enum class Chips { kRecorded, kWrittenTia, kAll };
+// What an instruction reaches.
+//   kInBlock     RAM, plain ROM, and the TIA's registers that are only recorded; all rare instructions that programs use
+//   kFixed       the same, and all chips at the address that it is known to have
+//   kInterpreted RAM, plain ROM, and the TIA's registers but VSYNC and VBLANK, which have to do with the frame's end; stack operations
+enum class Reach { kInBlock, kFixed, kInterpreted };
 
-template <class M, Chips kChips>
+// Nobody but the caller knows whether the instruction buffer has room, and that the frame does not end by its length (begin_block,
+// Machine::has_room).
+template <class M, Reach kReach>
 struct PlainView {
-  static constexpr bool kDoesAll = false;
+  static constexpr RareOps kRareOps = kReach == Reach::kInterpreted ? RareOps::kStack : RareOps::kFrequent;
   M& machine;
   Registers& r;
   int32_t& cycle;
   uint32_t& bus;
   bool moved = false;
-  bool odd = false;  // the instruction needs the whole machine
+  bool odd;  // the instruction needs the whole machine
 
-  CULE_INLINE explicit PlainView(M& m) : machine(m), r(m.r), cycle(m.cycle), bus(m.bus) {}
+  CULE_INLINE explicit PlainView(M& m, bool is_odd = false) : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), odd(is_odd) {}
 
   CULE_INLINE bool leaves(uint32_t control, uint32_t opcode, uint32_t address) {
-    const bool in_ram = M::is_ram(address);
-    if (control & kReads) odd |= !in_ram && !machine.is_plain_rom(address) && !(kChips == Chips::kAll && is_chip(address));
-    if (control & kWrites) odd |= !in_ram && !can_write(address) && !(kChips == Chips::kAll && is_riot(address));
-    if ((control & kReads) && (control & kWrites)) odd |= !in_ram;
-    if ((control & kAddRegister) && (control & kSetsV)) odd |= r.d != 0;
+    const bool in_ram = M::is_ram(address), reads = control & kReads, writes = control & kWrites;
+    const bool fixed = kReach == Reach::kFixed;
+    const bool readable = in_ram | machine.is_plain_rom(address) | (fixed && is_chip(address));
+    const bool writable = in_ram | (!reads && (writes_plain_tia(address) | (fixed && is_riot(address))));
+    odd |= (reads && !readable) | (writes && !writable);
+    odd |= (control & kAddRegister) && (control & kSetsV) && r.d != 0;
     if (control & kRare) odd |= !is_plain(opcode, address);
     return odd;
   }
 
   static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }
   static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
-
-  // Whether there is room for an entry in the instruction buffer, and the frame does not end here. A block has seen to that.
-  CULE_INLINE bool has_room() const {
-    return kChips != Chips::kWrittenTia || (cycle < machine.cycle_limit && machine.buffer.count < machine.buffer.capacity);
-  }
-  CULE_INLINE bool can_write(uint32_t address) const {
+  static CULE_INLINE bool writes_plain_tia(uint32_t address) {
     const uint32_t reg = address & 0x3F;
-    return (address & 0x1080) == 0 && (kChips == Chips::kRecorded ? only_recorded(reg) : reg >= tia_write::WSYNC) && has_room();
+    return ((address & 0x1080) == 0) & (kReach == Reach::kInBlock ? only_recorded(reg) : reg >= tia_write::WSYNC);
   }
 
-  // Whether a rare instruction is one that execute_frequent_rare (execute.h) does, and all that it touches is RAM, or plain registers
-  // of the TIA. `address` is where JMP (indirect) finds its target.
+  // Whether a rare instruction is one of kRareOps, and all that it touches is RAM, or in a block plain registers of the TIA.
+  // `address` is where JMP (indirect) finds its target.
   CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
+    constexpr bool kStackOnly = kRareOps == RareOps::kStack;
+    if (opcode == 0x20) return r.s >= 0x81;                                           // JSR
+    if (opcode == 0x60) return r.s >= 0x7F && r.s <= 0xFD && !returns_to_special();   // RTS
+    if (opcode == 0x48) return r.s >= 0x80 || (!kStackOnly && only_recorded(r.s & 0x3F));  // PHA
+    if (opcode == 0x68) return r.s >= 0x80 && r.s <= 0xFE;                            // PLA
+    if (kStackOnly) return false;
     switch (opcode) {
-      case 0x20: return r.s >= 0x81;                                           // JSR
-      case 0x60: return r.s >= 0x7F && r.s <= 0xFD && !returns_to_special();   // RTS
-      case 0x48: case 0x08: return r.s >= 0x80 || (only_recorded(r.s & 0x3F) && has_room());  // PHA, PHP
-      case 0x68: case 0x28: return r.s >= 0x80 && r.s <= 0xFE;                 // PLA, PLP
-      case 0x6C: return (address & 0xFF) != 0xFF && (M::is_ram(address) || (machine.is_plain_rom(address) && machine.is_plain_rom(address + 1)));
-      case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;      // CLI, SEI, CLV, CLD, SED
+      case 0x08: return r.s >= 0x80 || only_recorded(r.s & 0x3F);  // PHP
+      case 0x28: return r.s >= 0x80 && r.s <= 0xFE;                // PLP
+      case 0x6C:                                                   // JMP (indirect)
+        return (address & 0xFF) != 0xFF && (M::is_ram(address) || (machine.is_plain_rom(address) && machine.is_plain_rom(address + 1)));
+      case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;  // CLI, SEI, CLV, CLD, SED
       default: return false;
     }
   }
@@ -67,11 +72,16 @@ struct PlainView {
 
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     if (!wanted) return otherwise;
-    if (kChips == Chips::kAll && is_chip(address) && !M::is_ram(address)) bus = machine.read_elsewhere(address);
+    if (kReach == Reach::kFixed && is_chip(address) && !M::is_ram(address)) bus = machine.read_elsewhere(address);
     else bus = M::is_ram(address) ? machine.ram.get(address & 0x7F) : machine.rom(rom_offset(machine.map, machine.slices, address));
     return bus;
   }
-  CULE_INLINE uint32_t read(uint32_t address) { return read_if(true, address, 0); }
+  // What is_plain lets a rare instruction read: off the stack, or where JMP (indirect) finds its target.
+  CULE_INLINE uint32_t read(uint32_t address) {
+    if (kRareOps != RareOps::kStack) return read_if(true, address, 0);
+    bus = machine.ram.get(address & 0x7F);
+    return bus;
+  }
 
   CULE_INLINE uint32_t read_pointer_if(bool wanted, uint32_t address) {
     if (!wanted) return 0;
@@ -81,10 +91,10 @@ struct PlainView {
     return pointer;
   }
 
-  // Onto the stack: RAM, or what only_recorded says of.
+  // Onto the stack.
   CULE_INLINE void write(uint32_t address, uint32_t value, bool) {
     bus = value;
-    if (M::is_ram(address)) machine.ram.set(address & 0x7F, value);
+    if (kRareOps == RareOps::kStack || M::is_ram(address)) machine.ram.set(address & 0x7F, value);
     else record_only(address, value);
   }
 
@@ -92,12 +102,12 @@ struct PlainView {
     if (!wanted) return;
     bus = value;
     if (M::is_ram(address)) machine.ram.set(address & 0x7F, value);
-    else if (kChips == Chips::kAll && is_riot(address)) machine.write_elsewhere(address, value, false);
-    else if (kChips == Chips::kRecorded) record_only(address, value);
+    else if (kReach == Reach::kFixed && is_riot(address)) machine.write_elsewhere(address, value, false);
+    else if (kReach == Reach::kInBlock) record_only(address, value);
     else write_tia(address & 0x3F, value);
   }
 
-  CULE_INLINE MicroOp look_ahead() const { return kChips == Chips::kWrittenTia ? machine.look_ahead() : MicroOp{}; }  // a block knows
+  CULE_INLINE MicroOp look_ahead() const { return kReach == Reach::kInterpreted ? machine.look_ahead() : MicroOp{}; }  // a block knows
   static CULE_INLINE MicroOp fetch_slowly() { return {}; }
 
  private:

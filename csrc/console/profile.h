@@ -46,11 +46,11 @@ class ProfilingCore {
   static bool is_odd(const M& m, MicroOp op) {
     M copy = m;
     const bool fixed = !(op.control & (kIndexX | kIndexY | kIndirect | kRare));
-    return fixed ? is_odd_to<Chips::kAll>(copy, op) : is_odd_to<Chips::kRecorded>(copy, op);
+    return fixed ? is_odd_to<Reach::kFixed>(copy, op) : is_odd_to<Reach::kInBlock>(copy, op);
   }
-  template <Chips kChips, class M>
+  template <Reach kReach, class M>
   static bool is_odd_to(M& copy, MicroOp op) {
-    PlainView<M, kChips> view(copy);
+    PlainView<M, kReach> view(copy);
     const DynamicDecode decode{op};
     return view.leaves(op.control, opcode_of(op), effective_address(decode, view, operand_of(op)));
   }

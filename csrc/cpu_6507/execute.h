@@ -11,9 +11,9 @@
 // `Machine` offers `r` (Registers), `cycle`, `bus` (the last byte on the data bus), `moved` (the next instruction is not
 // where it was looked for), `read(address)`, `read_if(wanted, address, otherwise)`, `read_pointer_if(wanted, address)`,
 // `write(address, value, after_write)`, `write_if(wanted, address, value)`, `is_special(address)`, `look_ahead()`, which returns the
-// micro-operation at `r.pc` without side effects, and `fetch_slowly()`, which fetches it through the bus. Where `kDoesAll` is false, it
-// leaves out decimal mode and all rare instructions but those of do_frequent_rare: `leaves(control, opcode, address)` says that it cannot
-// execute this one; so far only `r.pc`, `cycle` and `bus` have changed.
+// micro-operation at `r.pc` without side effects, and `fetch_slowly()`, which fetches it through the bus. `kRareOps` says what it can
+// do: less than all does not include decimal mode, either. `leaves(control, opcode, address)` says that it cannot execute this
+// instruction; so far only `r.pc`, `cycle` and `bus` have changed.
 #pragma once
 
 #include "cpu_6507/arithmetic.h"
@@ -100,22 +100,39 @@ CULE_INLINE void write_back(const Decode decode, Registers& r, uint32_t value) {
   r.s = decode.more & kToS ? value : r.s;
 }
 
+// How many of the rare instructions a machine does: the stack's, those that programs use otherwise, or all. What it leaves out costs
+// no code.
+enum class RareOps { kStack, kFrequent, kAll };
+
+// Whether an opcode is one of the stack's, or of the others that programs use. It is known to be where `kOps` is no more.
+template <RareOps kOps>
+CULE_INLINE bool is_stack_op(uint32_t opcode) {
+  return kOps == RareOps::kStack || opcode == 0x20 || opcode == 0x60 || opcode == 0x48 || opcode == 0x68;
+}
+template <RareOps kOps>
+CULE_INLINE bool is_frequent_op(uint32_t opcode) {
+  switch (opcode) {
+    case 0x6C: case 0x08: case 0x28: case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;
+    default: return kOps == RareOps::kFrequent;
+  }
+}
+
 // Bytes that a rare instruction reads one after the other: off the stack, from the break vector, from a jump's pointer. Byte i stands
 // at `base + i`, but only the bits in `carry` move on.
 struct Gather {
   uint32_t base, carry, count;
 };
 
-template <class Decode>
-CULE_INLINE Gather bytes_to_gather(const Decode decode, const Registers& r, uint32_t operand) {
-  switch (decode.opcode) {
-    case 0x60: return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 2};   // RTS
-    case 0x28: case 0x68: return {0x100 | r.s, 0xFF, 2};       // PLP, PLA: the byte below the wanted one is read too
-    case 0x6C: return {operand, 0xFF, 2};                      // JMP (indirect): both bytes from one page
-    case 0x40: return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 3};   // RTI
-    case 0x00: return {0xFFFE, 0xFFFF, 2};                     // BRK
-    default: return {0, 0, 0};
+template <RareOps kOps>
+CULE_INLINE Gather bytes_to_gather(uint32_t opcode, const Registers& r, uint32_t operand) {
+  if (opcode == 0x60) return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 2};  // RTS
+  if (opcode == 0x68 || (kOps != RareOps::kStack && opcode == 0x28)) {
+    return {0x100 | r.s, 0xFF, 2};  // PLA, PLP: the byte below the wanted one is read too
   }
+  if (kOps != RareOps::kStack && opcode == 0x6C) return {operand, 0xFF, 2};  // JMP (indirect): both bytes from one page
+  if (kOps == RareOps::kAll && opcode == 0x40) return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 3};  // RTI
+  if (kOps == RareOps::kAll && opcode == 0x00) return {0xFFFE, 0xFFFF, 2};  // BRK
+  return {0, 0, 0};
 }
 
 // Bytes that a rare instruction writes: byte i of `bytes`, to `address`, or onto the stack from the top down.
@@ -124,16 +141,12 @@ struct Scatter {
   bool onto_stack;
 };
 
-// What the common path leaves out of the instructions that programs do use. `gathered` are the bytes that were gathered. Returns what
-// is still to be written.
+// The rare instructions, in three parts by how often programs use them. `gathered` are the bytes that were gathered. They return what is
+// still to be written.
 template <class Decode, class Machine>
-CULE_INLINE Scatter do_frequent_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t gathered) {
+CULE_INLINE Scatter do_stack_op(const Decode decode, Machine& m, uint32_t operand, uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
-    case 0x6C:  // JMP (indirect)
-      r.pc = gathered;
-      m.moved = true;
-      break;
     case 0x20: {  // JSR
       const uint32_t back = (r.pc - 1) & 0xFFFF;
       r.pc = operand;
@@ -145,12 +158,24 @@ CULE_INLINE Scatter do_frequent_rare(const Decode decode, Machine& m, uint32_t o
       r.pc = (gathered + 1) & 0xFFFF;
       m.moved = true;
       break;
-    case 0x48: return {r.a, 1, 0, true};             // PHA
-    case 0x08: return {pack_status(r), 1, 0, true};  // PHP
-    case 0x68:  // PLA
+    case 0x48: return {r.a, 1, 0, true};  // PHA
+    default:  // PLA
       r.s = (r.s + 1) & 0xFF;
       set_a(r, gathered >> 8 & 0xFF);
       break;
+  }
+  return {0, 0, 0, false};
+}
+
+template <class Decode, class Machine>
+CULE_INLINE Scatter do_frequent_op(const Decode decode, Machine& m, uint32_t gathered) {
+  Registers& r = m.r;
+  switch (decode.opcode) {
+    case 0x6C:  // JMP (indirect)
+      r.pc = gathered;
+      m.moved = true;
+      break;
+    case 0x08: return {pack_status(r), 1, 0, true};  // PHP
     case 0x28:  // PLP
       r.s = (r.s + 1) & 0xFF;
       unpack_status(r, gathered >> 8 & 0xFF);
@@ -159,22 +184,13 @@ CULE_INLINE Scatter do_frequent_rare(const Decode decode, Machine& m, uint32_t o
     case 0x78: r.i = 1; break;  // SEI
     case 0xB8: r.v = 0; break;  // CLV
     case 0xD8: r.d = 0; break;  // CLD
-    case 0xF8: r.d = 1; break;  // SED
-    default: break;
+    default: r.d = 1; break;    // SED
   }
   return {0, 0, 0, false};
 }
 
-CULE_INLINE bool is_frequent_rare(uint32_t opcode) {
-  switch (opcode) {
-    case 0x6C: case 0x20: case 0x60: case 0x48: case 0x08: case 0x68: case 0x28: case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8:
-      return true;
-    default: return false;
-  }
-}
-
-// The others: interrupts, which the 6507 has none of, and what is undocumented. `address` and `value` are the operand's address and
-// the common path's result.
+// Interrupts, which the 6507 has none of, and what is undocumented. `address` and `value` are the operand's address and the common
+// path's result.
 template <class Decode, class Machine>
 CULE_INLINE Scatter do_rarest(const Decode decode, Machine& m, uint32_t address, uint32_t value, uint32_t gathered) {
   Registers& r = m.r;
@@ -202,16 +218,23 @@ CULE_INLINE Scatter do_rarest(const Decode decode, Machine& m, uint32_t address,
 }
 
 template <class Decode, class Machine>
+CULE_INLINE Scatter do_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address, uint32_t value, uint32_t gathered) {
+  constexpr RareOps kOps = Machine::kRareOps;
+  if (is_stack_op<kOps>(decode.opcode)) return do_stack_op(decode, m, operand, gathered);
+  if (is_frequent_op<kOps>(decode.opcode)) return do_frequent_op(decode, m, gathered);
+  return do_rarest(decode, m, address, value, gathered);
+}
+
+template <class Decode, class Machine>
 CULE_INLINE void execute_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address, uint32_t value) {
-  const Gather gather = bytes_to_gather(decode, m.r, operand);
+  const Gather gather = bytes_to_gather<Machine::kRareOps>(decode.opcode, m.r, operand);
   uint32_t gathered = 0;
 #pragma unroll 1
   for (uint32_t i = 0; i < gather.count; ++i) {
     const uint32_t at = (gather.base & ~gather.carry) | ((gather.base + i) & gather.carry);
     gathered |= m.read(at) << 8 * i;
   }
-  const Scatter scatter = !Machine::kDoesAll || is_frequent_rare(decode.opcode) ? do_frequent_rare(decode, m, operand, gathered)
-                                                                                : do_rarest(decode, m, address, value, gathered);
+  const Scatter scatter = do_rare(decode, m, operand, address, value, gathered);
   // RTS reads the byte before the next instruction, which a bank-switching cartridge can notice.
   if (decode.opcode == 0x60 && m.is_special(gathered & 0xFFFF)) m.read(gathered & 0xFFFF);
 #pragma unroll 1
@@ -240,9 +263,10 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   write_back(decode, m.r, value);
   m.write_if(control & kWrites, address, value);
 
-  const bool decimal = Machine::kDoesAll && (control & kAddRegister) && (control & kSetsV) && m.r.d;
+  constexpr bool kDoesAll = Machine::kRareOps == RareOps::kAll;
+  const bool decimal = kDoesAll && (control & kAddRegister) && (control & kSetsV) && m.r.d;
   if ((control & kRare) || decimal) {
-    if (Machine::kDoesAll && decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
+    if (kDoesAll && decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
     if (control & kRare) {
       execute_rare(decode, m, operand, address, value);
     } else {

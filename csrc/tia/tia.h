@@ -183,6 +183,34 @@ CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint3
   }
 }
 
+// Whether a register holds what is written to it, and the write does nothing else. Programs write most of them on every line, and about
+// half of that changes nothing; then the picture need not be drawn up to there.
+CULE_INLINE bool changes_nothing(const TiaState& tia, uint32_t reg, uint32_t value) {
+  using namespace tia_write;
+  const int which = static_cast<int>(reg & 1), other = which ^ 1;
+  const uint32_t color = (value & 0xFE) | tia.color_loss;
+  switch (reg) {
+    case VBLANK: return tia.vblank == value;
+    case NUSIZ0: case NUSIZ1:
+      return tia.nusiz[which] == value && !tia.skip_first[which] && (which || tia.missile0_shape == kMissileNormal);
+    case COLUP0: case COLUP1: return tia.colup[which] == color;
+    case COLUPF: return tia.colupf == color;
+    case COLUBK: return tia.colubk == color;
+    case CTRLPF: return tia.ctrlpf == value && tia.reflect_now == (value & 1);
+    case REFP0: case REFP1: return tia.refp[other] == (value >> 3 & 1);
+    case PF0: case PF1: case PF2: return tia.playfield == set_playfield(tia.playfield, reg, value);
+    case GRP0: case GRP1: {  // $1B, $1C
+      const int player = other;
+      return tia.grp[player] == value && tia.old_grp[player ^ 1] == tia.grp[player ^ 1] && (player == 0 || tia.old_enabl == tia.enabl);
+    }
+    case ENAM0: case ENAM1: return tia.enam[other] == (value >> 1 & 1);
+    case ENABL: return tia.enabl == (value >> 1 & 1);
+    case VDELP0: case VDELP1: return tia.vdelp[other] == (value & 1);
+    case VDELBL: return tia.vdelbl == (value & 1);
+    default: return false;
+  }
+}
+
 // Whether the picture has to be drawn up to a write before it is done. The motion registers show only at the next HMOVE, but for
 // HMM0's way with stars; a frame is drawn up to its last write anyhow (Machine::finish_frame).
 template <class View>
@@ -198,6 +226,7 @@ template <class View>
 CULE_HD inline void replay_write(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
   const int32_t cycle = entry_cycle(entry);
   const uint32_t reg = entry_register(entry);
+  if (changes_nothing(tia, reg, entry_value(entry))) return;
   if (draws_before<View>(reg, entry_value(entry))) {
     draw_until(tia, format, cycle * kClocksPerCycle + write_delay(reg, cycle), view);
   }

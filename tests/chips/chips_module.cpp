@@ -54,7 +54,7 @@ struct Access {
 };
 
 struct FlatMachine {
-  static constexpr bool kDoesAll = true;
+  static constexpr RareOps kRareOps = RareOps::kAll;
   Registers r{};
   int32_t cycle = 0;
   uint32_t bus = 0;
