@@ -227,10 +227,15 @@ struct Machine {
     return read_riot(devices, address, cycle);
   }
 
+  CULE_INLINE uint32_t read_port(uint32_t reg) {
+    touched_cycle = cycle;
+    return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
+  }
+
   // The TIA drives bits 7 and 6 only; the others keep what was last on the bus.
   CULE_INLINE uint32_t read_tia(uint32_t reg) {
+    if (reg > tia_read::CXPPMM) return read_port(reg);
     touched_cycle = cycle;
-    if (reg > tia_read::CXPPMM) return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
     latches_read |= latches_of_register(reg);
     return collision_register(follow(encode_entry(cycle, kMarkTouch, 0)), reg) | (bus & 0x3F);
   }

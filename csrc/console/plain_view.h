@@ -10,14 +10,15 @@ namespace cule {
 // What an instruction reaches.
 //   kInBlock     RAM, plain ROM, and the TIA's registers that are only recorded; all rare instructions that programs use
 //   kFixed       the same, and all chips at the address that it is known to have
-//   kInterpreted RAM, plain ROM, and the TIA's registers but VSYNC and VBLANK, which have to do with the frame's end; stack operations
+//   kInterpreted RAM, plain ROM, the TIA's input ports, and its registers but VSYNC and VBLANK, which have to do with the frame's
+//                end; the common rare instructions
 enum class Reach { kInBlock, kFixed, kInterpreted };
 
 // Nobody but the caller knows whether the instruction buffer has room, and that the frame does not end by its length (begin_block,
 // Machine::has_room).
 template <class M, Reach kReach>
 struct PlainView {
-  static constexpr RareOps kRareOps = kReach == Reach::kInterpreted ? RareOps::kStack : RareOps::kFrequent;
+  static constexpr RareOps kRareOps = kReach == Reach::kInterpreted ? RareOps::kCommon : RareOps::kUsed;
   M& machine;
   Registers& r;
   int32_t& cycle;
@@ -29,8 +30,8 @@ struct PlainView {
 
   CULE_INLINE bool leaves(uint32_t control, uint32_t opcode, uint32_t address) {
     const bool in_ram = M::is_ram(address), reads = control & kReads, writes = control & kWrites;
-    const bool fixed = kReach == Reach::kFixed;
-    const bool readable = in_ram | machine.is_plain_rom(address) | (fixed && is_chip(address));
+    constexpr bool fixed = kReach == Reach::kFixed;
+    const bool readable = in_ram | machine.is_plain_rom(address) | (fixed ? is_chip(address) : reads_port(address));
     const bool writable = in_ram | (!reads && (writes_plain_tia(address) | (fixed && is_riot(address))));
     odd |= (reads && !readable) | (writes && !writable);
     odd |= (control & kAddRegister) && (control & kSetsV) && r.d != 0;
@@ -40,28 +41,29 @@ struct PlainView {
 
   static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }
   static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
+  static CULE_INLINE bool reads_port(uint32_t address) { return kReach == Reach::kInterpreted && (address & 0x1088) == 8; }
   static CULE_INLINE bool writes_plain_tia(uint32_t address) {
     const uint32_t reg = address & 0x3F;
     return ((address & 0x1080) == 0) & (kReach == Reach::kInBlock ? only_recorded(reg) : reg >= tia_write::WSYNC);
   }
 
-  // Whether a rare instruction is one of kRareOps, and all that it touches is RAM, or in a block plain registers of the TIA.
-  // `address` is where JMP (indirect) finds its target.
+  // Whether a rare instruction is one of kRareOps, and all that it touches is RAM, plain registers of the TIA, or, for where JMP
+  // (indirect) finds its target, which is `address`, plain ROM.
   CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
-    constexpr bool kStackOnly = kRareOps == RareOps::kStack;
-    if (opcode == 0x20) return r.s >= 0x81;                                           // JSR
-    if (opcode == 0x60) return r.s >= 0x7F && r.s <= 0xFD && !returns_to_special();   // RTS
-    if (opcode == 0x48) return r.s >= 0x80 || (!kStackOnly && only_recorded(r.s & 0x3F));  // PHA
-    if (opcode == 0x68) return r.s >= 0x80 && r.s <= 0xFE;                            // PLA
-    if (kStackOnly) return false;
+    if (opcode == 0x20) return r.s >= 0x81;                                                   // JSR
+    if (opcode == 0x60) return r.s >= 0x7F && r.s <= 0xFD && !returns_to_special();           // RTS
+    if (opcode == 0x48 || opcode == 0x08) return r.s >= 0x80 || only_recorded(r.s & 0x3F);    // PHA, PHP
+    if (opcode == 0x68) return r.s >= 0x80 && r.s <= 0xFE;                                    // PLA
+    if (opcode == 0x6C) return (address & 0xFF) != 0xFF && (M::is_ram(address) || jumps_by_rom(address));
+    if (kRareOps == RareOps::kCommon) return false;
     switch (opcode) {
-      case 0x08: return r.s >= 0x80 || only_recorded(r.s & 0x3F);  // PHP
-      case 0x28: return r.s >= 0x80 && r.s <= 0xFE;                // PLP
-      case 0x6C:                                                   // JMP (indirect)
-        return (address & 0xFF) != 0xFF && (M::is_ram(address) || (machine.is_plain_rom(address) && machine.is_plain_rom(address + 1)));
+      case 0x28: return r.s >= 0x80 && r.s <= 0xFE;                        // PLP
       case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;  // CLI, SEI, CLV, CLD, SED
       default: return false;
     }
+  }
+  CULE_INLINE bool jumps_by_rom(uint32_t address) const {
+    return kRareOps != RareOps::kCommon && machine.is_plain_rom(address) && machine.is_plain_rom(address + 1);
   }
   CULE_INLINE bool returns_to_special() const {
     const CartridgeMap& map = machine.map;
@@ -73,12 +75,13 @@ struct PlainView {
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     if (!wanted) return otherwise;
     if (kReach == Reach::kFixed && is_chip(address) && !M::is_ram(address)) bus = machine.read_elsewhere(address);
+    else if (reads_port(address)) bus = machine.read_port(address & 0x0F);
     else bus = M::is_ram(address) ? machine.ram.get(address & 0x7F) : machine.rom(rom_offset(machine.map, machine.slices, address));
     return bus;
   }
   // What is_plain lets a rare instruction read: off the stack, or where JMP (indirect) finds its target.
   CULE_INLINE uint32_t read(uint32_t address) {
-    if (kRareOps != RareOps::kStack) return read_if(true, address, 0);
+    if (kRareOps != RareOps::kCommon) return read_if(true, address, 0);
     bus = machine.ram.get(address & 0x7F);
     return bus;
   }
@@ -91,10 +94,10 @@ struct PlainView {
     return pointer;
   }
 
-  // Onto the stack.
+  // Onto the stack, which may be the TIA's registers.
   CULE_INLINE void write(uint32_t address, uint32_t value, bool) {
     bus = value;
-    if (kRareOps == RareOps::kStack || M::is_ram(address)) machine.ram.set(address & 0x7F, value);
+    if (M::is_ram(address)) machine.ram.set(address & 0x7F, value);
     else record_only(address, value);
   }
 

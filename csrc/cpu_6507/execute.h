@@ -100,20 +100,23 @@ CULE_INLINE void write_back(const Decode decode, Registers& r, uint32_t value) {
   r.s = decode.more & kToS ? value : r.s;
 }
 
-// How many of the rare instructions a machine does: the stack's, those that programs use otherwise, or all. What it leaves out costs
-// no code.
-enum class RareOps { kStack, kFrequent, kAll };
+// How many of the rare instructions a machine does: those that are a few in a hundred of what programs execute, all that programs
+// use, or all. What it leaves out costs no code.
+enum class RareOps { kCommon, kUsed, kAll };
 
-// Whether an opcode is one of the stack's, or of the others that programs use. It is known to be where `kOps` is no more.
+// Whether an opcode is one of the common ones, or of the others that programs use. It is known to be where `kOps` is no more.
 template <RareOps kOps>
-CULE_INLINE bool is_stack_op(uint32_t opcode) {
-  return kOps == RareOps::kStack || opcode == 0x20 || opcode == 0x60 || opcode == 0x48 || opcode == 0x68;
+CULE_INLINE bool is_common_op(uint32_t opcode) {
+  switch (opcode) {
+    case 0x20: case 0x60: case 0x48: case 0x68: case 0x08: case 0x6C: return true;  // JSR, RTS, PHA, PLA, PHP, JMP (indirect)
+    default: return kOps == RareOps::kCommon;
+  }
 }
 template <RareOps kOps>
-CULE_INLINE bool is_frequent_op(uint32_t opcode) {
+CULE_INLINE bool is_used_op(uint32_t opcode) {
   switch (opcode) {
-    case 0x6C: case 0x08: case 0x28: case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;
-    default: return kOps == RareOps::kFrequent;
+    case 0x28: case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;  // PLP, CLI, SEI, CLV, CLD, SED
+    default: return kOps == RareOps::kUsed;
   }
 }
 
@@ -126,10 +129,10 @@ struct Gather {
 template <RareOps kOps>
 CULE_INLINE Gather bytes_to_gather(uint32_t opcode, const Registers& r, uint32_t operand) {
   if (opcode == 0x60) return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 2};  // RTS
-  if (opcode == 0x68 || (kOps != RareOps::kStack && opcode == 0x28)) {
+  if (opcode == 0x68 || (kOps != RareOps::kCommon && opcode == 0x28)) {
     return {0x100 | r.s, 0xFF, 2};  // PLA, PLP: the byte below the wanted one is read too
   }
-  if (kOps != RareOps::kStack && opcode == 0x6C) return {operand, 0xFF, 2};  // JMP (indirect): both bytes from one page
+  if (opcode == 0x6C) return {operand, 0xFF, 2};  // JMP (indirect): both bytes from one page
   if (kOps == RareOps::kAll && opcode == 0x40) return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 3};  // RTI
   if (kOps == RareOps::kAll && opcode == 0x00) return {0xFFFE, 0xFFFF, 2};  // BRK
   return {0, 0, 0};
@@ -144,7 +147,7 @@ struct Scatter {
 // The rare instructions, in three parts by how often programs use them. `gathered` are the bytes that were gathered. They return what is
 // still to be written.
 template <class Decode, class Machine>
-CULE_INLINE Scatter do_stack_op(const Decode decode, Machine& m, uint32_t operand, uint32_t gathered) {
+CULE_INLINE Scatter do_common_op(const Decode decode, Machine& m, uint32_t operand, uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
     case 0x20: {  // JSR
@@ -158,7 +161,12 @@ CULE_INLINE Scatter do_stack_op(const Decode decode, Machine& m, uint32_t operan
       r.pc = (gathered + 1) & 0xFFFF;
       m.moved = true;
       break;
-    case 0x48: return {r.a, 1, 0, true};  // PHA
+    case 0x48: return {r.a, 1, 0, true};             // PHA
+    case 0x08: return {pack_status(r), 1, 0, true};  // PHP
+    case 0x6C:  // JMP (indirect)
+      r.pc = gathered;
+      m.moved = true;
+      break;
     default:  // PLA
       r.s = (r.s + 1) & 0xFF;
       set_a(r, gathered >> 8 & 0xFF);
@@ -168,14 +176,9 @@ CULE_INLINE Scatter do_stack_op(const Decode decode, Machine& m, uint32_t operan
 }
 
 template <class Decode, class Machine>
-CULE_INLINE Scatter do_frequent_op(const Decode decode, Machine& m, uint32_t gathered) {
+CULE_INLINE Scatter do_used_op(const Decode decode, Machine& m, uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
-    case 0x6C:  // JMP (indirect)
-      r.pc = gathered;
-      m.moved = true;
-      break;
-    case 0x08: return {pack_status(r), 1, 0, true};  // PHP
     case 0x28:  // PLP
       r.s = (r.s + 1) & 0xFF;
       unpack_status(r, gathered >> 8 & 0xFF);
@@ -220,8 +223,8 @@ CULE_INLINE Scatter do_rarest(const Decode decode, Machine& m, uint32_t address,
 template <class Decode, class Machine>
 CULE_INLINE Scatter do_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address, uint32_t value, uint32_t gathered) {
   constexpr RareOps kOps = Machine::kRareOps;
-  if (is_stack_op<kOps>(decode.opcode)) return do_stack_op(decode, m, operand, gathered);
-  if (is_frequent_op<kOps>(decode.opcode)) return do_frequent_op(decode, m, gathered);
+  if (is_common_op<kOps>(decode.opcode)) return do_common_op(decode, m, operand, gathered);
+  if (is_used_op<kOps>(decode.opcode)) return do_used_op(decode, m, gathered);
   return do_rarest(decode, m, address, value, gathered);
 }
 
