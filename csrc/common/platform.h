@@ -30,6 +30,12 @@
 #define CULE_HANDLER CULE_INLINE
 #endif
 #endif
+// LineBits is the word that the machine computes a scanline's pixels in.
+#if defined(__CUDACC__)
+namespace cule { using LineBits = uint32_t; }
+#else
+namespace cule { using LineBits = uint64_t; }
+#endif
 #if defined(__CUDA_ARCH__)
 #define CULE_ASSUME(condition) __builtin_assume(condition)
 #else  // the host's pass of nvcc, too

@@ -223,6 +223,10 @@ struct Machine {
       return access.value;
     }
     if ((address & 0x280) != 0x280) return read_tia(address & 0x0F);
+    return read_m6532(address);
+  }
+
+  CULE_INLINE uint32_t read_m6532(uint32_t address) {
     if ((address & 5) == 4) wait_for_timer(address);
     return read_riot(devices, address, cycle);
   }

@@ -13,24 +13,26 @@ struct LineCache {
   static constexpr int kWords = (kLinePixels + kBits - 1) / kBits;
 
   Word bits[kNumTiaObjects][kWords];
-  uint32_t stale = kAllObjects;
+  uint32_t ready = 0;  // bit word * 6 + object: whether `bits` has it right
+  static_assert(kWords * kNumTiaObjects <= 32, "a bit for each word of each object");
 
-  // Works out those of `objects` that are stale. In loops, so that a GPU has little code to fetch.
-  CULE_HD void refresh(const TiaState& tia, uint32_t objects) {
+  CULE_INLINE void objects_changed(uint32_t objects) {
+    constexpr uint32_t kEachWord = 0x01041041;  // bits 0, 6, 12, 18 and 24
+    ready &= ~(objects * kEachWord);
+  }
+
+  // Works out those of `objects` that are not right in `word`. In a loop, so that a GPU has little code to fetch.
+  CULE_HD void refresh(const TiaState& tia, uint32_t objects, int word) {
+    const uint32_t shift = static_cast<uint32_t>(word) * kNumTiaObjects;
+    uint32_t wanted = objects & ~(ready >> shift);
+    ready |= wanted << shift;
 #pragma unroll 1
-    for (uint32_t object = 0; (stale & objects) >> object; ++object) {
-      if (!((stale & objects) >> object & 1)) continue;
-      if (object == kPlayfield) {
-        const uint64_t line = playfield_line(tia);
-#pragma unroll 1
-        for (int word = 0; word < kWords; ++word) bits[object][word] = playfield_word<Word>(line, word * kBits);
-      } else {
-        const Shape shape = shape_of(tia, object);
-#pragma unroll 1
-        for (int word = 0; word < kWords; ++word) bits[object][word] = place_shape<Word>(shape, word * kBits);
-      }
+    for (uint32_t object = 0; wanted; ++object, wanted >>= 1) {
+      if (!(wanted & 1)) continue;
+      const int first = word * kBits;
+      bits[object][word] = object == kPlayfield ? playfield_word<Word>(playfield_line(tia), first)
+                                                : place_shape<Word>(shape_of(tia, object), first);
     }
-    stale &= ~objects;
   }
 
   // The bits of [begin, end) in `word`.
@@ -57,11 +59,11 @@ struct CollisionView {
   uint32_t possible = 0;             // those between objects that are switched on
   bool changed = true;               // since `possible` was worked out
   int seen_begin = 0, seen_end = 0;  // pixels of which all is known, until something changes
-  using Cache = LineCache<uint32_t>;
+  using Cache = LineCache<LineBits>;
   Cache cache;
 
   CULE_INLINE void objects_changed(uint32_t objects) {
-    cache.stale |= objects;
+    cache.objects_changed(objects);
     changed = true;
   }
   CULE_INLINE void dark(const TiaState&, int, int, int) {}
@@ -91,16 +93,15 @@ struct CollisionView {
   CULE_HD uint32_t find(const TiaState& tia, uint32_t open, int begin, int end) {
     uint32_t found = 0;
 #pragma unroll 1
-    for (uint32_t latch = 0; open >> latch; ++latch) {
-      if (!(open >> latch & 1)) continue;
-      const uint32_t a = latch_objects(false) >> 3 * latch & 7, b = latch_objects(true) >> 3 * latch & 7;
-      cache.refresh(tia, 1u << a | 1u << b);
-      bool hit = false;
+    for (int word = begin / Cache::kBits; word * Cache::kBits < end; ++word) {
+      const LineBits pixels = Cache::pixels(word, begin, end);
 #pragma unroll 1
-      for (int word = begin / Cache::kBits; word * Cache::kBits < end; ++word) {
-        hit |= (cache.bits[a][word] & cache.bits[b][word] & Cache::pixels(word, begin, end)) != 0;
+      for (uint32_t latch = 0; open >> latch; ++latch) {
+        if (!(open >> latch & 1)) continue;
+        const uint32_t a = latch_objects(false) >> 3 * latch & 7, b = latch_objects(true) >> 3 * latch & 7;
+        cache.refresh(tia, 1u << a | 1u << b, word);
+        found |= static_cast<uint32_t>((cache.bits[a][word] & cache.bits[b][word] & pixels) != 0) << latch;
       }
-      found |= static_cast<uint32_t>(hit) << latch;
     }
     return found;
   }

@@ -11,14 +11,14 @@ struct PictureView {
   uint8_t* pictures;       // [2][stride]; a picture is [height][160]
   uint32_t stride;
   int height;
-  using Word = uint32_t;
+  using Word = LineBits;
   using Cache = LineCache<Word>;
   Cache cache;
 
   CULE_INLINE uint8_t* row(const TiaState& tia, int line) const {
     return pictures + tia.front * stride + static_cast<uint32_t>(line * kLinePixels);
   }
-  CULE_INLINE void objects_changed(uint32_t objects) { cache.stale |= objects; }
+  CULE_INLINE void objects_changed(uint32_t objects) { cache.objects_changed(objects); }
 
   CULE_INLINE void dark(TiaState& tia, int line, int begin, int end) { paint(tia, line, begin, end, false); }
   CULE_INLINE void comb(TiaState& tia, int line, int begin) { paint(tia, line, begin, 8, false); }
@@ -69,13 +69,13 @@ struct PictureView {
   // fetch its code anew for every piece that is not in step with the others.
   CULE_SHARED void paint(TiaState& tia, int line, int begin, int end, bool lit) {
     if (line >= height) return;
-    if (lit && cache.stale) cache.refresh(tia, kAllObjects);
     uint8_t* pixels = row(tia, line);
     const uint32_t p0 = four_of(tia.colup[0]), p1 = four_of(tia.colup[1]), pf = four_of(tia.colupf);
     const uint32_t bk = lit ? four_of(tia.colubk) : 0;
 #pragma unroll 1
     for (int word = begin / Cache::kBits; word * Cache::kBits < end; ++word) {
       const int first = word * Cache::kBits;
+      if (lit) cache.refresh(tia, kAllObjects, word);
       const ColorWord<Word> colors = lit ? colors_of(tia, word, begin, end) : ColorWord<Word>{};
 #pragma unroll 1
       for (int x = 0; x < Cache::kBits; x += kChunk) {

@@ -186,7 +186,7 @@ struct Tia {
   std::vector<int> object_bits(uint32_t object) const {
     std::vector<int> bits;
     LineCache<Word> cache;
-    cache.refresh(tia, kAllObjects);
+    for (int word = 0; word < cache.kWords; ++word) cache.refresh(tia, kAllObjects, word);
     for (int x = 0; x < kLinePixels; ++x) {
       bits.push_back(static_cast<int>(cache.bits[object][x / cache.kBits] >> x % cache.kBits & 1));
     }
