@@ -40,6 +40,16 @@ CULE_INLINE uint32_t possible_latches(uint32_t on) {
   return kAllCollisions & ~impossible;
 }
 
+// The objects that `latches` have to do with, a bit for each.
+CULE_INLINE uint32_t objects_of_latches(uint32_t latches) {
+  constexpr uint32_t kOf[] = {latches_of_object(0), latches_of_object(1), latches_of_object(2),
+                              latches_of_object(3), latches_of_object(4), latches_of_object(5)};
+  uint32_t objects = 0;
+#pragma unroll
+  for (uint32_t object = 0; object < kNumTiaObjects; ++object) objects |= static_cast<uint32_t>((latches & kOf[object]) != 0) << object;
+  return objects;
+}
+
 // The latches that collision register `reg` (CXM0P to CXPPMM) shows.
 CULE_INLINE uint32_t latches_of_register(uint32_t reg) {
   return reg == tia_read::CXBLPF ? 1u << 12 : reg == tia_read::CXPPMM ? 3u << 13 : 3u << 2 * reg;

@@ -12,7 +12,7 @@ struct LineCache {
   static constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
   static constexpr int kWords = (kLinePixels + kBits - 1) / kBits;
 
-  Word bits[kNumTiaObjects][kWords];
+  Word bits[kNumTiaObjects][kWords] = {};
   uint32_t ready = 0;  // bit word * 6 + object: whether `bits` has it right
   static_assert(kWords * kNumTiaObjects <= 32, "a bit for each word of each object");
 
@@ -92,18 +92,13 @@ struct CollisionView {
   // Those of the `open` latches that pixels [begin, end) set.
   CULE_HD uint32_t find(const TiaState& tia, uint32_t open, int begin, int end) {
     uint32_t found = 0;
+    const uint32_t objects = objects_of_latches(open);
 #pragma unroll 1
     for (int word = begin / Cache::kBits; word * Cache::kBits < end; ++word) {
-      const LineBits pixels = Cache::pixels(word, begin, end);
-#pragma unroll 1
-      for (uint32_t latch = 0; open >> latch; ++latch) {
-        if (!(open >> latch & 1)) continue;
-        const uint32_t a = latch_objects(false) >> 3 * latch & 7, b = latch_objects(true) >> 3 * latch & 7;
-        cache.refresh(tia, 1u << a | 1u << b, word);
-        found |= static_cast<uint32_t>((cache.bits[a][word] & cache.bits[b][word] & pixels) != 0) << latch;
-      }
+      cache.refresh(tia, objects, word);
+      found |= find_collisions(cache.piece(word, begin, end));
     }
-    return found;
+    return found & open;  // the bits of other objects may be wrong
   }
 };
 
