@@ -223,23 +223,14 @@ struct Machine {
       return access.value;
     }
     if ((address & 0x280) != 0x280) return read_tia(address & 0x0F);
-    return read_m6532(address);
-  }
-
-  CULE_INLINE uint32_t read_m6532(uint32_t address) {
     if ((address & 5) == 4) wait_for_timer(address);
     return read_riot(devices, address, cycle);
   }
 
-  CULE_INLINE uint32_t read_port(uint32_t reg) {
-    touched_cycle = cycle;
-    return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
-  }
-
   // The TIA drives bits 7 and 6 only; the others keep what was last on the bus.
   CULE_INLINE uint32_t read_tia(uint32_t reg) {
-    if (reg > tia_read::CXPPMM) return read_port(reg);
     touched_cycle = cycle;
+    if (reg > tia_read::CXPPMM) return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
     latches_read |= latches_of_register(reg);
     return collision_register(follow(encode_entry(cycle, kMarkTouch, 0)), reg) | (bus & 0x3F);
   }

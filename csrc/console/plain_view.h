@@ -10,8 +10,8 @@ namespace cule {
 // What an instruction reaches.
 //   kInBlock     RAM, plain ROM, and the TIA's registers that are only recorded; all rare instructions that programs use
 //   kFixed       the same, and all chips at the address that it is known to have
-//   kInterpreted RAM, plain ROM, what the M6532 and the TIA's input ports show, and the TIA's registers but VSYNC and VBLANK, which
-//                have to do with the frame's end; the common rare instructions
+//   kInterpreted RAM, plain ROM, and the TIA's registers but VSYNC and VBLANK, which have to do with the frame's end; the common rare
+//                instructions
 enum class Reach { kInBlock, kFixed, kInterpreted };
 
 // Nobody but the caller knows whether the instruction buffer has room, and that the frame does not end by its length (begin_block,
@@ -31,7 +31,7 @@ struct PlainView {
   CULE_INLINE bool leaves(uint32_t control, uint32_t opcode, uint32_t address) {
     const bool in_ram = M::is_ram(address), reads = control & kReads, writes = control & kWrites;
     constexpr bool fixed = kReach == Reach::kFixed;
-    const bool readable = in_ram | machine.is_plain_rom(address) | (fixed ? is_chip(address) : reads_port(address) | reads_m6532(address));
+    const bool readable = in_ram | machine.is_plain_rom(address) | (fixed && is_chip(address));
     const bool writable = in_ram | (!reads && (writes_plain_tia(address) | (fixed && is_riot(address))));
     odd |= (reads && !readable) | (writes && !writable);
     odd |= (control & kAddRegister) && (control & kSetsV) && r.d != 0;
@@ -41,8 +41,6 @@ struct PlainView {
 
   static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }
   static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
-  static CULE_INLINE bool reads_port(uint32_t address) { return kReach == Reach::kInterpreted && (address & 0x1088) == 8; }
-  static CULE_INLINE bool reads_m6532(uint32_t address) { return kReach == Reach::kInterpreted && is_riot(address); }
   static CULE_INLINE bool writes_plain_tia(uint32_t address) {
     const uint32_t reg = address & 0x3F;
     return ((address & 0x1080) == 0) & (kReach == Reach::kInBlock ? only_recorded(reg) : reg >= tia_write::WSYNC);
@@ -76,8 +74,6 @@ struct PlainView {
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     if (!wanted) return otherwise;
     if (kReach == Reach::kFixed && is_chip(address) && !M::is_ram(address)) bus = machine.read_elsewhere(address);
-    else if (reads_port(address)) bus = machine.read_port(address & 0x0F);
-    else if (reads_m6532(address)) bus = machine.read_m6532(address);
     else bus = M::is_ram(address) ? machine.ram.get(address & 0x7F) : machine.rom(rom_offset(machine.map, machine.slices, address));
     return bus;
   }

@@ -1,4 +1,4 @@
-"""Drawing a step in segments, as a GPU does, against drawing it whole: pictures, latches and all of the state."""
+"""A step as a GPU does it, on the CPU: drawing in segments against drawing whole, and all of it against the CPU's own step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiled import compile_module
 
 from cule.console import Group, Options, action_numbers
 from cule.engine import Engine
-from cule.rom import find_game
+from cule.rom import find_game, games
 
 # PAL, 250 lines, collisions read and cleared at all times, long frames, mid-line writes, frames that are cut off.
 GAMES = ("pong", "air_raid", "freeway", "space_invaders", "pitfall2", "robotank", "tic_tac_toe_3d", "ms_pacman")
@@ -49,3 +49,21 @@ def test_segments_are_the_whole(game: str, segments: ModuleType) -> None:
             for engine in (whole, pieces):
                 engine.reset(torch.ones(1, dtype=torch.uint8), None)
     assert len(pictures) > STEPS // 4
+
+
+@pytest.mark.parametrize("game", [game.name for game in games()])
+def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, segments: ModuleType) -> None:
+    """The interpreter for lanes in step with its short common path, and segments, for every game."""
+    ours, theirs = make_engine(game), make_engine(game)
+    generator = torch.Generator().manual_seed(3)
+    for number in range(30):
+        action = int(torch.randint(len(action_numbers(find_game(game), "minimal")), (), generator=generator))
+        for engine in (ours, theirs):
+            engine.tensors["actions"][:] = action
+        ours.step()
+        segments.step(theirs.batch.address, True)
+        for name in ("ram", "pictures", "rewards", "faults"):
+            assert torch.equal(ours.tensors[name], theirs.tensors[name]), f"step {number}: {name} differ"
+        if ours.tensors["terminated"][0]:
+            for engine in (ours, theirs):
+                engine.reset(torch.ones(1, dtype=torch.uint8), None)
