@@ -1,4 +1,4 @@
-"""A step as a GPU does it, on the CPU: drawing in segments against drawing whole, and all of it against the CPU's own step."""
+"""A step as a GPU does it, on the CPU: drawn in segments against drawn whole, and all of it against the CPU's own."""
 
 from __future__ import annotations
 
