@@ -25,8 +25,8 @@ LEAST_COUNT = 30
 # And so is one that more often than this cannot be done in a block.
 MOST_ODD = 0.02
 # How many instructions a kernel translates, the most frequent first. They come to some 200 bytes of machine code each,
-# and as a whole have to fit a GPU's instruction cache, beside the interpreter: fetching code from beyond it takes longer
-# than interpreting (benchmarks/NOTES.md).
+# and as a whole have to fit a GPU's instruction cache, beside the interpreter: fetching code from beyond it takes
+# longer than interpreting (benchmarks/NOTES.md).
 MOST_TRANSLATED = 400
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
