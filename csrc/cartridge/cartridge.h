@@ -35,6 +35,7 @@ CULE_INLINE uint32_t rom_offset(const CartridgeMap& map, uint32_t slices, uint32
 
 constexpr bool has_superchip(Scheme scheme) { return scheme == Scheme::kF8SC || scheme == Scheme::kF6SC; }
 
+// One comparison for both ends: an offset below `special_end` wraps around to a large number.
 CULE_INLINE bool is_special_offset(const CartridgeMap& map, uint32_t offset) {
   return offset - map.special_end >= map.special_begin - map.special_end;
 }

@@ -9,16 +9,16 @@
 #include <cstring>
 
 // CULE_SHARED marks what is long and used from several places: one copy of it on a GPU, whose instruction cache is small.
-// CULE_COLD marks what runs rarely: out of the way on a CPU, whose handlers it would bloat; inline on a GPU, where a call would
-// push the registers of its 32 lanes out to memory. CULE_HANDLER marks one of many cases of a switch: a part of it, but where
+// CULE_COLD marks what runs rarely: out of the way on both, as a CPU's handlers and a GPU's loop are to be small. CULE_HANDLER marks one of many cases of a switch: a part of it, but where
 // the build defines CULE_SANITIZED: instrumented, one function of them all would take a compiler minutes. CULE_ASSUME says what
-// is always true.
+// is always true. LineBits is the word that the machine computes a scanline's pixels in.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
 #define CULE_COLD __host__ __device__ __noinline__
 #define CULE_SHARED __host__ __device__ __noinline__
 #define CULE_HANDLER CULE_INLINE
+namespace cule { using LineBits = uint32_t; }
 #else
 #define CULE_HD
 #define CULE_INLINE inline __attribute__((always_inline))
@@ -29,11 +29,6 @@
 #else
 #define CULE_HANDLER CULE_INLINE
 #endif
-#endif
-// LineBits is the word that the machine computes a scanline's pixels in.
-#if defined(__CUDACC__)
-namespace cule { using LineBits = uint32_t; }
-#else
 namespace cule { using LineBits = uint64_t; }
 #endif
 #if defined(__CUDA_ARCH__)
