@@ -11,7 +11,8 @@
 // CULE_SHARED marks what is long and used from several places: one copy of it on a GPU, whose instruction cache is small.
 // CULE_COLD marks what runs rarely: out of the way on both, as a CPU's handlers and a GPU's loop are to be small. CULE_HANDLER marks one of many cases of a switch: a part of it, but where
 // the build defines CULE_SANITIZED: instrumented, one function of them all would take a compiler minutes. CULE_ASSUME says what
-// is always true. LineBits is the word that the machine computes a scanline's pixels in.
+// is always true. CULE_OPAQUE stands between a 32-bit variable and the optimizer, for ptxas 13.0: where conditions become bits of more than
+// one byte of a word, it can put those of one byte into the other. LineBits is the word that the machine computes a scanline's pixels in.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
@@ -33,6 +34,8 @@ namespace cule { using LineBits = uint64_t; }
 #endif
 #if defined(__CUDA_ARCH__)
 #define CULE_ASSUME(condition) __builtin_assume(condition)
+#define CULE_OPAQUE(word) asm("" : "+r"(word))
 #else  // the host's pass of nvcc, too
 #define CULE_ASSUME(condition) ((condition) ? static_cast<void>(0) : __builtin_unreachable())
+#define CULE_OPAQUE(word) static_cast<void>(0)
 #endif

@@ -55,22 +55,18 @@ CULE_INLINE uint32_t latches_of_register(uint32_t reg) {
   return reg == tia_read::CXBLPF ? 1u << 12 : reg == tia_read::CXPPMM ? 3u << 13 : 3u << 2 * reg;
 }
 
-// The latches that the pixels in `line` set.
+// The latches that the pixels in `line` set, worked out a byte at a time (CULE_OPAQUE).
 template <class Word>
 CULE_HD inline uint32_t find_collisions(const LineWord<Word>& line) {
   const Word p0 = line.bits[kPlayer0], p1 = line.bits[kPlayer1], m0 = line.bits[kMissile0], m1 = line.bits[kMissile1];
   const Word bl = line.bits[kBall], pf = line.bits[kPlayfield];
-  uint32_t found = 0;
-  if (m0 != 0) {
-    found |= ((m0 & p1) != 0) << 0 | ((m0 & p0) != 0) << 1 | ((m0 & pf) != 0) << 8 | ((m0 & bl) != 0) << 9 |
-             ((m0 & m1) != 0) << 14;
-  }
-  if (m1 != 0) {
-    found |= ((m1 & p0) != 0) << 2 | ((m1 & p1) != 0) << 3 | ((m1 & pf) != 0) << 10 | ((m1 & bl) != 0) << 11;
-  }
-  found |= ((p0 & pf) != 0) << 4 | ((p0 & bl) != 0) << 5 | ((p1 & pf) != 0) << 6 | ((p1 & bl) != 0) << 7 |
-           ((bl & pf) != 0) << 12 | ((p0 & p1) != 0) << 13;
-  return found;
+  uint32_t low = ((m0 & p1) != 0) << 0 | ((m0 & p0) != 0) << 1 | ((m1 & p0) != 0) << 2 | ((m1 & p1) != 0) << 3 |
+                 ((p0 & pf) != 0) << 4 | ((p0 & bl) != 0) << 5 | ((p1 & pf) != 0) << 6 | ((p1 & bl) != 0) << 7;
+  uint32_t high = ((m0 & pf) != 0) << 0 | ((m0 & bl) != 0) << 1 | ((m1 & pf) != 0) << 2 | ((m1 & bl) != 0) << 3 |
+                  ((bl & pf) != 0) << 4 | ((p0 & p1) != 0) << 5 | ((m0 & m1) != 0) << 6;
+  CULE_OPAQUE(low);
+  CULE_OPAQUE(high);
+  return low | high << 8;
 }
 
 // Bits 7 and 6 of a collision register (CXM0P to CXPPMM).
