@@ -220,7 +220,7 @@ def cache_folder() -> Path:
 
 
 def translate(game: Game, architecture: str) -> tuple[bytes, np.ndarray]:
-    """The game's kernel, compiled for a GPU architecture such as "sm_90", and its block_numbers.
+    """The game's kernel, compiled for a GPU architecture such as "sm_90" and to be linked, and its block_numbers.
 
     It is compiled once and then kept in cache_folder().
 
@@ -231,7 +231,11 @@ def translate(game: Game, architecture: str) -> tuple[bytes, np.ndarray]:
     blocks = blocks_of(game)
     source = kernel_source(game, blocks)
     headers = {**_core.headers(), **_STANDARD_HEADERS}
-    options = [f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device"]
+    # Relocatable, as CMakeLists.txt has the rest compiled; the driver links it.
+    options = [
+        f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device",
+        "--relocatable-device-code=true", "--maxrregcount=80",
+    ]  # fmt: skip
     key = hashlib.sha256(repr((nvrtc.version(), source, sorted(headers.items()), options)).encode()).hexdigest()
     path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
     try:

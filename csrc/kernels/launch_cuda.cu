@@ -22,6 +22,7 @@ namespace cule {
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int kDrawBlocks = 6;  // at once on a multiprocessor, of the kernels that draw: 80 registers a thread
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
@@ -31,14 +32,14 @@ __global__ void __launch_bounds__(kPlayThreads, kPlayBlocks) play(const __grid_c
   play_envs(batch, lanes, DynamicCore{}, nullptr);
 }
 
-__global__ void __launch_bounds__(kThreads) replay(const __grid_constant__ Batch batch, int lanes) {
+__global__ void __launch_bounds__(kThreads, kDrawBlocks) replay(const __grid_constant__ Batch batch, int lanes) {
   const int thread = blockIdx.x * blockDim.x + threadIdx.x;
   const int env = thread / kWarp * lanes + thread % kWarp;
   if (thread % kWarp >= lanes || env >= batch.num_envs) return;
   replay_segments(batch, env, batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity);
 }
 
-__global__ void __launch_bounds__(kThreads) segments(const __grid_constant__ Batch batch) {
+__global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
   const int env = blockIdx.x * blockDim.x + threadIdx.x;
   if (env >= batch.num_envs) return;
   const uint32_t found = draw_segment(batch, env, blockIdx.y, batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity);
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) segments(const __grid_constant__ Bat
 }
 
 // Copies a state of the pool over each env that starts an episode; a block for each env.
-__global__ void __launch_bounds__(kThreads) restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask, const int64_t* seeds,
+__global__ void __launch_bounds__(kThreads, 8) restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask, const int64_t* seeds,
                                                               bool by_trace) {
   const size_t env = blockIdx.x;
   if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
@@ -114,7 +115,7 @@ __global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch b
 // Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of rows by each warp. This pass looks
 // at all envs that stepped, or only at those that were reset.
 template <int kChannels, int kMost>
-__global__ void __launch_bounds__(kThreads) observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
+__global__ void __launch_bounds__(kThreads, kChannels == 1 ? 8 : 4) observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
   constexpr int kWarps = kThreads / kWarp;
   __shared__ alignas(FourFloats) float pixels[kWarps][kLinePixels * kChannels];
   __shared__ float palette[256 * kChannels];
@@ -137,6 +138,10 @@ __global__ void __launch_bounds__(kThreads) observe_envs(const __grid_constant__
 
 // The driver's functions that load compiled code. They are asked for at run time, so that nothing links with the driver.
 struct Driver {
+  decltype(&cuLinkCreate) begin_link;
+  decltype(&cuLinkAddData) add_to_link;
+  decltype(&cuLinkComplete) finish_link;
+  decltype(&cuLinkDestroy) end_link;
   decltype(&cuModuleLoadData) load_module;
   decltype(&cuModuleUnload) unload_module;
   decltype(&cuModuleGetFunction) get_function;
@@ -159,6 +164,10 @@ void find_in_driver(const char* name, Function*& function) {
 const Driver& driver() {
   static const Driver found = [] {
     Driver d;
+    find_in_driver("cuLinkCreate", d.begin_link);
+    find_in_driver("cuLinkAddData", d.add_to_link);
+    find_in_driver("cuLinkComplete", d.finish_link);
+    find_in_driver("cuLinkDestroy", d.end_link);
     find_in_driver("cuModuleLoadData", d.load_module);
     find_in_driver("cuModuleUnload", d.unload_module);
     find_in_driver("cuModuleGetFunction", d.get_function);
@@ -187,7 +196,15 @@ class CudaBackend final : public Backend {
   void load_translation(const std::string& cubin) override {
     Guard guard(device_);
     check(cudaFree(nullptr), "starting CUDA");
-    check_driver(driver().load_module(&module_, cubin.data()), "loading a translated ROM");
+    CUlinkState link;
+    check_driver(driver().begin_link(0, nullptr, nullptr, &link), "linking a translated ROM");
+    CUresult result = driver().add_to_link(link, CU_JIT_INPUT_CUBIN, const_cast<char*>(cubin.data()), cubin.size(), "translated ROM", 0,
+                                           nullptr, nullptr);
+    void* linked = nullptr;
+    if (result == CUDA_SUCCESS) result = driver().finish_link(link, &linked, nullptr);
+    if (result == CUDA_SUCCESS) result = driver().load_module(&module_, linked);
+    driver().end_link(link);
+    check_driver(result, "linking a translated ROM");
     check_driver(driver().get_function(&translated_, module_, "play_translated"), "looking into a translated ROM");
   }
 
