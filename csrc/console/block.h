@@ -57,7 +57,7 @@ struct TranslatedCore {
   // First blocks, as long as there are any, then instructions, until a block begins: lanes that interpret wait for no block.
   template <class M>
   CULE_INLINE void run(M& m) const {
-    run_in_step(m, [&](int32_t end) {
+    run_in_step(m, [&](int32_t end) CULE_INLINE_LAMBDA {
       while (m.runs() && m.cycle < end) {
         while (m.runs() && m.cycle < end && run_block(m, block_at(m))) {}
         if (m.runs() && m.cycle < end) interpret_to_block(m, end);

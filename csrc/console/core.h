@@ -64,7 +64,7 @@ struct DynamicCore : AnyGame {
   template <class M>
   CULE_INLINE void run(M& m) const {
     MicroOp op = m.look_ahead();
-    run_in_step(m, [&](int32_t end) {
+    run_in_step(m, [&](int32_t end) CULE_INLINE_LAMBDA {
       const bool has_room = m.has_room(end);
       for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, has_room);
     });

@@ -312,7 +312,7 @@ struct Machine {
   }
 
   // Moves all cycle counters back by whole scanlines. `touched_cycle` stays where it is if that is `oldest_touch` or before.
-  CULE_HD void move_back(int32_t elapsed, int32_t oldest_touch) {
+  CULE_INLINE void move_back(int32_t elapsed, int32_t oldest_touch) {
     cycle -= elapsed;
     hmove_cycle -= elapsed;
     if (hmove_cycle < kOldestHmove) hmove_cycle = kOldestHmove;
@@ -326,7 +326,7 @@ struct Machine {
   }
 
   // Where a new frame begins, all cycle counters start over, but for the position within the scanline.
-  CULE_HD void begin_frame() {
+  CULE_INLINE void begin_frame() {
     frame_ended = false;
     TiaPorts& ports = devices.ports;
     if (ports.frame_open) {
@@ -341,7 +341,7 @@ struct Machine {
   }
 
   // Closes the frame; returns whether its picture was drawn to the last line.
-  CULE_HD bool finish_frame() {
+  CULE_INLINE bool finish_frame() {
     TiaPorts& ports = devices.ports;
     // The picture is drawn up to the last access, whether it left an entry or not.
     const uint32_t last = buffer.count ? buffer.entries[buffer.count - 1] : 0;

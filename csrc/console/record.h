@@ -50,7 +50,7 @@ struct RecordLayout {
 };
 
 template <class T>
-CULE_HD inline void load_part(const RecordLayout& records, size_t env, size_t byte_offset, T& part) {
+CULE_INLINE void load_part(const RecordLayout& records, size_t env, size_t byte_offset, T& part) {
   static_assert(sizeof(T) % 4 == 0, "records are copied by words");
   uint32_t words[sizeof(T) / 4];
   const uint32_t* from = records.words + env * records.env_stride + byte_offset / 4 * records.word_stride;
@@ -59,7 +59,7 @@ CULE_HD inline void load_part(const RecordLayout& records, size_t env, size_t by
 }
 
 template <class T>
-CULE_HD inline void store_part(const RecordLayout& records, size_t env, size_t byte_offset, const T& part) {
+CULE_INLINE void store_part(const RecordLayout& records, size_t env, size_t byte_offset, const T& part) {
   uint32_t words[sizeof(T) / 4];
   memcpy(words, &part, sizeof(T));
   uint32_t* to = records.words + env * records.env_stride + byte_offset / 4 * records.word_stride;

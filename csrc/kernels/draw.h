@@ -17,7 +17,7 @@ CULE_INLINE uint32_t wanted_latches(const StepTrace& trace, uint32_t index) { re
 
 // Replays entries [begin, end) in `view`, until the end of frame number `frames`. Returns the entry after the last one replayed.
 template <class View>
-CULE_HD inline uint32_t replay_frames(TiaState& tia, const TiaFormat& format, const uint32_t* entries, uint32_t begin,
+CULE_COLD uint32_t replay_frames(TiaState& tia, const TiaFormat& format, const uint32_t* entries, uint32_t begin,
                                       uint32_t end, uint32_t frames, View& view) {
   uint32_t i = begin;
   while (i < end && frames > 0) {
@@ -32,7 +32,7 @@ CULE_HD inline uint32_t replay_frames(TiaState& tia, const TiaFormat& format, co
 // The first was cut off in this step, then, so that kPictureBroken has draw_frames draw both.
 CULE_INLINE bool pools_between(uint32_t flags) { return (flags & kLastResumed) && (flags & (kPoolBoth | kPoolBackOntoOld)); }
 
-CULE_HD inline void draw_frames(const Batch& batch, size_t env, const uint32_t* entries) {
+CULE_COLD void draw_frames(const Batch& batch, size_t env, const uint32_t* entries) {
   const StepTrace& trace = batch.traces[env];
   if (trace.entries == 0) return;
   const ConsoleConfig& config = config_of(batch, env);

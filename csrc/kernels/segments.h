@@ -19,6 +19,7 @@ struct SegmentStart {
   uint32_t entry;
 };
 constexpr uint32_t kNoSegment = ~0u;
+constexpr uint32_t kFrameEnd = kMarkFrameEnd << kEntryRegisterShift;  // the entry, of any cycle
 
 // Segment starts are stored by words, like records: word w of slot s of env e at words[(s * kSegmentWords + w) * num_envs + e].
 constexpr size_t kSegmentWords = sizeof(SegmentStart) / 4;
@@ -38,17 +39,6 @@ CULE_INLINE int32_t entry_clock(uint32_t entry) {
 
 CULE_INLINE int32_t segment_clock(const TiaFormat& format, int segment) {
   return format.first_clock + segment * kSegmentLines * kClocksPerLine;
-}
-
-// Leaves the starts of the segments whose first clock lies before `clock`, having moved the beam there.
-template <class View>
-CULE_HD inline void leave_starts(const Batch& batch, size_t env, const TiaFormat& format, TiaState& tia, View& view, int frame,
-                                 uint32_t entry, int32_t clock, int& segment) {
-  while (segment < kSegments && segment_clock(format, segment) < clock && segment_clock(format, segment) < format.last_clock) {
-    draw_until(tia, format, segment_clock(format, segment), view);
-    store_part(segment_layout(batch, static_cast<size_t>(frame * kSegments + segment)), env, 0, SegmentStart{tia, entry});
-    ++segment;
-  }
 }
 
 // The first thread's part. It latches collisions only where nobody draws; draw_segment returns the others.
@@ -72,14 +62,23 @@ CULE_HD inline void replay_segments(const Batch& batch, size_t env, const uint32
     bool whole = false;
     // Line by line, so that the lanes of a warp stay together: their programs do much the same on the same line.
     for (int32_t line_end = kClocksPerLine; !whole && i < trace.entries; line_end += kClocksPerLine) {
-      for (; !whole && i < trace.entries && entry_cycle(entries[i]) * kClocksPerCycle < line_end; ++i) {
+      while (!whole && i < trace.entries && entry_cycle(entries[i]) * kClocksPerCycle < line_end) {
         const uint32_t entry = entries[i];
         latches.wanted = drawn ? 0 : wanted_latches(trace, i);
-        if (drawn && entry_register(entry) != kMarkFrameBegin) {
-          leave_starts(batch, env, format, tia, latches, static_cast<int>(frame - first_drawn), i, entry_clock(entry), segment);
+        // A segment that begins before the entry takes effect begins first.
+        const int32_t start = segment_clock(format, segment);
+        const bool starts = drawn && entry_register(entry) != kMarkFrameBegin && segment < kSegments && start < entry_clock(entry) &&
+                            start < format.last_clock;
+        const Effect effect = starts ? drawing_until(start) : effect_of<CollisionView>(tia, entry);
+        draw_until(tia, format, effect.clock, latches);
+        if (starts) {
+          const size_t slot = (frame - first_drawn) * kSegments + static_cast<size_t>(segment++);
+          store_part(segment_layout(batch, slot), env, 0, SegmentStart{tia, i});
+          continue;
         }
-        replay_entry(tia, format, entry, latches);
+        take_effect(tia, format, effect, latches);
         whole = entry_register(entry) == kMarkFrameEnd;
+        ++i;
       }
     }
   }
@@ -103,14 +102,19 @@ CULE_HD inline uint32_t draw_segment(const Batch& batch, size_t env, size_t slot
   tia.collisions = 0;
   uint32_t i = start.entry;
   // Line by line here, too. Nothing is drawn after the frame's last entry.
-  for (int32_t line_end = segment_clock(format, segment) + kClocksPerLine; tia.cursor < end; line_end += kClocksPerLine) {
-    for (; i < trace.entries && entry_register(entries[i]) != kMarkFrameEnd && entry_clock(entries[i]) < line_end; ++i) {
-      replay_entry(tia, format, entries[i], view);
+  bool ended = false;
+  for (int32_t line_end = segment_clock(format, segment) + kClocksPerLine; tia.cursor < end && !ended; line_end += kClocksPerLine) {
+    for (bool in_line = true; in_line;) {
+      const uint32_t entry = i < trace.entries ? entries[i] : kFrameEnd;
+      ended = entry_register(entry) == kMarkFrameEnd;
+      if (ended) break;
+      in_line = entry_clock(entry) < line_end;
+      const Effect effect = in_line ? effect_of<PictureView>(tia, entry) : drawing_until(line_end);
+      draw_until(tia, format, effect.clock, view);
+      take_effect(tia, format, effect, view);
       if (i < trace.after_clear) tia.collisions = 0;
+      i += in_line;
     }
-    if (i == trace.entries || entry_register(entries[i]) == kMarkFrameEnd) break;
-    draw_until(tia, format, line_end, view);
-    if (i < trace.after_clear) tia.collisions = 0;
   }
   return tia.collisions;
 }

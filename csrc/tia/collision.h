@@ -57,7 +57,7 @@ CULE_INLINE uint32_t latches_of_register(uint32_t reg) {
 
 // The latches that the pixels in `line` set, worked out a byte at a time (CULE_OPAQUE).
 template <class Word>
-CULE_HD inline uint32_t find_collisions(const LineWord<Word>& line) {
+CULE_INLINE uint32_t find_collisions(const LineWord<Word>& line) {
   const Word p0 = line.bits[kPlayer0], p1 = line.bits[kPlayer1], m0 = line.bits[kMissile0], m1 = line.bits[kMissile1];
   const Word bl = line.bits[kBall], pf = line.bits[kPlayfield];
   uint32_t low = ((m0 & p1) != 0) << 0 | ((m0 & p0) != 0) << 1 | ((m1 & p0) != 0) << 2 | ((m1 & p1) != 0) << 3 |

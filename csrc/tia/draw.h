@@ -1,9 +1,8 @@
 // Moving the beam: draws the picture up to a color clock, line by line, in pieces within which nothing changes.
 //
 // A `View` is told what to draw:
-//   span(tia, line, begin, end)   pixels [begin, end) of visible scanline `line` show `tia`; where collisions matter, it latches them
-//   dark(tia, line, begin, end)   the beam is off (VBLANK)
-//   comb(tia, line, begin)        pixels [begin, 8) are black after HMOVE
+//   show(tia, line, begin, end)   pixels [begin, end) of visible scanline `line` show `tia`; where collisions matter, it latches them.
+//                                 With the beam off (VBLANK) they are black, and after HMOVE those of [begin, 8) are
 //   grey_out(tia, line)           the frame is cut off; what the picture holds from `line` on turns grey
 //   objects_changed(objects)      the bit of each TiaObject whose pixels moved
 // `View::kSeesColors` is false for one to which colors are all the same, so that they need not be changed at the right moment.
@@ -16,6 +15,7 @@
 namespace cule {
 
 constexpr uint32_t kAllObjects = (1u << kNumTiaObjects) - 1;
+constexpr int kCombPixels = 8;  // black after HMOVE
 
 // What happens where a visible scanline ends: a mirrored playfield takes over its new setting, the players' first copies
 // show again, the stars of Cosmic Ark move.
@@ -39,21 +39,19 @@ template <class View>
 CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int advance) {
   const int end = from + advance;
   const int begin = from < kHblankClocks ? (end < kHblankClocks ? end : kHblankClocks) : from;
-  if (end > begin) {
-    if (tia.vblank & 2) view.dark(tia, line, begin - kHblankClocks, end - kHblankClocks);
-    else view.span(tia, line, begin - kHblankClocks, end - kHblankClocks);
-  }
-  constexpr int kCombEnd = kHblankClocks + 8;
-  if (tia.hmove_blank && begin < kCombEnd) {
-    if (end > begin) view.comb(tia, line, begin - kHblankClocks);
-    if (end >= kCombEnd) tia.hmove_blank = 0;
-  }
+  if (end > begin) view.show(tia, line, begin - kHblankClocks, end - kHblankClocks);
+  constexpr int kCombEnd = kHblankClocks + kCombPixels;
+  if (begin < kCombEnd && end >= kCombEnd) tia.hmove_blank = 0;
 }
 
+// Where the picture is not drawn on.
+constexpr int32_t kNoClock = -1;
+
 template <class View>
-CULE_SHARED void draw_until(TiaState& tia, const TiaFormat& format, int32_t clock, View& view) {
+CULE_INLINE void draw_until(TiaState& tia, const TiaFormat& format, int32_t clock, View& view) {
   if (clock < format.first_clock || tia.cursor >= format.last_clock || tia.cursor >= clock) return;
   if (clock > format.last_clock) clock = format.last_clock;
+#pragma unroll 1
   do {
     const int from = kClocksPerLine - tia.line_left;
     const int line = (tia.cursor - tia.origin - (from == kClocksPerLine)) / kClocksPerLine;

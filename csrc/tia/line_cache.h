@@ -22,7 +22,7 @@ struct LineCache {
   }
 
   // Works out those of `objects` that are not right in `word`. In a loop, so that a GPU has little code to fetch.
-  CULE_HD void refresh(const TiaState& tia, uint32_t objects, int word) {
+  CULE_INLINE void refresh(const TiaState& tia, uint32_t objects, int word) {
     const uint32_t shift = static_cast<uint32_t>(word) * kNumTiaObjects;
     uint32_t wanted = objects & ~(ready >> shift);
     ready |= wanted << shift;
@@ -43,7 +43,7 @@ struct LineCache {
   }
 
   // The pixels of [begin, end) that fall into `word`; the others are zero.
-  CULE_HD LineWord<Word> piece(int word, int begin, int end) const {
+  CULE_INLINE LineWord<Word> piece(int word, int begin, int end) const {
     const Word mask = pixels(word, begin, end);
     LineWord<Word> line;
 #pragma unroll
@@ -66,16 +66,14 @@ struct CollisionView {
     cache.objects_changed(objects);
     changed = true;
   }
-  CULE_INLINE void dark(const TiaState&, int, int, int) {}
-  CULE_INLINE void comb(const TiaState&, int, int) {}
   CULE_INLINE void grey_out(const TiaState&, int) {}
 
-  CULE_INLINE void span(TiaState& tia, int, int begin, int end) {
-    if (wanted) look(tia, begin, end);
+  CULE_INLINE void show(TiaState& tia, int, int begin, int end) {
+    if (wanted && !(tia.vblank & 2)) look(tia, begin, end);
   }
 
  private:
-  CULE_SHARED void look(TiaState& tia, int begin, int end) {
+  CULE_INLINE void look(TiaState& tia, int begin, int end) {
     if (changed) {
       possible = possible_latches(objects_on(tia));
       changed = false;
@@ -90,7 +88,7 @@ struct CollisionView {
   }
 
   // Those of the `open` latches that pixels [begin, end) set.
-  CULE_HD uint32_t find(const TiaState& tia, uint32_t open, int begin, int end) {
+  CULE_INLINE uint32_t find(const TiaState& tia, uint32_t open, int begin, int end) {
     uint32_t found = 0;
     const uint32_t objects = objects_of_latches(open);
 #pragma unroll 1

@@ -20,10 +20,6 @@ struct PictureView {
   }
   CULE_INLINE void objects_changed(uint32_t objects) { cache.objects_changed(objects); }
 
-  CULE_INLINE void dark(TiaState& tia, int line, int begin, int end) { paint(tia, line, begin, end, false); }
-  CULE_INLINE void comb(TiaState& tia, int line, int begin) { paint(tia, line, begin, 8, false); }
-  CULE_INLINE void span(TiaState& tia, int line, int begin, int end) { paint(tia, line, begin, end, true); }
-
   CULE_HD void grey_out(const TiaState& tia, int first_line) {
     for (int line = first_line; line < height; ++line) {
       uint8_t* pixels = row(tia, line);
@@ -65,10 +61,11 @@ struct PictureView {
     *out = chunk;
   }
 
-  // Pixels [begin, end) of a scanline: what `tia` shows, or black where the beam is not `lit`. One function for all, as a GPU has to
-  // fetch its code anew for every piece that is not in step with the others.
-  CULE_SHARED void paint(TiaState& tia, int line, int begin, int end, bool lit) {
+  CULE_INLINE void show(TiaState& tia, int line, int begin, int end) {
     if (line >= height) return;
+    const bool lit = !(tia.vblank & 2), combed = tia.hmove_blank && begin < kCombPixels;
+    const int shown_end = end;
+    if (combed && end < kCombPixels) end = kCombPixels;
     uint8_t* pixels = row(tia, line);
     const uint32_t p0 = four_of(tia.colup[0]), p1 = four_of(tia.colup[1]), pf = four_of(tia.colupf);
     const uint32_t bk = lit ? four_of(tia.colubk) : 0;
@@ -76,7 +73,7 @@ struct PictureView {
     for (int word = begin / Cache::kBits; word * Cache::kBits < end; ++word) {
       const int first = word * Cache::kBits;
       if (lit) cache.refresh(tia, kAllObjects, word);
-      const ColorWord<Word> colors = lit ? colors_of(tia, word, begin, end) : ColorWord<Word>{};
+      const ColorWord<Word> colors = lit ? colors_of(tia, word, begin, shown_end) : ColorWord<Word>{};
 #pragma unroll 1
       for (int x = 0; x < Cache::kBits; x += kChunk) {
         if (first + x >= end || first + x + kChunk <= begin) continue;
@@ -90,6 +87,7 @@ struct PictureView {
             chunk.fours[i] = (p0 & on0) | (p1 & on1) | (pf & onf) | (bk & ~(on0 | on1 | onf));
           }
         }
+        if (combed && first + x == 0) chunk.fours[0] = chunk.fours[1] = 0;
         store(pixels + first + x, chunk, pixels_between(begin - first - x, end - first - x));
       }
     }

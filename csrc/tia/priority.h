@@ -16,7 +16,7 @@ struct ColorWord {
 };
 
 template <class Word>
-CULE_HD inline ColorWord<Word> resolve_priority(const TiaState& tia, const LineWord<Word>& line, int first) {
+CULE_INLINE ColorWord<Word> resolve_priority(const TiaState& tia, const LineWord<Word>& line, int first) {
   constexpr int kHalf = kLinePixels / 2;
   const Word playfield = line.bits[kPlayfield];
   Word p0 = line.bits[kPlayer0] | line.bits[kMissile0];

@@ -42,13 +42,8 @@ CULE_INLINE void begin_picture(TiaState& tia, const TiaFormat& format, uint32_t 
   tia.colubk = static_cast<uint8_t>((tia.colubk & 0xFE) | color_loss);
 }
 
-template <class View>
-CULE_INLINE void reset_player(TiaState& tia, const TiaFormat& format, int which, int32_t clock, View& view) {
-  const int position = reset_player_position(clock % kClocksPerLine);
-  const ResetPhase phase = player_reset_phase(tia.nusiz[which], tia.position[kPlayer0 + which], position);
-  if (phase == ResetPhase::kDrawing) draw_until(tia, format, clock + kPlayerFinishClocks, view);
-  tia.position[kPlayer0 + which] = static_cast<uint8_t>(position);
-  tia.skip_first[which] = phase != ResetPhase::kDelay;
+CULE_INLINE ResetPhase reset_phase(const TiaState& tia, int which, int position) {
+  return player_reset_phase(tia.nusiz[which], tia.position[kPlayer0 + which], position);
 }
 
 // Lets missile `which` go from the middle of its player, or locks it there.
@@ -101,10 +96,10 @@ CULE_INLINE void set_bit(uint8_t& field, uint32_t value, uint32_t object, View& 
   if (field != before) view.objects_changed(1u << object);
 }
 
-// Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has been drawn.
+// Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has been drawn. `phase` is RESPx's.
 template <class View>
-CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle,
-                                   View& view) {
+CULE_INLINE void write_register(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle, ResetPhase phase,
+                                View& view) {
   using namespace tia_write;
   const uint8_t byte = static_cast<uint8_t>(value);
   const int which = static_cast<int>(reg & 1);
@@ -136,7 +131,8 @@ CULE_HD inline void write_register(TiaState& tia, const TiaFormat& format, uint3
       break;
     }
     case RESP0: case RESP1:
-      reset_player(tia, format, which, clock, view);
+      tia.position[kPlayer0 + which] = static_cast<uint8_t>(reset_player_position(clock % kClocksPerLine));
+      tia.skip_first[which] = phase != ResetPhase::kDelay;
       view.objects_changed(1u << kPlayer0 << which);
       break;
     case RESM0: case RESM1: {
@@ -221,34 +217,57 @@ CULE_INLINE bool draws_before(uint32_t reg, uint32_t value) {
   return View::kSeesColors || reg < COLUP0 || reg > COLUBK;
 }
 
-// One TIA write of the instruction buffer.
-template <class View>
-CULE_HD inline void replay_write(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
-  const int32_t cycle = entry_cycle(entry);
-  const uint32_t reg = entry_register(entry);
-  if (changes_nothing(tia, reg, entry_value(entry))) return;
-  if (draws_before<View>(reg, entry_value(entry))) {
-    draw_until(tia, format, cycle * kClocksPerCycle + write_delay(reg, cycle), view);
-  }
-  write_register(tia, format, reg, entry_value(entry), cycle, view);
-}
-
 // The first visible line that greying out at `cycle` reaches.
 CULE_INLINE int grey_out_line(const TiaFormat& format, int32_t cycle) {
   const int line = cycle / kCyclesPerLine - format.first_clock / kClocksPerLine;
   return line > 0 ? line : 0;
 }
 
-// One entry of the instruction buffer.
+// What an entry of the instruction buffer does: the picture is drawn up to `clock` (kNoClock: it need not be), then `reg` gets `value`.
+struct Effect {
+  int32_t clock, cycle;
+  uint32_t reg, value;
+  ResetPhase phase;
+};
+
+// Only draws up to `clock`.
+CULE_INLINE Effect drawing_until(int32_t clock) { return {clock, 0, kMarkTouch, 0, ResetPhase::kIdle}; }
+
+// The effect of an entry on `tia`. A player that is reset while it is being drawn is drawn on for a while first.
 template <class View>
-CULE_HD inline void replay_entry(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
-  switch (entry_register(entry)) {
-    case kMarkFrameBegin: return begin_picture(tia, format, entry_value(entry));
-    case kMarkTouch: return draw_until(tia, format, entry_cycle(entry) * kClocksPerCycle, view);
-    case kMarkGreyOut: return view.grey_out(tia, grey_out_line(format, entry_cycle(entry)));
-    case kMarkFrameEnd: return;
-    default: return replay_write(tia, format, entry, view);
+CULE_INLINE Effect effect_of(const TiaState& tia, uint32_t entry) {
+  using namespace tia_write;
+  Effect effect{kNoClock, entry_cycle(entry), entry_register(entry), entry_value(entry), ResetPhase::kIdle};
+  const int32_t clock = effect.cycle * kClocksPerCycle;
+  if (effect.reg == kMarkTouch) return drawing_until(clock);
+  if (effect.reg >= kMarkFrameBegin) return effect;
+  if (changes_nothing(tia, effect.reg, effect.value)) return drawing_until(kNoClock);
+  if (effect.reg == RESP0 || effect.reg == RESP1) {
+    effect.phase = reset_phase(tia, effect.reg & 1, reset_player_position(clock % kClocksPerLine));
+    effect.clock = clock + (effect.phase == ResetPhase::kDrawing ? kPlayerFinishClocks : 0);
+  } else if (draws_before<View>(effect.reg, effect.value)) {
+    effect.clock = clock + write_delay(effect.reg, effect.cycle);
   }
+  return effect;
+}
+
+// Does what `effect` says, the picture having been drawn.
+template <class View>
+CULE_INLINE void take_effect(TiaState& tia, const TiaFormat& format, const Effect& effect, View& view) {
+  switch (effect.reg) {
+    case kMarkFrameBegin: return begin_picture(tia, format, effect.value);
+    case kMarkGreyOut: return view.grey_out(tia, grey_out_line(format, effect.cycle));
+    default: return write_register(tia, format, effect.reg, effect.value, effect.cycle, effect.phase, view);
+  }
+}
+
+// One entry of the instruction buffer. All of the TIA part is in this one piece: drawing is to stand once in a loop over entries, as
+// it is long.
+template <class View>
+CULE_INLINE void replay_entry(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
+  const Effect effect = effect_of<View>(tia, entry);
+  draw_until(tia, format, effect.clock, view);
+  take_effect(tia, format, effect, view);
 }
 
 }  // namespace cule
