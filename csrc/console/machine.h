@@ -55,16 +55,18 @@ CULE_COLD uint32_t follow_entries(CollisionProbe& probe, const TiaFormat& format
     probe.ready = true;
   }
   probe.wanted = wanted;
+  TiaState tia = probe.tia;  // at hand, while it changes
 #pragma unroll 1
-  for (;;) {
-    const bool marked = probe.replayed == buffer.count;
-    if (marked && !mark) return probe.tia.collisions;
+  for (bool marked = false; !marked;) {
+    marked = probe.replayed == buffer.count;
+    if (marked && !mark) break;
     // Collisions before a CXCLR are of no interest any more.
     probe.view.wanted = probe.replayed < buffer.after_clear ? 0 : wanted;
-    replay_entry(probe.tia, format, marked ? mark : buffer.entries[probe.replayed], probe.view);
-    if (marked) return probe.tia.collisions;
-    ++probe.replayed;
+    replay_entry(tia, format, marked ? mark : buffer.entries[probe.replayed], probe.view);
+    probe.replayed += !marked;
   }
+  probe.tia = tia;
+  return tia.collisions;
 }
 
 // Bits 7 and 6 of INPT0 to INPT5; 0 for what is not there.
