@@ -8,23 +8,24 @@
 #include <cstdint>
 #include <cstring>
 
-// CULE_SHARED marks what is long and used from several places: one copy of it on a GPU, whose instruction cache is small.
-// CULE_COLD marks what runs rarely: out of the way on both, as a CPU's handlers and a GPU's loop are to be small. CULE_HANDLER marks one of many cases of a switch: a part of it, but where
-// the build defines CULE_SANITIZED: instrumented, one function of them all would take a compiler minutes. CULE_ASSUME says what
-// is always true. CULE_INLINE_LAMBDA stands behind a lambda's parameters. CULE_OPAQUE stands between a 32-bit variable and the optimizer, for ptxas 13.0: where conditions become bits of more than
-// one byte of a word, it can put those of one byte into the other. LineBits is the word that the machine computes a scanline's pixels in.
+// CULE_COLD marks what runs rarely: out of the way on both, as a CPU's handlers and a GPU's loop are to be small.
+// CULE_HANDLER marks one of many cases of a switch: a part of it, but where the build defines CULE_SANITIZED: instrumented, one
+// function of them all would take a compiler minutes.
+// CULE_INLINE_LAMBDA stands behind a lambda's parameters.
+// CULE_ASSUME says what is always true.
+// CULE_OPAQUE stands between a 32-bit variable and the optimizer, for ptxas 13.0: where conditions become bits of more than one byte
+// of a word, it can put those of one byte into another.
+// LineBits is the word that the machine computes a scanline's pixels in.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
 #define CULE_COLD __host__ __device__ __noinline__
-#define CULE_SHARED __host__ __device__ __noinline__
 #define CULE_HANDLER CULE_INLINE
 namespace cule { using LineBits = uint32_t; }
 #else
 #define CULE_HD
 #define CULE_INLINE inline __attribute__((always_inline))
 #define CULE_COLD inline __attribute__((noinline))
-#define CULE_SHARED inline
 #if defined(CULE_SANITIZED)
 #define CULE_HANDLER inline __attribute__((noinline))
 #else

@@ -214,7 +214,9 @@ CULE_INLINE Scatter do_rarest(const Decode decode, Machine& m, uint32_t address,
     case kJamCode: r.jammed = 1; break;
     case 0x83: case 0x87: case 0x8F: case 0x97: return {r.a & r.x, 1, address, false};  // SAX
     case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F: return {unstable_store(r, decode.opcode, address), 1, address, false};
-    case 0x0B: case 0x2B: case 0x4B: case 0x6B: case 0x8B: case 0xAB: case 0xBB: case 0xCB: undocumented_read(r, decode.opcode, value); break;
+    case 0x0B: case 0x2B: case 0x4B: case 0x6B: case 0x8B: case 0xAB: case 0xBB: case 0xCB:
+      undocumented_read(r, decode.opcode, value);
+      break;
     default: compute_second(r, decode.opcode, value); break;
   }
   return {0, 0, 0, false};

@@ -88,7 +88,7 @@ struct Batch {
   uint8_t* ram;              // [n][128]
   uint8_t* cartridge_bytes;  // [n][128]
   uint8_t* pictures;         // [n][2][picture_bytes]
-  uint8_t* pooled;           // [n][picture_bytes][channels]: the frame that the newest observation was made of, where TiaState::observed is 0
+  uint8_t* pooled;           // [n][picture_bytes][channels]: what the newest observation was made of, where TiaState::observed is 0
   uint32_t* buffers;         // [n on a GPU, threads on a CPU][buffer_capacity]
   StepTrace* traces;         // [n]
   uint32_t* segments;        // GPU only: see segments.h

@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_c
 }
 
 // Copies a state of the pool over each env that starts an episode; a block for each env.
-__global__ void __launch_bounds__(kThreads, 8) restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask, const int64_t* seeds,
-                                                              bool by_trace) {
+__global__ void __launch_bounds__(kThreads, 8) restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask,
+                                                                 const int64_t* seeds, bool by_trace) {
   const size_t env = blockIdx.x;
   if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
   __shared__ size_t slot;
@@ -62,8 +62,8 @@ __global__ void __launch_bounds__(kThreads, 8) restart_from_pool(const __grid_co
 }
 
 // Emulates the start of an episode for each env that starts one; a thread for each env.
-__global__ void __launch_bounds__(kWarp) restart_by_emulation(const __grid_constant__ Batch batch, const uint8_t* mask, const int64_t* seeds,
-                                                         bool by_trace) {
+__global__ void __launch_bounds__(kWarp) restart_by_emulation(const __grid_constant__ Batch batch, const uint8_t* mask,
+                                                             const int64_t* seeds, bool by_trace) {
   const size_t env = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (env >= static_cast<size_t>(batch.num_envs)) return;
   if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;

@@ -223,7 +223,8 @@ CULE_HD inline void resample_rows(const ObservationFormat& format, const Resampl
           lanes.sync();
           if (source.pooled) {
             const int row_pixels = kLinePixels * kChannels;
-            for (int i = lanes.lane(); i < row_pixels; i += Lanes::kCount) pixels[i] = static_cast<float>(source.pooled[line * row_pixels + i]);
+            const uint8_t* row = source.pooled + line * row_pixels;
+            for (int i = lanes.lane(); i < row_pixels; i += Lanes::kCount) pixels[i] = static_cast<float>(row[i]);
           } else {
             look_up_row<kChannels>(last, palette, pixels, lanes);
           }

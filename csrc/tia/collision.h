@@ -20,33 +20,33 @@ constexpr uint64_t latch_objects(bool second) {
   return packed;
 }
 
-// The latches that `object` has to do with.
-constexpr uint32_t latches_of_object(uint32_t object) {
-  uint32_t latches = 0;
+// The latches that each object has to do with.
+struct ObjectLatches {
+  uint32_t of[kNumTiaObjects];
+};
+constexpr ObjectLatches latches_of_objects() {
+  ObjectLatches latches{};
   for (uint32_t latch = 0; latch < kNumLatches; ++latch) {
-    const bool has = (latch_objects(false) >> 3 * latch & 7) == object || (latch_objects(true) >> 3 * latch & 7) == object;
-    latches |= static_cast<uint32_t>(has) << latch;
+    for (const bool second : {false, true}) latches.of[latch_objects(second) >> 3 * latch & 7] |= 1u << latch;
   }
   return latches;
 }
 
 // The latches between objects that are switched on; `on` has a bit for each TiaObject.
 CULE_INLINE uint32_t possible_latches(uint32_t on) {
-  constexpr uint32_t kOf[] = {latches_of_object(0), latches_of_object(1), latches_of_object(2),
-                              latches_of_object(3), latches_of_object(4), latches_of_object(5)};
+  constexpr ObjectLatches kLatches = latches_of_objects();
   uint32_t impossible = 0;
 #pragma unroll
-  for (uint32_t object = 0; object < kNumTiaObjects; ++object) impossible |= on >> object & 1 ? 0 : kOf[object];
+  for (uint32_t object = 0; object < kNumTiaObjects; ++object) impossible |= on >> object & 1 ? 0 : kLatches.of[object];
   return kAllCollisions & ~impossible;
 }
 
 // The objects that `latches` have to do with, a bit for each.
 CULE_INLINE uint32_t objects_of_latches(uint32_t latches) {
-  constexpr uint32_t kOf[] = {latches_of_object(0), latches_of_object(1), latches_of_object(2),
-                              latches_of_object(3), latches_of_object(4), latches_of_object(5)};
+  constexpr ObjectLatches kLatches = latches_of_objects();
   uint32_t objects = 0;
 #pragma unroll
-  for (uint32_t object = 0; object < kNumTiaObjects; ++object) objects |= static_cast<uint32_t>((latches & kOf[object]) != 0) << object;
+  for (uint32_t object = 0; object < kNumTiaObjects; ++object) objects |= static_cast<uint32_t>((latches & kLatches.of[object]) != 0) << object;
   return objects;
 }
 

@@ -30,7 +30,8 @@ CULE_INLINE void tia_reset(TiaState& tia) {
   tia.line_left = kClocksPerLine;
 }
 
-// Starts a frame's picture, over the one of the frame before the last. On a PAL console colors lose their hue after a frame with an odd number of lines.
+// Starts a frame's picture, over the one of the frame before the last. On a PAL console colors lose their hue after a frame with an
+// odd number of lines.
 CULE_INLINE void begin_picture(TiaState& tia, const TiaFormat& format, uint32_t color_loss) {
   tia.cursor = tia.origin = format.first_clock;
   tia.line_left = kClocksPerLine;
