@@ -2,7 +2,8 @@
 
 For each output line the table lists the source lines that it covers and how much of each. OpenCV computes the shares in
 double precision and keeps them in single precision (modules/imgproc/src/resize.cpp describes the method; the code here
-is ours). Where both scales are whole numbers it averages in integers instead.
+is ours). Where both scales are whole numbers it averages in integers instead; where one axis grows, it interpolates
+linearly along both, with integers as weights.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-COPY, AREA, AREA_INTEGER = 0, 1, 2
+COPY, AREA, AREA_INTEGER, LINEAR = 0, 1, 2, 3
+# Of an observation's height and width: the tables' indices have 15 bits on a GPU.
+LARGEST = 4096
+# What LINEAR's two weights add up to.
+_WHOLE = 2048
 # A share of a source line this small is left out.
 _NEGLIGIBLE = 1e-3
 
@@ -22,10 +27,10 @@ class Tables:
     """What one picture height needs.
 
     Attributes:
-        kind: COPY, AREA or AREA_INTEGER.
+        kind: COPY, AREA, AREA_INTEGER or LINEAR.
         rows: (height, 3) int32: first source row, number of rows, index of the first weight.
         columns: (width, 3) int32, likewise.
-        weights: float32.
+        weights: float32; LINEAR: whole numbers from 0 to 2048.
         scale: AREA_INTEGER: one over the source pixels per output pixel.
     """
 
@@ -56,20 +61,42 @@ def _shares(source: int, target: int, weights: list[float]) -> np.ndarray:
     return spans
 
 
+def _neighbours(source: int, target: int, weights: list[float]) -> np.ndarray:
+    """The spans of one axis for LINEAR: the lines before and behind a position. Appends their weights."""
+    spans = np.zeros((target, 3), dtype=np.int32)
+    grow = target / source
+    scale = 1 / grow
+    for i in range(target):
+        first = math.floor(i * scale)
+        beyond = np.float32((i + 1) - (first + 1) * grow)
+        share = np.float32(beyond - np.floor(beyond)) if beyond > 0 else np.float32(0)
+        if first >= source - 1:
+            first, share = source - 1, np.float32(0)
+        pair = [float(np.rint((np.float32(1) - share) * np.float32(_WHOLE))), float(np.rint(share * np.float32(_WHOLE)))]
+        pair = pair[: source - first]
+        spans[i] = first, len(pair), len(weights)
+        weights.extend(pair)
+    return spans
+
+
 def make_tables(source_height: int, source_width: int, height: int, width: int) -> Tables:
     """Tables for resizing (source_height, source_width) pictures to (height, width).
 
     Raises:
-        ValueError: if an axis would have to grow.
+        ValueError: if an axis is longer than LARGEST.
     """
     if (height, width) == (source_height, source_width):
         empty = np.zeros((1, 3), dtype=np.int32)
         return Tables(COPY, empty, empty, np.zeros(1, np.float32), 1.0)
-    if height > source_height or width > source_width:
+    if height > LARGEST or width > LARGEST:
         raise ValueError(
-            f"expected observations of at most {source_height} x {source_width} pixels (the picture itself), "
-            f"got img_height={height}, img_width={width}"
+            f"expected observations of at most {LARGEST} x {LARGEST} pixels, got img_height={height}, img_width={width}"
         )
+    weights: list[float] = []
+    if height > source_height or width > source_width:
+        rows = _neighbours(source_height, height, weights)
+        columns = _neighbours(source_width, width, weights)
+        return Tables(LINEAR, rows, columns, np.array(weights, dtype=np.float32), 1.0)
     whole = source_height % height == 0 and source_width % width == 0
     if whole:
         rows_each, columns_each = source_height // height, source_width // width
@@ -77,7 +104,6 @@ def make_tables(source_height: int, source_width: int, height: int, width: int) 
         columns = np.stack([np.arange(width) * columns_each, np.full(width, columns_each), np.zeros(width)], 1)
         scale = float(np.float32(1.0) / np.float32(rows_each * columns_each))
         return Tables(AREA_INTEGER, rows.astype(np.int32), columns.astype(np.int32), np.zeros(1, np.float32), scale)
-    weights: list[float] = []
     rows = _shares(source_height, height, weights)
     columns = _shares(source_width, width, weights)
     return Tables(AREA, rows, columns, np.array(weights, dtype=np.float32), 1.0)

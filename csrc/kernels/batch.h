@@ -28,7 +28,8 @@ struct StepOptions {
 struct ResampleSpan {
   int32_t first, count, weight;
 };
-enum class ResampleKind : uint32_t { kCopy, kArea, kAreaInteger };
+// Sizes above the picture's, on either axis, are interpolated (kLinear), with integers as weights, from 0 to 2048.
+enum class ResampleKind : uint32_t { kCopy, kArea, kAreaInteger, kLinear };
 struct Resample {
   ResampleKind kind;
   const ResampleSpan* rows;     // [observation height]

@@ -265,7 +265,7 @@ class CudaBackend final : public Backend {
     else restart_by_emulation<<<blocks_for(batch.num_envs, kWarp), kWarp, 0, stream>>>(batch, mask, seeds, by_trace);
   }
 
-  // A lane has as many bytes of an observation's row as the widest of these sizes takes.
+  // A lane has as many bytes of an observation's row at a time as a row of the picture's width takes.
   static void observe(const Batch& batch, bool only_fresh, cudaStream_t stream) {
     const int n = batch.num_envs, width = batch.observation.width;
     const bool grey = batch.observation.channels == 1;

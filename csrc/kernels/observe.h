@@ -1,7 +1,8 @@
 // From pictures to observations: palette, maximum of two frames, area resize, frame stack.
 //
 // The resize is OpenCV's INTER_AREA to the bit: for each output row, for each source row it covers, the weighted sum of the source
-// columns in single precision, left to right; then the weighted sum of those, top to bottom; rounded half to even.
+// columns in single precision, left to right; then the weighted sum of those, top to bottom; rounded half to even. Where a size
+// grows, OpenCV interpolates instead, in integers; row sums stay below 2^24, so that they are exact in single precision, too.
 //
 // Nothing of the size of a picture is written on the way, with one exception: `pooled`, the frame that the newest observation is made
 // of, where it can no longer be had from the two pictures and may still be asked for (TiaState::observed).
@@ -120,6 +121,7 @@ CULE_INLINE ResampleSpan column_span(const Resample& resample, int x) {
 CULE_INLINE uint8_t finish_pixel(const Resample& resample, float total, int rows, int columns) {
   if (resample.kind == ResampleKind::kArea) return round_to_byte(total);
   if (resample.kind == ResampleKind::kCopy) return static_cast<uint8_t>(total);
+  if (resample.kind == ResampleKind::kLinear) return static_cast<uint8_t>((static_cast<int>(total) + 2) >> 2);
   // Sums of bytes are whole numbers below 2^24, so that they are exact.
   if (rows == 2 && columns == 2) return static_cast<uint8_t>((static_cast<int>(total) + 2) >> 2);
   return round_to_byte(total * resample.scale);
@@ -183,19 +185,27 @@ CULE_INLINE void look_up_row(const RowWords<Lanes>& row, const Color* palette, f
   });
 }
 
-// Rows [begin, end) of the resized frame. Each source row is summed once, and not at all where it equals the one above, as most do.
-// `kMost` is how many bytes of an output row a lane can have; `pixels` is room for a source row's, which all lanes see.
+// What a row's sum adds to an output pixel.
+CULE_INLINE float weigh_row(bool linear, float weight, float sum) {
+  if (!linear) return weight * sum;
+  return static_cast<float>((static_cast<int>(weight) * (static_cast<int>(sum) >> 4)) >> 16);
+}
+
+// Rows [begin, end) of the resized frame, from byte `from` of each on, as many as the lanes can have: `kMost` each. Each source row is
+// summed once, and not at all where it equals the one above, as most do. `pixels` is room for a source row's, which all lanes see.
 template <int kChannels, int kMost, class Lanes, class Color>
-CULE_HD inline void resample_rows(const ObservationFormat& format, const Resample& resample, const FrameSource& source,
-                                  const Color* palette, int begin, int end, uint8_t* out, float* pixels, const Lanes& lanes) {
+CULE_HD inline void resample_bytes(const ObservationFormat& format, const Resample& resample, const FrameSource& source,
+                                   const Color* palette, int begin, int end, int from, uint8_t* out, float* pixels,
+                                   const Lanes& lanes) {
   constexpr uint32_t kFirstBits = 9, kCountBits = 8;  // of a packed span; the rest is where its weights begin
   const int row_bytes = format.width * kChannels;
-  const bool weighted = resample.kind == ResampleKind::kArea;
+  const int items = row_bytes - from < kMost * Lanes::kCount ? row_bytes - from : kMost * Lanes::kCount;
+  const bool linear = resample.kind == ResampleKind::kLinear, weighted = linear || resample.kind == ResampleKind::kArea;
   uint32_t spans[kMost];
   float sums[kMost], totals[kMost];
-  for_each_item<kMost>(lanes, row_bytes, [&](int slot, int item) {
-    const ResampleSpan span = column_span(resample, item / kChannels);
-    spans[slot] = static_cast<uint32_t>(span.first * kChannels + item % kChannels) | static_cast<uint32_t>(span.count) << kFirstBits |
+  for_each_item<kMost>(lanes, items, [&](int slot, int item) {
+    const ResampleSpan span = column_span(resample, (from + item) / kChannels);
+    spans[slot] = static_cast<uint32_t>(span.first * kChannels + (from + item) % kChannels) | static_cast<uint32_t>(span.count) << kFirstBits |
                   static_cast<uint32_t>(span.weight) << (kFirstBits + kCountBits);
   });
   const auto span_count = [&](int slot) { return static_cast<int>(spans[slot] >> kFirstBits & ((1u << kCountBits) - 1)); };
@@ -229,7 +239,7 @@ CULE_HD inline void resample_rows(const ObservationFormat& format, const Resampl
             look_up_row<kChannels>(last, palette, pixels, lanes);
           }
           lanes.sync();
-          for_each_item<kMost>(lanes, row_bytes, [&](int slot, int) {
+          for_each_item<kMost>(lanes, items, [&](int slot, int) {
             const float* pixel = pixels + (spans[slot] & ((1u << kFirstBits) - 1));
             const float* weight = resample.weights + (spans[slot] >> (kFirstBits + kCountBits));
             const int count = span_count(slot);
@@ -241,12 +251,22 @@ CULE_HD inline void resample_rows(const ObservationFormat& format, const Resampl
         }
       }
       const float weight = weighted ? resample.weights[rows.weight + r] : 1.0f;
-      if (r == 0) for_each_item<kMost>(lanes, row_bytes, [&](int slot, int) { totals[slot] = weight * sums[slot]; });
-      else for_each_item<kMost>(lanes, row_bytes, [&](int slot, int) { totals[slot] += weight * sums[slot]; });
+      if (r == 0) for_each_item<kMost>(lanes, items, [&](int slot, int) { totals[slot] = weigh_row(linear, weight, sums[slot]); });
+      else for_each_item<kMost>(lanes, items, [&](int slot, int) { totals[slot] += weigh_row(linear, weight, sums[slot]); });
     }
-    for_each_item<kMost>(lanes, row_bytes, [&](int slot, int item) {
-      out[y * row_bytes + item] = finish_pixel(resample, totals[slot], rows.count, span_count(slot));
+    for_each_item<kMost>(lanes, items, [&](int slot, int item) {
+      out[y * row_bytes + from + item] = finish_pixel(resample, totals[slot], rows.count, span_count(slot));
     });
+  }
+}
+
+// Rows [begin, end) of the resized frame.
+template <int kChannels, int kMost, class Lanes, class Color>
+CULE_HD inline void resample_rows(const ObservationFormat& format, const Resample& resample, const FrameSource& source,
+                                  const Color* palette, int begin, int end, uint8_t* out, float* pixels, const Lanes& lanes) {
+#pragma unroll 1
+  for (int from = 0; from < format.width * kChannels; from += kMost * Lanes::kCount) {
+    resample_bytes<kChannels, kMost>(format, resample, source, palette, begin, end, from, out, pixels, lanes);
   }
 }
 

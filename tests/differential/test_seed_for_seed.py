@@ -36,6 +36,8 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("air_raid", {"img_height": 50, "img_width": 40}),
     ("pong", {"img_height": 1, "img_width": 1}),
     ("journey_escape", {"img_height": 96, "img_width": 160}),
+    ("pong", {"img_height": 256, "img_width": 256}),
+    ("air_raid", {"img_height": 84, "img_width": 200, "grayscale": False}),
     ("breakout", {"stack_num": 1}),
     ("breakout", {"stack_num": 2}),
     ("breakout", {"stack_num": 7}),

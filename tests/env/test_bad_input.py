@@ -212,9 +212,9 @@ def test_other_failures_of_torch_are_not_taken_for_a_lack_of_memory(monkeypatch:
         make()
 
 
-@pytest.mark.parametrize(("height", "width"), [(211, 84), (84, 161), (1000, 1000)])
-def test_observation_larger_than_the_picture_is_refused(height: int, width: int) -> None:
-    with pytest.raises(ValueError, match=r"expected observations of at most 210 x 160 pixels .* got img_height"):
+@pytest.mark.parametrize(("height", "width"), [(4097, 84), (84, 4097), (5000, 5000)])
+def test_observation_larger_than_the_largest_is_refused(height: int, width: int) -> None:
+    with pytest.raises(ValueError, match=r"expected observations of at most 4096 x 4096 pixels, got img_height"):
         make(img_height=height, img_width=width)
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
 import pytest
 
 import cule
-from cule.resample import AREA, AREA_INTEGER, COPY, Tables, make_tables
+from cule.resample import AREA, AREA_INTEGER, COPY, LARGEST, LINEAR, Tables, make_tables
 
 SIZES = [
     (84, 84), (64, 64), (105, 80), (210, 160), (100, 120), (70, 40), (42, 53), (209, 159), (210, 84), (84, 160), (1, 1),
     (7, 160), (210, 1), (96, 96), (128, 128), (3, 5), (110, 84),
+]  # fmt: skip
+# One axis or both longer than the picture's, to which INTER_AREA is another method.
+LARGER_SIZES = [
+    (211, 160), (210, 161), (420, 320), (256, 256), (84, 300), (500, 3), (512, 512), (333, 777), (1000, 84), (229, 171),
 ]  # fmt: skip
 
 
@@ -62,13 +68,33 @@ def test_tables_resize_as_opencv_but_for_rounding(height: int, width: int) -> No
     assert np.abs(ours - theirs.reshape(height, width)).max() <= 0.51
 
 
-def test_tables_do_not_enlarge() -> None:
-    for height, width in ((211, 160), (210, 161), (500, 500)):
-        with pytest.raises(ValueError, match="expected observations of at most 210 x 160"):
+@pytest.mark.parametrize(("height", "width"), LARGER_SIZES)
+def test_tables_interpolate_as_opencv(height: int, width: int) -> None:
+    """By the formula of the kernels, on the tables' integers."""
+    picture = np.random.default_rng(0).integers(0, 256, size=(210, 160)).astype(np.uint8)
+    tables = make_tables(210, 160, height, width)
+    assert tables.kind == LINEAR
+
+    def both(spans: np.ndarray, lines: np.ndarray, combine: Any) -> np.ndarray:
+        out = []
+        for first, count, weight in spans:
+            parts = [combine(int(tables.weights[weight + i]), lines[first + i]) for i in range(count)]
+            out.append(sum(parts))
+        return np.stack(out)
+
+    sums = both(tables.columns, picture.T.astype(np.int64), lambda weight, line: weight * line).T
+    ours = both(tables.rows, sums, lambda weight, line: weight * (line >> 4) >> 16) + 2 >> 2
+    theirs = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_tables_have_a_largest_size() -> None:
+    for height, width in ((LARGEST + 1, 160), (210, LARGEST + 1)):
+        with pytest.raises(ValueError, match="expected observations of at most 4096 x 4096 pixels, got img_height"):
             make_tables(210, 160, height, width)
 
 
-@pytest.mark.parametrize(("height", "width"), SIZES)
+@pytest.mark.parametrize(("height", "width"), SIZES + LARGER_SIZES)
 @pytest.mark.parametrize("grayscale", [True, False])
 def test_observation_is_opencv_resize_of_the_maximum_of_two_frames(
     height: int, width: int, grayscale: bool, device: str
