@@ -72,8 +72,7 @@ def _neighbours(source: int, target: int, weights: list[float]) -> np.ndarray:
         share = np.float32(beyond - np.floor(beyond)) if beyond > 0 else np.float32(0)
         if first >= source - 1:
             first, share = source - 1, np.float32(0)
-        pair = [float(np.rint((np.float32(1) - share) * np.float32(_WHOLE))), float(np.rint(share * np.float32(_WHOLE)))]
-        pair = pair[: source - first]
+        pair = [float(np.rint(part * np.float32(_WHOLE))) for part in (np.float32(1) - share, share)][: source - first]
         spans[i] = first, len(pair), len(weights)
         weights.extend(pair)
     return spans

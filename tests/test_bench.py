@@ -105,6 +105,21 @@ def test_bench_command_of_a_row_measures_its_case_again(mode: str, tmp_path: Pat
         assert first[key] == again[key]
 
 
+def test_bench_measures_envpool_where_it_is_installed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    pytest.importorskip("envpool")
+    results = tmp_path / "rows.jsonl"
+    assert run("pong", "--num-envs", "2", "--against-envpool", *SHORT, "--results", str(results)) == 0
+    assert [row["system"] for row in read_json(results)] == ["cule", "ale-py", "EnvPool"]
+    assert all(row["fps"] > 0 for row in read_json(results))
+    assert "EnvPool FPS" in capsys.readouterr().out
+
+
+def test_envpool_is_refused_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "envpool", None)
+    with pytest.raises(ValueError, match=r"expected EnvPool for --against-envpool \(pip install envpool\)"):
+        systems.EnvPoolSystem(make_case(against_envpool=True))
+
+
 # What is measured ------------------------------------------------------------------------------------------------
 
 
@@ -364,7 +379,8 @@ def test_bench_without_matplotlib_says_so_before_it_measures(
         (["--from", "rows.txt"], "expected a file of results that can be read, got rows.txt"),
         (["--from", __file__], f"expected a row of results, got line 1 of {__file__}"),
         (["pong", "--emulation-only", "--with-policy"], "--with-policy: not allowed with argument --emulation-only"),
-        (["pong", "--emulation-only", "--against-ale"], "expected --emulation-only without --against-ale"),
+        (["pong", "--emulation-only", "--against-envpool"], "without --against-envpool, whose envs always observe"),
+        (["pong", "--emulation-only", "--against-ale"], "expected --emulation-only without --against-ale, "),
         (["pong", "--plot", "plot.xyz"], "expected --plot to name a file that ends in one of "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

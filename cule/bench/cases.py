@@ -23,6 +23,7 @@ class Case:
         rounds: how many rounds make up these seconds.
         warmup_steps: steps before measuring, at least.
         against_ale: whether ale-py is measured in turns with cule.
+        against_envpool: whether EnvPool is.
     """
 
     game: str
@@ -35,6 +36,7 @@ class Case:
     rounds: int
     warmup_steps: int
     against_ale: bool
+    against_envpool: bool = False
 
     @property
     def command(self) -> str:
@@ -43,6 +45,8 @@ class Case:
         for name in ("frameskip", "num_threads", "seconds", "rounds", "warmup_steps"):
             parts += [f"--{name.replace('_', '-')}", getattr(self, name)]
         parts.append("--against-ale" if self.against_ale else "--no-against-ale")
+        if self.against_envpool:
+            parts.append("--against-envpool")
         if self.mode != MODES[0]:
             parts.append(f"--{self.mode}")
         return shlex.join(map(str, parts))

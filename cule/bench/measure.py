@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from cule.bench.cases import Case
-from cule.bench.systems import AleSystem, CuleSystem, spread_out
+from cule.bench.systems import AleSystem, CuleSystem, EnvPoolSystem, HostSystem, spread_out
 
 # Steps after which the speed is first estimated.
 TRIAL_STEPS = 8
@@ -24,9 +24,9 @@ class Measurement:
     Attributes:
         rounds: FPS in each round.
         warmup_steps: steps before them.
-        distinct_share: of the envs' states after those; None for ale-py, which lets nobody see its RAM.
-        bytes_per_env: device memory that an env takes; None for ale-py.
-        faulty_envs: envs that report a fault at the end; None for ale-py.
+        distinct_share: of the envs' states after those; None for the others.
+        bytes_per_env: device memory that an env takes; None for the others.
+        faulty_envs: envs that report a fault at the end; None for the others.
     """
 
     rounds: list[float]
@@ -36,7 +36,7 @@ class Measurement:
     faulty_envs: int | None = None
 
 
-def steps_within(system: CuleSystem | AleSystem, seconds: float) -> int:
+def steps_within(system: CuleSystem | HostSystem, seconds: float) -> int:
     """How many steps take about so many seconds."""
     system.play(TRIAL_STEPS)  # what is made at first use is made
     trial = TRIAL_STEPS
@@ -48,12 +48,14 @@ def steps_within(system: CuleSystem | AleSystem, seconds: float) -> int:
 def measure(case: Case) -> dict[str, Measurement]:
     """Each system's measurement, by its name; the systems take turns."""
     torch.set_num_threads(case.num_threads)
-    systems: list[CuleSystem | AleSystem] = []
+    systems: list[CuleSystem | HostSystem] = []
     try:
         ours = CuleSystem(case)
         systems.append(ours)
         if case.against_ale:
             systems.append(AleSystem(case))
+        if case.against_envpool:
+            systems.append(EnvPoolSystem(case))
         warmup_steps, share = spread_out(ours, case.warmup_steps)
         for other in systems[1:]:
             other.play(warmup_steps, random=True)

@@ -18,7 +18,7 @@ import torch
 
 from cule.bench.cases import Case
 from cule.bench.measure import Measurement
-from cule.bench.systems import AleSystem, CuleSystem
+from cule.bench.systems import OTHERS, CuleSystem, systems_of
 from cule.rom import find_game
 
 
@@ -99,9 +99,8 @@ class RowMaker:
 
     def rows(self, case: Case, outcome: dict[str, Measurement] | str) -> Iterator[Row]:
         """A row for each system of the case, measured or, where `outcome` is the reason, not."""
-        systems = [CuleSystem.name, AleSystem.name] if case.against_ale else [CuleSystem.name]
-        for system in systems:
-            where = self.on_cpu if system == AleSystem.name and case.mode != "with-policy" else self.on_device
+        for system in systems_of(case):
+            where = self.on_cpu if system != CuleSystem.name and case.mode != "with-policy" else self.on_device
             if isinstance(outcome, str):
                 found = {"fps": None, "steps_per_second": None, "error": outcome}
             else:
@@ -147,12 +146,14 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
     return rows
 
 
-def _numbers(case: dict[str, Row]) -> list[float]:
+def _numbers(case: dict[str, Row], others: Sequence[str]) -> list[float]:
     """The numbers of a case's line in the table, NaN where one is not known."""
-    ours, theirs = (case[name].fps if name in case else None for name in (CuleSystem.name, AleSystem.name))
     row = case.get(CuleSystem.name)
-    ratio = ours / theirs if ours and theirs else None
-    found = [ours, row and row.steps_per_second, row and row.bytes_per_env, theirs, ratio]
+    ours = row and row.fps
+    found = [ours, row and row.steps_per_second, row and row.bytes_per_env]
+    for name in others:
+        theirs = case[name].fps if name in case else None
+        found += [theirs, ours / theirs if ours and theirs else None]
     return [math.nan if number is None else number for number in found]
 
 
@@ -161,8 +162,8 @@ def _median(numbers: Iterable[float]) -> float:
     return statistics.median(known) if known else math.nan
 
 
-def _line(name: str, num_envs: int, numbers: Sequence[float], with_ale: bool) -> str:
-    formats = (">14,.0f", ">12,.0f", ">12,.0f", ">14,.0f", ">8.2f")[: 5 if with_ale else 3]
+def _line(name: str, num_envs: int, numbers: Sequence[float]) -> str:
+    formats = [">14,.0f", ">12,.0f", ">12,.0f"] + [">14,.0f", ">8.2f"] * len(OTHERS)
     cells = [f"{name:<20}{num_envs:>10,}"]
     cells += [" " * int(form[1:].partition(",")[0].partition(".")[0]) if math.isnan(number) else format(number, form)
               for form, number in zip(formats, numbers, strict=False)]  # fmt: skip
@@ -171,21 +172,21 @@ def _line(name: str, num_envs: int, numbers: Sequence[float], with_ale: bool) ->
 
 def _block(title: str, cases: Sequence[dict[str, Row]]) -> str:
     """The cases' lines, then the medians over games for each number of envs."""
-    with_ale = any(AleSystem.name in case for case in cases)
+    others = [name for name in OTHERS if any(name in case for case in cases)]
     head = f"{'game':<20}{'envs':>10}{'cule FPS':>14}{'steps/s':>12}{'bytes/env':>12}"
-    lines = [title, head + (f"{'ale-py FPS':>14}{'ratio':>8}" if with_ale else "")]
+    lines = [title, head + "".join(f"{name + ' FPS':>14}{'ratio':>8}" for name in others)]
     measured: dict[int, list[list[float]]] = {}
     for case in cases:
         row = next(iter(case.values()))
         if row.error:
             lines.append(f"{row.game:<20}{row.num_envs:>10,}  {row.error}")
             continue
-        measured.setdefault(row.num_envs, []).append(_numbers(case))
-        lines.append(_line(row.game, row.num_envs, measured[row.num_envs][-1], with_ale))
+        measured.setdefault(row.num_envs, []).append(_numbers(case, others))
+        lines.append(_line(row.game, row.num_envs, measured[row.num_envs][-1]))
     for num_envs, of_games in measured.items():
         if len(of_games) > 1:
             medians = [_median(column) for column in zip(*of_games, strict=True)]
-            lines.append(_line("median", num_envs, medians, with_ale))
+            lines.append(_line("median", num_envs, medians))
     return "\n".join(lines)
 
 

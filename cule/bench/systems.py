@@ -1,9 +1,10 @@
-"""What is measured: cule.AtariEnv and ale_py.AtariVectorEnv, each with what chooses its actions."""
+"""What is measured: cule.AtariEnv, ale_py.AtariVectorEnv and EnvPool, each with what chooses its actions."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import ale_py
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from cule.bench.cases import Case
+from cule.rom import find_game
 from cule.vector_env import AtariEnv
 
 # Envs spread out for as long as so many steps more let the share of distinct ones grow by more than this.
@@ -91,27 +93,22 @@ class CuleSystem:
         self.env.close()
 
 
-class AleSystem:
-    """ale_py.AtariVectorEnv with the same options; its policy runs where cule's does."""
+class HostSystem:
+    """A vector env of numpy arrays; its policy runs where cule's does."""
 
-    name = "ale-py"
+    name: str
 
-    def __init__(self, case: Case):
-        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    def __init__(self, case: Case, env: Any, num_actions: int, observations: np.ndarray):
+        self.env, self.num_envs, self.num_actions, self.observations = env, case.num_envs, num_actions, observations
         self.device = torch.device(case.device)
-        self.env = ale_py.AtariVectorEnv(
-            case.game, case.num_envs, num_threads=case.num_threads, frameskip=case.frameskip
-        )
-        self.num_actions = int(self.env.single_action_space.n)
         self.policy = NatureCnn(self.num_actions).to(self.device) if case.mode == "with-policy" else None
         self.generator = np.random.default_rng(0)
-        self.observations = self.env.reset(seed=0)[0]
 
     def play(self, steps: int, *, random: bool = False) -> None:
         """Plays steps, with the policy's actions unless there is none or `random`."""
         for _ in range(steps):
             if self.policy is None or random:
-                actions = self.generator.integers(self.num_actions, size=self.env.num_envs)
+                actions = self.generator.integers(self.num_actions, size=self.num_envs)
             else:
                 actions = self.policy(torch.from_numpy(self.observations).to(self.device)).cpu().numpy()
             self.observations = self.env.step(actions)[0]
@@ -123,6 +120,48 @@ class AleSystem:
     def close(self) -> None:
         """Frees the envs."""
         self.env.close()
+
+
+class AleSystem(HostSystem):
+    """ale_py.AtariVectorEnv with the same options."""
+
+    name = "ale-py"
+
+    def __init__(self, case: Case):
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        env = ale_py.AtariVectorEnv(
+            case.game, case.num_envs, num_threads=case.num_threads, frameskip=case.frameskip
+        )
+        super().__init__(case, env, int(env.single_action_space.n), env.reset(seed=0)[0])
+
+
+class EnvPoolSystem(HostSystem):
+    """EnvPool with the same options, waiting for all envs at each step."""
+
+    name = "EnvPool"
+
+    def __init__(self, case: Case):
+        try:
+            import envpool
+        except ImportError as problem:
+            raise ValueError(f"expected EnvPool for --against-envpool (pip install envpool), got: {problem}") from None
+        task = f"{find_game(case.game).ale_id}-v5"
+        if task not in envpool.list_all_envs():
+            raise ValueError(f"expected a game that EnvPool has for --against-envpool, got {case.game!r}")
+        env = envpool.make_gymnasium(
+            task, num_envs=case.num_envs, num_threads=case.num_threads, frame_skip=case.frameskip, seed=0,
+            max_episode_steps=108_000 // case.frameskip,
+        )  # fmt: skip
+        super().__init__(case, env, int(env.action_space.n), env.reset()[0])
+
+
+OTHERS = (AleSystem.name, EnvPoolSystem.name)
+
+
+def systems_of(case: Case) -> list[str]:
+    """The names of what is measured in a case, cule first."""
+    asked = (case.against_ale, case.against_envpool)
+    return [CuleSystem.name] + [name for name, wanted in zip(OTHERS, asked, strict=True) if wanted]
 
 
 def clocked(play: Callable[[int], None], steps: int) -> float:
