@@ -71,14 +71,15 @@ def test_readme_folders_and_files_exist() -> None:
 
 
 def test_readme_figures_are_rows_of_the_results() -> None:
-    """Figures are lines "| game | FPS of cule | FPS of ale-py | ratio |" below the name of their results file."""
+    """Figures are lines "| game | FPS of cule | of ale-py | ratio | of EnvPool | ratio |" below their file's name."""
     link = r"\[`(benchmarks/results/[\w.-]+\.jsonl)`\]\(\1\)"
     for name, table in re.findall(link + r".*?\n\n((?:\|[^\n]*\n)+)", README.read_text(), re.DOTALL):
         rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
-        figures = re.findall(r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| [\d.]+ \|$", table, re.MULTILINE)
+        line = r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| [\d.]+ \| ([\d,]+) \| [\d.]+ \|$"
+        figures = re.findall(line, table, re.MULTILINE)
         assert figures, name
-        for game, ours, theirs in figures:
-            for system, figure in (("cule", ours), ("ale-py", theirs)):
+        for game, *measured in figures:
+            for system, figure in zip(("cule", "ale-py", "EnvPool"), measured, strict=True):
                 alike = [row for row in rows if (row["game"], row["system"]) == (game, system)]
                 found = [f"{row['fps']:,.0f}" for row in alike if row["fps"] is not None]
                 assert figure in found, (name, game, system)
