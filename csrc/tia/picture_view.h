@@ -61,6 +61,7 @@ struct PictureView {
     *out = chunk;
   }
 
+  // Pixels [begin, end) of a scanline as draw.h says; black ones after HMOVE reach to the eighth pixel at once.
   CULE_INLINE void show(TiaState& tia, int line, int begin, int end) {
     if (line >= height) return;
     const bool lit = !(tia.vblank & 2), combed = tia.hmove_blank && begin < kCombPixels;
