@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
-// CULE_COLD marks what runs rarely: out of the way on both, as a CPU's handlers and a GPU's loop are to be small.
+// CULE_COLD marks what runs rarely, at least on a GPU: a function of its own on both, as a CPU's handlers and a GPU's loop are to be
+// small.
 // CULE_HANDLER marks one of many cases of a switch: a part of it, but where the build defines CULE_SANITIZED: instrumented, one
 // function of them all would take a compiler minutes.
 // CULE_INLINE_LAMBDA stands behind a lambda's parameters.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from cule.bench.cases import Case
-from cule.bench.systems import AleSystem, CuleSystem, EnvPoolSystem, HostSystem, spread_out
+from cule.bench.systems import CuleSystem, HostSystem, others_of, spread_out
 
 # Steps after which the speed is first estimated.
 TRIAL_STEPS = 8
@@ -52,10 +52,8 @@ def measure(case: Case) -> dict[str, Measurement]:
     try:
         ours = CuleSystem(case)
         systems.append(ours)
-        if case.against_ale:
-            systems.append(AleSystem(case))
-        if case.against_envpool:
-            systems.append(EnvPoolSystem(case))
+        for kind in others_of(case):
+            systems.append(kind(case))
         warmup_steps, share = spread_out(ours, case.warmup_steps)
         for other in systems[1:]:
             other.play(warmup_steps, random=True)

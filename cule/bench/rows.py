@@ -18,7 +18,7 @@ import torch
 
 from cule.bench.cases import Case
 from cule.bench.measure import Measurement
-from cule.bench.systems import OTHERS, CuleSystem, systems_of
+from cule.bench.systems import OTHERS, CuleSystem, others_of
 from cule.rom import find_game
 
 
@@ -99,7 +99,7 @@ class RowMaker:
 
     def rows(self, case: Case, outcome: dict[str, Measurement] | str) -> Iterator[Row]:
         """A row for each system of the case, measured or, where `outcome` is the reason, not."""
-        for system in systems_of(case):
+        for system in [CuleSystem.name, *(kind.name for kind in others_of(case))]:
             where = self.on_cpu if system != CuleSystem.name and case.mode != "with-policy" else self.on_device
             if isinstance(outcome, str):
                 found = {"fps": None, "steps_per_second": None, "error": outcome}
@@ -172,7 +172,7 @@ def _line(name: str, num_envs: int, numbers: Sequence[float]) -> str:
 
 def _block(title: str, cases: Sequence[dict[str, Row]]) -> str:
     """The cases' lines, then the medians over games for each number of envs."""
-    others = [name for name in OTHERS if any(name in case for case in cases)]
+    others = [kind.name for kind in OTHERS if any(kind.name in case for case in cases)]
     head = f"{'game':<20}{'envs':>10}{'cule FPS':>14}{'steps/s':>12}{'bytes/env':>12}"
     lines = [title, head + "".join(f"{name + ' FPS':>14}{'ratio':>8}" for name in others)]
     measured: dict[int, list[list[float]]] = {}

@@ -129,9 +129,7 @@ class AleSystem(HostSystem):
 
     def __init__(self, case: Case):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        env = ale_py.AtariVectorEnv(
-            case.game, case.num_envs, num_threads=case.num_threads, frameskip=case.frameskip
-        )
+        env = ale_py.AtariVectorEnv(case.game, case.num_envs, num_threads=case.num_threads, frameskip=case.frameskip)
         super().__init__(case, env, int(env.single_action_space.n), env.reset(seed=0)[0])
 
 
@@ -155,13 +153,13 @@ class EnvPoolSystem(HostSystem):
         super().__init__(case, env, int(env.action_space.n), env.reset()[0])
 
 
-OTHERS = (AleSystem.name, EnvPoolSystem.name)
+OTHERS = (AleSystem, EnvPoolSystem)
 
 
-def systems_of(case: Case) -> list[str]:
-    """The names of what is measured in a case, cule first."""
+def others_of(case: Case) -> list[type[AleSystem] | type[EnvPoolSystem]]:
+    """What is measured in a case besides cule."""
     asked = (case.against_ale, case.against_envpool)
-    return [CuleSystem.name] + [name for name, wanted in zip(OTHERS, asked, strict=True) if wanted]
+    return [kind for kind, wanted in zip(OTHERS, asked, strict=True) if wanted]
 
 
 def clocked(play: Callable[[int], None], steps: int) -> float:
