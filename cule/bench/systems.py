@@ -143,7 +143,8 @@ class EnvPoolSystem(HostSystem):
             import envpool
         except ImportError as problem:
             raise ValueError(f"expected EnvPool for --against-envpool (pip install envpool), got: {problem}") from None
-        task = f"{find_game(case.game).ale_id}-v5"
+        # Its names are ale-py's but for TicTacToe3d.
+        task = "".join(word.capitalize() for word in find_game(case.game).name.split("_")) + "-v5"
         if task not in envpool.list_all_envs():
             raise ValueError(f"expected a game that EnvPool has for --against-envpool, got {case.game!r}")
         env = envpool.make_gymnasium(
