@@ -210,7 +210,8 @@ class Engine:
         self.batch.buffer_capacity = buffer_entries(self.options.frameskip)
         if self.device.type == "cuda":
             self._plan("buffers", (n, self.batch.buffer_capacity), word)
-            self._plan("segments", (_core.SEGMENT_WORDS, n), word)
+            starts = self.options.frameskip * _core.SEGMENTS + 1
+            self._plan("segments", (starts * _core.SEGMENT_WORDS, n), word)
         if self.options.reset_pool_size == 0:
             self._plan("noop_random", (_core.RANDOM_WORDS, n), word)
             if needs_env_random(self.groups):

@@ -145,7 +145,8 @@ PYBIND11_MODULE(_core, m) {
   m.attr("RECORD_WORDS") = kRecordWords;
   m.attr("CONFIG_BYTES") = sizeof(ConsoleConfig);
   m.attr("TRACE_BYTES") = sizeof(StepTrace);
-  m.attr("SEGMENT_WORDS") = kSegmentWords * kSegmentSlots;
+  m.attr("SEGMENT_WORDS") = kSegmentWords;
+  m.attr("SEGMENTS") = kSegments;
   m.attr("SPAN_BYTES") = sizeof(ResampleSpan);
   m.attr("RESAMPLE_BYTES") = sizeof(Resample);
   m.attr("RANDOM_WORDS") = Mt19937::kStateWords;

@@ -20,7 +20,7 @@
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
-#define CULE_COLD __host__ __device__ __noinline__
+#define CULE_COLD __host__ __device__ __noinline__ inline
 #define CULE_HANDLER CULE_INLINE
 namespace cule { using LineBits = uint32_t; }
 #else

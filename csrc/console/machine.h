@@ -15,7 +15,7 @@
 #include "console/record.h"
 #include "cpu_6507/execute.h"
 #include "tia/line_cache.h"
-#include "tia/tia.h"
+#include "tia/segment.h"
 
 namespace cule {
 
@@ -27,13 +27,17 @@ struct InstructionBuffer {
   uint32_t after_clear;  // the entry after the last CXCLR: what came before it no longer shows in the latches
 };
 
-// Collision latches on demand: a copy of the TIA's state that follows the buffer as far as the last read.
-struct CollisionProbe {
+// The TIA's state, following the instruction buffer while frames run: for the collision latches that are read, and, on a GPU, for
+// where the segments of pictures begin.
+struct TiaFollower {
   TiaState tia;
   CollisionView view;
   uint32_t replayed;
   uint32_t wanted;  // the latches that it has looked for
+  int frame, segment;  // the frame that it is in, of those in the buffer, and the next segment to begin
   bool ready = false;
+  // Takes the state where segment s of frame f begins at slot f * kSegments + s, as an env's SegmentStart; null words: it is not kept.
+  RecordLayout starts = {};
 };
 
 // The chips around the processor, and what went wrong.
@@ -44,28 +48,45 @@ struct Devices {
   uint32_t faults;
 };
 
-// Takes the probe to the last entry of the buffer, and then to `mark`, which is 0 or an entry that only moves the beam. Returns the
+// Takes the follower to the last entry of the buffer, and then to `mark`, which is 0 or an entry that only moves the beam. Returns the
 // collision latches: those that are `wanted`. `records` holds the TIA's state where the buffer begins.
-CULE_COLD uint32_t follow_entries(CollisionProbe& probe, const TiaFormat& format, RecordLayout records, size_t env,
+CULE_COLD uint32_t follow_entries(TiaFollower& follower, const TiaFormat& format, RecordLayout records, size_t env,
                                   const InstructionBuffer buffer, uint32_t wanted, uint32_t mark) {
-  if (!probe.ready || (wanted & ~probe.wanted)) {  // it has not looked for them so far
-    load_part(records, env, offsetof(EnvRecord, tia), probe.tia);
-    probe.view.objects_changed(kAllObjects);
-    probe.replayed = 0;
-    probe.ready = true;
+  const int first_segment = follower.starts.words ? 0 : kSegments;
+  if (!follower.ready || (wanted & ~follower.wanted)) {  // it has not looked for them so far
+    load_part(records, env, offsetof(EnvRecord, tia), follower.tia);
+    follower.view.objects_changed(kAllObjects);
+    follower.replayed = 0;
+    follower.frame = 0;
+    follower.segment = first_segment;
+    follower.ready = true;
   }
-  probe.wanted = wanted;
-  TiaState tia = probe.tia;  // at hand, while it changes
+  follower.wanted = wanted;
+  TiaState tia = follower.tia;  // at hand, while it changes
 #pragma unroll 1
   for (bool marked = false; !marked;) {
-    marked = probe.replayed == buffer.count;
-    if (marked && !mark) break;
+    const bool at_end = follower.replayed == buffer.count;
+    if (at_end && !mark) break;
+    const uint32_t entry = at_end ? mark : buffer.entries[follower.replayed];
     // Collisions before a CXCLR are of no interest any more.
-    probe.view.wanted = probe.replayed < buffer.after_clear ? 0 : wanted;
-    replay_entry(tia, format, marked ? mark : buffer.entries[probe.replayed], probe.view);
-    probe.replayed += !marked;
+    follower.view.wanted = follower.replayed < buffer.after_clear ? 0 : wanted;
+    const bool begins = begins_before(format, follower.segment, entry);
+    const Effect effect = begins ? drawing_until(segment_clock(format, follower.segment)) : effect_of<CollisionView>(tia, entry);
+    draw_until(tia, format, effect.clock, follower.view);
+    if (begins) {
+      const size_t slot = static_cast<size_t>(follower.frame * kSegments + follower.segment++);
+      store_part(follower.starts, env, slot * sizeof(SegmentStart), SegmentStart{tia, follower.replayed});
+      continue;
+    }
+    take_effect(tia, format, effect, follower.view);
+    if (entry_register(entry) == kMarkFrameEnd) {
+      ++follower.frame;
+      follower.segment = first_segment;
+    }
+    marked = at_end;
+    follower.replayed += !at_end;
   }
-  probe.tia = tia;
+  follower.tia = tia;
   return tia.collisions;
 }
 
@@ -119,7 +140,7 @@ struct Machine {
   Rom rom;
   uint8_t* cartridge_bytes;
   Devices& devices;
-  CollisionProbe& probe;
+  TiaFollower& follower;
   RecordLayout records;  // where the TIA's state is as the buffer begins
   size_t env;
   InstructionBuffer buffer;
@@ -394,12 +415,12 @@ struct Machine {
     follow_buffer();
   }
 
-  // Replays what the last instructions have added to the buffer, where collisions are read at all.
+  // Replays what the last instructions have added to the buffer, where somebody wants to know.
   CULE_INLINE void follow_buffer() {
-    if (latches_read) follow(0);
+    if (latches_read || follower.starts.words) follow(0);
   }
   CULE_INLINE uint32_t follow(uint32_t mark) {
-    return follow_entries(probe, config.format, records, env, buffer, latches_read, mark);
+    return follow_entries(follower, config.format, records, env, buffer, latches_read, mark);
   }
 
   // Whether the frame cannot end by its length before cycle `end`, nor the buffer be full, whatever is executed until then. An

@@ -105,7 +105,7 @@ struct Session {
   CULE_COLD void run_frame(const Inputs& inputs) {
     machine.devices.inputs = inputs;
     machine.buffer.count = machine.buffer.after_clear = 0;
-    machine.probe.ready = false;
+    machine.follower.ready = false;
     machine.run_frame(core);
     for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(tia, config.format, machine.buffer.entries[i], view);
   }
@@ -180,7 +180,7 @@ struct Session {
     machine.devices.inputs = Inputs{};
     machine.reset(timer);
     tia_reset(tia);
-    machine.probe.ready = false;
+    machine.follower.ready = false;
     view.clear();
     view.objects_changed(kAllObjects);
   }

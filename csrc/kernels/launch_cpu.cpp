@@ -24,7 +24,7 @@ namespace {
 struct Workspace {
   explicit Workspace(const Batch& batch) : entries(batch.buffer_capacity) {}
   std::vector<uint32_t> entries;
-  CollisionProbe probe{};
+  TiaFollower follower{};
 };
 
 // Calls `work(index)` for every index below `count` from `threads` threads, the caller's among them.
@@ -99,15 +99,15 @@ constexpr StaticCore kCore;
 
 void reset_env(const Batch& batch, size_t env, int64_t seed, Workspace& workspace) {
   if (batch.pool.size) copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, seed));
-  else restart_exactly(batch, env, seed, workspace.entries.data(), kCore, workspace.probe);
+  else restart_exactly(batch, env, seed, workspace.entries.data(), kCore, workspace.follower);
   observe(batch, env, batch.traces[env].flags);
 }
 
 void step_env(const Batch& batch, size_t env, Workspace& workspace) {
   uint32_t* entries = workspace.entries.data();
-  workspace.probe.ready = false;
+  workspace.follower.ready = false;
   Devices devices;
-  PlainMachine machine = make_plain_machine(batch, env, batch.records, env, entries, devices, workspace.probe);
+  PlainMachine machine = make_plain_machine(batch, env, batch.records, env, entries, devices, workspace.follower);
   step_frames(batch, env, machine, kCore);
   const uint32_t flags = batch.traces[env].flags;
   const bool reset_instead = batch.options.autoreset == AutoresetMode::kNextStep && (flags & kResetNow);
@@ -156,7 +156,7 @@ class CpuBackend final : public Backend {
 template <class Body, class Core>
 void with_first_session(const Batch& batch, const Core& core, const Body& body) {
   Workspace workspace(batch);
-  with_session(batch, 0, workspace.entries.data(), core, workspace.probe, body);
+  with_session(batch, 0, workspace.entries.data(), core, workspace.follower, body);
 }
 
 }  // namespace

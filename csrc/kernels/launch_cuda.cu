@@ -1,10 +1,9 @@
 // The CUDA backend: a step is a handful of kernels on the caller's stream, with no allocation and no synchronisation.
 //
 //   play      CPU part: one env a thread, few or many threads of a warp by the number of envs; or the same, compiled for one ROM
-//   replay    TIA part, first half: state only, one env a thread
-//   segments  TIA part, second half: 15 scanlines of one env a thread
+//   keep      the frame that the newest observation shows, where it would be lost; from here on the TIA's state is the new one
+//   segments  TIA part: 15 scanlines of one env a thread
 //   restart   resets: a pool state copied by a block, or an episode emulated by a thread
-//   keep      the frame that the newest observation shows, where it would be lost
 //   observe_envs   observations: a block for each env
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -22,7 +21,7 @@ namespace cule {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kDrawBlocks = 6;  // at once on a multiprocessor, of the kernels that draw: 80 registers a thread
+constexpr int kDrawBlocks = 6;  // at once on a multiprocessor, of the kernel that draws: 80 registers a thread
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
@@ -30,13 +29,6 @@ void check(cudaError_t error, const char* what) {
 
 __global__ void __launch_bounds__(kPlayThreads, kPlayBlocks) play(const __grid_constant__ Batch batch, int lanes) {
   play_envs(batch, lanes, DynamicCore{}, nullptr);
-}
-
-__global__ void __launch_bounds__(kThreads, kDrawBlocks) replay(const __grid_constant__ Batch batch, int lanes) {
-  const int thread = blockIdx.x * blockDim.x + threadIdx.x;
-  const int env = thread / kWarp * lanes + thread % kWarp;
-  if (thread % kWarp >= lanes || env >= batch.num_envs) return;
-  replay_segments(batch, env, batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity);
 }
 
 __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
@@ -67,9 +59,9 @@ __global__ void __launch_bounds__(kWarp) restart_by_emulation(const __grid_const
   const size_t env = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (env >= static_cast<size_t>(batch.num_envs)) return;
   if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
-  CollisionProbe probe;
+  TiaFollower follower;
   restart_exactly(batch, env, seeds ? seeds[env] : kNoSeed, batch.buffers + env * batch.buffer_capacity,
-                  DynamicCore{}, probe);
+                  DynamicCore{}, follower);
 }
 
 // Marks what `observe` has to do after a reset by mask.
@@ -110,6 +102,8 @@ __global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch b
   if (env < batch.num_envs && draws_over_observed(batch, env, batch.traces[env])) found[atomicAdd(&count, 1)] = env;
   __syncthreads();
   for (int i = 0; i < count; ++i) keep_observed(batch, found[i], BlockLanes{});
+  __syncthreads();
+  if (env < batch.num_envs) settle(batch, env);
 }
 
 // Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of rows by each warp. This pass looks
@@ -215,8 +209,8 @@ class CudaBackend final : public Backend {
     const int lanes = lanes_for(n);
     play_frames(batch, lanes, stream);
     keep<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(batch);
-    replay<<<blocks_for(n * (kWarp / lanes), kThreads), kThreads, 0, stream>>>(batch, lanes);
-    segments<<<dim3(blocks_for(n, kThreads), kSegmentSlots), kThreads, 0, stream>>>(batch);
+    const dim3 blocks(blocks_for(n, kThreads), static_cast<unsigned>(segment_slots(batch.options)));
+    segments<<<blocks, kThreads, 0, stream>>>(batch);
     if (batch.options.autoreset == AutoresetMode::kSameStep) {
       observe(batch, false, stream);
       const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;

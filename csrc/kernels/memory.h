@@ -30,10 +30,10 @@ using PlainMachine = Machine<PlainRam, PlainRom>;
 
 // A machine for env over plain memory. `records` holds the env's record, at `slot`.
 CULE_INLINE PlainMachine make_plain_machine(const Batch& batch, size_t env, const RecordLayout& records, size_t slot,
-                                            uint32_t* entries, Devices& devices, CollisionProbe& probe) {
+                                            uint32_t* entries, Devices& devices, TiaFollower& follower) {
   const ConsoleConfig& config = config_of(batch, env);
   return {config, PlainRam{batch.ram + env * kRamBytes}, rom_of(batch, config),
-          batch.cartridge_bytes + env * kCartridgeBytes, devices, probe, records, slot,
+          batch.cartridge_bytes + env * kCartridgeBytes, devices, follower, records, slot,
           InstructionBuffer{entries, batch.buffer_capacity, 0, 0}, config.map, config.rom_bytes, config.cycle_limit};
 }
 

@@ -4,6 +4,7 @@
 
 #include "console/block.h"
 #include "kernels/memory.h"
+#include "kernels/segments.h"
 #include "kernels/step.h"
 
 namespace cule {
@@ -48,14 +49,17 @@ __device__ __forceinline__ void play_envs(const Batch& batch, int lanes, const C
   uint32_t* global_ram = reinterpret_cast<uint32_t*>(batch.ram + static_cast<size_t>(env) * kRamBytes);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) ram[i] = global_ram[i];
   Devices devices;
-  CollisionProbe probe;
+  TiaFollower follower;
   const CachedRom rom{batch.roms + config.rom_offset, batch.micro_ops + config.rom_offset, batch.operations};
   Machine<SharedRam, CachedRom> machine{
       config, SharedRam{reinterpret_cast<uint8_t*>(ram)}, rom, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,
-      devices, probe, batch.records, static_cast<size_t>(env),
+      devices, follower, batch.records, static_cast<size_t>(env),
       InstructionBuffer{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, batch.buffer_capacity, 0, 0},
       map ? *map : config.map, config.rom_bytes, config.cycle_limit};
+  follower.starts = segment_starts(batch);
+  clear_starts(batch, env);
   step_frames(batch, env, machine, core);
+  leave_end(batch, env, machine);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }
 

@@ -55,7 +55,7 @@ CULE_HD void play_noops(AnySession& session, const StepOptions& options, bool ha
 
 // Runs `body` with a session of env that one thread plays, drawing every frame, and stores what it leaves.
 template <class Core, class Body>
-CULE_HD inline void with_session(const Batch& batch, size_t env, uint32_t* entries, const Core& core, CollisionProbe& probe,
+CULE_HD inline void with_session(const Batch& batch, size_t env, uint32_t* entries, const Core& core, TiaFollower& follower,
                                  const Body& body) {
   const ConsoleConfig& config = config_of(batch, env);
   EnvRecord record;
@@ -63,7 +63,7 @@ CULE_HD inline void with_session(const Batch& batch, size_t env, uint32_t* entri
   PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
   const RecordLayout here{reinterpret_cast<uint32_t*>(&record), 1, kRecordWords};
   Devices devices{};
-  PlainMachine machine = make_plain_machine(batch, env, here, 0, entries, devices, probe);
+  PlainMachine machine = make_plain_machine(batch, env, here, 0, entries, devices, follower);
   machine.load(record.console);
   Session<PlainMachine, Core, PictureView> session{config, machine, core, view, record.tia, record.game, record.env,
                                                    batch.power_on, batch.options.repeat_action_probability, static_cast<uint32_t>(env),
@@ -125,12 +125,12 @@ CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t see
 // Starts env's next episode by emulating it, as ale-py does.
 template <class Core>
 CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed, uint32_t* entries, const Core& core,
-                                    CollisionProbe& probe) {
+                                    TiaFollower& follower) {
   if (seed != kNoSeed) seed_env(batch, env, seed, true);
   const StepOptions& options = batch.options;
   const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
   const int noops = static_cast<int>(random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
-  with_session(batch, env, entries, core, probe, [&](auto& session) {
+  with_session(batch, env, entries, core, follower, [&](auto& session) {
     session.start_episode();
     play_noops(session, options, can_fire(batch, env), noops);
     session.env.lives = lives_of(session.config.game, session.game);

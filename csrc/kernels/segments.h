@@ -1,102 +1,66 @@
-// The TIA part of a step, cut into pieces that run side by side.
+// The TIA part of a step on a GPU, cut into pieces that run side by side.
 //
-// One thread replays an env's instruction buffer without drawing, which is cheap, and leaves a copy of the TIA's state at every
-// kSegmentLines-th scanline of the two frames that show. From each copy another thread draws its scanlines. Where a frame was not
-// drawn whole the first thread draws all frames itself (draw.h), as their order matters then.
+// While the CPU part runs, its TiaFollower leaves a copy of the TIA's state at every kSegmentLines-th scanline. From each copy another
+// thread draws its scanlines, of the two frames that show; of those before it finds the collisions. Where a frame was not
+// drawn whole one thread draws all frames itself (draw.h), as their order matters then.
 #pragma once
 
 #include "kernels/draw.h"
 
 namespace cule {
 
-constexpr int kSegmentLines = 15;
-constexpr int kSegments = 17;  // of the tallest picture, 250 lines
-constexpr int kDrawnFrames = 2;
-
-// Where a segment begins: the state, and the next entry. `entry` is kNoSegment where there is nothing to draw.
-struct SegmentStart {
-  TiaState tia;
-  uint32_t entry;
-};
-constexpr uint32_t kNoSegment = ~0u;
-constexpr uint32_t kFrameEnd = kMarkFrameEnd << kEntryRegisterShift;  // the entry, of any cycle
-
-// Segment starts are stored by words, like records: word w of slot s of env e at words[(s * kSegmentWords + w) * num_envs + e].
+// Segment starts are stored by words, like records: word w of slot s of env e at words[(s * kSegmentWords + w) * num_envs + e]. Behind
+// those of all frames that a step can have stands the state after the last.
 constexpr size_t kSegmentWords = sizeof(SegmentStart) / 4;
-constexpr size_t kSegmentSlots = kDrawnFrames * kSegments;
+constexpr uint32_t kFrameEnd = kMarkFrameEnd << kEntryRegisterShift;  // the entry, of any cycle
+CULE_INLINE size_t segment_slots(const StepOptions& options) { return static_cast<size_t>(options.frameskip) * kSegments; }
 
-CULE_INLINE RecordLayout segment_layout(const Batch& batch, size_t slot) {
-  const size_t n = static_cast<size_t>(batch.num_envs);
-  return {batch.segments + slot * kSegmentWords * n, n, 1};
+CULE_INLINE RecordLayout segment_starts(const Batch& batch) { return {batch.segments, static_cast<size_t>(batch.num_envs), 1}; }
+CULE_INLINE uint32_t next_entry_of(const Batch& batch, size_t env, size_t slot) {
+  uint32_t entry;
+  load_part(segment_starts(batch), env, slot * sizeof(SegmentStart) + offsetof(SegmentStart, entry), entry);
+  return entry;
 }
 
-// The color clock at which an entry takes effect.
-CULE_INLINE int32_t entry_clock(uint32_t entry) {
-  const int32_t cycle = entry_cycle(entry);
-  const uint32_t reg = entry_register(entry);
-  return cycle * kClocksPerCycle + (reg < kMarkFrameBegin ? write_delay(reg, cycle) : 0);
-}
-
-CULE_INLINE int32_t segment_clock(const TiaFormat& format, int segment) {
-  return format.first_clock + segment * kSegmentLines * kClocksPerLine;
-}
-
-// The first thread's part. It latches collisions only where nobody draws; draw_segment returns the others.
-CULE_HD inline void replay_segments(const Batch& batch, size_t env, const uint32_t* entries) {
-  const StepTrace& trace = batch.traces[env];
+// Before the CPU part: no segment has begun.
+CULE_INLINE void clear_starts(const Batch& batch, size_t env) {
   const uint32_t none = kNoSegment;
-  for (size_t slot = 0; slot < kSegmentSlots; ++slot) {
-    store_part(segment_layout(batch, slot), env, offsetof(SegmentStart, entry), none);
+  for (size_t slot = 0; slot <= segment_slots(batch.options); ++slot) {
+    store_part(segment_starts(batch), env, slot * sizeof(SegmentStart) + offsetof(SegmentStart, entry), none);
   }
-  if (trace.entries == 0) return;
-  if (trace.flags & kPictureBroken) return draw_frames(batch, env, entries);
-  const TiaFormat& format = config_of(batch, env).format;
+}
+
+// Behind the CPU part: leaves the state after the last frame, but where one thread is to draw all.
+template <class M>
+CULE_INLINE void leave_end(const Batch& batch, size_t env, M& machine) {
+  const StepTrace& trace = batch.traces[env];
+  if (trace.entries == 0 || (trace.flags & kPictureBroken)) return;
+  machine.follow_buffer();
+  const SegmentStart end{machine.follower.tia, trace.entries};
+  store_part(segment_starts(batch), env, segment_slots(batch.options) * sizeof(SegmentStart), end);
+}
+
+// Makes that state the env's. Until then the env's is the one before the step.
+CULE_INLINE void settle(const Batch& batch, size_t env) {
+  const size_t end = segment_slots(batch.options);
+  if (next_entry_of(batch, env, end) == kNoSegment) return;
+  const uint8_t observed = *tia_byte(batch, env, offsetof(TiaState, observed));
   TiaState tia;
-  load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
-  const uint32_t first_drawn = first_drawn_frame(trace);
-  CollisionView latches;
-  uint32_t i = 0;
-  for (uint32_t frame = 0; i < trace.entries; ++frame) {
-    const bool drawn = frame >= first_drawn;
-    int segment = 0;
-    bool whole = false;
-    // Line by line, so that the lanes of a warp stay together: their programs do much the same on the same line.
-    for (int32_t line_end = kClocksPerLine; !whole && i < trace.entries; line_end += kClocksPerLine) {
-      while (!whole && i < trace.entries && entry_cycle(entries[i]) * kClocksPerCycle < line_end) {
-        const uint32_t entry = entries[i];
-        latches.wanted = drawn ? 0 : wanted_latches(trace, i);
-        // A segment that begins before the entry takes effect begins first.
-        const int32_t start = segment_clock(format, segment);
-        const bool starts = drawn && entry_register(entry) != kMarkFrameBegin && segment < kSegments && start < entry_clock(entry) &&
-                            start < format.last_clock;
-        const Effect effect = starts ? drawing_until(start) : effect_of<CollisionView>(tia, entry);
-        draw_until(tia, format, effect.clock, latches);
-        if (starts) {
-          const size_t slot = (frame - first_drawn) * kSegments + static_cast<size_t>(segment++);
-          store_part(segment_layout(batch, slot), env, 0, SegmentStart{tia, i});
-          continue;
-        }
-        take_effect(tia, format, effect, latches);
-        whole = entry_register(entry) == kMarkFrameEnd;
-        ++i;
-      }
-    }
-  }
+  load_part(segment_starts(batch), env, end * sizeof(SegmentStart), tia);
+  tia.observed = observed;
   store_part(batch.records, env, offsetof(EnvRecord, tia), tia);
 }
 
-// Draws one segment. Returns the collisions in it that no later CXCLR wipes out.
-CULE_HD inline uint32_t draw_segment(const Batch& batch, size_t env, size_t slot, const uint32_t* entries) {
+// Goes through one segment in `view`. Returns the collisions in it that no later CXCLR wipes out.
+template <class View>
+CULE_INLINE uint32_t replay_segment(const Batch& batch, size_t env, size_t slot, const uint32_t* entries, View& view) {
   SegmentStart start;
-  load_part(segment_layout(batch, slot), env, 0, start);
-  if (start.entry == kNoSegment) return 0;
-  const ConsoleConfig& config = config_of(batch, env);
-  const TiaFormat& format = config.format;
+  load_part(segment_starts(batch), env, slot * sizeof(SegmentStart), start);
   const StepTrace& trace = batch.traces[env];
+  const TiaFormat& format = config_of(batch, env).format;
   const int segment = static_cast<int>(slot % kSegments);
   int32_t end = segment_clock(format, segment + 1);
   if (end > format.last_clock) end = format.last_clock;
-  PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
   TiaState& tia = start.tia;
   // Latches that were set before come in with the whole; here only the new ones count.
   tia.collisions = 0;
@@ -109,7 +73,7 @@ CULE_HD inline uint32_t draw_segment(const Batch& batch, size_t env, size_t slot
       ended = entry_register(entry) == kMarkFrameEnd;
       if (ended) break;
       in_line = entry_clock(entry) < line_end;
-      const Effect effect = in_line ? effect_of<PictureView>(tia, entry) : drawing_until(line_end);
+      const Effect effect = in_line ? effect_of<View>(tia, entry) : drawing_until(line_end);
       draw_until(tia, format, effect.clock, view);
       take_effect(tia, format, effect, view);
       if (i < trace.after_clear) tia.collisions = 0;
@@ -117,6 +81,27 @@ CULE_HD inline uint32_t draw_segment(const Batch& batch, size_t env, size_t slot
     }
   }
   return tia.collisions;
+}
+
+// One thread's share: a segment. Returns the collisions in it that are not known so far and that no later CXCLR wipes out.
+CULE_HD inline uint32_t draw_segment(const Batch& batch, size_t env, size_t slot, const uint32_t* entries) {
+  const StepTrace& trace = batch.traces[env];
+  if (trace.flags & kPictureBroken) {
+    if (slot == 0) draw_frames(batch, env, entries);
+    return 0;
+  }
+  if (next_entry_of(batch, env, slot) == kNoSegment) return 0;
+  const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
+  if (frame >= first_drawn_frame(trace)) {
+    const ConsoleConfig& config = config_of(batch, env);
+    PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
+    return replay_segment(batch, env, slot, entries, view);
+  }
+  // Nothing of a frame counts where the latches are cleared in a later one.
+  if (next_entry_of(batch, env, (frame + 1) * kSegments) <= trace.after_clear) return 0;
+  CollisionView latches;
+  latches.wanted = kAllCollisions & ~trace.latches_read;
+  return replay_segment(batch, env, slot, entries, latches);
 }
 
 }  // namespace cule

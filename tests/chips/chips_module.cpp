@@ -230,7 +230,7 @@ struct Console {
   std::array<uint8_t, 128> ram{};
   alignas(8) std::array<uint8_t, kCartridgeBytes> cartridge_bytes{};
   Devices devices{};
-  CollisionProbe probe{};
+  TiaFollower follower{};
   RecordLayout records;
   int64_t executed = 0;
   M machine;
@@ -248,7 +248,7 @@ struct Console {
                 {&image, &micro_ops},
                 cartridge_bytes.data(),
                 devices,
-                probe,
+                follower,
                 records,
                 0,
                 {entries.data(), capacity, 0, 0},
@@ -295,7 +295,7 @@ struct Console {
     for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(tia, config.format, entries[i], view);
     store_part(records, 0, offsetof(EnvRecord, tia), tia);
     machine.buffer.count = machine.buffer.after_clear = 0;
-    probe.ready = false;
+    follower.ready = false;
     std::copy_n(pictures.data() + tia.front * out.size(), out.size(), out.mutable_data());
     return out;
   }

@@ -19,19 +19,23 @@ using namespace cule;
 void step(uintptr_t address, bool in_segments) {
   Batch batch;
   std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
-  std::vector<uint32_t> entries(batch.buffer_capacity), segments(kSegmentWords * kSegmentSlots);
+  std::vector<uint32_t> entries(batch.buffer_capacity), segments(kSegmentWords * (segment_slots(batch.options) + 1));
   batch.segments = segments.data();
   Devices devices;
-  CollisionProbe probe{};
-  PlainMachine machine = make_plain_machine(batch, 0, batch.records, 0, entries.data(), devices, probe);
-  step_frames(batch, 0, machine, DynamicCore{});
+  TiaFollower follower{};
+  PlainMachine machine = make_plain_machine(batch, 0, batch.records, 0, entries.data(), devices, follower);
   if (!in_segments) {
+    step_frames(batch, 0, machine, DynamicCore{});
     draw_frames(batch, 0, entries.data());
     return;
   }
-  replay_segments(batch, 0, entries.data());
+  follower.starts = segment_starts(batch);
+  clear_starts(batch, 0);
+  step_frames(batch, 0, machine, DynamicCore{});
+  leave_end(batch, 0, machine);
+  settle(batch, 0);
   uint32_t found = 0;
-  for (size_t slot = 0; slot < kSegmentSlots; ++slot) found |= draw_segment(batch, 0, slot, entries.data());
+  for (size_t slot = 0; slot < segment_slots(batch.options); ++slot) found |= draw_segment(batch, 0, slot, entries.data());
   TiaState tia;
   load_part(batch.records, 0, offsetof(EnvRecord, tia), tia);
   tia.collisions |= static_cast<uint16_t>(found);

@@ -45,8 +45,8 @@ py::tuple step(uintptr_t address, bool translated) {
   std::vector<uint32_t> entries(batch.buffer_capacity);
   int64_t executed = 0;
   Devices devices;
-  CollisionProbe probe{};
-  PlainMachine machine = make_plain_machine(batch, 0, batch.records, 0, entries.data(), devices, probe);
+  TiaFollower follower{};
+  PlainMachine machine = make_plain_machine(batch, 0, batch.records, 0, entries.data(), devices, follower);
   if (translated) step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME>{batch.blocks, {&executed}});
   else step_frames(batch, 0, machine, DynamicCore{});
   draw_frames(batch, 0, entries.data());
