@@ -13,7 +13,7 @@ import torch
 
 from cule.engine import Engine
 
-VERSION = 1
+VERSION = 2
 # A state file is this line, the version (4 bytes, little-endian), the SHA-256 of the rest, and the rest by torch.save.
 _MAGIC = b"cule state\n"
 # What makes up an env, by the names of the engine's tensors; all have the env as first axis.

@@ -26,7 +26,7 @@ CULE_INLINE void end_line(TiaState& tia, View& view) {
   tia.reflect_now = tia.ctrlpf & 1;
   if (tia.skip_first[0]) changed |= 1u << kPlayer0;
   if (tia.skip_first[1]) changed |= 1u << kPlayer1;
-  tia.skip_first[0] = tia.skip_first[1] = 0;
+  tia.skip_first.word = 0;
   if (tia.stars_on) {
     move_stars(tia);
     changed |= 1u << kMissile0;

@@ -37,8 +37,8 @@ constexpr uint32_t kStarsHmoveDistance = 21;
 CULE_INLINE void move_stars(TiaState& tia) {
   constexpr uint32_t kSteps = 17u << 24 | 0u << 16 | 33u << 8 | 18u;
   tia.stars_phase = (tia.stars_phase + 1) & 3;
-  tia.position[kMissile0] =
-      static_cast<uint8_t>(wrap_position(tia.position[kMissile0] - static_cast<int>(kSteps >> 8 * tia.stars_phase & 0xFF)));
+  const int distance = static_cast<int>(kSteps >> 8 * tia.stars_phase & 0xFF);
+  set_position(tia, kMissile0, wrap_position(position_of(tia, kMissile0) - distance));
   tia.missile0_shape = tia.stars_phase == 1 ? kMissileStretched : tia.stars_phase == 2 ? kMissileHidden : kMissileNormal;
 }
 

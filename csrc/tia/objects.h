@@ -63,33 +63,33 @@ struct Shape {
   bool skip_first;
 };
 
-CULE_INLINE Shape player_shape(const TiaState& tia, int which) {
+CULE_INLINE Shape player_shape(const TiaState& tia, uint32_t which) {
   const uint32_t graphics = shown_graphics(tia, which);
   const uint32_t pattern = tia.refp[which] ? graphics : reverse_byte(graphics);
   const uint32_t size = tia.nusiz[which] & 7;
-  const int position = tia.position[kPlayer0 + which];
+  const int position = position_of(tia, kPlayer0 + which);
   const bool skip_first = tia.skip_first[which];
   if (size != 5 && size != 7) return {pattern, position, copy_distances(size), skip_first};
   const int start = position + 1 == kLinePixels ? 0 : position + 1;
   return {size == 5 ? double_bits(pattern) : quadruple_bits(pattern), start, 0, skip_first};
 }
 
-CULE_INLINE Shape missile_shape(const TiaState& tia, int which) {
+CULE_INLINE Shape missile_shape(const TiaState& tia, uint32_t which) {
   uint32_t log2_width = tia.nusiz[which] >> 4 & 3;
   const bool hidden = which == 0 && tia.missile0_shape == kMissileHidden;
   if (which == 0 && tia.missile0_shape == kMissileStretched) log2_width |= 1;
   const uint32_t pattern = missile_on(tia, which) && !hidden ? (1u << (1u << log2_width)) - 1 : 0;
-  return {pattern, tia.position[kMissile0 + which], copy_distances(tia.nusiz[which]), false};
+  return {pattern, position_of(tia, kMissile0 + which), copy_distances(tia.nusiz[which]), false};
 }
 
 CULE_INLINE Shape ball_shape(const TiaState& tia) {
-  return {ball_on(tia) ? (1u << (1u << (tia.ctrlpf >> 4 & 3))) - 1 : 0, tia.position[kBall], 0, false};
+  return {ball_on(tia) ? (1u << (1u << (tia.ctrlpf >> 4 & 3))) - 1 : 0, position_of(tia, kBall), 0, false};
 }
 
 CULE_INLINE Shape shape_of(const TiaState& tia, uint32_t object) {
   switch (object) {
-    case kPlayer0: case kPlayer1: return player_shape(tia, static_cast<int>(object - kPlayer0));
-    case kMissile0: case kMissile1: return missile_shape(tia, static_cast<int>(object - kMissile0));
+    case kPlayer0: case kPlayer1: return player_shape(tia, object - kPlayer0);
+    case kMissile0: case kMissile1: return missile_shape(tia, object - kMissile0);
     default: return ball_shape(tia);
   }
 }

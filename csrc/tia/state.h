@@ -2,6 +2,7 @@
 // latches, and how far the picture has been drawn.
 #pragma once
 
+#include "common/packed.h"
 #include "tia/registers.h"
 
 namespace cule {
@@ -14,23 +15,26 @@ struct TiaState {
   int32_t origin;      // color clock of the picture's first scanline
   int32_t line_left;   // color clocks from the cursor to the end of its scanline; 0: the end is reached but not handled
   uint32_t playfield;  // 20 bits, the leftmost pixel in bit 0
+  // Positions, 0 to 159, and motion, 0 to 15, of player 0, player 1, missile 0, missile 1 and the ball, whose position is apart.
+  Packed<uint32_t> positions;
+  Packed<uint32_t, 4> motion;
   uint16_t collisions;
   uint8_t vblank;      // bit 1: the beam is off
   uint8_t color_loss;  // 1 in a PAL frame after one with an odd number of scanlines, else 0
   // Colors and CTRLPF.
-  uint8_t colup[2], colupf, colubk;
+  BytePair colup;
+  uint8_t colupf, colubk;
   uint8_t ctrlpf;
   uint8_t reflect_now;  // whether this scanline's right half is mirrored: CTRLPF bit 0, taken over at a line's end
   // Players: [0] and [1].
-  uint8_t nusiz[2], grp[2], old_grp[2];  // `old_grp`: what VDELPx shows instead
-  uint8_t refp[2], vdelp[2];
-  uint8_t skip_first[2];  // the first copy was missed, as RESPx came too late in this scanline
+  BytePair nusiz, grp, old_grp;  // `old_grp`: what VDELPx shows instead
+  BytePair refp, vdelp;
+  BytePair skip_first;  // the first copy was missed, as RESPx came too late in this scanline
   // Missiles and ball.
-  uint8_t enam[2], resmp[2];
+  BytePair enam, resmp;
   uint8_t enabl, old_enabl, vdelbl;
   uint8_t missile0_shape, stars_on, stars_phase;
-  // Positions, 0 to 159, and motion, 0 to 15, of player 0, player 1, missile 0, missile 1 and the ball.
-  uint8_t position[5], motion[5];
+  uint8_t ball_position;
   uint8_t hmove_blank;  // the first 8 pixels of this scanline are black
   uint8_t front;        // which of the two pictures this frame is drawn into
   uint8_t observed;     // kPoolBoth or kPoolLast: the newest observation shows the pictures so; 0: it shows Batch::pooled
@@ -38,6 +42,14 @@ struct TiaState {
 static_assert(sizeof(TiaState) % 4 == 0, "states are copied by words");
 
 enum TiaObject : uint32_t { kPlayer0, kPlayer1, kMissile0, kMissile1, kBall, kPlayfield, kNumTiaObjects };
+
+CULE_INLINE int position_of(const TiaState& tia, uint32_t object) {
+  return static_cast<int>(object == kBall ? tia.ball_position : tia.positions[object]);
+}
+CULE_INLINE void set_position(TiaState& tia, uint32_t object, int position) {
+  if (object == kBall) tia.ball_position = static_cast<uint8_t>(position);
+  else tia.positions[object] = static_cast<uint32_t>(position);
+}
 
 // What a cartridge's picture format fixes.
 struct TiaFormat {
@@ -47,11 +59,11 @@ struct TiaFormat {
 };
 
 // The graphics that a player shows: the new ones, or with VDELPx the old.
-CULE_INLINE uint32_t shown_graphics(const TiaState& tia, int which) {
+CULE_INLINE uint32_t shown_graphics(const TiaState& tia, uint32_t which) {
   return tia.vdelp[which] ? tia.old_grp[which] : tia.grp[which];
 }
-CULE_INLINE bool player_on(const TiaState& tia, int which) { return shown_graphics(tia, which) != 0; }
-CULE_INLINE bool missile_on(const TiaState& tia, int which) { return tia.enam[which] && !tia.resmp[which]; }
+CULE_INLINE bool player_on(const TiaState& tia, uint32_t which) { return shown_graphics(tia, which) != 0; }
+CULE_INLINE bool missile_on(const TiaState& tia, uint32_t which) { return tia.enam[which] && !tia.resmp[which]; }
 CULE_INLINE bool ball_on(const TiaState& tia) { return tia.vdelbl ? tia.old_enabl : tia.enabl; }
 
 // One bit for each TiaObject that is switched on.

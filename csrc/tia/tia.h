@@ -37,22 +37,22 @@ CULE_INLINE void begin_picture(TiaState& tia, const TiaFormat& format, uint32_t 
   tia.line_left = kClocksPerLine;
   tia.front ^= 1;
   tia.color_loss = static_cast<uint8_t>(color_loss);
-  tia.colup[0] = static_cast<uint8_t>((tia.colup[0] & 0xFE) | color_loss);
-  tia.colup[1] = static_cast<uint8_t>((tia.colup[1] & 0xFE) | color_loss);
+  tia.colup[0] = (tia.colup[0] & 0xFE) | color_loss;
+  tia.colup[1] = (tia.colup[1] & 0xFE) | color_loss;
   tia.colupf = static_cast<uint8_t>((tia.colupf & 0xFE) | color_loss);
   tia.colubk = static_cast<uint8_t>((tia.colubk & 0xFE) | color_loss);
 }
 
-CULE_INLINE ResetPhase reset_phase(const TiaState& tia, int which, int position) {
-  return player_reset_phase(tia.nusiz[which], tia.position[kPlayer0 + which], position);
+CULE_INLINE ResetPhase reset_phase(const TiaState& tia, uint32_t which, int position) {
+  return player_reset_phase(tia.nusiz[which], position_of(tia, kPlayer0 + which), position);
 }
 
 // Lets missile `which` go from the middle of its player, or locks it there.
-CULE_INLINE void lock_missile(TiaState& tia, int which, uint32_t value) {
+CULE_INLINE void lock_missile(TiaState& tia, uint32_t which, uint32_t value) {
   if (tia.resmp[which] && !(value & 2)) {
     const uint32_t size = tia.nusiz[which] & 7;
     const int middle = size == 5 ? 8 : size == 7 ? 16 : 4;
-    tia.position[kMissile0 + which] = static_cast<uint8_t>((tia.position[kPlayer0 + which] + middle) % kLinePixels);
+    set_position(tia, kMissile0 + which, (position_of(tia, kPlayer0 + which) + middle) % kLinePixels);
     if (which == 0) tia.missile0_shape = kMissileNormal;
   }
   tia.resmp[which] = value >> 1 & 1;
@@ -65,12 +65,12 @@ CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_
                      static_cast<uint32_t>(tia.skip_first[1] != 0) << kPlayer1 |
                      static_cast<uint32_t>(tia.missile0_shape != kMissileNormal) << kMissile0;
 #pragma unroll 1
-  for (int i = 0; i < 5; ++i) {
-    const int distance = hmove_distance(cycle_in_line, tia.motion[i]);
-    tia.position[i] = static_cast<uint8_t>(wrap_position(tia.position[i] + distance));
-    changed |= static_cast<uint32_t>(distance != 0) << i;
+  for (uint32_t object = 0; object < kPlayfield; ++object) {
+    const int distance = hmove_distance(cycle_in_line, static_cast<int>(tia.motion[object]));
+    set_position(tia, object, wrap_position(position_of(tia, object) + distance));
+    changed |= static_cast<uint32_t>(distance != 0) << object;
   }
-  tia.skip_first[0] = tia.skip_first[1] = 0;
+  tia.skip_first.word = 0;
   tia.missile0_shape = kMissileNormal;
   tia.stars_on = 0;
   view.objects_changed(changed);
@@ -78,7 +78,7 @@ CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_
 
 // Writing one player's graphics takes over the other's old copy; writing player 1's the ball's too.
 template <class View>
-CULE_INLINE void write_graphics(TiaState& tia, int which, uint8_t byte, View& view) {
+CULE_INLINE void write_graphics(TiaState& tia, uint32_t which, uint8_t byte, View& view) {
   const uint32_t before[2] = {shown_graphics(tia, 0), shown_graphics(tia, 1)};
   const bool ball_before = ball_on(tia);
   tia.grp[which] = byte;
@@ -90,9 +90,9 @@ CULE_INLINE void write_graphics(TiaState& tia, int which, uint8_t byte, View& vi
 }
 
 // Sets a register of one bit, by bit 0 of `value`, which `object` depends on.
-template <class View>
-CULE_INLINE void set_bit(uint8_t& field, uint32_t value, uint32_t object, View& view) {
-  const uint8_t before = field;
+template <class Field, class View>
+CULE_INLINE void set_bit(Field&& field, uint32_t value, uint32_t object, View& view) {
+  const uint32_t before = field;
   field = value & 1;
   if (field != before) view.objects_changed(1u << object);
 }
@@ -103,7 +103,7 @@ CULE_INLINE void write_register(TiaState& tia, const TiaFormat& format, uint32_t
                                 View& view) {
   using namespace tia_write;
   const uint8_t byte = static_cast<uint8_t>(value);
-  const int which = static_cast<int>(reg & 1);
+  const uint32_t which = reg & 1;
   const int32_t clock = cycle * kClocksPerCycle;
   switch (reg) {
     case VBLANK: tia.vblank = byte; break;
@@ -132,19 +132,19 @@ CULE_INLINE void write_register(TiaState& tia, const TiaFormat& format, uint32_t
       break;
     }
     case RESP0: case RESP1:
-      tia.position[kPlayer0 + which] = static_cast<uint8_t>(reset_player_position(clock % kClocksPerLine));
+      set_position(tia, kPlayer0 + which, reset_player_position(clock % kClocksPerLine));
       tia.skip_first[which] = phase != ResetPhase::kDelay;
       view.objects_changed(1u << kPlayer0 << which);
       break;
     case RESM0: case RESM1: {
       const TiaObject missile = which ? kMissile1 : kMissile0;
-      tia.position[missile] = static_cast<uint8_t>(reset_position(missile, clock % kClocksPerLine, value));
+      set_position(tia, missile, reset_position(missile, clock % kClocksPerLine, value));
       if (which == 0) tia.missile0_shape = kMissileNormal;
       view.objects_changed(1u << missile);
       break;
     }
     case RESBL:
-      tia.position[kBall] = static_cast<uint8_t>(reset_position(kBall, clock % kClocksPerLine, value));
+      set_position(tia, kBall, reset_position(kBall, clock % kClocksPerLine, value));
       view.objects_changed(1u << kBall);
       break;
     case GRP0: case GRP1: write_graphics(tia, reg == GRP1, byte, view); break;
@@ -170,7 +170,7 @@ CULE_INLINE void write_register(TiaState& tia, const TiaFormat& format, uint32_t
       break;
     case HMOVE: move_objects(tia, format, cycle % kCyclesPerLine, view); break;
     case HMCLR:
-      for (int i = 0; i < 5; ++i) tia.motion[i] = 0;
+      tia.motion.word = 0;
       break;
     case CXCLR:
       tia.collisions = 0;
@@ -184,7 +184,7 @@ CULE_INLINE void write_register(TiaState& tia, const TiaFormat& format, uint32_t
 // half of that changes nothing; then the picture need not be drawn up to there.
 CULE_INLINE bool changes_nothing(const TiaState& tia, uint32_t reg, uint32_t value) {
   using namespace tia_write;
-  const int which = static_cast<int>(reg & 1), other = which ^ 1;
+  const uint32_t which = reg & 1, other = which ^ 1;
   const uint32_t color = (value & 0xFE) | tia.color_loss;
   switch (reg) {
     case VBLANK: return tia.vblank == value;
@@ -197,7 +197,7 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, uint32_t reg, uint32_t val
     case REFP0: case REFP1: return tia.refp[other] == (value >> 3 & 1);
     case PF0: case PF1: case PF2: return tia.playfield == set_playfield(tia.playfield, reg, value);
     case GRP0: case GRP1: {  // $1B, $1C
-      const int player = other;
+      const uint32_t player = other;
       return tia.grp[player] == value && tia.old_grp[player ^ 1] == tia.grp[player ^ 1] && (player == 0 || tia.old_enabl == tia.enabl);
     }
     case ENAM0: case ENAM1: return tia.enam[other] == (value >> 1 & 1);

@@ -373,7 +373,11 @@ PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
       .def("picture", &Tia::picture, py::arg("back") = false)
       .def("object_bits_64", &Tia::object_bits<uint64_t>)
       .def("object_bits_32", &Tia::object_bits<uint32_t>)
-      .def_property_readonly("positions", [](const Tia& t) { return std::vector<int>(t.tia.position, t.tia.position + 5); })
+      .def_property_readonly("positions", [](const Tia& t) {
+        std::vector<int> positions;
+        for (uint32_t object = 0; object < kPlayfield; ++object) positions.push_back(position_of(t.tia, object));
+        return positions;
+      })
       .def_property_readonly("collisions", [](const Tia& t) { return t.tia.collisions; })
       .def_property_readonly("collisions_unseen", [](const Tia& t) { return t.shadow.collisions; })
       .def("collision_register", [](const Tia& t, uint32_t reg) { return collision_register(t.tia.collisions, reg); });
