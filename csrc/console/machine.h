@@ -3,7 +3,7 @@
 // `Machine` gathers what a frame of the CPU part touches. What every instruction needs is kept in its own fields, which stay in
 // registers as long as no function that is not inlined sees a reference to it; so the rare paths are free functions, which get
 // what they need by value and change only `Devices`. `Ram` and `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and
-// `set(index, byte)` for the 128 bytes; `Rom` has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the instruction that
+// `set(index, byte)` for the 128 bytes, and `held(slot)` and `hold(slot, byte)` for what was last written to registers of the TIA; `Rom` has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the instruction that
 // begins there (decode_rom.h), and `operation(opcode)`, one without its operand.
 //
 // The 13 address lines decode as on the board: A12 selects the cartridge; else A7 low the TIA; else A9 low the RAM, A9 high the
@@ -38,6 +38,7 @@ struct TiaFollower {
   bool ready = false;
   // Takes the state where segment s of frame f begins at slot f * kSegments + s, as an env's SegmentStart; null words: it is not kept.
   RecordLayout starts = {};
+  uint8_t held[kHeldValues];  // room for what `Ram` holds of the TIA's registers, where that is nowhere else
 };
 
 // The chips around the processor, and what went wrong.
@@ -157,6 +158,7 @@ struct Machine {
   int32_t touched_cycle = 0;
   int32_t instructions_left = 0;
   uint32_t latches_read = 0;  // the collision latches that the program has looked at
+  uint32_t held = 0;          // a bit for each slot of `ram.held` that says what a register holds
   bool frame_ended = false;
   bool moved = false;    // the next instruction is not where it was looked for
 
@@ -187,6 +189,7 @@ struct Machine {
     touched_cycle = other.touched_cycle;
     instructions_left = other.instructions_left;
     latches_read = other.latches_read;
+    held = other.held;
     frame_ended = other.frame_ended;
     moved = other.moved;
     buffer.count = other.buffer.count;
@@ -200,6 +203,7 @@ struct Machine {
     ports_reset(devices.ports);
     cycle = hmove_cycle = touched_cycle = 0;
     slices = map.reset_slices;
+    held = 0;
     if (map.scheme == Scheme::kDPC) dpc_reset(*reinterpret_cast<Dpc*>(cartridge_bytes));
     reset_registers(r);
     r.pc = read(0xFFFC);
@@ -290,8 +294,7 @@ struct Machine {
     const bool recorded = wanted && to_tia && cycle < cycle_limit && buffer.count < buffer.capacity;
     if (wanted) bus = value;
     if (in_ram) ram.set(address & 0x7F, value);
-    if (recorded) buffer.entries[buffer.count] = encode_early_entry(cycle, address & 0x3F, value);
-    buffer.count += recorded;
+    if (recorded) record(address & 0x3F, value, cycle);
     if (wanted && !in_ram && !recorded) write_elsewhere(address, value, false);
   }
 
@@ -301,8 +304,19 @@ struct Machine {
     else write_tia(address & 0x3F, value, after_write);
   }
 
+  // Whether `reg` has `value` already, as far as is known. It has from now on.
+  CULE_INLINE bool holds(uint32_t reg, uint32_t value) {
+    if (!holds_value(reg)) return false;
+    const uint32_t slot = held_value_slot(reg), bit = 1u << slot;
+    const bool same = (held & bit) && ram.held(slot) == value;
+    held |= bit;
+    ram.hold(slot, value);
+    return same;
+  }
+
   CULE_INLINE void record(uint32_t reg, uint32_t value, int32_t at) {
-    if (buffer.count < buffer.capacity) buffer.entries[buffer.count++] = encode_entry(at, reg, value);
+    if (holds(reg, value)) touched_cycle = at;
+    else if (buffer.count < buffer.capacity) buffer.entries[buffer.count++] = encode_entry(at, reg, value);
     else devices.faults |= kFaultBufferFull;
   }
 

@@ -7,8 +7,11 @@ namespace cule {
 
 struct PlainRam {
   uint8_t* bytes;
+  uint8_t* registers;
   CULE_INLINE uint32_t get(uint32_t index) const { return bytes[index]; }
   CULE_INLINE void set(uint32_t index, uint32_t value) const { bytes[index] = static_cast<uint8_t>(value); }
+  CULE_INLINE uint32_t held(uint32_t slot) const { return registers[slot]; }
+  CULE_INLINE void hold(uint32_t slot, uint32_t value) const { registers[slot] = static_cast<uint8_t>(value); }
 };
 
 // An image, its instructions and the operations without operands, wherever they are.
@@ -32,7 +35,7 @@ using PlainMachine = Machine<PlainRam, PlainRom>;
 CULE_INLINE PlainMachine make_plain_machine(const Batch& batch, size_t env, const RecordLayout& records, size_t slot,
                                             uint32_t* entries, Devices& devices, TiaFollower& follower) {
   const ConsoleConfig& config = config_of(batch, env);
-  return {config, PlainRam{batch.ram + env * kRamBytes}, rom_of(batch, config),
+  return {config, PlainRam{batch.ram + env * kRamBytes, follower.held}, rom_of(batch, config),
           batch.cartridge_bytes + env * kCartridgeBytes, devices, follower, records, slot,
           InstructionBuffer{entries, batch.buffer_capacity, 0, 0}, config.map, config.rom_bytes, config.cycle_limit};
 }

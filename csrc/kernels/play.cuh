@@ -13,12 +13,15 @@ constexpr int kPlayThreads = 128;
 constexpr int kPlayBlocks = 4;  // at once on a multiprocessor, which limits the registers of a thread to 128
 constexpr int kWarp = 32;
 
-// RAM in shared memory, one word more than it needs for each thread, so that the same byte of all threads is in different banks.
-constexpr uint32_t kRamStride = kRamBytes + 4;
+// RAM in shared memory, and behind it what the TIA's registers hold; one word more than that for each thread, so that the same byte of all
+// threads is in different banks.
+constexpr uint32_t kRamStride = kRamBytes + kHeldValues + 4;
 struct SharedRam {
   uint8_t* bytes;
   __device__ __forceinline__ uint32_t get(uint32_t index) const { return bytes[index]; }
   __device__ __forceinline__ void set(uint32_t index, uint32_t value) const { bytes[index] = static_cast<uint8_t>(value); }
+  __device__ __forceinline__ uint32_t held(uint32_t slot) const { return bytes[kRamBytes + slot]; }
+  __device__ __forceinline__ void hold(uint32_t slot, uint32_t value) const { bytes[kRamBytes + slot] = static_cast<uint8_t>(value); }
 };
 
 // ROM in global memory, which nobody writes to.

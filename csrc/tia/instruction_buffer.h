@@ -45,6 +45,19 @@ CULE_INLINE bool is_recorded(uint32_t reg) {
   return kRecorded >> reg & 1;
 }
 
+// Whether a register does nothing but hold what was written to it last, so that writing the same again need not be recorded.
+CULE_INLINE bool holds_value(uint32_t reg) {
+  using namespace tia_write;
+  constexpr uint32_t kLow = 1u << COLUP0 | 1u << COLUP1 | 1u << COLUPF | 1u << COLUBK | 1u << REFP0 | 1u << REFP1 | 1u << PF0 |
+                            1u << PF1 | 1u << PF2 | 1u << ENAM0 | 1u << ENAM1 | 1u << ENABL;
+  constexpr uint32_t kHigh = 1u << (VDELP0 - 32) | 1u << (VDELP1 - 32) | 1u << (VDELBL - 32) | 1u << (RESMP0 - 32) |
+                             1u << (RESMP1 - 32);
+  return (reg & 0x20 ? kHigh : kLow) >> (reg & 0x1F) & 1;
+}
+constexpr uint32_t kHeldValues = 32;
+// Where the value of such a register is kept: no two have the same place.
+CULE_INLINE uint32_t held_value_slot(uint32_t reg) { return (reg + (reg >> 5) * 11) & (kHeldValues - 1); }
+
 // Whether being recorded is all that a write to `reg` does on the CPU part's side (machine.h).
 CULE_INLINE bool only_recorded(uint32_t reg) {
   using namespace tia_write;

@@ -197,9 +197,11 @@ struct Tia {
 // ---- A console without a television: the bus, a cartridge and a frame of the 6507.
 
 struct CheckedRam {
-  uint8_t* bytes;
+  uint8_t *bytes, *registers;
   uint32_t get(uint32_t index) const { return check(index), bytes[index]; }
   void set(uint32_t index, uint32_t value) const { check(index), bytes[index] = static_cast<uint8_t>(value); }
+  uint32_t held(uint32_t slot) const { return registers[slot]; }
+  void hold(uint32_t slot, uint32_t value) const { registers[slot] = static_cast<uint8_t>(value); }
   static void check(uint32_t index) {
     if (index >= 128) throw std::out_of_range("RAM");
   }
@@ -244,7 +246,7 @@ struct Console {
         record(sizeof(EnvRecord) / 4),
         records{record.data(), 1, record.size()},
         machine{config,
-                {ram.data()},
+                {ram.data(), follower.held},
                 {&image, &micro_ops},
                 cartridge_bytes.data(),
                 devices,

@@ -79,8 +79,9 @@ def test_bus_tia_shows_at_all_its_mirrors(chips: ModuleType) -> None:
     for base in range(0, 0x10000, 0x40):
         if decodes_to(base) != "tia":
             continue
-        console.write(base + COLUBK, 0x42)
-        assert console.recorded()[-1] == (0, COLUBK, 0x42)
+        value = base // 0x40 & 0xFF
+        console.write(base + COLUBK, value)
+        assert console.recorded()[-1] == (0, COLUBK, value)
         for read in (base, base + 0x10, base + 0x30):  # reads see four address lines
             console.bus = 0
             assert (console.read(read + INPT4), console.read(read + INPT5)) == (0x00, 0x80)
@@ -216,9 +217,25 @@ def test_bus_wsync_by_a_push_after_a_push_does_not_halt(chips: ModuleType, core:
 
 @pytest.mark.parametrize("core", CORES)
 def test_bus_wsync_aligns_the_instructions_after_it(chips: ModuleType, core: str) -> None:
-    console = console_with(chips, [0xEA, 0x85, 0x02, 0x85, 0x09, 0x85, 0x02, 0x85, 0x02, 0x85, 0x09])
+    console = console_with(chips, [0xEA, 0x85, 0x02, 0x85, 0x09, 0x85, 0x02, 0x85, 0x02, 0x85, 0x08])
     run_to_end_of_program(console, 6, core)
-    assert console.recorded() == [(76 + 3, COLUBK, 0), (3 * 76 + 3, COLUBK, 0)]
+    assert console.recorded() == [(76 + 3, COLUBK, 0), (3 * 76 + 3, 0x08, 0)]
+
+
+@pytest.mark.parametrize("register", range(0x2D))
+def test_bus_tia_writes_that_repeat_a_value_are_recorded_once_where_a_register_only_holds_it(
+    chips: ModuleType, register: int
+) -> None:
+    """COLUxx, REFPx, PFx, ENAxx, VDELxx and RESMPx; writing the others twice may do more than writing them once."""
+    holds = register in (*range(0x06, 0x0A), 0x0B, 0x0C, *range(0x0D, 0x10), *range(0x1D, 0x20), *range(0x25, 0x2A))
+    console = console_with(chips)
+    console.write(register, 0x14)
+    written = len(console.recorded())
+    console.write(register, 0x14)
+    assert len(console.recorded()) == written * (1 if holds else 2)
+    console.write(register, 0x16)
+    console.write(register, 0x14)
+    assert len(console.recorded()) == written * (3 if holds else 4)
 
 
 # ---- Input ports
