@@ -4,7 +4,7 @@
 
 #include "console/block.h"
 #include "kernels/memory.h"
-#include "kernels/segments.h"
+#include "kernels/segment_starts.h"
 #include "kernels/step.h"
 
 namespace cule {

@@ -6,41 +6,13 @@
 #pragma once
 
 #include "kernels/draw.h"
+#include "kernels/segment_starts.h"
 
 namespace cule {
 
-// Segment starts are stored by words, like records: word w of slot s of env e at words[(s * kSegmentWords + w) * num_envs + e]. Behind
-// those of all frames that a step can have stands the state after the last.
-constexpr size_t kSegmentWords = sizeof(SegmentStart) / 4;
 constexpr uint32_t kFrameEnd = kMarkFrameEnd << kEntryRegisterShift;  // the entry, of any cycle
-CULE_INLINE size_t segment_slots(const StepOptions& options) { return static_cast<size_t>(options.frameskip) * kSegments; }
 
-CULE_INLINE RecordLayout segment_starts(const Batch& batch) { return {batch.segments, static_cast<size_t>(batch.num_envs), 1}; }
-CULE_INLINE uint32_t next_entry_of(const Batch& batch, size_t env, size_t slot) {
-  uint32_t entry;
-  load_part(segment_starts(batch), env, slot * sizeof(SegmentStart) + offsetof(SegmentStart, entry), entry);
-  return entry;
-}
-
-// Before the CPU part: no segment has begun.
-CULE_INLINE void clear_starts(const Batch& batch, size_t env) {
-  const uint32_t none = kNoSegment;
-  for (size_t slot = 0; slot <= segment_slots(batch.options); ++slot) {
-    store_part(segment_starts(batch), env, slot * sizeof(SegmentStart) + offsetof(SegmentStart, entry), none);
-  }
-}
-
-// Behind the CPU part: leaves the state after the last frame, but where one thread is to draw all.
-template <class M>
-CULE_INLINE void leave_end(const Batch& batch, size_t env, M& machine) {
-  const StepTrace& trace = batch.traces[env];
-  if (trace.entries == 0 || (trace.flags & kPictureBroken)) return;
-  machine.follow_buffer();
-  const SegmentStart end{machine.follower.tia, trace.entries};
-  store_part(segment_starts(batch), env, segment_slots(batch.options) * sizeof(SegmentStart), end);
-}
-
-// Makes that state the env's. Until then the env's is the one before the step.
+// Makes the state after the last frame the env's. Until then the env's is the one before the step.
 CULE_INLINE void settle(const Batch& batch, size_t env) {
   const size_t end = segment_slots(batch.options);
   if (next_entry_of(batch, env, end) == kNoSegment) return;
