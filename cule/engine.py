@@ -118,14 +118,14 @@ class Engine:
     def _load_translation(self, required: bool) -> None:
         major, minor = torch.cuda.get_device_capability(self.device)
         try:
-            cubin, numbers = translation.translate(self.groups[0].game, f"sm_{major}{minor}")
+            cubin, marked_ops = translation.translate(self.groups[0].game, f"sm_{major}{minor}")
         except OSError as problem:  # there is no compiler
             if required:
                 raise ValueError(f"translate=True was asked for, but {problem}") from problem
             warnings.warn(f"envs run several times slower than they could: {problem}", stacklevel=4)
             self.translated = False
             return
-        self._place_array("blocks", numbers)
+        self._place_array("marked_ops", marked_ops)
         self.backend.load_translation(cubin)
 
     # Memory ------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ OPCODE_SHIFT, OPERAND_SHIFT = 8, 16
 JSR, RTS, PHA, PHP, PLA, PLP, JMP_INDIRECT = 0x20, 0x60, 0x48, 0x08, 0x68, 0x28, 0x6C
 FLAG_OPCODES = (0x58, 0x78, 0xB8, 0xD8, 0xF8)  # CLI SEI CLV CLD SED
 RARE_IN_BLOCKS = (JSR, RTS, PHA, PHP, PLA, PLP, JMP_INDIRECT, *FLAG_OPCODES)
+BLOCK_CODE = 0x22
 WSYNC = 2
 LINE_CYCLES = 76
 
@@ -160,12 +161,13 @@ def source_of(blocks: list[Block]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def block_numbers(game: Game, blocks: list[Block]) -> np.ndarray:
-    """(bytes of the ROM + 1,) uint16: the number of the block that begins at each byte, or 0."""
-    numbers = np.zeros(len(rom_of(game)[0]) + 1, np.uint16)
+def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
+    """(bytes of the ROM + 1, 2) uint32: its micro-operations, but where a block begins its mark (csrc/cpu_6507/micro_op.h)."""
+    image, scheme = rom_of(game)
+    words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2).copy()
     for number, block in enumerate(blocks, 1):
-        numbers[block[0].offset] = number
-    return numbers
+        words[block[0].offset] = RARE, number << OPERAND_SHIFT | BLOCK_CODE << OPCODE_SHIFT
+    return words
 
 
 # C++'s integer types, which the run-time compiler does not bring along.
@@ -196,7 +198,7 @@ struct RunBlock {{
 extern "C" __global__ void __launch_bounds__(kPlayThreads, kPlayBlocks)
 play_translated(const __grid_constant__ Batch batch, int lanes) {{
   constexpr CartridgeMap kMap = {map};
-  play_envs(batch, lanes, TranslatedCore<RunBlock, {game}>{{batch.blocks, {{}}}}, &kMap);
+  play_envs(batch, lanes, TranslatedCore<RunBlock, {game}>{{}}, &kMap);
 }}
 
 }}  // namespace cule
@@ -220,7 +222,7 @@ def cache_folder() -> Path:
 
 
 def translate(game: Game, architecture: str) -> tuple[bytes, np.ndarray]:
-    """The game's kernel, compiled for a GPU architecture such as "sm_90" and to be linked, and its block_numbers.
+    """The game's kernel, compiled for a GPU architecture such as "sm_90" and to be linked, and its marked_ops.
 
     It is compiled once and then kept in cache_folder().
 
@@ -243,7 +245,7 @@ def translate(game: Game, architecture: str) -> tuple[bytes, np.ndarray]:
     except OSError:
         cubin = nvrtc.compile_cubin(source, headers, options)
         _keep(path, cubin)
-    return cubin, block_numbers(game, blocks)
+    return cubin, marked_ops(game, blocks)
 
 
 def _keep(path: Path, cubin: bytes) -> None:

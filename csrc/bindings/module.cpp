@@ -170,7 +170,7 @@ PYBIND11_MODULE(_core, m) {
       CULE_VALUE("num_groups", num_groups, uint32_t)
       CULE_POINTER("group", group) CULE_POINTER("configs", configs) CULE_POINTER("action_ids", action_ids)
       CULE_POINTER("roms", roms) CULE_POINTER("micro_ops", micro_ops) CULE_POINTER("operations", operations)
-      CULE_POINTER("blocks", blocks)
+      CULE_POINTER("marked_ops", marked_ops)
       CULE_POINTER("power_on_numbers", power_on.numbers) CULE_VALUE("power_on_count", power_on.count, uint32_t)
       CULE_POINTER("records", records.words)
       CULE_VALUE("record_word_stride", records.word_stride, size_t) CULE_VALUE("record_env_stride", records.env_stride, size_t)

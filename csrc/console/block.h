@@ -21,7 +21,7 @@ CULE_INLINE bool begin_block(const M& m, uint32_t pc, int32_t instructions, int3
 template <uint32_t kOpcode, class M>
 CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   constexpr uint32_t kControl = StaticDecode<kOpcode>::control;
-  PlainView<M, kControl & (kIndexX | kIndexY | kIndirect | kRare) ? Reach::kInBlock : Reach::kFixed> view(m);
+  PlainView<M, reach_in_block(kControl)> view(m);
   const int32_t before = m.cycle;
   m.r.pc = pc;
   execute(StaticDecode<kOpcode>{}, view, operand);
@@ -45,41 +45,26 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   if (m.r.pc != (((at) + 2) & 0xFFFF)) return true;
 #define CULE_END return true;
 
-// Runs blocks where there are any, and interprets the rest. `blocks` has, for each byte of the image and one more, the number of the
-// block that begins there, or 0. `run_block(m, number)` says whether the block has been executed to its end. The ROM is game `kGame`'s.
+// Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked where blocks begin (begins_block).
+// `run_block(m, number)` says whether the block has been executed to its end. The ROM is game `kGame`'s.
 template <class RunBlock, uint32_t kGame>
 struct TranslatedCore {
-  const uint16_t* blocks;
   RunBlock run_block;
 
   static CULE_INLINE uint32_t game_of(const ConsoleConfig&) { return kGame; }
+  static CULE_INLINE const MicroOp* marked_ops(const MicroOp* marked, const MicroOp*) { return marked; }
 
   // First blocks, as long as there are any, then instructions, until a block begins: lanes that interpret wait for no block.
   template <class M>
   CULE_INLINE void run(M& m) const {
+    MicroOp op = m.look_ahead();
     run_in_step(m, [&](int32_t end) CULE_INLINE_LAMBDA {
+      const bool has_room = m.has_room(end);
       while (m.runs() && m.cycle < end) {
-        while (m.runs() && m.cycle < end && run_block(m, block_at(m))) {}
-        if (m.runs() && m.cycle < end) interpret_to_block(m, end);
+        while (m.runs() && m.cycle < end && begins_block(op)) op = run_block(m, operand_of(op)) ? m.look_ahead() : m.look_behind();
+        for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_leanly(m, op, has_room);
       }
     });
-  }
-
- private:
-  template <class M>
-  CULE_INLINE uint32_t block_at(const M& m) const { return m.rom.block(blocks, m.code_offset(m.r.pc)); }
-
-  // Interprets at least one instruction.
-  template <class M>
-  CULE_INLINE void interpret_to_block(M& m, int32_t end) const {
-    const bool has_room = m.has_room(end);
-    MicroOp op = m.look_ahead();
-    int32_t left;
-    do {
-      left = m.instructions_left;
-      op = execute_leanly(m, op, has_room);
-      --m.instructions_left;
-    } while (m.instructions_left == left || (m.runs() && m.cycle < end && !block_at(m)));  // having only fetched, it must go on
   }
 };
 

@@ -3,8 +3,9 @@
 // `Machine` gathers what a frame of the CPU part touches. What every instruction needs is kept in its own fields, which stay in
 // registers as long as no function that is not inlined sees a reference to it; so the rare paths are free functions, which get
 // what they need by value and change only `Devices`. `Ram` and `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and
-// `set(index, byte)` for the 128 bytes, and `held(slot)` and `hold(slot, byte)` for what was last written to registers of the TIA; `Rom` has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the instruction that
-// begins there (decode_rom.h), and `operation(opcode)`, one without its operand.
+// `set(index, byte)` for the 128 bytes, and `held(slot)` and `hold(slot, byte)` for what was last written to registers of the TIA; `Rom`
+// has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the instruction that begins there (decode_rom.h), `marked_op(offset)`,
+// the same, but for the marks of a translated ROM (block.h), and `operation(opcode)`, one without its operand.
 //
 // The 13 address lines decode as on the board: A12 selects the cartridge; else A7 low the TIA; else A9 low the RAM, A9 high the
 // RIOT's registers. Source: Stella Programmer's Guide, "Memory map".
@@ -101,7 +102,7 @@ CULE_COLD uint32_t read_input_port(Devices& devices, uint32_t wiring, uint32_t r
 
 // How many cycles a loop `LDA INTIM; BNE` (or BPL) may skip: as many whole rounds of `period` cycles, `rounds` at most, as leave it
 // one more that goes on. `at_zero` tells BNE, which waits for 0, from BPL, which waits for the timer to have passed it.
-CULE_COLD int32_t skip_timer_wait(const M6532& riot, int32_t cycle, bool at_zero, int32_t period, int32_t rounds) {
+CULE_INLINE int32_t skip_timer_wait(const M6532& riot, int32_t cycle, bool at_zero, int32_t period, int32_t rounds) {
   const uint32_t delta = static_cast<uint32_t>(cycle) - 1 - static_cast<uint32_t>(riot.timer_set_cycle);
   if (at_zero ? riot.timer == 0 : riot.timer > 0x80) return 0;
   const uint32_t last = (riot.timer - at_zero) << riot.interval_shift;
@@ -110,8 +111,31 @@ CULE_COLD int32_t skip_timer_wait(const M6532& riot, int32_t cycle, bool at_zero
   return (whole < rounds ? whole : rounds) * period;
 }
 
-CULE_COLD uint32_t read_riot(Devices& devices, uint32_t address, int32_t cycle) {
-  return m6532_read(devices.riot, address, cycle, devices.inputs.swcha, devices.inputs.swchb);
+// A read of the RIOT, before which `waited` cycles and `rounds` of a loop have passed.
+struct RiotRead {
+  uint32_t value;
+  int32_t waited, rounds;
+};
+
+// Where INTIM is read, an absolute load does it, and a BNE or BPL back to that follows, all rounds of the loop but the last two pass
+// at once; they change nothing but the clock. `load` and `back` are the offsets of the two instructions, if they are these, `behind` is
+// the address of the second one.
+template <class Rom>
+CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, uint32_t address, uint32_t load_offset, uint32_t back_offset, uint32_t behind,
+                             int32_t cycle, int32_t instructions_left) {
+  constexpr uint32_t kBackToLoad = 0xFFFB;  // from behind the branch
+  int32_t waited = 0, rounds = 0;
+  if ((address & 5) == 4) {
+    const MicroOp load = rom.micro_op(load_offset), back = rom.micro_op(back_offset);
+    const uint32_t opcode = opcode_of(load), condition = opcode_of(back);
+    const bool loads = (opcode == 0xAD || opcode == 0xAE || opcode == 0xAC) && operand_of(load) == address;  // LDA, LDX, LDY
+    if (loads && (condition == 0xD0 || condition == 0x10) && operand_of(back) == kBackToLoad) {
+      const int32_t period = 7 + ((((behind + 2) ^ (behind - 3)) & 0xFF00) != 0);
+      waited = skip_timer_wait(devices.riot, cycle, condition == 0xD0, period, (instructions_left - 2) / 2);
+      rounds = waited / period;
+    }
+  }
+  return {m6532_read(devices.riot, address, cycle + waited, devices.inputs.swcha, devices.inputs.swchb), waited, rounds};
 }
 CULE_COLD void write_riot(Devices& devices, uint32_t address, uint32_t value, int32_t cycle) {
   m6532_write(devices.riot, address, value, cycle);
@@ -249,32 +273,23 @@ struct Machine {
       show_slices(access.slices);
       return access.value;
     }
-    if ((address & 0x280) != 0x280) return read_tia(address & 0x0F);
-    if ((address & 5) == 4) wait_for_timer(address);
-    return read_riot(devices, address, cycle);
+    return read_chip(address);
   }
 
-  // The TIA drives bits 7 and 6 only; the others keep what was last on the bus.
-  CULE_INLINE uint32_t read_tia(uint32_t reg) {
+  // A register of the TIA or the RIOT.
+  CULE_INLINE uint32_t read_chip(uint32_t address) {
+    if (address & 0x80) {
+      const RiotRead read = read_riot(devices, rom, address, code_offset((r.pc - 3) & 0xFFFF), code_offset(r.pc), r.pc, cycle,
+                                      instructions_left);
+      cycle += read.waited;
+      instructions_left -= read.rounds * 2;
+      return read.value;
+    }
     touched_cycle = cycle;
+    const uint32_t reg = address & 0x0F;
     if (reg > tia_read::CXPPMM) return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
     latches_read |= latches_of_register(reg);
     return collision_register(follow(encode_entry(cycle, kMarkTouch, 0)), reg) | (bus & 0x3F);
-  }
-
-  // INTIM is being read. Where an absolute load does it and a BNE or BPL back to that follows, all rounds of the loop but the last
-  // two pass at once; they change nothing but the clock.
-  CULE_INLINE void wait_for_timer(uint32_t intim) {
-    constexpr uint32_t kBackToLoad = 0xFFFB;  // from behind the branch
-    const MicroOp load = rom.micro_op(code_offset((r.pc - 3) & 0xFFFF)), back = rom.micro_op(code_offset(r.pc));
-    const uint32_t opcode = opcode_of(load), condition = opcode_of(back);
-    if ((opcode != 0xAD && opcode != 0xAE && opcode != 0xAC) || operand_of(load) != intim) return;  // LDA, LDX, LDY
-    if ((condition != 0xD0 && condition != 0x10) || operand_of(back) != kBackToLoad) return;
-    const uint32_t behind = r.pc + 2;
-    const int32_t period = 7 + (((behind ^ (r.pc - 3)) & 0xFF00) != 0);
-    const int32_t skipped = skip_timer_wait(devices.riot, cycle, condition == 0xD0, period, (instructions_left - 2) / 2);
-    cycle += skipped;
-    instructions_left -= skipped / period * 2;
   }
 
   CULE_INLINE void show_slices(uint32_t shown) {
@@ -400,7 +415,9 @@ struct Machine {
   // Where the micro-operation of the instruction at `pc` stands. What is not in ROM has the one behind the image, which says so.
   CULE_INLINE uint32_t code_offset(uint32_t pc) const { return pc & 0x1000 ? rom_offset(map, slices, pc) : rom_bytes; }
 
-  CULE_INLINE MicroOp look_ahead() const { return rom.micro_op(code_offset(r.pc)); }
+  // A translated ROM has kBlockCode where blocks begin; `look_behind` sees what stands there.
+  CULE_INLINE MicroOp look_ahead() const { return rom.marked_op(code_offset(r.pc)); }
+  CULE_INLINE MicroOp look_behind() const { return rom.micro_op(code_offset(r.pc)); }
 
   // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches banks. Executing it is what counts as
   // an instruction.
@@ -416,11 +433,10 @@ struct Machine {
     return with_operand(op, bytes >> 8 & 0xFF, bytes >> 16);
   }
 
-  // The instruction at `pc` where it stands in RAM; else `op`, which fetches it slowly.
-  CULE_INLINE MicroOp fetch_from_ram(MicroOp op) const {
+  // The instruction at `pc`, where all of it stands in RAM.
+  CULE_INLINE MicroOp fetch_from_ram() const {
     const uint32_t first = r.pc & 0x7F;
-    if (!is_ram(r.pc) || first > 0x7D) return op;
-    return with_operand(rom.operation(ram.get(first)), ram.get(first + 1), ram.get(first + 2));
+    return with_operand(rom.operation(ram.get(first)), ram.get((first + 1) & 0x7F), ram.get((first + 2) & 0x7F));
   }
 
   // Says that the program will look at these collision latches.

@@ -9,16 +9,26 @@ namespace cule {
 
 // What an instruction reaches.
 //   kInBlock     RAM, plain ROM, and the TIA's registers that are only recorded; all rare instructions that programs use
+//   kInZeroPage  the same, and what the TIA says
 //   kFixed       the same, and all chips at the address that it is known to have
-//   kInterpreted RAM, plain ROM, and the TIA's registers but VSYNC and VBLANK, which have to do with the frame's end; the common rare
-//                instructions
-enum class Reach { kInBlock, kFixed, kInterpreted };
+//   kInterpreted RAM, plain ROM, what chips say, and the TIA's registers but VSYNC and VBLANK, which have to do with the frame's end; the
+//                common rare instructions
+enum class Reach { kInBlock, kInZeroPage, kFixed, kInterpreted };
+
+// What an instruction reaches in a block. Reading through indices is mostly reading RAM and ROM, and asking the chips costs code; but
+// programs read paddles and switches through indices into the zero page.
+constexpr Reach reach_in_block(uint32_t control) {
+  const bool indexed = control & (kIndexX | kIndexY), elsewhere = control & (kIndirect | kRare);
+  if (!indexed && !elsewhere) return Reach::kFixed;
+  return (control & kZeroPage) && (control & kReads) && !(control & kWrites) && !elsewhere ? Reach::kInZeroPage : Reach::kInBlock;
+}
 
 // Nobody but the caller knows whether the instruction buffer has room, and that the frame does not end by its length (begin_block,
 // Machine::has_room).
 template <class M, Reach kReach>
 struct PlainView {
   static constexpr RareOps kRareOps = kReach == Reach::kInterpreted ? RareOps::kCommon : RareOps::kUsed;
+  static constexpr bool kReadsChips = kReach != Reach::kInBlock, kRecordsOnly = kReach == Reach::kInBlock || kReach == Reach::kInZeroPage;
   M& machine;
   Registers& r;
   int32_t& cycle;
@@ -31,7 +41,7 @@ struct PlainView {
   CULE_INLINE bool leaves(uint32_t control, uint32_t opcode, uint32_t address) {
     const bool in_ram = M::is_ram(address), reads = control & kReads, writes = control & kWrites;
     constexpr bool fixed = kReach == Reach::kFixed;
-    const bool readable = in_ram | machine.is_plain_rom(address) | (fixed && is_chip(address));
+    const bool readable = in_ram | machine.is_plain_rom(address) | (kReadsChips && is_chip(address));
     const bool writable = in_ram | (!reads && (writes_plain_tia(address) | (fixed && is_riot(address))));
     odd |= (reads && !readable) | (writes && !writable);
     odd |= (control & kAddRegister) && (control & kSetsV) && r.d != 0;
@@ -43,7 +53,7 @@ struct PlainView {
   static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
   static CULE_INLINE bool writes_plain_tia(uint32_t address) {
     const uint32_t reg = address & 0x3F;
-    return ((address & 0x1080) == 0) & (kReach == Reach::kInBlock ? only_recorded(reg) : reg >= tia_write::WSYNC);
+    return ((address & 0x1080) == 0) & (kRecordsOnly ? only_recorded(reg) : reg >= tia_write::WSYNC);
   }
 
   // Whether a rare instruction is one of kRareOps, and all that it touches is RAM, plain registers of the TIA, or, for where JMP
@@ -72,10 +82,14 @@ struct PlainView {
   static CULE_INLINE bool is_special(uint32_t) { return false; }  // returns_to_special has seen to it
 
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
-    if (!wanted) return otherwise;
-    if (kReach == Reach::kFixed && is_chip(address) && !M::is_ram(address)) bus = machine.read_elsewhere(address);
-    else bus = M::is_ram(address) ? machine.ram.get(address & 0x7F) : machine.rom(rom_offset(machine.map, machine.slices, address));
-    return bus;
+    const bool in_ram = wanted && M::is_ram(address), in_rom = wanted && !is_chip(address);
+    const uint32_t offset = rom_offset(machine.map, machine.slices, address);
+    uint32_t value = otherwise;
+    if (in_ram) value = machine.ram.get(address & 0x7F);
+    if (in_rom) value = machine.rom(offset);
+    if (kReadsChips && wanted && !in_ram && !in_rom) value = machine.read_chip(address);
+    if (wanted) bus = value;
+    return value;
   }
   // What is_plain lets a rare instruction read: off the stack, or where JMP (indirect) finds its target.
   CULE_INLINE uint32_t read(uint32_t address) {
@@ -100,11 +114,12 @@ struct PlainView {
   }
 
   CULE_INLINE void write_if(bool wanted, uint32_t address, uint32_t value) {
-    if (!wanted) return;
-    bus = value;
-    if (M::is_ram(address)) machine.ram.set(address & 0x7F, value);
-    else if (kReach == Reach::kFixed && is_riot(address)) machine.write_elsewhere(address, value, false);
-    else if (kReach == Reach::kInBlock) record_only(address, value);
+    const bool in_ram = M::is_ram(address);
+    if (wanted) bus = value;
+    if (wanted && in_ram) machine.ram.set(address & 0x7F, value);
+    if (!wanted || in_ram) return;
+    if (kReach == Reach::kFixed && is_riot(address)) machine.write_elsewhere(address, value, false);
+    else if (kRecordsOnly) record_only(address, value);
     else write_tia(address & 0x3F, value);
   }
 

@@ -45,8 +45,11 @@ class ProfilingCore {
   template <class M>
   static bool is_odd(const M& m, MicroOp op) {
     M copy = m;
-    const bool fixed = !(op.control & (kIndexX | kIndexY | kIndirect | kRare));
-    return fixed ? is_odd_to<Reach::kFixed>(copy, op) : is_odd_to<Reach::kInBlock>(copy, op);
+    switch (reach_in_block(op.control)) {
+      case Reach::kFixed: return is_odd_to<Reach::kFixed>(copy, op);
+      case Reach::kInZeroPage: return is_odd_to<Reach::kInZeroPage>(copy, op);
+      default: return is_odd_to<Reach::kInBlock>(copy, op);
+    }
   }
   template <Reach kReach, class M>
   static bool is_odd_to(M& copy, MicroOp op) {

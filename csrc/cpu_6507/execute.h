@@ -253,9 +253,10 @@ CULE_INLINE void execute_rare(const Decode decode, Machine& m, uint32_t operand,
 // Executes the instruction at `pc`, whose operand is `operand`. Returns the next one.
 template <class Decode, class Machine>
 CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
+  constexpr bool kDoesAll = Machine::kRareOps == RareOps::kAll;
   const uint32_t control = decode.control;
   // Fetching slowly begins with what the last instruction left on the bus.
-  m.bus = decode.opcode == kFetchSlowlyCode ? m.bus : operand >> 8;
+  m.bus = kDoesAll && decode.opcode == kFetchSlowlyCode ? m.bus : operand >> 8;
   m.moved = false;
   advance(decode, m, operand);
   MicroOp next = m.look_ahead();
@@ -268,7 +269,6 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   write_back(decode, m.r, value);
   m.write_if(control & kWrites, address, value);
 
-  constexpr bool kDoesAll = Machine::kRareOps == RareOps::kAll;
   const bool decimal = kDoesAll && (control & kAddRegister) && (control & kSetsV) && m.r.d;
   if ((control & kRare) || decimal) {
     if (kDoesAll && decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();

@@ -59,6 +59,11 @@ CULE_INLINE uint32_t operand_of(MicroOp op) { return op.more >> kOperandShift; }
 constexpr uint32_t kFetchSlowlyCode = 0x12, kJamCode = 0x02;
 constexpr MicroOp kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
 
+// Stands where a translated block begins, whose number is its operand (console/block.h). It has the opcode of another JAM, and takes
+// no time, either.
+constexpr uint32_t kBlockCode = 0x22;
+CULE_INLINE bool begins_block(MicroOp op) { return (op.more & 0xFF00) == kBlockCode << kOpcodeShift; }
+
 constexpr uint32_t from_source(Source source) { return static_cast<uint32_t>(source) << kSourceShift; }
 
 constexpr MicroOp read_op(uint32_t control, uint32_t more = 0) { return {control | kReads | kPagePenalty, more}; }

@@ -82,7 +82,7 @@ struct Batch {
   const uint8_t* roms;
   const MicroOp* micro_ops;   // as many as `roms` has bytes: the instruction that begins at each
   const MicroOp* operations;  // [256]
-  const uint16_t* blocks;     // a translated ROM's: see console/block.h
+  const MicroOp* marked_ops;  // a translated ROM's, or null: see console/block.h
   PowerOnRandom power_on;
   // State.
   RecordLayout records;

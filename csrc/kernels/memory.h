@@ -18,15 +18,17 @@ struct PlainRam {
 struct PlainRom {
   const uint8_t* bytes;
   const MicroOp* micro_ops;
+  const MicroOp* marked_ops;
   const MicroOp* operations;
   CULE_INLINE uint32_t operator()(uint32_t offset) const { return bytes[offset]; }
   CULE_INLINE MicroOp micro_op(uint32_t offset) const { return micro_ops[offset]; }
+  CULE_INLINE MicroOp marked_op(uint32_t offset) const { return marked_ops[offset]; }
   CULE_INLINE MicroOp operation(uint32_t opcode) const { return operations[opcode]; }
-  static CULE_INLINE uint32_t block(const uint16_t* blocks, uint32_t offset) { return blocks[offset]; }
 };
 
 CULE_INLINE PlainRom rom_of(const Batch& batch, const ConsoleConfig& config) {
-  return {batch.roms + config.rom_offset, batch.micro_ops + config.rom_offset, batch.operations};
+  const MicroOp* micro_ops = batch.micro_ops + config.rom_offset;
+  return {batch.roms + config.rom_offset, micro_ops, micro_ops, batch.operations};
 }
 
 using PlainMachine = Machine<PlainRam, PlainRom>;

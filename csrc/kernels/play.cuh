@@ -28,6 +28,7 @@ struct SharedRam {
 struct CachedRom {
   const uint8_t* bytes;
   const MicroOp* micro_ops;
+  const MicroOp* marked_ops;
   const MicroOp* operations;
   static __device__ __forceinline__ MicroOp load(const MicroOp* at) {
     const uint2 words = __ldg(reinterpret_cast<const uint2*>(at));
@@ -35,8 +36,8 @@ struct CachedRom {
   }
   __device__ __forceinline__ uint32_t operator()(uint32_t offset) const { return __ldg(bytes + offset); }
   __device__ __forceinline__ MicroOp micro_op(uint32_t offset) const { return load(micro_ops + offset); }
+  __device__ __forceinline__ MicroOp marked_op(uint32_t offset) const { return load(marked_ops + offset); }
   __device__ __forceinline__ MicroOp operation(uint32_t opcode) const { return load(operations + opcode); }
-  static __device__ __forceinline__ uint32_t block(const uint16_t* blocks, uint32_t offset) { return __ldg(blocks + offset); }
 };
 
 // The envs of `batch`, the first `lanes` threads of each warp having one each. `map` is the cartridge's, where it is known.
@@ -53,7 +54,8 @@ __device__ __forceinline__ void play_envs(const Batch& batch, int lanes, const C
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) ram[i] = global_ram[i];
   Devices devices;
   TiaFollower follower;
-  const CachedRom rom{batch.roms + config.rom_offset, batch.micro_ops + config.rom_offset, batch.operations};
+  const MicroOp* micro_ops = batch.micro_ops + config.rom_offset;
+  const CachedRom rom{batch.roms + config.rom_offset, micro_ops, core.marked_ops(batch.marked_ops, micro_ops), batch.operations};
   Machine<SharedRam, CachedRom> machine{
       config, SharedRam{reinterpret_cast<uint8_t*>(ram)}, rom, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,
       devices, follower, batch.records, static_cast<size_t>(env),

@@ -211,6 +211,7 @@ struct CheckedRom {
   const std::vector<MicroOp>* micro_ops;
   uint32_t operator()(uint32_t offset) const { return image->at(offset); }
   MicroOp micro_op(uint32_t offset) const { return micro_ops->at(offset); }
+  MicroOp marked_op(uint32_t offset) const { return micro_op(offset); }
   MicroOp operation(uint32_t opcode) const { return operation_of(opcode & 0xFF); }
 };
 

@@ -47,8 +47,10 @@ py::tuple step(uintptr_t address, bool translated) {
   Devices devices;
   TiaFollower follower{};
   PlainMachine machine = make_plain_machine(batch, 0, batch.records, 0, entries.data(), devices, follower);
-  if (translated) step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME>{batch.blocks, {&executed}});
-  else step_frames(batch, 0, machine, DynamicCore{});
+  if (translated) {
+    machine.rom.marked_ops = batch.marked_ops;
+    step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME>{{&executed}});
+  } else step_frames(batch, 0, machine, DynamicCore{});
   draw_frames(batch, 0, entries.data());
   return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()), executed);
 }

@@ -26,8 +26,9 @@ def test_blocks_follow_the_profile() -> None:
     """Every block begins where the program went, holds what it executed there, and no byte begins two."""
     game = find_game("breakout")
     counts, blocks = translation.profile(game), translation.blocks_of(game)
-    numbers = translation.block_numbers(game, blocks)
-    assert sorted(numbers[numbers > 0]) == list(range(1, len(blocks) + 1))
+    operations = translation.marked_ops(game, blocks)[:, 1]
+    marks = operations[operations >> 8 & 0xFF == translation.BLOCK_CODE] >> 16
+    assert sorted(marks) == list(range(1, len(blocks) + 1))
     seen: set[int] = set()
     for block in blocks:
         assert len(block) <= translation.MOST_INSTRUCTIONS
@@ -54,10 +55,10 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
     monkeypatch.setattr(nvrtc, "compile_cubin", compile_cubin)
     game = find_game("pong")
-    first, numbers = translation.translate(game, "sm_90")
+    first, marked = translation.translate(game, "sm_90")
     again, _ = translation.translate(game, "sm_90")
     assert first == again == b"cubin for --gpu-architecture=sm_90"
-    assert np.array_equal(numbers, translation.block_numbers(game, translation.blocks_of(game)))
+    assert np.array_equal(marked, translation.marked_ops(game, translation.blocks_of(game)))
     assert compiled == ["--gpu-architecture=sm_90"]
     translation.translate(game, "sm_80")
     monkeypatch.setattr(nvrtc, "version", lambda: "13.1")
