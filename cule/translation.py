@@ -31,8 +31,8 @@ MOST_TRANSLATED = 400
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
 # Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
-CYCLES, LENGTH_SHIFT, READS, WRITES, BRANCH, JUMP, RARE = 0x0F, 4, 1 << 11, 1 << 12, 1 << 29, 1 << 30, 1 << 31
-INDEXED = 1 << 6 | 1 << 7 | 1 << 9
+CYCLES, LENGTH_SHIFT, RARE, READS, WRITES, BRANCH, JUMP = 0x0F, 4, 1 << 6, 1 << 11, 1 << 12, 1 << 28, 1 << 29
+INDEXED = 1 << 9 | 1 << 16 | 1 << 17
 OPCODE_SHIFT, OPERAND_SHIFT = 8, 16
 JSR, RTS, PHA, PHP, PLA, PLP, JMP_INDIRECT = 0x20, 0x60, 0x48, 0x08, 0x68, 0x28, 0x6C
 FLAG_OPCODES = (0x58, 0x78, 0xB8, 0xD8, 0xF8)  # CLI SEI CLV CLD SED

@@ -16,6 +16,7 @@
 // CULE_ASSUME says what is always true.
 // CULE_OPAQUE stands between a 32-bit variable and the optimizer, for ptxas 13.0: where conditions become bits of more than one byte
 // of a word, it can put those of one byte into another.
+// spread_signs makes each byte of a word 0 or $FF, by its highest bit.
 // LineBits is the word that the machine computes a scanline's pixels in.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
@@ -42,3 +43,15 @@ namespace cule { using LineBits = uint64_t; }
 #define CULE_ASSUME(condition) ((condition) ? static_cast<void>(0) : __builtin_unreachable())
 #define CULE_OPAQUE(word) static_cast<void>(0)
 #endif
+
+namespace cule {
+CULE_INLINE uint32_t spread_signs(uint32_t word) {
+#if defined(__CUDA_ARCH__)
+  uint32_t spread;
+  asm("prmt.b32 %0, %1, 0, 0xba98;" : "=r"(spread) : "r"(word));
+  return spread;
+#else
+  return (word >> 7 & 0x01010101) * 0xFF;
+#endif
+}
+}  // namespace cule

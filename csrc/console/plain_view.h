@@ -41,10 +41,10 @@ struct PlainView {
   CULE_INLINE bool leaves(uint32_t control, uint32_t opcode, uint32_t address) {
     const bool in_ram = M::is_ram(address), reads = control & kReads, writes = control & kWrites;
     constexpr bool fixed = kReach == Reach::kFixed;
-    const bool readable = in_ram | machine.is_plain_rom(address) | (kReadsChips && is_chip(address));
+    const bool readable = kReadsChips ? !machine.is_special(address) : in_ram | machine.is_plain_rom(address);
     const bool writable = in_ram | (!reads && (writes_plain_tia(address) | (fixed && is_riot(address))));
     odd |= (reads && !readable) | (writes && !writable);
-    odd |= (control & kAddRegister) && (control & kSetsV) && r.d != 0;
+    odd |= (control & kSetsV) && r.d != 0;
     if (control & kRare) odd |= !is_plain(opcode, address);
     return odd;
   }

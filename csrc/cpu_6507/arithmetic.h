@@ -16,14 +16,14 @@ CULE_INLINE void set_a(Registers& r, uint32_t value) { r.a = r.n = r.z = value; 
 
 CULE_INLINE void add_binary(Registers& r, uint32_t m) {
   const uint32_t sum = r.a + m + r.c;
-  r.v = (~(r.a ^ m) & (r.a ^ sum)) >> 7 & 1;
+  r.v = ~(r.a ^ m) & (r.a ^ sum) & 0x80;
   r.c = sum >> 8;
   set_a(r, sum & 0xFF);
 }
 
 // V where the result's sign differs from both operands' as decimal arithmetic left them.
 CULE_INLINE uint32_t decimal_overflow(uint32_t before, uint32_t after, uint32_t m) {
-  return ((before ^ after) & (after ^ m)) >> 7 & 1;
+  return (before ^ after) & (after ^ m) & 0x80;
 }
 
 CULE_INLINE void add(Registers& r, uint32_t m) {
@@ -61,10 +61,10 @@ CULE_INLINE void and_rotate_right(Registers& r, uint32_t m) {
   r.a = rotated;
   if (!r.d) {
     r.c = rotated >> 6 & 1;
-    r.v = (rotated >> 6 ^ rotated >> 5) & 1;
+    r.v = (rotated << 1 ^ rotated << 2) & 0x80;
     return;
   }
-  r.v = (value ^ rotated) >> 6 & 1;
+  r.v = (value ^ rotated) << 1 & 0x80;
   if ((value & 0x0F) + (value & 0x01) > 0x05) r.a = (r.a & 0xF0) | ((r.a + 0x06) & 0x0F);
   r.c = (value & 0xF0) + (value & 0x10) > 0x50;
   if (r.c) r.a = (r.a + 0x60) & 0xFF;

@@ -33,14 +33,11 @@ struct DynamicDecode {
   CULE_INLINE explicit DynamicDecode(MicroOp op) : control(op.control), more(op.more), opcode(opcode_of(op)) {}
 };
 
-// All ones where `word` has `bit`, which is a single bit; else 0.
-CULE_INLINE uint32_t mask_if(uint32_t word, uint32_t bit) { return word & bit ? ~0u : 0u; }
-
 // The address that the operand stands at. Adds the cycle for crossing a page.
 template <class Decode, class Machine>
 CULE_INLINE uint32_t effective_address(const Decode decode, Machine& m, uint32_t operand) {
   const uint32_t control = decode.control;
-  const uint32_t x = m.r.x & mask_if(control, kIndexX), y = m.r.y & mask_if(control, kIndexY);
+  const uint32_t x = control & kIndexX ? m.r.x : 0, y = control & kIndexY ? m.r.y : 0;
   const bool indirect = control & kIndirect;
   const uint32_t pointer = m.read_pointer_if(indirect, (operand + x) & 0xFF);
   const uint32_t base = indirect ? pointer : operand;
@@ -64,29 +61,42 @@ CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
   const uint32_t control = decode.control;
   m.cycle += control & kCyclesMask;
   const uint32_t next = r.pc + (control >> kLengthShift & 3);
-  const uint32_t flags = (r.n >> 7 & 1) | r.v << 1 | r.c << 2 | (r.z == 0) << 3;
-  const uint32_t unwanted = (flags >> (decode.more >> kFlagShift & 3) ^ decode.more >> kWantedShift) & 1;
-  const bool taken = (control & kBranch) && !unwanted;
+  const bool second = decode.more & kSecondFlag;
+  const uint32_t high = (second ? r.v : r.n) & 0x80, low = second ? r.z : r.c;
+  const bool flag = (decode.more & kFlagOfCarry ? low : high) != 0, wanted = decode.more & kWanted;
+  const bool taken = (control & kBranch) && flag == wanted;
   const uint32_t target = next + (taken ? operand : 0);
-  m.cycle += taken + (((next ^ target) & (taken ? 0xFF00u : 0u)) != 0);
+  m.cycle += taken;
+  m.cycle += ((next ^ target) & 0xFF00) != 0;
   r.pc = (control & kJump ? operand : target) & 0xFFFF;
+}
+
+// The two addends (micro_op.h), p in bits 8 to 15 and q in bits 0 to 7, of register and operand.
+template <int kOpcode>
+CULE_INLINE uint32_t addends(const StaticDecode<kOpcode>, uint32_t reg, uint32_t m) {
+  constexpr uint32_t control = StaticDecode<kOpcode>::control;
+  const auto term = [](uint32_t byte, bool passes, bool flips) { return ((passes ? byte : 0) ^ (flips ? 0xFF : 0)); };
+  const uint32_t p = term(reg, control & kRegisterInP, control & kFlipRegisterInP) & term(m, control & kOperandInP, control & kFlipOperandInP);
+  const uint32_t q = term(reg, control & kRegisterInQ, control & kFlipRegisterInQ) & term(m, true, control & kFlipOperandInQ);
+  return p << 8 | q;
+}
+CULE_INLINE uint32_t addends(const DynamicDecode decode, uint32_t reg, uint32_t m) {
+  const uint32_t of_register = spread_signs(decode.control), of_operand = spread_signs(decode.control << 1) | 0xFF;
+  return ((reg * 0x0101 & of_register) ^ of_register >> 16) & ((m * 0x0101 & of_operand) ^ of_operand >> 16);
 }
 
 // The adder and the shifter. `m` is the operand. Returns the result and sets the flags.
 template <class Decode>
 CULE_INLINE uint32_t compute(const Decode decode, Registers& r, uint32_t reg, uint32_t m) {
   const uint32_t control = decode.control;
-  const uint32_t p = (reg & mask_if(control, kAddRegister) & ~(m & mask_if(control, kExclusive))) |
-                     (m & mask_if(control, kAddOperand)) | (0xFF & mask_if(control, kAddOnes));
-  const uint32_t q = (m ^ (0xFF & mask_if(control, kComplement))) & (reg | ~mask_if(control, kMaskWith)) &
-                     ~(reg & mask_if(control, kMaskWithout));
-  const uint32_t carry = r.c & mask_if(control, kCarryFlag);
-  const uint32_t sum = p + q + (carry | (control & kCarryOne ? 1u : 0u));
-  const bool right = control & kShiftRight;
+  const uint32_t both = addends(decode, reg, m), p = both >> 8, q = both & 0xFF;
+  const uint32_t carry = control & kCarryFlag ? r.c : 0;
+  const uint32_t sum = p + q + (control & kCarryOne ? 1u : carry);
+  const bool right = control & kShiftRight, tests = decode.more & kBitTest;
   const uint32_t result = right ? m >> 1 | carry << 7 : sum & 0xFF;
-  const bool tests = decode.more & kBitTest;
-  r.c = control & kSetsC ? (right ? m & 1 : sum >> 8 & 1) : r.c;
-  r.v = control & kSetsV ? (tests ? m >> 6 & 1 : (~(p ^ q) & (p ^ sum)) >> 7 & 1) : r.v;
+  const uint32_t overflow = tests ? m << 1 : ~(p ^ q) & (p ^ sum);
+  r.c = control & kSetsC ? (right ? m & 1 : sum >> 8) : r.c;
+  r.v = control & kSetsV ? overflow & 0x80 : r.v;
   r.n = control & kSetsNZ ? (tests ? m : result) : r.n;
   r.z = control & kSetsNZ ? result : r.z;
   return result;
@@ -269,7 +279,7 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   write_back(decode, m.r, value);
   m.write_if(control & kWrites, address, value);
 
-  const bool decimal = kDoesAll && (control & kAddRegister) && (control & kSetsV) && m.r.d;
+  const bool decimal = kDoesAll && (control & kSetsV) && !(decode.more & kBitTest) && m.r.d;
   if ((control & kRare) || decimal) {
     if (kDoesAll && decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
     if (control & kRare) {
@@ -277,7 +287,7 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
     } else {
       m.r.a = reg;
       m.r.c = carry;
-      if (control & kComplement) subtract(m.r, read);
+      if (control & kFlipOperandInQ) subtract(m.r, read);
       else add(m.r, read);
     }
   }

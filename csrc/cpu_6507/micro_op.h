@@ -1,8 +1,9 @@
 // Micro-operations: what the core executes. A 6507 instruction is one, decoded ahead of time for every byte of a ROM.
 //
 // A micro-operation is 64 bits: control bits that steer the one path of execute.h (so that lanes of a warp with different
-// instructions stay together), the opcode, and the operand. The arithmetic unit is one adder: result = p + q + carry, where the control
-// bits say how `p` and `q` come from the source register and the operand; a right shift bypasses it.
+// instructions stay together), the opcode, and the operand. The arithmetic unit is one adder: result = p + q + carry; a right shift
+// bypasses it. Either addend is a term of the source register AND a term of the operand, and a term is 0, $FF, the byte, or its complement:
+// ((byte & pass) ^ flip), where `pass` and `flip` are all zeros or all ones.
 #pragma once
 
 #include "cpu_6507/opcode_table.h"
@@ -11,38 +12,45 @@ namespace cule {
 
 // The first word, from bit 0: base cycles (4 bits), length in bytes (2 bits), then:
 enum Control : uint32_t {
-  kIndexX = 1u << 6,
-  kIndexY = 1u << 7,
+  kRare = 1u << 6,            // does more than the common path: see execute.h
   kZeroPage = 1u << 8,        // the address wraps within the zero page
   kIndirect = 1u << 9,        // through a pointer in the zero page, indexed by X before or by Y after
   kPagePenalty = 1u << 10,
   kReads = 1u << 11,
   kWrites = 1u << 12,
-  kFromRegister = 1u << 15,   // the operand is the source register (bits 13 and 14)
-  kAddRegister = 1u << 16,    // p = the register
-  kAddOperand = 1u << 17,     // p = the operand
-  kAddOnes = 1u << 18,        // p = $FF
-  kComplement = 1u << 19,     // q = the operand's complement; else
-  kMaskWith = 1u << 20,       // q = its bits that are set in the register
-  kMaskWithout = 1u << 21,    // q = its bits that are not; or
-                              // q = the operand
-  kExclusive = 1u << 22,      // p without the operand's bits
-  kCarryOne = 1u << 23,
-  kCarryFlag = 1u << 24,      // for a right shift: into bit 7
-  kShiftRight = 1u << 25,
-  kSetsNZ = 1u << 26,
-  kSetsC = 1u << 27,
-  kSetsV = 1u << 28,
-  kBranch = 1u << 29,
-  kJump = 1u << 30,
-  kRare = 1u << 31,           // does more than the common path: see execute.h
+  kFromRegister = 1u << 13,   // the operand is the source register (bits 18 and 19)
+  kIndexX = 1u << 16,
+  kIndexY = 1u << 17,
+  kCarryFlag = 1u << 20,      // for a right shift: into bit 7
+  kCarryOne = 1u << 21,
+  kShiftRight = 1u << 24,
+  kSetsNZ = 1u << 25,
+  kSetsC = 1u << 26,
+  kSetsV = 1u << 27,
+  kBranch = 1u << 28,
+  kJump = 1u << 29,
+  // The terms, each bit the highest or the second highest of a byte, from where spread_signs makes masks of them. q has the whole operand
+  // always, or its complement.
+  kRegisterInQ = 1u << 7, kRegisterInP = 1u << 15, kFlipRegisterInQ = 1u << 23, kFlipRegisterInP = 1u << 31,
+  kOperandInP = 1u << 14, kFlipOperandInQ = 1u << 22, kFlipOperandInP = 1u << 30,
 };
-constexpr uint32_t kCyclesMask = 0x0F, kLengthShift = 4, kSourceShift = 13;
+constexpr uint32_t kCyclesMask = 0x0F, kLengthShift = 4, kSourceShift = 18;
+// Of the terms: a register that is left out of q is $FF there; an operand that is left out of p, too. What else p and q can be:
+constexpr uint32_t kOnlyOperand = kFlipRegisterInQ,                            // p = 0, q = operand
+                   kRegisterPlus = kOnlyOperand | kRegisterInP | kFlipOperandInP,  // p = register, q = operand
+                   kRegisterMinus = kRegisterPlus | kFlipOperandInQ,           // p = register, q = operand's complement
+                   kWithRegister = kRegisterInQ,                               // p = 0, q = operand & register
+                   kWithoutRegister = kRegisterInQ | kFlipRegisterInQ,         // q = operand & ~register, p = register with
+                   kOrRegister = kWithoutRegister | kRegisterInP | kFlipOperandInP,                // all of it, or
+                   kExclusiveOr = kWithoutRegister | kRegisterInP | kOperandInP | kFlipOperandInP,  // without the operand
+                   kTwice = kOnlyOperand | kFlipRegisterInP | kOperandInP,     // p = q = operand
+                   kPlusOnes = kOnlyOperand | kFlipRegisterInP | kFlipOperandInP;  // p = $FF, q = operand
 enum Source : uint32_t { kSourceA, kSourceX, kSourceY, kSourceS };
 
 // The second word: destination registers, what a branch tests, the opcode (8 bits), the operand (16 bits).
 enum Destination : uint32_t { kToA = 1, kToX = 2, kToY = 4, kToS = 8 };
 constexpr uint32_t kFlagShift = 4, kWantedShift = 6, kBitTest = 1u << 7, kOpcodeShift = 8, kOperandShift = 16;
+constexpr uint32_t kSecondFlag = 1u << kFlagShift, kFlagOfCarry = 2u << kFlagShift, kWanted = 1u << kWantedShift;
 enum Flag : uint32_t { kFlagN, kFlagV, kFlagC, kFlagZ };
 
 struct alignas(8) MicroOp {
@@ -67,25 +75,28 @@ CULE_INLINE bool begins_block(MicroOp op) { return (op.more & 0xFF00) == kBlockC
 constexpr uint32_t from_source(Source source) { return static_cast<uint32_t>(source) << kSourceShift; }
 
 constexpr MicroOp read_op(uint32_t control, uint32_t more = 0) { return {control | kReads | kPagePenalty, more}; }
-constexpr MicroOp load(uint32_t to) { return read_op(kSetsNZ, to); }
+constexpr MicroOp load(uint32_t to) { return read_op(kOnlyOperand | kSetsNZ, to); }
 constexpr MicroOp logic(uint32_t control) { return read_op(control | kSetsNZ, kToA); }
 constexpr MicroOp arithmetic(uint32_t control) {
-  return read_op(control | kAddRegister | kCarryFlag | kSetsNZ | kSetsC | kSetsV, kToA);
+  return read_op(control | kCarryFlag | kSetsNZ | kSetsC | kSetsV, kToA);
 }
 constexpr MicroOp comparison(Source source) {
-  return read_op(from_source(source) | kAddRegister | kComplement | kCarryOne | kSetsNZ | kSetsC);
+  return read_op(from_source(source) | kRegisterMinus | kCarryOne | kSetsNZ | kSetsC);
 }
-constexpr MicroOp store(Source source) { return {from_source(source) | kFromRegister | kWrites, 0}; }
+constexpr MicroOp store(Source source) { return {from_source(source) | kFromRegister | kOnlyOperand | kWrites, 0}; }
 constexpr MicroOp modify(uint32_t control) { return {control | kReads | kWrites | kSetsNZ, 0}; }
 // Modifies memory, then does a second operation on A with the result.
 constexpr MicroOp modify_twice(uint32_t control) { return {control | kReads | kWrites | kRare, 0}; }
 constexpr MicroOp on_register(Source source, uint32_t control, uint32_t to) {
   return {from_source(source) | kFromRegister | control, to};
 }
-constexpr MicroOp branch(Flag flag, uint32_t wanted) { return {kBranch, flag << kFlagShift | wanted << kWantedShift}; }
-constexpr MicroOp rare_read() { return read_op(kRare); }
+// `wanted`: whether it branches where the flag is set. Z is kept as the byte that is zero then.
+constexpr MicroOp branch(Flag flag, uint32_t wanted) {
+  return {kBranch, flag << kFlagShift | (wanted ^ (flag == kFlagZ)) << kWantedShift};
+}
+constexpr MicroOp rare_read() { return read_op(kOnlyOperand | kRare); }
 
-constexpr uint32_t kRotateLeftBits = kAddOperand | kCarryFlag | kSetsC, kShiftLeftBits = kAddOperand | kSetsC,
+constexpr uint32_t kRotateLeftBits = kTwice | kCarryFlag | kSetsC, kShiftLeftBits = kTwice | kSetsC,
                    kRotateRightBits = kShiftRight | kCarryFlag | kSetsC, kShiftRightBits = kShiftRight | kSetsC;
 
 // What an instruction does, whatever its addressing mode.
@@ -95,15 +106,15 @@ constexpr MicroOp effect_of(Instruction instruction) {
     case kLdx: return load(kToX);
     case kLdy: return load(kToY);
     case kLax: return load(kToA | kToX);
-    case kOra: return logic(kAddRegister | kMaskWithout);
-    case kAnd: return logic(kMaskWith);
-    case kEor: return logic(kAddRegister | kExclusive | kMaskWithout);
-    case kAdc: return arithmetic(0);
-    case kSbc: return arithmetic(kComplement);
+    case kOra: return logic(kOrRegister);
+    case kAnd: return logic(kWithRegister);
+    case kEor: return logic(kExclusiveOr);
+    case kAdc: return arithmetic(kRegisterPlus);
+    case kSbc: return arithmetic(kRegisterMinus);
     case kCmp: return comparison(kSourceA);
     case kCpx: return comparison(kSourceX);
     case kCpy: return comparison(kSourceY);
-    case kBit: return read_op(kMaskWith | kSetsNZ | kSetsV, kBitTest);
+    case kBit: return read_op(kWithRegister | kSetsNZ | kSetsV, kBitTest);
     case kNop: return read_op(0);
     case kSta: return store(kSourceA);
     case kStx: return store(kSourceX);
@@ -112,24 +123,24 @@ constexpr MicroOp effect_of(Instruction instruction) {
     case kRol: return modify(kRotateLeftBits);
     case kLsr: return modify(kShiftRightBits);
     case kRor: return modify(kRotateRightBits);
-    case kInc: return modify(kCarryOne);
-    case kDec: return modify(kAddOnes);
+    case kInc: return modify(kOnlyOperand | kCarryOne);
+    case kDec: return modify(kPlusOnes);
     case kSlo: return modify_twice(kShiftLeftBits);
     case kRla: return modify_twice(kRotateLeftBits);
     case kSre: return modify_twice(kShiftRightBits);
     case kRra: return modify_twice(kRotateRightBits);
-    case kIsb: return modify_twice(kCarryOne);
-    case kDcp: return modify_twice(kAddOnes);
-    case kInx: return on_register(kSourceX, kCarryOne | kSetsNZ, kToX);
-    case kIny: return on_register(kSourceY, kCarryOne | kSetsNZ, kToY);
-    case kDex: return on_register(kSourceX, kAddOnes | kSetsNZ, kToX);
-    case kDey: return on_register(kSourceY, kAddOnes | kSetsNZ, kToY);
-    case kTax: return on_register(kSourceA, kSetsNZ, kToX);
-    case kTay: return on_register(kSourceA, kSetsNZ, kToY);
-    case kTsx: return on_register(kSourceS, kSetsNZ, kToX);
-    case kTxa: return on_register(kSourceX, kSetsNZ, kToA);
-    case kTxs: return on_register(kSourceX, 0, kToS);
-    case kTya: return on_register(kSourceY, kSetsNZ, kToA);
+    case kIsb: return modify_twice(kOnlyOperand | kCarryOne);
+    case kDcp: return modify_twice(kPlusOnes);
+    case kInx: return on_register(kSourceX, kOnlyOperand | kCarryOne | kSetsNZ, kToX);
+    case kIny: return on_register(kSourceY, kOnlyOperand | kCarryOne | kSetsNZ, kToY);
+    case kDex: return on_register(kSourceX, kPlusOnes | kSetsNZ, kToX);
+    case kDey: return on_register(kSourceY, kPlusOnes | kSetsNZ, kToY);
+    case kTax: return on_register(kSourceA, kOnlyOperand | kSetsNZ, kToX);
+    case kTay: return on_register(kSourceA, kOnlyOperand | kSetsNZ, kToY);
+    case kTsx: return on_register(kSourceS, kOnlyOperand | kSetsNZ, kToX);
+    case kTxa: return on_register(kSourceX, kOnlyOperand | kSetsNZ, kToA);
+    case kTxs: return on_register(kSourceX, kOnlyOperand, kToS);
+    case kTya: return on_register(kSourceY, kOnlyOperand | kSetsNZ, kToA);
     case kBpl: return branch(kFlagN, 0);
     case kBmi: return branch(kFlagN, 1);
     case kBvc: return branch(kFlagV, 0);
@@ -139,8 +150,8 @@ constexpr MicroOp effect_of(Instruction instruction) {
     case kBne: return branch(kFlagZ, 0);
     case kBeq: return branch(kFlagZ, 1);
     // The carry out of 0 + 0 and of $FF + 1.
-    case kClc: return {kSetsC, 0};
-    case kSec: return {kAddOnes | kCarryOne | kSetsC, 0};
+    case kClc: return {kOnlyOperand | kSetsC, 0};
+    case kSec: return {kPlusOnes | kCarryOne | kSetsC, 0};
     case kJmp: return {kJump, 0};
     case kAlr: case kAnc: case kAne: case kArr: case kLas: case kLxa: case kSbx: return rare_read();
     default: return {kRare, 0};

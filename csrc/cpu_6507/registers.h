@@ -9,9 +9,9 @@ namespace cule {
 // The flags are kept apart, each in the form in which it is cheapest to set.
 struct Registers {
   uint32_t pc, a, x, y, s;
-  uint32_t n;  // N is its bit 7
-  uint32_t z;  // Z is set where this is zero
-  uint32_t c, v, d, i;  // 0 or 1
+  uint32_t n, v;  // N and V are their bits 7
+  uint32_t z;     // Z is set where this is zero
+  uint32_t c, d, i;  // 0 or 1
   uint32_t jammed;      // a JAM opcode has halted the processor until the next reset
 };
 
@@ -24,12 +24,12 @@ CULE_INLINE void reset_registers(Registers& r) {
 
 // The status register as the stack gets it: bits 4 (B) and 5 are always set, as the 6507 has no interrupts.
 CULE_INLINE uint32_t pack_status(const Registers& r) {
-  return (r.n & 0x80) | r.v << 6 | 0x30 | r.d << 3 | r.i << 2 | (r.z == 0) << 1 | r.c;
+  return (r.n & 0x80) | (r.v & 0x80) >> 1 | 0x30 | r.d << 3 | r.i << 2 | (r.z == 0) << 1 | r.c;
 }
 
 CULE_INLINE void unpack_status(Registers& r, uint32_t status) {
   r.n = status & 0x80;
-  r.v = status >> 6 & 1;
+  r.v = status << 1 & 0x80;
   r.d = status >> 3 & 1;
   r.i = status >> 2 & 1;
   r.z = ~status & 2;
