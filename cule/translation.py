@@ -31,7 +31,7 @@ MOST_TRANSLATED = 400
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
 # Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
-CYCLES, LENGTH_SHIFT, RARE, READS, WRITES, BRANCH, JUMP = 0x0F, 4, 1 << 6, 1 << 11, 1 << 12, 1 << 28, 1 << 29
+CYCLES, LENGTH_SHIFT, RARE, READS, WRITES, JUMP = 0x0F, 4, 1 << 6, 1 << 11, 1 << 12, 1 << 29
 INDEXED = 1 << 9 | 1 << 16 | 1 << 17
 OPCODE_SHIFT, OPERAND_SHIFT = 8, 16
 JSR, RTS, PHA, PHP, PLA, PLP, JMP_INDIRECT = 0x20, 0x60, 0x48, 0x08, 0x68, 0x28, 0x6C
@@ -52,6 +52,11 @@ class Instruction:
     operand: int
     length: int
     control: int
+
+    @property
+    def branches(self) -> bool:
+        """Whether it is one of the eight conditional branches."""
+        return self.opcode & 0x1F == 0x10
 
     @property
     def leaves_program(self) -> bool:
@@ -155,7 +160,7 @@ def source_of(blocks: list[Block]) -> str:
         lines.append(f"CULE_BLOCK({number}, {block[0].pc:#06x}, {len(block)}, {cycles}, {writes})")
         for index, instruction in enumerate(block):
             last = index == len(block) - 1
-            do = "CULE_DO_BRANCH" if instruction.control & BRANCH and not last else "CULE_DO"
+            do = "CULE_DO_BRANCH" if instruction.branches and not last else "CULE_DO"
             lines.append(f"  {do}({instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x})")
         lines.append("CULE_END")
     return "\n".join(lines) + "\n"

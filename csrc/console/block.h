@@ -59,10 +59,10 @@ struct TranslatedCore {
   CULE_INLINE void run(M& m) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, [&](int32_t end) CULE_INLINE_LAMBDA {
-      const bool has_room = m.has_room(end);
+      const uint32_t crowded = !m.has_room(end);
       while (m.runs() && m.cycle < end) {
         while (m.runs() && m.cycle < end && begins_block(op)) op = run_block(m, operand_of(op)) ? m.look_ahead() : m.look_behind();
-        for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_leanly(m, op, has_room);
+        for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_leanly(m, op, crowded);
       }
     });
   }

@@ -52,8 +52,8 @@ CULE_INLINE MicroOp execute_oddly(M& m, MicroOp op) {
 // gets a copy of the machine: the machine itself remains in registers. So it does where the frame's end or the buffer's is near, and it
 // is not known to have room.
 template <class M>
-CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op, bool has_room) {
-  PlainView<M, Reach::kInterpreted> view(m, !has_room);
+CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op, uint32_t crowded) {
+  PlainView<M, Reach::kInterpreted> view(m, crowded);
   const uint32_t pc = m.r.pc, bus = m.bus;
   const int32_t cycle = m.cycle;
   MicroOp next = execute(DynamicDecode{op}, view, operand_of(op));
@@ -76,8 +76,8 @@ struct DynamicCore : AnyGame {
   CULE_INLINE void run(M& m) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, [&](int32_t end) CULE_INLINE_LAMBDA {
-      const bool has_room = m.has_room(end);
-      for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, has_room);
+      const uint32_t crowded = !m.has_room(end);
+      for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, crowded);
     });
   }
 };

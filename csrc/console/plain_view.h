@@ -34,19 +34,18 @@ struct PlainView {
   int32_t& cycle;
   uint32_t& bus;
   bool moved = false;
-  bool odd;  // the instruction needs the whole machine
+  uint32_t odd;  // not 0: the instruction needs the whole machine
 
-  CULE_INLINE explicit PlainView(M& m, bool is_odd = false) : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), odd(is_odd) {}
+  CULE_INLINE explicit PlainView(M& m, uint32_t is_odd = 0) : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), odd(is_odd) {}
 
   CULE_INLINE bool leaves(uint32_t control, uint32_t opcode, uint32_t address) {
-    const bool in_ram = M::is_ram(address), reads = control & kReads, writes = control & kWrites;
-    constexpr bool fixed = kReach == Reach::kFixed;
+    const bool in_ram = M::is_ram(address);
     const bool readable = kReadsChips ? !machine.is_special(address) : in_ram | machine.is_plain_rom(address);
-    const bool writable = in_ram | (!reads && (writes_plain_tia(address) | (fixed && is_riot(address))));
-    odd |= (reads && !readable) | (writes && !writable);
-    odd |= (control & kSetsV) && r.d != 0;
+    const bool writable = in_ram | writes_plain_tia(address) | (kReach == Reach::kFixed && is_riot(address));
+    // By masks, not by conditions, which a GPU has few of.
+    odd |= control & ((readable ? 0u : +kReads) | (writable ? 0u : +kWrites) | (r.d ? +kSetsV : 0u));
     if (control & kRare) odd |= !is_plain(opcode, address);
-    return odd;
+    return odd != 0;
   }
 
   static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }

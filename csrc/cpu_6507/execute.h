@@ -43,7 +43,7 @@ CULE_INLINE uint32_t effective_address(const Decode decode, Machine& m, uint32_t
   const uint32_t base = indirect ? pointer : operand;
   const uint32_t index = (indirect ? 0 : x) + y;
   const uint32_t address = base + index;
-  m.cycle += ((control & kPagePenalty) != 0) & (((base ^ address) & 0xFF00) != 0);
+  if ((base ^ address) & (control & kPagePenalty ? 0xFF00u : 0u)) ++m.cycle;
   return address & (control & kZeroPage ? 0xFFu : 0xFFFFu);
 }
 
@@ -63,11 +63,10 @@ CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
   const uint32_t next = r.pc + (control >> kLengthShift & 3);
   const bool second = decode.more & kSecondFlag;
   const uint32_t high = (second ? r.v : r.n) & 0x80, low = second ? r.z : r.c;
-  const bool flag = (decode.more & kFlagOfCarry ? low : high) != 0, wanted = decode.more & kWanted;
-  const bool taken = (control & kBranch) && flag == wanted;
+  const bool taken = decode.more & ((decode.more & kLateFlag ? low : high) ? kIfSet : kIfClear);
   const uint32_t target = next + (taken ? operand : 0);
-  m.cycle += taken;
-  m.cycle += ((next ^ target) & 0xFF00) != 0;
+  if (taken) ++m.cycle;
+  if ((next ^ target) & 0xFF00) ++m.cycle;
   r.pc = (control & kJump ? operand : target) & 0xFFFF;
 }
 
@@ -92,7 +91,7 @@ CULE_INLINE uint32_t compute(const Decode decode, Registers& r, uint32_t reg, ui
   const uint32_t both = addends(decode, reg, m), p = both >> 8, q = both & 0xFF;
   const uint32_t carry = control & kCarryFlag ? r.c : 0;
   const uint32_t sum = p + q + (control & kCarryOne ? 1u : carry);
-  const bool right = control & kShiftRight, tests = decode.more & kBitTest;
+  const bool right = control & kShiftRight, tests = control & kBitTest;
   const uint32_t result = right ? m >> 1 | carry << 7 : sum & 0xFF;
   const uint32_t overflow = tests ? m << 1 : ~(p ^ q) & (p ^ sum);
   r.c = control & kSetsC ? (right ? m & 1 : sum >> 8) : r.c;
@@ -279,7 +278,7 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   write_back(decode, m.r, value);
   m.write_if(control & kWrites, address, value);
 
-  const bool decimal = kDoesAll && (control & kSetsV) && !(decode.more & kBitTest) && m.r.d;
+  const bool decimal = kDoesAll && (control & kSetsV) && !(control & kBitTest) && m.r.d;
   if ((control & kRare) || decimal) {
     if (kDoesAll && decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
     if (control & kRare) {

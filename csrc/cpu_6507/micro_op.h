@@ -27,7 +27,7 @@ enum Control : uint32_t {
   kSetsNZ = 1u << 25,
   kSetsC = 1u << 26,
   kSetsV = 1u << 27,
-  kBranch = 1u << 28,
+  kBitTest = 1u << 28,        // N and V are the operand's bits
   kJump = 1u << 29,
   // The terms, each bit the highest or the second highest of a byte, from where spread_signs makes masks of them. q has the whole operand
   // always, or its complement.
@@ -47,10 +47,10 @@ constexpr uint32_t kOnlyOperand = kFlipRegisterInQ,                            /
                    kPlusOnes = kOnlyOperand | kFlipRegisterInP | kFlipOperandInP;  // p = $FF, q = operand
 enum Source : uint32_t { kSourceA, kSourceX, kSourceY, kSourceS };
 
-// The second word: destination registers, what a branch tests, the opcode (8 bits), the operand (16 bits).
+// The second word: destination registers, which flag a branch tests and when it branches, the opcode (8 bits), the operand (16 bits).
 enum Destination : uint32_t { kToA = 1, kToX = 2, kToY = 4, kToS = 8 };
-constexpr uint32_t kFlagShift = 4, kWantedShift = 6, kBitTest = 1u << 7, kOpcodeShift = 8, kOperandShift = 16;
-constexpr uint32_t kSecondFlag = 1u << kFlagShift, kFlagOfCarry = 2u << kFlagShift, kWanted = 1u << kWantedShift;
+constexpr uint32_t kFlagShift = 4, kSecondFlag = 1u << 4, kLateFlag = 1u << 5, kIfClear = 1u << 6, kIfSet = 1u << 7;
+constexpr uint32_t kBranch = kIfClear | kIfSet, kOpcodeShift = 8, kOperandShift = 16;
 enum Flag : uint32_t { kFlagN, kFlagV, kFlagC, kFlagZ };
 
 struct alignas(8) MicroOp {
@@ -91,8 +91,8 @@ constexpr MicroOp on_register(Source source, uint32_t control, uint32_t to) {
   return {from_source(source) | kFromRegister | control, to};
 }
 // `wanted`: whether it branches where the flag is set. Z is kept as the byte that is zero then.
-constexpr MicroOp branch(Flag flag, uint32_t wanted) {
-  return {kBranch, flag << kFlagShift | (wanted ^ (flag == kFlagZ)) << kWantedShift};
+constexpr MicroOp branch(Flag flag, bool wanted) {
+  return {0, flag << kFlagShift | (wanted == (flag != kFlagZ) ? kIfSet : kIfClear)};
 }
 constexpr MicroOp rare_read() { return read_op(kOnlyOperand | kRare); }
 
@@ -114,7 +114,7 @@ constexpr MicroOp effect_of(Instruction instruction) {
     case kCmp: return comparison(kSourceA);
     case kCpx: return comparison(kSourceX);
     case kCpy: return comparison(kSourceY);
-    case kBit: return read_op(kWithRegister | kSetsNZ | kSetsV, kBitTest);
+    case kBit: return read_op(kWithRegister | kSetsNZ | kSetsV | kBitTest);
     case kNop: return read_op(0);
     case kSta: return store(kSourceA);
     case kStx: return store(kSourceX);
@@ -141,14 +141,14 @@ constexpr MicroOp effect_of(Instruction instruction) {
     case kTxa: return on_register(kSourceX, kOnlyOperand | kSetsNZ, kToA);
     case kTxs: return on_register(kSourceX, kOnlyOperand, kToS);
     case kTya: return on_register(kSourceY, kOnlyOperand | kSetsNZ, kToA);
-    case kBpl: return branch(kFlagN, 0);
-    case kBmi: return branch(kFlagN, 1);
-    case kBvc: return branch(kFlagV, 0);
-    case kBvs: return branch(kFlagV, 1);
-    case kBcc: return branch(kFlagC, 0);
-    case kBcs: return branch(kFlagC, 1);
-    case kBne: return branch(kFlagZ, 0);
-    case kBeq: return branch(kFlagZ, 1);
+    case kBpl: return branch(kFlagN, false);
+    case kBmi: return branch(kFlagN, true);
+    case kBvc: return branch(kFlagV, false);
+    case kBvs: return branch(kFlagV, true);
+    case kBcc: return branch(kFlagC, false);
+    case kBcs: return branch(kFlagC, true);
+    case kBne: return branch(kFlagZ, false);
+    case kBeq: return branch(kFlagZ, true);
     // The carry out of 0 + 0 and of $FF + 1.
     case kClc: return {kOnlyOperand | kSetsC, 0};
     case kSec: return {kPlusOnes | kCarryOne | kSetsC, 0};
@@ -209,7 +209,7 @@ constexpr OperationTable make_operation_table() {
 CULE_INLINE MicroOp with_operand(MicroOp op, uint32_t low, uint32_t high) {
   const uint32_t length = length_of(op);
   uint32_t operand = length == 3 ? low | high << 8 : length == 2 ? low | low << 8 : opcode_of(op) << 8;
-  if (op.control & kBranch) operand = (low ^ 0x80) - 0x80;
+  if (op.more & kBranch) operand = (low ^ 0x80) - 0x80;
   op.more = (op.more & 0xFFFF) | operand << kOperandShift;
   return op;
 }
