@@ -447,7 +447,7 @@ struct Machine {
 
   // Replays what the last instructions have added to the buffer, where somebody wants to know.
   CULE_INLINE void follow_buffer() {
-    if (latches_read || follower.starts.words) follow(0);
+    if ((latches_read || follower.starts.words) && !(follower.ready && follower.replayed == buffer.count)) follow(0);
   }
   CULE_INLINE uint32_t follow(uint32_t mark) {
     return follow_entries(follower, config.format, records, env, buffer, latches_read, mark);

@@ -45,7 +45,7 @@ template <class Core>
 __device__ __forceinline__ void play_envs(const Batch& batch, int lanes, const Core& core, const CartridgeMap* map) {
   __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayThreads];
   const int lane = threadIdx.x % kWarp;
-  const int env = (blockIdx.x * (kPlayThreads / kWarp) + threadIdx.x / kWarp) * lanes + lane;
+  const int env = (blockIdx.x * (blockDim.x / kWarp) + threadIdx.x / kWarp) * lanes + lane;
   if (lane >= lanes || env >= batch.num_envs) return;
 
   const ConsoleConfig& config = config_of(batch, env);
