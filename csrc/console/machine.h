@@ -15,7 +15,7 @@
 #include "console/config.h"
 #include "console/record.h"
 #include "cpu_6507/execute.h"
-#include "tia/line_cache.h"
+#include "tia/collision_view.h"
 #include "tia/segment.h"
 
 namespace cule {

@@ -55,57 +55,65 @@ CULE_INLINE uint32_t copy_distances(uint32_t nusiz) {
   return (kSecond >> shift & 0x0F) | (kThird >> shift & 0x0F) << 4;
 }
 
-// A movable object as a scanline shows it: `pattern`, its first pixel at `position`, and its copies.
-struct Shape {
-  uint32_t pattern;
+// Where a movable object and its copies are: the first copy's pixels are [position, position + width), from 160 on at the line's left
+// end. Width 0: it is off.
+struct Extent {
   int position;
-  uint32_t distances;  // as copy_distances has them
+  uint32_t width;
+  uint32_t distances;  // as copy_distances has them; 0 for all that are wider than 8 pixels
   bool skip_first;
 };
 
-CULE_INLINE Shape player_shape(const TiaState& tia, uint32_t which) {
-  const uint32_t graphics = shown_graphics(tia, which);
-  const uint32_t pattern = tia.refp[which] ? graphics : reverse_byte(graphics);
+CULE_INLINE Extent player_extent(const TiaState& tia, uint32_t which) {
   const uint32_t size = tia.nusiz[which] & 7;
-  const int position = position_of(tia, kPlayer0 + which);
-  const bool skip_first = tia.skip_first[which];
-  if (size != 5 && size != 7) return {pattern, position, copy_distances(size), skip_first};
-  const int start = position + 1 == kLinePixels ? 0 : position + 1;
-  return {size == 5 ? double_bits(pattern) : quadruple_bits(pattern), start, 0, skip_first};
+  const bool wide = size == 5 || size == 7;
+  const int position = position_of(tia, kPlayer0 + which) + wide;
+  const uint32_t width = size == 5 ? 16 : size == 7 ? 32 : 8;
+  return {position == kLinePixels ? 0 : position, player_on(tia, which) ? width : 0, copy_distances(size), tia.skip_first[which] != 0};
 }
 
-CULE_INLINE Shape missile_shape(const TiaState& tia, uint32_t which) {
+CULE_INLINE Extent missile_extent(const TiaState& tia, uint32_t which) {
   uint32_t log2_width = tia.nusiz[which] >> 4 & 3;
   const bool hidden = which == 0 && tia.missile0_shape == kMissileHidden;
   if (which == 0 && tia.missile0_shape == kMissileStretched) log2_width |= 1;
-  const uint32_t pattern = missile_on(tia, which) && !hidden ? (1u << (1u << log2_width)) - 1 : 0;
-  return {pattern, position_of(tia, kMissile0 + which), copy_distances(tia.nusiz[which]), false};
+  const uint32_t width = missile_on(tia, which) && !hidden ? 1u << log2_width : 0;
+  return {position_of(tia, kMissile0 + which), width, copy_distances(tia.nusiz[which]), false};
 }
 
-CULE_INLINE Shape ball_shape(const TiaState& tia) {
-  return {ball_on(tia) ? (1u << (1u << (tia.ctrlpf >> 4 & 3))) - 1 : 0, position_of(tia, kBall), 0, false};
+CULE_INLINE Extent ball_extent(const TiaState& tia) {
+  return {position_of(tia, kBall), ball_on(tia) ? 1u << (tia.ctrlpf >> 4 & 3) : 0, 0, false};
 }
 
-CULE_INLINE Shape shape_of(const TiaState& tia, uint32_t object) {
+CULE_INLINE Extent extent_of(const TiaState& tia, uint32_t object) {
   switch (object) {
-    case kPlayer0: case kPlayer1: return player_shape(tia, object - kPlayer0);
-    case kMissile0: case kMissile1: return missile_shape(tia, object - kMissile0);
-    default: return ball_shape(tia);
+    case kPlayer0: case kPlayer1: return player_extent(tia, object - kPlayer0);
+    case kMissile0: case kMissile1: return missile_extent(tia, object - kMissile0);
+    default: return ball_extent(tia);
   }
 }
 
-// All of a shape that the word that begins at `first` shows.
+// The pixels of one copy of a movable object, which is `width` wide.
+CULE_INLINE uint32_t pattern_of(const TiaState& tia, uint32_t object, uint32_t width) {
+  if (object > kPlayer1 || width == 0) return (1u << width) - 1;
+  const uint32_t graphics = shown_graphics(tia, object);
+  const uint32_t pattern = tia.refp[object] ? graphics : reverse_byte(graphics);
+  return width == 8 ? pattern : width == 16 ? double_bits(pattern) : quadruple_bits(pattern);
+}
+
+// All of a movable object that the word that begins at `first` shows.
 template <class Word>
-CULE_INLINE Word place_shape(const Shape& shape, int first) {
-  if (shape.pattern == 0) return 0;
+CULE_INLINE Word movable_word(const TiaState& tia, uint32_t object, int first) {
+  const Extent extent = extent_of(tia, object);
+  if (extent.width == 0) return 0;
+  const uint32_t pattern = pattern_of(tia, object, extent.width);
   Word word = 0;
   // One nibble more than there are distances: the first copy's, 0.
-  uint32_t distances = shape.distances << 4;
-  bool shown = !shape.skip_first;
+  uint32_t distances = extent.distances << 4;
+  bool shown = !extent.skip_first;
 #pragma unroll 1
   do {
-    const int start = shape.position + static_cast<int>(distances & 0x0F) * 16;
-    if (shown) word |= place<Word>(shape.pattern, start >= kLinePixels ? start - kLinePixels : start, first);
+    const int start = extent.position + static_cast<int>(distances & 0x0F) * 16;
+    if (shown) word |= place<Word>(pattern, start >= kLinePixels ? start - kLinePixels : start, first);
     shown = true;
     distances >>= 4;
   } while (distances);
@@ -138,6 +146,14 @@ CULE_INLINE Word playfield_word(uint64_t line, int first) {
     word |= static_cast<Word>(quadruple_bits(quads)) << 16 * i << 16 * i;
   }
   return word;
+}
+
+// The bits of pixels [begin, end) in the word that begins at `first`.
+template <class Word>
+CULE_INLINE Word pixels_in_word(int first, int begin, int end) {
+  const int low = begin - first, high = end - first;
+  const Word mask = low <= 0 ? ~Word{0} : ~Word{0} << low;
+  return high < static_cast<int>(sizeof(Word) * 8) ? mask & ((Word{1} << high) - 1) : mask;
 }
 
 // RESPx while a copy of the player is about to start (within its 4-clock delay), is being drawn, or neither.

@@ -1,6 +1,8 @@
 // A view that draws palette indices into an env's two pictures, and latches collisions on the way.
 #pragma once
 
+#include "tia/collision.h"
+#include "tia/draw.h"
 #include "tia/line_cache.h"
 #include "tia/priority.h"
 

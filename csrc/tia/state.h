@@ -66,11 +66,14 @@ CULE_INLINE bool player_on(const TiaState& tia, uint32_t which) { return shown_g
 CULE_INLINE bool missile_on(const TiaState& tia, uint32_t which) { return tia.enam[which] && !tia.resmp[which]; }
 CULE_INLINE bool ball_on(const TiaState& tia) { return tia.vdelbl ? tia.old_enabl : tia.enabl; }
 
-// One bit for each TiaObject that is switched on.
+// One bit for each TiaObject that is switched on. The pairs are worked out side by side.
 CULE_INLINE uint32_t objects_on(const TiaState& tia) {
-  return static_cast<uint32_t>(player_on(tia, 0)) << kPlayer0 | static_cast<uint32_t>(player_on(tia, 1)) << kPlayer1 |
-         static_cast<uint32_t>(missile_on(tia, 0)) << kMissile0 | static_cast<uint32_t>(missile_on(tia, 1)) << kMissile1 |
-         static_cast<uint32_t>(ball_on(tia) != 0) << kBall | static_cast<uint32_t>(tia.playfield != 0) << kPlayfield;
+  const uint32_t delayed = tia.vdelp.word * 0xFFu;
+  const uint32_t shown = (tia.old_grp.word & delayed) | (tia.grp.word & ~delayed);
+  const uint32_t missiles = tia.enam.word & ~static_cast<uint32_t>(tia.resmp.word);
+  return static_cast<uint32_t>((shown & 0xFF) != 0) << kPlayer0 | static_cast<uint32_t>(shown >> 8 != 0) << kPlayer1 |
+         (missiles & 1) << kMissile0 | (missiles >> 8) << kMissile1 | static_cast<uint32_t>(ball_on(tia) != 0) << kBall |
+         static_cast<uint32_t>(tia.playfield != 0) << kPlayfield;
 }
 
 }  // namespace cule

@@ -151,6 +151,93 @@ struct Riot {
   void rebase(int32_t cycles) { m6532_rebase(riot, cycles); }
 };
 
+// ---- Collisions, pixel by pixel, from the registers: slow, and with nothing kept from one look to the next.
+
+bool covers(const TiaState& tia, uint32_t object, int pixel) {
+  if (object == kPlayfield) {
+    const int bit = pixel / 4;
+    return tia.playfield >> (bit < 20 ? bit : tia.reflect_now ? 39 - bit : bit - 20) & 1;
+  }
+  static const std::vector<std::vector<int>> kCopies = {{0}, {0, 16}, {0, 32}, {0, 16, 32}, {0, 64}, {0}, {0, 32, 64}, {0}};  // by NUSIZx
+  const uint32_t which = object & 1;
+  const bool player = object <= kPlayer1, ball = object == kBall;
+  const int size = tia.nusiz[which] & 7;
+  const int scale = !player ? 1 : size == 5 ? 2 : size == 7 ? 4 : 1;
+  const uint32_t graphics = tia.vdelp[which] ? tia.old_grp[which] : tia.grp[which];
+  int width = player ? 8 * scale : 1 << ((ball ? tia.ctrlpf : tia.nusiz[which]) >> 4 & 3);
+  if (object == kMissile0 && tia.missile0_shape == kMissileStretched) width = width < 4 ? 2 : 8;
+  if (object == kMissile0 && tia.missile0_shape == kMissileHidden) return false;
+  if (ball && !(tia.vdelbl ? tia.old_enabl : tia.enabl)) return false;
+  if (!ball && !player && (!tia.enam[which] || tia.resmp[which])) return false;
+  for (const int distance : ball ? kCopies[0] : kCopies[static_cast<size_t>(size)]) {
+    if (player && distance == 0 && tia.skip_first[which]) continue;
+    const int at = ((pixel - position_of(tia, object) - distance - (scale > 1)) % kLinePixels + kLinePixels) % kLinePixels;
+    if (at < width && (!player || graphics >> (tia.refp[which] ? at / scale : 7 - at / scale) & 1)) return true;
+  }
+  return false;
+}
+
+struct PixelView {
+  static constexpr bool kSeesColors = false;
+  void objects_changed(uint32_t) {}
+  void grey_out(const TiaState&, int) {}
+  void show(TiaState& tia, int, int begin, int end) {
+    if (tia.vblank & 2) return;
+    for (int pixel = begin; pixel < end; ++pixel) {
+      bool on[kNumTiaObjects];
+      for (uint32_t object = 0; object < kNumTiaObjects; ++object) on[object] = covers(tia, object, pixel);
+      for (uint32_t latch = 0; latch < kNumLatches; ++latch) {
+        const bool both = on[latch_objects(false) >> 3 * latch & 7] && on[latch_objects(true) >> 3 * latch & 7];
+        tia.collisions = static_cast<uint16_t>(tia.collisions | both << latch);
+      }
+    }
+  }
+};
+
+// The collisions by a CollisionView and pixel by pixel, as both see the same entries.
+struct Collisions {
+  TiaFormat format{0, 1 << 20, 1};
+  TiaState tia{}, oracle{};
+  CollisionView view;
+  PixelView pixels;
+
+  // Registers and positions at random; the beam is at the start of line 0.
+  explicit Collisions(uint32_t seed) {
+    std::mt19937 random(seed);
+    auto below = [&](uint32_t bound) { return static_cast<uint8_t>(random() % bound); };
+    tia_reset(tia);
+    for (uint32_t object = 0; object < kPlayfield; ++object) {
+      set_position(tia, object, below(kLinePixels));
+      tia.motion[object] = below(16);
+    }
+    tia.playfield = random() & random() & random() & 0xFFFFF;
+    tia.ctrlpf = below(256);
+    tia.reflect_now = below(2);
+    for (uint32_t which = 0; which < 2; ++which) {
+      tia.nusiz[which] = below(256);
+      tia.grp[which] = below(256);
+      tia.old_grp[which] = below(256);
+      tia.refp[which] = below(2);
+      tia.vdelp[which] = below(2);
+      tia.skip_first[which] = below(2);
+      tia.enam[which] = below(2);
+      tia.resmp[which] = below(4) == 0;
+    }
+    tia.enabl = below(2);
+    tia.old_enabl = below(2);
+    tia.vdelbl = below(2);
+    tia.missile0_shape = below(3);
+    tia.stars_on = below(4) == 0;
+    tia.stars_phase = below(4);
+    oracle = tia;
+  }
+  void write(int32_t cycle, uint32_t reg, uint32_t value) {
+    const uint32_t entry = encode_entry(cycle, reg, value);
+    replay_entry(tia, format, entry, view);
+    replay_entry(oracle, format, entry, pixels);
+  }
+};
+
 // ---- The TIA, fed through encoded entries, drawing through a PictureView and, beside it, through a CollisionView.
 
 struct Tia {
@@ -384,6 +471,12 @@ PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
       .def_property_readonly("collisions", [](const Tia& t) { return t.tia.collisions; })
       .def_property_readonly("collisions_unseen", [](const Tia& t) { return t.shadow.collisions; })
       .def("collision_register", [](const Tia& t, uint32_t reg) { return collision_register(t.tia.collisions, reg); });
+  py::class_<Collisions>(m, "Collisions")
+      .def(py::init<uint32_t>(), py::arg("seed"))
+      .def("write", &Collisions::write)
+      .def_property("wanted", [](const Collisions& c) { return c.view.wanted; }, [](Collisions& c, uint32_t w) { c.view.wanted = w; })
+      .def_property_readonly("found", [](const Collisions& c) { return c.tia.collisions; })
+      .def_property_readonly("expected", [](const Collisions& c) { return c.oracle.collisions; });
   m.def("hmove_distance", &hmove_distance);
   m.def("entry", [](int32_t cycle, uint32_t reg, uint32_t value) {
     const uint32_t entry = encode_entry(cycle, reg, value);
