@@ -33,8 +33,9 @@ from cule.console import (
 )
 from cule.device import avoid_lost_threads, keep_through_forks
 
-# From this many envs on, compiling a game for them is soon made up for.
-WORTH_TRANSLATING = 1024
+# For so many envs a game is compiled: for fewer, compiling is not soon made up for; for more, a GPU fetches so much code at once that
+# interpreting takes no longer (benchmarks/NOTES.md).
+WORTH_TRANSLATING = range(1024, 32768)
 
 
 def free_bytes(device: torch.device) -> int:
@@ -113,7 +114,7 @@ class Engine:
             raise ValueError(f"expected translate=True with device='cuda' and one game for all envs, got it {where}")
         if asked is not None:
             return asked
-        return self.device.type == "cuda" and len(games) == 1 and self.num_envs >= WORTH_TRANSLATING
+        return self.device.type == "cuda" and len(games) == 1 and self.num_envs in WORTH_TRANSLATING
 
     def _load_translation(self, required: bool) -> None:
         major, minor = torch.cuda.get_device_capability(self.device)

@@ -27,7 +27,7 @@ MOST_ODD = 0.02
 # How many instructions a kernel translates, the most frequent first. They come to some 200 bytes of machine code each,
 # and as a whole have to fit a GPU's instruction cache, beside the interpreter: fetching code from beyond it takes
 # longer than interpreting (benchmarks/NOTES.md).
-MOST_TRANSLATED = 400
+MOST_TRANSLATED = 700
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
 # Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
