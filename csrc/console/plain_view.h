@@ -9,8 +9,9 @@ namespace cule {
 
 // What an instruction reaches.
 //   kInBlock     RAM, plain ROM, and the TIA's registers that are only recorded; all rare instructions that programs use
-//   kInZeroPage  the same, and what the TIA says
-//   kFixed       the same, and all chips at the address that it is known to have
+//   kInZeroPage  the same, and the TIA's input ports
+//   kFixed       the same, and all chips at the address that it is known to have, but for collision latches: lanes come to the
+//                interpreter to have collisions looked for together
 //   kInterpreted RAM, plain ROM, what chips say, and the TIA's registers but VSYNC and VBLANK, which have to do with the frame's end; the
 //                common rare instructions
 enum class Reach { kInBlock, kInZeroPage, kFixed, kInterpreted };
@@ -40,7 +41,8 @@ struct PlainView {
 
   CULE_INLINE bool leaves(uint32_t control, uint32_t opcode, uint32_t address) {
     const bool in_ram = M::is_ram(address);
-    const bool readable = kReadsChips ? !machine.is_special(address) : in_ram | machine.is_plain_rom(address);
+    const bool reads_latch = kReach != Reach::kInterpreted && is_latch(address);
+    const bool readable = kReadsChips ? !machine.is_special(address) && !reads_latch : in_ram | machine.is_plain_rom(address);
     const bool writable = in_ram | writes_plain_tia(address) | (kReach == Reach::kFixed && is_riot(address));
     // By masks, not by conditions, which a GPU has few of.
     odd |= control & ((readable ? 0u : +kReads) | (writable ? 0u : +kWrites) | (r.d ? +kSetsV : 0u));
@@ -49,6 +51,7 @@ struct PlainView {
   }
 
   static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }
+  static CULE_INLINE bool is_latch(uint32_t address) { return (address & 0x1088) == 0; }
   static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
   static CULE_INLINE bool writes_plain_tia(uint32_t address) {
     const uint32_t reg = address & 0x3F;

@@ -175,14 +175,30 @@ void check_driver(CUresult result, const char* what) {
   if (result != CUDA_SUCCESS) throw std::runtime_error(std::string(what) + " failed with CUDA driver error " + std::to_string(result));
 }
 
-// How many threads of each warp get an env: few where envs are few, as a lone warp's time is its longest chain of instructions.
-int lanes_for(int num_envs) { return num_envs <= 1024 ? 2 : num_envs <= 2048 ? 4 : num_envs <= 8192 ? 8 : num_envs <= 16384 ? 16 : 32; }
+// How the CPU part is launched: `lanes` threads of each warp get an env.
+struct PlayLaunch {
+  int lanes, threads, blocks;
+};
 
 int blocks_for(int count, int each) { return (count + each - 1) / each; }
 
+// Two warps a multiprocessor, as long as that is enough for all envs: of fewer envs in more warps each would wait less for the others,
+// but what warps of a multiprocessor wait for most is its fetching of code (benchmarks/NOTES.md).
+PlayLaunch play_launch(int num_envs, int processors) {
+  constexpr int kWarps = 2;
+  int lanes = 1;
+  while (lanes < kWarp && lanes * kWarps * processors < num_envs) lanes *= 2;
+  const bool enough = lanes * kWarps * processors >= num_envs;
+  const int threads = enough ? kWarps * kWarp : kPlayThreads;
+  return {lanes, threads, blocks_for(num_envs, threads / kWarp * lanes)};
+}
+
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int device) : device_(device) { Guard guard(device_); }
+  explicit CudaBackend(int device) : device_(device) {
+    Guard guard(device_);
+    check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device_), "cudaDeviceGetAttribute");
+  }
   ~CudaBackend() override {
     if (translated_) driver().unload_module(module_);
   }
@@ -206,8 +222,7 @@ class CudaBackend final : public Backend {
     Guard guard(device_);
     const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
     const int n = batch.num_envs;
-    const int lanes = lanes_for(n);
-    play_frames(batch, lanes, stream);
+    play_frames(batch, stream);
     keep<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(batch);
     const dim3 blocks(blocks_for(n, kThreads), static_cast<unsigned>(segment_slots(batch.options)));
     segments<<<blocks, kThreads, 0, stream>>>(batch);
@@ -244,14 +259,14 @@ class CudaBackend final : public Backend {
     int before = 0;
   };
 
-  void play_frames(const Batch& batch, int lanes, cudaStream_t stream) const {
-    const int blocks = blocks_for(batch.num_envs, kPlayThreads / kWarp * lanes);
+  void play_frames(const Batch& batch, cudaStream_t stream) const {
+    PlayLaunch launch = play_launch(batch.num_envs, processors_);
     if (!translated_) {
-      play<<<blocks, kPlayThreads, 0, stream>>>(batch, lanes);
+      play<<<launch.blocks, launch.threads, 0, stream>>>(batch, launch.lanes);
       return;
     }
-    void* arguments[] = {const_cast<Batch*>(&batch), &lanes};
-    check_driver(driver().launch(translated_, blocks, 1, 1, kPlayThreads, 1, 1, 0, stream, arguments, nullptr), "play_translated");
+    void* arguments[] = {const_cast<Batch*>(&batch), &launch.lanes};
+    check_driver(driver().launch(translated_, launch.blocks, 1, 1, launch.threads, 1, 1, 0, stream, arguments, nullptr), "play_translated");
   }
 
   static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace, cudaStream_t stream) {
@@ -268,7 +283,7 @@ class CudaBackend final : public Backend {
     kernel<<<n, kThreads, 0, stream>>>(batch, only_fresh);
   }
 
-  int device_;
+  int device_, processors_ = 0;
   CUmodule module_ = nullptr;
   CUfunction translated_ = nullptr;
 };
