@@ -157,6 +157,14 @@ CULE_COLD bool strobe_vertical(TiaPorts& ports, uint32_t reg, uint32_t value, in
   return true;
 }
 
+// How far a frame's picture is drawn: whether to its last line, and up to which color clock. That is kUnknownReach where the frame was
+// cut off, or where its last write, which takes effect some clocks later, came just before its end.
+struct FrameReach {
+  bool whole;
+  int32_t clock;
+};
+constexpr int32_t kUnknownReach = -1;
+
 template <class Ram, class Rom>
 struct Machine {
   static constexpr RareOps kRareOps = RareOps::kAll;
@@ -392,13 +400,14 @@ struct Machine {
     ports.greyed = 0;
   }
 
-  // Closes the frame; returns whether its picture was drawn to the last line.
-  CULE_INLINE bool finish_frame() {
+  // Closes the frame; returns how far its picture is drawn.
+  CULE_INLINE FrameReach finish_frame() {
     TiaPorts& ports = devices.ports;
     // The picture is drawn up to the last access, whether it left an entry or not.
     const uint32_t last = buffer.count ? buffer.entries[buffer.count - 1] : 0;
     const int32_t written_cycle = entry_register(last) < kMarkFrameBegin ? entry_cycle(last) : 0;
-    record(kMarkTouch, 0, touched_cycle > written_cycle ? touched_cycle : written_cycle);
+    const int32_t last_cycle = touched_cycle > written_cycle ? touched_cycle : written_cycle;
+    record(kMarkTouch, 0, last_cycle);
     if (frame_ended) {
       ports.frame_open = 0;
       ports.scanlines = static_cast<uint32_t>(cycle / kCyclesPerLine);
@@ -409,7 +418,10 @@ struct Machine {
     }
     record(kMarkFrameEnd, 0, cycle);
     if (r.jammed) devices.faults |= kFaultJam;
-    return frame_ended && touched_cycle * kClocksPerCycle >= config.format.last_clock;
+    const int32_t last_clock = config.format.last_clock, clock = last_cycle * kClocksPerCycle;
+    if (frame_ended && touched_cycle * kClocksPerCycle >= last_clock) return {true, last_clock};
+    const bool known = frame_ended && (last_cycle - written_cycle) * kClocksPerCycle > kLongestDelay;
+    return {false, known ? (clock < last_clock ? clock : last_clock) : kUnknownReach};
   }
 
   // Where the micro-operation of the instruction at `pc` stands. What is not in ROM has the one behind the image, which says so.
@@ -463,9 +475,9 @@ struct Machine {
   // Whether the frame goes on.
   CULE_INLINE bool runs() const { return instructions_left > 0 && !frame_ended && !r.jammed; }
 
-  // Runs the processor to the end of the frame; `core.run` says how (core.h). Returns whether the picture is whole.
+  // Runs the processor to the end of the frame; `core.run` says how (core.h).
   template <class Core>
-  CULE_INLINE bool run_frame(const Core& core) {
+  CULE_INLINE FrameReach run_frame(const Core& core) {
     begin_frame();
     instructions_left = kFrameInstructionLimit;
     core.run(*this);

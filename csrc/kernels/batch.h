@@ -62,7 +62,7 @@ struct StepTrace {
   uint32_t latches_read;  // the collision latches that the program has looked at
 };
 enum TraceFlag : uint32_t {
-  kPictureBroken = 1,    // a frame left lines undrawn, so that those of earlier frames show
+  kPictureBroken = 1,    // a frame left lines undrawn, so that those of earlier frames of this step show
   kPoolBoth = 2,         // the observation comes from the last two pictures
   kPoolLast = 4,         // from the last picture alone
   kPoolBackOntoOld = 8,  // from the last observation's frame and the last picture but one (the episode ended between)

@@ -6,8 +6,7 @@
 
 namespace cule {
 
-// The first of a step's frames that must be drawn: the last two are looked at; where a frame was not drawn whole, lines of
-// older ones show through, so that all are needed.
+// The first of a step's frames that must be drawn: the last two are looked at; where lines of older ones show through, all are needed.
 CULE_INLINE uint32_t first_drawn_frame(const StepTrace& trace) {
   return (trace.flags & kPictureBroken) || trace.frames < 2 ? 0 : trace.frames - 2;
 }

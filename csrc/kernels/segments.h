@@ -1,8 +1,8 @@
 // The TIA part of a step on a GPU, cut into pieces that run side by side.
 //
 // While the CPU part runs, its TiaFollower leaves a copy of the TIA's state at every kSegmentLines-th scanline. From each copy another
-// thread draws its scanlines, of the two frames that show; of those before it finds the collisions. Where a frame was not
-// drawn whole one thread draws all frames itself (draw.h), as their order matters then.
+// thread draws its scanlines, of the two frames that show; of those before it finds the collisions. Where lines of older
+// frames show through (kPictureBroken) one thread draws all frames itself (draw.h), as their order matters then.
 #pragma once
 
 #include "kernels/draw.h"

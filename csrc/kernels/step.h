@@ -58,7 +58,8 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
 
   int32_t reward = 0, done = 0;
   uint32_t frames = 0;
-  bool whole = true, resumed = false, stopped = false, life_lost = false;
+  bool broken = false, resumed = false, stopped = false, life_lost = false;
+  int32_t reached[2] = {};  // how far the frames of either picture were drawn
   int32_t lives = state.lives;
   while (done < options.frameskip && !stopped) {
     PlayerAction a = player_a(batch, env), b = player_b(batch, env);
@@ -73,7 +74,11 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       b.action = legal_or_noop(config, b.action);
       machine.devices.inputs = apply_actions(config, state, a, b, {});
       resumed = machine.devices.ports.frame_open;
-      whole &= machine.run_frame(core);
+      // One that is not drawn as far as one before it leaves lines of that one standing.
+      const FrameReach reach = machine.run_frame(core);
+      int32_t& before = reached[frames & 1];
+      broken |= reach.clock < before;
+      before = reach.clock > before ? reach.clock : before;
       lives = score_frame(core.game_of(config), GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
       reward += game.reward;
       ++frames;
@@ -101,7 +106,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   batch.truncated[env] = state.elapsed_frames >= options.max_frames && !terminated;
   write_outputs(batch, env, state, state.faults);
   trace = {machine.buffer.count, machine.buffer.after_clear, frames,
-           observed_frames(options, done, stopped) | (whole ? 0u : kPictureBroken) | (resumed ? kLastResumed : 0u) |
+           observed_frames(options, done, stopped) | (broken ? kPictureBroken : 0u) | (resumed ? kLastResumed : 0u) |
                (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u),
            machine.latches_read};
 }

@@ -26,10 +26,11 @@ CULE_INLINE int32_t entry_clock(uint32_t entry) {
   return cycle * kClocksPerCycle + (reg < kMarkFrameBegin ? write_delay(reg, cycle) : 0);
 }
 
-// Whether `segment` begins before `entry` takes effect. None does before a frame has begun.
+// Whether `segment` begins before `entry` takes effect. None does at the marks of a frame's beginning and end, which draw nothing.
 CULE_INLINE bool begins_before(const TiaFormat& format, int segment, uint32_t entry) {
   const int32_t clock = segment_clock(format, segment);
-  return segment < kSegments && entry_register(entry) != kMarkFrameBegin && clock < entry_clock(entry) && clock < format.last_clock;
+  const uint32_t reg = entry_register(entry);
+  return segment < kSegments && (reg < kMarkFrameBegin || reg == kMarkTouch) && clock < entry_clock(entry) && clock < format.last_clock;
 }
 
 }  // namespace cule

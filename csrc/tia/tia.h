@@ -22,6 +22,7 @@ CULE_INLINE int write_delay(uint32_t reg, int32_t cycle) {
 }
 // A player that is reset while one of its copies is on the screen finishes about this much of it.
 constexpr int kPlayerFinishClocks = 11;
+constexpr int kLongestDelay = kPlayerFinishClocks;
 
 CULE_INLINE void tia_reset(TiaState& tia) {
   const uint8_t front = tia.front;
