@@ -167,7 +167,7 @@ def source_of(blocks: list[Block]) -> str:
 
 
 def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
-    """(bytes of the ROM + 1, 2) uint32: its micro-operations, but where a block begins its mark (csrc/cpu_6507/micro_op.h)."""
+    """(bytes of the ROM + 1, 2) uint32: micro-operations, but marks where blocks begin (csrc/cpu_6507/micro_op.h)."""
     image, scheme = rom_of(game)
     words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2).copy()
     for number, block in enumerate(blocks, 1):

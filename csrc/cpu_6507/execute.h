@@ -75,9 +75,11 @@ template <int kOpcode>
 CULE_INLINE uint32_t addends(const StaticDecode<kOpcode>, uint32_t reg, uint32_t m) {
   constexpr uint32_t control = StaticDecode<kOpcode>::control;
   const auto term = [](uint32_t byte, bool passes, bool flips) { return ((passes ? byte : 0) ^ (flips ? 0xFF : 0)); };
-  const uint32_t p = term(reg, control & kRegisterInP, control & kFlipRegisterInP) & term(m, control & kOperandInP, control & kFlipOperandInP);
-  const uint32_t q = term(reg, control & kRegisterInQ, control & kFlipRegisterInQ) & term(m, true, control & kFlipOperandInQ);
-  return p << 8 | q;
+  const uint32_t register_in_p = term(reg, control & kRegisterInP, control & kFlipRegisterInP);
+  const uint32_t register_in_q = term(reg, control & kRegisterInQ, control & kFlipRegisterInQ);
+  const uint32_t operand_in_p = term(m, control & kOperandInP, control & kFlipOperandInP);
+  const uint32_t operand_in_q = term(m, true, control & kFlipOperandInQ);
+  return (register_in_p & operand_in_p) << 8 | (register_in_q & operand_in_q);
 }
 CULE_INLINE uint32_t addends(const DynamicDecode decode, uint32_t reg, uint32_t m) {
   const uint32_t of_register = spread_signs(decode.control), of_operand = spread_signs(decode.control << 1) | 0xFF;

@@ -645,7 +645,7 @@ def test_tia_collisions_under_the_comb_count(chips: ModuleType) -> None:
 
 @pytest.mark.parametrize("wanted", ["all", "some", "changing"])
 def test_tia_collisions_that_nobody_sees_are_those_of_every_pixel(chips: ModuleType, wanted: str) -> None:
-    """The view that shows nothing against a look at each pixel: states, writes and the pieces between them at random."""
+    """The view that shows nothing against a look at each pixel: states, writes and pieces between them at random."""
     rng = np.random.default_rng(["all", "some", "changing"].index(wanted))
     registers = [*range(NUSIZ0, COLUP0), *range(CTRLPF, AUDC0), *range(GRP0, CXCLR + 1), TOUCH]
     latched = 0
@@ -659,7 +659,8 @@ def test_tia_collisions_that_nobody_sees_are_those_of_every_pixel(chips: ModuleT
             cycle += int(rng.choice([3, 5, 14, 76, 230], p=[0.5, 0.3, 0.14, 0.04, 0.02]))
             register = int(rng.choice(registers))
             value = int(rng.integers(0, 256)) if rng.random() < 0.8 else 0
-            collisions.write(cycle, register, value if register not in (RESP0, RESP1, RESM0, RESM1, RESBL) else LONG_AGO)
+            is_strobe = register in (RESP0, RESP1, RESM0, RESM1, RESBL)
+            collisions.write(cycle, register, LONG_AGO if is_strobe else value)
             assert collisions.found & mask == collisions.expected & mask
             if wanted == "changing" and register == CXCLR:
                 mask = collisions.wanted = int(rng.integers(0, 0x8000))
