@@ -67,8 +67,8 @@ class AtariEnv(VectorEnv):
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
         translate: CUDA only: whether the game is compiled for the GPU, which takes up to a minute the first time and
-            makes steps several times faster, with the same results; None: from 1,024 envs of one game on. What has
-            been compiled is kept in CULE_CACHE_DIR, by default in ~/.cache/cule.
+            makes steps several times faster, with the same results; None: where 1,024 to 32,767 envs play one game.
+            What has been compiled is kept in CULE_CACHE_DIR, by default in ~/.cache/cule.
         batch_size: ale-py's keyword for stepping some of the envs; 0 or num_envs, as cule steps all of them.
         thread_affinity_offset: ale-py's keyword for pinning threads; -1, as cule leaves that to the system.
         mode: the game's mode, one for all or one for each env; None: its default.
