@@ -33,8 +33,8 @@ from cule.console import (
 )
 from cule.device import avoid_lost_threads, keep_through_forks
 
-# For so many envs a game is compiled: for fewer, compiling is not soon made up for; for more, a GPU fetches so much code
-# at once that interpreting takes no longer (benchmarks/NOTES.md).
+# For so many envs a game is compiled: for fewer, compiling is not soon made up for; for more, a GPU fetches so much
+# code at once that interpreting takes no longer (benchmarks/NOTES.md).
 WORTH_TRANSLATING = range(1024, 32768)
 
 

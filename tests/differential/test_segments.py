@@ -13,8 +13,8 @@ from cule.console import Group, Options, action_numbers
 from cule.engine import Engine
 from cule.rom import find_game, games
 
-# PAL, 250 lines, collisions read and cleared at all times, long frames, mid-line writes, frames that are cut off, frames
-# that are short.
+# PAL, 250 lines, collisions read and cleared at all times, long frames, mid-line writes, frames that are cut off,
+# frames that are short.
 GAMES = (
     "pong", "air_raid", "freeway", "space_invaders", "pitfall2", "robotank", "tic_tac_toe_3d", "ms_pacman",
     "journey_escape",
