@@ -46,7 +46,9 @@ CULE_INLINE uint32_t objects_of_latches(uint32_t latches) {
   constexpr ObjectLatches kLatches = latches_of_objects();
   uint32_t objects = 0;
 #pragma unroll
-  for (uint32_t object = 0; object < kNumTiaObjects; ++object) objects |= static_cast<uint32_t>((latches & kLatches.of[object]) != 0) << object;
+  for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
+    objects |= static_cast<uint32_t>((latches & kLatches.of[object]) != 0) << object;
+  }
   return objects;
 }
 
