@@ -12,10 +12,12 @@ CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
   for (; m.runs(); --m.instructions_left) op = dispatch(m, op);
 }
 
+// How many scanlines the follower falls behind: catching up is a call, which costs as much as some entries do.
+constexpr int kFollowedLines = 4;
+
 // Runs the frame in step with the other lanes of the warp: `advance(end)` runs to cycle `end`, one scanline after the other, and who is
 // there first waits for the rest. A game's program follows the beam, so that consoles at the same scanline are at much the same
 // place in it: there they execute the same code, and read the same collisions, together.
-constexpr int kFollowedLines = 4;
 template <class M, class Advance>
 CULE_INLINE void run_in_step(M& m, const Advance& advance) {
   for (int32_t end = kCyclesPerLine; m.runs(); end += kCyclesPerLine) {

@@ -118,8 +118,8 @@ struct RiotRead {
 };
 
 // Where INTIM is read, an absolute load does it, and a BNE or BPL back to that follows, all rounds of the loop but the last two pass
-// at once; they change nothing but the clock. `load` and `back` are the offsets of the two instructions, if they are these, `behind` is
-// the address of the second one.
+// at once; they change nothing but the clock. The two instructions would be at these offsets of the image, the second one at address
+// `behind`.
 template <class Rom>
 CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, uint32_t address, uint32_t load_offset, uint32_t back_offset, uint32_t behind,
                              int32_t cycle, int32_t instructions_left) {
@@ -157,12 +157,8 @@ CULE_COLD bool strobe_vertical(TiaPorts& ports, uint32_t reg, uint32_t value, in
   return true;
 }
 
-// How far a frame's picture is drawn: whether to its last line, and up to which color clock. That is kUnknownReach where the frame was
-// cut off, or where its last write, which takes effect some clocks later, came just before its end.
-struct FrameReach {
-  bool whole;
-  int32_t clock;
-};
+// Where it is not known up to which color clock a frame's picture is drawn: the frame was cut off, or its last write, which takes effect
+// some clocks later, came just before its end.
 constexpr int32_t kUnknownReach = -1;
 
 template <class Ram, class Rom>
@@ -284,7 +280,7 @@ struct Machine {
     return read_chip(address);
   }
 
-  // A register of the TIA or the RIOT.
+  // A register of the RIOT or the TIA, which drives bits 7 and 6 only; the others keep what was last on the bus.
   CULE_INLINE uint32_t read_chip(uint32_t address) {
     if (address & 0x80) {
       const RiotRead read = read_riot(devices, rom, address, code_offset((r.pc - 3) & 0xFFFF), code_offset(r.pc), r.pc, cycle,
@@ -314,7 +310,7 @@ struct Machine {
   CULE_INLINE void write_if(bool wanted, uint32_t address, uint32_t value) {
     const bool in_ram = wanted && is_ram(address);
     const bool to_tia = (address & 0x1080) == 0 && only_recorded(address & 0x3F);
-    const bool recorded = wanted && to_tia && cycle < cycle_limit && buffer.count < buffer.capacity;
+    const bool recorded = wanted && to_tia && cycle < cycle_limit;
     if (wanted) bus = value;
     if (in_ram) ram.set(address & 0x7F, value);
     if (recorded) record(address & 0x3F, value, cycle);
@@ -400,8 +396,8 @@ struct Machine {
     ports.greyed = 0;
   }
 
-  // Closes the frame; returns how far its picture is drawn.
-  CULE_INLINE FrameReach finish_frame() {
+  // Closes the frame; returns the color clock up to which its picture is drawn, or kUnknownReach.
+  CULE_INLINE int32_t finish_frame() {
     TiaPorts& ports = devices.ports;
     // The picture is drawn up to the last access, whether it left an entry or not.
     const uint32_t last = buffer.count ? buffer.entries[buffer.count - 1] : 0;
@@ -419,9 +415,8 @@ struct Machine {
     record(kMarkFrameEnd, 0, cycle);
     if (r.jammed) devices.faults |= kFaultJam;
     const int32_t last_clock = config.format.last_clock, clock = last_cycle * kClocksPerCycle;
-    if (frame_ended && touched_cycle * kClocksPerCycle >= last_clock) return {true, last_clock};
-    const bool known = frame_ended && (last_cycle - written_cycle) * kClocksPerCycle > kLongestDelay;
-    return {false, known ? (clock < last_clock ? clock : last_clock) : kUnknownReach};
+    if (frame_ended && clock >= last_clock) return last_clock;
+    return frame_ended && (last_cycle - written_cycle) * kClocksPerCycle > kLongestDelay ? clock : kUnknownReach;
   }
 
   // Where the micro-operation of the instruction at `pc` stands. What is not in ROM has the one behind the image, which says so.
@@ -475,9 +470,9 @@ struct Machine {
   // Whether the frame goes on.
   CULE_INLINE bool runs() const { return instructions_left > 0 && !frame_ended && !r.jammed; }
 
-  // Runs the processor to the end of the frame; `core.run` says how (core.h).
+  // Runs the processor to the end of the frame; `core.run` says how (core.h). Returns what finish_frame does.
   template <class Core>
-  CULE_INLINE FrameReach run_frame(const Core& core) {
+  CULE_INLINE int32_t run_frame(const Core& core) {
     begin_frame();
     instructions_left = kFrameInstructionLimit;
     core.run(*this);

@@ -75,10 +75,10 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       machine.devices.inputs = apply_actions(config, state, a, b, {});
       resumed = machine.devices.ports.frame_open;
       // One that is not drawn as far as one before it leaves lines of that one standing.
-      const FrameReach reach = machine.run_frame(core);
+      const int32_t reach = machine.run_frame(core);
       int32_t& before = reached[frames & 1];
-      broken |= reach.clock < before;
-      before = reach.clock > before ? reach.clock : before;
+      broken |= reach < before;
+      before = reach > before ? reach : before;
       lives = score_frame(core.game_of(config), GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
       reward += game.reward;
       ++frames;

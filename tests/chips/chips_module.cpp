@@ -365,7 +365,8 @@ struct Console {
     return config;
   }
 
-  bool run_frame(const std::string& core) { return machine.run_frame(Core(core, &executed)).whole; }
+  bool run_frame(const std::string& core) { return draws_all(machine.run_frame(Core(core, &executed))); }
+  bool draws_all(int32_t reach) const { return reach == machine.config.format.last_clock; }
   // One instruction, as the last one of a frame's: where it waits for the timer, it does not skip ahead.
   void step(const std::string& core) {
     machine.instructions_left = 1;
@@ -493,7 +494,7 @@ PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
       .def("write_after_write", [](Console& c, uint32_t address, uint32_t value) { c.machine.write(address, value, true); })
       .def("reset", [](Console& c, uint32_t timer) { c.machine.reset(timer); })
       .def("begin_frame", [](Console& c) { c.machine.begin_frame(); })
-      .def("finish_frame", [](Console& c) { return c.machine.finish_frame().whole; })
+      .def("finish_frame", [](Console& c) { return c.draws_all(c.machine.finish_frame()); })
       .def("run_frame", &Console::run_frame, py::arg("core") = "static")
       .def("step", &Console::step, py::arg("core") = "static")
       .def("draw", &Console::draw)

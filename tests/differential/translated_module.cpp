@@ -50,7 +50,9 @@ py::tuple step(uintptr_t address, bool translated) {
   if (translated) {
     machine.rom.marked_ops = batch.marked_ops;
     step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME>{{&executed}});
-  } else step_frames(batch, 0, machine, DynamicCore{});
+  } else {
+    step_frames(batch, 0, machine, DynamicCore{});
+  }
   draw_frames(batch, 0, entries.data());
   return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()), executed);
 }
