@@ -32,41 +32,13 @@ struct AnyGame {
   static CULE_INLINE const MicroOp* marked_ops(const MicroOp*, const MicroOp* micro_ops) { return micro_ops; }
 };
 
-// Executes `op` on the whole machine.
-template <class M>
-CULE_COLD MicroOp execute_wholly(M& m, MicroOp op) {
-  return execute(DynamicDecode{op}, m, operand_of(op));
-}
-
-// Executes `op`, which a PlainView has left, or only fetches it, where code stands in RAM.
-template <class M>
-CULE_INLINE MicroOp execute_oddly(M& m, MicroOp op) {
-  if (opcode_of(op) == kFetchSlowlyCode && M::is_ram(m.r.pc) && M::is_ram(m.r.pc + 2)) {
-    ++m.instructions_left;
-    return m.fetch_from_ram();
-  }
-  M whole = m;
-  const MicroOp next = execute_wholly(whole, op);
-  m.take(whole);
-  return next;
-}
-
 // Executes `op` and returns the next, with little code for what is frequent, so that it stays in a GPU's instruction cache. The rest
 // gets a copy of the machine: the machine itself remains in registers. So it does where the frame's end or the buffer's is near, and it
 // is not known to have room.
 template <class M>
 CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op, uint32_t crowded) {
-  PlainView<M, Reach::kInterpreted> view(m, crowded);
-  const uint32_t pc = m.r.pc, bus = m.bus;
-  const int32_t cycle = m.cycle;
-  MicroOp next = execute(DynamicDecode{op}, view, operand_of(op));
-  if (view.odd) {
-    m.r.pc = pc;
-    m.cycle = cycle;
-    m.bus = bus;
-    next = execute_oddly(m, op);
-  }
-  return next;
+  PlainView<M, Reach::kInterpreted> view(m, op, crowded);
+  return execute(DynamicDecode{op}, view, operand_of(op));
 }
 
 // Takes the control bits as they come.

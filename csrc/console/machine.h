@@ -242,7 +242,9 @@ struct Machine {
   CULE_INLINE bool is_plain_rom(uint32_t address) const { return (address & 0x1000) && !is_special_offset(map, address & 0xFFF); }
   CULE_INLINE bool is_special(uint32_t address) const { return (address & 0x1000) && is_special_offset(map, address & 0xFFF); }
 
-  static CULE_INLINE bool leaves(uint32_t, uint32_t, uint32_t) { return false; }
+  static CULE_INLINE bool leaves(uint32_t, uint32_t) { return false; }
+  static CULE_INLINE bool leaves_rare(uint32_t, uint32_t) { return false; }
+  static CULE_INLINE MicroOp leave() { return {}; }
 
   // Reading and writing are in small conditional steps, RAM and ROM first, so that a GPU needs no branch for what is frequent.
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {

@@ -7,6 +7,25 @@
 
 namespace cule {
 
+// Executes `op` on the whole machine.
+template <class M>
+CULE_COLD MicroOp execute_wholly(M& m, MicroOp op) {
+  return execute(DynamicDecode{op}, m, operand_of(op));
+}
+
+// Executes `op`, which a PlainView has left, or only fetches it, where code stands in RAM.
+template <class M>
+CULE_INLINE MicroOp execute_oddly(M& m, MicroOp op) {
+  if (opcode_of(op) == kFetchSlowlyCode && M::is_ram(m.r.pc) && M::is_ram(m.r.pc + 2)) {
+    ++m.instructions_left;
+    return m.fetch_from_ram();
+  }
+  M whole = m;
+  const MicroOp next = execute_wholly(whole, op);
+  m.take(whole);
+  return next;
+}
+
 // What an instruction reaches.
 //   kInBlock     RAM, plain ROM, and the TIA's registers that are only recorded; all rare instructions that programs use
 //   kInZeroPage  the same, and the TIA's input ports
@@ -37,17 +56,34 @@ struct PlainView {
   bool moved = false;
   uint32_t odd;  // not 0: the instruction needs the whole machine
 
-  CULE_INLINE explicit PlainView(M& m, uint32_t is_odd = 0) : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), odd(is_odd) {}
+  // What the machine was before the instruction `op`.
+  MicroOp op;
+  uint32_t pc_before, bus_before;
+  int32_t cycle_before;
 
-  CULE_INLINE bool leaves(uint32_t control, uint32_t opcode, uint32_t address) {
+  CULE_INLINE explicit PlainView(M& m, MicroOp next = {}, uint32_t is_odd = 0)
+      : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), odd(is_odd), op(next), pc_before(m.r.pc), bus_before(m.bus), cycle_before(m.cycle) {}
+
+  CULE_INLINE bool leaves_rare(uint32_t opcode, uint32_t operand) {
+    odd |= !is_plain(opcode, operand);
+    return odd != 0;
+  }
+  CULE_INLINE bool leaves(uint32_t control, uint32_t address) {
     const bool in_ram = M::is_ram(address);
     const bool reads_latch = kReach != Reach::kInterpreted && is_latch(address);
     const bool readable = kReadsChips ? !machine.is_special(address) && !reads_latch : in_ram | machine.is_plain_rom(address);
     const bool writable = in_ram | writes_plain_tia(address) | (kReach == Reach::kFixed && is_riot(address));
     // By masks, not by conditions, which a GPU has few of.
     odd |= control & ((readable ? 0u : +kReads) | (writable ? 0u : +kWrites) | (r.d ? +kSetsV : 0u));
-    if (control & kRare) odd |= !is_plain(opcode, address);
     return odd != 0;
+  }
+  // The interpreter has the whole machine execute it; a block is left.
+  CULE_INLINE MicroOp leave() {
+    if (kReach != Reach::kInterpreted) return {};
+    r.pc = pc_before;
+    cycle = cycle_before;
+    bus = bus_before;
+    return execute_oddly(machine, op);
   }
 
   static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }

@@ -55,7 +55,8 @@ class ProfilingCore {
   static bool is_odd_to(M& copy, MicroOp op) {
     PlainView<M, kReach> view(copy);
     const DynamicDecode decode{op};
-    return view.leaves(op.control, opcode_of(op), effective_address(decode, view, operand_of(op)));
+    if (op.control & kRare) return view.leaves_rare(opcode_of(op), operand_of(op));
+    return view.leaves(op.control, effective_address(decode, view, operand_of(op)));
   }
 };
 

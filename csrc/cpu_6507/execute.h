@@ -12,8 +12,9 @@
 // where it was looked for), `read(address)`, `read_if(wanted, address, otherwise)`, `read_pointer_if(wanted, address)`,
 // `write(address, value, after_write)`, `write_if(wanted, address, value)`, `is_special(address)`, `look_ahead()`, which returns the
 // micro-operation at `r.pc` without side effects, and `fetch_slowly()`, which fetches it through the bus. `kRareOps` says what it can
-// do: less than all does not include decimal mode, either. `leaves(control, opcode, address)` says that it cannot execute this
-// instruction; so far only `r.pc`, `cycle` and `bus` have changed.
+// do: less than all does not include decimal mode, either. Such a machine has `leaves_rare(opcode, operand)` and `leaves(control,
+// address)`, which say that it cannot execute this instruction, the second one also where the first has said so; so far only `r.pc`,
+// `cycle` and `bus` have changed. Then what `leave()` returns is the next one.
 #pragma once
 
 #include "cpu_6507/arithmetic.h"
@@ -272,17 +273,24 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   advance(decode, m, operand);
   MicroOp next = m.look_ahead();
 
+  // The rare instructions that such a machine does, do nothing beside.
+  if (!kDoesAll && (control & kRare) && !m.leaves_rare(decode.opcode, operand)) {
+    execute_rare(decode, m, operand, operand, 0);
+    return m.moved ? m.look_ahead() : next;
+  }
+
   const uint32_t address = effective_address(decode, m, operand);
-  if (m.leaves(decode.control, decode.opcode, address)) return next;
+  if (m.leaves(control, address)) return m.leave();
   const uint32_t reg = source_register(decode, m.r), carry = m.r.c;
   const uint32_t read = m.read_if(control & kReads, address, control & kFromRegister ? reg : operand & 0xFF);
   const uint32_t value = compute(decode, m.r, reg, read);
   write_back(decode, m.r, value);
   m.write_if(control & kWrites, address, value);
+  if (!kDoesAll) return next;
 
-  const bool decimal = kDoesAll && (control & kSetsV) && !(control & kBitTest) && m.r.d;
+  const bool decimal = (control & kSetsV) && !(control & kBitTest) && m.r.d;
   if ((control & kRare) || decimal) {
-    if (kDoesAll && decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
+    if (decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
     if (control & kRare) {
       execute_rare(decode, m, operand, address, value);
     } else {

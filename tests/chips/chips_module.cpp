@@ -91,7 +91,9 @@ struct FlatMachine {
     bus = value;
   }
   bool is_special(uint32_t) const { return false; }
-  bool leaves(uint32_t, uint32_t, uint32_t) const { return false; }
+  bool leaves(uint32_t, uint32_t) const { return false; }
+  bool leaves_rare(uint32_t, uint32_t) const { return false; }
+  MicroOp leave() const { return {}; }
 
   MicroOp look_ahead() const {
     return with_operand(operation_of(memory[r.pc]), memory[(r.pc + 1) & 0xFFFF], memory[(r.pc + 2) & 0xFFFF]);
