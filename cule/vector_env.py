@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import gymnasium
@@ -198,8 +199,6 @@ class AtariEnv(VectorEnv):
             self.single_action_space: gymnasium.Space = Box(low=low, high=high, dtype=np.float32)
         else:
             self.single_action_space = Discrete(len(self._action_numbers))
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
 
     def _make_views(self) -> None:
@@ -222,6 +221,19 @@ class AtariEnv(VectorEnv):
             strengths = torch.ones(self.num_envs, dtype=torch.float32, device=self.device)
             self.engine.tensors["strengths"] = strengths
             self.engine.batch.strengths = strengths.data_ptr()
+
+    @cached_property
+    def observation_space(self) -> gymnasium.Space:
+        """The space of a batch of observations, (num_envs, *single_observation_space.shape), made when it is first asked for.
+
+        A `Box` holds four arrays of its own shape, which for 65,536 envs takes 7 GB of the host's memory and half a minute.
+        """
+        return batch_space(self.single_observation_space, self.num_envs)
+
+    @cached_property
+    def action_space(self) -> gymnasium.Space:
+        """The space of a batch of actions, made when it is first asked for."""
+        return batch_space(self.single_action_space, self.num_envs)
 
     # Playing -------------------------------------------------------------------------------------------------------
 

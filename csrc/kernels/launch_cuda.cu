@@ -182,14 +182,15 @@ struct PlayLaunch {
 
 int blocks_for(int count, int each) { return (count + each - 1) / each; }
 
-// Two warps a multiprocessor, as long as that is enough for all envs: of fewer envs in more warps each would wait less for the others,
-// but what warps of a multiprocessor wait for most is its fetching of code (benchmarks/NOTES.md).
-PlayLaunch play_launch(int num_envs, int processors) {
-  constexpr int kWarps = 2;
+// Two warps a multiprocessor where the game is translated, and four where not, as long as that is enough for all envs: of fewer envs in
+// more warps each would wait less for the others, but what warps of a multiprocessor wait for most is its fetching of code, of which a
+// translated game has more (benchmarks/NOTES.md).
+PlayLaunch play_launch(int num_envs, int processors, bool translated) {
+  const int warps = translated ? 2 : 4;
   int lanes = 1;
-  while (lanes < kWarp && lanes * kWarps * processors < num_envs) lanes *= 2;
-  const bool enough = lanes * kWarps * processors >= num_envs;
-  const int threads = enough ? kWarps * kWarp : kPlayThreads;
+  while (lanes < kWarp && lanes * warps * processors < num_envs) lanes *= 2;
+  const bool enough = lanes * warps * processors >= num_envs;
+  const int threads = enough ? warps * kWarp : kPlayThreads;
   return {lanes, threads, blocks_for(num_envs, threads / kWarp * lanes)};
 }
 
@@ -260,7 +261,7 @@ class CudaBackend final : public Backend {
   };
 
   void play_frames(const Batch& batch, cudaStream_t stream) const {
-    PlayLaunch launch = play_launch(batch.num_envs, processors_);
+    PlayLaunch launch = play_launch(batch.num_envs, processors_, translated_ != nullptr);
     if (!translated_) {
       play<<<launch.blocks, launch.threads, 0, stream>>>(batch, launch.lanes);
       return;
