@@ -69,6 +69,7 @@ enum TraceFlag : uint32_t {
   kResetNow = 16,        // the env is to be reset in this call
   kFresh = 32,           // the observation begins an episode: older frames are black
   kLastResumed = 64,     // the last frame went on in the picture of the one before, which the instruction limit had cut off
+  kFrontTurned = 128,    // an odd number of pictures were begun, so that the one in front is not the one that was
 };
 
 struct Batch {

@@ -28,7 +28,7 @@ CULE_COLD uint32_t replay_frames(TiaState& tia, const TiaFormat& format, const u
 }
 
 // Whether the last two frames share a picture, and the observation wants the first of them: it has to be taken in between.
-// The first was cut off in this step, then, so that kPictureBroken has draw_frames draw both.
+// The first was cut off in this step, then, so that kPictureBroken has both drawn, one after the other.
 CULE_INLINE bool pools_between(uint32_t flags) { return (flags & kLastResumed) && (flags & (kPoolBoth | kPoolBackOntoOld)); }
 
 CULE_COLD void draw_frames(const Batch& batch, size_t env, const uint32_t* entries) {
@@ -49,7 +49,7 @@ CULE_COLD void draw_frames(const Batch& batch, size_t env, const uint32_t* entri
   PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
   if (pools_between(trace.flags)) {
     at = replay_frames(tia, config.format, entries, at, trace.entries, trace.frames - 1, view);
-    pool_before_last(batch, env, trace.flags, view.row(tia, 0));
+    pool_before_last(batch, env, trace.flags, view.row(tia, 0), 0, ~0u);
   }
   replay_frames(tia, config.format, entries, at, trace.entries, ~0u, view);
   store_part(batch.records, env, offsetof(EnvRecord, tia), tia);

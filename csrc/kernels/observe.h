@@ -63,15 +63,16 @@ CULE_INLINE uint8_t pool_byte(uint32_t flags, const PicturePair& pictures, const
   return static_cast<uint8_t>(other > before ? other : before);
 }
 
-// Brings `pooled` up to date, four bytes at a time.
+// Brings lines [from, to) of `pooled` up to date, as far as there are such, four bytes at a time.
 template <class Lanes>
-CULE_HD inline void pool_frame(const Batch& batch, size_t env, uint32_t flags, const PicturePair& pictures, const Lanes& lanes) {
+CULE_HD inline void pool_lines(const Batch& batch, size_t env, uint32_t flags, const PicturePair& pictures, uint32_t from, uint32_t to,
+                               const Lanes& lanes) {
   const ConsoleConfig& config = config_of(batch, env);
   const uint32_t channels = static_cast<uint32_t>(batch.observation.channels);
   const uint8_t* palette = palette_of(batch, config);
   uint32_t* pooled = reinterpret_cast<uint32_t*>(batch.pooled + env * batch.picture_bytes * channels);
-  const uint32_t words = config.height * kLinePixels * channels / 4;
-  for (uint32_t word = static_cast<uint32_t>(lanes.lane()); word < words; word += Lanes::kCount) {
+  const uint32_t line_words = kLinePixels * channels / 4, end = (to < config.height ? to : config.height) * line_words;
+  for (uint32_t word = from * line_words + static_cast<uint32_t>(lanes.lane()); word < end; word += Lanes::kCount) {
     const uint32_t old = pooled[word];
     uint32_t out = 0;
     for (uint32_t i = 0; i < 4; ++i) {
@@ -82,10 +83,15 @@ CULE_HD inline void pool_frame(const Batch& batch, size_t env, uint32_t flags, c
   }
 }
 
-// Takes the last frame but one out of the picture that it shares with the last (kLastResumed) before that is drawn: in place of
-// the old frame, or onto it. pool_byte then has only the last one left to add.
-CULE_HD inline void pool_before_last(const Batch& batch, size_t env, uint32_t flags, const uint8_t* picture) {
-  pool_frame(batch, env, flags & kPoolBoth ? kPoolLast : kPoolBackOntoOld, PicturePair{picture, picture}, OneLane{});
+template <class Lanes>
+CULE_HD inline void pool_frame(const Batch& batch, size_t env, uint32_t flags, const PicturePair& pictures, const Lanes& lanes) {
+  pool_lines(batch, env, flags, pictures, 0, ~0u, lanes);
+}
+
+// Takes lines [from, to) of the last frame but one out of the picture that it shares with the last (kLastResumed) before that is drawn:
+// in place of the old frame, or onto it. pool_byte then has only the last one left to add.
+CULE_HD inline void pool_before_last(const Batch& batch, size_t env, uint32_t flags, const uint8_t* picture, uint32_t from, uint32_t to) {
+  pool_lines(batch, env, flags & kPoolBoth ? kPoolLast : kPoolBackOntoOld, PicturePair{picture, picture}, from, to, OneLane{});
 }
 
 // Whether the step that `trace` tells of draws over pictures that the newest observation shows, which goes on being shown.

@@ -25,13 +25,13 @@ CULE_INLINE void clear_starts(const Batch& batch, size_t env) {
   }
 }
 
-// Behind the CPU part: leaves the state after the last frame, but where one thread is to draw all.
+// Behind the CPU part: leaves the state after the last frame.
 template <class M>
 CULE_INLINE void leave_end(const Batch& batch, size_t env, M& machine) {
-  const StepTrace& trace = batch.traces[env];
-  if (trace.entries == 0 || (trace.flags & kPictureBroken)) return;
+  const uint32_t entries = batch.traces[env].entries;
+  if (entries == 0) return;
   machine.follow_buffer();
-  const SegmentStart end{machine.follower.tia, trace.entries};
+  const SegmentStart end{machine.follower.tia, entries};
   store_part(segment_starts(batch), env, segment_slots(batch.options) * sizeof(SegmentStart), end);
 }
 

@@ -2,7 +2,7 @@
 //
 // While the CPU part runs, its TiaFollower leaves a copy of the TIA's state at every kSegmentLines-th scanline. From each copy another
 // thread draws its scanlines, of the two frames that show; of those before it finds the collisions. Where lines of older
-// frames show through (kPictureBroken) one thread draws all frames itself (draw.h), as their order matters then.
+// frames show through (kPictureBroken), a thread draws its scanlines of all frames, one after the other.
 #pragma once
 
 #include "kernels/draw.h"
@@ -55,25 +55,53 @@ CULE_INLINE uint32_t replay_segment(const Batch& batch, size_t env, size_t slot,
   return tia.collisions;
 }
 
-// One thread's share: a segment. Returns the collisions in it that are not known so far and that no later CXCLR wipes out.
+// A frame's end, for the lines that `view` has from `first_line` on: they turn grey, as far as they lie below where the frame was cut off.
+// `at` is an entry of the frame. Returns the first one behind it.
+CULE_INLINE uint32_t end_lines(const TiaFormat& format, const TiaState& tia, const uint32_t* entries, uint32_t at, PictureView& view,
+                               int first_line) {
+  uint32_t entry;
+  do {
+    entry = entries[at++];
+    if (entry_register(entry) != kMarkGreyOut) continue;
+    const int line = grey_out_line(format, entry_cycle(entry));
+    view.grey_out(tia, line > first_line ? line : first_line);
+  } while (entry_register(entry) != kMarkFrameEnd);
+  return at;
+}
+
+// One thread's share: a segment, of one frame or, where their order matters, of all. Returns the collisions in it that are not known so
+// far and that no later CXCLR wipes out.
 CULE_HD inline uint32_t draw_segment(const Batch& batch, size_t env, size_t slot, const uint32_t* entries) {
   const StepTrace& trace = batch.traces[env];
-  if (trace.flags & kPictureBroken) {
-    if (slot == 0) draw_frames(batch, env, entries);
-    return 0;
-  }
-  if (next_entry_of(batch, env, slot) == kNoSegment) return 0;
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
-  if (frame >= first_drawn_frame(trace)) {
-    const ConsoleConfig& config = config_of(batch, env);
-    PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
-    return replay_segment(batch, env, slot, entries, view);
+  const bool in_order = trace.flags & kPictureBroken;
+  if (in_order ? frame > 0 || trace.entries == 0 : next_entry_of(batch, env, slot) == kNoSegment) return 0;
+  if (frame < first_drawn_frame(trace)) {
+    // Nothing of a frame counts where the latches are cleared in a later one.
+    if (next_entry_of(batch, env, (frame + 1) * kSegments) <= trace.after_clear) return 0;
+    CollisionView latches;
+    latches.wanted = kAllCollisions & ~trace.latches_read;
+    return replay_segment(batch, env, slot, entries, latches);
   }
-  // Nothing of a frame counts where the latches are cleared in a later one.
-  if (next_entry_of(batch, env, (frame + 1) * kSegments) <= trace.after_clear) return 0;
-  CollisionView latches;
-  latches.wanted = kAllCollisions & ~trace.latches_read;
-  return replay_segment(batch, env, slot, entries, latches);
+  const ConsoleConfig& config = config_of(batch, env);
+  const int first_line = static_cast<int>(slot % kSegments) * kSegmentLines, end_line = first_line + kSegmentLines;
+  const int height = static_cast<int>(config.height);
+  PictureView view{pictures_of(batch, env), batch.picture_bytes, end_line < height ? end_line : height, {}};
+  const uint32_t end_frame = in_order ? trace.frames : frame + 1;
+  uint32_t found = 0, at = 0;
+  TiaState shown{};  // says which picture is drawn: as yet the one in front before the step
+  shown.front = (*tia_byte(batch, env, offsetof(TiaState, front)) & 1) ^ ((trace.flags & kFrontTurned) != 0);
+  for (uint32_t f = frame; f < end_frame; ++f, slot += kSegments) {
+    if (in_order && f == end_frame - 1 && pools_between(trace.flags)) {
+      pool_before_last(batch, env, trace.flags, view.row(shown, 0), static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
+    }
+    view.objects_changed(kAllObjects);  // from whatever they were in the frame before
+    if (next_entry_of(batch, env, slot) != kNoSegment) found |= replay_segment(batch, env, slot, entries, view);
+    if (!in_order) break;
+    shown.front ^= entry_register(entries[at]) == kMarkFrameBegin;
+    at = end_lines(config.format, shown, entries, at, view, first_line);
+  }
+  return found;
 }
 
 }  // namespace cule

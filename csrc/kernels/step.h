@@ -58,7 +58,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
 
   int32_t reward = 0, done = 0;
   uint32_t frames = 0;
-  bool broken = false, resumed = false, stopped = false, life_lost = false;
+  bool broken = false, resumed = false, turned = false, stopped = false, life_lost = false;
   int32_t reached[2] = {};  // how far the frames of either picture were drawn
   int32_t lives = state.lives;
   while (done < options.frameskip && !stopped) {
@@ -74,6 +74,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       b.action = legal_or_noop(config, b.action);
       machine.devices.inputs = apply_actions(config, state, a, b, {});
       resumed = machine.devices.ports.frame_open;
+      turned ^= !resumed;
       // One that is not drawn as far as one before it leaves lines of that one standing.
       const int32_t reach = machine.run_frame(core);
       int32_t& before = reached[frames & 1];
@@ -107,7 +108,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   write_outputs(batch, env, state, state.faults);
   trace = {machine.buffer.count, machine.buffer.after_clear, frames,
            observed_frames(options, done, stopped) | (broken ? kPictureBroken : 0u) | (resumed ? kLastResumed : 0u) |
-               (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u),
+               (turned ? kFrontTurned : 0u) | (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u),
            machine.latches_read};
 }
 
