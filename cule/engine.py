@@ -114,7 +114,9 @@ class Engine:
             raise ValueError(f"expected translate=True with device='cuda' and one game for all envs, got it {where}")
         if asked is not None:
             return asked
-        return self.device.type == "cuda" and len(games) == 1 and self.num_envs in WORTH_TRANSLATING
+        if self.device.type != "cuda" or len(games) > 1:
+            return False
+        return self.num_envs in WORTH_TRANSLATING and games.isdisjoint(translation.FASTER_INTERPRETED)
 
     def _load_translation(self, required: bool) -> None:
         major, minor = torch.cuda.get_device_capability(self.device)

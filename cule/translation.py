@@ -28,6 +28,13 @@ MOST_ODD = 0.02
 # and as a whole have to fit a GPU's instruction cache, beside the interpreter: fetching code from beyond it takes
 # longer than interpreting (benchmarks/NOTES.md).
 MOST_TRANSLATED = 700
+# Games that 4,096 envs play 1.1 to 1.6 times as fast interpreted: envs of a warp are at different places of their code, so that
+# a GPU fetches much of it (measured, all games both ways: benchmarks/results/2026-11-21-h200.jsonl).
+FASTER_INTERPRETED = frozenset((
+    "centipede", "chopper_command", "darkchambers", "double_dunk", "elevator_action", "gravitar", "ice_hockey", "klax",
+    "krull", "mario_bros", "phoenix", "riverraid", "sir_lancelot", "skiing", "star_gunner", "superman", "trondead",
+    "up_n_down",
+))  # fmt: skip
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
 # Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
@@ -76,8 +83,9 @@ class Instruction:
 
     @property
     def tia_writes(self) -> int:
-        """How many entries it adds to the instruction buffer at most."""
-        return int(bool(self.control & WRITES) or self.opcode in (PHA, PHP))
+        """How many times it writes to the TIA at most."""
+        into_ram = not self.control & INDEXED and self.operand & 0x1280 == 0x80
+        return int(bool(self.control & WRITES and not into_ram) or self.opcode in (PHA, PHP))
 
     @property
     def most_cycles(self) -> int:

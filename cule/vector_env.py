@@ -68,7 +68,8 @@ class AtariEnv(VectorEnv):
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
         translate: CUDA only: whether the game is compiled for the GPU, which takes up to a minute the first time and
-            makes steps several times faster, with the same results; None: where 1,024 to 32,767 envs play one game.
+            makes steps several times faster, with the same results; None: where 1,024 to 32,767 envs play one game,
+            unless that is known to be faster interpreted.
             What has been compiled is kept in CULE_CACHE_DIR, by default in ~/.cache/cule.
         batch_size: ale-py's keyword for stepping some of the envs; 0 or num_envs, as cule steps all of them.
         thread_affinity_offset: ale-py's keyword for pinning threads; -1, as cule leaves that to the system.
@@ -224,15 +225,15 @@ class AtariEnv(VectorEnv):
 
     @cached_property
     def observation_space(self) -> gymnasium.Space:
-        """The space of a batch of observations, (num_envs, *single_observation_space.shape), made when it is first asked for.
+        """(num_envs, *single_observation_space.shape) uint8, made when it is first asked for.
 
-        A `Box` holds four arrays of its own shape, which for 65,536 envs takes 7 GB of the host's memory and half a minute.
+        A `Box` holds four arrays of its own shape: for 65,536 envs 7 GB of the host's memory, and half a minute.
         """
         return batch_space(self.single_observation_space, self.num_envs)
 
     @cached_property
     def action_space(self) -> gymnasium.Space:
-        """The space of a batch of actions, made when it is first asked for."""
+        """`single_action_space` for each env, made when it is first asked for."""
         return batch_space(self.single_action_space, self.num_envs)
 
     # Playing -------------------------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@
 namespace cule {
 
 // Whether a block may run that begins at `pc`, has `instructions`, takes `cycles` at most and writes to the TIA `writes` times at most.
+// A frame that has become too long ends at a write to the TIA, so a block without any may run then.
 template <class M>
 CULE_INLINE bool begin_block(const M& m, uint32_t pc, int32_t instructions, int32_t cycles, uint32_t writes) {
-  return m.r.pc == pc && m.instructions_left >= instructions && m.cycle + cycles < m.cycle_limit &&
-         m.buffer.count + writes <= m.buffer.capacity;
+  return m.r.pc == pc && m.instructions_left >= instructions &&
+         (writes == 0 || (m.cycle + cycles < m.cycle_limit && m.buffer.count + writes <= m.buffer.capacity));
 }
 
 // Executes the instruction at `pc`. False: it is still to be executed, by the interpreter.
@@ -59,7 +60,7 @@ struct TranslatedCore {
   CULE_INLINE void run(M& m) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, [&](int32_t end) CULE_INLINE_LAMBDA {
-      const uint32_t crowded = !m.has_room(end);
+      const bool crowded = !m.has_room(end);
       while (m.runs() && m.cycle < end) {
         while (m.runs() && m.cycle < end && begins_block(op)) op = run_block(m, operand_of(op)) ? m.look_ahead() : m.look_behind();
         for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_leanly(m, op, crowded);

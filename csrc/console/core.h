@@ -33,10 +33,10 @@ struct AnyGame {
 };
 
 // Executes `op` and returns the next, with little code for what is frequent, so that it stays in a GPU's instruction cache. The rest
-// gets a copy of the machine: the machine itself remains in registers. So it does where the frame's end or the buffer's is near, and it
-// is not known to have room.
+// gets a copy of the machine: the machine itself remains in registers. So does what writes to the TIA where the frame's end or the
+// buffer's is near.
 template <class M>
-CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op, uint32_t crowded) {
+CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op, bool crowded) {
   PlainView<M, Reach::kInterpreted> view(m, op, crowded);
   return execute(DynamicDecode{op}, view, operand_of(op));
 }
@@ -51,7 +51,7 @@ struct DynamicCore : AnyGame {
   CULE_INLINE void run(M& m) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, [&](int32_t end) CULE_INLINE_LAMBDA {
-      const uint32_t crowded = !m.has_room(end);
+      const bool crowded = !m.has_room(end);
       for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, crowded);
     });
   }

@@ -54,15 +54,17 @@ struct PlainView {
   int32_t& cycle;
   uint32_t& bus;
   bool moved = false;
-  uint32_t odd;  // not 0: the instruction needs the whole machine
+  bool crowded;      // writing to the TIA needs the whole machine, as the frame's end or the buffer's is near
+  uint32_t odd = 0;  // not 0: the instruction needs the whole machine
 
   // What the machine was before the instruction `op`.
   MicroOp op;
   uint32_t pc_before, bus_before;
   int32_t cycle_before;
 
-  CULE_INLINE explicit PlainView(M& m, MicroOp next = {}, uint32_t is_odd = 0)
-      : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), odd(is_odd), op(next), pc_before(m.r.pc), bus_before(m.bus), cycle_before(m.cycle) {}
+  CULE_INLINE explicit PlainView(M& m, MicroOp next = {}, bool is_crowded = false)
+      : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), crowded(is_crowded), op(next), pc_before(m.r.pc), bus_before(m.bus),
+        cycle_before(m.cycle) {}
 
   CULE_INLINE bool leaves_rare(uint32_t opcode, uint32_t operand) {
     odd |= !is_plain(opcode, operand);
@@ -72,7 +74,7 @@ struct PlainView {
     const bool in_ram = M::is_ram(address);
     const bool reads_latch = kReach != Reach::kInterpreted && is_latch(address);
     const bool readable = kReadsChips ? !machine.is_special(address) && !reads_latch : in_ram | machine.is_plain_rom(address);
-    const bool writable = in_ram | writes_plain_tia(address) | (kReach == Reach::kFixed && is_riot(address));
+    const bool writable = in_ram | (writes_plain_tia(address) & !crowded) | (kReach == Reach::kFixed && is_riot(address));
     // By masks, not by conditions, which a GPU has few of.
     odd |= control & ((readable ? 0u : +kReads) | (writable ? 0u : +kWrites) | (r.d ? +kSetsV : 0u));
     return odd != 0;
@@ -99,7 +101,7 @@ struct PlainView {
   CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
     if (opcode == 0x20) return r.s >= 0x81;                                                   // JSR
     if (opcode == 0x60) return r.s >= 0x7F && r.s <= 0xFD && !returns_to_special();           // RTS
-    if (opcode == 0x48 || opcode == 0x08) return r.s >= 0x80 || only_recorded(r.s & 0x3F);    // PHA, PHP
+    if (opcode == 0x48 || opcode == 0x08) return r.s >= 0x80 || (only_recorded(r.s & 0x3F) && !crowded);  // PHA, PHP
     if (opcode == 0x68) return r.s >= 0x80 && r.s <= 0xFE;                                    // PLA
     if (opcode == 0x6C) return (address & 0xFF) != 0xFF && (M::is_ram(address) || jumps_by_rom(address));
     if (kRareOps == RareOps::kCommon) return false;
