@@ -32,8 +32,8 @@ MOST_TRANSLATED = 700
 # so that a GPU fetches much of it (all games measured both ways: benchmarks/NOTES.md).
 FASTER_INTERPRETED = frozenset((
     "centipede", "chopper_command", "darkchambers", "double_dunk", "elevator_action", "gravitar", "ice_hockey", "klax",
-    "krull", "mario_bros", "phoenix", "riverraid", "sir_lancelot", "skiing", "star_gunner", "superman", "trondead",
-    "up_n_down",
+    "krull", "mario_bros", "phoenix", "riverraid", "sir_lancelot", "skiing", "solaris", "star_gunner", "superman",
+    "trondead", "up_n_down",
 ))  # fmt: skip
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
