@@ -9,6 +9,8 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
+
 from cule.console import action_numbers
 from cule.rom import Game, games
 
@@ -83,6 +85,26 @@ def test_readme_figures_are_rows_of_the_results() -> None:
                 alike = [row for row in rows if (row["game"], row["system"]) == (game, system)]
                 found = [f"{row['fps']:,.0f}" for row in alike if row["fps"] is not None]
                 assert figure in found, (name, game, system)
+
+
+def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
+    """Lines "| N envs (K games) | million FPS of the slowest | quartiles | fastest |" below the file and its commit."""
+    pattern = r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\) of commit (\w+)\..*?\n\n((?:\|[^\n]*\n)+)"
+    (found,) = re.findall(pattern, README.read_text(), re.DOTALL)
+    name, commit, table = found
+    rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
+    figures = re.findall(r"^\| ([\d,]+) envs \((\d+) games\) \| (.*) \|$", table, re.MULTILINE)
+    assert len(figures) == 2
+    for envs, count, measured in figures:
+        fps = {
+            row["game"]: row["fps"] / 1e6
+            for row in rows
+            if (row["mode"], row["num_envs"]) == ("end-to-end", int(envs.replace(",", "")))
+            and row["commit"].startswith(commit) and row["fps"] is not None
+        }  # fmt: skip
+        assert len(fps) == int(count)
+        quartiles = np.percentile(list(fps.values()), (0, 25, 50, 75, 100))
+        assert measured.split(" | ") == [f"{million:.2f}" for million in quartiles], envs
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def plot(rows: Iterable[Row], path: Path) -> None:
 
 def _draw_boxes(axes: Any, panel: dict[str, dict[int, list[float]]], colors: dict[str, str]) -> dict[str, Any]:
     """Draws a mode's boxes, those of one number of envs beside each other; returns one of each name."""
-    from matplotlib.ticker import EngFormatter
+    from matplotlib.ticker import EngFormatter, LogLocator
 
     counts = sorted({count for by_count in panel.values() for count in by_count})
     width = GROUP_WIDTH / len(colors)
@@ -92,6 +92,7 @@ def _draw_boxes(axes: Any, panel: dict[str, dict[int, list[float]]], colors: dic
             drawn[name] = result["boxes"][0]
     axes.set_xticks(range(len(counts)), [f"{count:,}" for count in counts])
     axes.set_xlim(-0.5, len(counts) - 0.5)
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
     for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         set_formatter(EngFormatter(sep=""))
     return drawn
