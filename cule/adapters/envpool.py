@@ -5,6 +5,7 @@ Names, defaults and meanings of the keywords are those of EnvPool's Atari envs. 
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Literal
 
 import gymnasium
@@ -24,12 +25,25 @@ _RENAMED = {
 }  # fmt: skip
 
 
+def spaces_of(env: AtariEnv, gymnasium_api: bool) -> tuple[Any, Any]:
+    """The observation space and the action space of one env.
+
+    Scripts for env_type="gym" may use gym, which gymnasium has followed, and ask if a space is one of gym's: where they
+    have imported it, it is.
+    """
+    gym = None if gymnasium_api else sys.modules.get("gym")
+    observations, actions = env.single_observation_space, env.single_action_space
+    if gym is None:
+        return observations, actions
+    return gym.spaces.Box(0, 255, observations.shape, np.uint8), gym.spaces.Discrete(int(actions.n))
+
+
 class EnvPool(gymnasium.Env):
     """A batch of envs as EnvPool has it: its spaces are those of one env. Made by `make`."""
 
     def __init__(self, env: AtariEnv, seed: int, gymnasium_api: bool):
         self.env, self.num_envs, self._gymnasium_api = env, env.num_envs, gymnasium_api
-        self.observation_space, self.action_space = env.single_observation_space, env.single_action_space
+        self.observation_space, self.action_space = spaces_of(env, gymnasium_api)
         self._seed: int | None = seed
         self._fresh: tuple[Any, dict[str, Any]] | None = None
         self._steps = np.zeros(self.num_envs, np.int32)

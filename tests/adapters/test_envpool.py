@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
 import gymnasium as gym
@@ -122,6 +124,24 @@ def test_asynchronous_calls_give_what_steps_give(env_type: str) -> None:
         waits.send(actions[order], order)
         for a, b in zip(waits.recv()[:-1], steps.step(actions)[:-1], strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_spaces_are_those_of_gym_where_a_script_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CleanRL's script asks for `isinstance(envs.action_space, gym.spaces.Discrete)` of the old gym."""
+
+    class GymBox(gym.spaces.Box):
+        pass
+
+    class GymDiscrete(gym.spaces.Discrete):
+        pass
+
+    old_gym = types.SimpleNamespace(spaces=types.SimpleNamespace(Box=GymBox, Discrete=GymDiscrete))
+    monkeypatch.setitem(sys.modules, "gym", old_gym)
+    env = envpool.make("Pong-v5", env_type="gym", num_envs=2, **OPTIONS)
+    assert isinstance(env.action_space, GymDiscrete) and env.action_space.n == 6
+    assert isinstance(env.observation_space, GymBox) and env.observation_space.shape == (4, 84, 84)
+    env = envpool.make("Pong-v5", env_type="gymnasium", num_envs=2, **OPTIONS)
+    assert not isinstance(env.action_space, GymDiscrete) and not isinstance(env.observation_space, GymBox)
 
 
 def test_keywords_mean_what_envpools_mean() -> None:
