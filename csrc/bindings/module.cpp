@@ -155,8 +155,6 @@ PYBIND11_MODULE(_core, m) {
   m.attr("LINE_PIXELS") = kLinePixels;
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
   m.attr("FRONT_BYTE") = offsetof(EnvRecord, tia) + offsetof(TiaState, front);
-  m.attr("FRAME_NUMBER_WORD") = (offsetof(EnvRecord, env) + offsetof(EnvState, frame_number)) / 4;
-  m.attr("OVER_WORD") = (offsetof(EnvRecord, env) + offsetof(EnvState, over)) / 4;
   m.attr("FAULTS") = py::dict(py::arg("jam") = static_cast<int>(kFaultJam), py::arg("buffer_full") = static_cast<int>(kFaultBufferFull),
                               py::arg("mode_unreachable") = static_cast<int>(kFaultModeUnreachable),
                               py::arg("random_exhausted") = static_cast<int>(kFaultRandomExhausted));

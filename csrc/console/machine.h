@@ -13,34 +13,10 @@
 
 #include "cartridge/access.h"
 #include "console/config.h"
-#include "console/record.h"
+#include "console/tia_follower.h"
 #include "cpu_6507/execute.h"
-#include "tia/collision_view.h"
-#include "tia/segment.h"
 
 namespace cule {
-
-// The env's TIA instruction buffer for one step.
-struct InstructionBuffer {
-  uint32_t* entries;
-  uint32_t capacity;
-  uint32_t count;
-  uint32_t after_clear;  // the entry after the last CXCLR: what came before it no longer shows in the latches
-};
-
-// The TIA's state, following the instruction buffer while frames run: for the collision latches that are read, and, on a GPU, for
-// where the segments of pictures begin.
-struct TiaFollower {
-  TiaState tia;
-  CollisionView view;
-  uint32_t replayed;
-  uint32_t wanted;  // the latches that it has looked for
-  int frame, segment;  // the frame that it is in, of those in the buffer, and the next segment to begin
-  bool ready = false;
-  // Takes the state where segment s of frame f begins at slot f * kSegments + s, as an env's SegmentStart; null words: it is not kept.
-  RecordLayout starts = {};
-  uint8_t held[kHeldValues];  // room for what `Ram` holds of the TIA's registers, where that is nowhere else
-};
 
 // The chips around the processor, and what went wrong.
 struct Devices {
@@ -49,48 +25,6 @@ struct Devices {
   Inputs inputs;
   uint32_t faults;
 };
-
-// Takes the follower to the last entry of the buffer, and then to `mark`, which is 0 or an entry that only moves the beam. Returns the
-// collision latches: those that are `wanted`. `records` holds the TIA's state where the buffer begins.
-CULE_COLD uint32_t follow_entries(TiaFollower& follower, const TiaFormat& format, RecordLayout records, size_t env,
-                                  const InstructionBuffer buffer, uint32_t wanted, uint32_t mark) {
-  const int first_segment = follower.starts.words ? 0 : kSegments;
-  if (!follower.ready || (wanted & ~follower.wanted)) {  // it has not looked for them so far
-    load_part(records, env, offsetof(EnvRecord, tia), follower.tia);
-    follower.view.objects_changed(kAllObjects);
-    follower.replayed = 0;
-    follower.frame = 0;
-    follower.segment = first_segment;
-    follower.ready = true;
-  }
-  follower.wanted = wanted;
-  TiaState tia = follower.tia;  // at hand, while it changes
-#pragma unroll 1
-  for (bool marked = false; !marked;) {
-    const bool at_end = follower.replayed == buffer.count;
-    if (at_end && !mark) break;
-    const uint32_t entry = at_end ? mark : buffer.entries[follower.replayed];
-    // Collisions before a CXCLR are of no interest any more.
-    follower.view.wanted = follower.replayed < buffer.after_clear ? 0 : wanted;
-    const bool begins = begins_before(format, follower.segment, entry);
-    const Effect effect = begins ? drawing_until(segment_clock(format, follower.segment)) : effect_of<CollisionView>(tia, entry);
-    draw_until(tia, format, effect.clock, follower.view);
-    if (begins) {
-      const size_t slot = static_cast<size_t>(follower.frame * kSegments + follower.segment++);
-      store_part(follower.starts, env, slot * sizeof(SegmentStart), SegmentStart{tia, follower.replayed});
-      continue;
-    }
-    take_effect(tia, format, effect, follower.view);
-    if (entry_register(entry) == kMarkFrameEnd) {
-      ++follower.frame;
-      follower.segment = first_segment;
-    }
-    marked = at_end;
-    follower.replayed += !at_end;
-  }
-  follower.tia = tia;
-  return tia.collisions;
-}
 
 // Bits 7 and 6 of INPT0 to INPT5; 0 for what is not there.
 CULE_COLD uint32_t read_input_port(Devices& devices, uint32_t wiring, uint32_t reg, int32_t cycle) {
