@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,72 @@ def test_envpool_is_refused_where_it_is_missing(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "envpool", None)
     with pytest.raises(ValueError, match=r"expected EnvPool for --against-envpool \(pip install envpool\)"):
         systems.EnvPoolSystem(make_case(against_envpool=True))
+
+
+TORCHCULE = """
+import pathlib, torch
+
+class Cart:
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        assert self.path.is_file()
+    def game_name(self):
+        return "Video Olympics (1978) (Atari)" if self.path.stem == "pong" else "Bowling (1978) (Atari) [!]"
+
+class Env:
+    def __init__(self, path, num_envs, color_mode, device, rescale, frameskip, repeat_prob, episodic_life):
+        self.cart, self.num_envs, self.calls = Cart(path), num_envs, []
+        assert (color_mode, device.type, rescale, repeat_prob) == ("gray", "cpu", True, 0.0)
+    def train(self, frameskip):
+        self.calls.append("train")
+    def reset(self, initial_steps):
+        self.calls.append("reset")
+    def sample_random_actions(self):
+        return torch.zeros(self.num_envs, dtype=torch.uint8)
+    def step(self, actions):
+        assert self.calls == ["train", "reset"] and len(actions) == self.num_envs
+"""
+
+
+@pytest.fixture
+def torchcule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A stand-in for CuLE 0.1, whose compiled part needs a GPU's driver to be imported."""
+    package = tmp_path / "original" / "torchcule"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "atari.py").write_text(TORCHCULE)
+    monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.setenv("PYTHONPATH", f"{package.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torchcule"]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("torchcule")
+def test_bench_measures_the_original_where_it_is_installed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    results = tmp_path / "rows.jsonl"
+    arguments = ["pong", "--num-envs", "2", "--against-original", "--no-against-ale", *SHORT]
+    assert run(*arguments, "--results", str(results)) == 0
+    ours, original = read_json(results)
+    assert (ours["system"], original["system"]) == ("cule", "CuLE 0.1")
+    assert original["fps"] > 0 and original["bytes_per_env"] is None
+    assert ours["command"] == original["command"] and "--against-original" in ours["command"]
+    assert "CuLE 0.1 FPS" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("torchcule")
+def test_roms_that_the_original_takes_for_others_are_refused() -> None:
+    assert systems.OriginalSystem(make_case("bowling", against_original=True)).env.num_envs == 2
+    with pytest.raises(ValueError, match=r"expected a ROM that CuLE 0\.1 knows, got 'ms_pacman', which it takes"):
+        systems.OriginalSystem(make_case("ms_pacman", against_original=True))
+    with pytest.raises(ValueError, match="expected --against-original without --with-policy"):
+        systems.OriginalSystem(make_case(against_original=True, mode="with-policy"))
+
+
+def test_original_is_refused_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torchcule", None)
+    with pytest.raises(ValueError, match=r"expected torchcule \(docs/benchmarks.md\) for --against-original"):
+        systems.OriginalSystem(make_case(against_original=True))
 
 
 # What is measured ------------------------------------------------------------------------------------------------
@@ -381,6 +448,7 @@ def test_bench_without_matplotlib_says_so_before_it_measures(
         (["pong", "--emulation-only", "--with-policy"], "--with-policy: not allowed with argument --emulation-only"),
         (["pong", "--emulation-only", "--against-envpool"], "without --against-envpool, whose envs always observe"),
         (["pong", "--emulation-only", "--against-ale"], "expected --emulation-only without --against-ale, "),
+        (["pong", "--emulation-only", "--against-original"], "expected --emulation-only without --against-original, "),
         (["pong", "--plot", "plot.xyz"], "expected --plot to name a file that ends in one of "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

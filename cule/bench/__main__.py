@@ -79,6 +79,8 @@ def make_parser() -> Parser:
     add("--against-ale", "measure ale_py.AtariVectorEnv in turns with cule (default: on the CPU, but for "
         "--emulation-only)", action=switch)  # fmt: skip
     add("--against-envpool", "measure EnvPool, too (pip install envpool)", action="store_true")
+    add("--against-original", "measure NVIDIA's CuLE 0.1, too, where torchcule can be imported (docs/benchmarks.md)",
+        action="store_true")  # fmt: skip
     add("--results", f"where to append the results, as JSON lines (default: {RESULTS}/DATE.jsonl)", type=Path,
         metavar="FILE")  # fmt: skip
     add("--plot", "draw FPS against the number of envs, boxes over games, into a PNG, PDF or SVG file (matplotlib: pip "
@@ -99,9 +101,9 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
         raise ValueError("expected a GAME, or 'all'; or --from with files of results")
     device = find_device(options.device)
     mode = "emulation-only" if options.emulation_only else "with-policy" if options.with_policy else "end-to-end"
-    if options.emulation_only and (options.against_ale or options.against_envpool):
-        name = "ale" if options.against_ale else "envpool"
-        raise ValueError(f"expected --emulation-only without --against-{name}, whose envs always observe pictures")
+    for name in ("ale", "envpool", "original"):
+        if options.emulation_only and getattr(options, f"against_{name}"):
+            raise ValueError(f"expected --emulation-only without --against-{name}, whose envs always observe pictures")
     against_ale = options.against_ale
     if against_ale is None:
         against_ale = device.type == "cpu" and not options.emulation_only
@@ -111,6 +113,7 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
             game=name, num_envs=num_envs, device=str(device), mode=mode, frameskip=options.frameskip,
             num_threads=options.num_threads, seconds=options.seconds, rounds=options.rounds,
             warmup_steps=options.warmup_steps, against_ale=against_ale, against_envpool=options.against_envpool,
+            against_original=options.against_original,
         )
         for name in names
         for num_envs in options.num_envs

@@ -24,6 +24,7 @@ class Case:
         warmup_steps: steps before measuring, at least.
         against_ale: whether ale-py is measured in turns with cule.
         against_envpool: whether EnvPool is.
+        against_original: whether CuLE 0.1 is.
     """
 
     game: str
@@ -37,6 +38,7 @@ class Case:
     warmup_steps: int
     against_ale: bool
     against_envpool: bool = False
+    against_original: bool = False
 
     @property
     def command(self) -> str:
@@ -47,6 +49,8 @@ class Case:
         parts.append("--against-ale" if self.against_ale else "--no-against-ale")
         if self.against_envpool:
             parts.append("--against-envpool")
+        if self.against_original:
+            parts.append("--against-original")
         if self.mode != MODES[0]:
             parts.append(f"--{self.mode}")
         return shlex.join(map(str, parts))

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import torch
 
 from cule.bench.cases import Case
-from cule.bench.systems import CuleSystem, HostSystem, others_of, spread_out
+from cule.bench.systems import CuleSystem, HostSystem, OriginalSystem, others_of, spread_out
+
+System = CuleSystem | HostSystem | OriginalSystem
 
 # Steps after which the speed is first estimated.
 TRIAL_STEPS = 8
@@ -36,7 +38,7 @@ class Measurement:
     faulty_envs: int | None = None
 
 
-def steps_within(system: CuleSystem | HostSystem, seconds: float) -> int:
+def steps_within(system: System, seconds: float) -> int:
     """How many steps take about so many seconds."""
     system.play(TRIAL_STEPS)  # what is made at first use is made
     trial = TRIAL_STEPS
@@ -48,7 +50,7 @@ def steps_within(system: CuleSystem | HostSystem, seconds: float) -> int:
 def measure(case: Case) -> dict[str, Measurement]:
     """Each system's measurement, by its name; the systems take turns."""
     torch.set_num_threads(case.num_threads)
-    systems: list[CuleSystem | HostSystem] = []
+    systems: list[System] = []
     try:
         ours = CuleSystem(case)
         systems.append(ours)

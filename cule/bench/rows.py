@@ -99,8 +99,10 @@ class RowMaker:
 
     def rows(self, case: Case, outcome: dict[str, Measurement] | str) -> Iterator[Row]:
         """A row for each system of the case, measured or, where `outcome` is the reason, not."""
-        for system in [CuleSystem.name, *(kind.name for kind in others_of(case))]:
-            where = self.on_cpu if system != CuleSystem.name and case.mode != "with-policy" else self.on_device
+        for kind in [CuleSystem, *others_of(case)]:
+            system, where = kind.name, self.on_device
+            if kind.on_host and case.mode != "with-policy":
+                where = self.on_cpu
             if isinstance(outcome, str):
                 found = {"fps": None, "steps_per_second": None, "error": outcome}
             else:

@@ -1,4 +1,4 @@
-"""What is measured: cule.AtariEnv, ale_py.AtariVectorEnv and EnvPool, each with what chooses its actions."""
+"""What is measured: cule.AtariEnv, ale_py.AtariVectorEnv, EnvPool and CuLE 0.1, each with what chooses its actions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from cule.bench.cases import Case
-from cule.rom import find_game
+from cule.rom import find_game, rom_path
 from cule.vector_env import AtariEnv
 
 # Envs spread out for as long as so many steps more let the share of distinct ones grow by more than this.
@@ -41,7 +41,7 @@ class NatureCnn(nn.Module):
 class CuleSystem:
     """cule.AtariEnv, with what chooses its actions on the same device."""
 
-    name = "cule"
+    name, on_host = "cule", False
 
     def __init__(self, case: Case):
         self.device = torch.device(case.device)
@@ -66,15 +66,7 @@ class CuleSystem:
 
     def seconds(self, steps: int) -> float:
         """How long steps take."""
-        if self.device.type != "cuda":
-            return clocked(self.play, steps)
-        with torch.cuda.device(self.device):
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            self.play(steps)
-            end.record()
-            end.synchronize()
-        return begin.elapsed_time(end) / 1e3
+        return timed(self.device, self.play, steps)
 
     def distinct_share(self) -> float:
         """The share of envs that are in different states: distinct contents of RAM over the number of envs."""
@@ -97,6 +89,7 @@ class HostSystem:
     """A vector env of numpy arrays; its policy runs where cule's does."""
 
     name: str
+    on_host = True
 
     def __init__(self, case: Case, env: Any, num_actions: int, observations: np.ndarray):
         self.env, self.num_envs, self.num_actions, self.observations = env, case.num_envs, num_actions, observations
@@ -154,12 +147,50 @@ class EnvPoolSystem(HostSystem):
         super().__init__(case, env, int(env.action_space.n), env.reset()[0])
 
 
-OTHERS = (AleSystem, EnvPoolSystem)
+class OriginalSystem:
+    """CuLE 0.1, as its own examples use it: one grey frame of 84x84 a step, waiting for the device at each step."""
+
+    name, on_host = "CuLE 0.1", False
+    START_STEPS = 400  # before the first observation, as in its examples
+
+    def __init__(self, case: Case):
+        try:
+            from torchcule.atari import Env
+        except ImportError as problem:
+            raise ValueError(f"expected torchcule (docs/benchmarks.md) for --against-original: {problem}") from None
+        if case.mode == "with-policy":
+            raise ValueError("expected --against-original without --with-policy: CuLE 0.1 stacks no frames")
+        self.device = torch.device(case.device)
+        self.env = Env(
+            str(rom_path(find_game(case.game))), case.num_envs, color_mode="gray", device=self.device, rescale=True,
+            frameskip=case.frameskip, repeat_prob=0.0, episodic_life=True,
+        )  # fmt: skip
+        # It takes a ROM that it does not know for this one.
+        if "bowling" in self.env.cart.game_name().lower() and case.game != "bowling":
+            raise ValueError(f"expected a ROM that CuLE 0.1 knows, got {case.game!r}, which it takes for Bowling")
+        self.env.train(case.frameskip)
+        self.env.reset(initial_steps=self.START_STEPS)
+
+    def play(self, steps: int, *, random: bool = False) -> None:
+        """Plays steps with random actions."""
+        for _ in range(steps):
+            self.env.step(self.env.sample_random_actions())
+
+    def seconds(self, steps: int) -> float:
+        """How long steps take."""
+        return timed(self.device, self.play, steps)
+
+    def close(self) -> None:
+        """Frees the envs."""
+        del self.env
 
 
-def others_of(case: Case) -> list[type[AleSystem] | type[EnvPoolSystem]]:
+OTHERS = (AleSystem, EnvPoolSystem, OriginalSystem)
+
+
+def others_of(case: Case) -> list[type[AleSystem] | type[EnvPoolSystem] | type[OriginalSystem]]:
     """What is measured in a case besides cule."""
-    asked = (case.against_ale, case.against_envpool)
+    asked = (case.against_ale, case.against_envpool, case.against_original)
     return [kind for kind, wanted in zip(OTHERS, asked, strict=True) if wanted]
 
 
@@ -168,6 +199,19 @@ def clocked(play: Callable[[int], None], steps: int) -> float:
     begin = time.perf_counter()
     play(steps)
     return time.perf_counter() - begin
+
+
+def timed(device: torch.device, play: Callable[[int], None], steps: int) -> float:
+    """Seconds that `play(steps)` takes, on a GPU by its own clock."""
+    if device.type != "cuda":
+        return clocked(play, steps)
+    with torch.cuda.device(device):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        play(steps)
+        end.record()
+        end.synchronize()
+    return begin.elapsed_time(end) / 1e3
 
 
 def spread_out(system: CuleSystem, least_steps: int) -> tuple[int, float]:
