@@ -56,16 +56,15 @@ CULE_INLINE uint32_t replay_segment(const Batch& batch, size_t env, size_t slot,
 }
 
 // A frame's end, for the lines that `view` has from `first_line` on: they turn grey, as far as they lie below where the frame was cut off.
-// `at` is an entry of the frame. Returns the first one behind it.
-CULE_INLINE uint32_t end_lines(const TiaFormat& format, const TiaState& tia, const uint32_t* entries, uint32_t at, PictureView& view,
-                               int first_line) {
-  uint32_t entry;
-  do {
-    entry = entries[at++];
-    if (entry_register(entry) != kMarkGreyOut) continue;
-    const int line = grey_out_line(format, entry_cycle(entry));
+// The frame begins at entry `at` of `end`; returns the first one behind it.
+CULE_INLINE uint32_t end_lines(const TiaFormat& format, const TiaState& tia, const uint32_t* entries, uint32_t at, uint32_t end,
+                               PictureView& view, int first_line) {
+  for (bool ended = false; at < end && !ended; ++at) {  // a buffer that was full has no last end
+    ended = entry_register(entries[at]) == kMarkFrameEnd;
+    if (entry_register(entries[at]) != kMarkGreyOut) continue;
+    const int line = grey_out_line(format, entry_cycle(entries[at]));
     view.grey_out(tia, line > first_line ? line : first_line);
-  } while (entry_register(entry) != kMarkFrameEnd);
+  }
   return at;
 }
 
@@ -98,8 +97,8 @@ CULE_HD inline uint32_t draw_segment(const Batch& batch, size_t env, size_t slot
     view.objects_changed(kAllObjects);  // from whatever they were in the frame before
     if (next_entry_of(batch, env, slot) != kNoSegment) found |= replay_segment(batch, env, slot, entries, view);
     if (!in_order) break;
-    shown.front ^= entry_register(entries[at]) == kMarkFrameBegin;
-    at = end_lines(config.format, shown, entries, at, view, first_line);
+    shown.front ^= at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
+    at = end_lines(config.format, shown, entries, at, trace.entries, view, first_line);
   }
   return found;
 }

@@ -9,6 +9,7 @@ import pytest
 import torch
 from compiled import compile_module
 
+import cule
 from cule.console import Group, Options, action_numbers
 from cule.engine import Engine
 from cule.rom import find_game, games
@@ -17,9 +18,11 @@ from cule.rom import find_game, games
 # frames that are short.
 GAMES = (
     "pong", "air_raid", "freeway", "space_invaders", "pitfall2", "robotank", "tic_tac_toe_3d", "ms_pacman",
-    "journey_escape",
+    "journey_escape", "video_checkers",
 )  # fmt: skip
 STEPS = 120
+# Of a StepTrace (csrc/kernels/batch.h): the place of its flags, and one of them.
+FLAGS, PICTURE_BROKEN = 3, 1
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,25 @@ def test_segments_are_the_whole(game: str, segments: ModuleType) -> None:
             for engine in (whole, pieces):
                 engine.reset(torch.ones(1, dtype=torch.uint8), None)
     assert len(pictures) > STEPS // 4
+
+
+@pytest.mark.parametrize("capacity", [1, 200, 1500])
+def test_segments_of_a_buffer_that_was_full_end(capacity: int, segments: ModuleType) -> None:
+    """Where the marks of frames' ends are missing, and order matters. Pictures are wrong then, and nothing else is."""
+    whole, pieces = make_engine("tic_tac_toe_3d"), make_engine("tic_tac_toe_3d")
+    generator = torch.Generator().manual_seed(2)
+    broken = 0
+    for _ in range(STEPS):
+        action = int(torch.randint(10, (), generator=generator))
+        for engine in (whole, pieces):
+            engine.batch.buffer_capacity = capacity
+            engine.tensors["actions"][:] = action
+            segments.step(engine.batch.address, engine is pieces)
+        for name in ("ram", "traces", "faults"):
+            assert torch.equal(whole.tensors[name], pieces.tensors[name]), name
+        broken += int(pieces.tensors["traces"].view(torch.int32)[0, FLAGS]) & PICTURE_BROKEN
+    assert broken
+    assert int(pieces.tensors["faults"][0]) == cule.FAULTS["buffer_full"]
 
 
 @pytest.mark.parametrize("game", [game.name for game in games()])
