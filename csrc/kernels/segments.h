@@ -68,39 +68,45 @@ CULE_INLINE uint32_t end_lines(const TiaFormat& format, const TiaState& tia, con
   return at;
 }
 
+// Draws a segment of all frames, one after the other. Returns the collisions in it that no later CXCLR wipes out.
+CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, int segment, const uint32_t* entries) {
+  const StepTrace& trace = batch.traces[env];
+  const ConsoleConfig& config = config_of(batch, env);
+  const int first_line = segment * kSegmentLines, end_line = first_line + kSegmentLines, height = static_cast<int>(config.height);
+  PictureView view{pictures_of(batch, env), batch.picture_bytes, end_line < height ? end_line : height, {}};
+  TiaState shown{};  // says which picture is drawn: as yet the one in front before the step
+  shown.front = (*tia_byte(batch, env, offsetof(TiaState, front)) & 1) ^ ((trace.flags & kFrontTurned) != 0);
+  uint32_t found = 0, at = 0;
+  for (uint32_t frame = 0; frame < trace.frames; ++frame) {
+    if (frame + 1 == trace.frames && pools_between(trace.flags)) {
+      pool_before_last(batch, env, trace.flags, view.row(shown, 0), static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
+    }
+    view.objects_changed(kAllObjects);  // from whatever they were in the frame before
+    const size_t slot = static_cast<size_t>(frame) * kSegments + static_cast<size_t>(segment);
+    if (next_entry_of(batch, env, slot) != kNoSegment) found |= replay_segment(batch, env, slot, entries, view);
+    shown.front ^= at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
+    at = end_lines(config.format, shown, entries, at, trace.entries, view, first_line);
+  }
+  return found;
+}
+
 // One thread's share: a segment, of one frame or, where their order matters, of all. Returns the collisions in it that are not known so
 // far and that no later CXCLR wipes out.
 CULE_HD inline uint32_t draw_segment(const Batch& batch, size_t env, size_t slot, const uint32_t* entries) {
   const StepTrace& trace = batch.traces[env];
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
-  const bool in_order = trace.flags & kPictureBroken;
-  if (in_order ? frame > 0 || trace.entries == 0 : next_entry_of(batch, env, slot) == kNoSegment) return 0;
-  if (frame < first_drawn_frame(trace)) {
-    // Nothing of a frame counts where the latches are cleared in a later one.
-    if (next_entry_of(batch, env, (frame + 1) * kSegments) <= trace.after_clear) return 0;
-    CollisionView latches;
-    latches.wanted = kAllCollisions & ~trace.latches_read;
-    return replay_segment(batch, env, slot, entries, latches);
+  if (trace.flags & kPictureBroken) return frame == 0 ? draw_in_order(batch, env, static_cast<int>(slot), entries) : 0;
+  if (next_entry_of(batch, env, slot) == kNoSegment) return 0;
+  if (frame >= first_drawn_frame(trace)) {
+    const ConsoleConfig& config = config_of(batch, env);
+    PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
+    return replay_segment(batch, env, slot, entries, view);
   }
-  const ConsoleConfig& config = config_of(batch, env);
-  const int first_line = static_cast<int>(slot % kSegments) * kSegmentLines, end_line = first_line + kSegmentLines;
-  const int height = static_cast<int>(config.height);
-  PictureView view{pictures_of(batch, env), batch.picture_bytes, end_line < height ? end_line : height, {}};
-  const uint32_t end_frame = in_order ? trace.frames : frame + 1;
-  uint32_t found = 0, at = 0;
-  TiaState shown{};  // says which picture is drawn: as yet the one in front before the step
-  shown.front = (*tia_byte(batch, env, offsetof(TiaState, front)) & 1) ^ ((trace.flags & kFrontTurned) != 0);
-  for (uint32_t f = frame; f < end_frame; ++f, slot += kSegments) {
-    if (in_order && f == end_frame - 1 && pools_between(trace.flags)) {
-      pool_before_last(batch, env, trace.flags, view.row(shown, 0), static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
-    }
-    view.objects_changed(kAllObjects);  // from whatever they were in the frame before
-    if (next_entry_of(batch, env, slot) != kNoSegment) found |= replay_segment(batch, env, slot, entries, view);
-    if (!in_order) break;
-    shown.front ^= at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
-    at = end_lines(config.format, shown, entries, at, trace.entries, view, first_line);
-  }
-  return found;
+  // Nothing of a frame counts where the latches are cleared in a later one.
+  if (next_entry_of(batch, env, (frame + 1) * kSegments) <= trace.after_clear) return 0;
+  CollisionView latches;
+  latches.wanted = kAllCollisions & ~trace.latches_read;
+  return replay_segment(batch, env, slot, entries, latches);
 }
 
 }  // namespace cule
