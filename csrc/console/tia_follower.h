@@ -44,11 +44,13 @@ CULE_COLD uint32_t follow_entries(TiaFollower& follower, const TiaFormat& format
   }
   follower.wanted = wanted;
   TiaState tia = follower.tia;  // at hand, while it changes
+  // Each entry is fetched while the one before it takes effect. Behind the last one stands the mark.
+  const auto entry_at = [&](uint32_t index) { return index < buffer.count ? buffer.entries[index] : mark; };
+  uint32_t entry = entry_at(follower.replayed), following = entry_at(follower.replayed + 1);
 #pragma unroll 1
   for (bool marked = false; !marked;) {
     const bool at_end = follower.replayed == buffer.count;
     if (at_end && !mark) break;
-    const uint32_t entry = at_end ? mark : buffer.entries[follower.replayed];
     // Collisions before a CXCLR are of no interest any more.
     follower.view.wanted = follower.replayed < buffer.after_clear ? 0 : wanted;
     const bool begins = begins_before(format, follower.segment, entry);
@@ -66,6 +68,8 @@ CULE_COLD uint32_t follow_entries(TiaFollower& follower, const TiaFormat& format
     }
     marked = at_end;
     follower.replayed += !at_end;
+    entry = following;
+    following = entry_at(follower.replayed + 1);
   }
   follower.tia = tia;
   return tia.collisions;
