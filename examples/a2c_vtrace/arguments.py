@@ -42,6 +42,8 @@ class Args:
     """learn while the envs play the next steps, with weights that are one update old; on a GPU both then run at once"""
     total_frames: int = 200_000_000
     """when to stop"""
+    warmup_steps: int = 300
+    """steps that all envs play before the first update, in which their games spread out"""
     max_seconds: float | None = None
     """when to stop, in seconds of training"""
 
@@ -107,6 +109,8 @@ class Args:
 
     eval_every: int = 0
     """frames between two evaluations on ale-py, whose time does not count; 0: only one at the end"""
+    eval_from: float | None = None
+    """no evaluation, but for the last, while the mean score in training is below this"""
     eval_episodes: int = 32
     """episodes of an evaluation, all played at once; 0: no evaluation"""
     eval_sticky: float = 0.0

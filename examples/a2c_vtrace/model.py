@@ -31,10 +31,14 @@ def patches(images: torch.Tensor) -> torch.Tensor:
 
 
 class PixelConv(nn.Conv2d):
-    """A first layer: a convolution of bytes, each counted as so many 256ths.
+    """A first layer: a convolution of bytes, each counted as so many 256ths above or below its image's mean.
 
-    It is the weights that are scaled. Bytes are exact in bfloat16, and so is division by a power of two: a network in
-    bfloat16 and one under autocast compute the same.
+    Without the mean, what all images share is hundreds of times what tells them apart: in Pong a ball of a few pixels is
+    all that matters, on a bright field. A gradient then moves all weights of a unit together, and within some hundred
+    updates most units never answer again.
+
+    It is the weights that are scaled. Whole numbers up to 256 are exact in bfloat16, and so is division by a power of
+    two: a network in bfloat16 and one under autocast compute the same.
 
     Where the stride is 4 and the kernel a multiple of it, the convolution is worked out on patches: their pixels become
     channels, of which the kernel is then `kernel / 4` wide. Four channels leave a GPU's matrix units mostly idle; 64 do
@@ -43,14 +47,15 @@ class PixelConv(nn.Conv2d):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """(n, in_channels, h, w) uint8 to (n, out_channels, h', w')."""
+        kind = images.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.weight.dtype
+        mean = images.flatten(1).mean(dim=1, dtype=torch.float32).round().to(dtype).view(-1, 1, 1, 1)
         weight, stride = self.weight / 256.0, self.stride
         if stride == (4, 4):
             images, weight, stride = patches(images), functional.pixel_unshuffle(weight, 4), 1
         channels_last = self.weight.is_contiguous(memory_format=torch.channels_last)
         images = images.contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
-        kind = images.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
-        return functional.conv2d(images.to(dtype), weight, self.bias, stride, self.padding)
+        return functional.conv2d(images - mean, weight, self.bias, stride, self.padding)
 
 
 def nature_features(width: float) -> tuple[nn.Sequential, int]:

@@ -77,6 +77,7 @@ class Run:
         self.seconds = self.evaluation_seconds = 0.0
         # Frames, updates and seconds at the last line about training in the log.
         self.logged = (0, 0, 0.0)
+        self.score: float | None = None  # of the last episodes in training
         self.test: dict[str, float] = {}
         self.test_frames: int | None = None
         self.reached: dict[str, float] | None = None
@@ -121,16 +122,23 @@ class Run:
         self.logged = (trainer.frames, trainer.updates, self.seconds)
         episodes, passed = sums[1], max(self.seconds - seconds, 1e-9)
         count = (trainer.updates - updates) * self.world.size
+        if episodes:
+            self.score = float(sums[0] / episodes)
         values = {
             "updates": trainer.updates,
             "seconds": self.seconds,
             "fps": (trainer.frames - frames) / passed,
             "ups": (trainer.updates - updates) / passed,
             "episodes": int(episodes),
-            "score": sums[0] / episodes if episodes else None,
+            "score": self.score if episodes else None,
             **{name: total / count if count else None for name, total in zip(METRICS, sums[2:], strict=True)},
         }
         self.log.write("training", trainer.frames, values)
+
+    @property
+    def promising(self) -> bool:
+        """Whether training does well enough for an evaluation. The same in all processes."""
+        return self.args.eval_from is None or (self.score is not None and self.score >= self.args.eval_from)
 
     def evaluate(self) -> None:
         """Tries the policy out on ale-py, and notes if it is good enough to stop. All processes have to call it."""
@@ -162,6 +170,7 @@ class Run:
             "seconds": self.seconds,
             "evaluation_seconds": self.evaluation_seconds,
             "logged": self.logged,
+            "score": self.score,
             "trainer": self.trainer.state_dict(),
         }
         checkpoint.save(self.args.folder / "checkpoints", f"update-{self.trainer.updates}", state, self.world)
@@ -185,7 +194,7 @@ class Run:
                 raise ValueError(f"expected {name} as in the checkpoint ({was}), got {getattr(self.args, name)}")
         self.trainer.load_state_dict(state["trainer"])
         self.seconds, self.evaluation_seconds = state["seconds"], state["evaluation_seconds"]
-        self.logged = tuple(state["logged"])
+        self.logged, self.score = tuple(state["logged"]), state["score"]
 
     def result(self, utilization: Utilization) -> dict[str, Any]:
         """The run as a row of benchmarks/results."""
@@ -228,7 +237,7 @@ class Run:
             told = trainer.updates > updates and trainer.updates % args.log_every == 0
             if told:
                 self.tell()
-            if self.crossed(frames, args.eval_every):
+            if self.crossed(frames, args.eval_every) and self.promising:
                 self.evaluate()
             if self.crossed(frames, args.checkpoint_every):
                 self.save()

@@ -90,17 +90,22 @@ class Trainer:
         """Frames emulated by all processes so far."""
         return self.steps * self.args.num_envs * FRAMESKIP
 
+    @property
+    def ready(self) -> bool:
+        """Whether enough has been played to learn from."""
+        return self.steps >= max(self.args.n_steps, self.args.warmup_steps)
+
     def iterate(self) -> None:
         """Plays `steps_per_update` steps and, once there are enough of them, updates the network. Waits for nothing."""
         if not self.args.overlap:
             self._play_steps()
             self.steps += self.args.steps_per_update
-            if self.steps >= self.args.n_steps:
+            if self.ready:
                 self.learner.end.copy_(self.player.rollout.position)
                 self._learn()
                 self.hand_over()
             return
-        ready = self.steps >= self.args.n_steps
+        ready = self.ready
         if ready:
             self.learner.end.copy_(self.player.rollout.position)
             with self._beside():
@@ -168,5 +173,10 @@ class Trainer:
         self.hand_over()
 
     def close(self) -> None:
-        """Frees the envs."""
+        """Frees the envs and what was captured.
+
+        These are functions of the trainer, which holds them: left to Python's garbage collector they would go at any
+        time, and so while another trainer captures its own.
+        """
+        del self._play_steps, self._compute_gradient, self._apply_gradient
         self.env.close()

@@ -278,6 +278,11 @@ class Dqn:
             if self.updates % args.target_every == 0:
                 self.copy_to_target()
 
+    def close(self) -> None:
+        """Frees the envs and what was captured (see Trainer.close in ../a2c_vtrace/trainer.py)."""
+        del self.step, self.update
+        self.env.close()
+
 
 def train(args: Args) -> dict[str, Any]:
     """Trains as the settings say; returns the result's row.
@@ -299,7 +304,7 @@ def train(args: Args) -> dict[str, Any]:
                 bar.set_postfix(score=score, refresh=False)
                 bar.update(dqn.frames - bar.n)
         seconds = time.perf_counter() - begun
-    dqn.env.close()
+    dqn.close()
     row = row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs, fps=dqn.frames / seconds,
         device=device, threads=args.num_threads, algorithm="double DQN" if args.double else "DQN", seed=args.seed,

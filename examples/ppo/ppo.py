@@ -189,6 +189,11 @@ class Ppo:
                 self.optimizer.step()
                 self.updates += 1
 
+    def close(self) -> None:
+        """Frees the envs and what was captured (see Trainer.close in ../a2c_vtrace/trainer.py)."""
+        del self.step
+        self.env.close()
+
 
 def train(args: Args) -> dict[str, Any]:
     """Trains as the settings say; returns the result's row.
@@ -209,7 +214,7 @@ def train(args: Args) -> dict[str, Any]:
             bar.set_postfix(score=score, refresh=False)
             bar.update(ppo.frames - bar.n)
         seconds = time.perf_counter() - begun
-    ppo.env.close()
+    ppo.close()
     row = row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs, fps=ppo.frames / seconds,
         device=device, threads=args.num_threads, algorithm="PPO", seed=args.seed, num_gpus=1, score=score,

@@ -22,7 +22,7 @@ GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 
 def make_trainer(**changes):
     options = {"game": "breakout", "num_envs": 64, "num_batches": 4, "n_steps": 30, "steps_per_update": 1,
-               "width": 0.25, "life_loss_ends": True, "max_episode_frames": 80, **changes}  # fmt: skip
+               "width": 0.25, "life_loss_ends": True, "max_episode_frames": 80, "warmup_steps": 0, **changes}  # fmt: skip
     return Trainer(Args(**options).on(GPU), World(0, 1, GPU))
 
 

@@ -21,7 +21,8 @@ CPU = torch.device("cpu")
 
 
 def settings(**changes):
-    options = {"num_envs": 8, "num_batches": 1, "n_steps": 4, "steps_per_update": 4, "width": 0.1, **changes}
+    options = {"num_envs": 8, "num_batches": 1, "n_steps": 4, "steps_per_update": 4, "width": 0.1, "warmup_steps": 0,
+               **changes}
     return Args(**options).on(CPU)
 
 
@@ -197,6 +198,15 @@ def test_learner_gradient_of_two_processes_is_that_of_all_envs(tmp_path):
     learner.compute_gradient()
     assert torch.equal(*gradients)
     torch.testing.assert_close(gradients[0], learner.gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("overlap, steps", [(False, 8), (True, 10)])
+def test_trainer_learns_nothing_before_the_games_have_spread_out(overlap, steps, monkeypatch):
+    monkeypatch.setattr(trainer_module, "make_env", lambda *args, **_: SignalEnv(args[2]))
+    trainer = Trainer(settings(steps_per_update=2, warmup_steps=7, overlap=overlap), World(0, 1, CPU))
+    while trainer.updates == 0:
+        trainer.iterate()
+    assert trainer.steps == steps
 
 
 @pytest.mark.parametrize(

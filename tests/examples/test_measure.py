@@ -33,7 +33,8 @@ def test_measure_gives_three_rows_for_each_number_of_envs(tmp_path, emulator):
 
 def test_meter_stores_what_training_stores():
     """Measuring the parts leaves a trainer that still trains, its position moved by what was stored."""
-    train = Args(game="pong", num_envs=2, num_batches=1, n_steps=2, steps_per_update=2, width=0.1, num_threads=1)
+    train = Args(game="pong", num_envs=2, num_batches=1, n_steps=2, steps_per_update=2, width=0.1, num_threads=1,
+                 warmup_steps=0)  # fmt: skip
     meter = measure.Meter(train.on(torch.device("cpu")), measure.World(0, 1, torch.device("cpu")), 2)
     position = int(meter.trainer.player.rollout.position)
     meter.parts[2][1]()

@@ -23,7 +23,7 @@ TIMES = ("seconds", "fps", "ups")
 SMALL = {
     "game": "breakout", "device": "cpu", "num_envs": 8, "num_batches": 2, "n_steps": 4, "steps_per_update": 2,
     "width": 0.1, "learning_rate": 3e-3, "log_every": 5, "checkpoint_every": 0, "eval_episodes": 0, "num_threads": 1,
-    "life_loss_ends": True, "max_episode_frames": 150, "progress": False, "tensorboard": False, "plot": False,
+    "life_loss_ends": True, "max_episode_frames": 150, "warmup_steps": 0, "progress": False, "tensorboard": False, "plot": False,
 }  # fmt: skip
 
 
@@ -169,6 +169,17 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
     assert [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()] == rows
     for row in rows:
         assert -7 < row["score"] < 1 and row["score_min"] <= row["score"] <= row["score_max"]
+
+
+@pytest.mark.parametrize("eval_from, evaluations", [(None, 4), (1000.0, 1), (-100.0, 3)])
+def test_train_evaluates_where_training_does_well_enough(tmp_path, eval_from, evaluations):
+    """The first episodes end after frame 1,000: before that there is no score."""
+    train.train(settings(
+        tmp_path, total_frames=4000, eval_every=1000, eval_episodes=1, eval_max_frames=40, eval_from=eval_from,
+        log_every=1,
+    ))  # fmt: skip
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert sum(line["kind"] == "evaluation" for line in lines) == evaluations
 
 
 def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
