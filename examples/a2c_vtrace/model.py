@@ -33,8 +33,8 @@ def patches(images: torch.Tensor) -> torch.Tensor:
 class PixelConv(nn.Conv2d):
     """A first layer: a convolution of bytes, each counted as so many 256ths above or below its image's mean.
 
-    Without the mean, what all images share is hundreds of times what tells them apart: in Pong a ball of a few pixels is
-    all that matters, on a bright field. A gradient then moves all weights of a unit together, and within some hundred
+    Without the mean, what all images share is far more than what tells them apart: in Pong a ball of a few pixels is all
+    that matters, on a bright field. A gradient then moves all weights of a unit together, and within some hundred
     updates most units never answer again.
 
     It is the weights that are scaled. Whole numbers up to 256 are exact in bfloat16, and so is division by a power of

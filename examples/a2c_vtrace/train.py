@@ -271,9 +271,6 @@ def train(args: Args) -> dict[str, Any]:
     """
     args.use_threads()
     world = World.join(args.device)
-    if world.device.type == "cuda":
-        torch.set_float32_matmul_precision("high")
-        torch.backends.cudnn.benchmark = True
     try:
         run = Run(args, world)
         try:

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from cule.vector_env import find_device
+from examples.common.device import choose_device
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,9 @@ class World:
             ValueError: the device does not exist.
         """
         size = int(os.environ.get("WORLD_SIZE", "1"))
-        found = find_device(device)
-        if found.type == "cuda":
-            if size > 1:
-                found = find_device(f"cuda:{os.environ['LOCAL_RANK']}")
-            torch.cuda.set_device(found)
+        if size > 1 and find_device(device).type == "cuda":
+            device = f"cuda:{os.environ['LOCAL_RANK']}"
+        found = choose_device(device)
         if size > 1:
             # gloo carries what the hosts agree on, also beside NCCL.
             dist.init_process_group("cpu:gloo,cuda:nccl" if found.type == "cuda" else "gloo")

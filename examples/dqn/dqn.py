@@ -28,8 +28,8 @@ from torch import nn
 from torch.nn import functional
 from tqdm import tqdm
 
-from cule.vector_env import find_device
 from examples.a2c_vtrace.model import initialised, make_features
+from examples.common.device import choose_device
 from examples.common.emulator import FRAMESKIP, STACK, make_env
 from examples.common.episodes import Episodes
 from examples.common.frames import FrameRing
@@ -290,7 +290,7 @@ def train(args: Args) -> dict[str, Any]:
     Raises:
         ValueError: a setting is not as it should be.
     """
-    device = find_device(args.device)
+    device = choose_device(args.device)
     dqn = Dqn(args, device)
     bar = tqdm(total=args.total_frames, unit="frame", unit_scale=True, disable=not args.progress, file=sys.stderr)
     score, rounds, begun = None, 0, time.perf_counter()

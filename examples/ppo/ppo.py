@@ -28,10 +28,10 @@ import tyro
 from torch import nn
 from tqdm import tqdm
 
-from cule.vector_env import find_device
 from examples.a2c_vtrace.model import ActorCritic
 from examples.a2c_vtrace.player import Player
 from examples.a2c_vtrace.rollout import Rollout
+from examples.common.device import choose_device
 from examples.common.emulator import FRAMESKIP, make_env
 from examples.common.graphed import Graphed
 from examples.common.results import Utilization, append_row, row_of
@@ -201,7 +201,7 @@ def train(args: Args) -> dict[str, Any]:
     Raises:
         ValueError: a setting is not as it should be.
     """
-    device = find_device(args.device)
+    device = choose_device(args.device)
     ppo = Ppo(args, device)
     bar = tqdm(total=args.total_frames, unit="frame", unit_scale=True, disable=not args.progress, file=sys.stderr)
     score, begun = None, time.perf_counter()

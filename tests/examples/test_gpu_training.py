@@ -21,8 +21,10 @@ GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 
 
 def make_trainer(**changes):
-    options = {"game": "breakout", "num_envs": 64, "num_batches": 4, "n_steps": 30, "steps_per_update": 1,
-               "width": 0.25, "life_loss_ends": True, "max_episode_frames": 80, "warmup_steps": 0, **changes}  # fmt: skip
+    options = {
+        "game": "breakout", "num_envs": 64, "num_batches": 4, "n_steps": 30, "steps_per_update": 1, "warmup_steps": 0,
+        "width": 0.25, "life_loss_ends": True, "max_episode_frames": 80, **changes,
+    }  # fmt: skip
     return Trainer(Args(**options).on(GPU), World(0, 1, GPU))
 
 
@@ -77,7 +79,7 @@ def test_trainer_gradient_is_that_of_the_cpu(changes):
 @pytest.mark.parametrize("changes", [{}, {"overlap": True, "optimizer": "rmsprop"}, {"anneal": True}], ids=str)
 def test_trainer_updates_in_bfloat16(changes):
     trainer = make_trainer(n_steps=5, total_frames=64 * 4 * 100, **changes)
-    before = [parameter.clone() for parameter in trainer.learner.parameters]
+    before = [parameter.detach().clone() for parameter in trainer.learner.parameters]
     while trainer.updates < 40:
         trainer.iterate()
     for parameter, was, acting in zip(trainer.learner.parameters, before, trainer.policy.parameters(), strict=True):

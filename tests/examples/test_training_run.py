@@ -23,7 +23,8 @@ TIMES = ("seconds", "fps", "ups")
 SMALL = {
     "game": "breakout", "device": "cpu", "num_envs": 8, "num_batches": 2, "n_steps": 4, "steps_per_update": 2,
     "width": 0.1, "learning_rate": 3e-3, "log_every": 5, "checkpoint_every": 0, "eval_episodes": 0, "num_threads": 1,
-    "life_loss_ends": True, "max_episode_frames": 150, "warmup_steps": 0, "progress": False, "tensorboard": False, "plot": False,
+    "life_loss_ends": True, "max_episode_frames": 150, "warmup_steps": 0,
+    "progress": False, "tensorboard": False, "plot": False,
 }  # fmt: skip
 
 

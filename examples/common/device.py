@@ -1,0 +1,23 @@
+"""Where a program computes."""
+
+from __future__ import annotations
+
+import torch
+
+from cule.vector_env import find_device
+
+
+def choose_device(name: str | None) -> torch.device:
+    """The device of this name, by default a GPU where there is one.
+
+    torch is told to be fast on it: float32 products may round to TensorFloat-32, and cuDNN tries its algorithms out.
+
+    Raises:
+        ValueError: the device does not exist.
+    """
+    device = find_device(name)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.benchmark = True
+    return device
