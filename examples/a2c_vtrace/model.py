@@ -33,7 +33,7 @@ def patches(images: torch.Tensor) -> torch.Tensor:
 class PixelConv(nn.Conv2d):
     """A first layer: a convolution of bytes, each counted as so many 256ths above or below its image's mean.
 
-    Without the mean, what all images share is far more than what tells them apart: in Pong a ball of a few pixels is all
+    Without the mean, what all images share is far more than what tells them apart: in Pong a few pixels of ball are all
     that matters, on a bright field. A gradient then moves all weights of a unit together, and within some hundred
     updates most units never answer again.
 

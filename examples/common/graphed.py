@@ -30,7 +30,8 @@ class Graphed:
         if self.graph is None:
             graph = torch.cuda.CUDAGraph()
             # A stream of its own: cuBLAS's workspace belongs to the capture's stream, and is given up with the first of
-            # its graphs (https://github.com/pytorch/pytorch/issues/193402). Only this thread has to keep still meanwhile.
+            # its graphs (https://github.com/pytorch/pytorch/issues/193402). Only this thread has to keep still
+            # meanwhile.
             with torch.cuda.graph(graph, stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
                 self.function()
             self.graph = graph
