@@ -88,7 +88,7 @@ def test_readme_figures_are_rows_of_the_results() -> None:
 
 
 def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
-    """Lines "| N envs (K games) | million FPS of the slowest | quartiles | fastest |" below the file and its commits."""
+    """Lines "| N envs (K games) | million FPS of the slowest | quartiles | fastest |" below the file and commits."""
     pattern = r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\) of commits? ([\w ]+).*?\n\n((?:\|[^\n]*\n)+)"
     (found,) = re.findall(pattern, README.read_text(), re.DOTALL)
     name, commits, table = found

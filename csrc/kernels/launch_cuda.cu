@@ -8,6 +8,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -187,8 +188,7 @@ int blocks_for(int count, int each) { return (count + each - 1) / each; }
 // translated game has more (benchmarks/NOTES.md).
 PlayLaunch play_launch(int num_envs, int processors, bool translated) {
   const int warps = translated ? 2 : 4;
-  int lanes = 1;
-  while (lanes < kWarp && lanes * warps * processors < num_envs) lanes *= 2;
+  const int lanes = std::min(kWarp, blocks_for(num_envs, warps * processors));
   const bool enough = lanes * warps * processors >= num_envs;
   const int threads = enough ? warps * kWarp : kPlayThreads;
   return {lanes, threads, blocks_for(num_envs, threads / kWarp * lanes)};

@@ -38,6 +38,8 @@ class Args:
     """steps of a group's envs in an update"""
     steps_per_update: int = 1
     """steps that all envs play between two updates"""
+    updates_at_once: int = 1
+    """updates between two phases of play, each by the next group; 2 use every step twice"""
     overlap: bool = False
     """learn while the envs play the next steps, with weights that are one update old; on a GPU both then run at once"""
     total_frames: int = 200_000_000
@@ -125,7 +127,8 @@ class Args:
     @property
     def algorithm(self) -> str:
         """What the settings amount to."""
-        on_policy = self.num_batches == 1 and self.steps_per_update == self.n_steps and not self.overlap
+        once = self.steps_per_update == self.n_steps and self.updates_at_once == 1
+        on_policy = self.num_batches == 1 and once and not self.overlap
         return "A2C" if on_policy else "A2C+V-trace"
 
     def use_threads(self) -> None:
@@ -145,7 +148,10 @@ class Args:
         Raises:
             ValueError: they do not.
         """
-        for name in ("num_envs", "num_batches", "n_steps", "steps_per_update", "log_every", "learner_chunk"):
+        counts = (
+            "num_envs", "num_batches", "n_steps", "steps_per_update", "updates_at_once", "log_every", "learner_chunk",
+        )  # fmt: skip
+        for name in counts:
             if getattr(self, name) < 1:
                 raise ValueError(f"expected {name} to be at least 1, got {getattr(self, name)}")
         if self.num_envs % (world_size * self.num_batches):

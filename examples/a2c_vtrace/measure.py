@@ -104,13 +104,13 @@ class Meter:
         self.emulate = on_env(lambda: env.step(actions.random_(0, count)))
         self.play = on_env(player.step)
         # What an iteration consists of, and how often: name, function, calls.
-        steps = args.steps_per_update
+        steps, updates = args.steps_per_update, args.updates_at_once
         self.parts = (
             ("emulation", self.emulate, steps),
             ("inference", graphed(infer), steps),
             ("storage", graphed(store), steps),
-            ("gathering", graphed(gather), 1),
-            ("learning", graphed(learn), 1),
+            ("gathering", graphed(gather), updates),
+            ("learning", graphed(learn), updates),
             ("handing over", self.trainer.hand_over, 1),
         )
         for _ in range(warmup_steps):
@@ -165,9 +165,10 @@ def measure(args: Args, num_envs: int, world: World) -> list[dict[str, Any]]:
         seconds = meter.seconds_of(meter.trainer.iterate, args.seconds)
     add(
         "training", num_envs * FRAMESKIP * train.steps_per_update / seconds, algorithm=train.algorithm, num_gpus=1,
-        updates_per_second=round(1 / seconds, 2), iteration_milliseconds=round(seconds * 1e3, 4),
+        updates_per_second=round(train.updates_at_once / seconds, 2), iteration_milliseconds=round(seconds * 1e3, 4),
         part_milliseconds=meter.milliseconds(seconds, args.seconds / 10), model=train.model, overlap=train.overlap,
         num_batches=train.num_batches, n_steps=train.n_steps, steps_per_update=train.steps_per_update,
+        updates_at_once=train.updates_at_once,
         bf16=train.bf16, channels_last=train.channels_last, compile=train.compile, cuda_graphs=train.cuda_graphs,
         seed=train.seed, score=None, frames=meter.trainer.frames, seconds_to_score=None, **utilization.row(),
     )  # fmt: skip

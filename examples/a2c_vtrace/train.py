@@ -200,8 +200,9 @@ class Run:
         """The run as a row of benchmarks/results."""
         args, trainer = self.args, self.trainer
         settings = (
-            "num_batches", "n_steps", "steps_per_update", "overlap", "model", "bf16", "compile", "cuda_graphs",
-            "learning_rate", "stop_at_score", "eval_episodes", "eval_sticky",
+            "num_batches", "n_steps", "steps_per_update", "updates_at_once", "warmup_steps", "overlap", "model",
+            "optimizer", "learning_rate", "bf16", "compile", "cuda_graphs", "stop_at_score", "eval_episodes",
+            "eval_sticky",
         )  # fmt: skip
         return row_of(
             system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
@@ -234,7 +235,7 @@ class Run:
         while trainer.frames < args.total_frames and self.reached is None:
             frames, updates = trainer.frames, trainer.updates
             trainer.iterate()
-            told = trainer.updates > updates and trainer.updates % args.log_every == 0
+            told = trainer.updates // args.log_every > updates // args.log_every
             if told:
                 self.tell()
             if self.crossed(frames, args.eval_every) and self.promising:

@@ -1,8 +1,9 @@
 """One process's envs, network, player and learner, and the order in which they work.
 
-Without `overlap` an iteration plays `steps_per_update` steps, then learns from the last `n_steps` of one group of envs.
-With it, the group learns from what had been played before the iteration, on a second stream, while the envs play on:
-the weights that play change when both are done, and are one update older. V-trace corrects for that as for the rest.
+Without `overlap` an iteration plays `steps_per_update` steps, then learns from the last `n_steps` of the next group of
+envs, or of several groups in turn (`updates_at_once`). With it, learning is from what had been played before the
+iteration, on a second stream, while the envs play on: the weights that play change when both are done, and are one
+iteration older. V-trace corrects for that as for the rest.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Trainer:
         return self.steps >= max(self.args.n_steps, self.args.warmup_steps)
 
     def iterate(self) -> None:
-        """Plays `steps_per_update` steps and, once there are enough of them, updates the network. Waits for nothing."""
+        """Plays `steps_per_update` steps and, once there are enough of them, learns. Waits for nothing."""
         if not self.args.overlap:
             self._play_steps()
             self.steps += self.args.steps_per_update
@@ -125,10 +126,11 @@ class Trainer:
         if self.args.anneal:
             left = max(0.0, 1.0 - self.frames / self.args.total_frames)
             self.learner.set_learning_rate(self.args.learning_rate * left)
-        self._compute_gradient()
-        self.learner.average_gradient()
-        self._apply_gradient()
-        self.updates += 1
+        for _ in range(self.args.updates_at_once):
+            self._compute_gradient()
+            self.learner.average_gradient()
+            self._apply_gradient()
+            self.updates += 1
 
     def _beside(self) -> contextlib.AbstractContextManager:
         if self._learner_stream is None:

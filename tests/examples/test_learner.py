@@ -21,8 +21,15 @@ CPU = torch.device("cpu")
 
 
 def settings(**changes):
-    options = {"num_envs": 8, "num_batches": 1, "n_steps": 4, "steps_per_update": 4, "width": 0.1, "warmup_steps": 0,
-               **changes}
+    options = {
+        "num_envs": 8,
+        "num_batches": 1,
+        "n_steps": 4,
+        "steps_per_update": 4,
+        "width": 0.1,
+        "warmup_steps": 0,
+        **changes,
+    }
     return Args(**options).on(CPU)
 
 
@@ -198,6 +205,19 @@ def test_learner_gradient_of_two_processes_is_that_of_all_envs(tmp_path):
     learner.compute_gradient()
     assert torch.equal(*gradients)
     torch.testing.assert_close(gradients[0], learner.gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_trainer_updates_by_several_groups_at_once(overlap, monkeypatch):
+    monkeypatch.setattr(trainer_module, "make_env", lambda *args, **_: SignalEnv(args[2]))
+    trainer = Trainer(settings(num_batches=4, updates_at_once=3, overlap=overlap), World(0, 1, CPU))
+    groups, take_turns = [], trainer._compute_gradient
+    trainer._compute_gradient = lambda: (groups.append(int(trainer.learner.group)), take_turns())
+    for _ in range(4):
+        trainer.iterate()
+    # Overlapped, the first iteration only plays.
+    wanted = [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3][: 9 if overlap else 12]
+    assert groups == wanted and trainer.updates == len(wanted)
 
 
 @pytest.mark.parametrize("overlap, steps", [(False, 8), (True, 10)])

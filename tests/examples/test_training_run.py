@@ -71,7 +71,7 @@ def assert_same(a, b):
     "changes",
     [
         {},
-        {"overlap": True, "optimizer": "rmsprop", "sticky": 0.25},
+        {"overlap": True, "optimizer": "rmsprop", "sticky": 0.25, "updates_at_once": 3},
         {"num_batches": 1, "steps_per_update": 4},
     ],
     ids=["V-trace", "overlap", "A2C"],
