@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import dataclass
 
@@ -38,6 +39,9 @@ class World:
             device = f"cuda:{os.environ['LOCAL_RANK']}"
         found = choose_device(device)
         if size > 1:
+            # Optimizers import this. If that happens while there is a process group, the group is never freed (torch
+            # 2.13): its threads live on while Python ends, and abort the process if they have a tensor to give back.
+            importlib.import_module("torch._dynamo")
             # gloo carries what the hosts agree on, also beside NCCL.
             dist.init_process_group("cpu:gloo,cuda:nccl" if found.type == "cuda" else "gloo")
         return World(int(os.environ.get("RANK", "0")), size, found)

@@ -179,13 +179,14 @@ def test_learner_shortens_long_gradients():
 
 def average_over_processes(rank, file, queue):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
     rollout = make_rollout(8, 4)
     mine = slice(4 * rank, 4 * rank + 4)
     half = Rollout(4, 4, 1, CPU)
     half.load_state_dict({name: b if name == "position" else b[:, mine] for name, b in rollout.state_dict().items()})
     learner = make_learner(half, settings(num_envs=8), world_size=2)
     learner.compute_gradient()
+    # Not before there is an optimizer: see World.join.
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
     learner.average_gradient()
     queue.put(learner.gradient.numpy())
     dist.destroy_process_group()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ import torch
 from examples.a2c_vtrace import checkpoint, evaluate, plot, train
 from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.log import read_log
+from examples.a2c_vtrace.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 # What may differ between two runs that are the same otherwise.
@@ -146,6 +149,31 @@ def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launch
     rows = [json.loads(line) for line in (run / "result.jsonl").read_text().splitlines()]
     assert [row["num_gpus"] for row in rows] == [2] * launches
     assert rows[-1]["frames"] == lines[-1]["frames"] >= 1500 * launches
+
+
+def threads_after_leaving(rank, port, queue):
+    os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    world = World.join("cpu")
+    torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+    assert world.any(rank == 1)
+    world.leave()
+    queue.put([(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()])
+
+
+def test_world_leaves_no_threads_behind():
+    """One that lives on while Python ends aborts the process, now and then."""
+    context = multiprocessing.get_context("spawn")
+    queue = context.SimpleQueue()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes = [context.Process(target=threads_after_leaving, args=(rank, port, queue)) for rank in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+        assert not [name for name in queue.get() if "gloo" in name]
 
 
 def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
