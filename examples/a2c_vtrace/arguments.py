@@ -41,7 +41,7 @@ class Args:
     updates_at_once: int = 1
     """updates between two phases of play, each by the next group; 2 use every step twice"""
     overlap: bool = False
-    """learn while the envs play the next steps, with weights that are one update old; on a GPU both then run at once"""
+    """learn while the envs play the next steps, with weights one iteration old; on a GPU both then run at once"""
     total_frames: int = 200_000_000
     """when to stop"""
     warmup_steps: int = 300

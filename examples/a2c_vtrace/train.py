@@ -123,7 +123,7 @@ class Run:
         episodes, passed = sums[1], max(self.seconds - seconds, 1e-9)
         count = (trainer.updates - updates) * self.world.size
         if episodes:
-            self.score = float(sums[0] / episodes)
+            self.score = sums[0] / episodes
         values = {
             "updates": trainer.updates,
             "seconds": self.seconds,

@@ -22,14 +22,9 @@ CPU = torch.device("cpu")
 
 def settings(**changes):
     options = {
-        "num_envs": 8,
-        "num_batches": 1,
-        "n_steps": 4,
-        "steps_per_update": 4,
-        "width": 0.1,
-        "warmup_steps": 0,
+        "num_envs": 8, "num_batches": 1, "n_steps": 4, "steps_per_update": 4, "width": 0.1, "warmup_steps": 0,
         **changes,
-    }
+    }  # fmt: skip
     return Args(**options).on(CPU)
 
 
