@@ -197,6 +197,9 @@ class Dqn:
         self.target = copy.deepcopy(self.network).requires_grad_(False)
         self.autocast = torch.autocast(device.type, torch.bfloat16, enabled=args.bf16 and on_gpu)
         self.parameters = list(self.network.parameters())
+        # Laid out as the parameters are, as a fused optimizer wants it.
+        for parameter in self.parameters:
+            parameter.grad = torch.zeros_like(parameter)
         self.optimizer = torch.optim.Adam(
             self.parameters, lr=args.learning_rate, eps=1e-5, fused=True, capturable=on_gpu
         )
@@ -253,8 +256,7 @@ class Dqn:
         errors = functional.smooth_l1_loss(chosen, targets, reduction="none")
         loss = (errors * self.memory.played[slots, envs]).mean()
         gradients = torch.autograd.grad(loss, self.parameters)
-        for parameter, gradient in zip(self.parameters, gradients, strict=True):
-            parameter.grad = gradient
+        torch._foreach_copy_([parameter.grad for parameter in self.parameters], gradients)
         self.optimizer.step()
 
     @torch.no_grad()
