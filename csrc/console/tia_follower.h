@@ -15,8 +15,15 @@ struct InstructionBuffer {
   uint32_t after_clear;  // the entry after the last CXCLR: what came before it no longer shows in the latches
 };
 
-// The TIA's state, following the instruction buffer while frames run: for the collision latches that are read, and, on a GPU, for
-// where the segments of pictures begin.
+// The TIA's state where a frame begins, and the entry it begins with.
+struct FrameStart {
+  TiaState tia;
+  uint32_t entry;
+};
+constexpr int kFrameStarts = 4;  // of the newest frames: the last two of a step are drawn
+
+// The TIA's state, following the instruction buffer while frames run: for the collision latches that are read, and for where drawing
+// begins: on a GPU the segments of pictures, on the CPU the frames that are drawn.
 struct TiaFollower {
   TiaState tia;
   CollisionView view;
@@ -26,6 +33,7 @@ struct TiaFollower {
   bool ready = false;
   // Takes the state where segment s of frame f begins at slot f * kSegments + s, as an env's SegmentStart; null words: it is not kept.
   RecordLayout starts = {};
+  FrameStart* frames = nullptr;  // takes where frame f begins at f % kFrameStarts; null: it is not kept
   uint8_t held[kHeldValues];  // room for what `Ram` holds of the TIA's registers, where that is nowhere else
 };
 
@@ -65,6 +73,7 @@ CULE_COLD uint32_t follow_entries(TiaFollower& follower, const TiaFormat& format
     if (entry_register(entry) == kMarkFrameEnd) {
       ++follower.frame;
       follower.segment = first_segment;
+      if (follower.frames) follower.frames[follower.frame % kFrameStarts] = {tia, follower.replayed + 1};
     }
     marked = at_end;
     follower.replayed += !at_end;

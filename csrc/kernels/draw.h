@@ -1,6 +1,7 @@
 // The TIA part of a step, for one env by one thread: replays the instruction buffer, drawing only the frames that show.
 #pragma once
 
+#include "console/tia_follower.h"
 #include "kernels/observe.h"
 #include "tia/picture_view.h"
 
@@ -31,7 +32,15 @@ CULE_COLD uint32_t replay_frames(TiaState& tia, const TiaFormat& format, const u
 // The first was cut off in this step, then, so that kPictureBroken has both drawn, one after the other.
 CULE_INLINE bool pools_between(uint32_t flags) { return (flags & kLastResumed) && (flags & (kPoolBoth | kPoolBackOntoOld)); }
 
-CULE_COLD void draw_frames(const Batch& batch, size_t env, const uint32_t* entries) {
+// Where frame `frame` begins, if the follower has been there, and if all that it knows too little of, the latches, is wiped out after it.
+CULE_INLINE const FrameStart* known_start(const TiaFollower& follower, const StepTrace& trace, uint32_t frame) {
+  const uint32_t passed = static_cast<uint32_t>(follower.frame) - frame;
+  if (!follower.ready || !follower.frames || frame == 0 || passed >= static_cast<uint32_t>(kFrameStarts)) return nullptr;
+  const FrameStart& start = follower.frames[frame % kFrameStarts];
+  return start.entry < trace.after_clear ? &start : nullptr;
+}
+
+CULE_COLD void draw_frames(const Batch& batch, size_t env, const uint32_t* entries, const TiaFollower& follower) {
   const StepTrace& trace = batch.traces[env];
   if (trace.entries == 0) return;
   const ConsoleConfig& config = config_of(batch, env);
@@ -39,6 +48,13 @@ CULE_COLD void draw_frames(const Batch& batch, size_t env, const uint32_t* entri
   load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
   uint32_t skipped = first_drawn_frame(trace);
   uint32_t at = 0;
+  if (const FrameStart* start = known_start(follower, trace, skipped)) {
+    const uint8_t observed = tia.observed;  // which is not the follower's to know
+    tia = start->tia;
+    tia.observed = observed;
+    at = start->entry;
+    skipped = 0;
+  }
   CollisionView latches;
   while (at < trace.entries && skipped > 0) {
     const uint32_t entry = entries[at];

@@ -25,6 +25,7 @@ struct Workspace {
   explicit Workspace(const Batch& batch) : entries(batch.buffer_capacity) {}
   std::vector<uint32_t> entries;
   TiaFollower follower{};
+  FrameStart frame_starts[kFrameStarts];
 };
 
 // Calls `work(index)` for every index below `count` from `threads` threads, the caller's among them.
@@ -106,6 +107,7 @@ void reset_env(const Batch& batch, size_t env, int64_t seed, Workspace& workspac
 void step_env(const Batch& batch, size_t env, Workspace& workspace) {
   uint32_t* entries = workspace.entries.data();
   workspace.follower.ready = false;
+  workspace.follower.frames = workspace.frame_starts;
   Devices devices;
   PlainMachine machine = make_plain_machine(batch, env, batch.records, env, entries, devices, workspace.follower);
   step_frames(batch, env, machine, kCore);
@@ -113,7 +115,7 @@ void step_env(const Batch& batch, size_t env, Workspace& workspace) {
   const bool reset_instead = batch.options.autoreset == AutoresetMode::kNextStep && (flags & kResetNow);
   if (!reset_instead) {
     if (draws_over_observed(batch, env, batch.traces[env])) keep_observed(batch, env, OneLane{});
-    draw_frames(batch, env, entries);
+    draw_frames(batch, env, entries, workspace.follower);
     observe(batch, env, flags);
   }
   // A lost life may report a termination without ending the episode (life_loss_info).

@@ -26,7 +26,7 @@ void step(uintptr_t address, bool in_segments) {
   PlainMachine machine = make_plain_machine(batch, 0, batch.records, 0, entries.data(), devices, follower);
   if (!in_segments) {
     step_frames(batch, 0, machine, DynamicCore{});
-    draw_frames(batch, 0, entries.data());
+    draw_frames(batch, 0, entries.data(), follower);
     return;
   }
   follower.starts = segment_starts(batch);

@@ -53,7 +53,7 @@ py::tuple step(uintptr_t address, bool translated) {
   } else {
     step_frames(batch, 0, machine, DynamicCore{});
   }
-  draw_frames(batch, 0, entries.data());
+  draw_frames(batch, 0, entries.data(), follower);
   return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()), executed);
 }
 
