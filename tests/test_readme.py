@@ -87,6 +87,19 @@ def test_readme_figures_are_rows_of_the_results() -> None:
                 assert figure in found, (name, game, system)
 
 
+def test_figures_of_four_systems_are_rows_of_the_results() -> None:
+    """In docs/migrating.md: lines "| game | FPS of cule | of ale-py | of EnvPool | of CuLE 0.1 |" below their file."""
+    text = (ROOT / "docs" / "migrating.md").read_text()
+    ((name, table),) = re.findall(r"\(\.\./(benchmarks/results/[\w.-]+\.jsonl)\)\.\n\n((?:\|[^\n]*\n)+)", text)
+    rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
+    assert len({row["commit"] for row in rows}) == 1
+    figures = re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE)
+    assert figures
+    for game, measured in figures:
+        fps = {row["system"]: f"{row['fps']:,.0f}" for row in rows if row["game"] == game}
+        assert measured.split(" | ") == [fps[system] for system in ("cule", "ale-py", "EnvPool", "CuLE 0.1")]
+
+
 def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
     """Lines "| N envs (K games) | million FPS of the slowest | quartiles | fastest |" below the file and commits."""
     pattern = r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\) of commits? ([\w ]+).*?\n\n((?:\|[^\n]*\n)+)"
