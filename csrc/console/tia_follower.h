@@ -15,12 +15,7 @@ struct InstructionBuffer {
   uint32_t after_clear;  // the entry after the last CXCLR: what came before it no longer shows in the latches
 };
 
-// The TIA's state where a frame begins, and the entry it begins with.
-struct FrameStart {
-  TiaState tia;
-  uint32_t entry;
-};
-constexpr int kFrameStarts = 4;  // of the newest frames: the last two of a step are drawn
+constexpr int kFrameStarts = 4;  // where so many of the newest frames begin is kept on the CPU: the last two of a step are drawn
 
 // The TIA's state, following the instruction buffer while frames run: for the collision latches that are read, and for where drawing
 // begins: on a GPU the segments of pictures, on the CPU the frames that are drawn.
@@ -33,7 +28,7 @@ struct TiaFollower {
   bool ready = false;
   // Takes the state where segment s of frame f begins at slot f * kSegments + s, as an env's SegmentStart; null words: it is not kept.
   RecordLayout starts = {};
-  FrameStart* frames = nullptr;  // takes where frame f begins at f % kFrameStarts; null: it is not kept
+  SegmentStart* frames = nullptr;  // takes where frame f begins at f % kFrameStarts; null: it is not kept
   uint8_t held[kHeldValues];  // room for what `Ram` holds of the TIA's registers, where that is nowhere else
 };
 

@@ -33,10 +33,10 @@ CULE_COLD uint32_t replay_frames(TiaState& tia, const TiaFormat& format, const u
 CULE_INLINE bool pools_between(uint32_t flags) { return (flags & kLastResumed) && (flags & (kPoolBoth | kPoolBackOntoOld)); }
 
 // Where frame `frame` begins, if the follower has been there, and if all that it knows too little of, the latches, is wiped out after it.
-CULE_INLINE const FrameStart* known_start(const TiaFollower& follower, const StepTrace& trace, uint32_t frame) {
+CULE_INLINE const SegmentStart* known_start(const TiaFollower& follower, const StepTrace& trace, uint32_t frame) {
   const uint32_t passed = static_cast<uint32_t>(follower.frame) - frame;
   if (!follower.ready || !follower.frames || frame == 0 || passed >= static_cast<uint32_t>(kFrameStarts)) return nullptr;
-  const FrameStart& start = follower.frames[frame % kFrameStarts];
+  const SegmentStart& start = follower.frames[frame % kFrameStarts];
   return start.entry < trace.after_clear ? &start : nullptr;
 }
 
@@ -48,7 +48,7 @@ CULE_COLD void draw_frames(const Batch& batch, size_t env, const uint32_t* entri
   load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
   uint32_t skipped = first_drawn_frame(trace);
   uint32_t at = 0;
-  if (const FrameStart* start = known_start(follower, trace, skipped)) {
+  if (const SegmentStart* start = known_start(follower, trace, skipped)) {
     const uint8_t observed = tia.observed;  // which is not the follower's to know
     tia = start->tia;
     tia.observed = observed;

@@ -25,7 +25,7 @@ struct Workspace {
   explicit Workspace(const Batch& batch) : entries(batch.buffer_capacity) {}
   std::vector<uint32_t> entries;
   TiaFollower follower{};
-  FrameStart frame_starts[kFrameStarts];
+  SegmentStart frame_starts[kFrameStarts];
 };
 
 // Calls `work(index)` for every index below `count` from `threads` threads, the caller's among them.

@@ -8,7 +8,7 @@ namespace cule {
 constexpr int kSegmentLines = 15;
 constexpr int kSegments = 17;  // of the tallest picture, 250 lines
 
-// Where a segment begins: the state, and the next entry. `entry` is kNoSegment where there is nothing to draw.
+// Where a segment, or a frame, begins: the state, and the next entry. `entry` is kNoSegment where there is nothing to draw.
 struct SegmentStart {
   TiaState tia;
   uint32_t entry;

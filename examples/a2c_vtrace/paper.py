@@ -49,14 +49,15 @@ SETTINGS: dict[str, Options] = {
 }
 # What they do not say.
 PLAIN: Options = {"emulator": "cule", "updates_at_once": 1, "overlap": False}
+TRAIN = "examples.a2c_vtrace.train"
+QUIET = {"progress": False}
+QUIET_TRAIN = {**QUIET, "plot": False, "tensorboard": False, "checkpoint_every": 0}
 # Table 4's programs, and what is particular to each.
 PROGRAMS: dict[str, tuple[str, Options]] = {
-    "A2C": ("examples.a2c_vtrace.train", {**A2C, "warmup_steps": 20, "eval_episodes": 0}),
-    "PPO": ("examples.ppo.ppo", {}),
-    "DQN": ("examples.dqn.dqn", {}),
+    "A2C": (TRAIN, {**A2C, "warmup_steps": 20, "eval_episodes": 0, **QUIET_TRAIN}),
+    "PPO": ("examples.ppo.ppo", QUIET),
+    "DQN": ("examples.dqn.dqn", QUIET),
 }
-QUIET = {"progress": False}
-TRAIN = {**QUIET, "plot": False, "tensorboard": False, "checkpoint_every": 0}
 
 
 @dataclass
@@ -101,7 +102,7 @@ class Job:
         """The command line of the training in this folder."""
         words = [sys.executable, "-m", self.module]
         # train.py writes its row into its folder itself.
-        where = {"folder": folder} if self.module == PROGRAMS["A2C"][0] else {"results": folder / "result.jsonl"}
+        where = {"folder": folder} if self.module == TRAIN else {"results": folder / "result.jsonl"}
         for name, value in (self.options | where).items():
             option = name.replace("_", "-")
             words += [f"--{'' if value else 'no-'}{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
@@ -122,9 +123,9 @@ def table3_jobs(args: Args) -> list[Job]:
         goal = GOALS[game]
         options = {
             "game": game, "seed": seed, "stop_at_score": goal, "eval_every": 2_000_000, "eval_from": goal - goal / 5,
-            **SETTINGS[setting], **TRAIN,
+            **SETTINGS[setting], **QUIET_TRAIN,
         }  # fmt: skip
-        jobs.append(Job(f"{setting}-{game}-{seed}", PROGRAMS["A2C"][0], options))
+        jobs.append(Job(f"{setting}-{game}-{seed}", TRAIN, options))
     return jobs
 
 
@@ -137,8 +138,7 @@ def table4_jobs(args: Args) -> list[Job]:
         # Some twenty seconds of each.
         frames = 10_000_000 if emulator == "cule" and num_envs >= 1024 else 3_000_000
         options = {"game": "pong", "emulator": emulator, "num_envs": num_envs, "total_frames": frames, **more}
-        quiet = TRAIN if algorithm == "A2C" else QUIET
-        jobs.append(Job(f"{algorithm.lower()}-{emulator}-{num_envs}", module, options | quiet))
+        jobs.append(Job(f"{algorithm.lower()}-{emulator}-{num_envs}", module, options))
     return jobs
 
 
