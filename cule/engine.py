@@ -35,7 +35,7 @@ from cule.device import avoid_lost_threads, keep_through_forks
 
 # For so many envs a game is compiled: for fewer, compiling is not soon made up for; for more, a GPU fetches so much
 # code at once that interpreting takes no longer (benchmarks/NOTES.md).
-WORTH_TRANSLATING = range(1024, 32768)
+WORTH_TRANSLATING = range(64, 32768)
 
 
 def free_bytes(device: torch.device) -> int:
@@ -74,10 +74,12 @@ class Engine:
         device: torch.device,
         num_threads: int,
         translate: bool | None = None,
+        multiprocessors: int | None = None,
     ):
         avoid_lost_threads()
         self.groups, self.options, self.device = list(groups), options, device
         self.num_envs = len(group_of_env)
+        self._check_multiprocessors(multiprocessors)
         self.boots = [boot(group.game) for group in groups]
         self.heights = [booted.height for booted in self.boots]
         self.picture_bytes = max(self.heights) * _core.LINE_PIXELS
@@ -100,12 +102,27 @@ class Engine:
                 raise
             raise torch.OutOfMemoryError(self._too_many_envs(room)) from problem
         self._set_values()
-        on_cuda = device.type == "cuda"
-        backend = _core.cuda_backend(device.index or 0) if on_cuda else _core.cpu_backend(num_threads)
+        if device.type == "cuda":
+            backend = _core.cuda_backend(device.index or 0, multiprocessors or 0)
+        else:
+            backend = _core.cpu_backend(num_threads)
         self.backend = keep_through_forks(backend)
         self.translated = self._wants_translation(translate)
         if self.translated:
             self._load_translation(required=bool(translate))
+
+    def _check_multiprocessors(self, asked: int | None) -> None:
+        if asked is None:
+            return
+        if self.device.type != "cuda":
+            raise ValueError(f"expected multiprocessors with device='cuda', got it on device {self.device}")
+        least = -(-self.num_envs // _core.MOST_ENVS_APART)
+        most = torch.cuda.get_device_properties(self.device).multi_processor_count
+        if not least <= asked <= most:
+            raise ValueError(
+                f"expected multiprocessors to be from {least}, as each emulates {_core.MOST_ENVS_APART} of the "
+                f"{self.num_envs} envs at most, to {most}, as many as {self.device} has, got {asked}"
+            )
 
     def _wants_translation(self, asked: bool | None) -> bool:
         games = {group.game.name for group in self.groups}

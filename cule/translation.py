@@ -208,10 +208,10 @@ struct RunBlock {{
   }}
 }};
 
-extern "C" __global__ void __launch_bounds__(kPlayThreads, kPlayBlocks)
-play_translated(const __grid_constant__ Batch batch, int lanes) {{
+extern "C" __global__ void __launch_bounds__(kPlayMostThreads)
+play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
   constexpr CartridgeMap kMap = {map};
-  play_envs(batch, lanes, TranslatedCore<RunBlock, {game}>{{}}, &kMap);
+  play_envs(batch, lanes, warps, TranslatedCore<RunBlock, {game}>{{}}, &kMap);
 }}
 
 }}  // namespace cule

@@ -68,9 +68,11 @@ class AtariEnv(VectorEnv):
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
         translate: CUDA only: whether the game is compiled for the GPU, which takes up to a minute the first time and
-            makes steps several times faster, with the same results; None: where 1,024 to 32,767 envs play one game,
+            makes steps several times faster, with the same results; None: where 64 to 32,767 envs play one game,
             unless that is known to be faster interpreted.
             What has been compiled is kept in CULE_CACHE_DIR, by default in ~/.cache/cule.
+        multiprocessors: CUDA only: how many of the GPU's multiprocessors emulate, with nothing else on them; the others
+            stay free for what other streams do meanwhile, such as learning; None: as is fastest where there is nothing.
         batch_size: ale-py's keyword for stepping some of the envs; 0 or num_envs, as cule steps all of them.
         thread_affinity_offset: ale-py's keyword for pinning threads; -1, as cule leaves that to the system.
         mode: the game's mode, one for all or one for each env; None: its default.
@@ -115,6 +117,7 @@ class AtariEnv(VectorEnv):
         use_fire_reset: bool = True,
         num_threads: int = 0,
         translate: bool | None = None,
+        multiprocessors: int | None = None,
         batch_size: int = 0,
         thread_affinity_offset: int = -1,
         mode: int | Sequence[int] | None = None,
@@ -180,7 +183,10 @@ class AtariEnv(VectorEnv):
         threads = integer("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
         if translate is not None:
             translate = flag("translate", translate)
-        self.engine = Engine(groups, group_of_env, options, self.device, min(threads, self.num_envs), translate)
+        if multiprocessors is not None:
+            multiprocessors = integer("multiprocessors", multiprocessors)
+        threads = min(threads, self.num_envs)
+        self.engine = Engine(groups, group_of_env, options, self.device, threads, translate, multiprocessors)
         self._action_numbers = action_numbers(groups[0].game, space)
         self.spec = None
         self.closed = False

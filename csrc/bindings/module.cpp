@@ -147,6 +147,7 @@ PYBIND11_MODULE(_core, m) {
   m.attr("TRACE_BYTES") = sizeof(StepTrace);
   m.attr("SEGMENT_WORDS") = kSegmentWords;
   m.attr("SEGMENTS") = kSegments;
+  m.attr("MOST_ENVS_APART") = kMostEnvsApart;
   m.attr("SPAN_BYTES") = sizeof(ResampleSpan);
   m.attr("RESAMPLE_BYTES") = sizeof(Resample);
   m.attr("RANDOM_WORDS") = Mt19937::kStateWords;
@@ -207,7 +208,7 @@ PYBIND11_MODULE(_core, m) {
       }, py::arg("batch"), py::arg("mask") = 0, py::arg("seeds") = 0, py::arg("stream") = 0)
       .def("load_translation", [](Backend& backend, const py::bytes& cubin) { backend.load_translation(cubin); }, py::arg("cubin"));
   m.def("cpu_backend", &make_cpu_backend, py::return_value_policy::take_ownership);
-  m.def("cuda_backend", &make_cuda_backend, py::return_value_policy::take_ownership);
+  m.def("cuda_backend", &make_cuda_backend, py::return_value_policy::take_ownership, py::arg("device"), py::arg("multiprocessors"));
   m.def("power_on_env", &power_on_env, py::call_guard<py::gil_scoped_release>());
   m.def("start_first_episode", &start_first_episode, py::call_guard<py::gil_scoped_release>());
   m.def("headers", &headers);

@@ -22,8 +22,10 @@ class Backend {
 
 // `threads` is how many run at once. The caller owns what these return.
 Backend* make_cpu_backend(int threads);
+// `multiprocessors` is how many have the CPU part for themselves, each up to kMostEnvsApart envs, or 0: it shares all that there are.
 // Throws std::runtime_error in a build without CUDA.
-Backend* make_cuda_backend(int device);
+constexpr int kMostEnvsApart = 128;
+Backend* make_cuda_backend(int device, int multiprocessors);
 bool has_cuda();
 
 // Host only, used to prepare boot states and reset pools with the same code that steps envs.

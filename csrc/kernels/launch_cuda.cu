@@ -22,14 +22,15 @@ namespace cule {
 namespace {
 
 constexpr int kThreads = 128;
+static_assert(kMostEnvsApart == kPlayThreads);
 constexpr int kDrawBlocks = 6;  // at once on a multiprocessor, of the kernel that draws: 80 registers a thread
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
 }
 
-__global__ void __launch_bounds__(kPlayThreads, kPlayBlocks) play(const __grid_constant__ Batch batch, int lanes) {
-  play_envs(batch, lanes, DynamicCore{}, nullptr);
+__global__ void __launch_bounds__(kPlayMostThreads) play(const __grid_constant__ Batch batch, int lanes, int warps) {
+  play_envs(batch, lanes, warps, DynamicCore{}, nullptr);
 }
 
 __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
@@ -176,27 +177,44 @@ void check_driver(CUresult result, const char* what) {
   if (result != CUDA_SUCCESS) throw std::runtime_error(std::string(what) + " failed with CUDA driver error " + std::to_string(result));
 }
 
-// How the CPU part is launched: `lanes` threads of each warp get an env.
+// How the CPU part is launched: `lanes` threads of each of a block's first `warps` get an env.
 struct PlayLaunch {
-  int lanes, threads, blocks;
+  int lanes, warps, threads, blocks;
 };
 
 int blocks_for(int count, int each) { return (count + each - 1) / each; }
 
-// Two warps a multiprocessor where the game is translated, and four where not, as long as that is enough for all envs: of fewer envs in
-// more warps each would wait less for the others, but what warps of a multiprocessor wait for most is its fetching of code, of which a
-// translated game has more (benchmarks/NOTES.md).
+// The launch for `num_envs` on so many multiprocessors, or on more if these have not threads enough. Two warps a multiprocessor where the
+// game is translated, and four where not, as long as that is enough for all envs: of fewer envs in more warps each would wait less for
+// the others, but what warps of a multiprocessor wait for most is its fetching of code, of which a translated game has more
+// (benchmarks/NOTES.md).
 PlayLaunch play_launch(int num_envs, int processors, bool translated) {
   const int warps = translated ? 2 : 4;
   const int lanes = std::min(kWarp, blocks_for(num_envs, warps * processors));
-  const bool enough = lanes * warps * processors >= num_envs;
-  const int threads = enough ? warps * kWarp : kPlayThreads;
-  return {lanes, threads, blocks_for(num_envs, threads / kWarp * lanes)};
+  const int used = lanes * warps * processors >= num_envs ? warps : kPlayThreads / kWarp;
+  return {lanes, used, used * kWarp, blocks_for(num_envs, used * lanes)};
+}
+
+// The launch on a GPU that has nothing else to do. Multiprocessors fetch a translated game's code from where they all do: three quarters
+// of them, with more envs each, take 0.92 to 1.01 of the time, as long as that is not just a few envs a warp (benchmarks/NOTES.md).
+PlayLaunch play_launch_alone(int num_envs, int processors, bool translated) {
+  constexpr int kFewLanes = 3;
+  const PlayLaunch wide = play_launch(num_envs, processors, translated);
+  if (!translated || wide.lanes <= kFewLanes) return wide;
+  const PlayLaunch narrow = play_launch(num_envs, processors * 3 / 4, translated);
+  return narrow.warps == wide.warps ? narrow : wide;
+}
+
+// The launch on some multiprocessors, which leaves no room on them for anything else.
+PlayLaunch play_launch_apart(int num_envs, int processors, bool translated) {
+  PlayLaunch launch = play_launch(num_envs, processors, translated);
+  launch.threads = kPlayMostThreads;
+  return launch;
 }
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int device) : device_(device) {
+  CudaBackend(int device, int multiprocessors) : device_(device), apart_(multiprocessors) {
     Guard guard(device_);
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device_), "cudaDeviceGetAttribute");
   }
@@ -261,12 +279,14 @@ class CudaBackend final : public Backend {
   };
 
   void play_frames(const Batch& batch, cudaStream_t stream) const {
-    PlayLaunch launch = play_launch(batch.num_envs, processors_, translated_ != nullptr);
-    if (!translated_) {
-      play<<<launch.blocks, launch.threads, 0, stream>>>(batch, launch.lanes);
+    const bool translated = translated_ != nullptr;
+    PlayLaunch launch = apart_ ? play_launch_apart(batch.num_envs, apart_, translated)
+                               : play_launch_alone(batch.num_envs, processors_, translated);
+    if (!translated) {
+      play<<<launch.blocks, launch.threads, 0, stream>>>(batch, launch.lanes, launch.warps);
       return;
     }
-    void* arguments[] = {const_cast<Batch*>(&batch), &launch.lanes};
+    void* arguments[] = {const_cast<Batch*>(&batch), &launch.lanes, &launch.warps};
     check_driver(driver().launch(translated_, launch.blocks, 1, 1, launch.threads, 1, 1, 0, stream, arguments, nullptr), "play_translated");
   }
 
@@ -285,6 +305,7 @@ class CudaBackend final : public Backend {
   }
 
   int device_, processors_ = 0;
+  int apart_;  // multiprocessors that play has for itself, or 0: it shares all of them
   CUmodule module_ = nullptr;
   CUfunction translated_ = nullptr;
 };
@@ -293,6 +314,6 @@ class CudaBackend final : public Backend {
 
 bool has_cuda() { return true; }
 
-Backend* make_cuda_backend(int device) { return new CudaBackend(device); }
+Backend* make_cuda_backend(int device, int multiprocessors) { return new CudaBackend(device, multiprocessors); }
 
 }  // namespace cule

@@ -7,7 +7,7 @@ namespace cule {
 
 bool has_cuda() { return false; }
 
-Backend* make_cuda_backend(int) {
+Backend* make_cuda_backend(int, int) {
   throw std::runtime_error(
       "device=\"cuda\" was asked for, but this cule was built without CUDA: build it where nvcc is found, with CULE_CUDA=ON");
 }

@@ -9,8 +9,8 @@
 
 namespace cule {
 
-constexpr int kPlayThreads = 128;
-constexpr int kPlayBlocks = 4;  // at once on a multiprocessor, which limits the registers of a thread to 128
+constexpr int kPlayThreads = 128;     // of a block that may have envs
+constexpr int kPlayMostThreads = 512;  // of a block: with 128 registers each they take all that a multiprocessor has
 constexpr int kWarp = 32;
 
 // RAM in shared memory, and behind it what the TIA's registers hold; one word more than that for each thread, so that the same byte of all
@@ -40,13 +40,14 @@ struct CachedRom {
   __device__ __forceinline__ MicroOp operation(uint32_t opcode) const { return load(operations + opcode); }
 };
 
-// The envs of `batch`, the first `lanes` threads of each warp having one each. `map` is the cartridge's, where it is known.
+// The envs of `batch`, the first `lanes` threads of each of a block's first `warps` having one each. `map` is the cartridge's, where it
+// is known.
 template <class Core>
-__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, const Core& core, const CartridgeMap* map) {
+__device__ __forceinline__ void play_some(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
   __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayThreads];
-  const int lane = threadIdx.x % kWarp;
-  const int env = (blockIdx.x * (blockDim.x / kWarp) + threadIdx.x / kWarp) * lanes + lane;
-  if (lane >= lanes || env >= batch.num_envs) return;
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int env = (blockIdx.x * warps + warp) * lanes + lane;
+  if (lane >= lanes || warp >= warps || env >= batch.num_envs) return;
 
   const ConsoleConfig& config = config_of(batch, env);
   uint32_t* ram = shared_ram + kRamStride / 4 * threadIdx.x;
@@ -66,6 +67,14 @@ __device__ __forceinline__ void play_envs(const Batch& batch, int lanes, const C
   step_frames(batch, env, machine, core);
   leave_end(batch, env, machine);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
+}
+
+// What a kernel does. Threads without an env hold their registers until all others are done, so that no other kernel gets onto the
+// multiprocessor where they are all that it has.
+template <class Core>
+__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
+  play_some(batch, lanes, warps, core, map);
+  __syncthreads();
 }
 
 }  // namespace cule

@@ -41,7 +41,10 @@ class Args:
     updates_at_once: int = 1
     """updates between two phases of play, each by the next group; 2 use every step twice"""
     overlap: bool = False
-    """learn while the envs play the next steps, with weights one iteration old; on a GPU both then run at once"""
+    """learn while the envs play the next steps, with weights one iteration old; on a GPU each on a part of it"""
+    multiprocessors: int = 0
+    """on a GPU with cule: how many of its multiprocessors emulate, with nothing else on them; 0: with overlap half of
+    them, so that the others learn meanwhile, else what is best, shared with all else"""
     total_frames: int = 200_000_000
     """when to stop"""
     warmup_steps: int = 300
@@ -154,6 +157,8 @@ class Args:
         for name in counts:
             if getattr(self, name) < 1:
                 raise ValueError(f"expected {name} to be at least 1, got {getattr(self, name)}")
+        if self.multiprocessors < 0:
+            raise ValueError(f"expected multiprocessors to be at least 0, got {self.multiprocessors}")
         if self.num_envs % (world_size * self.num_batches):
             raise ValueError(
                 f"expected num_envs to be a multiple of num_batches times the number of processes "

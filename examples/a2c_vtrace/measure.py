@@ -168,7 +168,7 @@ def measure(args: Args, num_envs: int, world: World) -> list[dict[str, Any]]:
         updates_per_second=round(train.updates_at_once / seconds, 2), iteration_milliseconds=round(seconds * 1e3, 4),
         part_milliseconds=meter.milliseconds(seconds, args.seconds / 10), model=train.model, overlap=train.overlap,
         num_batches=train.num_batches, n_steps=train.n_steps, steps_per_update=train.steps_per_update,
-        updates_at_once=train.updates_at_once,
+        updates_at_once=train.updates_at_once, multiprocessors=train.multiprocessors,
         bf16=train.bf16, channels_last=train.channels_last, compile=train.compile, cuda_graphs=train.cuda_graphs,
         seed=train.seed, score=None, frames=meter.trainer.frames, seconds_to_score=None, **utilization.row(),
     )  # fmt: skip

@@ -24,10 +24,16 @@ def initialised(layer: nn.Module, gain: float = math.sqrt(2)) -> nn.Module:
 def patches(images: torch.Tensor) -> torch.Tensor:
     """Squares of 4x4 pixels as channels: (n, c, h, w) uint8 to (n, 16 c, h / 4, w / 4), laid out channels last.
 
-    The channels are in the order of pixel_unshuffle. Four pixels side by side move as one 32-bit word.
+    The channels are in the order of pixel_unshuffle.
     """
-    words = images.view(torch.int32).unflatten(2, (-1, 4)).permute(0, 2, 4, 1, 3).contiguous()
-    return words.view(torch.uint8).flatten(3).permute(0, 3, 1, 2)
+    if torch.compiler.is_compiling():
+        # A compiler moves pixels where they are used, but cannot look at memory that it lays out itself as words.
+        pixels = images.unflatten(3, (-1, 4)).unflatten(2, (-1, 4)).permute(0, 2, 4, 1, 3, 5)
+    else:
+        # Four pixels side by side move as one 32-bit word.
+        words = images.view(torch.int32).unflatten(2, (-1, 4)).permute(0, 2, 4, 1, 3).contiguous()
+        pixels = words.view(torch.uint8)
+    return pixels.flatten(3).permute(0, 3, 1, 2)
 
 
 class PixelConv(nn.Conv2d):
@@ -49,13 +55,14 @@ class PixelConv(nn.Conv2d):
         """(n, in_channels, h, w) uint8 to (n, out_channels, h', w')."""
         kind = images.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.weight.dtype
-        mean = images.flatten(1).mean(dim=1, dtype=torch.float32).round().to(dtype).view(-1, 1, 1, 1)
         weight, stride = self.weight / 256.0, self.stride
         if stride == (4, 4):
             images, weight, stride = patches(images), functional.pixel_unshuffle(weight, 4), 1
         channels_last = self.weight.is_contiguous(memory_format=torch.channels_last)
-        images = images.contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
-        return functional.conv2d(images - mean, weight, self.bias, stride, self.padding)
+        pixels = images.to(dtype, memory_format=torch.channels_last if channels_last else torch.contiguous_format)
+        # Of bytes, a mean would first write each of them down as a float; either way it is exact.
+        mean = pixels.mean(dim=(1, 2, 3), keepdim=True, dtype=torch.float32).round().to(dtype)
+        return functional.conv2d(pixels.sub_(mean), weight, self.bias, stride, self.padding)
 
 
 def nature_features(width: float) -> tuple[nn.Sequential, int]:

@@ -185,7 +185,7 @@ class Run:
         free = {
             "folder", "resume", "device", "total_frames", "max_seconds", "progress", "tensorboard", "plot", "results",
             "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk", "stop_at_score",
-            "bf16", "channels_last",
+            "bf16", "channels_last", "multiprocessors",
         }  # fmt: skip
         if self.args.anneal:
             free.remove("total_frames")
@@ -200,9 +200,9 @@ class Run:
         """The run as a row of benchmarks/results."""
         args, trainer = self.args, self.trainer
         settings = (
-            "num_batches", "n_steps", "steps_per_update", "updates_at_once", "warmup_steps", "overlap", "model",
-            "optimizer", "learning_rate", "bf16", "compile", "cuda_graphs", "stop_at_score", "eval_episodes",
-            "eval_sticky",
+            "num_batches", "n_steps", "steps_per_update", "updates_at_once", "warmup_steps", "overlap",
+            "multiprocessors", "model", "optimizer", "learning_rate", "bf16", "compile", "cuda_graphs", "stop_at_score",
+            "eval_episodes", "eval_sticky",
         )  # fmt: skip
         return row_of(
             system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,

@@ -3,7 +3,8 @@
 Without `overlap` an iteration plays `steps_per_update` steps, then learns from the last `n_steps` of the next group of
 envs, or of several groups in turn (`updates_at_once`). With it, learning is from what had been played before the
 iteration, on a second stream, while the envs play on: the weights that play change when both are done, and are one
-iteration older. V-trace corrects for that as for the rest.
+iteration older. V-trace corrects for that as for the rest. Emulation then has some of the GPU's multiprocessors for
+itself: where kernels that learn get in between, it takes half as long again.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from examples.common.graphed import Graphed
 
 # Seeds of envs of two runs do not meet: env i of run `seed` gets seed * SEED_STRIDE + i.
 SEED_STRIDE = 1_000_003
+# The most that one emulates by itself.
+ENVS_OF_MULTIPROCESSOR = 128
 
 
 def make_policy(model: ActorCritic, bf16: bool) -> ActorCritic:
@@ -58,6 +61,7 @@ class Trainer:
             args.emulator, args.game, self.num_envs, self.device,
             life_loss_ends=args.life_loss_ends, repeat_action_probability=args.sticky,
             max_frames=args.max_episode_frames, num_threads=args.num_threads,
+            multiprocessors=self._multiprocessors(),
         )  # fmt: skip
         torch.manual_seed(args.seed)
         model = ActorCritic(int(self.env.single_action_space.n), args.model, args.width).to(self.device)
@@ -85,6 +89,15 @@ class Trainer:
         self.player.begin(args.seed * SEED_STRIDE + world.rank * self.num_envs)
         self.player.warm_up()
         self.learner.warm_up()
+
+    def _multiprocessors(self) -> int | None:
+        """How many are for emulation alone; None where it shares them all, as with overlap too many envs do."""
+        if self.device.type != "cuda":
+            return None
+        if self.args.multiprocessors or not self.args.overlap:
+            return self.args.multiprocessors or None
+        half = torch.cuda.get_device_properties(self.device).multi_processor_count // 2
+        return half if self.num_envs <= half * ENVS_OF_MULTIPROCESSOR else None
 
     @property
     def frames(self) -> int:

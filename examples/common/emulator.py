@@ -93,6 +93,7 @@ def make_env(
     repeat_action_probability: float = 0.0,
     max_frames: int = 108_000,
     num_threads: int = 0,
+    multiprocessors: int | None = None,
 ) -> Env:
     """Envs for training: single frames, rewards clipped to -1, 0 or 1, resets in NEXT_STEP mode.
 
@@ -105,6 +106,7 @@ def make_env(
         repeat_action_probability: of sticky actions.
         max_frames: after which an episode is truncated.
         num_threads: on the CPU; 0: one for each core.
+        multiprocessors: with cule on a GPU, as cule.AtariEnv has it.
 
     Raises:
         ValueError: there is no such emulator, game or device.
@@ -118,7 +120,7 @@ def make_env(
         "num_threads": num_threads,
     }
     if emulator == "cule":
-        return cule.AtariEnv(game, num_envs, device=device, **options)
+        return cule.AtariEnv(game, num_envs, device=device, multiprocessors=multiprocessors, **options)
     if emulator == "ale-py":
         # cule knows every game that ale-py has, by all of its names, and says which are close to a wrong one.
         return AleEnv(cule.rom.find_game(game).name, num_envs, device, **options)

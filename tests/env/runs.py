@@ -11,7 +11,8 @@ import cule
 
 
 def make(game: Any = "pong", num_envs: int = 4, device: str = "cpu", **options: Any) -> cule.AtariEnv:
-    return cule.AtariEnv(game, num_envs, device=device, **({"num_threads": 1, "reset_pool_size": 6} | options))
+    defaults = {"num_threads": 1, "reset_pool_size": 6, "translate": False}
+    return cule.AtariEnv(game, num_envs, device=device, **(defaults | options))
 
 
 def actions_of(env: cule.AtariEnv, steps: int, seed: int = 0) -> torch.Tensor:

@@ -22,6 +22,23 @@ def test_translation_needs_a_gpu_and_one_game() -> None:
     assert not cule.AtariEnv("pong", 2, device="cpu", reset_pool_size=1).engine.translated
 
 
+def test_multiprocessors_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected multiprocessors with device='cuda', got it on device cpu$"):
+        cule.AtariEnv("pong", 2, device="cpu", multiprocessors=1, reset_pool_size=1)
+    with pytest.raises(TypeError, match=r"expected multiprocessors to be an integer, got 'half'$"):
+        cule.AtariEnv("pong", 2, device="cpu", multiprocessors="half", reset_pool_size=1)
+    with pytest.raises(ValueError, match=r"expected multiprocessors to be at least 1, got 0$"):
+        cule.AtariEnv("pong", 2, device="cpu", multiprocessors=0, reset_pool_size=1)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("asked", [2, 1000])
+def test_multiprocessors_that_a_gpu_does_not_have_are_refused(asked: int) -> None:
+    wanted = rf"from 3, as each emulates 128 of the 257 envs at most, to \d+, as many as cuda:0 has, got {asked}$"
+    with pytest.raises(ValueError, match=wanted):
+        cule.AtariEnv("pong", 257, device="cuda", multiprocessors=asked, reset_pool_size=1)
+
+
 def test_blocks_follow_the_profile() -> None:
     """Every block begins where the program went, holds what it executed there, and no byte begins two."""
     game = find_game("breakout")
@@ -72,6 +89,19 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert len(compiled) == 4
 
 
+def assert_play_the_same(plain: cule.AtariEnv, other: cule.AtariEnv, steps: int) -> None:
+    assert torch.equal(plain.reset(seed=4)[0], other.reset(seed=4)[0])
+    generator = torch.Generator().manual_seed(0)
+    for step in range(steps):
+        actions = torch.randint(plain.single_action_space.n, (plain.num_envs,), generator=generator).cuda()
+        ours, theirs = other.step(actions), plain.step(actions)
+        for a, b in zip(ours[:4], theirs[:4], strict=True):
+            assert torch.equal(a, b), step
+        for name in ("lives", "fault", "episode_frame_number", "reward"):
+            assert torch.equal(ours[4][name], theirs[4][name]), (step, name)
+        assert torch.equal(other.get_ram(), plain.get_ram()), step
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("game", ["pong", "space_invaders", "pitfall2"])
 def test_translated_games_play_the_same(game: str) -> None:
@@ -81,13 +111,25 @@ def test_translated_games_play_the_same(game: str) -> None:
     )
     assert translated.engine.translated
     assert not plain.engine.translated
-    assert torch.equal(plain.reset(seed=4)[0], translated.reset(seed=4)[0])
-    generator = torch.Generator().manual_seed(0)
-    for step in range(60):
-        actions = torch.randint(plain.single_action_space.n, (48,), generator=generator).cuda()
-        ours, theirs = translated.step(actions), plain.step(actions)
-        for a, b in zip(ours[:4], theirs[:4], strict=True):
-            assert torch.equal(a, b), step
-        for name in ("lives", "fault", "episode_frame_number", "reward"):
-            assert torch.equal(ours[4][name], theirs[4][name]), (step, name)
-        assert torch.equal(translated.get_ram(), plain.get_ram()), step
+    assert_play_the_same(plain, translated, 60)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("translate", [False, True])
+@pytest.mark.parametrize("num_envs, multiprocessors", [(48, 1), (300, 3), (1100, 16), (1100, 100)])
+def test_games_play_the_same_on_some_multiprocessors(translate: bool, num_envs: int, multiprocessors: int) -> None:
+    """With few and with all lanes of warps in use, and with two warps of each multiprocessor and with four."""
+    plain, apart = (
+        cule.AtariEnv(
+            "pong", num_envs, device="cuda", translate=translate, multiprocessors=some, repeat_action_probability=0.25
+        )
+        for some in (None, multiprocessors)
+    )
+    assert_play_the_same(plain, apart, 30)
+
+
+@pytest.mark.gpu
+def test_translation_by_the_number_of_envs() -> None:
+    """None: what is faster. pong is compiled in the tests above."""
+    assert [cule.AtariEnv("pong", n, device="cuda").engine.translated for n in (63, 64)] == [False, True]
+    assert not cule.AtariEnv("riverraid", 64, device="cuda").engine.translated

@@ -52,7 +52,11 @@ def test_trainer_plays_the_actions_that_it_keeps(changes):
     trainer.close()
 
 
-@pytest.mark.parametrize("changes", [{}, {"overlap": True}, {"model": "impala"}], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"overlap": True}, {"overlap": True, "multiprocessors": 5}, {"model": "impala"}, {"compile": True}],
+    ids=str,
+)
 def test_trainer_gradient_is_that_of_the_cpu(changes):
     """A captured gradient, of a later group, in float32."""
     trainer = make_trainer(bf16=False, n_steps=5, **changes)
@@ -76,7 +80,9 @@ def test_trainer_gradient_is_that_of_the_cpu(changes):
     trainer.close()
 
 
-@pytest.mark.parametrize("changes", [{}, {"overlap": True, "optimizer": "rmsprop"}, {"anneal": True}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, {"overlap": True, "optimizer": "rmsprop"}, {"anneal": True}, {"compile": True}], ids=str
+)
 def test_trainer_updates_in_bfloat16(changes):
     trainer = make_trainer(n_steps=5, total_frames=64 * 4 * 100, **changes)
     before = [parameter.detach().clone() for parameter in trainer.learner.parameters]
