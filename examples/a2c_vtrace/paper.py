@@ -45,10 +45,10 @@ SETTINGS: dict[str, Options] = {
     "a2c": {"num_envs": 1200, **A2C},
     "vtrace5": {"num_envs": 1200, "num_batches": 5, "n_steps": 5, "steps_per_update": 1},
     "vtrace20": VTRACE20,
-    "fastest": {**VTRACE20, "updates_at_once": 3},
+    "fastest": {**VTRACE20, "updates_at_once": 3, "overlap": True},
 }
 # What they do not say.
-PLAIN: Options = {"emulator": "cule", "updates_at_once": 1, "overlap": False}
+PLAIN: Options = {"emulator": "cule", "updates_at_once": 1, "overlap": False, "learning_rate": 6.5e-4, "num_gpus": 1}
 TRAIN = "examples.a2c_vtrace.train"
 QUIET = {"progress": False}
 QUIET_TRAIN = {**QUIET, "plot": False, "tensorboard": False, "checkpoint_every": 0}
@@ -239,7 +239,7 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def setting_of(row: Row) -> str:
     """Which of SETTINGS, or else what, a row of training was trained with."""
-    names = ("num_envs", "num_batches", "n_steps", "steps_per_update", "updates_at_once", "overlap")
+    names = (*VTRACE20, *PLAIN)
     asked = {name: row.get(name, PLAIN.get(name)) for name in names} | {"emulator": row["system"]}
     for name, options in SETTINGS.items():
         if asked == PLAIN | options:
