@@ -60,8 +60,11 @@ class Engine:
         options: what a step does.
         device: where the envs live.
         num_threads: CPU only: how many envs run at once.
+        translate: CUDA only: whether to compile the game for the GPU; None: where that is faster.
+        multiprocessors: CUDA only: how many emulate, with nothing else on them; None: any, shared.
 
     Raises:
+        ValueError: `translate` or `multiprocessors` cannot be had here.
         torch.OutOfMemoryError: the device has too little memory; the message says how much an env takes and how many
             would fit.
     """

@@ -244,13 +244,14 @@ def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
 @pytest.mark.parametrize(
     "changes, message",
     [
+        ({"multiprocessors": -1}, "multiprocessors to be at least 0, got -1"),
         ({"num_envs": 9}, r"num_envs to be a multiple of num_batches times the number of processes \(2 x 1\), got 9"),
         ({"n_steps": 0}, "n_steps to be at least 1, got 0"),
         ({"stop_at_score": 1.0}, "eval_every and eval_episodes above 0 with stop_at_score"),
         ({"emulator": "ale-py", "resume": True}, "emulator cule with resume"),
         ({"emulator": "stella"}, "emulator to be one of cule, ale-py, got 'stella'"),
     ],
-    ids=["num_envs", "n_steps", "stop_at_score", "resume", "emulator"],
+    ids=["multiprocessors", "num_envs", "n_steps", "stop_at_score", "resume", "emulator"],
 )
 def test_train_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
