@@ -251,7 +251,7 @@ def setting_of(row: Row) -> str:
 def table3(rows: Sequence[Row]) -> str:
     """Seconds and million frames to each game's score, means over the runs that reached it, and how many these are.
 
-    Seconds are only of runs that had a GPU to themselves.
+    Seconds are of runs that had a GPU to themselves. Where none had, others are shown as a bound: they took longer.
     """
     cells: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -262,9 +262,9 @@ def table3(rows: Sequence[Row]) -> str:
         if not good:
             return f"0 of {len(found)}" if found else ""
         frames = statistics.mean(row["frames_to_score"] for row in good) / 1e6
-        alone = [row["seconds_to_score"] for row in good if row.get("trainings_on_gpu", 1) == 1]
-        seconds = f"{statistics.mean(alone):.1f} s, " if alone else ""
-        return f"{seconds}{frames:.1f} M ({len(good)} of {len(found)})"
+        alone = [row for row in good if row.get("trainings_on_gpu", 1) == 1]
+        seconds = statistics.mean(row["seconds_to_score"] for row in alone or good)
+        return f"{'' if alone else '<'}{seconds:.1f} s, {frames:.1f} M ({len(good)} of {len(found)})"
 
     games = [game for game in GOALS if any(game in found for found in cells.values())]
     order = sorted(cells, key=lambda name: [*SETTINGS, name].index(name))

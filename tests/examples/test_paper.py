@@ -91,13 +91,14 @@ def test_table_3_has_means_over_seeds_and_seconds_of_a_gpu_alone():
     rows = [
         result("vtrace20", "pong", 40.0), result("vtrace20", "pong", 50.0), result("vtrace20", "pong", None),
         result("vtrace20", "asterix", 12.0, trainings_on_gpu=3), result("ale", "pong", 300.0),
+        result("ale", "pong", 900.0, trainings_on_gpu=3),
         result("vtrace20", "pong", 7.0, num_envs=64),
     ]  # fmt: skip
     assert paper.table3(rows).splitlines() == [
         "|  | pong 18 | asterix 1000 |",
         "| --- | ---: | ---: |",
-        "| ale | 300.0 s, 300.0 M (1 of 1) |  |",
-        "| vtrace20 | 45.0 s, 45.0 M (2 of 3) | 12.0 M (1 of 1) |",
+        "| ale | 300.0 s, 600.0 M (2 of 2) |  |",
+        "| vtrace20 | 45.0 s, 45.0 M (2 of 3) | <12.0 s, 12.0 M (1 of 1) |",
         "| num envs 64, num batches 20, n steps 20, steps per update 1 | 7.0 s, 7.0 M (1 of 1) |  |",
     ]
 
