@@ -36,6 +36,8 @@ from cule.device import avoid_lost_threads, keep_through_forks
 # For so many envs a game is compiled: for fewer, compiling is not soon made up for; for more, a GPU fetches so much
 # code at once that interpreting takes no longer (benchmarks/NOTES.md).
 WORTH_TRANSLATING = range(64, 32768)
+# Envs that a multiprocessor which does nothing else emulates at most.
+MOST_ENVS_APART = _core.MOST_ENVS_APART
 
 
 def free_bytes(device: torch.device) -> int:
@@ -119,11 +121,11 @@ class Engine:
             return
         if self.device.type != "cuda":
             raise ValueError(f"expected multiprocessors with device='cuda', got it on device {self.device}")
-        least = -(-self.num_envs // _core.MOST_ENVS_APART)
+        least = -(-self.num_envs // MOST_ENVS_APART)
         most = torch.cuda.get_device_properties(self.device).multi_processor_count
         if not least <= asked <= most:
             raise ValueError(
-                f"expected multiprocessors to be from {least}, as each emulates {_core.MOST_ENVS_APART} of the "
+                f"expected multiprocessors to be from {least}, as each emulates {MOST_ENVS_APART} of the "
                 f"{self.num_envs} envs at most, to {most}, as many as {self.device} has, got {asked}"
             )
 

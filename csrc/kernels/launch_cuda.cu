@@ -201,7 +201,7 @@ PlayLaunch play_launch_alone(int num_envs, int processors, bool translated) {
   constexpr int kFewLanes = 3;
   const PlayLaunch wide = play_launch(num_envs, processors, translated);
   if (!translated || wide.lanes <= kFewLanes) return wide;
-  const PlayLaunch narrow = play_launch(num_envs, processors * 3 / 4, translated);
+  const PlayLaunch narrow = play_launch(num_envs, std::max(1, processors * 3 / 4), translated);
   return narrow.warps == wide.warps ? narrow : wide;
 }
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 import cule
+from cule.engine import MOST_ENVS_APART
 from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.learner import Learner
 from examples.a2c_vtrace.model import ActorCritic
@@ -28,8 +29,6 @@ from examples.common.graphed import Graphed
 
 # Seeds of envs of two runs do not meet: env i of run `seed` gets seed * SEED_STRIDE + i.
 SEED_STRIDE = 1_000_003
-# The most that one emulates by itself.
-ENVS_OF_MULTIPROCESSOR = 128
 
 
 def make_policy(model: ActorCritic, bf16: bool) -> ActorCritic:
@@ -97,7 +96,7 @@ class Trainer:
         if self.args.multiprocessors or not self.args.overlap:
             return self.args.multiprocessors or None
         half = torch.cuda.get_device_properties(self.device).multi_processor_count // 2
-        return half if self.num_envs <= half * ENVS_OF_MULTIPROCESSOR else None
+        return half if self.num_envs <= half * MOST_ENVS_APART else None
 
     @property
     def frames(self) -> int:
