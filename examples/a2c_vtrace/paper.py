@@ -248,6 +248,13 @@ def setting_of(row: Row) -> str:
     return ", ".join(others).replace("_", " ")
 
 
+def table_of(row: Row) -> int | None:
+    """The table that a row of training is for: 3 if it was to reach a score, or else 4 if that has its algorithm."""
+    if row.get("stop_at_score") is not None:
+        return 3
+    return 4 if row["algorithm"] in PROGRAMS else None
+
+
 def table3(rows: Sequence[Row]) -> str:
     """Seconds and million frames to each game's score, means over the runs that reached it, and how many these are.
 
@@ -301,9 +308,9 @@ def run(args: Args) -> int:
     table = table3 if args.table == 3 else table4
     if args.show:
         rows = [json.loads(line) for path in args.show for line in path.read_text().splitlines()]
-        # Of table 3 are those that were to reach a score.
+        # measure.py's rows, of no seconds, are in no table.
         trainings = [row for row in rows if row["mode"] == "training" and "seconds" in row]
-        print(table([row for row in trainings if (row.get("stop_at_score") is not None) == (args.table == 3)]))
+        print(table([row for row in trainings if table_of(row) == args.table]))
         return 0
     changes = {}
     for change in args.but:

@@ -312,9 +312,7 @@ def pong() -> cule.AtariEnv:
 
 
 @pytest.mark.parametrize(("actions", "exception", "message"), WRONG_ACTIONS, ids=lambda value: str(value)[:40])
-def test_wrong_actions_are_refused(
-    pong: cule.AtariEnv, actions: Any, exception: type[Exception], message: str
-) -> None:
+def test_wrong_actions_are_refused(pong: cule.AtariEnv, actions: Any, exception: type[Exception], message: str) -> None:
     frames = pong.step(np.zeros(2, int))[4]["frame_number"].clone()
     with pytest.raises(exception, match=message):
         pong.step(actions)

@@ -112,6 +112,23 @@ def test_table_4_has_both_emulators_side_by_side():
     assert paper.table4(rows).splitlines()[2:] == ["| PPO | 1,024 | 406,004 |  | 1,234 | 10% |"]
 
 
+def test_rows_of_a_file_are_shown_in_their_table(tmp_path, capsys):
+    shared = {"system": "cule", "mode": "training", "game": "pong", "seconds": 3.0, "gpu_utilization_mean": 98.0}
+    goal = {**result("vtrace20", "pong", 40.0), **shared, "algorithm": "A2C+V-trace", "stop_at_score": 18.0}
+    rows = [
+        goal,
+        {**goal, "stop_at_score": None, "fps": 1e6},  # to no score, and not an algorithm of table 4
+        {**shared, "algorithm": "DQN", "num_envs": 256, "fps": 5.0},
+        {**shared, "algorithm": "A2C", "num_envs": 64, "fps": 6.0, "mode": "with-policy"},
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    last = {3: "| vtrace20 | 40.0 s, 40.0 M (1 of 1) |", 4: "| DQN | 256 | 5 | 98% |  |  |"}
+    for table, line in last.items():
+        assert paper.run(paper.Args(table=table, show=(file,))) == 0
+        assert capsys.readouterr().out.splitlines()[2:] == [line]
+
+
 @pytest.mark.parametrize("changes, sentence", [
     ({"games": ("tetris",)}, "expected games to be some of pong, ms_pacman, asterix, assault, got 'tetris'"),
     ({"but": ("width",)}, "expected --but with NAME=VALUE, got 'width'"),
