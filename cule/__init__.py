@@ -1,6 +1,14 @@
 """Atari 2600 emulation by the thousand, on a GPU or a CPU, for reinforcement learning."""
 
-from cule._core import FAULTS
+try:
+    from cule._core import FAULTS
+except ModuleNotFoundError as problem:
+    if problem.name != "cule._core":
+        raise
+    raise ImportError(
+        f"expected the compiled module cule._core in {__path__[0]}, but it has not been built there: "
+        "`pip install -e .` builds it in a checkout, in which Python finds this folder before an installed cule"
+    ) from problem
 from cule.actions import ACTIONS
 from cule.recording import RecordVideo
 from cule.registration import ATARI_57, register_envs

@@ -27,18 +27,31 @@ def cells_of(observations: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
     return ((small * SHADES / 256).long() * factors).sum(1) % CELL_COUNT
 
 
+def now(device: torch.device) -> float:
+    """Seconds on a clock, when the device has done all that it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
 def main() -> None:
+    """Explores, and says how many cells were seen."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("game", nargs="?", default="ms_pacman")
+    parser.add_argument("game", nargs="?", default="ms_pacman", help="what to play (default: ms_pacman)")
     parser.add_argument("--num-envs", type=int, default=128, help="consoles (default: 128)")
     parser.add_argument("--rounds", type=int, default=50, help="rounds, each ended by a fork (default: 50)")
     parser.add_argument("--steps", type=int, default=10, help="steps of a round (default: 10)")
     parser.add_argument("--no-forks", action="store_true", help="only act at random, to compare")
     parser.add_argument("--device", help="cpu or cuda (default: cuda where there is one)")
     options = parser.parse_args()
+    if options.rounds < 1 or options.steps < 1:
+        parser.error(f"expected --rounds and --steps to be at least 1, got {options.rounds} and {options.steps}")
 
     torch.manual_seed(0)
-    env = cule.AtariEnv(options.game, options.num_envs, options.device)
+    try:
+        env = cule.AtariEnv(options.game, options.num_envs, options.device)
+    except ValueError as problem:
+        parser.error(str(problem))
     device, everyone = env.device, torch.arange(options.num_envs, device=env.device)
     factors = torch.randint(CELL_COUNT, (ROWS * COLUMNS,), device=device)
     visits = torch.zeros(CELL_COUNT, device=device)
@@ -52,11 +65,12 @@ def main() -> None:
             visits.index_add_(0, cells, one)
         if not options.no_forks:
             sources = torch.multinomial(visits[cells].rsqrt(), options.num_envs, replacement=True)
-            moved = sources != everyone
-            begin = time.perf_counter()
-            env.copy_state(sources[moved], everyone[moved])
-            forks += int(moved.sum())
-            seconds += time.perf_counter() - begin
+            moved = torch.nonzero(sources != everyone).squeeze(1)
+            begin = now(device)
+            env.copy_state(sources[moved], moved)
+            seconds += now(device) - begin
+            forks += len(moved)
+    env.close()
     print(f"{int((visits > 0).sum()):,} cells seen in {options.rounds * options.steps * options.num_envs:,} steps")
     if forks:
         print(f"{forks:,} forks, {forks / seconds:,.0f} a second")

@@ -13,6 +13,7 @@ import numpy as np
 
 from cule.console import action_numbers
 from cule.rom import Game, games
+from examples.a2c_vtrace import paper
 
 ROOT = Path(__file__).resolve().parents[1]
 README, GAMES = ROOT / "README.md", ROOT / "docs" / "games.md"
@@ -70,6 +71,26 @@ def test_readme_folders_and_files_exist() -> None:
     assert linked and mapped
     for name in linked + mapped:
         assert (ROOT / name).exists(), name
+
+
+def test_readme_of_the_training_has_what_its_rows_say() -> None:
+    """Tables 3 and 4, cell by cell: what paper.py makes of the rows."""
+    text = (ROOT / "examples" / "a2c_vtrace" / "README.md").read_text().replace("| |", "|  |")
+    paths = [ROOT / path for path in sorted(set(re.findall(r"benchmarks/results/2[\w.-]+-h200\.jsonl", text)))]
+    assert paths
+    trainings = [row for path in paths for row in paper.rows_of(path) if row["mode"] == "training" and "seconds" in row]
+    settings = [
+        *paper.SETTINGS,
+        paper.setting_of(paper.PLAIN | paper.VTRACE20 | {"updates_at_once": 3, "system": "cule"}),
+    ]
+    for number, table in ((3, paper.table3), (4, paper.table4)):
+        lines = table([row for row in trainings if paper.table_of(row) == number]).splitlines()[2:]
+        if number == 3:
+            lines = [line for line in lines if line.split(" | ")[0].removeprefix("| ") in settings]
+            assert len(lines) == len(settings)
+            lines = [line.partition(" | ")[2] for line in lines]
+        for line in lines:
+            assert line in text, f"expected README.md of examples/a2c_vtrace to have {line}"
 
 
 def test_readme_figures_are_rows_of_the_results() -> None:

@@ -9,6 +9,8 @@ from typing import Literal
 
 import torch
 
+from examples.common.checks import MOST_SEED, above, at_least, within
+
 
 @dataclass
 class Args:
@@ -23,6 +25,8 @@ class Args:
     """where the log, the checkpoints and the plot go"""
     resume: bool = False
     """go on from the checkpoint in the folder, exactly where it was written; start anew where there is none"""
+    overwrite: bool = False
+    """start anew in a folder that has another run's checkpoints, which are deleted"""
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None
@@ -135,7 +139,12 @@ class Args:
         return "A2C" if on_policy else "A2C+V-trace"
 
     def use_threads(self) -> None:
-        """Lets torch use as many CPU threads as the emulator may."""
+        """Lets torch use as many CPU threads as the emulator may.
+
+        Raises:
+            ValueError: they are less than none.
+        """
+        at_least(0, self, "num_threads")
         if self.num_threads:
             torch.set_num_threads(self.num_threads)
 
@@ -151,14 +160,22 @@ class Args:
         Raises:
             ValueError: they do not.
         """
-        counts = (
-            "num_envs", "num_batches", "n_steps", "steps_per_update", "updates_at_once", "log_every", "learner_chunk",
+        at_least(
+            1, self, "num_envs", "num_batches", "n_steps", "steps_per_update", "updates_at_once", "log_every",
+            "learner_chunk", "max_episode_frames", "eval_max_frames",
         )  # fmt: skip
-        for name in counts:
-            if getattr(self, name) < 1:
-                raise ValueError(f"expected {name} to be at least 1, got {getattr(self, name)}")
-        if self.multiprocessors < 0:
-            raise ValueError(f"expected multiprocessors to be at least 0, got {self.multiprocessors}")
+        at_least(
+            0, self, "multiprocessors", "total_frames", "warmup_steps", "max_seconds", "learning_rate", "adam_epsilon",
+            "max_grad_norm", "rho_bar", "c_bar", "checkpoint_every", "eval_every", "eval_episodes",
+        )  # fmt: skip
+        within(0, 1, self, "sticky", "gamma", "trace_decay", "rmsprop_decay", "eval_sticky")
+        within(0, MOST_SEED, self, "seed")
+        above(0, self, "width")
+        if self.steps_per_update > self.n_steps:
+            raise ValueError(
+                f"expected steps_per_update to be at most n_steps ({self.n_steps}), as nothing would be learned from "
+                f"the other steps, got {self.steps_per_update}"
+            )
         if self.num_envs % (world_size * self.num_batches):
             raise ValueError(
                 f"expected num_envs to be a multiple of num_batches times the number of processes "
@@ -166,5 +183,7 @@ class Args:
             )
         if self.stop_at_score is not None and not (self.eval_every and self.eval_episodes):
             raise ValueError("expected eval_every and eval_episodes above 0 with stop_at_score: evaluations have it")
+        if self.resume and self.overwrite:
+            raise ValueError("expected resume or overwrite, got both")
         if self.resume and self.emulator != "cule":
             raise ValueError("expected emulator cule with resume: ale-py's vector environment cannot save its states")

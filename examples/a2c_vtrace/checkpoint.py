@@ -38,7 +38,7 @@ def save(folder: Path, name: str, state: dict[str, Any], world: World) -> None:
 
     Args:
         folder: where checkpoints go; made if it is not there.
-        name: of the set.
+        name: of the set, another one than the last set's unless this is the same state.
         state: what torch.save takes.
         world: the processes.
     """
@@ -52,6 +52,13 @@ def save(folder: Path, name: str, state: dict[str, Any], world: World) -> None:
             if old.name.rpartition("-rank")[0] != name:
                 old.unlink()
     world.barrier()
+
+
+def delete(folder: Path) -> None:
+    """Deletes all sets, the name of the newest first."""
+    (folder / LATEST).unlink(missing_ok=True)
+    for old in folder.glob("*-rank*.pt"):
+        old.unlink()
 
 
 def newest(folder: Path) -> dict[str, Any] | None:

@@ -8,7 +8,6 @@ short ones. Actions are drawn from the policy, unless --greedy.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from cule.rom import find_game
 from cule.vector_env import find_device
 from examples.a2c_vtrace import checkpoint
 from examples.a2c_vtrace.model import ActorCritic, sample
+from examples.common.checks import MOST_SEED, at_least, within
 from examples.common.emulator import FRAMESKIP
 from examples.common.results import append_row, row_of
 
@@ -41,6 +41,9 @@ class Evaluator:
         sticky: probability that an action goes on.
         max_frames: after which an episode is cut.
         num_threads: of ale-py; 0: one for each core.
+
+    Raises:
+        ValueError: there is no such game.
     """
 
     def __init__(
@@ -54,21 +57,26 @@ class Evaluator:
         )  # fmt: skip
 
     @torch.no_grad()
-    def scores(self, policy: Policy, seed: int, *, greedy: bool = False) -> np.ndarray:
+    def scores(
+        self, policy: Policy, seed: int, *, greedy: bool = False, stop: Callable[[], bool] = lambda: False
+    ) -> np.ndarray | None:
         """Plays an episode in every env.
 
         Args:
             policy: (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions), and something more.
             seed: of the envs and of the actions, which are drawn apart from torch's other random numbers.
             greedy: take the likeliest action.
+            stop: asked before each step; whether to leave it at that.
 
         Returns:
-            (episodes,) float64, the scores, rewards not clipped.
+            (episodes,) float64, the scores, rewards not clipped; None if it was stopped.
         """
         generator = torch.Generator(self.device).manual_seed(seed)
         observations, _ = self.env.reset(seed=seed)
         scores, playing = np.zeros(self.episodes), np.ones(self.episodes, dtype=bool)
         while playing.any():
+            if stop():
+                return None
             log_probabilities, _ = policy(torch.from_numpy(observations).to(self.device))
             actions = log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
             observations, rewards, terminated, truncated, _ = self.env.step(actions.cpu().numpy())
@@ -125,8 +133,14 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     """What the command line asks for; returns the rows.
 
     Raises:
-        ValueError: there is no checkpoint.
+        ValueError: there is no checkpoint, or a setting is not as it should be.
     """
+    at_least(1, args, "episodes", "max_frames")
+    at_least(0, args, "num_threads")
+    within(0, MOST_SEED, args, "seed")
+    for sticky in args.sticky:
+        if not 0 <= sticky <= 1:
+            raise ValueError(f"expected sticky to be from 0 to 1, got {sticky}")
     device = find_device(args.device)
     policy, state = load_policy(args.run, device)
     trained = state["args"]
@@ -158,7 +172,7 @@ def main() -> int:
     """Runs the evaluation; returns the exit status."""
     try:
         evaluate(tyro.cli(Args))
-    except (ValueError, json.JSONDecodeError) as problem:
+    except (OSError, ValueError) as problem:
         print(f"evaluate: {problem}", file=sys.stderr)
         return 2
     return 0

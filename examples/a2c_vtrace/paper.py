@@ -51,7 +51,8 @@ SETTINGS: dict[str, Options] = {
 PLAIN: Options = {"emulator": "cule", "updates_at_once": 1, "overlap": False, "learning_rate": 6.5e-4, "num_gpus": 1}
 TRAIN = "examples.a2c_vtrace.train"
 QUIET = {"progress": False}
-QUIET_TRAIN = {**QUIET, "plot": False, "tensorboard": False, "checkpoint_every": 0}
+# A training that was cut off begins anew.
+QUIET_TRAIN = {**QUIET, "plot": False, "tensorboard": False, "checkpoint_every": 0, "overwrite": True}
 # Table 4's programs, and what is particular to each.
 PROGRAMS: dict[str, tuple[str, Options]] = {
     "A2C": (TRAIN, {**A2C, "warmup_steps": 20, "eval_episodes": 0, **QUIET_TRAIN}),
@@ -228,6 +229,19 @@ class Campaign:
         return row
 
 
+def rows_of(path: Path) -> list[Row]:
+    """The rows in a file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not of JSON lines.
+    """
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    except ValueError as problem:
+        raise ValueError(f"expected a file of JSON lines, got {path} ({problem})") from problem
+
+
 # Tables --------------------------------------------------------------------------------------------------------------
 
 
@@ -255,33 +269,40 @@ def table_of(row: Row) -> int | None:
     return 4 if row["algorithm"] in PROGRAMS else None
 
 
-def table3(rows: Sequence[Row]) -> str:
-    """Seconds and million frames to each game's score, means over the runs that reached it, and how many these are.
+def alone(row: Row) -> bool:
+    """Whether a training had its GPU to itself."""
+    return row.get("trainings_on_gpu", 1) == 1
 
-    Seconds are of runs that had a GPU to themselves. Where none had, others are shown as a bound: they took longer.
+
+def table3(rows: Sequence[Row]) -> str:
+    """Seconds and million frames to each game's score, means over seeds, and how many of these reached it.
+
+    Of several rows of a seed the newest counts, those first that had the GPU to themselves. Where a seed has none of
+    these, the mean of the seconds is shown as a bound: what shared a GPU took longer than it needs.
     """
-    cells: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        cells[setting_of(row)][row["game"]].append(row)
+    cells: dict[str, dict[str, dict[int, Row]]] = defaultdict(lambda: defaultdict(dict))
+    for row in sorted(rows, key=lambda row: (alone(row), row["date"])):
+        cells[setting_of(row)][row["game"]][row["seed"]] = row
 
     def cell(found: Sequence[Row]) -> str:
         good = [row for row in found if row["seconds_to_score"] is not None]
         if not good:
             return f"0 of {len(found)}" if found else ""
+        seconds = statistics.mean(row["seconds_to_score"] for row in good)
         frames = statistics.mean(row["frames_to_score"] for row in good) / 1e6
-        alone = [row for row in good if row.get("trainings_on_gpu", 1) == 1]
-        seconds = statistics.mean(row["seconds_to_score"] for row in alone or good)
-        return f"{'' if alone else '<'}{seconds:.1f} s, {frames:.1f} M ({len(good)} of {len(found)})"
+        return f"{'' if all(map(alone, good)) else '<'}{seconds:.1f} s, {frames:.1f} M ({len(good)} of {len(found)})"
 
     games = [game for game in GOALS if any(game in found for found in cells.values())]
     order = sorted(cells, key=lambda name: [*SETTINGS, name].index(name))
-    lines = [[name, *(cell(cells[name][game]) for game in games)] for name in order]
+    lines = [[name, *(cell([*cells[name][game].values()]) for game in games)] for name in order]
     return markdown(["", *(f"{game} {GOALS[game]}" for game in games)], lines)
 
 
 def table4(rows: Sequence[Row]) -> str:
-    """FPS of each algorithm, number of envs and emulator, and how busy the GPU was."""
-    found = {(row["algorithm"], row["num_envs"], row["system"]): row for row in rows}
+    """FPS of each algorithm, number of envs and emulator, of several rows the fastest, and how busy the GPU was."""
+    found = {
+        (row["algorithm"], row["num_envs"], row["system"]): row for row in sorted(rows, key=lambda row: row["fps"])
+    }
 
     def cells(row: Row | None) -> list[str]:
         if row is None:
@@ -307,7 +328,7 @@ def run(args: Args) -> int:
     """
     table = table3 if args.table == 3 else table4
     if args.show:
-        rows = [json.loads(line) for path in args.show for line in path.read_text().splitlines()]
+        rows = [row for path in args.show for row in rows_of(path)]
         # measure.py's rows, of no seconds, are in no table.
         trainings = [row for row in rows if row["mode"] == "training" and "seconds" in row]
         print(table([row for row in trainings if table_of(row) == args.table]))

@@ -16,8 +16,11 @@ def plot(runs: Sequence[Path], out: Path) -> None:
     """Writes a picture of the runs' scores: training episodes as lines, evaluations on ale-py as points with deviation.
 
     Raises:
-        ValueError: a folder has no log.
+        OSError: the picture cannot be written.
+        ValueError: there are no runs, or a folder has no log.
     """
+    if not runs:
+        raise ValueError("expected run folders, as train.py writes them, got none")
     # Takes a second to import.
     from matplotlib.figure import Figure
 
@@ -59,7 +62,7 @@ def main() -> int:
     args = tyro.cli(Args)
     try:
         plot(args.runs, args.out)
-    except ValueError as problem:
+    except (OSError, ValueError) as problem:
         print(f"plot: {problem}", file=sys.stderr)
         return 2
     return 0

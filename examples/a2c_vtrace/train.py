@@ -12,6 +12,7 @@ are counted in `evaluation_seconds`; making the envs and the network, and compil
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import signal
@@ -73,6 +74,7 @@ class Run:
         args = args.on(world.device)
         begun = time.perf_counter()
         self.args, self.world, self.speaks = args, world, world.rank == 0
+        state = self._found_state()
         self.trainer = Trainer(args, world)
         self.seconds = self.evaluation_seconds = 0.0
         # Frames, updates and seconds at the last line about training in the log.
@@ -82,9 +84,7 @@ class Run:
         self.test_frames: int | None = None
         self.reached: dict[str, float] | None = None
         self.interrupted = False
-        state = None
-        if args.resume:
-            state = checkpoint.load(args.folder / "checkpoints", world.device, world.rank, world.size)
+        self.saved_steps: int | None = None
         if state is not None:
             self.load_state_dict(state)
         self.evaluator = None
@@ -98,6 +98,23 @@ class Run:
         world.barrier()
         self.startup_seconds = time.perf_counter() - begun
 
+    def _found_state(self) -> dict[str, Any] | None:
+        """The checkpoint to go on from, if that is wanted and there is one."""
+        folder = self.args.folder / "checkpoints"
+        if self.args.resume:
+            return checkpoint.load(folder, self.world.device, self.world.rank, self.world.size)
+        there = checkpoint.newest(folder) is not None
+        if there and not self.args.overwrite:
+            raise ValueError(
+                f"expected a folder without checkpoints, got {self.args.folder}, which has another run's: "
+                f"--resume goes on from them, --overwrite deletes them, --folder names another folder"
+            )
+        # All have looked.
+        self.world.barrier()
+        if there and self.speaks:
+            checkpoint.delete(folder)
+        return None
+
     # The clock -------------------------------------------------------------------------------------------------------
 
     def start_clock(self) -> None:
@@ -110,6 +127,11 @@ class Run:
         now = time.perf_counter()
         self.seconds += now - self._clock
         self._clock = now
+
+    @property
+    def seconds_now(self) -> float:
+        """Seconds of training by now. Does not wait for the device."""
+        return self.seconds + time.perf_counter() - self._clock
 
     # Telling ---------------------------------------------------------------------------------------------------------
 
@@ -140,17 +162,23 @@ class Run:
         """Whether training does well enough for an evaluation. The same in all processes."""
         return self.args.eval_from is None or (self.score is not None and self.score >= self.args.eval_from)
 
-    def evaluate(self) -> None:
-        """Tries the policy out on ale-py, and notes if it is good enough to stop. All processes have to call it."""
+    def evaluate(self, stopper: Stopper) -> None:
+        """Tries the policy out on ale-py, and notes if it is good enough to stop. All processes have to call it.
+
+        What a signal cuts off is as if it had not begun.
+        """
         args, trainer = self.args, self.trainer
         self.stop_clock()
         begun, good = time.perf_counter(), False
         if self.evaluator is not None:
-            scores = self.evaluator.scores(trainer.policy, EVALUATION_SEED + trainer.updates)
-            self.test = {"test_score": float(scores.mean()), "test_deviation": float(scores.std())}
-            values = {"updates": trainer.updates, "seconds": self.seconds, **self.test}
-            self.log.write("evaluation", trainer.frames, values)
-            good = args.stop_at_score is not None and self.test["test_score"] >= args.stop_at_score
+            scores = self.evaluator.scores(
+                trainer.policy, EVALUATION_SEED + trainer.updates, stop=lambda: stopper.wanted
+            )
+            if scores is not None:
+                self.test = {"test_score": float(scores.mean()), "test_deviation": float(scores.std())}
+                values = {"updates": trainer.updates, "seconds": self.seconds, **self.test}
+                self.log.write("evaluation", trainer.frames, values)
+                good = args.stop_at_score is not None and self.test["test_score"] >= args.stop_at_score
         self.test_frames = trainer.frames
         if self.world.any(good):
             self.reached = {"frames_to_score": trainer.frames, "seconds_to_score": round(self.seconds, 3)}
@@ -160,8 +188,11 @@ class Run:
     # Keeping ---------------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Writes a checkpoint. All processes have to call it."""
+        """Writes a checkpoint, unless it is there. All processes have to call it."""
         self.stop_clock()
+        if self.saved_steps == self.trainer.steps:
+            return
+        self.saved_steps = self.trainer.steps
         args = {name: str(v) if isinstance(v, Path) else v for name, v in dataclasses.asdict(self.args).items()}
         state = {
             "algorithm": self.args.algorithm,
@@ -171,9 +202,12 @@ class Run:
             "evaluation_seconds": self.evaluation_seconds,
             "logged": self.logged,
             "score": self.score,
+            "test": self.test,
+            "test_frames": self.test_frames,
+            "reached": self.reached,
             "trainer": self.trainer.state_dict(),
         }
-        checkpoint.save(self.args.folder / "checkpoints", f"update-{self.trainer.updates}", state, self.world)
+        checkpoint.save(self.args.folder / "checkpoints", f"step-{self.trainer.steps}", state, self.world)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from a checkpoint.
@@ -183,18 +217,23 @@ class Run:
         """
         # What may differ: how long to go on, where things are and what is told.
         free = {
-            "folder", "resume", "device", "total_frames", "max_seconds", "progress", "tensorboard", "plot", "results",
-            "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk", "stop_at_score",
-            "bf16", "channels_last", "multiprocessors",
+            "folder", "resume", "overwrite", "device", "total_frames", "max_seconds", "progress", "tensorboard", "plot",
+            "results", "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk",
+            "stop_at_score", "bf16", "channels_last", "multiprocessors",
         }  # fmt: skip
         if self.args.anneal:
             free.remove("total_frames")
-        for name, was in state["args"].items():
-            if name not in free and not name.startswith("eval_") and was != getattr(self.args, name):
+        changed = {name: was for name, was in state["args"].items() if was != getattr(self.args, name)}
+        for name, was in changed.items():
+            if name not in free and not name.startswith("eval_"):
                 raise ValueError(f"expected {name} as in the checkpoint ({was}), got {getattr(self.args, name)}")
         self.trainer.load_state_dict(state["trainer"])
+        self.saved_steps = self.trainer.steps
         self.seconds, self.evaluation_seconds = state["seconds"], state["evaluation_seconds"]
         self.logged, self.score = tuple(state["logged"]), state["score"]
+        # What evaluations said counts if they are to be the same.
+        if "stop_at_score" not in changed and not any(name.startswith("eval_") for name in changed):
+            self.test, self.test_frames, self.reached = state["test"], state["test_frames"], state["reached"]
 
     def result(self, utilization: Utilization) -> dict[str, Any]:
         """The run as a row of benchmarks/results."""
@@ -225,25 +264,26 @@ class Run:
 
     def enough(self, stopper: Stopper) -> bool:
         """Whether to stop. All processes have to call it at the same iteration."""
-        too_long = self.args.max_seconds is not None and self.seconds >= self.args.max_seconds
+        too_long = self.args.max_seconds is not None and self.seconds_now >= self.args.max_seconds
         return self.world.any(stopper.wanted or too_long)
 
     def train(self, stopper: Stopper) -> None:
         """Trains until there is a reason to stop, and keeps the end."""
         args, trainer = self.args, self.trainer
         self.start_clock()
-        while trainer.frames < args.total_frames and self.reached is None:
+        for iteration in itertools.count(1):
+            if trainer.frames >= args.total_frames or self.reached is not None:
+                break
             frames, updates = trainer.frames, trainer.updates
             trainer.iterate()
-            told = trainer.updates // args.log_every > updates // args.log_every
-            if told:
+            if trainer.updates // args.log_every > updates // args.log_every:
                 self.tell()
             if self.crossed(frames, args.eval_every) and self.promising:
-                self.evaluate()
+                self.evaluate(stopper)
             if self.crossed(frames, args.checkpoint_every):
                 self.save()
-            # Several processes can agree to stop only where they all come by.
-            if (told or self.world.size == 1) and self.enough(stopper):
+            # Several processes can agree to stop only where they all come by; that they ask each other takes time.
+            if (self.world.size == 1 or iteration % args.log_every == 0) and self.enough(stopper):
                 break
         self.stop_clock()
         # A signal may have reached some of the processes only.
@@ -254,7 +294,8 @@ class Run:
         if trainer.updates > self.logged[1]:
             self.tell()
         if not self.interrupted and args.eval_episodes and self.test_frames != trainer.frames:
-            self.evaluate()
+            self.evaluate(stopper)
+            self.interrupted = self.world.any(stopper.wanted)
 
     def close(self) -> None:
         """Frees what is held."""
@@ -295,7 +336,7 @@ def main() -> int:
     """Runs the training; returns the exit status."""
     try:
         row = train(tyro.cli(Args))
-    except ValueError as problem:
+    except (OSError, ValueError) as problem:
         print(f"train: {problem}", file=sys.stderr)
         return 2
     if int(os.environ.get("RANK", "0")) == 0:

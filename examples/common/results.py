@@ -8,13 +8,14 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
-from cule.bench.rows import machine, output_of
+from cule.bench.rows import cpu_name, machine, output_of
 from cule.rom import find_game
 from examples.common.emulator import FRAMESKIP
 
@@ -62,6 +63,8 @@ def row_of(
         "system": system,
         "mode": mode,
         **machine(device, threads or os.cpu_count() or 1),
+        "cpu_name": cpu_name(),
+        "num_threads": threads or os.cpu_count() or 1,
         "torch": torch.__version__,
         "game": found.name,
         "rom_md5": found.md5,
@@ -93,25 +96,29 @@ class Utilization:
     def __init__(self, device: torch.device):
         self.device = device
         self._process: subprocess.Popen | None = None
+        self._printed: IO[str] | None = None
         self._samples: list[float] = []
 
     def __enter__(self) -> Utilization:
         if self.device.type == "cuda":
             gpu = f"GPU-{torch.cuda.get_device_properties(self.device).uuid}"
             command = ["nvidia-smi", "-i", gpu, "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+            # Not a pipe, which hours of samples would fill.
+            self._printed = tempfile.TemporaryFile("w+")
             with suppress(OSError):
-                self._process = subprocess.Popen(
-                    [*command, "-lms", str(SAMPLE_MILLISECONDS)], stdout=subprocess.PIPE, text=True
-                )
+                self._process = subprocess.Popen([*command, "-lms", str(SAMPLE_MILLISECONDS)], stdout=self._printed)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self._process.terminate()
-            printed = self._process.communicate()[0]
-            for line in printed.splitlines():
+            self._process.wait()
+            self._printed.seek(0)
+            for line in self._printed:
                 with suppress(ValueError):
                     self._samples.append(float(line))
+        if self._printed is not None:
+            self._printed.close()
 
     def row(self) -> dict[str, float | None]:
         """`gpu_utilization_min`, `_mean` and `_max`; None where nothing was sampled."""

@@ -29,12 +29,13 @@ from torch.nn import functional
 from tqdm import tqdm
 
 from examples.a2c_vtrace.model import initialised, make_features
+from examples.common.checks import MOST_SEED, above, at_least, within
 from examples.common.device import choose_device
 from examples.common.emulator import FRAMESKIP, STACK, make_env
 from examples.common.episodes import Episodes
-from examples.common.frames import FrameRing
 from examples.common.graphed import Graphed
 from examples.common.results import Utilization, append_row, row_of
+from examples.common.steps import StepRing
 
 
 @dataclass
@@ -114,59 +115,27 @@ class QNetwork(nn.Module):
         return self.values(self.features(observations)).float()
 
 
-class Memory(nn.Module):
+class Memory(StepRing):
     """The newest transitions of each env.
 
     Args:
-        length: transitions of each env.
+        transitions: of each env; the ring has a slot more, for the newest frame.
         num_envs: envs.
         device: where it is kept.
-
-    Attributes:
-        position: (1,) int64 on the device, steps played; slot position % (length + 1) holds the newest frame.
     """
 
-    def __init__(self, length: int, num_envs: int, device: torch.device):
-        super().__init__()
-        self.slots, self.num_envs, self.device = length + 1, num_envs, device
-        self.frames = FrameRing(self.slots, num_envs, device)
-
-        def place(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-            self.register_buffer(name, torch.zeros(shape, dtype=dtype, device=device))
-
-        place("position", (1,), torch.int64)
-        place("actions", (self.slots, num_envs), torch.uint8)
-        place("rewards", (self.slots, num_envs), torch.float32)
-        place("discounts", (self.slots, num_envs), torch.float32)
-        place("played", (self.slots, num_envs), torch.bool)
-
-    def begin(self, frames: torch.Tensor) -> None:
-        """Puts the first frames of all envs, (num_envs, 1, 84, 84) uint8, at the position."""
-        started = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
-        self.frames.write(self.position % self.slots, frames, started)
-
-    def observations(self) -> torch.Tensor:
-        """What is seen at the position: (num_envs, 4, 84, 84) uint8."""
-        return self.frames.stacks(self.position % self.slots, torch.arange(self.num_envs, device=self.device))
-
-    def append(self, step: dict[str, torch.Tensor], frames: torch.Tensor, started: torch.Tensor) -> None:
-        """Writes what became of the newest frames, (num_envs,) each, and the frames that followed."""
-        slot = self.position % self.slots
-        for name, values in step.items():
-            ring = getattr(self, name)
-            ring.index_copy_(0, slot, values.to(ring.dtype).unsqueeze(0))
-        self.position += 1
-        self.frames.write(self.position % self.slots, frames, started)
+    def __init__(self, transitions: int, num_envs: int, device: torch.device):
+        super().__init__(transitions + 1, num_envs, device, actions=torch.uint8)
 
     def draw(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Places of transitions, drawn evenly: slots and envs, (count,) int64 each.
 
         The three oldest frames serve as stacks of the ones after them only. There have to be four steps.
         """
-        steps = torch.clamp(self.position, max=self.slots - 1) - (STACK - 1)
-        back = (torch.rand(count, dtype=torch.float64, device=self.device) * steps).long() + 1
-        envs = torch.randint(self.num_envs, (count,), device=self.device)
-        return (self.position - back) % self.slots, envs
+        steps = torch.clamp(self.position, max=self.length - 1) - (STACK - 1)
+        back = (torch.rand(count, dtype=torch.float64, device=self.position.device) * steps).long() + 1
+        envs = torch.randint(self.num_envs, (count,), device=self.position.device)
+        return (self.position - back) % self.length, envs
 
 
 class Dqn:
@@ -181,6 +150,12 @@ class Dqn:
     """
 
     def __init__(self, args: Args, device: torch.device):
+        at_least(1, args, "num_envs", "steps_per_update", "updates_at_once", "minibatch", "target_every", "log_every")
+        at_least(1, args, "epsilon_frames")
+        at_least(0, args, "num_threads", "total_frames", "learning_rate")
+        within(0, 1, args, "gamma", "first_epsilon", "last_epsilon")
+        within(0, MOST_SEED, args, "seed")
+        above(0, args, "width")
         if args.memory < args.num_envs * STACK or args.first_update < args.num_envs * STACK:
             raise ValueError(
                 f"expected memory and first_update to be at least {STACK} steps of all envs "
@@ -237,9 +212,14 @@ class Dqn:
         self.memory.append(step, frames, started)
 
     def targets(self, slots: torch.Tensor, envs: torch.Tensor) -> torch.Tensor:
-        """What the values of transitions should be: (n,) float32."""
+        """What the values of transitions should be: (n,) float32.
+
+        Args:
+            slots: of the memory, (n,) int64.
+            envs: the same.
+        """
         memory = self.memory
-        following = memory.frames.stacks((slots + 1) % memory.slots, envs)
+        following = memory.frames.stacks((slots + 1) % memory.length, envs)
         with torch.no_grad(), self.autocast:
             values = self.target(following)
             chooser = self.network(following) if self.args.double else values
@@ -310,7 +290,7 @@ def train(args: Args) -> dict[str, Any]:
     row = row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs, fps=dqn.frames / seconds,
         device=device, threads=args.num_threads, algorithm="double DQN" if args.double else "DQN", seed=args.seed,
-        num_gpus=1, score=score, frames=dqn.frames, updates=dqn.updates,
+        num_gpus=1, score=score, frames=dqn.frames, training_frames=dqn.frames // FRAMESKIP, updates=dqn.updates,
         updates_per_second=round(dqn.updates / seconds, 2), seconds=round(seconds, 3), seconds_to_score=None,
         **utilization.row(),
     )  # fmt: skip
@@ -322,7 +302,7 @@ def main() -> int:
     """Runs the training; returns the exit status."""
     try:
         row = train(tyro.cli(Args))
-    except ValueError as problem:
+    except (OSError, ValueError) as problem:
         print(f"dqn: {problem}", file=sys.stderr)
         return 2
     print(json.dumps(row))

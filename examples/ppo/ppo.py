@@ -31,6 +31,7 @@ from tqdm import tqdm
 from examples.a2c_vtrace.model import ActorCritic
 from examples.a2c_vtrace.player import Player
 from examples.a2c_vtrace.rollout import Rollout
+from examples.common.checks import MOST_SEED, above, at_least, within
 from examples.common.device import choose_device
 from examples.common.emulator import FRAMESKIP, make_env
 from examples.common.graphed import Graphed
@@ -115,6 +116,12 @@ class Ppo:
     """
 
     def __init__(self, args: Args, device: torch.device):
+        at_least(1, args, "num_envs", "n_steps", "epochs")
+        at_least(2, args, "minibatch")  # whose advantages have a deviation
+        at_least(0, args, "num_threads", "total_frames", "learning_rate", "clip", "max_grad_norm")
+        within(0, 1, args, "gamma", "trace_decay")
+        within(0, MOST_SEED, args, "seed")
+        above(0, args, "width")
         if args.num_envs * args.n_steps % args.minibatch:
             raise ValueError(
                 f"expected minibatch to divide num_envs times n_steps ({args.num_envs * args.n_steps}), "
@@ -218,8 +225,9 @@ def train(args: Args) -> dict[str, Any]:
     row = row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs, fps=ppo.frames / seconds,
         device=device, threads=args.num_threads, algorithm="PPO", seed=args.seed, num_gpus=1, score=score,
-        frames=ppo.frames, updates=ppo.updates, updates_per_second=round(ppo.updates / seconds, 2),
-        seconds=round(seconds, 3), seconds_to_score=None, **utilization.row(),
+        frames=ppo.frames, training_frames=ppo.frames // FRAMESKIP, updates=ppo.updates,
+        updates_per_second=round(ppo.updates / seconds, 2), seconds=round(seconds, 3), seconds_to_score=None,
+        **utilization.row(),
     )  # fmt: skip
     append_row(row, args.results)
     return row
@@ -229,7 +237,7 @@ def main() -> int:
     """Runs the training; returns the exit status."""
     try:
         row = train(tyro.cli(Args))
-    except ValueError as problem:
+    except (OSError, ValueError) as problem:
         print(f"ppo: {problem}", file=sys.stderr)
         return 2
     print(json.dumps(row))

@@ -35,7 +35,7 @@ def test_memory_draws_transitions_as_they_were(steps):
         memory.append(step, frames(number + 1), torch.tensor([number + 1 in started] * 2))
     slots, envs = memory.draw(2000)
     before = memory.frames.stacks(slots, envs)[:, :, 0, 0].tolist()
-    after = memory.frames.stacks((slots + 1) % memory.slots, envs)[:, :, 0, 0].tolist()
+    after = memory.frames.stacks((slots + 1) % memory.length, envs)[:, :, 0, 0].tolist()
     numbers = memory.rewards[slots, envs].long().tolist()
 
     def stack(number, env):
@@ -58,7 +58,7 @@ def test_dqn_targets(monkeypatch, double):
     for _ in range(20):
         learner.step()
     slots, envs = learner.memory.draw(100)
-    following = learner.memory.frames.stacks((slots + 1) % learner.memory.slots, envs)
+    following = learner.memory.frames.stacks((slots + 1) % learner.memory.length, envs)
     target, online = learner.target(following), learner.network(following)
     assert not torch.equal(target.argmax(dim=1), online.argmax(dim=1))
     got = learner.targets(slots, envs)
@@ -98,6 +98,11 @@ def test_dqn_runs_and_writes_a_row(tmp_path, emulator):
     assert (row["system"], row["algorithm"], row["frames"], row["updates"]) == (emulator, "DQN", 320, 11)
 
 
-def test_dqn_refuses_a_memory_too_small():
-    with pytest.raises(ValueError, match=r"at least 4 steps of all envs \(64\), got 63 and 160"):
-        dqn.train(settings(memory=63))
+@pytest.mark.parametrize("changes, message", [
+    ({"memory": 63}, r"at least 4 steps of all envs \(64\), got 63 and 160"),
+    ({"target_every": 0}, "target_every to be at least 1, got 0"),
+    ({"epsilon_frames": 0}, "epsilon_frames to be at least 1, got 0"),
+])  # fmt: skip
+def test_dqn_refuses_settings_that_do_not_fit(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dqn.train(settings(**changes))

@@ -30,13 +30,13 @@ def settings(folder, **changes):
     return paper.Args(folder=folder, **asked)
 
 
-def result(setting, game, seconds, **changes):
+def result(setting, game, seconds, seed=0, **changes):
     """A row of train.py, as far as tables read it."""
     options = paper.PLAIN | paper.SETTINGS[setting]
     rest = {name: value for name, value in options.items() if name != "emulator"}
     frames = None if seconds is None else int(seconds * 1e6)
     row = {"system": options["emulator"], "game": game, "seconds_to_score": seconds, "frames_to_score": frames}
-    return row | rest | changes
+    return row | {"seed": seed, "date": "2026-11-22T05:20:09+00:00"} | rest | changes
 
 
 @pytest.mark.parametrize("table", [3, 4])
@@ -63,7 +63,7 @@ def test_what_has_a_row_is_not_run_again(tmp_path, capsys):
 
 
 def test_failure_is_told_and_does_not_stop_the_others(tmp_path, capsys):
-    but = (*SMALL[:-5], "total_frames=-1", "eval_every=0")  # which does not go with stop_at_score
+    but = (*SMALL[:-5], "total_frames=0", "eval_every=0")  # which does not go with stop_at_score
     assert paper.run(settings(tmp_path, seeds=(0, 1), but=but)) == 1
     told = capsys.readouterr().err.splitlines()
     assert [line.split()[1] for line in told] == ["vtrace20-pong-0", "vtrace20-pong-1"]
@@ -87,18 +87,20 @@ def test_signal_stops_all_and_the_command_goes_on(tmp_path):
     assert len(list(tmp_path.glob("*/done.json"))) == 2
 
 
-def test_table_3_has_means_over_seeds_and_seconds_of_a_gpu_alone():
+def test_table_3_has_means_over_seeds_each_by_its_best_row():
+    newer = {"date": "2026-11-23T05:20:09+00:00"}
     rows = [
-        result("vtrace20", "pong", 40.0), result("vtrace20", "pong", 50.0), result("vtrace20", "pong", None),
-        result("vtrace20", "asterix", 12.0, trainings_on_gpu=3), result("ale", "pong", 300.0),
-        result("ale", "pong", 900.0, trainings_on_gpu=3),
+        result("vtrace20", "pong", 40.0, **newer), result("vtrace20", "pong", 99.0),
+        result("vtrace20", "pong", 50.0, seed=1), result("vtrace20", "pong", None, seed=2),
+        result("vtrace20", "asterix", 12.0, trainings_on_gpu=3), result("vtrace20", "asterix", 14.0, seed=1),
+        result("ale", "pong", 300.0), result("ale", "pong", 900.0, trainings_on_gpu=3, **newer),
         result("vtrace20", "pong", 7.0, num_envs=64),
     ]  # fmt: skip
     assert paper.table3(rows).splitlines() == [
         "|  | pong 18 | asterix 1000 |",
         "| --- | ---: | ---: |",
-        "| ale | 300.0 s, 600.0 M (2 of 2) |  |",
-        "| vtrace20 | 45.0 s, 45.0 M (2 of 3) | <12.0 s, 12.0 M (1 of 1) |",
+        "| ale | 300.0 s, 300.0 M (1 of 1) |  |",
+        "| vtrace20 | 45.0 s, 45.0 M (2 of 3) | <13.0 s, 13.0 M (2 of 2) |",
         "| num envs 64, num batches 20, n steps 20, steps per update 1 | 7.0 s, 7.0 M (1 of 1) |  |",
     ]
 
@@ -108,8 +110,16 @@ def test_table_4_has_both_emulators_side_by_side():
     rows = [
         {**shared, "system": "ale-py", "fps": 1234.5, "gpu_utilization_mean": 9.6},
         {**shared, "system": "cule", "fps": 406004.4, "gpu_utilization_mean": None},
+        {**shared, "system": "ale-py", "fps": 1000.0, "gpu_utilization_mean": 5.0},
     ]
     assert paper.table4(rows).splitlines()[2:] == ["| PPO | 1,024 | 406,004 |  | 1,234 | 10% |"]
+
+
+def test_what_is_no_file_of_rows_is_told_in_a_sentence(tmp_path):
+    file = tmp_path / "README.md"
+    file.write_text("# Results")
+    with pytest.raises(ValueError, match=r"expected a file of JSON lines, got .*README.md \(Expecting value"):
+        paper.run(paper.Args(show=(file,)))
 
 
 def test_rows_of_a_file_are_shown_in_their_table(tmp_path, capsys):

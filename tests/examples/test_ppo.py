@@ -65,6 +65,11 @@ def test_ppo_runs_and_writes_a_row(tmp_path, emulator):
     assert (row["system"], row["algorithm"], row["frames"], row["updates"]) == (emulator, "PPO", 256, 12)
 
 
-def test_ppo_refuses_a_minibatch_that_does_not_fit():
-    with pytest.raises(ValueError, match=r"minibatch to divide num_envs times n_steps \(128\), got 33"):
-        ppo.train(settings(minibatch=33))
+@pytest.mark.parametrize("changes, message", [
+    ({"minibatch": 33}, r"minibatch to divide num_envs times n_steps \(128\), got 33"),
+    ({"minibatch": 1}, "minibatch to be at least 2, got 1"),
+    ({"gamma": -0.1}, "gamma to be from 0 to 1, got -0.1"),
+])  # fmt: skip
+def test_ppo_refuses_settings_that_do_not_fit(changes, message):
+    with pytest.raises(ValueError, match=message):
+        ppo.train(settings(**changes))

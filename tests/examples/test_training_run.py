@@ -99,6 +99,62 @@ def test_train_another_seed_is_another_run(tmp_path):
     assert not torch.equal(*weights)
 
 
+def test_train_that_reached_its_score_has_when_resumed(tmp_path):
+    asked = {
+        "game": "pong", "max_episode_frames": 108_000, "eval_every": 400, "eval_episodes": 1, "eval_max_frames": 80,
+        "stop_at_score": -30.0, "total_frames": 10_000,
+    }  # fmt: skip
+    first = train.train(settings(tmp_path, **asked))
+    again = train.train(settings(tmp_path, resume=True, **asked))
+    kept = ("frames", "updates", "score", "frames_to_score", "seconds_to_score")
+    assert first["frames_to_score"] == first["frames"] < 1000
+    assert [again[name] for name in kept] == [first[name] for name in kept]
+    # To another score it goes on.
+    more = train.train(settings(tmp_path, resume=True, **asked | {"stop_at_score": 30.0, "total_frames": 2000}))
+    assert more["frames"] >= 2000 and more["frames_to_score"] is None
+
+
+def test_train_refuses_a_folder_with_checkpoints_unless_told_what_to_do_with_them(tmp_path):
+    train.train(settings(tmp_path, total_frames=1000))
+    with pytest.raises(ValueError, match=r"expected a folder without checkpoints, got .*, which has another run's"):
+        train.train(settings(tmp_path, total_frames=500))
+    assert saved(tmp_path)["steps"] * 8 * 4 >= 1000
+    train.train(settings(tmp_path, total_frames=500, overwrite=True))
+    assert 500 <= saved(tmp_path)["steps"] * 8 * 4 < 1000
+    assert read_log(tmp_path / "log.jsonl")[-1]["frames"] < 1000
+
+
+def test_train_stops_after_max_seconds_wherever_the_log_is_written(tmp_path):
+    row = train.train(settings(tmp_path, total_frames=10**9, max_seconds=0.5, log_every=10**6))
+    assert 0.5 <= row["seconds"] < 100 and 0 < row["frames"] < 10**9
+
+
+def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch):
+    """Also where nothing is learned in between: a set whose files were replaced one by one could be of two moments."""
+    names = []
+    save = checkpoint.save
+    monkeypatch.setattr(checkpoint, "save", lambda folder, name, *rest: names.append(name) or save(folder, name, *rest))
+    train.train(settings(tmp_path, total_frames=1000, checkpoint_every=200, warmup_steps=10**6))
+    assert len(names) == len(set(names)) == 5
+
+
+def test_evaluation_is_cut_off_by_a_signal(tmp_path, monkeypatch):
+    """And is as if it had not begun: the checkpoint is there, and the next run has the evaluation."""
+    asked = {"total_frames": 1000, "eval_every": 500, "eval_episodes": 1, "eval_max_frames": 400}
+    evaluating = evaluate.Evaluator.scores
+
+    def interrupted(self, policy, seed, **options):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return evaluating(self, policy, seed, **options)
+
+    monkeypatch.setattr(evaluate.Evaluator, "scores", interrupted)
+    row = train.train(settings(tmp_path, **asked))
+    assert row["score"] is None and row["frames"] < 1000
+    assert [line["kind"] for line in read_log(tmp_path / "log.jsonl")].count("evaluation") == 0
+    monkeypatch.undo()
+    assert train.train(settings(tmp_path, resume=True, **asked))["score"] is not None
+
+
 def wait_for(path, process, lines):
     """Waits until a log has some lines."""
     while not path.exists() or path.read_text().count("\n") < lines:
@@ -149,6 +205,27 @@ def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launch
     rows = [json.loads(line) for line in (run / "result.jsonl").read_text().splitlines()]
     assert [row["num_gpus"] for row in rows] == [2] * launches
     assert rows[-1]["frames"] == lines[-1]["frames"] >= 1500 * launches
+
+
+@pytest.mark.slow
+def test_train_two_processes_stopped_by_a_signal_go_on_exactly(tmp_path):
+    stopped, whole = tmp_path / "stopped", tmp_path / "whole"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+               "-m", "examples.a2c_vtrace.train"]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    endless = [*command, *options(stopped, total_frames=10**9)]
+    with subprocess.Popen(endless, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        wait_for(stopped / "log.jsonl", process, 2)
+        process.send_signal(signal.SIGTERM)
+        told = process.communicate(timeout=300)[1]
+    assert "--resume goes on from it" in told
+    frames = saved(stopped)["steps"] * 8 * 4
+    for run, more in ((stopped, {"resume": True}), (whole, {})):
+        words = options(run, total_frames=frames + 500, **more)
+        subprocess.run([*command, *words], cwd=ROOT, env=environment, check=True, capture_output=True, timeout=300)
+    for rank in range(2):
+        assert_same(saved(stopped, rank), saved(whole, rank))
+    assert without_times(stopped) == without_times(whole)
 
 
 def threads_after_leaving(rank, port, queue):
@@ -247,11 +324,18 @@ def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
         ({"multiprocessors": -1}, "multiprocessors to be at least 0, got -1"),
         ({"num_envs": 9}, r"num_envs to be a multiple of num_batches times the number of processes \(2 x 1\), got 9"),
         ({"n_steps": 0}, "n_steps to be at least 1, got 0"),
+        ({"steps_per_update": 9}, r"steps_per_update to be at most n_steps \(4\), as .*, got 9"),
+        ({"num_threads": -1}, "num_threads to be at least 0, got -1"),
+        ({"seed": 2**40}, "seed to be from 0 to 4294967295, got 1099511627776"),
+        ({"gamma": 3.0}, "gamma to be from 0 to 1, got 3.0"),
+        ({"width": 0.0}, "width to be above 0, got 0.0"),
+        ({"eval_episodes": -1}, "eval_episodes to be at least 0, got -1"),
+        ({"resume": True, "overwrite": True}, "expected resume or overwrite, got both"),
         ({"stop_at_score": 1.0}, "eval_every and eval_episodes above 0 with stop_at_score"),
         ({"emulator": "ale-py", "resume": True}, "emulator cule with resume"),
         ({"emulator": "stella"}, "emulator to be one of cule, ale-py, got 'stella'"),
     ],
-    ids=["multiprocessors", "num_envs", "n_steps", "stop_at_score", "resume", "emulator"],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
 def test_train_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
@@ -283,6 +367,19 @@ def test_checkpoint_cut_short_leaves_the_one_before(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("first*"))
 
 
-def test_plot_refuses_a_folder_without_a_log(tmp_path):
+@pytest.mark.parametrize("changes, message", [
+    ({"episodes": 0}, "episodes to be at least 1, got 0"),
+    ({"sticky": (0.0, 3.0)}, "sticky to be from 0 to 1, got 3.0"),
+    ({"max_frames": 0}, "max_frames to be at least 1, got 0"),
+    ({}, "expected a run folder with checkpoints, as train.py writes it, got"),
+])  # fmt: skip
+def test_evaluate_refuses_settings_that_do_not_fit(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate.evaluate(evaluate.Args(tmp_path, device="cpu", **changes))
+
+
+def test_plot_refuses_nothing_and_a_folder_without_a_log(tmp_path):
+    with pytest.raises(ValueError, match=r"expected run folders, as train\.py writes them, got none"):
+        plot.plot([], tmp_path / "scores.png")
     with pytest.raises(ValueError, match=r"expected run folders with a log\.jsonl"):
         plot.plot([tmp_path], tmp_path / "scores.png")

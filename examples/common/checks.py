@@ -1,0 +1,42 @@
+"""What programs ask of the numbers that they are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Seeds of the envs are multiples of it (trainer.py), and have to fit 64 bits.
+MOST_SEED = 2**32 - 1
+
+
+def at_least(least: float, args: Any, *names: str) -> None:
+    """Looks whether these fields of a dataclass, where they are not None, are at least so much.
+
+    Raises:
+        ValueError: one is less.
+    """
+    for name in names:
+        value = getattr(args, name)
+        if value is not None and not value >= least:
+            raise ValueError(f"expected {name} to be at least {least}, got {value}")
+
+
+def within(least: float, most: float, args: Any, *names: str) -> None:
+    """Looks whether these fields of a dataclass are from `least` to `most`.
+
+    Raises:
+        ValueError: one is not.
+    """
+    for name in names:
+        if not least <= getattr(args, name) <= most:
+            raise ValueError(f"expected {name} to be from {least} to {most}, got {getattr(args, name)}")
+
+
+def above(limit: float, args: Any, *names: str) -> None:
+    """Looks whether these fields of a dataclass are more than so much.
+
+    Raises:
+        ValueError: one is not.
+    """
+    for name in names:
+        if not getattr(args, name) > limit:
+            raise ValueError(f"expected {name} to be above {limit}, got {getattr(args, name)}")

@@ -1,0 +1,65 @@
+"""Steps on the device: what was seen, done and got in the newest steps of every env, in one ring.
+
+Slot t of the ring holds the frame x_t that was seen, and what became of it: the action a_t, the reward r_t, the
+discount gamma_t (0 where x_{t+1} is terminal), and whether the step was played at all or reset the env. The position is
+kept on the device, so that writing and reading can be captured in CUDA graphs.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from examples.common.frames import FrameRing
+
+# What all learners keep of a step.
+STEP = {"rewards": torch.float32, "discounts": torch.float32, "played": torch.bool}
+
+
+class StepRing(nn.Module):
+    """The ring. A module, so that its buffers are saved with a state_dict.
+
+    Args:
+        length: slots.
+        num_envs: envs.
+        device: where it is kept.
+        kept: what else is kept of a step, by name, and as which dtype.
+
+    Attributes:
+        position: (1,) int64 on the device, steps played; slot position % length holds the newest frame.
+        frames: the frames, stored once.
+        rewards, discounts, played, and what else is kept: (length, num_envs).
+    """
+
+    def __init__(self, length: int, num_envs: int, device: torch.device, **kept: torch.dtype):
+        super().__init__()
+        self.length, self.num_envs = length, num_envs
+        self.frames = FrameRing(length, num_envs, device)
+        self.register_buffer("position", torch.zeros(1, dtype=torch.int64, device=device))
+        for name, dtype in (kept | STEP).items():
+            self.register_buffer(name, torch.zeros((length, num_envs), dtype=dtype, device=device))
+        self.register_buffer("_envs", torch.arange(num_envs, device=device), persistent=False)
+
+    def begin(self, frames: torch.Tensor) -> None:
+        """Puts the first frames of all envs, (num_envs, 1, 84, 84) uint8, at the position."""
+        started = torch.ones(self.num_envs, dtype=torch.bool, device=frames.device)
+        self.frames.write(self.position % self.length, frames, started)
+
+    def observations(self) -> torch.Tensor:
+        """What is seen at the position: (num_envs, 4, 84, 84) uint8."""
+        return self.frames.stacks(self.position % self.length, self._envs)
+
+    def append(self, step: dict[str, torch.Tensor], frames: torch.Tensor, started: torch.Tensor) -> None:
+        """Writes what became of the position's observation, and the frames that followed; moves on by one.
+
+        Args:
+            step: (num_envs,) each: all that is kept of a step, by name.
+            frames: (num_envs, 1, 84, 84) uint8.
+            started: (num_envs,) bool: the frame is the first of an episode.
+        """
+        slot = self.position % self.length
+        for name, values in step.items():
+            ring = getattr(self, name)
+            ring.index_copy_(0, slot, values.to(ring.dtype).unsqueeze(0))
+        self.position += 1
+        self.frames.write(self.position % self.length, frames, started)
