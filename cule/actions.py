@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cule.arguments import INTEGERS, array
+from cule.arguments import INTEGERS, UNSIGNED, array
 
 ACTIONS = (
     "NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "UPRIGHT", "UPLEFT", "DOWNRIGHT", "DOWNLEFT", "UPFIRE", "RIGHTFIRE",
@@ -55,6 +55,8 @@ def check_numbers(name: str, values: Any, num_envs: int, bound: int, device: tor
     tensor = on_device(name, values, device)
     if tensor.dtype not in INTEGERS:
         raise TypeError(f"expected {name} to be integers, got {tensor.dtype}")
+    if tensor.dtype in UNSIGNED:
+        tensor = tensor.long()
     if tuple(tensor.shape) != (num_envs,):
         raise ValueError(f"expected {name} to have shape {(num_envs,)}, got {tuple(tensor.shape)}")
     if device.type == "cpu" and (int(tensor.min()) < 0 or int(tensor.max()) >= bound):
@@ -66,6 +68,9 @@ def check_numbers(name: str, values: Any, num_envs: int, bound: int, device: tor
 
 class ContinuousActions:
     """Turns (radius, angle, fire) into action numbers and how far a paddle turns.
+
+    On a GPU cosines and sines may differ from the CPU's in their last bit; where a stick is pushed just as far as the
+    threshold, it may then count there and not here.
 
     Args:
         threshold: how far a stick must be pushed, and the button.
@@ -81,6 +86,12 @@ class ContinuousActions:
                     # As in ale-py, even where a game without a button has fewer actions than numbers.
                     table[h + 1, v + 1, fire] = action_number(h, v, bool(fire))
         self.table = table.to(device)
+
+    def _waves(self, angles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosines and sines; on the CPU numpy's, as in ale-py, to the last bit, which decides at the threshold."""
+        if self.device.type != "cpu":
+            return torch.cos(angles), torch.sin(angles)
+        return torch.from_numpy(np.cos(angles.numpy())), torch.from_numpy(np.sin(angles.numpy()))
 
     def translate(self, actions: Any, num_envs: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The numbers, (num_envs,) int32, and strengths from 0 to 1, (num_envs,) float32, of (num_envs, 3) actions.
@@ -103,7 +114,7 @@ class ContinuousActions:
                 )
         else:
             radius = torch.nan_to_num(radius, nan=0.0).clamp_(0.0, 1.0)
-        x, y = radius * torch.cos(values[:, 1]), radius * torch.sin(values[:, 1])
+        x, y = (radius * wave for wave in self._waves(values[:, 1]))
         horizontal = (x > self.threshold).long() - (x < -self.threshold).long() + 1
         vertical = (y > self.threshold).long() - (y < -self.threshold).long() + 1
         fire = (values[:, 2] > self.threshold).long()

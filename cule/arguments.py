@@ -11,7 +11,9 @@ import torch
 # Counts live in 32 bits.
 MOST = 2**31 - 1
 MOST_SEED = 2**63 - 1
-INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+# Of which torch knows little more than the names.
+UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, *UNSIGNED)
 
 
 def integer(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
@@ -77,11 +79,13 @@ def env_ids(values: Any, num_envs: int, device: torch.device) -> torch.Tensor:
     if values is None:
         return torch.arange(num_envs, device=device)
     ids = values if isinstance(values, torch.Tensor) else torch.tensor(array("env_ids", values))
-    if ids.dtype not in INTEGERS or ids.dim() != 1:
+    # No numbers are integers, too.
+    if ids.dim() != 1 or not (ids.dtype in INTEGERS or ids.numel() == 0):
         raise TypeError(f"expected env_ids to be a list of integers, got {ids.dtype} of shape {tuple(ids.shape)}")
+    ids = ids.long()
     if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= num_envs):
         raise ValueError(f"expected env_ids from 0 to {num_envs - 1}, got {ids.tolist()}")
-    return ids.to(device).long()
+    return ids.to(device)
 
 
 def reset_mask(options: Any, num_envs: int) -> torch.Tensor | None:

@@ -1,4 +1,4 @@
-"""What the command lines share: numbers that are checked, and mistakes that are answered with a sentence."""
+"""What the command lines share: checks of numbers and outputs, and mistakes that are answered with a sentence."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
-
-import torch
 
 
 class Parser(argparse.ArgumentParser):
     """Says in one sentence what is wrong."""
 
+    @property
+    def program(self) -> str:
+        """The name that begins its messages, such as "cule.play"."""
+        return self.prog.removeprefix("python -m ")
+
     def error(self, message: str) -> Any:
         """Exits with status 2."""
-        self.exit(2, f"{self.prog.removeprefix('python -m ')}: {message}\n")
+        self.exit(2, f"{self.program}: {message}\n")
 
 
 def number(kind: type[int] | type[float], least: float = 1) -> Callable[[str], float]:
@@ -33,14 +37,47 @@ def number(kind: type[int] | type[float], least: float = 1) -> Callable[[str], f
     return read
 
 
-def run_main(parser: Parser, run: Callable[[argparse.Namespace], None], argv: Sequence[str] | None) -> int:
-    """Parses the command line and does what it asks for; a user's mistake becomes a line on stderr and status 2."""
+def check_output(option: str, path: Path) -> None:
+    """Checks, before work is done for it, that a file can be written; it is left as it is.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    try:
+        was_there = path.exists()
+        path.open("ab").close()
+        if not was_there:
+            path.unlink()
+    except OSError as problem:
+        raise ValueError(
+            f"expected {option} to name a file that can be written, got {path}: {problem.strerror}"
+        ) from problem
+
+
+def run_main(
+    parser: Parser,
+    run: Callable[[argparse.Namespace], int | None],
+    argv: Sequence[str] | None,
+    interrupted: str = "interrupted",
+) -> int:
+    """Parses the command line and does what it asks for.
+
+    Args:
+        parser: of the command line.
+        run: does it, and returns the exit status (None: 0).
+        argv: the command line (None: that of the process).
+        interrupted: what is said after Ctrl-C.
+
+    Returns:
+        The exit status: 2 after a user's mistake, or where the machine lacks memory, threads or a working device, and
+        130 after Ctrl-C; each is a line on stderr.
+    """
     arguments = parser.parse_args(argv)
     try:
-        run(arguments)
-    except (ValueError, TypeError, ImportError, OSError, torch.OutOfMemoryError) as problem:
-        print(f"{parser.prog.removeprefix('python -m ')}: {problem}", file=sys.stderr)
-        return 2
+        return run(arguments) or 0
+    except (ValueError, TypeError, ImportError, OSError, RuntimeError, MemoryError) as problem:
+        line, status = str(problem).partition("\n")[0] or type(problem).__name__, 2
     except KeyboardInterrupt:
-        return 130
-    return 0
+        line, status = interrupted, 130
+    print(f"{parser.program}: {line}", file=sys.stderr)
+    return status

@@ -208,11 +208,20 @@ def boot(game: Game) -> Boot:
     return Boot(console.snapshot(), console.pal, picture_height(game, console.pal))
 
 
-@functools.lru_cache(maxsize=256)
-def reset_pool(
+# Larger pools are emulated anew for each batch: one state is 80 KB.
+MOST_KEPT_STATES = 64
+
+
+def reset_pool(group: Group, size: int, noop_max: int, fire_reset: bool, action_space: str) -> tuple[Snapshot, ...]:
+    """`size` states that episodes of the group start from, their numbers of no-ops spread evenly over [0, noop_max)."""
+    make = kept_reset_pool if size <= MOST_KEPT_STATES else make_reset_pool
+    return make(group, size, noop_max, fire_reset, action_space)
+
+
+def make_reset_pool(
     group: Group, size: int, noop_max: int, fire_reset: bool, action_space: str
 ) -> tuple[Snapshot, ...]:
-    """`size` states that episodes of the group start from, their numbers of no-ops spread evenly over [0, noop_max)."""
+    """As reset_pool says."""
     booted = boot(group.game)
     options = Options(noop_max=noop_max, fire_reset=fire_reset, action_space=action_space)
     console = Console(group, options, booted.pal)
@@ -223,3 +232,6 @@ def reset_pool(
         _core.start_pool_episode(console.batch, i * noop_max // size)
         states.append(console.snapshot())
     return tuple(states)
+
+
+kept_reset_pool = functools.lru_cache(maxsize=256)(make_reset_pool)

@@ -15,16 +15,17 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from cule.command_line import Parser, check_output, number, run_main
+from cule.device import find_device
 from cule.rom import find_game
-from cule.vector_env import AtariEnv, find_device
+from cule.screens import PIXEL_WIDTH
+from cule.vector_env import AtariEnv
 
 GAMES = (
     "pong", "breakout", "ms_pacman", "space_invaders", "seaquest", "montezuma_revenge",
     "qbert", "enduro", "pitfall2", "riverraid", "road_runner", "beam_rider",
 )  # fmt: skip
 COLUMNS = 4
-# The console's pixels are about twice as wide as they are high.
-PIXEL_WIDTH = 2
 TILE_WIDTH, TITLE_HEIGHT, MARGIN = 160 * PIXEL_WIDTH, 22, 6
 BACKGROUND, INK = (32, 32, 32), (235, 235, 235)
 
@@ -69,28 +70,25 @@ def write_picture(path: Path, rgb: np.ndarray) -> None:
     """Writes an RGB picture as a PNG file.
 
     Raises:
-        ValueError: if the file cannot be written.
+        OSError: the file cannot be written.
     """
-    encoded = cv2.imencode(".png", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR))[1]
-    try:
-        path.write_bytes(encoded.tobytes())
-    except OSError as error:
-        raise ValueError(f"expected --output to be a file that can be written, got {path}: {error.strerror}") from error
+    path.write_bytes(cv2.imencode(".png", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR))[1].tobytes())
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m cule.demo",
         description="Plays some games with random actions, prints how many frames a second that makes, and writes a "
         "picture of their screens. FPS are emulated frames per second, over all consoles together.",
     )
-    parser.add_argument("games", nargs="*", default=GAMES, metavar="GAME", help="which games (default: a dozen)")
-    parser.add_argument("--num-envs", type=int, default=16, metavar="N", help="consoles for each game (default: 16)")
-    parser.add_argument("--steps", type=int, default=150, metavar="N", help="steps of four frames (default: 150)")
-    parser.add_argument("--device", help="cpu, cuda or cuda:1 (default: cuda where there is one, else cpu)")
-    parser.add_argument("--output", type=Path, default=Path("demo.png"), metavar="FILE", help="default: demo.png")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add = parser.add_argument
+    add("games", nargs="*", default=GAMES, metavar="GAME", help="which games (default: a dozen)")
+    add("--num-envs", type=number(int), default=16, metavar="N", help="consoles for each game (default: 16)")
+    add("--steps", type=number(int), default=150, metavar="N", help="steps of four frames (default: 150)")
+    add("--device", help="cpu, cuda or cuda:1 (default: cuda where there is one, else cpu)")
+    add("--output", type=Path, default=Path("demo.png"), metavar="FILE", help="default: demo.png")
+    add("--quiet", action="store_true", help="no progress bar")
     return parser
 
 
@@ -98,12 +96,12 @@ def run(arguments: argparse.Namespace) -> None:
     """What the command line asks for.
 
     Raises:
-        ValueError: if it asks for what there is not.
+        OSError: the picture cannot be written.
+        ValueError: it asks for what there is not.
     """
     device = find_device(arguments.device)
     games = [find_game(name).name for name in arguments.games]
-    if arguments.steps < 1:
-        raise ValueError(f"expected --steps to be at least 1, got {arguments.steps}")
+    check_output("--output", arguments.output)
     speeds, screens = [], []
     with tqdm(total=len(games) * arguments.steps, unit="step", disable=arguments.quiet, file=sys.stderr) as bar:
         for game in games:
@@ -120,13 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the demo; returns the exit status."""
-    arguments = make_parser().parse_args(argv)
-    try:
-        run(arguments)
-    except (ValueError, TypeError) as error:
-        print(f"cule.demo: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return run_main(make_parser(), run, argv)
 
 
 if __name__ == "__main__":

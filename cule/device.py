@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -47,6 +49,19 @@ def find_device(device: str | torch.device | None) -> torch.device:
     if index >= torch.cuda.device_count():
         raise ValueError(f"expected a CUDA device below cuda:{torch.cuda.device_count()}, got {device!r}")
     return torch.device("cuda", index)
+
+
+def usable_cpus() -> int:
+    """The CPUs that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def usable_memory() -> int:
+    """The machine's memory in bytes, or as much of it as this process's container may use."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):  # there is no limit, or it is "max"
+        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return memory
 
 
 # Forks ------------------------------------------------------------------------------------------------------------

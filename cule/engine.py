@@ -7,12 +7,13 @@ fields have (csrc/kernels/batch.h describes them).
 from __future__ import annotations
 
 import math
-import os
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from cule import _core, palette, resample, translation
 from cule.console import (
@@ -31,19 +32,21 @@ from cule.console import (
     reset_pool,
     rom_of,
 )
-from cule.device import avoid_lost_threads, keep_through_forks
+from cule.device import avoid_lost_threads, keep_through_forks, usable_memory
 
 # For so many envs a game is compiled: for fewer, compiling is not soon made up for; for more, a GPU fetches so much
 # code at once that interpreting takes no longer (benchmarks/NOTES.md).
 WORTH_TRANSLATING = range(64, 32768)
 # Envs that a multiprocessor which does nothing else emulates at most.
 MOST_ENVS_APART = _core.MOST_ENVS_APART
+# Resets that are emulated, of some hundred frames each, without a look for signals.
+EMULATED_RESETS_AT_ONCE = 64
 
 
 def free_bytes(device: torch.device) -> int:
     """The memory that is free on a GPU. Of a CPU's, all that there is: what is in use may be given up."""
     if device.type != "cuda":
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return usable_memory()
     torch.cuda.empty_cache()
     return torch.cuda.mem_get_info(device)[0]
 
@@ -90,6 +93,8 @@ class Engine:
         self.picture_bytes = max(self.heights) * _core.LINE_PIXELS
         self.batch = _core.Batch()
         self.tensors: dict[str, torch.Tensor] = {}
+        self._streams: set[torch.cuda.Stream] = set()
+        self._idle = threading.Lock()
         self._layout: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
         self._plan_state()
         self._plan_outputs()
@@ -144,14 +149,14 @@ class Engine:
         major, minor = torch.cuda.get_device_capability(self.device)
         try:
             cubin, marked_ops = translation.translate(self.groups[0].game, f"sm_{major}{minor}")
-        except OSError as problem:  # there is no compiler
+            self.backend.load_translation(cubin)
+        except (OSError, RuntimeError) as problem:  # there is no compiler, or none that knows this GPU and driver
             if required:
                 raise ValueError(f"translate=True was asked for, but {problem}") from problem
             warnings.warn(f"envs run several times slower than they could: {problem}", stacklevel=4)
             self.translated = False
             return
         self._place_array("marked_ops", marked_ops)
-        self.backend.load_translation(cubin)
 
     # Memory ------------------------------------------------------------------------------------------------------
 
@@ -260,10 +265,9 @@ class Engine:
         self._place_snapshots("boot", [[booted.snapshot] for booted in self.boots])
         if options.reset_pool_size:
             pools = [
-                reset_pool(
-                    group, options.reset_pool_size, options.noop_max, options.fire_reset, options.action_space
-                )
-                for group in self.groups
+                reset_pool(group, options.reset_pool_size, options.noop_max, options.fire_reset, options.action_space)
+                # A bar where it takes seconds and somebody looks.
+                for group in tqdm(self.groups, desc="start states", unit="game", delay=3, leave=False, disable=None)
             ]
             self._place_snapshots("pool", pools)
 
@@ -298,20 +302,47 @@ class Engine:
     # Running -----------------------------------------------------------------------------------------------------
 
     def _stream(self) -> int:
-        return torch.cuda.current_stream(self.device).cuda_stream if self.device.type == "cuda" else 0
+        """The current stream, which close() will have to know of."""
+        if self.device.type != "cuda":
+            return 0
+        stream = torch.cuda.current_stream(self.device)
+        self._streams.add(stream)
+        return stream.cuda_stream
+
+    def close(self) -> None:
+        """Before the memory is given back: nobody gets it until all streams on which envs stepped have come so far."""
+        for tensor in self.tensors.values():
+            for stream in self._streams:
+                tensor.record_stream(stream)
+
+    def _run(self, what: str, *arguments: int) -> None:
+        """Has the backend do it, one thread at a time: its threads and memory are for one call."""
+        if not self._idle.acquire(blocking=False):
+            raise RuntimeError(f"expected one thread at a time in an env, got {what}() while another thread is in one")
+        try:
+            getattr(self.backend, what)(self.batch, *arguments, self._stream())
+        finally:
+            self._idle.release()
 
     def step(self) -> None:
         """One step of every env with the actions in `tensors["actions"]`."""
-        self.backend.step(self.batch, self._stream())
+        self._run("step")
+
+    def _interruptible(self, mask: torch.Tensor | None) -> Iterator[torch.Tensor | None]:
+        """The mask in parts, between which Python looks for signals, where a reset takes long: emulated on a CPU."""
+        if self.device.type == "cuda" or self.options.reset_pool_size:
+            yield mask
+            return
+        chosen = torch.arange(self.num_envs) if mask is None else torch.nonzero(mask).flatten()
+        for some in chosen.split(EMULATED_RESETS_AT_ONCE):
+            part = torch.zeros(self.num_envs, dtype=torch.uint8)
+            part[some] = 1
+            yield part
 
     def reset(self, mask: torch.Tensor | None, seeds: torch.Tensor | None) -> None:
         """Resets the envs that `mask` (uint8) selects, seeding those whose entry in `seeds` (int64) is not -1."""
-        self.backend.reset(
-            self.batch,
-            mask.data_ptr() if mask is not None else 0,
-            seeds.data_ptr() if seeds is not None else 0,
-            self._stream(),
-        )
+        for part in self._interruptible(mask):
+            self._run("reset", *(0 if tensor is None else tensor.data_ptr() for tensor in (part, seeds)))
 
     # Looking inside ----------------------------------------------------------------------------------------------
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 
 def _candidates() -> list[str]:
     """Where the library may lie: beside torch, in a CUDA folder, or where the loader looks."""
-    folders = [Path(sysconfig.get_paths()["purelib"]) / "nvidia"]
+    folders = [Path(torch.__file__).parents[1] / "nvidia"]
     folders += [Path(p) for p in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda") if p]
     found: list[Path] = []
     for folder in folders:
         for pattern in ("*/lib/libnvrtc.so.*", "lib64/libnvrtc.so.*", "targets/*/lib/libnvrtc.so.*"):
             found += sorted(folder.glob(pattern), reverse=True)
+    # What torch was built with comes first: another version's may lie beside it.
+    major = f".so.{(torch.version.cuda or '').partition('.')[0]}"
+    found.sort(key=lambda path: not path.name.endswith(major))
     named = [str(path) for path in found if not path.name.startswith("libnvrtc-builtins") and ".alt." not in path.name]
     return [*named, "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
 

@@ -55,6 +55,7 @@ PAL_RGB = _colors(
     """
 )
 
+
 def _grey(rgb: np.ndarray) -> np.ndarray:
     """Luma of (n, 3) colors as ITU-R BT.601 weighs them, rounded: (n,) uint8."""
     weighted = rgb[:, 0] * 0.2989 + rgb[:, 1] * 0.5870 + rgb[:, 2] * 0.1140

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import numbers
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,72 +16,125 @@ import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from cule.arguments import env_ids as check_env_ids
+from cule.arguments import integer
 from cule.palette import rgb_palette
 from cule.screens import colored, mosaic
 from cule.vector_env import AtariEnv
 
 # GIF counts in hundredths of a second, and players take less than two of them for ten.
 SHORTEST_GIF_FRAME_MS = 20
+# What both kinds of file can hold.
+LEAST_FPS, MOST_FPS = 0.01, 100_000
+
+
+def check_fps(fps: Any) -> float:
+    """`fps` as a float.
+
+    Raises:
+        TypeError, ValueError: it is not a number from LEAST_FPS to MOST_FPS.
+    """
+    if isinstance(fps, (bool, np.bool_)) or not isinstance(fps, numbers.Real):
+        raise TypeError(f"expected fps to be a number, got {fps!r}")
+    if not LEAST_FPS <= fps <= MOST_FPS:
+        raise ValueError(f"expected fps to be from {LEAST_FPS} to {MOST_FPS}, got {fps}")
+    return float(fps)
 
 
 class VideoFile:
     """A file of frames, written by imageio: .mp4 (H.264) or .gif (exact colors, larger).
 
-    Use it as a context manager, or call `close`.
+    Use it as a context manager, or call `close`: until then, and where there are no frames, the file holds what it held
+    before.
 
     Args:
         path: where to write; a file that is there is replaced.
-        fps: frames per second. A GIF that cannot be as fast leaves frames out.
+        fps: frames per second, from 0.01 to 100,000. A GIF that cannot be as fast leaves frames out.
 
     Raises:
         ImportError: imageio is not installed.
-        ValueError: the name ends otherwise, `fps` is not above 0, or the file cannot be written.
+        TypeError: `fps` is not a number.
+        ValueError: the name ends otherwise, `fps` is out of range, or the file cannot be written.
     """
 
+    _writer: Any = None
+
     def __init__(self, path: str | Path, fps: float = 60.0):
-        self.path, self.fps = Path(path), fps
+        self.path, self.fps = Path(path), check_fps(fps)
         kind = self.path.suffix.lower()
         if kind not in (".mp4", ".gif"):
             raise ValueError(f"expected the name of a video to end in .mp4 or .gif, got {str(path)!r}")
-        if not fps > 0:
-            raise ValueError(f"expected fps to be above 0, got {fps}")
         try:
             import imageio
             import imageio_ffmpeg  # noqa: F401 (what imageio writes .mp4 with)
         except ImportError as problem:
             raise ImportError("videos need imageio with ffmpeg: pip install 'cule[video]'") from problem
+        self._unfinished = self.path.with_name(f".{self.path.stem}.{os.getpid()}.part{kind}")
         try:
-            self.path.open("wb").close()
+            if self.path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            self._unfinished.open("wb").close()
+            self._unfinished.unlink()
         except OSError as problem:
-            raise ValueError(f"expected a video file that can be written, got {path}: {problem.strerror}") from problem
+            raise self._error(problem) from problem
         self.frames = 0
         self._shape: tuple[int, ...] | None = None
-        self._every = max(1, math.ceil(SHORTEST_GIF_FRAME_MS * fps / 1000)) if kind == ".gif" else 1
+        self._every = max(1, math.ceil(SHORTEST_GIF_FRAME_MS * self.fps / 1000)) if kind == ".gif" else 1
         if kind == ".gif":
-            milliseconds = round(1000 * self._every / fps)
-            self._writer = imageio.get_writer(self.path, mode="I", duration=milliseconds, loop=0)
+            milliseconds = round(1000 * self._every / self.fps)
+            self._writer = imageio.get_writer(self._unfinished, mode="I", duration=milliseconds, loop=0)
         else:
             # Sides only have to be even, as the console's pictures are.
-            self._writer = imageio.get_writer(self.path, fps=fps, macro_block_size=2)
+            self._writer = imageio.get_writer(self._unfinished, fps=self.fps, macro_block_size=2)
 
     def write(self, frame: np.ndarray) -> None:
         """Appends a frame: (height, width, 3) uint8 RGB, of the first one's shape.
 
         Raises:
-            ValueError: it is of another shape or dtype.
+            ValueError: it is of another shape or dtype, or the file is closed or cannot be written, which ends it.
         """
+        if self._writer is None:
+            raise ValueError(f"expected a video file that is open, got {self.path} after its end")
         shape = self._shape or frame.shape
         if frame.dtype != np.uint8 or frame.shape != shape or frame.ndim != 3 or frame.shape[2] != 3:
             wanted = self._shape or "(height, width, 3)"
             raise ValueError(f"expected a frame of shape {wanted} and uint8, got {frame.shape} and {frame.dtype}")
         self._shape = shape
         if self.frames % self._every == 0:
-            self._writer.append_data(frame)
+            try:
+                self._writer.append_data(frame)
+            except OSError as problem:
+                self._abandon()
+                raise self._error(problem) from problem
         self.frames += 1
 
+    def _error(self, problem: OSError) -> ValueError:
+        return ValueError(f"expected a video file that can be written, got {self.path}: {problem.strerror or problem}")
+
+    def _abandon(self) -> None:
+        writer, self._writer = self._writer, None
+        with suppress(Exception):
+            writer.close()
+        self._unfinished.unlink(missing_ok=True)
+
     def close(self) -> None:
-        """Finishes the file. May be called again."""
-        self._writer.close()
+        """Finishes the file. May be called again.
+
+        Raises:
+            ValueError: it cannot be written.
+        """
+        if self._writer is None:
+            return
+        try:
+            self._writer.close()
+            if self.frames:
+                os.replace(self._unfinished, self.path)
+        except OSError as problem:
+            raise self._error(problem) from problem
+        finally:
+            self._abandon()
+
+    def __del__(self) -> None:
+        self.close()
 
     def __enter__(self) -> VideoFile:
         return self
@@ -95,11 +152,11 @@ class RecordVideo(VectorWrapper):
         env: an AtariEnv, or a wrapper of one.
         path: the file, .mp4 or .gif.
         env_ids: which envs (None: all). Only their screens leave the device.
-        length: how many frames to film (None: until close).
+        length: how many frames to film, at least 1 (None: until close).
         fps: frames per second of the film (None: the console's speed).
 
     Raises:
-        TypeError, ValueError: there are no such envs, or there can be no such file.
+        TypeError, ValueError: there are no such envs, `length` is no count, or there can be no such file.
     """
 
     def __init__(
@@ -114,16 +171,17 @@ class RecordVideo(VectorWrapper):
         base = env.unwrapped
         if not isinstance(base, AtariEnv):
             raise TypeError(f"expected a cule.AtariEnv, got {type(base).__name__}")
-        self._base, self._length = base, length
+        self._base, self._length = base, None if length is None else integer("length", length)
         self._ids = check_env_ids(env_ids, base.num_envs, base.device)
         console_fps = base.metadata["render_fps"] / base.engine.options.frameskip
         self.video = VideoFile(path, console_fps if fps is None else fps)
 
     def _film(self) -> None:
         if self._length is not None and self.video.frames >= self._length:
-            self.video.close()
             return
         self.video.write(mosaic(colored(self._base.engine, rgb_palette, self._ids).cpu().numpy()))
+        if self.video.frames == self._length:
+            self.video.close()
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Resets the env and films what is on its screens."""
@@ -131,9 +189,10 @@ class RecordVideo(VectorWrapper):
         self._film()
         return result
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps the env and films what is on its screens."""
-        result = self.env.step(actions)
+    def step(self, actions: Any, player_b_actions: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the env, with the second player's actions where they are given, and films what is on its screens."""
+        options = {} if player_b_actions is None else {"player_b_actions": player_b_actions}
+        result = self.env.step(actions, **options)
         self._film()
         return result
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import gymnasium
 
 from cule.rom import games
+from cule.vector_env import AtariEnv
 
 # The games of "Rainbow" (Hessel et al., 2017) and later papers.
 ATARI_57 = (
@@ -18,6 +21,31 @@ ATARI_57 = (
 )  # fmt: skip
 
 
+def make_vector_env(
+    game: str,
+    num_envs: int = 1,
+    *,
+    output: Literal["torch", "numpy"] = "numpy",
+    render_mode: Literal["mosaic", "rgb_array"] | None = None,
+    **options: Any,
+) -> AtariEnv:
+    """What gymnasium.make_vec makes: an AtariEnv whose output are arrays, as gymnasium's wrappers expect.
+
+    Args:
+        game: as AtariEnv's.
+        num_envs: as AtariEnv's.
+        output: as AtariEnv's, but "numpy" unless "torch" is asked for.
+        render_mode: as AtariEnv's; None: AtariEnv's default.
+        **options: AtariEnv's other keywords.
+
+    Raises:
+        TypeError, ValueError, torch.OutOfMemoryError: as AtariEnv's.
+    """
+    if render_mode is not None:
+        options["render_mode"] = render_mode
+    return AtariEnv(game, num_envs, output=output, **options)
+
+
 def register_envs() -> None:
     """Registers `cule/<Game>-v5` for gymnasium.make_vec and make. Once is enough; cule does it when it is imported."""
     for game in games():
@@ -26,6 +54,6 @@ def register_envs() -> None:
             gymnasium.register(
                 id=name,
                 entry_point="cule.single_env:SingleAtariEnv",
-                vector_entry_point="cule.vector_env:AtariEnv",
+                vector_entry_point="cule.registration:make_vector_env",
                 kwargs={"game": game.name},
             )

@@ -8,7 +8,14 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from cule.adapters.keywords import refuse
 from cule.vector_env import AtariEnv
+
+_RESERVED = {
+    "num_envs": "it has one console",
+    "output": "it gives arrays",
+    "autoreset_mode": "whoever plays it resets it",
+}
 
 
 class SingleAtariEnv(gymnasium.Env):
@@ -31,6 +38,7 @@ class SingleAtariEnv(gymnasium.Env):
     ):
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"expected render_mode to be None or 'rgb_array', got {render_mode!r}")
+        refuse("SingleAtariEnv", options, _RESERVED)
         self.render_mode = render_mode
         self.env = AtariEnv(
             game, 1, device, output="numpy", autoreset_mode=AutoresetMode.DISABLED, render_mode="rgb_array", **options

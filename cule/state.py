@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from cule import _core
 from cule.engine import Engine
 
 VERSION = 2
@@ -25,9 +26,9 @@ _TENSORS = (
 _RANDOM_TENSORS = ("noop_random", "env_random")
 
 
-@dataclass
+@dataclass(eq=False)
 class State:
-    """The states of some envs.
+    """The states of some envs. Can be pickled, and saved with torch.save and loaded with torch.load.
 
     Attributes:
         version: of this format.
@@ -54,11 +55,14 @@ class State:
                 tensors[name] = engine.tensors[name].t()[env_ids]
         return State(VERSION, State._games(engine, env_ids), tensors)
 
-    def put(self, engine: Engine, env_ids: torch.Tensor) -> None:
+    def put(self, engine: Engine, env_ids: torch.Tensor, *, trusted: bool = False) -> None:
         """Makes envs `env_ids` what these states are.
 
+        States that are `trusted`, as the engine has just given them, are not looked into, and stay on the device.
+
         Raises:
-            ValueError: the version, the games, the number of states or the shape or dtype of their parts does not fit.
+            ValueError: the version, the games, the number of states or their parts' shapes, dtypes or contents do not
+                fit.
         """
         if self.version != VERSION:
             raise ValueError(f"expected a state of version {VERSION}, got version {self.version}")
@@ -83,8 +87,32 @@ class State:
                 raise ValueError(
                     f"expected {name} to hold {target.dtype} for {len(games)} envs, got {part.dtype} for {len(part)}"
                 )
+        if not trusted:
+            self._check_contents(engine, env_ids)
         for name, target in targets.items():
             target[env_ids] = self.tensors[name].to(engine.device)
+
+    def _check_contents(self, engine: Engine, env_ids: torch.Tensor) -> None:
+        """Looks whether playing could have left these states: they hold indices, which nobody checks later.
+
+        Raises:
+            ValueError: it could not.
+        """
+        records, cartridges = (self.tensors[name].cpu().contiguous() for name in ("records", "cartridge_bytes"))
+        configs = engine.tensors["configs"].cpu()
+        groups = engine.tensors["group"].view(torch.int32)[env_ids].cpu()
+        found = _core.find_misfit_state(
+            records.data_ptr(), cartridges.data_ptr(), configs.data_ptr(), groups.data_ptr(), len(groups)
+        )
+        for name in _RANDOM_TENSORS:
+            if name in self.tensors:
+                used = self.tensors[name][:, -1].cpu().view(torch.int32)
+                wrong = torch.nonzero((used < 0) | (used >= _core.RANDOM_WORDS)).flatten().tolist()
+                if wrong:
+                    found = (wrong[0], "the random numbers")
+        if found is not None:
+            index, part = found
+            raise ValueError(f"expected states as playing leaves them, got state {index}, where {part} cannot be so")
 
     # Files ---------------------------------------------------------------------------------------------------------
 
@@ -135,3 +163,7 @@ class State:
             return State(version, games, dict(parts["tensors"]))
         except (RuntimeError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as problem:
             raise ValueError(f"expected {path} to hold states as State.save writes them: {problem}") from problem
+
+
+# So that torch.load, which by default makes nothing but tensors and plain values, makes these, too.
+torch.serialization.add_safe_globals([State])

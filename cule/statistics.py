@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
+from cule.arguments import integer
 from cule.vector_env import AtariEnv
 
 
@@ -23,7 +24,7 @@ class EpisodeStatistics(VectorWrapper):
         buffer_length: of how many of the latest episodes the means are; at least num_envs of them.
 
     Raises:
-        TypeError: it is another env.
+        TypeError: it is another env, or `buffer_length` is no integer.
         ValueError: `buffer_length` is below 1, or the env's output are arrays.
     """
 
@@ -37,11 +38,9 @@ class EpisodeStatistics(VectorWrapper):
                 "expected an env with output='torch', got output='numpy': "
                 "gymnasium.wrappers.vector.RecordEpisodeStatistics serves that one"
             )
-        if buffer_length < 1:
-            raise ValueError(f"expected buffer_length to be at least 1, got {buffer_length}")
         self._same_step = base.autoreset_mode == AutoresetMode.SAME_STEP
         self._life_loss_info = base.engine.options.life_loss_info
-        self._size = max(buffer_length, base.num_envs)
+        self._size = max(integer("buffer_length", buffer_length), base.num_envs)
 
         def zeros(count: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
             return torch.zeros(count, dtype=dtype, device=base.device)
@@ -67,9 +66,10 @@ class EpisodeStatistics(VectorWrapper):
         self._frames.copy_(info["episode_frame_number"])
         self._lives.copy_(info["lives"])
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps the env; see the class for what is in the info."""
-        observations, rewards, terminated, truncated, info = self.env.step(actions)
+    def step(self, actions: Any, player_b_actions: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the env, with the second player's actions where they are given; see the class for the info."""
+        options = {} if player_b_actions is None else {"player_b_actions": player_b_actions}
+        observations, rewards, terminated, truncated, info = self.env.step(actions, **options)
         done = terminated | truncated
         if self._life_loss_info:
             if self._same_step:

@@ -38,15 +38,17 @@ FASTER_INTERPRETED = frozenset((
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
 # Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
-CYCLES, LENGTH_SHIFT, RARE, READS, WRITES, JUMP = 0x0F, 4, 1 << 6, 1 << 11, 1 << 12, 1 << 29
-INDEXED = 1 << 9 | 1 << 16 | 1 << 17
-OPCODE_SHIFT, OPERAND_SHIFT = 8, 16
+CYCLES, LENGTH_SHIFT, RARE, READS, WRITES, JUMP, INDEXED, OPCODE_SHIFT, OPERAND_SHIFT, BLOCK_CODE = (
+    _core.MICRO_OP[field]
+    for field in (
+        "cycles", "length_shift", "rare", "reads", "writes", "jump", "indexed", "opcode_shift", "operand_shift",
+        "block_code",
+    )
+)  # fmt: skip
+WSYNC, LINE_CYCLES = _core.WSYNC, _core.LINE_CYCLES
 JSR, RTS, PHA, PHP, PLA, PLP, JMP_INDIRECT = 0x20, 0x60, 0x48, 0x08, 0x68, 0x28, 0x6C
 FLAG_OPCODES = (0x58, 0x78, 0xB8, 0xD8, 0xF8)  # CLI SEI CLV CLD SED
 RARE_IN_BLOCKS = (JSR, RTS, PHA, PHP, PLA, PLP, JMP_INDIRECT, *FLAG_OPCODES)
-BLOCK_CODE = 0x22
-WSYNC = 2
-LINE_CYCLES = 76
 
 
 @dataclass(frozen=True)

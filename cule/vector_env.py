@@ -19,7 +19,7 @@ from cule import _core, arguments
 from cule.actions import ACTIONS, ContinuousActions, check_numbers
 from cule.arguments import MOST_SEED, flag, integer, probability
 from cule.console import AUTORESET_MODES, Options, action_numbers
-from cule.device import find_device
+from cule.device import find_device, usable_cpus
 from cule.engine import Engine
 from cule.lineup import choose_action_space, games_of_envs, make_groups
 from cule.palette import grey_palette, rgb_palette
@@ -28,7 +28,7 @@ from cule.state import State
 
 Array = torch.Tensor | np.ndarray
 
-# Each thread, and on a GPU each env, keeps room for the TIA writes of a whole step: 10 KiB a frame.
+# Each thread, and on a GPU each env, keeps room for the TIA writes of a step: 34 KiB, and 10 for each further frame.
 MOST_FRAMESKIP = 10_000
 MOST_THREADS = 1024
 MOST_ENVS = 2**20
@@ -180,7 +180,7 @@ class AtariEnv(VectorEnv):
             stack=integer("stack_num", stack_num),
             reset_pool_size=integer("reset_pool_size", reset_pool_size, 0, MOST_START_STATES),
         )
-        threads = integer("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
+        threads = integer("num_threads", num_threads, 0, MOST_THREADS) or usable_cpus()
         if translate is not None:
             translate = flag("translate", translate)
         if multiprocessors is not None:
@@ -394,6 +394,8 @@ class AtariEnv(VectorEnv):
 
     def close_extras(self, **_: Any) -> None:
         """Frees the envs' memory. Called by close(), which may be called again, and after a constructor that raised."""
+        if "engine" in self.__dict__:
+            self.engine.close()
         for name in ("engine", "_observations", "_terminated", "_truncated", "_info"):
             self.__dict__.pop(name, None)
 
@@ -475,4 +477,4 @@ class AtariEnv(VectorEnv):
         self._check_open("copy_state")
         self._check_started("copy_state")
         sources = arguments.env_ids(src_ids, self.num_envs, self.device)
-        State.take(self.engine, sources).put(self.engine, self._target_ids(dst_ids))
+        State.take(self.engine, sources).put(self.engine, self._target_ids(dst_ids), trusted=True)

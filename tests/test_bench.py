@@ -378,6 +378,15 @@ def test_bench_reads_rows_of_earlier_versions() -> None:
     assert "median" in table(rows)
 
 
+def test_bench_leaves_evaluations_out(tmp_path: Path) -> None:
+    """Those of trained policies, which have scores and no speed."""
+    rows = [dataclasses.asdict(make_row("pong", 8, 100.0)), dataclasses.asdict(make_row("pong", 8, 0.0))]
+    rows[1]["mode"] = "evaluation"
+    del rows[1]["fps"], rows[1]["steps_per_second"]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [row.fps for row in read_rows([tmp_path / "rows.jsonl"])] == [100.0]
+
+
 def test_bench_boxes_hold_the_last_row_of_each_game() -> None:
     rows = [
         make_row("pong", 8, 1.0), make_row("qbert", 8, 2.0), make_row("qbert", 16, 3.0), make_row("pong", 8, 4.0),
@@ -449,6 +458,7 @@ def test_bench_without_matplotlib_says_so_before_it_measures(
         (["pong", "--emulation-only", "--against-envpool"], "without --against-envpool, whose envs always observe"),
         (["pong", "--emulation-only", "--against-ale"], "expected --emulation-only without --against-ale, "),
         (["pong", "--emulation-only", "--against-original"], "expected --emulation-only without --against-original, "),
+        (["pong", "--plot", "nowhere/plot.png"], "expected --plot to name a file that can be written, got nowhere/"),
         (["pong", "--plot", "plot.xyz"], "expected --plot to name a file that ends in one of "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import imageio
 import numpy as np
 import pygame
 import pytest
+import torch
 
 import cule
 from cule import play, record
+from cule.command_line import Parser
 
 SHORT = ["--seconds", "0.3", "--quiet"]
 
@@ -138,6 +142,46 @@ def test_mistakes_are_answered_with_a_sentence(
     assert status == 2
     assert sentence in error
     assert error.startswith(f"cule.{program}: ") and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("program", ["bench", "demo", "play", "record"])
+@pytest.mark.parametrize(
+    ("problem", "status", "line"),
+    [
+        (RuntimeError("expected to start 9 threads\nand more"), 2, "expected to start 9 threads"),
+        (torch.OutOfMemoryError("no room"), 2, "no room"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+    ids=["threads", "memory", "interrupt"],
+)
+def test_what_the_machine_refuses_is_a_line(
+    program: str, problem: BaseException, status: int, line: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:  # fmt: skip
+    def run(_: Any) -> None:
+        raise problem
+
+    module = importlib.import_module("cule.bench.__main__" if program == "bench" else f"cule.{program}")
+    monkeypatch.setattr(module, "run", run)
+    assert module.main(["pong"]) == status
+    error = capsys.readouterr().err
+    assert error.startswith(f"cule.{program}: {line}") and error.count("\n") == 1
+
+
+def test_interrupted_film_is_what_was_filmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> Any:
+        yield from range(3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(record, "tqdm", interrupt)
+    path = tmp_path / "film.mp4"
+    assert record.main(["pong", *SHORT, "--output", str(path), "--device", "cpu"]) == 130
+    assert imageio.get_reader(path).count_frames() == 4
+
+
+def test_one_parser_serves_all_programs() -> None:
+    for program in ("bench.__main__", "demo", "play", "record"):
+        assert type(importlib.import_module(f"cule.{program}").make_parser()) is Parser
 
 
 @pytest.mark.parametrize("program", ["bench", "demo", "play", "record"])

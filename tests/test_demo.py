@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+import torch
 
 import cule
 from cule import demo
@@ -47,8 +49,8 @@ def test_demo_games_are_games() -> None:
     ("arguments", "sentence"),
     [
         (["pnog"], "got 'pnog'; the closest are 'pong'"),
-        (["pong", "--steps", "0"], "expected --steps to be at least 1, got 0"),
-        (["pong", "--num-envs", "0"], "expected num_envs to be at least 1, got 0"),
+        (["pong", "--steps", "0"], "argument --steps: expected a whole number of at least 1, got '0'"),
+        (["pong", "--num-envs", "x"], "argument --num-envs: expected a whole number of at least 1, got 'x'"),
         (["pong", "--device", "tpu"], "got 'tpu'"),
         (["pong", "--steps", "1", "--num-envs", "1", "--output", "/dev/null/demo.png"], "--output"),
     ],
@@ -57,7 +59,51 @@ def test_demo_games_are_games() -> None:
 def test_demo_says_in_one_sentence_what_is_wrong(
     arguments: list[str], sentence: str, capsys: pytest.CaptureFixture
 ) -> None:
-    assert demo.main([*arguments, "--quiet"]) == 2
+    try:
+        status = demo.main([*arguments, "--quiet"])
+    except SystemExit as stop:
+        status = stop.code
+    assert status == 2
     error = capsys.readouterr().err
     assert sentence in error
     assert error.startswith("cule.demo: ") and error.count("\n") == 1
+
+
+def test_demo_tries_the_output_before_it_plays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def play(*_: Any) -> Any:
+        raise AssertionError("a game was played")
+
+    monkeypatch.setattr(demo, "play", play)
+    for path in (tmp_path, tmp_path / "nowhere" / "demo.png"):
+        assert demo.main(["pong", *SHORT, "--output", str(path)]) == 2
+        assert f"expected --output to name a file that can be written, got {path}: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "line"),
+    [
+        (torch.OutOfMemoryError("expected room for 1000000 envs\nand more"), 2, "expected room for 1000000 envs"),
+        (RuntimeError("expected to start 9 threads"), 2, "expected to start 9 threads"),
+        (MemoryError(), 2, "MemoryError"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_demo_answers_what_the_machine_refuses_with_a_line(
+    problem: BaseException, status: int, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:  # fmt: skip
+    """And leaves an older picture as it is."""
+
+    def play(*_: Any) -> Any:
+        raise problem
+
+    monkeypatch.setattr(demo, "play", play)
+    (tmp_path / "old.png").write_bytes(b"an older picture")
+    for name in ("old.png", "new.png"):
+        assert demo.main(["pong", *SHORT, "--output", str(tmp_path / name)]) == status
+        assert capsys.readouterr().err == f"cule.demo: {line}\n"
+    assert (tmp_path / "old.png").read_bytes() == b"an older picture"
+    assert not (tmp_path / "new.png").exists()

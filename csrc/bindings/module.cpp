@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/bundled_headers.h"
+#include "console/check_record.h"
 #include "console/decode_rom.h"
 #include "console/make_config.h"
 #include "kernels/launch.h"
@@ -34,20 +35,12 @@ py::dict describe(const GameInfo& game) {
   out["md5"] = game.md5;
   out["minimal_actions"] = game.minimal_actions & game.legal_actions;
   out["legal_actions"] = game.legal_actions;
-  out["starting_noops"] = game.starting_noops;
-  out["starting_actions"] = to_list(game.starting_actions);
   out["modes"] = to_list(game.modes);
   out["default_mode"] = default_mode(game);
   out["difficulties"] = to_list(game.difficulties);
   out["uses_paddles"] = uses_paddles(game);
-  out["two_paddle_sockets"] = game.right == Controller::kPaddles;
-  out["swap_paddles"] = game.swap_paddles;
-  out["swap_ports"] = game.swap_ports;
   out["power_on_difficulty"] = static_cast<int>(game.power_on_difficulty);
-  out["paddle_max"] = game.paddle_max;
-  out["y_start"] = game.y_start;
   out["height"] = game.height;
-  out["hmove_blanks"] = game.hmove_blanks;
   return out;
 }
 
@@ -115,6 +108,36 @@ py::bytes power_on_numbers(uint32_t count) {
   return py::bytes(bytes);
 }
 
+// Where a micro-operation's words have what translation reads (cpu_6507/micro_op.h).
+py::dict micro_op_fields() {
+  py::dict out;
+  out["cycles"] = kCyclesMask;
+  out["length_shift"] = kLengthShift;
+  out["rare"] = static_cast<uint32_t>(kRare);
+  out["reads"] = static_cast<uint32_t>(kReads);
+  out["writes"] = static_cast<uint32_t>(kWrites);
+  out["jump"] = static_cast<uint32_t>(kJump);
+  out["indexed"] = static_cast<uint32_t>(kIndirect | kIndexX | kIndexY);
+  out["opcode_shift"] = kOpcodeShift;
+  out["operand_shift"] = kOperandShift;
+  out["block_code"] = kBlockCode;
+  return out;
+}
+
+// The first of `count` states, their records one after the other, that could not have come about by playing, and which part of it:
+// (index, part), or None. `configs` are of all groups, `groups` has each state's.
+py::object find_misfit_state(uintptr_t records, uintptr_t cartridge_bytes, uintptr_t configs, uintptr_t groups, int count) {
+  const auto* config = reinterpret_cast<const ConsoleConfig*>(configs);
+  const auto* group = reinterpret_cast<const uint32_t*>(groups);
+  for (int i = 0; i < count; ++i) {
+    EnvRecord record;
+    std::memcpy(&record, reinterpret_cast<const EnvRecord*>(records) + i, sizeof record);
+    const char* part = find_misfit(record, reinterpret_cast<const uint8_t*>(cartridge_bytes) + i * kCartridgeBytes, config[group[i]]);
+    if (part) return py::make_tuple(i, part);
+  }
+  return py::none();
+}
+
 py::bytes make_resample(int kind, uintptr_t rows, uintptr_t columns, uintptr_t weights, float scale) {
   const Resample resample{static_cast<ResampleKind>(kind), reinterpret_cast<const ResampleSpan*>(rows),
                           reinterpret_cast<const ResampleSpan*>(columns), reinterpret_cast<const float*>(weights), scale};
@@ -141,6 +164,8 @@ PYBIND11_MODULE(_core, m) {
   m.def("operations", &operations);
   m.def("power_on_numbers", &power_on_numbers);
   m.def("make_resample", &make_resample);
+  m.def("find_misfit_state", &find_misfit_state, py::arg("records"), py::arg("cartridge_bytes"), py::arg("configs"), py::arg("groups"),
+        py::arg("count"));
   m.def("has_cuda", &has_cuda);
   m.attr("RECORD_WORDS") = kRecordWords;
   m.attr("CONFIG_BYTES") = sizeof(ConsoleConfig);
@@ -148,13 +173,14 @@ PYBIND11_MODULE(_core, m) {
   m.attr("SEGMENT_WORDS") = kSegmentWords;
   m.attr("SEGMENTS") = kSegments;
   m.attr("MOST_ENVS_APART") = kMostEnvsApart;
-  m.attr("SPAN_BYTES") = sizeof(ResampleSpan);
-  m.attr("RESAMPLE_BYTES") = sizeof(Resample);
   m.attr("RANDOM_WORDS") = Mt19937::kStateWords;
   m.attr("RAM_BYTES") = kRamBytes;
   m.attr("CARTRIDGE_BYTES") = kCartridgeBytes;
   m.attr("LINE_PIXELS") = kLinePixels;
+  m.attr("LINE_CYCLES") = kCyclesPerLine;
+  m.attr("WSYNC") = static_cast<uint32_t>(tia_write::WSYNC);
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
+  m.attr("MICRO_OP") = micro_op_fields();
   m.attr("FRONT_BYTE") = offsetof(EnvRecord, tia) + offsetof(TiaState, front);
   m.attr("FAULTS") = py::dict(py::arg("jam") = static_cast<int>(kFaultJam), py::arg("buffer_full") = static_cast<int>(kFaultBufferFull),
                               py::arg("mode_unreachable") = static_cast<int>(kFaultModeUnreachable),

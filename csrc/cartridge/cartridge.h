@@ -1,9 +1,9 @@
 // Cartridges: how the 4 KiB at $1000-$1FFF come from a ROM image, whatever the bank-switching scheme.
 //
-// At any time the four 1 KiB slices of the window show four slices of the image; `Cartridge::slices` holds their numbers,
-// one byte each. That is all that reading plain ROM needs. Addresses below `special_end` or from `special_begin` on (as
-// offsets into the window) are special: hot spots that switch banks, Superchip RAM, the DPC's registers. They go through
-// `cartridge_read` and `cartridge_write`, which dispatch to one file per scheme.
+// At any time the four 1 KiB slices of the window show four slices of the image; `ConsoleState::slices` holds their numbers,
+// one byte each, and `Machine::slices` while frames run. That is all that reading plain ROM needs. Addresses below
+// `special_end` or from `special_begin` on (as offsets into the window) are special: hot spots that switch banks, Superchip
+// RAM, the DPC's registers. They go through `cartridge_read` and `cartridge_write`, which dispatch to one file per scheme.
 #pragma once
 
 #include "common/platform.h"

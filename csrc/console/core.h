@@ -16,8 +16,9 @@ CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
 constexpr int kFollowedLines = 4;
 
 // Runs the frame in step with the other lanes of the warp: `advance(end)` runs to cycle `end`, one scanline after the other, and who is
-// there first waits for the rest. A game's program follows the beam, so that consoles at the same scanline are at much the same
-// place in it: there they execute the same code, and read the same collisions, together.
+// there first waits for the rest. No __syncwarp has it wait, but the compiler, which brings lanes together behind the loop in `advance`;
+// lanes that went on alone would be slower, not wrong. A game's program follows the beam, so that consoles at the same scanline are at
+// much the same place in it: there they execute the same code, and read the same collisions, together.
 template <class M, class Advance>
 CULE_INLINE void run_in_step(M& m, const Advance& advance) {
   for (int32_t end = kCyclesPerLine; m.runs(); end += kCyclesPerLine) {

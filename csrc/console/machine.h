@@ -2,10 +2,11 @@
 //
 // `Machine` gathers what a frame of the CPU part touches. What every instruction needs is kept in its own fields, which stay in
 // registers as long as no function that is not inlined sees a reference to it; so the rare paths are free functions, which get
-// what they need by value and change only `Devices`. `Ram` and `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and
-// `set(index, byte)` for the 128 bytes, and `held(slot)` and `hold(slot, byte)` for what was last written to registers of the TIA; `Rom`
-// has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the instruction that begins there (decode_rom.h), `marked_op(offset)`,
-// the same, but for the marks of a translated ROM (block.h), and `operation(opcode)`, one without its operand.
+// what they need by value and change only what stands beside it: `Devices`, the follower, the cartridge's bytes. `Ram` and `Rom` are how
+// a backend reaches its memory: `Ram` has `get(index)` and `set(index, byte)` for the 128 bytes, and `held(slot)` and `hold(slot, byte)`
+// for what was last written to registers of the TIA; `Rom` has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the
+// instruction that begins there (decode_rom.h), `marked_op(offset)`, the same, but for the marks of a translated ROM (block.h), and
+// `operation(opcode)`, one without its operand.
 //
 // The 13 address lines decode as on the board: A12 selects the cartridge; else A7 low the TIA; else A9 low the RAM, A9 high the
 // RIOT's registers. Source: Stella Programmer's Guide, "Memory map".

@@ -1,8 +1,8 @@
 // One env being played: frames with their inputs, ale-py's act, and how an episode starts.
 //
-// `Session` is used frame by frame where pictures are wanted after each (resets), and by the step for the inputs and rules of a
-// frame. How an episode starts follows ale-py: the console's RESET line, 60 frames without input, 4 frames of the RESET switch,
-// the game's mode, the RESET switch again, the game's starting actions.
+// `Session` plays frame by frame and draws each, where no step plays: power-on, how an episode starts, profiles. A step (kernels/step.h)
+// uses the free functions beside it, for the inputs and rules of a frame. How an episode starts follows ale-py: the console's RESET line,
+// 60 frames without input, 4 frames of the RESET switch, the game's mode, the RESET switch again, the game's starting actions.
 #pragma once
 
 #include "common/mt19937.h"

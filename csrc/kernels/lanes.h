@@ -1,7 +1,8 @@
 // Who works on an env's picture: one thread alone, or the threads of a warp or block side by side.
 //
 // `lane()` of `kCount` is one of them. `sync()` lets none go on before all have come, and shows each what the others wrote.
-// `any(condition)` does the same, and says whether the condition holds for one of them.
+// `any(condition)` has all come, too, and says whether the condition holds for one of them, but orders no memory. The threads of a block
+// do not have it.
 #pragma once
 
 #include "common/platform.h"

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -32,17 +33,17 @@ struct Workspace {
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
+    try {
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
+    } catch (const std::exception& problem) {  // a limit on processes or memory
+      close();
+      throw std::runtime_error("expected to start " + std::to_string(threads - 1) + " threads beside the caller's, got " +
+                               std::to_string(workers_.size()) + ", so that num_threads cannot be " + std::to_string(threads) + " here: " +
+                               problem.what());
+    }
   }
 
-  ~ThreadPool() {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      closing_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
-  }
+  ~ThreadPool() { close(); }
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
@@ -64,6 +65,15 @@ class ThreadPool {
 
  private:
   static constexpr int kChunk = 4;
+
+  void close() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      closing_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
 
   void share(int thread) {
     for (int begin = next_.fetch_add(kChunk); begin < count_; begin = next_.fetch_add(kChunk)) {
@@ -120,8 +130,7 @@ void step_env(const Batch& batch, size_t env, Workspace& workspace) {
   }
   // A lost life may report a termination without ending the episode (life_loss_info).
   if (batch.final_observations && (batch.terminated[env] || batch.truncated[env])) {
-    const ObservationFormat& format = batch.observation;
-    const size_t bytes = static_cast<size_t>(format.stack) * format.height * format.width * format.channels;
+    const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
     memcpy(batch.final_observations + env * bytes, batch.observations + env * bytes, bytes);
   }
   if (flags & kResetNow) reset_env(batch, env, kNoSeed, workspace);
@@ -181,11 +190,7 @@ void start_first_episode(const Batch& batch) {
 void start_pool_episode(const Batch& batch, int noops) {
   with_first_session(batch, kCore, [&](auto& session) {
     session.env.frame_number = 0;
-    session.start_episode();
-    play_noops(session, batch.options, can_fire(batch, 0), noops);
-    session.env.lives = lives_of(session.config.game, session.game);
-    session.env.elapsed_frames = 0;
-    session.env.over = 0;
+    start_with_noops(session, batch.options, can_fire(batch, 0), noops);
   });
 }
 

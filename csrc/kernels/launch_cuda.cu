@@ -36,7 +36,8 @@ __global__ void __launch_bounds__(kPlayMostThreads) play(const __grid_constant__
 __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
   const int env = blockIdx.x * blockDim.x + threadIdx.x;
   if (env >= batch.num_envs) return;
-  const uint32_t found = draw_segment(batch, env, blockIdx.y, batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity);
+  const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
+  const uint32_t found = draw_segment(batch, env, slot, batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity);
   constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
   static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are the low half of their word");
   if (found) atomicOr(batch.records.words + kWord * batch.records.word_stride + env * batch.records.env_stride, found);
@@ -173,8 +174,31 @@ const Driver& driver() {
   return found;
 }
 
-void check_driver(CUresult result, const char* what) {
-  if (result != CUDA_SUCCESS) throw std::runtime_error(std::string(what) + " failed with CUDA driver error " + std::to_string(result));
+// `log` is what the driver has to say about it.
+void check_driver(CUresult result, const char* what, const std::string& log = "") {
+  if (result == CUDA_SUCCESS) return;
+  const std::string sentence = std::string(what) + " failed with CUDA driver error " + std::to_string(result);
+  throw std::runtime_error(log.empty() ? sentence : sentence + ": " + log);
+}
+
+// A translated ROM's `cubin`, linked and loaded into the current context.
+CUmodule load_linked(const std::string& cubin) {
+  constexpr const char* kLinking = "linking a translated ROM";
+  constexpr size_t kLogBytes = 8192;
+  std::string log(kLogBytes, '\0');
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
+  CUlinkState link;
+  check_driver(driver().begin_link(2, options, values, &link), kLinking);
+  CUresult result = driver().add_to_link(link, CU_JIT_INPUT_CUBIN, const_cast<char*>(cubin.data()), cubin.size(), "translated ROM", 0,
+                                         nullptr, nullptr);
+  void* linked = nullptr;
+  CUmodule module = nullptr;
+  if (result == CUDA_SUCCESS) result = driver().finish_link(link, &linked, nullptr);
+  if (result == CUDA_SUCCESS) result = driver().load_module(&module, linked);
+  driver().end_link(link);
+  check_driver(result, kLinking, log.c_str());
+  return module;
 }
 
 // How the CPU part is launched: `lanes` threads of each of a block's first `warps` get an env.
@@ -218,23 +242,19 @@ class CudaBackend final : public Backend {
     Guard guard(device_);
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device_), "cudaDeviceGetAttribute");
   }
-  ~CudaBackend() override {
-    if (translated_) driver().unload_module(module_);
-  }
+  ~CudaBackend() override { unload(); }
 
   void load_translation(const std::string& cubin) override {
     Guard guard(device_);
     check(cudaFree(nullptr), "starting CUDA");
-    CUlinkState link;
-    check_driver(driver().begin_link(0, nullptr, nullptr, &link), "linking a translated ROM");
-    CUresult result = driver().add_to_link(link, CU_JIT_INPUT_CUBIN, const_cast<char*>(cubin.data()), cubin.size(), "translated ROM", 0,
-                                           nullptr, nullptr);
-    void* linked = nullptr;
-    if (result == CUDA_SUCCESS) result = driver().finish_link(link, &linked, nullptr);
-    if (result == CUDA_SUCCESS) result = driver().load_module(&module_, linked);
-    driver().end_link(link);
-    check_driver(result, "linking a translated ROM");
-    check_driver(driver().get_function(&translated_, module_, "play_translated"), "looking into a translated ROM");
+    const CUmodule module = load_linked(cubin);
+    CUfunction function = nullptr;
+    const CUresult result = driver().get_function(&function, module, "play_translated");
+    if (result != CUDA_SUCCESS) driver().unload_module(module);
+    check_driver(result, "looking into a translated ROM");
+    unload();
+    module_ = module;
+    translated_ = function;
   }
 
   void step(const Batch& batch, void* stream_pointer) override {
@@ -243,7 +263,8 @@ class CudaBackend final : public Backend {
     const int n = batch.num_envs;
     play_frames(batch, stream);
     keep<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(batch);
-    const dim3 blocks(blocks_for(n, kThreads), static_cast<unsigned>(segment_slots(batch.options)));
+    // The slots are two dimensions, as one has 65,535 blocks at most, which are fewer than a long step's slots.
+    const dim3 blocks(blocks_for(n, kThreads), kSegments, batch.options.frameskip);
     segments<<<blocks, kThreads, 0, stream>>>(batch);
     if (batch.options.autoreset == AutoresetMode::kSameStep) {
       observe(batch, false, stream);
@@ -277,6 +298,17 @@ class CudaBackend final : public Backend {
     ~Guard() { cudaSetDevice(before); }
     int before = 0;
   };
+
+  // Gives up the translated ROM, if there is one. Where CUDA fails, as it does when the process ends, there is nobody to tell, and
+  // nothing left to give up.
+  void unload() noexcept {
+    int before = 0;
+    if (!module_ || cudaGetDevice(&before) != cudaSuccess) return;
+    if (cudaSetDevice(device_) == cudaSuccess) driver().unload_module(module_);
+    cudaSetDevice(before);
+    module_ = nullptr;
+    translated_ = nullptr;
+  }
 
   void play_frames(const Batch& batch, cudaStream_t stream) const {
     const bool translated = translated_ != nullptr;

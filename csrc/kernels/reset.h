@@ -53,6 +53,16 @@ CULE_HD void play_noops(AnySession& session, const StepOptions& options, bool ha
   }
 }
 
+// A whole new episode, up to where its first step begins.
+template <class AnySession>
+CULE_HD void start_with_noops(AnySession& session, const StepOptions& options, bool has_fire, int noops) {
+  session.start_episode();
+  play_noops(session, options, has_fire, noops);
+  session.env.lives = lives_of(session.config.game, session.game);
+  session.env.elapsed_frames = 0;
+  session.env.over = 0;
+}
+
 // Runs `body` with a session of env that one thread plays, drawing every frame, and stores what it leaves.
 template <class Core, class Body>
 CULE_HD inline void with_session(const Batch& batch, size_t env, uint32_t* entries, const Core& core, TiaFollower& follower,
@@ -131,11 +141,7 @@ CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed
   const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
   const int noops = static_cast<int>(random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
   with_session(batch, env, entries, core, follower, [&](auto& session) {
-    session.start_episode();
-    play_noops(session, options, can_fire(batch, env), noops);
-    session.env.lives = lives_of(session.config.game, session.game);
-    session.env.elapsed_frames = 0;
-    session.env.over = 0;
+    start_with_noops(session, options, can_fire(batch, env), noops);
   });
   finish_reset(batch, env);
   batch.traces[env].flags = kPoolLast | kFresh | kResetNow;

@@ -1,4 +1,4 @@
-// The M6532 (RIOT): two ports and the interval timer. Its 128 bytes of RAM are wired to the bus (console/bus.h).
+// The M6532 (RIOT): two ports and the interval timer. Its 128 bytes of RAM are wired to the bus (console/machine.h).
 //
 // Source: Stella Programmer's Guide, "PIA 6532"; the timer's behaviour around expiry is ale-py's, whose values at and after
 // zero differ from a chip's. The output latches and the edge detector do nothing here, as no game of the list uses them.

@@ -27,7 +27,8 @@ struct ObjectLatches {
 constexpr ObjectLatches latches_of_objects() {
   ObjectLatches latches{};
   for (uint32_t latch = 0; latch < kNumLatches; ++latch) {
-    for (const bool second : {false, true}) latches.of[latch_objects(second) >> 3 * latch & 7] |= 1u << latch;
+    latches.of[latch_objects(false) >> 3 * latch & 7] |= 1u << latch;
+    latches.of[latch_objects(true) >> 3 * latch & 7] |= 1u << latch;
   }
   return latches;
 }
@@ -53,7 +54,7 @@ CULE_INLINE uint32_t objects_of_latches(uint32_t latches) {
 }
 
 // The latches that collision register `reg` (CXM0P to CXPPMM) shows.
-CULE_INLINE uint32_t latches_of_register(uint32_t reg) {
+constexpr CULE_INLINE uint32_t latches_of_register(uint32_t reg) {
   return reg == tia_read::CXBLPF ? 1u << 12 : reg == tia_read::CXPPMM ? 3u << 13 : 3u << 2 * reg;
 }
 
@@ -72,11 +73,21 @@ CULE_INLINE uint32_t find_collisions(const LineWord<Word>& line) {
 }
 
 // Bits 7 and 6 of a collision register (CXM0P to CXPPMM).
-CULE_INLINE uint32_t collision_register(uint32_t collisions, uint32_t reg) {
+constexpr CULE_INLINE uint32_t collision_register(uint32_t collisions, uint32_t reg) {
   const uint32_t pair = reg == tia_read::CXBLPF   ? collisions >> 12 & 1
                         : reg == tia_read::CXPPMM ? collisions >> 13 & 3
                                                   : collisions >> 2 * reg & 3;
   return (pair & 1) << 7 | (pair & 2) << 5;
 }
+
+constexpr bool registers_show_their_latches() {
+  for (uint32_t reg = tia_read::CXM0P; reg <= tia_read::CXPPMM; ++reg) {
+    for (uint32_t latch = 0; latch < kNumLatches; ++latch) {
+      if ((collision_register(1u << latch, reg) != 0) != (latches_of_register(reg) >> latch & 1)) return false;
+    }
+  }
+  return true;
+}
+static_assert(registers_show_their_latches(), "latches_of_register and collision_register must agree");
 
 }  // namespace cule

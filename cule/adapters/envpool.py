@@ -5,13 +5,17 @@ Names, defaults and meanings of the keywords are those of EnvPool's Atari envs. 
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 import torch
 
+from cule import arguments
+from cule.rom import games
 from cule.vector_env import AtariEnv
 
 # AtariEnv's `episodic_life` starts a new game after each life, as ale-py's does; EnvPool's goes on with the next life.
@@ -39,15 +43,27 @@ def spaces_of(env: AtariEnv, gymnasium_api: bool) -> tuple[Any, Any]:
 
 
 class EnvPool(gymnasium.Env):
-    """A batch of envs as EnvPool has it: its spaces are those of one env. Made by `make`."""
+    """A batch of envs as EnvPool has it: its spaces are those of one env. Made by `make`.
 
-    def __init__(self, env: AtariEnv, seed: int, gymnasium_api: bool):
+    Attributes:
+        env: the AtariEnv.
+        config: EnvPool's names of the keywords that it was made with, and their values.
+        all_env_ids: (num_envs,) int32, ascending.
+        is_async: False, as all envs are stepped at once.
+    """
+
+    is_async = False
+
+    def __init__(self, env: AtariEnv, config: dict[str, Any], gymnasium_api: bool):
         self.env, self.num_envs, self._gymnasium_api = env, env.num_envs, gymnasium_api
+        self.config = config
         self.observation_space, self.action_space = spaces_of(env, gymnasium_api)
-        self._seed: int | None = seed
+        self.single_observation_space, self.single_action_space = self.observation_space, self.action_space
+        self.all_env_ids = np.arange(self.num_envs, dtype=np.int32)
+        self._seed: Any = config["seed"]
         self._fresh: tuple[Any, dict[str, Any]] | None = None
         self._steps = np.zeros(self.num_envs, np.int32)
-        self._order = np.arange(self.num_envs)
+        self._done = np.zeros(self.num_envs, bool)
 
     def __len__(self) -> int:
         return self.num_envs
@@ -58,17 +74,59 @@ class EnvPool(gymnasium.Env):
         over = (terminated & (info["lives"] == 0)).astype(np.int32)
         return kept | {"reward": reward, "terminated": over, "elapsed_step": self._steps.copy()}
 
-    def reset(self, **_: Any) -> Any:
-        """Starts new episodes: observations, and with env_type="gymnasium" an info."""
-        observations, info = self.env.reset(seed=self._seed)
-        self._seed = None
-        self._steps[:] = 0
-        self._done = np.zeros(self.num_envs, bool)
-        info = self._info(info, self._done)
-        return (observations, info) if self._gymnasium_api else observations
+    def _chosen(self, env_id: Any, options: dict[str, Any] | None) -> np.ndarray:
+        """The envs that a reset is for, in the order in which their rows are returned."""
+        mask = arguments.reset_mask(options, self.num_envs)
+        unknown = sorted(set(options or {}) - {"reset_mask"})
+        if unknown:
+            raise ValueError(f"expected options of a reset to be reset_mask, got {unknown[0]!r}")
+        if env_id is None:
+            return self.all_env_ids if mask is None else np.flatnonzero(mask.cpu().numpy())
+        if mask is not None:
+            raise ValueError("expected either env_id or options['reset_mask'], got both")
+        ids = arguments.env_ids(env_id, self.num_envs, torch.device("cpu")).numpy()
+        if len(np.unique(ids)) != len(ids):
+            raise ValueError(f"expected env_id to name an env once, got {ids.tolist()}")
+        return ids
+
+    def reset(
+        self,
+        env_id: Sequence[int] | np.ndarray | None = None,
+        *,
+        seed: int | Sequence[int] | np.ndarray | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> Any:
+        """Starts new episodes: observations, and with env_type="gymnasium" an info.
+
+        Args:
+            env_id: which envs (None: all); the others go on. The rows returned are theirs, in this order.
+            seed: one integer for each of these envs; or one for all, where env `i` in ascending order gets `seed + i`.
+            options: `reset_mask`, (num_envs,) bool: which envs, in place of `env_id`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: the first reset leaves envs out.
+            TypeError, ValueError: an argument is not as described.
+        """
+        ids = self._chosen(env_id, options)
+        mask = np.zeros(self.num_envs, bool)
+        mask[ids] = True
+        if seed is None:
+            seed = self._seed
+        elif np.ndim(seed) == 1 and len(seed) == len(ids):
+            seed = np.asarray(seed)[np.argsort(ids)]  # AtariEnv has them in ascending order of the envs
+        observations, info = self.env.reset(seed=seed, options=None if mask.all() else {"reset_mask": mask})
+        self._seed = self._fresh = None
+        self._steps[ids] = 0
+        self._done = self._done & ~mask
+        rows = {key: value[ids] for key, value in self._info(info, self._done).items()}
+        return (observations[ids], rows) if self._gymnasium_api else observations[ids]
 
     def step(self, actions: Any, env_id: Any = None) -> tuple[Any, ...]:
-        """A step: observations, rewards float32, (terminated, truncated) or done, and the info."""
+        """A step: observations, rewards float32, (terminated, truncated) or done, and the info.
+
+        Raises:
+            ValueError: as `send`'s.
+        """
         self.send(actions, env_id)
         return self.recv()
 
@@ -81,13 +139,16 @@ class EnvPool(gymnasium.Env):
         """Hands over the actions of all envs, in the order of `env_id`.
 
         Raises:
-            ValueError: `env_id` leaves envs out: cule steps all of them at once.
+            TypeError, ValueError: the actions are not one integer for each env, or `env_id` leaves envs out: cule steps
+                all of them at once.
         """
         actions = actions.cpu().numpy() if isinstance(actions, torch.Tensor) else np.asarray(actions)
         if env_id is not None:
             ids = np.asarray(env_id)
             if ids.shape != (self.num_envs,) or not np.array_equal(np.sort(ids), np.arange(self.num_envs)):
                 raise ValueError(f"expected env_id to name each of the {self.num_envs} envs once, got {ids.tolist()}")
+            if actions.shape[:1] != (self.num_envs,):
+                raise ValueError(f"expected an action for each of the {self.num_envs} envs, got shape {actions.shape}")
             actions = actions[np.argsort(ids)]
         self.env.send(actions)
 
@@ -129,9 +190,14 @@ def make(
 ) -> EnvPool:
     """An EnvPool of Atari games.
 
-    Differences from EnvPool: all envs are stepped at once (`batch_size` is `num_envs`), there is no "dm" API, games are
-    played from the ROMs and by the rules of ale-py 0.12.1, and with `episodic_life` the step after a lost life plays
-    on, where EnvPool's plays a no-op. `device`, `reset_pool_size`, `mode` and `difficulty` are AtariEnv's.
+    Differences from EnvPool 1.2.5: all envs are stepped at once (`batch_size` is `num_envs`), the first reset is of all
+    of them, and `reset` takes a seed, which EnvPool's ignores. Games are played from the ROMs and by the rules of
+    ale-py 0.12.1, and with `episodic_life` the step after a lost life plays on, where EnvPool's plays a no-op.
+    `device`, `reset_pool_size`, `mode` and `difficulty` are AtariEnv's.
+
+    What EnvPool has and this has not: env_type="dm", `make_spec` and `spec`, `xla`, `info["players"]`, `info["ram"]`
+    (`env.env.get_ram()` gives it), and the keywords `zero_discount_on_life_loss`, `max_num_players`, `env_seed`,
+    `use_inter_area_resize` and `render_mode`. `config` has the keywords that this takes.
 
     Args:
         task_id: "Pong-v5" or another name that AtariEnv knows.
@@ -152,6 +218,12 @@ def make(
     if unknown:
         raise TypeError(f"expected keywords of EnvPool's that cule has ({', '.join(_RENAMED)}), got {unknown[0]!r}")
     options = {_RENAMED[name]: value for name, value in options.items()}
+    defaults = inspect.signature(AtariEnv).parameters
+    config = {name: options.get(ours, defaults[ours].default) for name, ours in _RENAMED.items()}
+    config |= {
+        "task": task_id, "num_envs": num_envs, "batch_size": num_envs, "seed": seed,
+        "max_episode_steps": max_episode_steps, "reward_clip": reward_clip, "frame_skip": frame_skip,
+    }  # fmt: skip
     env = AtariEnv(
         task_id,
         num_envs,
@@ -161,7 +233,7 @@ def make(
         output="numpy",
         **options,
     )
-    return EnvPool(env, seed, env_type == "gymnasium")
+    return EnvPool(env, config, env_type == "gymnasium")
 
 
 def make_gym(task_id: str, **options: Any) -> EnvPool:
@@ -172,3 +244,8 @@ def make_gym(task_id: str, **options: Any) -> EnvPool:
 def make_gymnasium(task_id: str, **options: Any) -> EnvPool:
     """`make` with env_type="gymnasium"."""
     return make(task_id, "gymnasium", **options)
+
+
+def list_all_envs() -> list[str]:
+    """The names of all games, such as "Pong-v5"."""
+    return [f"{game.ale_id}-v5" for game in games()]

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 import torch
 
+from cule.adapters.keywords import refuse
 from cule.vector_env import AtariEnv
+
+_RESERVED = {"output": "it gives JAX arrays"}
 
 
 def to_jax(tensor: torch.Tensor) -> jax.Array:
@@ -37,6 +41,7 @@ class AtariJaxEnv:
     def __init__(
         self, game: str | Sequence[str], num_envs: int, device: str | torch.device | None = None, **options: Any
     ):
+        refuse("AtariJaxEnv", options, _RESERVED)
         self.env = AtariEnv(game, num_envs, device, **options)
         if self.env.device.type == "cuda" and jax.default_backend() != "gpu":
             raise ValueError(
@@ -56,9 +61,20 @@ class AtariJaxEnv:
         observations, info = self.env.reset(seed=seed)
         return to_jax(observations), self._info(info)
 
-    def step(self, actions: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]:
-        """Plays a step with (num_envs,) integers: observations, rewards int32, terminated, truncated, and the info."""
-        observations, rewards, terminated, truncated, info = self.env.step(to_torch(actions))
+    def step(
+        self, actions: jax.Array | np.ndarray | Sequence[Any]
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]:
+        """Plays a step with (num_envs,) integers of any width: a JAX array on the env's device, an array or a list.
+
+        Returns:
+            Observations, rewards int32, terminated, truncated, and the info.
+
+        Raises:
+            TypeError, ValueError: the actions' dtype, shape, device or range is not as AtariEnv's `step` has it.
+        """
+        if isinstance(actions, jax.Array):
+            actions = to_torch(actions)
+        observations, rewards, terminated, truncated, info = self.env.step(actions)
         return to_jax(observations), to_jax(rewards), to_jax(terminated), to_jax(truncated), self._info(info)
 
     def close(self) -> None:

@@ -12,8 +12,15 @@ from gymnasium.spaces import Box
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
+from cule.adapters.keywords import refuse
 from cule.statistics import EpisodeStatistics
 from cule.vector_env import AtariEnv
+
+_RESERVED = {
+    "autoreset_mode": "stable-baselines3 has ended envs reset in the same step",
+    "output": "it takes and gives arrays",
+    "render_mode": "stable-baselines3 puts the envs' pictures together",
+}
 
 
 class AtariVecEnv(VecEnv):
@@ -27,7 +34,7 @@ class AtariVecEnv(VecEnv):
         game: as AtariEnv's.
         num_envs: how many consoles.
         device: as AtariEnv's. stable-baselines3 works with arrays, so that what a GPU plays is copied from it.
-        **options: AtariEnv's other keywords, but for autoreset_mode, output and render_mode.
+        **options: AtariEnv's other keywords, but for autoreset_mode, output and render_mode. Observations are images.
 
     Raises:
         TypeError, ValueError: as AtariEnv's.
@@ -36,6 +43,12 @@ class AtariVecEnv(VecEnv):
     def __init__(
         self, game: str | Sequence[str], num_envs: int, device: str | torch.device | None = None, **options: Any
     ):
+        refuse("AtariVecEnv", options, _RESERVED)
+        if options.get("obs_type", "image") != "image":
+            raise ValueError(
+                "expected obs_type to be 'image' for AtariVecEnv, as an episode's final observation is an image, "
+                f"got {options['obs_type']!r}"
+            )
         self.env = AtariEnv(game, num_envs, device, autoreset_mode="SameStep", render_mode="rgb_array", **options)
         self._played = EpisodeStatistics(self.env)
         space = self.env.single_observation_space

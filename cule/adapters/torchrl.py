@@ -10,7 +10,10 @@ from tensordict import TensorDict, TensorDictBase
 from torchrl.data import Binary, Bounded, Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
+from cule.adapters.keywords import refuse
 from cule.vector_env import AtariEnv
+
+_RESERVED = {"autoreset_mode": "TorchRL resets what is done", "output": "TorchRL works with tensors"}
 
 
 class AtariTorchRLEnv(EnvBase):
@@ -33,6 +36,7 @@ class AtariTorchRLEnv(EnvBase):
     def __init__(
         self, game: str | Sequence[str], num_envs: int, device: str | torch.device | None = None, **options: Any
     ):
+        refuse("AtariTorchRLEnv", options, _RESERVED)
         self.atari = AtariEnv(game, num_envs, device, autoreset_mode="Disabled", **options)
         super().__init__(device=self.atari.device, batch_size=torch.Size([num_envs]))
         self._seed_of_reset: int | None = None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +15,11 @@ from cule.bench.cases import Case
 from cule.bench.measure import Worker
 from cule.bench.plot import new_figure, plot
 from cule.bench.rows import Row, RowMaker, read_rows, table, to_json
+from cule.command_line import Parser, check_output, number, run_main
+from cule.device import find_device
 from cule.rom import find_game, games
-from cule.vector_env import find_device
 
 RESULTS = Path("benchmarks/results")
-
-
-class Parser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong."""
-
-    def error(self, message: str) -> Any:
-        """Exits with status 2."""
-        self.exit(2, f"cule.bench: {message}\n")
-
-
-def positive(kind: type[int] | type[float]) -> Callable[[str], float]:
-    """Reads a number of this kind above 0."""
-
-    def read(text: str) -> float:
-        with suppress(ValueError):
-            if 0 < (value := kind(text)) < float("inf"):
-                return value
-        what = "a whole number of at least 1" if kind is int else "a number above 0"
-        raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
-
-    return read
 
 
 def make_parser() -> Parser:
@@ -54,7 +33,7 @@ def make_parser() -> Parser:
         "A case that fails, as for lack of memory, gets a row that says why, and the next one goes on; the exit status "
         "is then 1.",
     )
-    count, switch = positive(int), argparse.BooleanOptionalAction
+    count, switch = number(int), argparse.BooleanOptionalAction
 
     def add(name: str, text: str, to: Any = parser, **settings: Any) -> None:
         shown = " (default: %(default)s)" if isinstance(settings.get("default"), (int, float)) else ""
@@ -70,7 +49,7 @@ def make_parser() -> Parser:
         "pictures and all", to=mode, action="store_true")  # fmt: skip
     add("--with-policy", "an untrained neural network, the Nature CNN, chooses the actions on the device: the CuLE "
         "paper's 'inference only'", to=mode, action="store_true")  # fmt: skip
-    add("--seconds", "how long to measure each system in each case", type=positive(float), default=5.0, metavar="S")
+    add("--seconds", "how long to measure each system in each case", type=number(float), default=5.0, metavar="S")
     add("--rounds", "rounds that make up these seconds; their median counts", type=count, default=5, metavar="R")
     add("--warmup-steps", "steps before measuring, at least: more are added while the games still spread out",
         type=count, default=300, metavar="N")  # fmt: skip
@@ -154,14 +133,15 @@ def measure_and_append(options: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def run(options: argparse.Namespace) -> bool:
-    """Does what the command line asks for; says whether no case failed.
+def run(options: argparse.Namespace) -> int:
+    """Does what the command line asks for; 1 if a case failed, else 0.
 
     Raises:
         ValueError: if it asks for what there is not.
     """
     if options.plot:
-        new_figure(options.plot)  # which fails before anything is measured, not after
+        new_figure(options.plot)  # which fails before anything is measured, not after, and so does this
+        check_output("--plot", options.plot)
     if options.sources:
         if options.games:
             raise ValueError(f"expected either games or --from, got {' '.join(options.games)} and --from")
@@ -172,20 +152,13 @@ def run(options: argparse.Namespace) -> bool:
     if options.plot:
         plot(rows, options.plot)
         print(f"The plot is in {options.plot}.")
-    return bool(options.sources) or not any(row.error for row in rows)
+    return int(not options.sources and any(row.error for row in rows))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark; returns the exit status."""
-    options = make_parser().parse_args(argv)
-    try:
-        return 0 if run(options) else 1
-    except (ValueError, TypeError) as error:
-        print(f"cule.bench: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("cule.bench: interrupted; the rows of the cases before this one are written", file=sys.stderr)
-        return 130
+    interrupted = "interrupted; the rows of the cases before this one are written"
+    return run_main(make_parser(), run, argv, interrupted)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from cule.bench.measure import Measurement
 from cule.bench.systems import OTHERS, CuleSystem, others_of
 from cule.rom import find_game
 
+EVALUATION = "evaluation"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -130,6 +132,8 @@ def to_json(row: Row) -> str:
 def read_rows(paths: Iterable[Path]) -> list[Row]:
     """The rows of files, in their order. Keys that are unknown here, as of training, are left out.
 
+    So are rows of evaluations of trained policies, which measure no speed.
+
     Raises:
         ValueError: a file cannot be read, or a line is no row.
     """
@@ -142,7 +146,9 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
             raise ValueError(f"expected a file of results that can be read, got {path}: {problem}") from problem
         for number, line in enumerate(lines, 1):
             try:
-                rows.append(Row(**{key: value for key, value in json.loads(line).items() if key in known}))
+                row = {key: value for key, value in json.loads(line).items() if key in known}
+                if row.get("mode") != EVALUATION:
+                    rows.append(Row(**row))
             except (ValueError, TypeError, AttributeError) as problem:
                 raise ValueError(f"expected a row of results, got line {number} of {path}: {problem}") from problem
     return rows

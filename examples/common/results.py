@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import IO, Any
 import torch
 
 from cule.bench.rows import cpu_name, machine, output_of
+from cule.device import usable_cpus
 from cule.rom import find_game
 from examples.common.emulator import FRAMESKIP
 
@@ -62,9 +62,9 @@ def row_of(
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "system": system,
         "mode": mode,
-        **machine(device, threads or os.cpu_count() or 1),
+        **machine(device, threads or usable_cpus()),
         "cpu_name": cpu_name(),
-        "num_threads": threads or os.cpu_count() or 1,
+        "num_threads": threads or usable_cpus(),
         "torch": torch.__version__,
         "game": found.name,
         "rom_md5": found.md5,

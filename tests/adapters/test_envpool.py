@@ -126,6 +126,61 @@ def test_asynchronous_calls_give_what_steps_give(env_type: str) -> None:
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("env_type", ["gym", "gymnasium"])
+@pytest.mark.parametrize("ids", [[0, 2], np.array([2, 0]), np.array([True, False, True])], ids=str)
+def test_reset_of_some_envs_lets_the_others_go_on(env_type: str, ids: Any) -> None:
+    """Their rows only are returned, in the order of the ids."""
+    env = envpool.make("Breakout-v5", env_type, num_envs=3, **OPTIONS)
+    env.reset()
+    for _ in range(5):
+        info = env.step([1, 2, 3])[-1]
+    before = info["frame_number"].copy()
+    masked = np.asarray(ids).dtype == np.bool_
+    result = env.reset(options={"reset_mask": ids}) if masked else env.reset(ids)
+    order = [0, 2] if masked else list(ids)
+    observations = result[0] if env_type == "gymnasium" else result
+    assert observations.shape == (2, 4, 84, 84)
+    if env_type == "gymnasium":
+        assert result[1]["env_id"].tolist() == order
+        assert result[1]["elapsed_step"].tolist() == [0, 0]
+        assert result[1]["lives"].tolist() == [5, 5]
+    info = env.step([0, 0, 0])[-1]
+    assert info["elapsed_step"].tolist() == [1, 6, 1]
+    assert info["frame_number"][1] == before[1] + 4
+    assert info["episode_frame_number"][0] < info["episode_frame_number"][1]
+
+
+def test_reset_takes_seeds() -> None:
+    options = OPTIONS | {"num_envs": 3, "env_type": "gymnasium", "noop_max": 30, "reset_pool_size": 0}
+    env, plain = (
+        envpool.make("Pong-v5", **options),
+        cule.AtariEnv("pong", 3, device="cpu", num_threads=1, reset_pool_size=0, output="numpy"),
+    )
+    np.testing.assert_array_equal(env.reset(seed=7)[0], plain.reset(seed=7)[0])
+    # Env 2 gets the seed 20, env 0 the seed 10.
+    ours = env.reset(np.array([2, 0]), seed=[20, 10])
+    theirs = plain.reset(seed=[10, 20], options={"reset_mask": np.array([True, False, True])})
+    np.testing.assert_array_equal(ours[0], theirs[0][[2, 0]])
+    np.testing.assert_array_equal(ours[1]["frame_number"], theirs[1]["frame_number"][[2, 0]])
+    assert len(set(ours[1]["frame_number"].tolist())) == 2, "these seeds can be told apart"
+    first = envpool.make("Pong-v5", **options, seed=7)
+    np.testing.assert_array_equal(first.reset()[1]["frame_number"], plain.reset(seed=7)[1]["frame_number"])
+
+
+def test_attributes_are_there() -> None:
+    env = envpool.make("Pong-v5", num_envs=3, frame_skip=2, seed=5, **OPTIONS)
+    assert env.all_env_ids.tolist() == [0, 1, 2] and env.all_env_ids.dtype == np.int32
+    assert env.is_async is False
+    assert env.single_observation_space == env.observation_space
+    assert env.single_action_space == env.action_space
+    config = env.config
+    assert (config["task"], config["num_envs"], config["batch_size"], config["seed"]) == ("Pong-v5", 3, 3, 5)
+    assert (config["frame_skip"], config["gray_scale"], config["stack_num"]) == (2, True, 4)
+    assert (config["num_threads"], config["max_episode_steps"]) == (1, 27_000)
+    assert {"Pong-v5", "MsPacman-v5"} < set(envpool.list_all_envs())
+    assert len(envpool.list_all_envs()) == len(cule.games())
+
+
 def test_spaces_are_those_of_gym_where_a_script_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """CleanRL's script asks for `isinstance(envs.action_space, gym.spaces.Discrete)` of the old gym."""
 
@@ -169,3 +224,28 @@ def test_wrong_calls_are_refused() -> None:
     for ids in ([0], [0, 0], [1, 2]):
         with pytest.raises(ValueError, match="env_id to name each of the 2 envs once, got"):
             env.send(np.zeros(len(ids), int), ids)
+    for actions in (0, [0], np.arange(4)):
+        with pytest.raises(ValueError, match=r"expected an action for each of the 2 envs, got shape \("):
+            env.step(actions, [1, 0])
+    with pytest.raises(ValueError, match=r"expected actions to have shape \(2,\), got \(4,\)"):
+        env.step([0, 1, 0, 1])
+
+
+def test_wrong_resets_are_refused() -> None:
+    env = envpool.make("Pong-v5", num_envs=2, **OPTIONS)
+    with pytest.raises(gym.error.ResetNeeded, match="the first reset to reset every env"):
+        env.reset([0])
+    env.reset()
+    for ids, sentence in (([2], "from 0 to 1, got"), ([0, 0], r"env_id to name an env once, got \[0, 0\]")):
+        with pytest.raises(ValueError, match=sentence):
+            env.reset(ids)
+    with pytest.raises(TypeError, match="expected env_ids to be a list of integers"):
+        env.reset([0.5])
+    with pytest.raises(ValueError, match=r"either env_id or options\['reset_mask'\], got both"):
+        env.reset([0], options={"reset_mask": np.array([True, False])})
+    with pytest.raises(ValueError, match="options of a reset to be reset_mask, got 'mask'"):
+        env.reset(options={"mask": np.array([True, False])})
+    with pytest.raises(ValueError, match="one integer for each of the 1 envs"):
+        env.reset([0], seed=[1, 2])
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        env.reset(force=True)

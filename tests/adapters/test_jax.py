@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 
 import cule
 from cule.adapters.jax import AtariJaxEnv, to_jax, to_torch
@@ -65,11 +66,53 @@ def test_policy_is_compiled_by_jax(jax_device: str) -> None:
 
 
 def test_memory_is_shared_with_torch_one_way(jax_device: str) -> None:
-    array = jnp.arange(4)
+    """A tensor is an array's memory; an array is a copy of a tensor's, which changes."""
+    array = jax.device_put(jnp.arange(4), jax.devices("cpu" if jax_device == "cpu" else "gpu")[0])
     tensor = to_torch(array)
     assert tensor.tolist() == [0, 1, 2, 3]
-    back = to_jax(tensor)
-    assert back.tolist() == [0, 1, 2, 3]
+    assert tensor.device.type == jax_device
+    assert tensor.data_ptr() == array.unsafe_buffer_pointer()
+    source = torch.arange(4, device=jax_device)
+    copied = to_jax(source)
+    assert copied.unsafe_buffer_pointer() != source.data_ptr()
+    source += 1
+    assert copied.tolist() == [0, 1, 2, 3]
+
+
+KINDS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+@pytest.mark.parametrize("make_actions", [jnp.asarray, np.asarray, None], ids=["jax", "numpy", "list"])
+def test_actions_of_any_width_play_the_same(make_actions: Any, jax_device: str) -> None:
+    """JAX arrays, numpy's, and lists; steps are compared with those of a plain env."""
+    plain = cule.AtariEnv("breakout", 3, jax_device, output="numpy", **OPTIONS)
+    plain.reset(seed=4)
+    rows = np.random.default_rng(0).integers(4, size=(20, 3))
+    expected = [plain.step(row) for row in rows]
+    assert len({step[0].tobytes() for step in expected}) > 10
+    for kind in KINDS if make_actions else [None]:
+        env = AtariJaxEnv("breakout", 3, jax_device, **OPTIONS)
+        env.reset(seed=4)
+        with jax.enable_x64(True):
+            for row, step in zip(rows, expected, strict=True):
+                actions = make_actions(row, dtype=kind) if make_actions else row.tolist()
+                if make_actions:
+                    assert actions.dtype == kind
+                for ours, theirs in zip(env.step(actions)[:4], step[:4], strict=True):
+                    np.testing.assert_array_equal(ours, theirs)
+        env.close()
+
+
+def test_wrong_actions_and_keywords_are_refused(jax_device: str) -> None:
+    with pytest.raises(TypeError, match="expected no output for AtariJaxEnv, as it gives JAX arrays, got 'numpy'"):
+        AtariJaxEnv("pong", 2, jax_device, output="numpy", **OPTIONS)
+    env = AtariJaxEnv("pong", 2, jax_device, **OPTIONS)
+    env.reset(seed=0)
+    for actions in (jnp.zeros(2), [0.0, 0.0], "no"):
+        with pytest.raises(TypeError, match="expected actions to be "):
+            env.step(actions)
+    with pytest.raises(ValueError, match=r"expected actions to have shape \(2,\), got \(3,\)"):
+        env.step([0, 0, 0])
 
 
 @pytest.mark.gpu

@@ -97,6 +97,21 @@ def test_step_gives_what_the_env_gives(grayscale: bool, device: str) -> None:
     np.testing.assert_array_equal(kept, first, "what was returned stays")
 
 
+@pytest.mark.parametrize(
+    "option", [{"output": "numpy"}, {"autoreset_mode": "NextStep"}, {"render_mode": "mosaic"}], ids=str
+)
+def test_keywords_that_the_adapter_sets_are_refused(option: dict[str, Any]) -> None:
+    (name,) = option
+    with pytest.raises(TypeError, match=f"^expected no {name} for AtariVecEnv, as .*, got '{option[name]}'$"):
+        make(**option)
+
+
+def test_ram_is_refused_for_what_it_is() -> None:
+    with pytest.raises(ValueError, match=r"expected obs_type to be 'image' for AtariVecEnv, .*, got 'ram'"):
+        make(obs_type="ram")
+    make(obs_type="image").close()
+
+
 def test_wrappers_attributes_and_pictures() -> None:
     env = make(num_envs=2)
     assert env.get_attr("num_envs") == [2, 2]

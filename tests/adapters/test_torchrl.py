@@ -67,6 +67,13 @@ def test_collector_gathers_on_the_device(device: str) -> None:
     collector.shutdown()
 
 
+@pytest.mark.parametrize("option", [{"output": "numpy"}, {"autoreset_mode": "NextStep"}], ids=str)
+def test_keywords_that_the_adapter_sets_are_refused(option: dict[str, Any]) -> None:
+    (name,) = option
+    with pytest.raises(TypeError, match=f"^expected no {name} for AtariTorchRLEnv, as .*, got '{option[name]}'$"):
+        make("cpu", **option)
+
+
 def test_closed_env_frees_the_consoles() -> None:
     env = make("cpu")
     env.reset()

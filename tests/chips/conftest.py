@@ -21,7 +21,10 @@ import pytest
 HERE = Path(__file__).resolve().parent
 CSRC = HERE.parents[1] / "csrc"
 MODULE_NAME = "chips_module"
-FLAGS = ["-std=c++17", "-O1", "-Wall", "-fPIC", "-fvisibility=hidden", "-shared", f"-DCHIPS_MODULE_NAME={MODULE_NAME}"]
+FLAGS = [
+    "-std=c++17", "-O1", "-fno-strict-aliasing", "-Wall", "-fPIC", "-fvisibility=hidden", "-shared",
+    f"-DCHIPS_MODULE_NAME={MODULE_NAME}",
+]  # fmt: skip
 if sys.platform == "darwin":
     FLAGS += ["-undefined", "dynamic_lookup"]
 

@@ -15,7 +15,11 @@ import pybind11
 
 HERE = Path(__file__).resolve().parent
 CSRC = HERE.parents[1] / "csrc"
-FLAGS = ["-std=c++17", "-O1", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wno-unknown-pragmas"]
+# What the core takes for granted is checked here (CULE_ASSUME): a process that finds it wrong ends.
+FLAGS = [
+    "-std=c++17", "-O1", "-fPIC", "-shared", "-ffp-contract=off", "-fno-strict-aliasing", "-DCULE_CHECK_ASSUMPTIONS",
+    "-Wall", "-Wno-unknown-pragmas",
+]  # fmt: skip
 
 
 def compile_module(source: str, name: str, folder: Path, defines: Sequence[str] = ()) -> ModuleType:

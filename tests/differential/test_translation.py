@@ -18,9 +18,12 @@ from cule.console import Group, Options
 from cule.engine import Engine
 from cule.rom import find_game
 
-# One of each bank-switching scheme, programs with stack tricks, and much reading of collisions.
-QUICK = ("pong", "up_n_down")
-GAMES = ("breakout", "freeway", "elevator_action", "montezuma_revenge", "ms_pacman", "pitfall2", "robotank", "solaris")
+# One of each bank-switching scheme at least, programs with stack tricks, and much reading of collisions.
+QUICK = ("pong", "up_n_down")  # 2K, F8
+GAMES = (
+    "breakout", "freeway", "seaquest", "elevator_action", "montezuma_revenge", "ms_pacman", "pitfall2", "robotank",
+    "solaris", "klax",
+)  # fmt: skip
 STEPS = 400
 
 

@@ -336,10 +336,22 @@ def test_wrong_actions_of_player_b_are_refused(
     pong.step(np.zeros(2, int))
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16, np.int8, np.uint8])
-def test_integer_actions_of_any_width_are_taken(pong: cule.AtariEnv, dtype: type) -> None:
-    pong.step(np.array([0, 5], dtype))
-    pong.step(torch.from_numpy(np.array([0, 0, 5, 0], dtype))[::2])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64"])
+def test_integer_actions_of_any_width_are_taken(pong: cule.AtariEnv, dtype: str) -> None:
+    state = pong.clone_state()
+
+    def ram(actions: Any) -> torch.Tensor:
+        pong.restore_state(state)
+        for _ in range(5):
+            pong.step(actions)
+        return pong.get_ram()
+
+    wanted = ram([2, 5])
+    assert not torch.equal(wanted, ram([5, 2]))
+    assert torch.equal(ram(np.array([2, 5], dtype)), wanted)
+    assert torch.equal(ram(torch.from_numpy(np.array([2, 0, 5, 0], dtype))[::2]), wanted)
+    with pytest.raises(ValueError, match="expected actions from 0 to 5, got values from 5 to 6"):
+        pong.step(np.array([5, 6], dtype))
 
 
 @pytest.mark.filterwarnings("error")

@@ -215,6 +215,22 @@ def test_env_moves_from_stream_to_stream() -> None:
     assert same(seen, expected)
 
 
+def test_memory_of_a_closed_env_is_not_given_away_while_a_stream_still_steps() -> None:
+    env = started(num_envs=1024)
+    actions, side = actions_of(env, 1)[0], torch.cuda.Stream()
+    size = env.engine.tensors["observations"].numel()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(500_000_000)  # a quarter of a second
+        env.step(actions)
+    env.close()
+    del env
+    # Tensors of the default stream, as large as the observations, until the allocator has none of that size left.
+    taken = [torch.full((size,), 7, dtype=torch.uint8, device="cuda") for _ in range(8)]
+    torch.cuda.synchronize()
+    assert all(bool((tensor == 7).all()) for tensor in taken)
+
+
 @two_gpus
 def test_envs_on_two_gpus_do_not_meet() -> None:
     """Interleaved; whichever GPU is torch's current one stays that."""

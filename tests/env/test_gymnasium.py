@@ -10,6 +10,7 @@ import cv2
 import gymnasium
 import numpy as np
 import pytest
+import torch
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector as wrappers
@@ -20,8 +21,7 @@ OPTIONS = {"device": "cpu", "num_threads": 1, "reset_pool_size": 2}
 
 
 def make_vec(num_envs: int = 3, game: str = "Breakout", **options: Any) -> gymnasium.vector.VectorEnv:
-    options = OPTIONS | {"output": "numpy"} | options
-    return gymnasium.make_vec(f"cule/{game}-v5", num_envs=num_envs, **options)
+    return gymnasium.make_vec(f"cule/{game}-v5", num_envs=num_envs, **(OPTIONS | options))
 
 
 def play(env: gymnasium.vector.VectorEnv, steps: int) -> list[tuple[Any, ...]]:
@@ -49,6 +49,23 @@ def test_made_env_says_how_it_resets(mode: AutoresetMode) -> None:
     assert all(len(value) == 2 for value in info.values())
     env.close()
     assert env.unwrapped.closed
+
+
+def test_made_env_gives_arrays_unless_it_is_asked_for_tensors() -> None:
+    for options, kind in (({}, np.ndarray), ({"output": "numpy"}, np.ndarray), ({"output": "torch"}, torch.Tensor)):
+        env = make_vec(2, **options)
+        assert isinstance(env.reset(seed=0)[0], kind)
+        assert all(isinstance(value, kind) for value in env.step([0, 0])[:4])
+    assert isinstance(cule.AtariEnv("pong", 1, **OPTIONS).reset(seed=0)[0], torch.Tensor)
+
+
+def test_made_env_takes_no_render_mode_for_the_default() -> None:
+    env = make_vec(3, render_mode=None)
+    assert env.render_mode == "mosaic"
+    again = gymnasium.make_vec(env.spec)
+    assert (again.num_envs, again.unwrapped.games, again.render_mode) == (3, env.games, "mosaic")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'render_modes'"):
+        make_vec(1, render_modes=None)
 
 
 def test_infos_have_masks() -> None:
@@ -143,3 +160,10 @@ def test_gymnasium_records_a_video(tmp_path: Path) -> None:
     (path,) = (tmp_path / "films").glob("*.mp4")
     film = cv2.VideoCapture(str(path))
     assert int(film.get(cv2.CAP_PROP_FRAME_COUNT)) == 12
+
+
+@pytest.mark.parametrize("options", [{"output": "torch"}, {"autoreset_mode": "NextStep"}], ids=str)
+def test_keywords_that_one_console_sets_are_refused(options: dict[str, str]) -> None:
+    (name,) = options
+    with pytest.raises(TypeError, match=f"expected no {name} for SingleAtariEnv, as "):
+        gymnasium.make("cule/Pong-v5", **options)

@@ -1,9 +1,10 @@
-"""Envs and processes: no pickling, no use after a fork, and a forked child that ends in peace."""
+"""Envs and processes: no pickling, no use after a fork, a forked child that ends in peace, threads that are refused."""
 
 from __future__ import annotations
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -62,6 +63,30 @@ def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
     assert lines[1:] == ["child played", "child ended with 5", "parent played"]
 
 
+def test_threads_that_cannot_be_started_are_an_error() -> None:
+    """In 256 MiB more than it has, a process has no room for the stacks of 400 threads, but for those of two."""
+    printed = run("""
+        import resource, cule
+        make = lambda threads: cule.AtariEnv("pong", 400, device="cpu", num_threads=threads, reset_pool_size=1)
+        make(1)  # whatever is loaded at first use is loaded
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20), resource.RLIM_INFINITY))
+        try:
+            make(400)
+        except RuntimeError as problem:
+            print(problem, flush=True)
+        env = make(2)
+        env.reset(seed=0)
+        env.step([0] * 400)
+        print("played")
+    """)
+    lines = printed.splitlines()
+    expected = r"expected to start 399 threads beside the caller's, got \d+, so that num_threads cannot be 400 here: ."
+    assert re.match(expected, lines[0]), lines[0]
+    assert lines[1:] == ["played"]
+
+
 @pytest.mark.gpu
 def test_cuda_after_a_fork_is_refused() -> None:
     printed = run("""
@@ -84,3 +109,42 @@ def test_cuda_after_a_fork_is_refused() -> None:
     assert lines[0].startswith("expected step() in the process that made the env (pid ")
     assert "was asked for in a process that was forked after its parent had used CUDA" in lines[1]
     assert lines[2] == "parent played"
+
+
+def test_two_threads_in_one_env_are_refused_by_a_sentence() -> None:
+    """One of them; the other goes on."""
+    printed = run("""
+        import threading, cule, torch
+        env = cule.AtariEnv("pong", 64, device="cpu", num_threads=2, reset_pool_size=2)
+        env.reset(seed=0)
+        actions, told = torch.zeros(64, dtype=torch.int64), []
+
+        def play():
+            for _ in range(60):
+                try:
+                    env.step(actions)
+                except Exception as problem:
+                    told.append(str(problem))
+
+        threads = [threading.Thread(target=play) for _ in range(2)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        env.reset(seed=1)
+        env.step(actions)
+        print({text.partition(", got")[0] for text in told})
+    """)
+    assert "expected one thread at a time in an env" in printed
+
+
+def test_long_reset_can_be_interrupted() -> None:
+    """1,024 emulated resets take many times longer than the signal needs to come."""
+    printed = run("""
+        import _thread, threading, cule
+        env = cule.AtariEnv("seaquest", 1024, device="cpu", num_threads=1, reset_pool_size=0)
+        threading.Timer(1.0, _thread.interrupt_main).start()
+        try:
+            env.reset(seed=0)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """)
+    assert printed == "interrupted\n"

@@ -14,8 +14,8 @@ import cule
 from cule.recording import VideoFile
 
 
-def make(num_envs: int = 5, **options: Any) -> cule.AtariEnv:
-    return cule.AtariEnv("pong", num_envs, device="cpu", num_threads=1, reset_pool_size=2, **options)
+def make(num_envs: int = 5, game: str = "pong", **options: Any) -> cule.AtariEnv:
+    return cule.AtariEnv(game, num_envs, device="cpu", num_threads=1, reset_pool_size=2, **options)
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
@@ -60,11 +60,100 @@ def test_gif_leaves_out_frames_that_players_would_not_show(tmp_path: Path) -> No
     assert imageio.get_reader(path).get_meta_data()["duration"] == 20
 
 
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+def test_film_takes_its_place_when_it_is_whole(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"film{suffix}"
+    path.write_bytes(b"an older film")
+    for wrong in (float("inf"), float("nan"), 1e300, -1, "60"):
+        with pytest.raises((TypeError, ValueError), match="expected fps to be "):
+            VideoFile(path, fps=wrong)
+    VideoFile(path).close()  # without frames
+    film = VideoFile(path, fps=15)
+    film.write(np.zeros((20, 20, 3), np.uint8))
+    film.write(np.full((20, 20, 3), 200, np.uint8))
+    assert path.read_bytes() == b"an older film"
+    film.close()
+    assert len(imageio.mimread(path)) == 2
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_film_that_nobody_closes_is_finished(tmp_path: Path) -> None:
+    film = VideoFile(tmp_path / "film.gif")
+    film.write(np.zeros((20, 20, 3), np.uint8))
+    del film
+    assert [file.name for file in tmp_path.iterdir()] == ["film.gif"]
+
+
+@pytest.mark.parametrize("where", ["write", "close"])
+def test_film_that_fails_leaves_what_was_there(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class FullDisk:
+        """A writer for whose file there is no room."""
+
+        def __init__(self, path: Path, **_: Any):
+            path.write_bytes(b"a beginning")
+
+        def append_data(self, _: np.ndarray) -> None:
+            if where == "write":
+                raise OSError(28, "No space left on device")
+
+        def close(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    path = tmp_path / "film.mp4"
+    path.write_bytes(b"an older film")
+    monkeypatch.setattr(imageio, "get_writer", FullDisk)
+    film = VideoFile(path)
+    frame = np.zeros((20, 20, 3), np.uint8)
+    if where == "close":
+        film.write(frame)
+    with pytest.raises(ValueError, match=f"a video file that can be written, got {path}: No space left on device"):
+        film.write(frame) if where == "write" else film.close()
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert path.read_bytes() == b"an older film"
+    with pytest.raises(ValueError, match=r"expected a video file that is open, got .*film.mp4 after its end"):
+        film.write(frame)
+    film.close()
+
+
+def test_film_passes_the_second_players_actions_on(tmp_path: Path) -> None:
+    plain, alone = make(2, "space_war"), make(2, "space_war")
+    env = cule.RecordVideo(make(2, "space_war"), tmp_path / "film.gif")
+    plain.reset(seed=0), alone.reset(seed=0), env.reset(seed=0)
+    for _ in range(20):
+        plain.step([0, 0], player_b_actions=[2, 3]), alone.step([0, 0])
+        env.step([0, 0], player_b_actions=[2, 3])
+        assert env.unwrapped.get_ram().equal(plain.get_ram())
+    assert not alone.get_ram().equal(plain.get_ram())
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "sentence"),
+    [
+        ({"fps": 0}, ValueError, "expected fps to be from 0.01 to 100000, got 0"),
+        ({"fps": float("inf")}, ValueError, "expected fps to be from 0.01 to 100000, got inf"),
+        ({"fps": "60"}, TypeError, "expected fps to be a number, got '60'"),
+        ({"fps": True}, TypeError, "expected fps to be a number, got True"),
+        ({"length": 0}, ValueError, "expected length to be at least 1, got 0"),
+        ({"length": 2.5}, TypeError, "expected length to be an integer, got 2.5"),
+        ({"length": "4"}, TypeError, "expected length to be an integer, got '4'"),
+    ],
+    ids=str,
+)
+def test_wrong_numbers_are_refused_before_there_is_a_file(
+    options: dict[str, Any], kind: type[Exception], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(kind, match=f"^{sentence}$"):
+        cule.RecordVideo(make(1), tmp_path / "film.mp4", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_wrong_films_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"a video to end in .mp4 or .gif, got 'film.avi'"):
         VideoFile("film.avi")
-    with pytest.raises(ValueError, match="fps to be above 0, got 0"):
-        VideoFile(tmp_path / "film.mp4", fps=0)
+    (tmp_path / "folder.mp4").mkdir()
+    with pytest.raises(ValueError, match=r"a video file that can be written, got .*: Is a directory"):
+        VideoFile(tmp_path / "folder.mp4")
     with pytest.raises(ValueError, match=r"a video file that can be written, got .*: No such file"):
         VideoFile(tmp_path / "nowhere" / "film.mp4")
     with VideoFile(tmp_path / "film.mp4") as film:

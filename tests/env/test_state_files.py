@@ -53,6 +53,68 @@ def test_file_of_another_game_is_refused(tmp_path: Path) -> None:
         started("breakout").restore_state(cule.State.load(path))
 
 
+@pytest.mark.parametrize("pool", [0, 2])
+def test_states_that_playing_leaves_are_taken_in_all_games(pool: int) -> None:
+    """Of each game, at the beginning and after some steps with random actions."""
+    games = [game.name for game in cule.games()]
+    env = cule.AtariEnv(games, len(games), device="cpu", num_threads=1, reset_pool_size=pool, noop_max=2, frameskip=2)
+    env.reset(seed=0)
+    random = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        env.restore_state(env.clone_state())
+        for _ in range(20):
+            env.step(torch.randint(int(env.single_action_space.n), (len(games),), generator=random))
+    env.close()
+
+
+@pytest.mark.parametrize("game", ["breakout", "pitfall2"])  # pitfall2's cartridge has registers
+def test_states_that_playing_cannot_leave_are_refused_or_harmless(game: str) -> None:
+    """Every word of a record in turn is made some extreme, as a file could have it."""
+    env = started(game, num_envs=1)
+    play(env, 3)
+    state, refused = env.clone_state(), set()
+    words = {name: state.tensors[name].contiguous().view(torch.int32) for name in ("records", "cartridge_bytes")}
+    for name, parts in words.items():
+        for word in range(parts.shape[1]):
+            for extreme in (0x7FFFFFFF, -0x80000000, -1, 0x00FF00FF):
+                changed = parts.clone()
+                changed[0, word] = extreme
+                tensors = state.tensors | {name: changed.view(state.tensors[name].dtype)}
+                try:
+                    env.restore_state(cule.State(state.version, state.games, tensors))
+                except ValueError as problem:
+                    assert "expected states as playing leaves them, got state 0, where" in str(problem)
+                    refused.add((name, str(problem).partition("where ")[2]))
+                else:
+                    play(env, 1)
+    parts = {"the processor's registers", "the timer", "the clocks of the frame", "the bank that shows", "the beam",
+             "the objects on the screen", "what the game's rules remember", "what the env remembers"}  # fmt: skip
+    expected = {("records", f"{part} cannot be so") for part in parts}
+    if game == "pitfall2":
+        expected.add(("cartridge_bytes", "the cartridge's registers cannot be so"))
+    assert refused == expected
+    env.restore_state(state)
+
+
+def test_states_are_what_torch_saves_and_loads(tmp_path: Path) -> None:
+    env = started()
+    state = env.clone_state()
+    torch.save({"at": state}, tmp_path / "states.pt")
+    expected = play(env, 5)
+    env.restore_state(torch.load(tmp_path / "states.pt")["at"])
+    assert torch.equal(play(env, 5), expected)
+    assert state == state and state != env.clone_state()
+    assert env.clone_state([]).games == []
+
+
+def test_states_with_impossible_random_numbers_are_refused() -> None:
+    env = started(reset_pool_size=0)
+    state = env.clone_state()
+    state.tensors["noop_random"][1, -1] = 625
+    with pytest.raises(ValueError, match=r"got state 1, where the random numbers cannot be so"):
+        env.restore_state(state)
+
+
 def test_file_of_a_newer_cule_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "game.state"
     state = started().clone_state()

@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium.vector import VectorWrapper
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cule
@@ -105,10 +106,25 @@ def test_statistics_of_games_whose_lives_end_one_by_one_are_of_games(mode: str, 
     assert torch.equal(*runs)
 
 
+def test_statistics_pass_the_second_players_actions_on() -> None:
+    """Through two wrappers; and without them a wrapper that knows of one player is asked for no more."""
+    plain = make(game="space_war", num_envs=2)
+    ours = cule.EpisodeStatistics(cule.EpisodeStatistics(make(game="space_war", num_envs=2)))
+    alone = cule.EpisodeStatistics(VectorWrapper(make(game="space_war", num_envs=2)))
+    for env in (plain, ours, alone):
+        env.reset(seed=0)
+    for _ in range(20):
+        plain.step([0, 0], player_b_actions=[2, 3]), ours.step([0, 0], player_b_actions=[2, 3]), alone.step([0, 0])
+        assert torch.equal(ours.unwrapped.get_ram(), plain.get_ram())
+    assert not torch.equal(alone.unwrapped.get_ram(), plain.get_ram())
+
+
 def test_statistics_refuse_what_is_no_tensor_env() -> None:
     with pytest.raises(ValueError, match=r"output='torch', got output='numpy': gymnasium.wrappers"):
         cule.EpisodeStatistics(make(output="numpy"))
     with pytest.raises(ValueError, match="buffer_length to be at least 1, got 0"):
         cule.EpisodeStatistics(make(), buffer_length=0)
+    with pytest.raises(TypeError, match=r"buffer_length to be an integer, got 2\.5"):
+        cule.EpisodeStatistics(make(), buffer_length=2.5)
     with pytest.raises(TypeError, match=r"expected a cule.AtariEnv, got SyncVectorEnv"):
         cule.EpisodeStatistics(gymnasium.make_vec("CartPole-v1", num_envs=1, vectorization_mode="sync"))

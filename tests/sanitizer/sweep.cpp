@@ -4,6 +4,8 @@
 //   sweep mixed MANIFEST FRAMES                 all games of the manifest in one batch, on two threads
 //   sweep random MANIFEST COUNT OTHERS SHARD SHARDS    COUNT ROMs of random bytes, OTHERS of each other kind of RandomRom
 //   sweep endless MANIFEST                            programs whose frames never end
+//   sweep states MANIFEST SHARD SHARDS                states in which a word is extreme, as a file could have it: those that pass
+//                                                     for possible are played
 //   sweep planted MANIFEST overrun|overflow           a fault that the sanitizers have to notice: the kernels are told of an env
 //                                                     too many, or that an env has played as many frames as can be counted
 //
@@ -27,6 +29,7 @@
 #include <tuple>
 #include <vector>
 
+#include "console/check_record.h"
 #include "console/decode_rom.h"
 #include "console/make_config.h"
 #include "kernels/launch.h"
@@ -263,7 +266,7 @@ Settings settings_number(uint32_t i) {
 }
 
 struct Totals {
-  long roms = 0, frames = 0, resets = 0, faults = 0, jams = 0;
+  long roms = 0, frames = 0, resets = 0, faults = 0, jams = 0, refused = 0;
 };
 
 // A batch with one env for each player.
@@ -348,6 +351,30 @@ class Arena {
       totals.faults += faults != 0;
       totals.jams += (faults & kFaultJam) != 0;
     }
+  }
+
+  // Makes each word of env 0's state an extreme, one at a time, and plays a step of what could have come about.
+  void play_extremes(Totals& totals) {
+    const std::unique_ptr<Backend> backend(make_cpu_backend(1));
+    const States before = *states_;
+    auto try_all = [&](size_t words, auto&& set) {
+      for (size_t word = 0; word < words; ++word) {
+        for (uint32_t extreme : {0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFFu, 0x00FF00FFu, 0x01010101u, 0x000000FFu, 0x3FFFFFFFu}) {
+          std::copy(before.records.begin(), before.records.end(), states_->records.begin());
+          std::copy(before.ram.begin(), before.ram.end(), states_->ram.begin());
+          std::copy(before.cartridge_bytes.begin(), before.cartridge_bytes.end(), states_->cartridge_bytes.begin());
+          set(word, extreme);
+          EnvRecord record;
+          load_part(batch_.records, 0, 0, record);
+          if (find_misfit(record, states_->cartridge_bytes.data(), configs_[0])) ++totals.refused;
+          else play_on(*backend, settings_.frameskip, totals);
+        }
+      }
+    };
+    try_all(kRecordWords, [&](size_t word, uint32_t extreme) { states_->records[word] = extreme; });
+    try_all(kCartridgeBytes / 4, [&](size_t word, uint32_t extreme) {
+      std::memcpy(&states_->cartridge_bytes[word * 4], &extreme, sizeof extreme);
+    });
   }
 
   void claim_another_env() { ++batch_.num_envs; }
@@ -572,6 +599,23 @@ void sweep_endless(const Manifest& manifest, Totals& totals) {
   }
 }
 
+// A game of each kind of cartridge, one with paddles, and one of a PAL console's height.
+void sweep_states(const Manifest& manifest, uint32_t shard, uint32_t shards, Totals& totals) {
+  std::map<std::string, size_t> of_scheme;
+  for (size_t i = 0; i < manifest.cartridges.size(); ++i) of_scheme.emplace(manifest.cartridges[i].scheme, i);
+  std::vector<uint32_t> games{game_named("kaboom"), game_named("air_raid")};
+  for (const auto& [scheme, i] : of_scheme) games.push_back(manifest.cartridges[i].game);
+  for (const Cartridge& cartridge : manifest.cartridges) {
+    const auto at = std::find(games.begin(), games.end(), cartridge.game) - games.begin();
+    if (at == static_cast<std::ptrdiff_t>(games.size()) || static_cast<uint32_t>(at) % shards != shard) continue;
+    std::fprintf(stderr, "%s\n", cartridge.name.c_str());
+    Arena arena({Player(cartridge, cartridge.game, 3)}, settings_number(2), manifest, 0);
+    arena.play(100, 1, totals);
+    arena.play_extremes(totals);
+    ++totals.roms;
+  }
+}
+
 // One step after the other with what the kernels must never be given.
 void sweep_planted(const Manifest& manifest, const std::string& fault, Totals& totals) {
   const Player player(manifest.cartridges.at(0), manifest.cartridges.at(0).game, 3);
@@ -591,9 +635,11 @@ void run(const std::vector<std::string>& words) {
   else if (words[0] == "mixed") sweep_mixed(manifest, static_cast<int>(number(2)), totals);
   else if (words[0] == "random") sweep_random(manifest, number(2), number(3), number(4), number(5), totals);
   else if (words[0] == "endless") sweep_endless(manifest, totals);
+  else if (words[0] == "states") sweep_states(manifest, number(2), number(3), totals);
   else if (words[0] == "planted") sweep_planted(manifest, words.at(2), totals);
-  else fail("expected games, mixed, random, endless or planted, got " + words[0]);
-  std::printf("roms %ld frames %ld resets %ld faults %ld jams %ld\n", totals.roms, totals.frames, totals.resets, totals.faults, totals.jams);
+  else fail("expected games, mixed, random, endless, states or planted, got " + words[0]);
+  std::printf("roms %ld frames %ld resets %ld faults %ld jams %ld refused %ld\n", totals.roms, totals.frames, totals.resets, totals.faults,
+              totals.jams, totals.refused);
 }
 
 }  // namespace
