@@ -258,10 +258,10 @@ def flooding_pong(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     rom_of = console.rom_of
     for module in (console, engine):
         monkeypatch.setattr(module, "rom_of", lambda game: (image, "4K") if game.name == "pong" else rom_of(game))
-    for cached in (console.boot, console.reset_pool):
+    for cached in (console.boot, console.kept_reset_pool):
         cached.cache_clear()
     yield
-    for cached in (console.boot, console.reset_pool):
+    for cached in (console.boot, console.kept_reset_pool):
         cached.cache_clear()
 
 
