@@ -169,17 +169,19 @@ class Run:
         """
         args, trainer = self.args, self.trainer
         self.stop_clock()
-        begun, good = time.perf_counter(), False
+        begun, good, cut_off = time.perf_counter(), False, False
         if self.evaluator is not None:
             scores = self.evaluator.scores(
                 trainer.policy, EVALUATION_SEED + trainer.updates, stop=lambda: stopper.wanted
             )
+            cut_off = scores is None
             if scores is not None:
                 self.test = {"test_score": float(scores.mean()), "test_deviation": float(scores.std())}
                 values = {"updates": trainer.updates, "seconds": self.seconds, **self.test}
                 self.log.write("evaluation", trainer.frames, values)
                 good = args.stop_at_score is not None and self.test["test_score"] >= args.stop_at_score
-        self.test_frames = trainer.frames
+        if not self.world.any(cut_off):
+            self.test_frames = trainer.frames
         if self.world.any(good):
             self.reached = {"frames_to_score": trainer.frames, "seconds_to_score": round(self.seconds, 3)}
         self.evaluation_seconds += time.perf_counter() - begun

@@ -138,9 +138,10 @@ def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch
     assert len(names) == len(set(names)) == 5
 
 
-def test_evaluation_is_cut_off_by_a_signal(tmp_path, monkeypatch):
-    """And is as if it had not begun: the checkpoint is there, and the next run has the evaluation."""
-    asked = {"total_frames": 1000, "eval_every": 500, "eval_episodes": 1, "eval_max_frames": 400}
+@pytest.mark.parametrize("eval_every", [500, 1000, 0])
+def test_evaluation_is_cut_off_by_a_signal(tmp_path, monkeypatch, eval_every):
+    """And is as if it had not begun: the checkpoint is there, and the next run has the evaluation, also at its end."""
+    asked = {"total_frames": 1000, "eval_every": eval_every, "eval_episodes": 1, "eval_max_frames": 400}
     evaluating = evaluate.Evaluator.scores
 
     def interrupted(self, policy, seed, **options):
@@ -149,7 +150,7 @@ def test_evaluation_is_cut_off_by_a_signal(tmp_path, monkeypatch):
 
     monkeypatch.setattr(evaluate.Evaluator, "scores", interrupted)
     row = train.train(settings(tmp_path, **asked))
-    assert row["score"] is None and row["frames"] < 1000
+    assert row["score"] is None and (row["frames"] < 1000) == (eval_every == 500)
     assert [line["kind"] for line in read_log(tmp_path / "log.jsonl")].count("evaluation") == 0
     monkeypatch.undo()
     assert train.train(settings(tmp_path, resume=True, **asked))["score"] is not None
