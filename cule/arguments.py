@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,13 +35,18 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def number(name: str, value: Any, least: float, most: float) -> float:
+    """A number from `least` to `most`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"expected {name} to be a number, got {value!r}")
+    if not least <= value <= most:
+        raise ValueError(f"expected {name} to be from {least} to {most}, got {value}")
+    return float(value)
+
+
 def probability(name: str, value: Any) -> float:
     """A number from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"expected {name} to be a number, got {value!r}")
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"expected {name} to be from 0 to 1, got {value}")
-    return float(value)
+    return number(name, value, 0, 1)
 
 
 def choice(name: str, value: Any, choices: Sequence[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import math
-import numbers
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from cule.arguments import env_ids as check_env_ids
-from cule.arguments import integer
+from cule.arguments import integer, number
 from cule.palette import rgb_palette
 from cule.screens import colored, mosaic
 from cule.vector_env import AtariEnv
@@ -25,19 +24,6 @@ from cule.vector_env import AtariEnv
 SHORTEST_GIF_FRAME_MS = 20
 # What both kinds of file can hold.
 LEAST_FPS, MOST_FPS = 0.01, 100_000
-
-
-def check_fps(fps: Any) -> float:
-    """`fps` as a float.
-
-    Raises:
-        TypeError, ValueError: it is not a number from LEAST_FPS to MOST_FPS.
-    """
-    if isinstance(fps, (bool, np.bool_)) or not isinstance(fps, numbers.Real):
-        raise TypeError(f"expected fps to be a number, got {fps!r}")
-    if not LEAST_FPS <= fps <= MOST_FPS:
-        raise ValueError(f"expected fps to be from {LEAST_FPS} to {MOST_FPS}, got {fps}")
-    return float(fps)
 
 
 class VideoFile:
@@ -59,7 +45,7 @@ class VideoFile:
     _writer: Any = None
 
     def __init__(self, path: str | Path, fps: float = 60.0):
-        self.path, self.fps = Path(path), check_fps(fps)
+        self.path, self.fps = Path(path), number("fps", fps, LEAST_FPS, MOST_FPS)
         kind = self.path.suffix.lower()
         if kind not in (".mp4", ".gif"):
             raise ValueError(f"expected the name of a video to end in .mp4 or .gif, got {str(path)!r}")

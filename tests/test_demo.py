@@ -50,6 +50,7 @@ def test_demo_games_are_games() -> None:
     [
         (["pnog"], "got 'pnog'; the closest are 'pong'"),
         (["pong", "--steps", "0"], "argument --steps: expected a whole number of at least 1, got '0'"),
+        (["pong", "--num-envs", "0"], "argument --num-envs: expected a whole number of at least 1, got '0'"),
         (["pong", "--num-envs", "x"], "argument --num-envs: expected a whole number of at least 1, got 'x'"),
         (["pong", "--device", "tpu"], "got 'tpu'"),
         (["pong", "--steps", "1", "--num-envs", "1", "--output", "/dev/null/demo.png"], "--output"),

@@ -48,17 +48,21 @@ def save(folder: Path, name: str, state: dict[str, Any], world: World) -> None:
     if world.rank == 0:
         latest = json.dumps({"name": name, "world_size": world.size}).encode()
         replace_file(folder / LATEST, lambda file: file.write(latest))
-        for old in folder.glob("*-rank*.pt"):
-            if old.name.rpartition("-rank")[0] != name:
-                old.unlink()
+        delete_sets(folder, but=name)
     world.barrier()
+
+
+def delete_sets(folder: Path, but: str | None = None) -> None:
+    """Deletes all sets but the one of this name."""
+    for part in folder.glob("*-rank*.pt"):
+        if part.name.rpartition("-rank")[0] != but:
+            part.unlink()
 
 
 def delete(folder: Path) -> None:
     """Deletes all sets, the name of the newest first."""
     (folder / LATEST).unlink(missing_ok=True)
-    for old in folder.glob("*-rank*.pt"):
-        old.unlink()
+    delete_sets(folder)
 
 
 def newest(folder: Path) -> dict[str, Any] | None:

@@ -138,9 +138,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     at_least(1, args, "episodes", "max_frames")
     at_least(0, args, "num_threads")
     within(0, MOST_SEED, args, "seed")
-    for sticky in args.sticky:
-        if not 0 <= sticky <= 1:
-            raise ValueError(f"expected sticky to be from 0 to 1, got {sticky}")
+    within(0, 1, args, "sticky")
     device = find_device(args.device)
     policy, state = load_policy(args.run, device)
     trained = state["args"]

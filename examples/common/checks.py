@@ -21,14 +21,16 @@ def at_least(least: float, args: Any, *names: str) -> None:
 
 
 def within(least: float, most: float, args: Any, *names: str) -> None:
-    """Looks whether these fields of a dataclass are from `least` to `most`.
+    """Looks whether these fields of a dataclass, numbers or tuples of numbers, are from `least` to `most`.
 
     Raises:
         ValueError: one is not.
     """
     for name in names:
-        if not least <= getattr(args, name) <= most:
-            raise ValueError(f"expected {name} to be from {least} to {most}, got {getattr(args, name)}")
+        found = getattr(args, name)
+        for value in found if isinstance(found, tuple) else (found,):
+            if not least <= value <= most:
+                raise ValueError(f"expected {name} to be from {least} to {most}, got {value}")
 
 
 def above(limit: float, args: Any, *names: str) -> None:

@@ -56,15 +56,15 @@ def row_of(
         threads: CPU threads of the emulator; 0: one for each core.
         more: further keys.
     """
-    found = find_game(game)
+    found, threads = find_game(game), threads or usable_cpus()
     return {
         "commit": COMMIT,
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "system": system,
         "mode": mode,
-        **machine(device, threads or usable_cpus()),
+        **machine(device, threads),
         "cpu_name": cpu_name(),
-        "num_threads": threads or usable_cpus(),
+        "num_threads": threads,
         "torch": torch.__version__,
         "game": found.name,
         "rom_md5": found.md5,
