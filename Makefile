@@ -33,12 +33,13 @@ test: setup
 
 lint: setup
 	$(IN_VENV) -m ruff check .
+	$(IN_VENV) -m mypy
 
 bench: setup
 	$(IN_VENV) -m cule.bench $(BENCH_ARGS)
 
 clean:
-	rm -rf build dist *.egg-info cule/_core*.so demo.png .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist *.egg-info cule/_core*.so demo.png .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	rm -f $(VENV)/.cule-installed
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 	$(if $(CULE_VENV),,rm -rf .venv)

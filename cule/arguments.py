@@ -39,7 +39,7 @@ def number(name: str, value: Any, least: float, most: float) -> float:
     """A number from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"expected {name} to be a number, got {value!r}")
-    if not least <= value <= most:
+    if not value <= most or value < least:
         raise ValueError(f"expected {name} to be from {least} to {most}, got {value}")
     return float(value)
 
@@ -68,7 +68,7 @@ def array(name: str, values: Any) -> np.ndarray:
     return found.astype(f"{found.dtype.kind}{found.dtype.itemsize}")
 
 
-def per_env(name: str, value: int | Sequence[int] | None, num_envs: int) -> list[int | None]:
+def per_env(name: str, value: Any, num_envs: int) -> list[int | None]:
     """One integer of at least 0, or None, for each env."""
     one = value is None or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
     plain = isinstance(value, Sequence) and not isinstance(value, (str, bytes))

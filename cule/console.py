@@ -157,7 +157,7 @@ class Console:
         self.group, self.pal = group, pal
         height = picture_height(group.game, True)
         self.picture_bytes = height * _core.LINE_PIXELS
-        self.arrays = {
+        self.arrays: dict[str, np.ndarray] = {
             "group": np.zeros(1, np.uint32),
             "configs": np.zeros(_core.CONFIG_BYTES, np.uint8),
             "action_ids": action_ids(group, options.action_space),

@@ -219,13 +219,17 @@ class Engine:
             tables = resample.make_tables(
                 height, _core.LINE_PIXELS, options.observation_height, options.observation_width
             )
-            parts = [tables.rows.view(np.uint8), tables.columns.view(np.uint8), tables.weights.view(np.uint8)]
-            addresses = []
-            for part, array in zip(("rows", "columns", "weights"), parts, strict=True):
+            addresses = {}
+            for part in ("rows", "columns", "weights"):
+                array = getattr(tables, part).view(np.uint8)
                 tensor = torch.from_numpy(array.reshape(-1).copy()).to(self.device)
                 self.tensors[f"resample_{part}_{i}"] = tensor
-                addresses.append(tensor.data_ptr())
-            rows.append(_core.make_resample(tables.kind, *addresses, tables.scale))
+                addresses[part] = tensor.data_ptr()
+            rows.append(
+                _core.make_resample(
+                    tables.kind, addresses["rows"], addresses["columns"], addresses["weights"], tables.scale
+                )
+            )
         self._place_array("resamples", np.frombuffer(b"".join(rows), np.uint8))
 
     def _plan_state(self) -> None:
@@ -249,9 +253,8 @@ class Engine:
 
     def _plan_outputs(self) -> None:
         n, options = self.num_envs, self.options
-        shape = (n, options.stack, options.observation_height, options.observation_width)
-        if options.channels == 3:
-            shape += (3,)
+        colors = () if options.channels == 1 else (options.channels,)
+        shape = (n, options.stack, options.observation_height, options.observation_width, *colors)
         self._plan("observations", shape, torch.uint8)
         if AUTORESET_MODES[options.autoreset] == "SameStep":
             self._plan("final_observations", shape, torch.uint8)

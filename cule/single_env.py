@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -31,7 +31,7 @@ class SingleAtariEnv(gymnasium.Env):
         TypeError, ValueError: as AtariEnv's.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 60}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012
 
     def __init__(
         self, game: str, device: str = "cpu", *, render_mode: Literal["rgb_array"] | None = None, **options: Any

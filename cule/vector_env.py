@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -26,7 +26,10 @@ from cule.palette import grey_palette, rgb_palette
 from cule.screens import PIXEL_WIDTH, colored, mosaic
 from cule.state import State
 
-Array = torch.Tensor | np.ndarray
+# What a call takes.
+ArrayLike = torch.Tensor | np.ndarray | Sequence[Any]
+# What a call gives: a tensor, or an array with output="numpy". A union would have every caller say which of them it is.
+Array = Any
 
 # Each thread, and on a GPU each env, keeps room for the TIA writes of a step: 34 KiB, and 10 for each further frame.
 MOST_FRAMESKIP = 10_000
@@ -78,7 +81,7 @@ class AtariEnv(VectorEnv):
         mode: the game's mode, one for all or one for each env; None: its default.
         difficulty: the difficulty switches, likewise; None: 0.
         obs_type: "image", or "ram" for the console's 128 bytes.
-        seed: what the first `reset` without a seed uses.
+        seed: what the first `reset` without a seed uses: env `i` gets `seed + i`.
         reset_pool_size: how many states episodes start from; 0: every reset is emulated as ale-py does it.
         output: "torch" or "numpy".
         render_mode: what `render` gives: "mosaic", one picture of all screens, or "rgb_array", a tuple of one for each
@@ -90,7 +93,9 @@ class AtariEnv(VectorEnv):
             many would fit.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["mosaic", "rgb_array"], "render_fps": 60}
+    metadata: dict[str, Any] = {"render_modes": ["mosaic", "rgb_array"], "render_fps": 60}  # noqa: RUF012
+    single_observation_space: Box
+    single_action_space: Any  # Discrete, or with `continuous` a Box.
 
     def __init__(
         self,
@@ -154,7 +159,8 @@ class AtariEnv(VectorEnv):
         self.continuous = flag("continuous", continuous)
         self.continuous_action_threshold = probability("continuous_action_threshold", continuous_action_threshold)
         self.device = find_device(device)
-        self._seed = None if seed is None else integer("seed", seed, 0, MOST_SEED)
+        # Env i gets seed + i.
+        self._seed = None if seed is None else integer("seed", seed, 0, MOST_SEED - self.num_envs + 1)
         self.games = games_of_envs(game, self.num_envs)
         groups, group_of_env = make_groups(
             self.games,
@@ -203,7 +209,7 @@ class AtariEnv(VectorEnv):
         self.single_observation_space = Box(low=0, high=255, shape=shape, dtype=np.uint8)
         if self.continuous:
             low, high = np.array([0, -np.pi, 0], np.float32), np.array([1, np.pi, 1], np.float32)
-            self.single_action_space: gymnasium.Space = Box(low=low, high=high, dtype=np.float32)
+            self.single_action_space = Box(low=low, high=high, dtype=np.float32)
         else:
             self.single_action_space = Discrete(len(self._action_numbers))
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
@@ -230,7 +236,7 @@ class AtariEnv(VectorEnv):
             self.engine.batch.strengths = strengths.data_ptr()
 
     @cached_property
-    def observation_space(self) -> gymnasium.Space:
+    def observation_space(self) -> gymnasium.Space:  # type: ignore[override]  # a property of the same use
         """(num_envs, *single_observation_space.shape) uint8, made when it is first asked for.
 
         A `Box` holds four arrays of its own shape: for 65,536 envs 7 GB of the host's memory, and half a minute.
@@ -238,7 +244,7 @@ class AtariEnv(VectorEnv):
         return batch_space(self.single_observation_space, self.num_envs)
 
     @cached_property
-    def action_space(self) -> gymnasium.Space:
+    def action_space(self) -> gymnasium.Space:  # type: ignore[override]
         """`single_action_space` for each env, made when it is first asked for."""
         return batch_space(self.single_action_space, self.num_envs)
 
@@ -279,7 +285,7 @@ class AtariEnv(VectorEnv):
         return self._out(self._observations), self._infos()
 
     def step(
-        self, actions: Array, player_b_actions: Array | None = None
+        self, actions: ArrayLike, player_b_actions: ArrayLike | None = None
     ) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Plays one step of `frameskip` frames in every env.
 
@@ -302,7 +308,7 @@ class AtariEnv(VectorEnv):
         self.send(actions, player_b_actions)
         return self.recv()
 
-    def send(self, actions: Array, player_b_actions: Array | None = None) -> None:
+    def send(self, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
         """The first half of `step`: hands the actions over. On a GPU it returns before the consoles are done.
 
         Raises:
@@ -345,7 +351,7 @@ class AtariEnv(VectorEnv):
             self._infos(stepped=True),
         )
 
-    def _set_player_b(self, actions: Array | None) -> None:
+    def _set_player_b(self, actions: ArrayLike | None) -> None:
         tensors, batch = self.engine.tensors, self.engine.batch
         if actions is None:
             batch.actions_b = 0
@@ -424,7 +430,7 @@ class AtariEnv(VectorEnv):
         self._check_open("get_screen_grayscale")
         return self._out(colored(self.engine, grey_palette)[..., 0])
 
-    def render(self) -> np.ndarray | tuple[np.ndarray, ...]:
+    def render(self) -> Any:
         """The screens: (rows * height, columns * 320, 3) uint8, or with "rgb_array" each env's (height, 320, 3)."""
         self._check_open("render")
         screens = colored(self.engine, rgb_palette).cpu().numpy()

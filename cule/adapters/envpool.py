@@ -112,7 +112,7 @@ class EnvPool(gymnasium.Env):
         mask[ids] = True
         if seed is None:
             seed = self._seed
-        elif np.ndim(seed) == 1 and len(seed) == len(ids):
+        elif np.shape(seed) == ids.shape:
             seed = np.asarray(seed)[np.argsort(ids)]  # AtariEnv has them in ascending order of the envs
         observations, info = self.env.reset(seed=seed, options=None if mask.all() else {"reset_mask": mask})
         self._seed = self._fresh = None

@@ -72,9 +72,8 @@ class AtariJaxEnv:
         Raises:
             TypeError, ValueError: the actions' dtype, shape, device or range is not as AtariEnv's `step` has it.
         """
-        if isinstance(actions, jax.Array):
-            actions = to_torch(actions)
-        observations, rewards, terminated, truncated, info = self.env.step(actions)
+        played = to_torch(actions) if isinstance(actions, jax.Array) else actions
+        observations, rewards, terminated, truncated, info = self.env.step(played)
         return to_jax(observations), to_jax(rewards), to_jax(terminated), to_jax(truncated), self._info(info)
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -82,7 +83,7 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def machine(device: torch.device, threads: int) -> dict[str, str | None]:
+def machine(device: torch.device, threads: int) -> dict[str, Any]:
     """The keys of a row that tell the machine."""
     if device.type == "cpu":
         plural = "s" if threads > 1 else ""
@@ -106,7 +107,7 @@ class RowMaker:
             if kind.on_host and case.mode != "with-policy":
                 where = self.on_cpu
             if isinstance(outcome, str):
-                found = {"fps": None, "steps_per_second": None, "error": outcome}
+                found: dict[str, Any] = {"fps": None, "steps_per_second": None, "error": outcome}
             else:
                 fps = statistics.median(outcome[system].rounds)
                 found = {
@@ -157,8 +158,8 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
 def _numbers(case: dict[str, Row], others: Sequence[str]) -> list[float]:
     """The numbers of a case's line in the table, NaN where one is not known."""
     row = case.get(CuleSystem.name)
-    ours = row and row.fps
-    found = [ours, row and row.steps_per_second, row and row.bytes_per_env]
+    ours = row.fps if row else None
+    found = [ours, row.steps_per_second, row.bytes_per_env] if row else [None] * 3
     for name in others:
         theirs = case[name].fps if name in case else None
         found += [theirs, ours / theirs if ours and theirs else None]

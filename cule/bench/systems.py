@@ -122,7 +122,9 @@ class AleSystem(HostSystem):
 
     def __init__(self, case: Case):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        env = ale_py.AtariVectorEnv(case.game, case.num_envs, num_threads=case.num_threads, frameskip=case.frameskip)
+        env: Any = ale_py.AtariVectorEnv(
+            case.game, case.num_envs, num_threads=case.num_threads, frameskip=case.frameskip
+        )
         super().__init__(case, env, int(env.single_action_space.n), env.reset(seed=0)[0])
 
 
@@ -185,10 +187,11 @@ class OriginalSystem:
         del self.env
 
 
-OTHERS = (AleSystem, EnvPoolSystem, OriginalSystem)
+Other = AleSystem | EnvPoolSystem | OriginalSystem
+OTHERS: tuple[type[Other], ...] = (AleSystem, EnvPoolSystem, OriginalSystem)
 
 
-def others_of(case: Case) -> list[type[AleSystem] | type[EnvPoolSystem] | type[OriginalSystem]]:
+def others_of(case: Case) -> list[type[Other]]:
     """What is measured in a case besides cule."""
     asked = (case.against_ale, case.against_envpool, case.against_original)
     return [kind for kind, wanted in zip(OTHERS, asked, strict=True) if wanted]

@@ -95,6 +95,7 @@ WRONG_OPTIONS = [
     ({"thread_affinity_offset": 0}, ValueError, "thread_affinity_offset to be -1, as cule pins no threads, got 0"),
     ({"seed": -1}, ValueError, "seed to be at least 0, got -1"),
     ({"seed": 2**63}, ValueError, "seed to be at most"),
+    ({"seed": 2**63 - 1}, ValueError, "seed to be at most 9223372036854775806, got 9223372036854775807"),
     ({"seed": 0.5}, TypeError, "seed to be an integer, got 0.5"),
     ({"repeat_action_probability": 1.5}, ValueError, "repeat_action_probability to be from 0 to 1, got 1.5"),
     ({"repeat_action_probability": float("nan")}, ValueError, "repeat_action_probability to be from 0 to 1, got nan"),
