@@ -25,6 +25,7 @@ from examples.a2c_vtrace import checkpoint
 from examples.a2c_vtrace.model import ActorCritic, sample
 from examples.common.checks import MOST_SEED, at_least, within
 from examples.common.emulator import FRAMESKIP
+from examples.common.program import run_program
 from examples.common.results import append_row, row_of
 
 NOOPS = 30
@@ -168,12 +169,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
 
 def main() -> int:
     """Runs the evaluation; returns the exit status."""
-    try:
-        evaluate(tyro.cli(Args))
-    except (OSError, ValueError) as problem:
-        print(f"evaluate: {problem}", file=sys.stderr)
-        return 2
-    return 0
+    return run_program("evaluate", Args, evaluate)
 
 
 if __name__ == "__main__":

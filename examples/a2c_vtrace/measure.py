@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import tyro
 from tqdm import tqdm
 
 from examples.a2c_vtrace import arguments
@@ -31,6 +30,7 @@ from examples.a2c_vtrace.trainer import Trainer
 from examples.a2c_vtrace.world import World
 from examples.common.emulator import FRAMESKIP
 from examples.common.graphed import CALLS_BEFORE_CAPTURE, Graphed
+from examples.common.program import run_program
 from examples.common.results import Utilization, append_row, row_of
 
 
@@ -197,12 +197,7 @@ def run(args: Args) -> list[dict[str, Any]]:
 
 def main() -> int:
     """Measures; returns the exit status."""
-    try:
-        run(tyro.cli(Args))
-    except ValueError as problem:
-        print(f"measure: {problem}", file=sys.stderr)
-        return 2
-    return 0
+    return run_program("measure", Args, run)
 
 
 if __name__ == "__main__":

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import tyro
 from tqdm import tqdm
 
+from examples.common.program import run_program
 from examples.common.results import append_row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -356,11 +356,7 @@ def run(args: Args) -> int:
 
 def main() -> int:
     """Runs the program; returns the exit status."""
-    try:
-        return run(tyro.cli(Args))
-    except (OSError, ValueError) as problem:
-        print(f"paper: {problem}", file=sys.stderr)
-        return 2
+    return run_program("paper", Args, run)
 
 
 if __name__ == "__main__":

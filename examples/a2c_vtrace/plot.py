@@ -10,6 +10,7 @@ from pathlib import Path
 import tyro
 
 from examples.a2c_vtrace.log import LOG, read_log
+from examples.common.program import run_program
 
 
 def plot(runs: Sequence[Path], out: Path) -> None:
@@ -59,13 +60,7 @@ class Args:
 
 def main() -> int:
     """Draws; returns the exit status."""
-    args = tyro.cli(Args)
-    try:
-        plot(args.runs, args.out)
-    except (OSError, ValueError) as problem:
-        print(f"plot: {problem}", file=sys.stderr)
-        return 2
-    return 0
+    return run_program("plot", Args, lambda args: plot(args.runs, args.out))
 
 
 if __name__ == "__main__":

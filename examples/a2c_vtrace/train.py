@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import tyro
 
 from examples.a2c_vtrace import checkpoint
 from examples.a2c_vtrace.arguments import Args
@@ -33,6 +32,7 @@ from examples.a2c_vtrace.plot import plot
 from examples.a2c_vtrace.trainer import Trainer
 from examples.a2c_vtrace.world import World
 from examples.common.emulator import FRAMESKIP
+from examples.common.program import run_program
 from examples.common.results import Utilization, append_row, row_of
 
 EVALUATION_SEED = 1_000_000
@@ -334,16 +334,16 @@ def train(args: Args) -> dict[str, Any]:
     return row
 
 
-def main() -> int:
-    """Runs the training; returns the exit status."""
-    try:
-        row = train(tyro.cli(Args))
-    except (OSError, ValueError) as problem:
-        print(f"train: {problem}", file=sys.stderr)
-        return 2
+def run(args: Args) -> None:
+    """Trains, and prints the result's row."""
+    row = train(args)
     if int(os.environ.get("RANK", "0")) == 0:
         print(json.dumps(row))
-    return 0
+
+
+def main() -> int:
+    """Runs the training; returns the exit status."""
+    return run_program("train", Args, run)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-import tyro
 from torch import nn
 from torch.nn import functional
 from tqdm import tqdm
@@ -34,6 +33,7 @@ from examples.common.device import choose_device
 from examples.common.emulator import FRAMESKIP, STACK, make_env
 from examples.common.episodes import Episodes
 from examples.common.graphed import Graphed
+from examples.common.program import run_program
 from examples.common.results import Utilization, append_row, row_of
 from examples.common.steps import StepRing
 
@@ -300,13 +300,7 @@ def train(args: Args) -> dict[str, Any]:
 
 def main() -> int:
     """Runs the training; returns the exit status."""
-    try:
-        row = train(tyro.cli(Args))
-    except (OSError, ValueError) as problem:
-        print(f"dqn: {problem}", file=sys.stderr)
-        return 2
-    print(json.dumps(row))
-    return 0
+    return run_program("dqn", Args, lambda args: print(json.dumps(train(args))))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-import tyro
 from torch import nn
 from tqdm import tqdm
 
@@ -35,6 +34,7 @@ from examples.common.checks import MOST_SEED, above, at_least, within
 from examples.common.device import choose_device
 from examples.common.emulator import FRAMESKIP, make_env
 from examples.common.graphed import Graphed
+from examples.common.program import run_program
 from examples.common.results import Utilization, append_row, row_of
 
 
@@ -235,13 +235,7 @@ def train(args: Args) -> dict[str, Any]:
 
 def main() -> int:
     """Runs the training; returns the exit status."""
-    try:
-        row = train(tyro.cli(Args))
-    except (OSError, ValueError) as problem:
-        print(f"ppo: {problem}", file=sys.stderr)
-        return 2
-    print(json.dumps(row))
-    return 0
+    return run_program("ppo", Args, lambda args: print(json.dumps(train(args))))
 
 
 if __name__ == "__main__":
