@@ -139,7 +139,8 @@ def test_two_threads_in_one_env_are_refused_by_a_sentence() -> None:
 def test_long_reset_can_be_interrupted() -> None:
     """1,024 emulated resets take many times longer than the signal needs to come."""
     printed = run("""
-        import _thread, threading, cule
+        import _thread, signal, threading, cule
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which started in the background it ignores
         env = cule.AtariEnv("seaquest", 1024, device="cpu", num_threads=1, reset_pool_size=0)
         threading.Timer(1.0, _thread.interrupt_main).start()
         try:
