@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 
 from cule import _core
 from cule.engine import Engine
+from cule.files import replacing
 
 VERSION = 2
 # A state file is this line, the version (4 bytes, little-endian), the SHA-256 of the rest, and the rest by torch.save.
@@ -126,15 +126,10 @@ class State:
         tensors = {name: tensor.cpu() for name, tensor in self.tensors.items()}
         torch.save({"games": [list(game) for game in self.games], "tensors": tensors}, buffer)
         body = buffer.getvalue()
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            with unfinished.open("wb") as file:
+            with replacing(path) as file:
                 file.write(_MAGIC + self.version.to_bytes(4, "little") + hashlib.sha256(body).digest() + body)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, path)
         except OSError as problem:
-            unfinished.unlink(missing_ok=True)
             raise ValueError(f"expected a state file that can be written, got {path}: {problem.strerror}") from problem
 
     @staticmethod

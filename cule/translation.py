@@ -17,6 +17,7 @@ import numpy as np
 
 from cule import _core, nvrtc
 from cule.console import Console, Group, Options, boot, rom_of
+from cule.files import replacing
 from cule.rom import Game
 
 PROFILE_FRAMES = 6000
@@ -267,6 +268,5 @@ def _keep(path: Path, cubin: bytes) -> None:
     """Writes a file whole or not at all. Where it cannot be written the next process compiles again."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-        unfinished.write_bytes(cubin)
-        unfinished.replace(path)
+        with replacing(path) as file:
+            file.write(cubin)

@@ -7,25 +7,15 @@ program is killed, what `latest.json` names can be read, and is all of one momen
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from cule.files import replacing
 from examples.a2c_vtrace.world import World
 
 LATEST = "latest.json"
-
-
-def replace_file(path: Path, write: Any) -> None:
-    """Writes a file so that there is, at any moment, the old one or the whole new one. `write` gets a binary file."""
-    beside = path.with_name(path.name + ".part")
-    with beside.open("wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
 
 
 def part_of(name: str, rank: int) -> str:
@@ -43,11 +33,13 @@ def save(folder: Path, name: str, state: dict[str, Any], world: World) -> None:
         world: the processes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / part_of(name, world.rank), lambda file: torch.save(state, file))
+    with replacing(folder / part_of(name, world.rank)) as file:
+        torch.save(state, file)
     world.barrier()
     if world.rank == 0:
         latest = json.dumps({"name": name, "world_size": world.size}).encode()
-        replace_file(folder / LATEST, lambda file: file.write(latest))
+        with replacing(folder / LATEST) as file:
+            file.write(latest)
         delete_sets(folder, but=name)
     world.barrier()
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from cule.files import replacing
 from examples.a2c_vtrace.arguments import Args
 from examples.common.emulator import FRAMESKIP
 
@@ -36,9 +36,8 @@ def cut_log(path: Path, told: int, frames: int) -> None:
     whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
     limits = {"training": told, "evaluation": frames}
     kept = [line for line in whole if (known := json.loads(line))["frames"] <= limits[known["kind"]]]
-    beside = path.with_name(path.name + ".part")
-    beside.write_text("".join(kept))
-    os.replace(beside, path)
+    with replacing(path) as file:
+        file.write("".join(kept).encode())
 
 
 class Log:

@@ -28,6 +28,7 @@ from typing import Any, Literal
 
 from tqdm import tqdm
 
+from cule.files import replacing
 from examples.common.program import run_program
 from examples.common.results import append_row
 
@@ -221,9 +222,8 @@ class Campaign:
         row = json.loads((folder / "result.jsonl").read_text().splitlines()[-1])
         if self.args.together > 1:
             row["trainings_on_gpu"] = self.args.together
-        beside = done.with_suffix(".part")
-        beside.write_text(json.dumps(row))
-        os.replace(beside, done)
+        with replacing(done) as file:
+            file.write(json.dumps(row).encode())
         with self.lock:
             append_row(row, self.args.results)
         return row
