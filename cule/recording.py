@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import VectorEnv
 
 from cule.arguments import env_ids as check_env_ids
 from cule.arguments import integer, number
 from cule.palette import rgb_palette
 from cule.screens import colored, mosaic
-from cule.vector_env import AtariEnv
+from cule.wrapper import AtariWrapper
 
 # GIF counts in hundredths of a second, and players take less than two of them for ten.
 SHORTEST_GIF_FRAME_MS = 20
@@ -131,7 +131,7 @@ class VideoFile:
         self.close()
 
 
-class RecordVideo(VectorWrapper):
+class RecordVideo(AtariWrapper):
     """Films some envs of a batch, side by side, one frame for each reset and step.
 
     Args:
@@ -154,18 +154,15 @@ class RecordVideo(VectorWrapper):
         fps: float | None = None,
     ):
         super().__init__(env)
-        base = env.unwrapped
-        if not isinstance(base, AtariEnv):
-            raise TypeError(f"expected a cule.AtariEnv, got {type(base).__name__}")
-        self._base, self._length = base, None if length is None else integer("length", length)
-        self._ids = check_env_ids(env_ids, base.num_envs, base.device)
-        console_fps = base.metadata["render_fps"] / base.engine.options.frameskip
+        self._length = None if length is None else integer("length", length)
+        self._ids = check_env_ids(env_ids, self.atari.num_envs, self.atari.device)
+        console_fps = self.atari.metadata["render_fps"] / self.atari.engine.options.frameskip
         self.video = VideoFile(path, console_fps if fps is None else fps)
 
     def _film(self) -> None:
         if self._length is not None and self.video.frames >= self._length:
             return
-        self.video.write(mosaic(colored(self._base.engine, rgb_palette, self._ids).cpu().numpy()))
+        self.video.write(mosaic(colored(self.atari.engine, rgb_palette, self._ids).cpu().numpy()))
         if self.video.frames == self._length:
             self.video.close()
 
@@ -177,8 +174,7 @@ class RecordVideo(VectorWrapper):
 
     def step(self, actions: Any, player_b_actions: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps the env, with the second player's actions where they are given, and films what is on its screens."""
-        options = {} if player_b_actions is None else {"player_b_actions": player_b_actions}
-        result = self.env.step(actions, **options)
+        result = super().step(actions, player_b_actions)
         self._film()
         return result
 

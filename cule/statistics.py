@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from cule.arguments import integer
-from cule.vector_env import AtariEnv
+from cule.wrapper import AtariWrapper
 
 
-class EpisodeStatistics(VectorWrapper):
+class EpisodeStatistics(AtariWrapper):
     """Adds to each step's info what gymnasium's RecordEpisodeStatistics does, as tensors on the env's device.
 
     `info["episode"]` holds `r`, (num_envs,) float32, the sum of an episode's unclipped rewards, and `l`, (num_envs,)
@@ -30,9 +30,7 @@ class EpisodeStatistics(VectorWrapper):
 
     def __init__(self, env: VectorEnv, buffer_length: int = 100):
         super().__init__(env)
-        base = env.unwrapped
-        if not isinstance(base, AtariEnv):
-            raise TypeError(f"expected a cule.AtariEnv, got {type(base).__name__}")
+        base = self.atari
         if base.output != "torch":
             raise ValueError(
                 "expected an env with output='torch', got output='numpy': "
@@ -68,8 +66,7 @@ class EpisodeStatistics(VectorWrapper):
 
     def step(self, actions: Any, player_b_actions: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps the env, with the second player's actions where they are given; see the class for the info."""
-        options = {} if player_b_actions is None else {"player_b_actions": player_b_actions}
-        observations, rewards, terminated, truncated, info = self.env.step(actions, **options)
+        observations, rewards, terminated, truncated, info = super().step(actions, player_b_actions)
         done = terminated | truncated
         if self._life_loss_info:
             if self._same_step:

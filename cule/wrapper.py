@@ -1,0 +1,31 @@
+"""What cule's wrappers share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium.vector import VectorEnv, VectorWrapper
+
+from cule.vector_env import AtariEnv
+
+
+class AtariWrapper(VectorWrapper):
+    """A wrapper that looks into the AtariEnv below it, `atari`, and knows of the second player's actions.
+
+    Args:
+        env: an AtariEnv, or a wrapper of one.
+
+    Raises:
+        TypeError: it is another env.
+    """
+
+    def __init__(self, env: VectorEnv):
+        super().__init__(env)
+        if not isinstance(env.unwrapped, AtariEnv):
+            raise TypeError(f"expected a cule.AtariEnv, got {type(env.unwrapped).__name__}")
+        self.atari = env.unwrapped
+
+    def step(self, actions: Any, player_b_actions: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the env, with the second player's actions where they are given: other wrappers do not know of them."""
+        options = {} if player_b_actions is None else {"player_b_actions": player_b_actions}
+        return self.env.step(actions, **options)
