@@ -160,14 +160,18 @@ class Engine:
 
     # Memory ------------------------------------------------------------------------------------------------------
 
-    def _place(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        tensor = tensor.to(self.device).contiguous()
+    def _place(self, name: str, tensor: torch.Tensor) -> None:
+        """Keeps a tensor, whose address becomes the batch's field of this name."""
         self.tensors[name] = tensor
         setattr(self.batch, name, tensor.data_ptr())
-        return tensor
 
-    def _place_array(self, name: str, array: np.ndarray) -> torch.Tensor:
-        return self._place(name, torch.from_numpy(np.ascontiguousarray(array).view(np.uint8).copy()))
+    def _keep_array(self, name: str, array: np.ndarray) -> torch.Tensor:
+        """Keeps an array's bytes on the device."""
+        self.tensors[name] = torch.from_numpy(np.ascontiguousarray(array).view(np.uint8).copy()).to(self.device)
+        return self.tensors[name]
+
+    def _place_array(self, name: str, array: np.ndarray) -> None:
+        self._place(name, self._keep_array(name, array))
 
     def _plan(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
         """Has _place_envs make a tensor of zeros. All are planned before any is made, so that their size is known."""
@@ -219,17 +223,11 @@ class Engine:
             tables = resample.make_tables(
                 height, _core.LINE_PIXELS, options.observation_height, options.observation_width
             )
-            addresses = {}
-            for part in ("rows", "columns", "weights"):
-                array = getattr(tables, part).view(np.uint8)
-                tensor = torch.from_numpy(array.reshape(-1).copy()).to(self.device)
-                self.tensors[f"resample_{part}_{i}"] = tensor
-                addresses[part] = tensor.data_ptr()
-            rows.append(
-                _core.make_resample(
-                    tables.kind, addresses["rows"], addresses["columns"], addresses["weights"], tables.scale
-                )
+            rows_at, columns_at, weights_at = (
+                self._keep_array(f"resample_{part}_{i}", getattr(tables, part)).data_ptr()
+                for part in ("rows", "columns", "weights")
             )
+            rows.append(_core.make_resample(tables.kind, rows_at, columns_at, weights_at, tables.scale))
         self._place_array("resamples", np.frombuffer(b"".join(rows), np.uint8))
 
     def _plan_state(self) -> None:
