@@ -32,7 +32,7 @@ class Batch:
 
 
 class Rollout(StepRing):
-    """The ring. A module, so that its buffers are saved with a state_dict.
+    """The ring, with the actions and the logarithms of their probabilities under the policy that played.
 
     Args:
         num_envs: envs.
