@@ -9,10 +9,11 @@ except ModuleNotFoundError as problem:
         f"expected the compiled module cule._core in {__path__[0]}, but it has not been built there: "
         "`pip install -e .` builds it in a checkout, in which Python finds this folder before an installed cule"
     ) from problem
+from cule import errors, presets
 from cule.actions import ACTIONS
 from cule.recording import RecordVideo
 from cule.registration import ATARI_57, register_envs
-from cule.rom import games
+from cule.rom import games, list_games
 from cule.state import State
 from cule.statistics import EpisodeStatistics
 from cule.vector_env import AtariEnv
@@ -26,7 +27,10 @@ __all__ = [
     "EpisodeStatistics",
     "RecordVideo",
     "State",
+    "errors",
     "games",
+    "list_games",
+    "presets",
 ]
 
 register_envs()

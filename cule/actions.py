@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from cule.arguments import INTEGERS, UNSIGNED, array
+from cule.errors import InvalidType, InvalidValue
 
 ACTIONS = (
     "NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "UPRIGHT", "UPLEFT", "DOWNRIGHT", "DOWNLEFT", "UPFIRE", "RIGHTFIRE",
@@ -39,7 +40,7 @@ def on_device(name: str, values: Any, device: torch.device) -> torch.Tensor:
     """
     if isinstance(values, torch.Tensor):
         if values.device != device:
-            raise ValueError(f"expected {name} on {device}, got a tensor on {values.device}")
+            raise InvalidValue(f"expected {name} on {device}, got a tensor on {values.device}")
         return values.detach()
     return torch.from_numpy(np.array(array(name, values), order="C")).to(device)
 
@@ -54,13 +55,13 @@ def check_numbers(name: str, values: Any, num_envs: int, bound: int, device: tor
     """
     tensor = on_device(name, values, device)
     if tensor.dtype not in INTEGERS:
-        raise TypeError(f"expected {name} to be integers, got {tensor.dtype}")
+        raise InvalidType(f"expected {name} to be integers, got {tensor.dtype}")
     if tensor.dtype in UNSIGNED:
         tensor = tensor.long()
     if tuple(tensor.shape) != (num_envs,):
-        raise ValueError(f"expected {name} to have shape {(num_envs,)}, got {tuple(tensor.shape)}")
+        raise InvalidValue(f"expected {name} to have shape {(num_envs,)}, got {tuple(tensor.shape)}")
     if device.type == "cpu" and (int(tensor.min()) < 0 or int(tensor.max()) >= bound):
-        raise ValueError(
+        raise InvalidValue(
             f"expected {name} from 0 to {bound - 1}, got values from {int(tensor.min())} to {int(tensor.max())}"
         )
     return tensor
@@ -101,15 +102,15 @@ class ContinuousActions:
         """
         values = on_device("actions", actions, self.device)
         if values.dtype != torch.float32:
-            raise TypeError(f"expected actions to be float32, got {values.dtype}")
+            raise InvalidType(f"expected actions to be float32, got {values.dtype}")
         if tuple(values.shape) != (num_envs, 3):
-            raise ValueError(f"expected actions to have shape {(num_envs, 3)}, got {tuple(values.shape)}")
+            raise InvalidValue(f"expected actions to have shape {(num_envs, 3)}, got {tuple(values.shape)}")
         radius = values[:, 0]
         if self.device.type == "cpu":
             if not bool(torch.isfinite(values).all()):
-                raise ValueError("expected actions to be finite, got NaN or infinity")
+                raise InvalidValue("expected actions to be finite, got NaN or infinity")
             if float(radius.min()) < 0 or float(radius.max()) > 1:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected actions with a radius from 0 to 1, got {float(radius.min())} to {float(radius.max())}"
                 )
         else:

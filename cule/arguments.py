@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium.vector import AutoresetMode
+
+from cule.errors import InvalidType, InvalidValue
 
 # Counts live in 32 bits.
 MOST = 2**31 - 1
@@ -20,27 +23,27 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, *UNS
 def integer(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
     """An integer from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"expected {name} to be an integer, got {value!r}")
+        raise InvalidType(f"expected {name} to be an integer, got {value!r}")
     if value < least:
-        raise ValueError(f"expected {name} to be at least {least}, got {value}")
+        raise InvalidValue(f"expected {name} to be at least {least}, got {value}")
     if value > most:
-        raise ValueError(f"expected {name} to be at most {most}, got {value}")
+        raise InvalidValue(f"expected {name} to be at most {most}, got {value}")
     return int(value)
 
 
 def flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"expected {name} to be True or False, got {value!r}")
+        raise InvalidType(f"expected {name} to be True or False, got {value!r}")
     return bool(value)
 
 
 def number(name: str, value: Any, least: float, most: float) -> float:
     """A number from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise TypeError(f"expected {name} to be a number, got {value!r}")
+        raise InvalidType(f"expected {name} to be a number, got {value!r}")
     if not value <= most or value < least:
-        raise ValueError(f"expected {name} to be from {least} to {most}, got {value}")
+        raise InvalidValue(f"expected {name} to be from {least} to {most}, got {value}")
     return float(value)
 
 
@@ -49,11 +52,23 @@ def probability(name: str, value: Any) -> float:
     return number(name, value, 0, 1)
 
 
-def choice(name: str, value: Any, choices: Sequence[str]) -> str:
-    """One of a few words."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"expected {name} to be {' or '.join(map(repr, choices))}, got {value!r}")
+def choice(name: str, value: Any, choices: Sequence[str | None]) -> Any:
+    """One of a few words, or None where that is one of them."""
+    if not (value is None or isinstance(value, str)) or value not in choices:
+        raise InvalidValue(f"expected {name} to be {' or '.join(map(repr, choices))}, got {value!r}")
     return value
+
+
+def autoreset_mode(name: str, value: Any) -> AutoresetMode:
+    """One of gymnasium's autoreset modes, or its name: "NextStep", "next_step", "NEXT_STEP"."""
+    if isinstance(value, AutoresetMode):
+        return value
+    names = {mode.value.lower(): mode for mode in AutoresetMode}
+    plain = value.lower().replace("_", "").replace("-", "") if isinstance(value, str) else None
+    if plain not in names:
+        known = tuple(mode.value for mode in AutoresetMode)
+        raise InvalidValue(f"expected {name} to be one of {known}, got {value!r}")
+    return names[plain]
 
 
 def array(name: str, values: Any) -> np.ndarray:
@@ -61,9 +76,9 @@ def array(name: str, values: Any) -> np.ndarray:
     try:
         found = np.asarray(values)
     except ValueError as problem:
-        raise TypeError(f"expected {name} to be an array of numbers, got {values!r}") from problem
+        raise InvalidType(f"expected {name} to be an array of numbers, got {values!r}") from problem
     if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
-        raise TypeError(f"expected {name} to be an array of numbers, got {values!r}")
+        raise InvalidType(f"expected {name} to be an array of numbers, got {values!r}")
     # As the plain type of this size, which torch knows: neither big-endian nor a C type of another name.
     return found.astype(f"{found.dtype.kind}{found.dtype.itemsize}")
 
@@ -73,10 +88,10 @@ def per_env(name: str, value: Any, num_envs: int) -> list[int | None]:
     one = value is None or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
     plain = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
     if not (one or plain or (isinstance(value, np.ndarray) and value.ndim == 1)):
-        raise TypeError(f"expected {name} to be an integer or one for each env, got {value!r}")
+        raise InvalidType(f"expected {name} to be an integer or one for each env, got {value!r}")
     values = [value] * num_envs if one else list(value)
     if len(values) != num_envs:
-        raise ValueError(f"expected {name} to be one integer or {num_envs} of them, got {len(values)}")
+        raise InvalidValue(f"expected {name} to be one integer or {num_envs} of them, got {len(values)}")
     return [None if one is None else integer(name, one, 0) for one in values]
 
 
@@ -87,27 +102,37 @@ def env_ids(values: Any, num_envs: int, device: torch.device) -> torch.Tensor:
     ids = values if isinstance(values, torch.Tensor) else torch.tensor(array("env_ids", values))
     # No numbers are integers, too.
     if ids.dim() != 1 or not (ids.dtype in INTEGERS or ids.numel() == 0):
-        raise TypeError(f"expected env_ids to be a list of integers, got {ids.dtype} of shape {tuple(ids.shape)}")
+        raise InvalidType(f"expected env_ids to be a list of integers, got {ids.dtype} of shape {tuple(ids.shape)}")
     ids = ids.long()
     if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= num_envs):
-        raise ValueError(f"expected env_ids from 0 to {num_envs - 1}, got {ids.tolist()}")
+        raise InvalidValue(f"expected env_ids from 0 to {num_envs - 1}, got {ids.tolist()}")
     return ids.to(device)
+
+
+# What a reset's options may hold.
+RESET_OPTIONS = ("reset_mask",)
 
 
 def reset_mask(options: Any, num_envs: int) -> torch.Tensor | None:
     """`reset_mask` of the options of a reset, (num_envs,) bool; None where there is none."""
     if options is not None and not isinstance(options, dict):
-        raise TypeError(f"expected options to be a dict, such as {{'reset_mask': mask}}, got {options!r}")
+        raise InvalidType(f"expected options to be a dict, such as {{'reset_mask': mask}}, got {options!r}")
+    for key in options or {}:
+        if key not in RESET_OPTIONS:
+            known = " or ".join(RESET_OPTIONS)
+            raise InvalidValue(f"expected options of a reset to be {known}, got {key!r}")
     if not options or options.get("reset_mask") is None:
         return None
     mask = options["reset_mask"]
+    if isinstance(mask, (list, tuple)):
+        mask = array("reset_mask", mask)
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
         mask = torch.from_numpy(np.array(mask, order="C"))
     if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
         kind = getattr(mask, "dtype", type(mask).__name__)
-        raise TypeError(f"expected reset_mask to be a boolean array, got {kind}")
+        raise InvalidType(f"expected reset_mask to be a boolean array, got {kind}")
     if tuple(mask.shape) != (num_envs,):
-        raise ValueError(f"expected reset_mask to have shape {(num_envs,)}, got {tuple(mask.shape)}")
+        raise InvalidValue(f"expected reset_mask to have shape {(num_envs,)}, got {tuple(mask.shape)}")
     return mask
 
 
@@ -119,15 +144,15 @@ def seeds(seed: Any, mask: torch.Tensor | None, num_envs: int) -> torch.Tensor:
     elif isinstance(seed, (Sequence, np.ndarray)) and not isinstance(seed, str):
         values = array("seed", seed)
         if values.shape != (count,) or not np.issubdtype(values.dtype, np.integer):
-            raise ValueError(
+            raise InvalidValue(
                 f"expected seed to have one integer for each of the {count} envs that are reset, "
                 f"got {values.dtype} of shape {values.shape}"
             )
         lowest, highest = (int(values.min()), int(values.max())) if count else (0, 0)
     else:
-        raise TypeError(f"expected seed to be an integer or one for each env, got {seed!r}")
+        raise InvalidType(f"expected seed to be an integer or one for each env, got {seed!r}")
     if lowest < 0 or highest > MOST_SEED:
-        raise ValueError(f"expected seeds from 0 to {MOST_SEED}, got {lowest if lowest < 0 else highest}")
+        raise InvalidValue(f"expected seeds from 0 to {MOST_SEED}, got {lowest if lowest < 0 else highest}")
     if isinstance(seed, (int, np.integer)):
         values = np.arange(count, dtype=np.int64) + int(seed)
     chosen = torch.full((num_envs,), -1, dtype=torch.int64)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from cule import _core
+from cule.errors import InvalidValue
 
 
 def default_device() -> str:
@@ -28,13 +29,13 @@ def find_device(device: str | torch.device | None) -> torch.device:
     try:
         found = torch.device(device if device is not None else default_device())
     except (RuntimeError, TypeError, ValueError) as problem:
-        raise ValueError(f"expected a device such as 'cpu', 'cuda' or 'cuda:1', got {device!r}") from problem
+        raise InvalidValue(f"expected a device such as 'cpu', 'cuda' or 'cuda:1', got {device!r}") from problem
     if found.type == "cpu":
         return torch.device("cpu")
     if found.type != "cuda":
-        raise ValueError(f"expected device 'cpu' or 'cuda', got {device!r}")
+        raise InvalidValue(f"expected device 'cpu' or 'cuda', got {device!r}")
     if not _core.has_cuda():
-        raise ValueError(
+        raise InvalidValue(
             f"device={device!r} was asked for, but this cule was built without CUDA; "
             "reinstall it where nvcc is found (CULE_CUDA=ON makes a build without it fail), or use device='cpu'"
         )
@@ -44,10 +45,12 @@ def find_device(device: str | torch.device | None) -> torch.device:
             "cannot work; start processes with multiprocessing's 'spawn' instead, or use CUDA in the children only"
         )
     if not torch.cuda.is_available():
-        raise ValueError(f"device={device!r} was asked for, but torch finds no usable CUDA GPU here; use device='cpu'")
+        raise InvalidValue(
+            f"device={device!r} was asked for, but torch finds no usable CUDA GPU here; use device='cpu'"
+        )
     index = found.index if found.index is not None else torch.cuda.current_device()
     if index >= torch.cuda.device_count():
-        raise ValueError(f"expected a CUDA device below cuda:{torch.cuda.device_count()}, got {device!r}")
+        raise InvalidValue(f"expected a CUDA device below cuda:{torch.cuda.device_count()}, got {device!r}")
     return torch.device("cuda", index)
 
 

@@ -33,6 +33,7 @@ from cule.console import (
     rom_of,
 )
 from cule.device import avoid_lost_threads, keep_through_forks, usable_memory
+from cule.errors import InvalidValue
 
 # For so many envs a game is compiled: for fewer, compiling is not soon made up for; for more, a GPU fetches so much
 # code at once that interpreting takes no longer (benchmarks/NOTES.md).
@@ -67,6 +68,7 @@ class Engine:
         num_threads: CPU only: how many envs run at once.
         translate: CUDA only: whether to compile the game for the GPU; None: where that is faster.
         multiprocessors: CUDA only: how many emulate, with nothing else on them; None: any, shared.
+        progress: whether to show a bar where preparing the games takes seconds and somebody looks.
 
     Raises:
         ValueError: `translate` or `multiprocessors` cannot be had here.
@@ -83,12 +85,14 @@ class Engine:
         num_threads: int,
         translate: bool | None = None,
         multiprocessors: int | None = None,
+        progress: bool = True,
     ):
         avoid_lost_threads()
         self.groups, self.options, self.device = list(groups), options, device
         self.num_envs = len(group_of_env)
         self._check_multiprocessors(multiprocessors)
-        self.boots = [boot(group.game) for group in groups]
+        self._progress = progress
+        self.boots = [boot(group.game) for group in self._bar("power-on")]
         self.heights = [booted.height for booted in self.boots]
         self.picture_bytes = max(self.heights) * _core.LINE_PIXELS
         self.batch = _core.Batch()
@@ -121,15 +125,21 @@ class Engine:
         if self.translated:
             self._load_translation(required=bool(translate))
 
+    def _bar(self, what: str) -> tqdm:
+        """The groups, with a bar where they take seconds and stderr is a terminal."""
+        # None: where it is none, there is no bar.
+        hidden = None if self._progress else True
+        return tqdm(self.groups, desc=what, unit="game", delay=2, leave=False, disable=hidden)
+
     def _check_multiprocessors(self, asked: int | None) -> None:
         if asked is None:
             return
         if self.device.type != "cuda":
-            raise ValueError(f"expected multiprocessors with device='cuda', got it on device {self.device}")
+            raise InvalidValue(f"expected multiprocessors with device='cuda', got it on device {self.device}")
         least = -(-self.num_envs // MOST_ENVS_APART)
         most = torch.cuda.get_device_properties(self.device).multi_processor_count
         if not least <= asked <= most:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected multiprocessors to be from {least}, as each emulates {MOST_ENVS_APART} of the "
                 f"{self.num_envs} envs at most, to {most}, as many as {self.device} has, got {asked}"
             )
@@ -138,7 +148,7 @@ class Engine:
         games = {group.game.name for group in self.groups}
         if asked and (self.device.type != "cuda" or len(games) > 1):
             where = f"on device {self.device} with {len(games)} game{'s' * (len(games) > 1)}"
-            raise ValueError(f"expected translate=True with device='cuda' and one game for all envs, got it {where}")
+            raise InvalidValue(f"expected translate=True with device='cuda' and one game for all envs, got it {where}")
         if asked is not None:
             return asked
         if self.device.type != "cuda" or len(games) > 1:
@@ -152,8 +162,8 @@ class Engine:
             self.backend.load_translation(cubin)
         except (OSError, RuntimeError) as problem:  # there is no compiler, or none that knows this GPU and driver
             if required:
-                raise ValueError(f"translate=True was asked for, but {problem}") from problem
-            warnings.warn(f"envs run several times slower than they could: {problem}", stacklevel=4)
+                raise InvalidValue(f"translate=True was asked for, but {problem}") from problem
+            warnings.warn(f"envs run several times slower than they could: {problem}", stacklevel=5)
             self.translated = False
             return
         self._place_array("marked_ops", marked_ops)
@@ -267,8 +277,7 @@ class Engine:
         if options.reset_pool_size:
             pools = [
                 reset_pool(group, options.reset_pool_size, options.noop_max, options.fire_reset, options.action_space)
-                # A bar where it takes seconds and somebody looks.
-                for group in tqdm(self.groups, desc="start states", unit="game", delay=3, leave=False, disable=None)
+                for group in self._bar("start states")
             ]
             self._place_snapshots("pool", pools)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cule.console import Group, action_numbers
+from cule.errors import InvalidType, InvalidValue
 from cule.rom import Game, find_game
 
 
@@ -19,9 +20,9 @@ def games_of_envs(game: str | Sequence[str], num_envs: int) -> list[Game]:
     if isinstance(game, str):
         return [find_game(game)] * num_envs
     if isinstance(game, bytes) or not isinstance(game, Sequence) or not game:
-        raise TypeError(f"expected the name of a game or a sequence of names, got {game!r}")
+        raise InvalidType(f"expected the name of a game or a sequence of names, got {game!r}")
     if len(game) > num_envs:
-        raise ValueError(f"expected num_envs to be at least the number of games ({len(game)}), got {num_envs}")
+        raise InvalidValue(f"expected num_envs to be at least the number of games ({len(game)}), got {num_envs}")
     chosen = [find_game(name) for name in game]
     return [chosen[i * len(chosen) // num_envs] for i in range(num_envs)]
 
@@ -40,11 +41,11 @@ def make_groups(
         mode = game.facts["default_mode"] if mode is None else mode
         difficulty = 0 if difficulty is None else difficulty
         if mode not in game.modes:
-            raise ValueError(f"expected a mode of {game.name!r} ({', '.join(map(str, game.modes))}), got {mode}")
+            raise InvalidValue(f"expected a mode of {game.name!r} ({', '.join(map(str, game.modes))}), got {mode}")
         # ale-py starts every game at difficulty 0, listed or not.
         if difficulty != 0 and difficulty not in game.difficulties:
             listed = ", ".join(map(str, game.difficulties))
-            raise ValueError(f"expected a difficulty of {game.name!r} ({listed}), got {difficulty}")
+            raise InvalidValue(f"expected a difficulty of {game.name!r} ({listed}), got {difficulty}")
         indices.append(groups.setdefault(Group(game, mode, difficulty), len(groups)))
     return list(groups), np.array(indices)
 

@@ -26,7 +26,7 @@ def make_vector_env(
     num_envs: int = 1,
     *,
     output: Literal["torch", "numpy"] = "numpy",
-    render_mode: Literal["mosaic", "rgb_array"] | None = None,
+    render_mode: Literal["mosaic", "rgb_array", "rgb_array_list", "human"] | None = None,
     **options: Any,
 ) -> AtariEnv:
     """What gymnasium.make_vec makes: an AtariEnv whose output are arrays, as gymnasium's wrappers expect.
@@ -35,15 +35,13 @@ def make_vector_env(
         game: as AtariEnv's.
         num_envs: as AtariEnv's.
         output: as AtariEnv's, but "numpy" unless "torch" is asked for.
-        render_mode: as AtariEnv's; None: AtariEnv's default.
+        render_mode: as AtariEnv's, but None unless another one is asked for.
         **options: AtariEnv's other keywords.
 
     Raises:
         TypeError, ValueError, torch.OutOfMemoryError: as AtariEnv's.
     """
-    if render_mode is not None:
-        options["render_mode"] = render_mode
-    return AtariEnv(game, num_envs, output=output, **options)
+    return AtariEnv(game, num_envs, output=output, render_mode=render_mode, **options)
 
 
 def register_envs() -> None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cule.errors import InvalidValue
+
 COPY, AREA, AREA_INTEGER, LINEAR = 0, 1, 2, 3
 # Of an observation's height and width: the tables' indices have 15 bits on a GPU.
 LARGEST = 4096
@@ -88,7 +90,7 @@ def make_tables(source_height: int, source_width: int, height: int, width: int) 
         empty = np.zeros((1, 3), dtype=np.int32)
         return Tables(COPY, empty, empty, np.zeros(1, np.float32), 1.0)
     if height > LARGEST or width > LARGEST:
-        raise ValueError(
+        raise InvalidValue(
             f"expected observations of at most {LARGEST} x {LARGEST} pixels, got img_height={height}, img_width={width}"
         )
     weights: list[float] = []

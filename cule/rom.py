@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cule import _core
+from cule.errors import InvalidType, InvalidValue
 
 ROM_DIR_VARIABLE = "CULE_ROM_DIR"
 
@@ -65,6 +66,11 @@ def games() -> tuple[Game, ...]:
     return tuple(Game(i, facts["name"], facts["md5"], facts) for i, facts in enumerate(_core.games()))
 
 
+def list_games() -> list[str]:
+    """The names of all games, in alphabetical order: what AtariEnv takes as `game`."""
+    return [game.name for game in games()]
+
+
 @functools.cache
 def _games_by_name() -> dict[str, Game]:
     names: dict[str, Game] = {}
@@ -84,7 +90,7 @@ def find_game(name: str) -> Game:
         ValueError: if there is no such game; names the closest ones.
     """
     if not isinstance(name, str):
-        raise TypeError(f"expected the name of a game, such as 'pong', got {name!r}")
+        raise InvalidType(f"expected the name of a game, such as 'pong', got {name!r}")
     known = _games_by_name()
     if name in known:
         return known[name]
@@ -92,7 +98,7 @@ def find_game(name: str) -> Game:
     bare = re.sub(r"^\w+/|(NoFrameskip|Deterministic)?-v\d+$", "", name)
     guesses = difflib.get_close_matches(bare.lower(), rom_ids, n=3, cutoff=0.5)
     hint = f"; the closest are {', '.join(repr(guess) for guess in guesses)}" if guesses else ""
-    raise ValueError(f"expected one of the {len(rom_ids)} games of cule.games(), got {name!r}{hint}")
+    raise InvalidValue(f"expected one of the {len(rom_ids)} games of cule.games(), got {name!r}{hint}")
 
 
 @functools.cache

@@ -15,28 +15,24 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cule import _core, arguments
+from cule import _core, arguments, settings
 from cule.actions import ACTIONS, ContinuousActions, check_numbers
-from cule.arguments import MOST_SEED, flag, integer, probability
-from cule.console import AUTORESET_MODES, Options, action_numbers
-from cule.device import find_device, usable_cpus
+from cule.array_wrappers import refuse_array_wrappers
+from cule.console import action_numbers
 from cule.engine import Engine
+from cule.errors import InvalidType, InvalidValue
 from cule.lineup import choose_action_space, games_of_envs, make_groups
 from cule.palette import grey_palette, rgb_palette
-from cule.screens import PIXEL_WIDTH, colored, mosaic
+from cule.rendering import FRAMES_PER_SECOND, RENDERERS
+from cule.screens import colored
+from cule.spec import spec_of
 from cule.state import State
+from cule.unknown_keywords import names_what_was_meant
 
 # What a call takes.
 ArrayLike = torch.Tensor | np.ndarray | Sequence[Any]
 # What a call gives: a tensor, or an array with output="numpy". A union would have every caller say which of them it is.
 Array = Any
-
-# Each thread, and on a GPU each env, keeps room for the TIA writes of a step: 34 KiB, and 10 for each further frame.
-MOST_FRAMESKIP = 10_000
-MOST_THREADS = 1024
-MOST_ENVS = 2**20
-# Each start state of a pool is emulated: some hundred frames, and its no-ops.
-MOST_NOOPS = MOST_START_STATES = 10_000
 
 
 class AtariEnv(VectorEnv):
@@ -57,7 +53,8 @@ class AtariEnv(VectorEnv):
         full_action_space: offer every action that the game allows, not only those that matter in it.
         continuous: actions are (radius, angle, fire), float32, instead of numbers.
         continuous_action_threshold: how far a stick must be pushed.
-        autoreset_mode: when an env whose episode ended is reset: NEXT_STEP, SAME_STEP or DISABLED.
+        autoreset_mode: when an env whose episode ended is reset: gymnasium.vector.AutoresetMode.NEXT_STEP, SAME_STEP
+            or DISABLED, or "next_step", "same_step" or "disabled".
         img_height: rows of an observation.
         img_width: columns of an observation.
         grayscale: grey values; else RGB, as a last axis of 3.
@@ -84,19 +81,33 @@ class AtariEnv(VectorEnv):
         seed: what the first `reset` without a seed uses: env `i` gets `seed + i`.
         reset_pool_size: how many states episodes start from; 0: every reset is emulated as ale-py does it.
         output: "torch" or "numpy".
-        render_mode: what `render` gives: "mosaic", one picture of all screens, or "rgb_array", a tuple of one for each
-            env, as gymnasium's wrappers expect.
+        render_mode: what `render` gives: "mosaic", one picture of all screens; "rgb_array", a tuple of one for each
+            env, as gymnasium's wrappers expect; "rgb_array_list", a tuple of one list for each env, with its pictures
+            since the last `render` or `reset`; None, nothing. "human" shows the mosaic in a window at each reset and
+            step, at the console's speed, and needs `pip install 'cule[play]'`.
+        progress: show a progress bar where making the start states of many games takes seconds and stderr is a
+            terminal.
+
+    Attributes:
+        games: what each env plays.
+        spec: what gymnasium.make_vec makes the same env from; None for a batch of several games.
 
     Raises:
         TypeError, ValueError: an argument is not what it should be; the message says what was expected and what came.
+            Both are a gymnasium.error.Error as well.
+        gymnasium.error.DependencyNotInstalled: render_mode="human" without pygame.
         torch.OutOfMemoryError: the device has no room for so many envs; the message says how much one takes and how
             many would fit.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["mosaic", "rgb_array"], "render_fps": 60}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": list(settings.RENDER_MODES),
+        "render_fps": FRAMES_PER_SECOND,
+    }
     single_observation_space: Box
     single_action_space: Any  # Discrete, or with `continuous` a Box.
 
+    @names_what_was_meant
     def __init__(
         self,
         game: str | Sequence[str],
@@ -131,75 +142,31 @@ class AtariEnv(VectorEnv):
         seed: int | None = None,
         reset_pool_size: int = 30,
         output: Literal["torch", "numpy"] = "torch",
-        render_mode: Literal["mosaic", "rgb_array"] = "mosaic",
+        render_mode: Literal["mosaic", "rgb_array", "rgb_array_list", "human"] | None = "mosaic",
+        progress: bool = True,
     ) -> None:
-        self.num_envs = integer("num_envs", num_envs, most=MOST_ENVS)
-        self.obs_type = arguments.choice("obs_type", obs_type, ("image", "ram"))
-        self.output = arguments.choice("output", output, ("torch", "numpy"))
-        self.render_mode = arguments.choice("render_mode", render_mode, self.metadata["render_modes"])
-        if not isinstance(autoreset_mode, (str, AutoresetMode)) or autoreset_mode not in (
-            *AUTORESET_MODES,
-            *AutoresetMode,
-        ):
-            raise ValueError(f"expected autoreset_mode to be one of {AUTORESET_MODES}, got {autoreset_mode!r}")
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
-        if obs_type == "ram" and self.autoreset_mode == AutoresetMode.SAME_STEP:
-            raise ValueError(
-                "expected obs_type='image' with autoreset_mode SAME_STEP, as RAM keeps no final observation"
-            )
-        if integer("batch_size", batch_size, 0) not in (0, self.num_envs):
-            raise ValueError(
-                f"expected batch_size to be 0 or num_envs ({self.num_envs}), as cule steps all envs at once, "
-                f"got {batch_size!r}"
-            )
-        if integer("thread_affinity_offset", thread_affinity_offset, -1) != -1:
-            raise ValueError(
-                f"expected thread_affinity_offset to be -1, as cule pins no threads, got {thread_affinity_offset!r}"
-            )
-        self.continuous = flag("continuous", continuous)
-        self.continuous_action_threshold = probability("continuous_action_threshold", continuous_action_threshold)
-        self.device = find_device(device)
-        # Env i gets seed + i.
-        self._seed = None if seed is None else integer("seed", seed, 0, MOST_SEED - self.num_envs + 1)
+        keywords = dict(locals())
+        checked = settings.check(keywords)
+        self.num_envs, self.device, self._seed = checked.num_envs, checked.device, checked.seed
+        self.obs_type, self.output = checked.obs_type, checked.output
+        self.render_mode, self.autoreset_mode = checked.render_mode, checked.autoreset_mode
+        self.continuous = checked.continuous
+        self.continuous_action_threshold = checked.continuous_action_threshold
         self.games = games_of_envs(game, self.num_envs)
-        groups, group_of_env = make_groups(
-            self.games,
-            arguments.per_env("mode", mode, self.num_envs),
-            arguments.per_env("difficulty", difficulty, self.num_envs),
+        groups, group_of_env = make_groups(self.games, checked.mode, checked.difficulty)
+        space = choose_action_space(groups, checked.full_action_space or self.continuous)
+        options, threads = settings.step_options(checked, space), settings.threads(checked)
+        self.engine = Engine(
+            groups, group_of_env, options, self.device, threads, checked.translate, checked.multiprocessors, progress
         )
-        space = choose_action_space(groups, flag("full_action_space", full_action_space) or self.continuous)
-        options = Options(
-            frameskip=integer("frameskip", frameskip, most=MOST_FRAMESKIP),
-            max_frames=integer("max_num_frames_per_episode", max_num_frames_per_episode),
-            noop_max=integer("noop_max", noop_max, 0, MOST_NOOPS),
-            maxpool=flag("maxpool", maxpool),
-            episodic_life=flag("episodic_life", episodic_life),
-            life_loss_info=flag("life_loss_info", life_loss_info),
-            reward_clipping=flag("reward_clipping", reward_clipping),
-            fire_reset=flag("use_fire_reset", use_fire_reset),
-            autoreset=AUTORESET_MODES.index(self.autoreset_mode.value),
-            repeat_action_probability=probability("repeat_action_probability", repeat_action_probability),
-            action_space=space,
-            observation_height=integer("img_height", img_height),
-            observation_width=integer("img_width", img_width),
-            channels=1 if flag("grayscale", grayscale) else 3,
-            stack=integer("stack_num", stack_num),
-            reset_pool_size=integer("reset_pool_size", reset_pool_size, 0, MOST_START_STATES),
-        )
-        threads = integer("num_threads", num_threads, 0, MOST_THREADS) or usable_cpus()
-        if translate is not None:
-            translate = flag("translate", translate)
-        if multiprocessors is not None:
-            multiprocessors = integer("multiprocessors", multiprocessors)
-        threads = min(threads, self.num_envs)
-        self.engine = Engine(groups, group_of_env, options, self.device, threads, translate, multiprocessors)
         self._action_numbers = action_numbers(groups[0].game, space)
-        self.spec = None
+        self.spec = spec_of(self.games, keywords, AtariEnv.__init__)
         self.closed = False
         self._process = os.getpid()
         self._started = self._sent = False
         self._make_spaces()
         self._make_views()
+        self._renderer = RENDERERS[self.render_mode](self.engine, f"cule: {self._games_in_words()}")
 
     def _make_spaces(self) -> None:
         if self.obs_type == "ram":
@@ -255,6 +222,10 @@ class AtariEnv(VectorEnv):
         """The names of the actions, in the order of the action space."""
         return [ACTIONS[number] for number in self._action_numbers]
 
+    def get_action_meanings(self) -> list[str]:
+        """`action_meanings`, by the name that ale-py's env has for it."""
+        return self.action_meanings
+
     def reset(
         self, *, seed: int | Sequence[int] | np.ndarray | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
@@ -262,7 +233,7 @@ class AtariEnv(VectorEnv):
 
         Args:
             seed: env i gets `seed + i`, counting only the envs that are reset; or one seed for each of those.
-            options: `reset_mask`, (num_envs,) bool: which envs to reset; the others go on.
+            options: `reset_mask`, (num_envs,) bool, an array or a list: which envs to reset; the others go on.
 
         Returns:
             Observations, (num_envs, stack_num, img_height, img_width) uint8, and a dict of (num_envs,) arrays.
@@ -273,8 +244,10 @@ class AtariEnv(VectorEnv):
             TypeError, ValueError: `seed` or `reset_mask` is not as described.
         """
         self._check_open("reset")
+        if self.output == "torch":
+            refuse_array_wrappers(self)
         mask = arguments.reset_mask(options, self.num_envs)
-        if mask is not None and not self._started:
+        if mask is not None and not self._started and not bool(mask.all()):
             raise error.ResetNeeded("expected the first reset to reset every env, got a reset_mask")
         if seed is None and not self._started:
             seed = self._seed if self._seed is not None else int(np.random.SeedSequence().generate_state(1)[0] >> 1)
@@ -282,6 +255,7 @@ class AtariEnv(VectorEnv):
         chosen = None if mask is None else mask.to(self.device).view(torch.uint8).contiguous()
         self.engine.reset(chosen, seeds)
         self._started, self._sent = True, False
+        self._renderer.reset(mask)
         return self._out(self._observations), self._infos()
 
     def step(
@@ -342,6 +316,7 @@ class AtariEnv(VectorEnv):
         if not self._sent:
             raise error.NoAsyncCallError("expected send() before recv()", "step")
         self._sent = False
+        self._renderer.step()
         tensors = self.engine.tensors
         return (
             self._out(self._observations),
@@ -398,11 +373,31 @@ class AtariEnv(VectorEnv):
             "clone_state() gives what can be, and a process of its own can make an env of its own"
         )
 
+    def __enter__(self) -> AtariEnv:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _games_in_words(self) -> str:
+        """The game's name, or the names of the first three of several."""
+        names = list(dict.fromkeys(game.name for game in self.games))
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return ", ".join(names[:3]) + more
+
+    def __repr__(self) -> str:
+        if "closed" not in self.__dict__:  # the constructor raised
+            return f"{type(self).__name__}()"
+        what = f"{self._games_in_words()!r}, num_envs={self.num_envs}, device='{self.device}'"
+        return f"{type(self).__name__}({what}{', closed' if self.closed else ''})"
+
     def close_extras(self, **_: Any) -> None:
         """Frees the envs' memory. Called by close(), which may be called again, and after a constructor that raised."""
+        if "_renderer" in self.__dict__:
+            self._renderer.close()
         if "engine" in self.__dict__:
             self.engine.close()
-        for name in ("engine", "_observations", "_terminated", "_truncated", "_info"):
+        for name in ("engine", "_renderer", "_observations", "_terminated", "_truncated", "_info"):
             self.__dict__.pop(name, None)
 
     # Looking inside ------------------------------------------------------------------------------------------------
@@ -431,19 +426,16 @@ class AtariEnv(VectorEnv):
         return self._out(colored(self.engine, grey_palette)[..., 0])
 
     def render(self) -> Any:
-        """The screens: (rows * height, columns * 320, 3) uint8, or with "rgb_array" each env's (height, 320, 3)."""
+        """The screens as `render_mode` says: for "mosaic" (rows * height, columns * 320, 3) uint8."""
         self._check_open("render")
-        screens = colored(self.engine, rgb_palette).cpu().numpy()
-        if self.render_mode == "mosaic":
-            return mosaic(screens)
-        return tuple(screens.repeat(PIXEL_WIDTH, axis=2))
+        return self._renderer.render()
 
     # States --------------------------------------------------------------------------------------------------------
 
     def _target_ids(self, env_ids: Any) -> torch.Tensor:
         ids = arguments.env_ids(env_ids, self.num_envs, self.device)
         if ids.unique().numel() != ids.numel():
-            raise ValueError(f"expected each env to get one state, got env_ids {ids.tolist()}")
+            raise InvalidValue(f"expected each env to get one state, got env_ids {ids.tolist()}")
         return ids
 
     def clone_state(self, env_ids: Any = None) -> State:
@@ -466,7 +458,7 @@ class AtariEnv(VectorEnv):
         """
         self._check_open("restore_state")
         if not isinstance(state, State):
-            raise TypeError(f"expected a cule.State, got {type(state).__name__}")
+            raise InvalidType(f"expected a cule.State, got {type(state).__name__}")
         ids = self._target_ids(env_ids)
         if len(ids) < self.num_envs:
             self._check_started("restore_state to some of the envs")

@@ -25,6 +25,12 @@ class AtariWrapper(VectorWrapper):
             raise TypeError(f"expected a cule.AtariEnv, got {type(env.unwrapped).__name__}")
         self.atari = env.unwrapped
 
+    def __enter__(self) -> AtariWrapper:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def step(self, actions: Any, player_b_actions: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps the env, with the second player's actions where they are given: other wrappers do not know of them."""
         options = {} if player_b_actions is None else {"player_b_actions": player_b_actions}

@@ -117,6 +117,9 @@ WRONG_OPTIONS = [
     ({"autoreset_mode": None}, ValueError, "autoreset_mode to be one of .* got None"),
     ({"obs_type": "rgb"}, ValueError, "obs_type to be 'image' or 'ram', got 'rgb'"),
     ({"obs_type": "ram", "autoreset_mode": "SameStep"}, ValueError, "obs_type='image' with autoreset_mode SAME_STEP"),
+    ({"render_mode": "ansi"}, ValueError, "render_mode to be None or 'human' or 'rgb_array' or .* got 'ansi'"),
+    ({"render_mode": 1}, ValueError, "render_mode to be None or .* got 1"),
+    ({"progress": "no"}, TypeError, "progress to be True or False, got 'no'"),
     ({"output": "jax"}, ValueError, "output to be 'torch' or 'numpy', got 'jax'"),
     ({"device": "tpu"}, ValueError, "expected a device such as 'cpu', 'cuda' or 'cuda:1', got 'tpu'"),
     ({"device": ""}, ValueError, "expected a device"),
@@ -136,8 +139,10 @@ WRONG_OPTIONS = [
 
 @pytest.mark.parametrize(("options", "exception", "message"), WRONG_OPTIONS, ids=lambda value: str(value)[:60])
 def test_wrong_option_is_refused(options: dict[str, Any], exception: type[Exception], message: str) -> None:
-    with pytest.raises(exception, match=message):
+    """What is wrong with an argument, gymnasium's users can catch as gymnasium.error.Error."""
+    with pytest.raises(exception, match=message) as raised:
         make(**options)
+    assert isinstance(raised.value, error.Error) == (exception is not torch.OutOfMemoryError)
 
 
 @pytest.mark.skipif(_core.has_cuda(), reason="this build has CUDA")
@@ -315,8 +320,9 @@ def pong() -> cule.AtariEnv:
 @pytest.mark.parametrize(("actions", "exception", "message"), WRONG_ACTIONS, ids=lambda value: str(value)[:40])
 def test_wrong_actions_are_refused(pong: cule.AtariEnv, actions: Any, exception: type[Exception], message: str) -> None:
     frames = pong.step(np.zeros(2, int))[4]["frame_number"].clone()
-    with pytest.raises(exception, match=message):
+    with pytest.raises(exception, match=message) as raised:
         pong.step(actions)
+    assert isinstance(raised.value, error.Error)
     after = pong.step(np.zeros(2, int))[4]["frame_number"]
     assert torch.equal(after, frames + 4)
 
@@ -467,7 +473,9 @@ def test_constructor_that_raises_leaves_an_env_that_can_be_closed() -> None:
         (np.zeros(2, int), TypeError, "reset_mask to be a boolean array, got int64"),
         (np.zeros(2, object), TypeError, "reset_mask to be a boolean array, got object"),
         (torch.zeros(2), TypeError, "reset_mask to be a boolean array, got torch.float32"),
-        ([True, False], TypeError, "reset_mask to be a boolean array, got list"),
+        ([1, 0], TypeError, "reset_mask to be a boolean array, got int64"),
+        (["yes", "no"], TypeError, "reset_mask to be an array of numbers"),
+        ([True], ValueError, r"reset_mask to have shape \(2,\), got \(1,\)"),
         (True, TypeError, "reset_mask to be a boolean array, got bool"),
         (np.zeros(3, bool), ValueError, r"reset_mask to have shape \(2,\), got \(3,\)"),
         (np.zeros((2, 1), bool), ValueError, r"reset_mask to have shape \(2,\), got \(2, 1\)"),
@@ -476,8 +484,15 @@ def test_constructor_that_raises_leaves_an_env_that_can_be_closed() -> None:
     ids=lambda value: str(value)[:40],
 )
 def test_wrong_reset_mask_is_refused(pong: cule.AtariEnv, mask: Any, exception: type[Exception], message: str) -> None:
-    with pytest.raises(exception, match=message):
+    with pytest.raises(exception, match=message) as raised:
         pong.reset(options={"reset_mask": mask})
+    assert isinstance(raised.value, error.Error)
+
+
+@pytest.mark.parametrize("key", ["resetmask", "mask", 3, None])
+def test_unknown_key_of_reset_options_is_refused(pong: cule.AtariEnv, key: Any) -> None:
+    with pytest.raises(ValueError, match=f"expected options of a reset to be reset_mask, got {key!r}"):
+        pong.reset(options={"reset_mask": [True, True], key: 1})
 
 
 @pytest.mark.parametrize("options", [[1], "reset_mask", 3])
@@ -508,8 +523,9 @@ def test_wrong_reset_options_are_refused(pong: cule.AtariEnv, options: Any) -> N
     ids=lambda value: str(value)[:40],
 )
 def test_wrong_seed_is_refused(pong: cule.AtariEnv, seed: Any, exception: type[Exception], message: str) -> None:
-    with pytest.raises(exception, match=message):
+    with pytest.raises(exception, match=message) as raised:
         pong.reset(seed=seed)
+    assert isinstance(raised.value, error.Error)
 
 
 def test_seeds_are_counted_by_the_mask(pong: cule.AtariEnv) -> None:

@@ -1,0 +1,131 @@
+"""What AtariEnv's keywords must be, each by itself and together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from gymnasium.vector import AutoresetMode
+
+from cule.arguments import (
+    MOST_SEED,
+    autoreset_mode,
+    choice,
+    flag,
+    integer,
+    per_env,
+    probability,
+)
+from cule.console import AUTORESET_MODES, Options
+from cule.device import find_device, usable_cpus
+from cule.errors import InvalidValue
+
+# Each thread, and on a GPU each env, keeps room for the TIA writes of a step: 34 KiB, and 10 for
+# each further frame.
+MOST_FRAMESKIP = 10_000
+MOST_THREADS = 1024
+MOST_ENVS = 2**20
+# Each start state of a pool is emulated: some hundred frames, and its no-ops.
+MOST_NOOPS = MOST_START_STATES = 10_000
+RENDER_MODES = ("human", "rgb_array", "rgb_array_list", "mosaic")
+
+Check = Callable[[str, Any], Any]
+
+
+def _optional(check: Check) -> Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+# Those of one value for the whole batch.
+_CHECKS: dict[str, Check] = {
+    "num_envs": partial(integer, most=MOST_ENVS),
+    "obs_type": partial(choice, choices=("image", "ram")),
+    "output": partial(choice, choices=("torch", "numpy")),
+    "render_mode": partial(choice, choices=(None, *RENDER_MODES)),
+    "autoreset_mode": autoreset_mode,
+    "batch_size": partial(integer, least=0),
+    "thread_affinity_offset": partial(integer, least=-1),
+    "continuous": flag,
+    "continuous_action_threshold": probability,
+    "device": lambda _, value: find_device(value),
+    "full_action_space": flag,
+    "frameskip": partial(integer, most=MOST_FRAMESKIP),
+    "max_num_frames_per_episode": integer,
+    "noop_max": partial(integer, least=0, most=MOST_NOOPS),
+    "maxpool": flag,
+    "episodic_life": flag,
+    "life_loss_info": flag,
+    "reward_clipping": flag,
+    "use_fire_reset": flag,
+    "repeat_action_probability": probability,
+    "img_height": integer,
+    "img_width": integer,
+    "grayscale": flag,
+    "stack_num": integer,
+    "reset_pool_size": partial(integer, least=0, most=MOST_START_STATES),
+    "num_threads": partial(integer, least=0, most=MOST_THREADS),
+    "translate": _optional(flag),
+    "multiprocessors": _optional(integer),
+    "progress": flag,
+}
+
+
+def check(given: Mapping[str, Any]) -> SimpleNamespace:
+    """AtariEnv's keywords but for `game`, as plain values; `mode` and `difficulty` for each env.
+
+    Raises:
+        TypeError, ValueError: one is not what it should be, or does not go with another one.
+    """
+    checked = SimpleNamespace(**{name: check(name, given[name]) for name, check in _CHECKS.items()})
+    count = checked.num_envs
+    if checked.obs_type == "ram" and checked.autoreset_mode == AutoresetMode.SAME_STEP:
+        raise InvalidValue(
+            "expected obs_type='image' with autoreset_mode SAME_STEP, as RAM keeps no final "
+            "observation"
+        )
+    if checked.batch_size not in (0, count):
+        raise InvalidValue(
+            f"expected batch_size to be 0 or num_envs ({count}), as cule steps all envs at once, "
+            f"got {checked.batch_size}"
+        )
+    if checked.thread_affinity_offset != -1:
+        raise InvalidValue(
+            "expected thread_affinity_offset to be -1, as cule pins no threads, "
+            f"got {checked.thread_affinity_offset}"
+        )
+    # Env i gets seed + i.
+    checked.seed = _optional(partial(integer, least=0, most=MOST_SEED - count + 1))(
+        "seed", given["seed"]
+    )
+    checked.mode = per_env("mode", given["mode"], count)
+    checked.difficulty = per_env("difficulty", given["difficulty"], count)
+    return checked
+
+
+def threads(checked: SimpleNamespace) -> int:
+    """How many envs run at once on a CPU."""
+    return min(checked.num_threads or usable_cpus(), checked.num_envs)
+
+
+def step_options(checked: SimpleNamespace, action_space: str) -> Options:
+    """What a step does, by keywords that `check` has checked."""
+    return Options(
+        frameskip=checked.frameskip,
+        max_frames=checked.max_num_frames_per_episode,
+        noop_max=checked.noop_max,
+        maxpool=checked.maxpool,
+        episodic_life=checked.episodic_life,
+        life_loss_info=checked.life_loss_info,
+        reward_clipping=checked.reward_clipping,
+        fire_reset=checked.use_fire_reset,
+        autoreset=AUTORESET_MODES.index(checked.autoreset_mode.value),
+        repeat_action_probability=checked.repeat_action_probability,
+        action_space=action_space,
+        observation_height=checked.img_height,
+        observation_width=checked.img_width,
+        channels=1 if checked.grayscale else 3,
+        stack=checked.stack_num,
+        reset_pool_size=checked.reset_pool_size,
+    )

@@ -1,0 +1,59 @@
+"""The EnvSpec of an AtariEnv: what gymnasium.make_vec makes the same env from."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode
+
+from cule.rom import Game
+
+# What make_vec has other defaults for than AtariEnv.
+_ALWAYS = ("num_envs", "output", "render_mode")
+
+
+def _plain(value: Any) -> Any:
+    """As a value that JSON knows."""
+    if isinstance(value, AutoresetMode):
+        return value.value
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    plain = (str, int, float, list, tuple, type(None))
+    return value if isinstance(value, plain) else str(value)
+
+
+def spec_of(
+    games: Sequence[Game], given: Mapping[str, Any], constructor: Callable[..., Any]
+) -> EnvSpec | None:
+    """The spec of an env with these keywords; None for several games, which share no id.
+
+    Args:
+        games: what is played.
+        given: the constructor's keywords and their values.
+        constructor: AtariEnv's.
+    """
+    registered = gymnasium.registry.get(f"cule/{games[0].ale_id}-v5")
+    if registered is None or len(set(games)) > 1:
+        return None
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(constructor).parameters.items()
+    }
+    keywords = {
+        name: _plain(given[name])
+        for name, default in defaults.items()
+        if name not in ("self", "game") and (name in _ALWAYS or given[name] is not default)
+    }
+    spec = copy.deepcopy(registered)
+    spec.kwargs |= {
+        name: value
+        for name, value in keywords.items()
+        if name in _ALWAYS or value != defaults[name]
+    }
+    spec.kwargs["vectorization_mode"] = "vector_entry_point"
+    return spec
