@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from collections.abc import Sequence
@@ -17,8 +16,9 @@ from tqdm import tqdm
 
 from cule.command_line import Parser, check_output, number, run_main
 from cule.device import find_device
+from cule.files import replacing
 from cule.rom import find_game
-from cule.screens import PIXEL_WIDTH
+from cule.screens import mosaic
 from cule.vector_env import AtariEnv
 
 GAMES = (
@@ -26,8 +26,7 @@ GAMES = (
     "qbert", "enduro", "pitfall2", "riverraid", "road_runner", "beam_rider",
 )  # fmt: skip
 COLUMNS = 4
-TILE_WIDTH, TITLE_HEIGHT, MARGIN = 160 * PIXEL_WIDTH, 22, 6
-BACKGROUND, INK = (32, 32, 32), (235, 235, 235)
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tiff")
 
 
 def play(game: str, num_envs: int, steps: int, device: torch.device, bar: tqdm) -> tuple[float, np.ndarray]:
@@ -50,29 +49,25 @@ def play(game: str, num_envs: int, steps: int, device: torch.device, bar: tqdm) 
         return frames / (time.perf_counter() - begin), screen
 
 
-def mosaic(titles: Sequence[str], screens: Sequence[np.ndarray]) -> np.ndarray:
-    """The screens side by side, each under its title: (height, width, 3) uint8 RGB."""
-    tile_height = TITLE_HEIGHT + max(len(screen) for screen in screens)
-    columns = min(COLUMNS, len(screens))
-    rows = math.ceil(len(screens) / columns)
-    shape = (rows * (tile_height + MARGIN) + MARGIN, columns * (TILE_WIDTH + MARGIN) + MARGIN, 3)
-    picture = np.full(shape, BACKGROUND, dtype=np.uint8)
-    for i, (title, screen) in enumerate(zip(titles, screens, strict=True)):
-        y = MARGIN + i // columns * (tile_height + MARGIN)
-        x = MARGIN + i % columns * (TILE_WIDTH + MARGIN)
-        cv2.putText(picture, title, (x + 2, y + 15), cv2.FONT_HERSHEY_SIMPLEX, 0.5, INK, 1, cv2.LINE_AA)
-        top = y + TITLE_HEIGHT
-        picture[top : top + len(screen), x : x + TILE_WIDTH] = screen.repeat(PIXEL_WIDTH, axis=1)
-    return picture
+def check_suffix(path: Path) -> None:
+    """Checks that a picture can have this name.
+
+    Raises:
+        ValueError: it ends in none of SUFFIXES.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"expected --output to end in one of {', '.join(SUFFIXES)}, got {path}")
 
 
 def write_picture(path: Path, rgb: np.ndarray) -> None:
-    """Writes an RGB picture as a PNG file.
+    """Writes an RGB picture, as what its name ends in says.
 
     Raises:
         OSError: the file cannot be written.
     """
-    path.write_bytes(cv2.imencode(".png", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR))[1].tobytes())
+    encoded = cv2.imencode(path.suffix.lower(), cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR))[1]
+    with replacing(path) as file:
+        file.write(encoded.tobytes())
 
 
 def make_parser() -> Parser:
@@ -87,7 +82,8 @@ def make_parser() -> Parser:
     add("--num-envs", type=number(int), default=16, metavar="N", help="consoles for each game (default: 16)")
     add("--steps", type=number(int), default=150, metavar="N", help="steps of four frames (default: 150)")
     add("--device", help="cpu, cuda or cuda:1 (default: cuda where there is one, else cpu)")
-    add("--output", type=Path, default=Path("demo.png"), metavar="FILE", help="default: demo.png")
+    add("--output", type=Path, default=Path("demo.png"), metavar="FILE",
+        help="a picture: .png, .jpg, .jpeg, .webp, .bmp or .tiff (default: demo.png)")  # fmt: skip
     add("--quiet", action="store_true", help="no progress bar")
     return parser
 
@@ -101,6 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     device = find_device(arguments.device)
     games = [find_game(name).name for name in arguments.games]
+    check_suffix(arguments.output)
     check_output("--output", arguments.output)
     speeds, screens = [], []
     with tqdm(total=len(games) * arguments.steps, unit="step", disable=arguments.quiet, file=sys.stderr) as bar:
@@ -112,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
     for game, fps in zip(games, speeds, strict=True):
         print(f"  {game:<20}{fps:>12,.0f}")
     print(f"  {'median':<20}{np.median(speeds):>12,.0f}")
-    write_picture(arguments.output, mosaic(games, screens))
+    write_picture(arguments.output, mosaic(screens, titles=games, columns=min(COLUMNS, len(games))))
     print(f"The screens are in {arguments.output}.")
 
 

@@ -17,6 +17,12 @@ from cule.command_line import Parser, number, run_main
 from cule.vector_env import AtariEnv
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+INVISIBLE_DRIVERS = ("dummy", "offscreen")
+
+
+class NoWindowError(Exception):
+    """No window can be opened; the message is why."""
 
 
 def make_parser() -> Parser:
@@ -47,9 +53,33 @@ def make_parser() -> Parser:
     return parser
 
 
-def has_display() -> bool:
-    """Whether a window can be opened."""
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
+def open_window(width: int, height: int) -> Any:
+    """Opens a window of so many pixels.
+
+    Raises:
+        ImportError: pygame is not installed.
+        NoWindowError: there is no display that shows it.
+    """
+    named = [f"{name}={os.environ[name]}" for name in DISPLAY_VARIABLES if os.environ.get(name)]
+    if not named:
+        raise NoWindowError("There is no display here")
+    if importlib.util.find_spec("pygame") is None:
+        raise ImportError(
+            "a window needs pygame: pip install 'cule[play]'; or name a film with --output"
+        )
+    import pygame
+
+    try:
+        window = pygame.display.set_mode((width, height))
+    except pygame.error as problem:
+        raise NoWindowError(f"The display takes no window ({problem})") from problem
+    # SDL takes one of these, and says nothing, where it cannot reach the display.
+    if (driver := pygame.display.get_driver()) in INVISIBLE_DRIVERS:
+        pygame.display.quit()
+        raise NoWindowError(
+            f"No window can be seen here ({' '.join(named)}: SDL's video driver is {driver!r})"
+        )
+    return window
 
 
 def action_of_keys(keys: Any, pygame: Any, offered: Sequence[str]) -> int:
@@ -61,16 +91,18 @@ def action_of_keys(keys: Any, pygame: Any, offered: Sequence[str]) -> int:
 
 
 def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
-    """Plays until the window is closed."""
-    import pygame
+    """Plays until the window is closed.
 
+    Raises:
+        ImportError: pygame is not installed.
+        NoWindowError: there is no display.
+    """
     env.reset(seed=options.seed)
     height = env.get_screen().shape[1]
+    window = open_window(320 * options.scale, height * options.scale)
+    import pygame
+
     try:
-        try:
-            window = pygame.display.set_mode((320 * options.scale, height * options.scale))
-        except pygame.error as problem:
-            raise ValueError(f"the display takes no window ({problem}); name a film with --output instead") from problem
         picture = pygame.Surface((320, height))
         clock, score = pygame.time.Clock(), 0
         while True:
@@ -112,14 +144,13 @@ def run(options: argparse.Namespace) -> None:
         reset_pool_size=1,
     )
     with closing(env):
-        if options.output is None and has_display():
-            if importlib.util.find_spec("pygame") is None:
-                raise ImportError("a window needs pygame: pip install 'cule[play]'; or name a film with --output")
-            play_in_window(env, options)
-            return
+        if options.output is None:
+            try:
+                play_in_window(env, options)
+                return
+            except NoWindowError as reason:
+                print(f"{reason}: this is a film of random play instead.")
     output = options.output or Path(f"{env.games[0].name}.mp4")
-    if options.output is None:
-        print("There is no display here: this is a film of random play instead.")
     words = [env.games[0].name, "--output", str(output), "--seconds", str(options.seconds), "--seed", str(options.seed)]
     for name in ("mode", "difficulty"):
         if getattr(options, name) is not None:

@@ -17,7 +17,7 @@ from gymnasium.vector import VectorEnv
 from cule.arguments import env_ids as check_env_ids
 from cule.arguments import integer, number
 from cule.palette import rgb_palette
-from cule.screens import colored, mosaic
+from cule.screens import colored, mosaic, titles_of
 from cule.wrapper import AtariWrapper
 
 # GIF counts in hundredths of a second, and players take less than two of them for ten.
@@ -132,7 +132,10 @@ class VideoFile:
 
 
 class RecordVideo(AtariWrapper):
-    """Films some envs of a batch, side by side, one frame for each reset and step.
+    """Films some envs of a batch, one frame for each reset and step.
+
+    Several envs are side by side, each under its game's name, and its number where others play that
+    game. One env fills the picture.
 
     Args:
         env: an AtariEnv, or a wrapper of one.
@@ -156,13 +159,17 @@ class RecordVideo(AtariWrapper):
         super().__init__(env)
         self._length = None if length is None else integer("length", length)
         self._ids = check_env_ids(env_ids, self.atari.num_envs, self.atari.device)
+        filmed = range(self.atari.num_envs) if self._ids is None else self._ids.tolist()
+        names = [self.atari.games[i].name for i in filmed]
+        self._titles = titles_of(names, filmed) if len(names) > 1 else None
         console_fps = self.atari.metadata["render_fps"] / self.atari.engine.options.frameskip
         self.video = VideoFile(path, console_fps if fps is None else fps)
 
     def _film(self) -> None:
         if self._length is not None and self.video.frames >= self._length:
             return
-        self.video.write(mosaic(colored(self.atari.engine, rgb_palette, self._ids).cpu().numpy()))
+        screens = colored(self.atari.engine, rgb_palette, self._ids).cpu().numpy()
+        self.video.write(mosaic(screens, self._titles))
         if self.video.frames == self._length:
             self.video.close()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -11,6 +13,9 @@ from cule.engine import Engine
 
 # The console's pixels are about twice as wide as they are high.
 PIXEL_WIDTH = 2
+# Of a framed mosaic, in pixels and in colors.
+MARGIN, TITLE_HEIGHT = 6, 22
+BACKGROUND, INK = (32, 32, 32), (235, 235, 235)
 
 
 def colored(engine: Engine, palette: Callable[[bool], np.ndarray], env_ids: torch.Tensor | None = None) -> torch.Tensor:
@@ -24,20 +29,49 @@ def colored(engine: Engine, palette: Callable[[bool], np.ndarray], env_ids: torc
     return colors[pal[group][:, None, None], screens.long()]
 
 
-def mosaic(screens: np.ndarray) -> np.ndarray:
-    """Screens side by side, in a square of as many rows as columns or one fewer, empty places black.
+def mosaic(
+    screens: Sequence[np.ndarray] | np.ndarray,
+    titles: Sequence[str] | None = None,
+    columns: int | None = None,
+) -> np.ndarray:
+    """Screens side by side, by default in a square of as many rows as columns or one fewer.
 
     Args:
-        screens: (n, height, 160, 3) uint8.
+        screens: of each console, (height, 160, 3) uint8.
+        titles: stands above each screen, with a margin around both. None: there are no margins, and
+            empty places are black.
+        columns: how many screens are in a row.
 
     Returns:
-        (rows * height, columns * 320, 3) uint8: pixels are drawn twice as wide as high.
+        (rows * height, columns * 320, 3) uint8, and titles and margins: pixels are drawn twice as
+        wide as high.
     """
-    count, height, width, channels = screens.shape
-    wide = screens.repeat(PIXEL_WIDTH, axis=2)
-    columns = int(np.ceil(np.sqrt(count)))
-    rows = -(-count // columns)
-    places = np.zeros((rows * columns, height, width * PIXEL_WIDTH, channels), np.uint8)
-    places[:count] = wide
-    grid = places.reshape(rows, columns, height, width * PIXEL_WIDTH, channels).swapaxes(1, 2)
-    return grid.reshape(rows * height, columns * width * PIXEL_WIDTH, channels)
+    margin, top = (0, 0) if titles is None else (MARGIN, MARGIN + TITLE_HEIGHT)
+    columns = columns or math.ceil(math.sqrt(len(screens)))
+    rows = math.ceil(len(screens) / columns)
+    tile_height = top + max(len(screen) for screen in screens)
+    tile_width = margin + PIXEL_WIDTH * screens[0].shape[1]
+    picture = np.zeros((rows * tile_height + margin, columns * tile_width + margin, 3), np.uint8)
+    if titles is not None:
+        picture[:] = BACKGROUND
+    for i, screen in enumerate(screens):
+        y, x = i // columns * tile_height, i % columns * tile_width
+        wide = screen.repeat(PIXEL_WIDTH, axis=1)
+        picture[y + top : y + top + len(screen), x + margin : x + tile_width] = wide
+        if titles is not None:
+            _write(picture, titles[i], x + margin + 2, y + top - 7)
+    return picture
+
+
+def _write(picture: np.ndarray, text: str, x: int, y: int) -> None:
+    import cv2  # which only titles need
+
+    cv2.putText(picture, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, 0.5, INK, 1, cv2.LINE_AA)
+
+
+def titles_of(games: Sequence[str], env_ids: Sequence[int]) -> list[str]:
+    """What stands above each env: its game, with its number where several envs play that game."""
+    counts = Counter(games)
+    return [
+        f"{game} {i}" if counts[game] > 1 else game for game, i in zip(games, env_ids, strict=True)
+    ]

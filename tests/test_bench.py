@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 import os
 import shlex
@@ -113,6 +114,66 @@ def test_bench_measures_envpool_where_it_is_installed(tmp_path: Path, capsys: py
     assert [row["system"] for row in read_json(results)] == ["cule", "ale-py", "EnvPool"]
     assert all(row["fps"] > 0 for row in read_json(results))
     assert "EnvPool FPS" in capsys.readouterr().out
+
+
+class EnvPool:
+    """A stand-in for EnvPool, which has all of ale-py's games but one."""
+
+    @staticmethod
+    def list_all_envs() -> list[str]:
+        return ["Pong-v5", "MsPacman-v5"]
+
+
+@pytest.mark.parametrize(
+    ("modules", "arguments", "sentence"),
+    [
+        ({"envpool": None}, ["--against-envpool"], "expected EnvPool for --against-envpool (pip inst"),
+        ({"envpool": EnvPool}, ["--against-envpool"], "expected a game that EnvPool has for "),
+        ({"torchcule": None}, ["--against-original"], "expected torchcule (docs/benchmarks.md) for "),
+        ({}, ["--against-original", "--with-policy"], "expected --against-original without --with-"),
+    ],
+    ids=["no EnvPool", "EnvPool without the game", "no CuLE 0.1", "CuLE 0.1 with a policy"],
+)
+def test_bench_checks_the_others_before_it_measures(
+    modules: dict[str, Any],
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    """Also where only the last of the games is one that another system lacks."""
+    monkeypatch.chdir(tmp_path)
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+    def measured(*_: Any) -> None:
+        raise AssertionError("a case was measured")
+
+    monkeypatch.setattr(measure.Worker, "measure", measured)
+    assert run("pong", "ms_pacman", "qbert", *arguments, *SHORT) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.startswith("cule.bench: ") and error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("checkout", [True, False])
+def test_bench_makes_no_folder_for_its_results(
+    checkout: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """They go to the checkout's where it is there, else to a file in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measure.Worker, "measure", lambda _, case: fine(case))
+    if checkout:
+        (tmp_path / "benchmarks" / "results").mkdir(parents=True)
+    assert run("pong", "--no-against-ale", *SHORT) == 0
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    today = datetime.date.today().isoformat()
+    name = f"benchmarks/results/{today}.jsonl" if checkout else f"cule-bench-{today}.jsonl"
+    assert str(file.relative_to(tmp_path)) == name
+    assert [row["game"] for row in read_json(file)] == ["pong"]
+    assert f"Appended 1 rows to {name}." in capsys.readouterr().out
 
 
 def test_envpool_is_refused_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

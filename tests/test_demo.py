@@ -12,6 +12,7 @@ import torch
 
 import cule
 from cule import demo
+from cule.screens import BACKGROUND, MARGIN, TITLE_HEIGHT, mosaic
 
 SHORT = ["--num-envs", "2", "--steps", "3", "--device", "cpu", "--quiet"]
 
@@ -22,23 +23,40 @@ def test_demo_writes_a_picture_of_the_right_shape_and_colors(tmp_path: Path, cap
     games = ["pong", "breakout", "ms_pacman", "air_raid", "freeway"]
     assert demo.main([*games, *SHORT, "--output", str(path)]) == 0
     picture = cv2.cvtColor(cv2.imread(str(path)), cv2.COLOR_BGR2RGB)
-    tile_height = 250 + demo.TITLE_HEIGHT
-    assert picture.shape == (2 * (tile_height + demo.MARGIN) + demo.MARGIN, 4 * (320 + demo.MARGIN) + demo.MARGIN, 3)
+    tile_height = 250 + TITLE_HEIGHT
+    assert picture.shape == (2 * (tile_height + MARGIN) + MARGIN, 4 * (320 + MARGIN) + MARGIN, 3)
     # Pong's field is brown, which red and blue exchanged would not be.
-    top, left = demo.MARGIN + demo.TITLE_HEIGHT, demo.MARGIN
+    top, left = MARGIN + TITLE_HEIGHT, MARGIN
     assert tuple(picture[top + 60, left + 4]) == (144, 72, 17)
     printed = capsys.readouterr().out
     assert all(game in printed for game in games)
     assert f"The screens are in {path}." in printed
 
 
-def test_demo_mosaic_shows_each_screen_in_its_place() -> None:
-    screens = [np.full((210, 160, 3), 50 + i, dtype=np.uint8) for i in range(3)]
-    picture = demo.mosaic(["a", "b", "c"], screens)
+@pytest.mark.parametrize(("suffix", "begin"), [
+    (".png", b"\x89PNG"), (".jpg", b"\xff\xd8\xff"), (".JPEG", b"\xff\xd8\xff"), (".webp", b"RIFF"),
+    (".bmp", b"BM"), (".tiff", b"II*"),
+])  # fmt: skip
+def test_demo_writes_what_the_suffix_says(suffix: str, begin: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"picture{suffix}"
+    assert demo.main(["pong", *SHORT, "--output", str(path)]) == 0
+    assert path.read_bytes().startswith(begin)
+    assert cv2.imread(str(path)).shape == (210 + TITLE_HEIGHT + 2 * MARGIN, 320 + 2 * MARGIN, 3)
+
+
+def test_mosaic_shows_each_screen_in_its_place() -> None:
+    """One of another height, too, with which the row is as high as the highest."""
+    heights = (210, 250, 210)
+    screens = [np.full((height, 160, 3), 50 + i, np.uint8) for i, height in enumerate(heights)]
+    picture = mosaic(screens, ["a", "b", "c"], columns=3)
+    assert picture.shape == (250 + TITLE_HEIGHT + 2 * MARGIN, 3 * 320 + 4 * MARGIN, 3)
     for i, screen in enumerate(screens):
-        x = demo.MARGIN + i * (demo.TILE_WIDTH + demo.MARGIN)
-        y = demo.MARGIN + demo.TITLE_HEIGHT
-        assert (picture[y : y + 210, x : x + demo.TILE_WIDTH] == screen[0, 0]).all()
+        x, y = MARGIN + i * (320 + MARGIN), MARGIN + TITLE_HEIGHT
+        assert (picture[y : y + len(screen), x : x + 320] == screen[0, 0]).all()
+        assert (picture[y + len(screen) :, x : x + 320] == BACKGROUND).all()
+    bare = mosaic(screens)
+    assert bare.shape == (500, 640, 3) and not bare[250:, 320:].any()
+    assert (bare[:250, 320:] == 51).all()
 
 
 def test_demo_games_are_games() -> None:
@@ -77,9 +95,14 @@ def test_demo_tries_the_output_before_it_plays(
         raise AssertionError("a game was played")
 
     monkeypatch.setattr(demo, "play", play)
-    for path in (tmp_path, tmp_path / "nowhere" / "demo.png"):
+    (tmp_path / "folder.png").mkdir()
+    for path in (tmp_path / "folder.png", tmp_path / "nowhere" / "demo.png"):
         assert demo.main(["pong", *SHORT, "--output", str(path)]) == 2
         assert f"expected --output to name a file that can be written, got {path}: " in capsys.readouterr().err
+    for name in ("demo.xyz", "demo", ".png"):
+        assert demo.main(["pong", *SHORT, "--output", name]) == 2
+        sentence = f"to end in one of .png, .jpg, .jpeg, .webp, .bmp, .tiff, got {name}\n"
+        assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

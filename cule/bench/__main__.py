@@ -15,10 +15,12 @@ from cule.bench.cases import Case
 from cule.bench.measure import Worker
 from cule.bench.plot import new_figure, plot
 from cule.bench.rows import Row, RowMaker, read_rows, table, to_json
+from cule.bench.systems import others_of
 from cule.command_line import Parser, check_output, number, run_main
 from cule.device import find_device
 from cule.rom import find_game, games
 
+# Where results go: the checkout's folder; where there is none, the current folder.
 RESULTS = Path("benchmarks/results")
 
 
@@ -60,7 +62,8 @@ def make_parser() -> Parser:
     add("--against-envpool", "measure EnvPool, too (pip install envpool)", action="store_true")
     add("--against-original", "measure NVIDIA's CuLE 0.1, too, where torchcule can be imported (docs/benchmarks.md)",
         action="store_true")  # fmt: skip
-    add("--results", f"where to append the results, as JSON lines (default: {RESULTS}/DATE.jsonl)", type=Path,
+    add("--results", f"where to append the results, as JSON lines (default: {RESULTS}/DATE.jsonl "
+        "where that folder is there, as in a checkout, else cule-bench-DATE.jsonl)", type=Path,
         metavar="FILE")  # fmt: skip
     add("--plot", "draw FPS against the number of envs, boxes over games, into a PNG, PDF or SVG file (matplotlib: pip "
         "install 'cule[plot]')", type=Path, metavar="FILE")  # fmt: skip
@@ -87,7 +90,7 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
     if against_ale is None:
         against_ale = device.type == "cpu" and not options.emulation_only
     names = [game.name for game in (games() if options.games == ["all"] else map(find_game, options.games))]
-    return [
+    cases = [
         Case(
             game=name, num_envs=num_envs, device=str(device), mode=mode, frameskip=options.frameskip,
             num_threads=options.num_threads, seconds=options.seconds, rounds=options.rounds,
@@ -97,6 +100,16 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
         for name in names
         for num_envs in options.num_envs
     ]  # fmt: skip
+    for case in cases:
+        for system in others_of(case):
+            system.check(case)
+    return cases
+
+
+def default_results() -> Path:
+    """Where results go unless --results says."""
+    today = datetime.date.today().isoformat()
+    return RESULTS / f"{today}.jsonl" if RESULTS.is_dir() else Path(f"cule-bench-{today}.jsonl")
 
 
 def measured_rows(cases: Sequence[Case], bar: tqdm) -> Iterator[Row]:
@@ -116,7 +129,7 @@ def measure_and_append(options: argparse.Namespace) -> list[Row]:
         ValueError: if the command line asks for what there is not.
     """
     cases = cases_of(options)
-    results = options.results or RESULTS / f"{datetime.date.today().isoformat()}.jsonl"
+    results = options.results or default_results()
     try:
         results.parent.mkdir(parents=True, exist_ok=True)
         file = results.open("a")

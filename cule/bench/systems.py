@@ -91,6 +91,14 @@ class HostSystem:
     name: str
     on_host = True
 
+    @staticmethod
+    def check(case: Case) -> None:
+        """Looks whether the case can be measured.
+
+        Raises:
+            ValueError: it cannot.
+        """
+
     def __init__(self, case: Case, env: Any, num_actions: int, observations: np.ndarray):
         self.env, self.num_envs, self.num_actions, self.observations = env, case.num_envs, num_actions, observations
         self.device = torch.device(case.device)
@@ -133,18 +141,32 @@ class EnvPoolSystem(HostSystem):
 
     name = "EnvPool"
 
-    def __init__(self, case: Case):
+    @staticmethod
+    def task(case: Case) -> str:
+        """The game's name there: ale-py's but for TicTacToe3d."""
+        return "".join(word.capitalize() for word in find_game(case.game).name.split("_")) + "-v5"
+
+    @staticmethod
+    def check(case: Case) -> None:
+        """Looks whether EnvPool is installed and has the game.
+
+        Raises:
+            ValueError: it is not, or has not.
+        """
         try:
             import envpool
         except ImportError as problem:
             raise ValueError(f"expected EnvPool for --against-envpool (pip install envpool), got: {problem}") from None
-        # Its names are ale-py's but for TicTacToe3d.
-        task = "".join(word.capitalize() for word in find_game(case.game).name.split("_")) + "-v5"
-        if task not in envpool.list_all_envs():
+        if EnvPoolSystem.task(case) not in envpool.list_all_envs():
             raise ValueError(f"expected a game that EnvPool has for --against-envpool, got {case.game!r}")
+
+    def __init__(self, case: Case):
+        self.check(case)
+        import envpool
+
         env = envpool.make_gymnasium(
-            task, num_envs=case.num_envs, num_threads=case.num_threads, frame_skip=case.frameskip, seed=0,
-            max_episode_steps=108_000 // case.frameskip,
+            self.task(case), num_envs=case.num_envs, num_threads=case.num_threads, seed=0,
+            frame_skip=case.frameskip, max_episode_steps=108_000 // case.frameskip,
         )  # fmt: skip
         super().__init__(case, env, int(env.action_space.n), env.reset()[0])
 
@@ -155,13 +177,26 @@ class OriginalSystem:
     name, on_host = "CuLE 0.1", False
     START_STEPS = 400  # before the first observation, as in its examples
 
-    def __init__(self, case: Case):
+    @staticmethod
+    def check(case: Case) -> None:
+        """Looks whether CuLE 0.1 is there and can do what the case asks for.
+
+        Raises:
+            ValueError: it is not, or cannot.
+        """
+        if case.mode == "with-policy":
+            raise ValueError(
+                "expected --against-original without --with-policy: CuLE 0.1 stacks no frames"
+            )
         try:
-            from torchcule.atari import Env
+            import torchcule.atari  # noqa: F401 (whether it can be imported)
         except ImportError as problem:
             raise ValueError(f"expected torchcule (docs/benchmarks.md) for --against-original: {problem}") from None
-        if case.mode == "with-policy":
-            raise ValueError("expected --against-original without --with-policy: CuLE 0.1 stacks no frames")
+
+    def __init__(self, case: Case):
+        self.check(case)
+        from torchcule.atari import Env
+
         self.device = torch.device(case.device)
         self.env = Env(
             str(rom_path(find_game(case.game))), case.num_envs, color_mode="gray", device=self.device, rescale=True,

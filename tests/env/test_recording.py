@@ -12,6 +12,7 @@ import pytest
 
 import cule
 from cule.recording import VideoFile
+from cule.screens import BACKGROUND, MARGIN, TITLE_HEIGHT, mosaic
 
 
 def make(num_envs: int = 5, game: str = "pong", **options: Any) -> cule.AtariEnv:
@@ -30,11 +31,34 @@ def test_film_shows_the_chosen_envs(suffix: str, tmp_path: Path) -> None:
     frames = imageio.mimread(path)
     # A GIF's frames that are alike are one.
     assert len(frames) == 11 if suffix == ".mp4" else 2 <= len(frames) <= 11
-    assert frames[0].shape == (210, 640, 3)
+    assert frames[0].shape == (TITLE_HEIGHT + 210 + 2 * MARGIN, 2 * 320 + 3 * MARGIN, 3)
     for i, env_id in enumerate((3, 0)):
-        shown = frames[-1][:, 320 * i : 320 * (i + 1) : 2].astype(int)
+        left = MARGIN + i * (320 + MARGIN)
+        shown = frames[-1][MARGIN + TITLE_HEIGHT : -MARGIN, left : left + 320 : 2].astype(int)
         difference = np.abs(shown - screens[env_id]).mean()
         assert difference < 4 if suffix == ".mp4" else difference == 0
+
+
+def test_film_has_margins_and_names_the_games_of_several_envs(tmp_path: Path) -> None:
+    """And an env's number where another plays the same game; one env fills the picture."""
+    path = tmp_path / "film.gif"
+    games = ["pong", "freeway", "pong"]
+    shown = {}
+    for env_ids in ([0, 1, 2], [1, 0], [2]):
+        env = cule.AtariEnv(games, 3, device="cpu", reset_pool_size=1)
+        env = cule.RecordVideo(env, path, env_ids=env_ids)
+        env.reset(seed=0)
+        screens = env.unwrapped.get_screen_rgb().numpy()[env_ids]
+        env.close()
+        shown[len(env_ids)] = imageio.mimread(path)[0], screens
+    titles = {3: ["pong 0", "freeway", "pong 2"], 2: ["freeway", "pong"], 1: None}
+    for count in titles:
+        picture, screens = shown[count]
+        np.testing.assert_array_equal(picture, mosaic(screens, titles[count]))
+    assert shown[1][0].shape == (210, 320, 3)
+    title = shown[2][0][:TITLE_HEIGHT, : 320 + MARGIN]
+    assert (title[:MARGIN] == BACKGROUND).all() and not (title == BACKGROUND).all()
+    assert (shown[2][0][:, 320 + MARGIN : 320 + 2 * MARGIN] == BACKGROUND).all()
 
 
 def test_film_is_as_long_as_asked_and_as_fast_as_the_console(tmp_path: Path) -> None:
