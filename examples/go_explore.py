@@ -36,7 +36,9 @@ def now(device: torch.device) -> float:
 
 def main() -> None:
     """Explores, and says how many cells were seen."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python examples/go_explore.py", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("game", nargs="?", default="ms_pacman", help="what to play (default: ms_pacman)")
     parser.add_argument("--num-envs", type=int, default=128, help="consoles (default: 128)")
     parser.add_argument("--rounds", type=int, default=50, help="rounds, each ended by a fork (default: 50)")

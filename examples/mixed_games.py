@@ -15,7 +15,9 @@ import cule
 
 def main() -> None:
     """Plays at random, and says what each game's consoles scored."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python examples/mixed_games.py", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--games", nargs="+", default=cule.ATARI_57, metavar="GAME", help="(default: 57 games)")
     parser.add_argument("--envs-per-game", type=int, default=2, help="consoles of each game (default: 2)")
     parser.add_argument("--steps", type=int, default=200, help="steps of four frames (default: 200)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ import pytest
 import torch
 
 import cule
+from cule import __main__ as overview
 from cule import play, record
 from cule.command_line import Parser
 from cule.screens import mosaic
@@ -198,6 +200,45 @@ def test_interrupted_film_is_what_was_filmed(tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "film.mp4"
     assert record.main(["pong", *SHORT, "--output", str(path), "--device", "cpu"]) == 130
     assert imageio.get_reader(path).count_frames() == 4
+
+
+def test_cule_lists_its_programs_and_versions(capsys: pytest.CaptureFixture) -> None:
+    for arguments in ([], ["--help"], ["-h"]):
+        assert overview.main(arguments) == 0
+        printed = capsys.readouterr().out.splitlines()
+        assert printed[0].startswith(f"cule {cule.__version__}, Python 3.")
+        assert f"torch {torch.__version__}" in printed[0]
+        assert [line.split()[0] for line in printed[4:]] == list(overview.PROGRAMS)
+    assert overview.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"{printed[0]}\n"
+
+
+def test_cule_lists_every_program() -> None:
+    """Each module of the package that has a `main` is one."""
+    folder = Path(cule.__file__).parent
+    files = {*folder.glob("*.py"), *folder.glob("*/__main__.py")} - {folder / "__main__.py"}
+    programs = {path for path in files if "\ndef main(" in path.read_text()}
+    modules = [module for module, _ in overview.PROGRAMS.values()]
+    assert {Path(importlib.import_module(module).__file__) for module in modules} == programs
+
+
+def test_cule_runs_a_program(tmp_path: Path) -> None:
+    """By `python -m cule` and by the console script, which passes on what the program returns."""
+    path = tmp_path / "film.gif"
+    words = ["record", "pong", *SHORT, "--output", str(path), "--device", "cpu"]
+    done = subprocess.run([sys.executable, "-m", "cule", *words], capture_output=True, timeout=120)
+    assert done.returncode == 0 and path.stat().st_size > 500
+    (script,) = re.findall(r'^cule = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    module, _, function = script.partition(":")
+    main = getattr(importlib.import_module(module), function)
+    assert main([*words, "--mode", "7"]) == 2
+
+
+def test_cule_knows_no_other_program(capsys: pytest.CaptureFixture) -> None:
+    assert overview.main(["dmeo"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("cule: expected one of demo, play, record, bench")
+    assert error.endswith(", got 'dmeo'; the closest is 'demo'\n")
 
 
 def test_one_parser_serves_all_programs() -> None:

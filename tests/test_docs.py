@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 # What makes a command short; the last of two equal options counts.
 SHORTER = {
+    "cule": [],
     "cule.bench": ["--seconds", "0.2", "--rounds", "1", "--warmup-steps", "2", "--num-envs", "2", "--quiet"],
     "cule.demo": ["--num-envs", "2", "--steps", "3", "--quiet"],
     "cule.play": ["--seconds", "0.2", "--quiet"],

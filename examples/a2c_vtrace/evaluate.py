@@ -169,7 +169,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
 
 def main() -> int:
     """Runs the evaluation; returns the exit status."""
-    return run_program("evaluate", Args, evaluate)
+    return run_program("examples.a2c_vtrace.evaluate", Args, evaluate)
 
 
 if __name__ == "__main__":

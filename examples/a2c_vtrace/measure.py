@@ -197,7 +197,7 @@ def run(args: Args) -> list[dict[str, Any]]:
 
 def main() -> int:
     """Measures; returns the exit status."""
-    return run_program("measure", Args, run)
+    return run_program("examples.a2c_vtrace.measure", Args, run)
 
 
 if __name__ == "__main__":

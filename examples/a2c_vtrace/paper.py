@@ -356,7 +356,7 @@ def run(args: Args) -> int:
 
 def main() -> int:
     """Runs the program; returns the exit status."""
-    return run_program("paper", Args, run)
+    return run_program("examples.a2c_vtrace.paper", Args, run)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class Args:
 
 def main() -> int:
     """Draws; returns the exit status."""
-    return run_program("plot", Args, lambda args: plot(args.runs, args.out))
+    return run_program("examples.a2c_vtrace.plot", Args, lambda args: plot(args.runs, args.out))
 
 
 if __name__ == "__main__":

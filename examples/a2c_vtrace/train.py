@@ -343,7 +343,7 @@ def run(args: Args) -> None:
 
 def main() -> int:
     """Runs the training; returns the exit status."""
-    return run_program("train", Args, run)
+    return run_program("examples.a2c_vtrace.train", Args, run)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ import tyro
 Args = TypeVar("Args")
 
 
-def run_program(name: str, settings: type[Args], run: Callable[[Args], Any]) -> int:
+def run_program(module: str, settings: type[Args], run: Callable[[Args], Any]) -> int:
     """Reads the command line and runs.
 
     Args:
-        name: begins the message about a mistake.
+        module: the program, as `python -m` has it: help and messages about mistakes name it so.
         settings: the dataclass of them.
         run: is called with them.
 
@@ -24,8 +24,8 @@ def run_program(name: str, settings: type[Args], run: Callable[[Args], Any]) -> 
         that cannot be read or written, which is said in a line on stderr.
     """
     try:
-        result = run(tyro.cli(settings))
+        result = run(tyro.cli(settings, prog=f"python -m {module}"))
     except (OSError, ValueError) as problem:
-        print(f"{name}: {problem}", file=sys.stderr)
+        print(f"{module.rpartition('.')[2]}: {problem}", file=sys.stderr)
         return 2
     return result if isinstance(result, int) else 0

@@ -300,7 +300,8 @@ def train(args: Args) -> dict[str, Any]:
 
 def main() -> int:
     """Runs the training; returns the exit status."""
-    return run_program("dqn", Args, lambda args: print(json.dumps(train(args))))
+    name = "examples.dqn.dqn"
+    return run_program(name, Args, lambda args: print(json.dumps(train(args))))
 
 
 if __name__ == "__main__":

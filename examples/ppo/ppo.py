@@ -235,7 +235,8 @@ def train(args: Args) -> dict[str, Any]:
 
 def main() -> int:
     """Runs the training; returns the exit status."""
-    return run_program("ppo", Args, lambda args: print(json.dumps(train(args))))
+    name = "examples.ppo.ppo"
+    return run_program(name, Args, lambda args: print(json.dumps(train(args))))
 
 
 if __name__ == "__main__":
