@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
 from examples.common.checks import MOST_SEED, above, at_least, within
+from examples.common.presets import by_device, filled
 
 
 @dataclass
@@ -34,8 +36,8 @@ class Args:
     seed: int = 0
     """of the weights, the actions and the envs"""
 
-    num_envs: int = 1200
-    """envs of all processes together"""
+    num_envs: int | None = by_device(gpu=1200, cpu=120)
+    """envs of all processes together (1,200 on a GPU, 120 on a CPU)"""
     num_batches: int = 20
     """groups of envs that update the network in turn; 1 with steps_per_update = n_steps is vanilla A2C"""
     n_steps: int = 20
@@ -49,8 +51,8 @@ class Args:
     multiprocessors: int = 0
     """on a GPU with cule: how many of its multiprocessors emulate, with nothing else on them; 0: with overlap half of
     them, so that the others learn meanwhile, else what is best, shared with all else"""
-    total_frames: int = 200_000_000
-    """when to stop"""
+    total_frames: int | None = by_device(gpu=200_000_000, cpu=20_000_000)
+    """when to stop (200,000,000 on a GPU, 20,000,000 on a CPU)"""
     warmup_steps: int = 300
     """steps that all envs play before the first update, in which their games spread out"""
     max_seconds: float | None = None
@@ -107,8 +109,8 @@ class Args:
 
     log_every: int = 50
     """updates between two lines of the log; the host waits for the device only there"""
-    checkpoint_every: int = 50_000_000
-    """frames between two checkpoints; one is also written at the end"""
+    checkpoint_every: int | None = by_device(gpu=50_000_000, cpu=1_000_000)
+    """frames between two checkpoints (50,000,000 on a GPU, 1,000,000 on a CPU); one is also written at the end"""
     progress: bool = True
     """show a progress bar"""
     tensorboard: bool = True
@@ -148,11 +150,19 @@ class Args:
         if self.num_threads:
             torch.set_num_threads(self.num_threads)
 
-    def on(self, device: torch.device) -> Args:
-        """The settings as they are on this device: the CPU computes in float32, and has no graphs to capture."""
+    def on(self, device: torch.device, known: Mapping[str, Any] | None = None) -> Args:
+        """The settings as they are on this device.
+
+        What was left open is filled in; the CPU computes in float32, and has no graphs to capture.
+
+        Args:
+            device: where the program computes.
+            known: the settings of the run that goes on, if one does.
+        """
+        args = filled(self, device, known)
         if device.type == "cuda":
-            return self
-        return dataclasses.replace(self, bf16=False, channels_last=False, cuda_graphs=False)
+            return args
+        return dataclasses.replace(args, bf16=False, channels_last=False, cuda_graphs=False)
 
     def check(self, world_size: int) -> None:
         """Looks whether the numbers fit each other.

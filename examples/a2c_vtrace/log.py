@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
-
-from tqdm import tqdm
 
 from cule.files import replacing
 from examples.a2c_vtrace.arguments import Args
 from examples.common.emulator import FRAMESKIP
+from examples.common.progress import Progress
 
 LOG = "log.jsonl"
 # What the progress bar shows, beside the frames per second.
@@ -52,11 +50,9 @@ class Log:
 
     def __init__(self, args: Args, told: int, frames: int, speak: bool):
         self.file = self.board = None
-        self.shown: dict[str, str] = {}
-        self.bar = tqdm(
-            total=args.total_frames, initial=frames, unit="frame", unit_scale=True, smoothing=0.1, desc=args.game,
-            disable=not (speak and args.progress), file=sys.stderr,
-        )  # fmt: skip
+        self.shown: dict[str, float] = {}
+        shown = speak and args.progress
+        self.bar = Progress(args.game, args.total_frames, shown=shown, done=frames)
         if not speak:
             return
         args.folder.mkdir(parents=True, exist_ok=True)
@@ -70,6 +66,10 @@ class Log:
 
             self.board = SummaryWriter(str(args.folder / "tensorboard"), purge_step=frames or None)
 
+    def show(self, frames: int, *, warming_up: bool) -> None:
+        """Moves the progress bar on: so many frames are played, and nothing is learned yet or it is."""
+        self.bar.reach(frames, "warming up" if warming_up else "")
+
     def write(self, kind: str, frames: int, values: dict[str, Any]) -> None:
         """Writes a line.
 
@@ -78,9 +78,9 @@ class Log:
             frames: emulated frames so far.
             values: numbers, or None where there is none yet.
         """
-        self.bar.update(frames - self.bar.n)
-        self.shown |= {name: f"{values[name]:.4g}" for name in SHOWN if values.get(name) is not None}
-        self.bar.set_postfix(self.shown)
+        self.bar.reach(frames)
+        self.shown |= {name: values[name] for name in SHOWN if values.get(name) is not None}
+        self.bar.tell(self.shown)
         if self.file is None:
             return
         line = {"kind": kind, "frames": frames, "training_frames": frames // FRAMESKIP, **values}

@@ -144,8 +144,8 @@ class Meter:
 def measure(args: Args, num_envs: int, world: World) -> list[dict[str, Any]]:
     """The rows of a number of envs."""
     train = dataclasses.replace(args.train, game=args.game, num_envs=num_envs, warmup_steps=0)
-    train.check(1)
     train = train.on(world.device)
+    train.check(1)
     meter = Meter(train, world, args.warmup_steps)
     rows = []
 

@@ -32,6 +32,7 @@ from examples.a2c_vtrace.plot import plot
 from examples.a2c_vtrace.trainer import Trainer
 from examples.a2c_vtrace.world import World
 from examples.common.emulator import FRAMESKIP
+from examples.common.presets import announcement
 from examples.common.program import run_program
 from examples.common.results import Utilization, append_row, row_of
 
@@ -70,11 +71,16 @@ class Run:
     """
 
     def __init__(self, args: Args, world: World):
+        given, args = args, args.on(world.device)
         args.check(world.size)
-        args = args.on(world.device)
         begun = time.perf_counter()
         self.args, self.world, self.speaks = args, world, world.rank == 0
         state = self._found_state()
+        if state is not None:
+            self.args = args = given.on(world.device, state["args"])
+        if self.speaks and args.progress:
+            line = announcement(given, args, world.device, args.algorithm)
+            print(line, file=sys.stderr, flush=True)
         self.trainer = Trainer(args, world)
         self.seconds = self.evaluation_seconds = 0.0
         # Frames, updates and seconds at the last line about training in the log.
@@ -278,6 +284,7 @@ class Run:
                 break
             frames, updates = trainer.frames, trainer.updates
             trainer.iterate()
+            self.log.show(trainer.frames, warming_up=trainer.updates == 0)
             if trainer.updates // args.log_every > updates // args.log_every:
                 self.tell()
             if self.crossed(frames, args.eval_every) and self.promising:

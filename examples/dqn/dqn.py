@@ -25,7 +25,6 @@ from typing import Any, Literal
 import torch
 from torch import nn
 from torch.nn import functional
-from tqdm import tqdm
 
 from examples.a2c_vtrace.model import initialised, make_features
 from examples.common.checks import MOST_SEED, above, at_least, within
@@ -33,7 +32,9 @@ from examples.common.device import choose_device
 from examples.common.emulator import FRAMESKIP, STACK, make_env
 from examples.common.episodes import Episodes
 from examples.common.graphed import Graphed
+from examples.common.presets import announcement, by_device, filled
 from examples.common.program import run_program
+from examples.common.progress import Progress
 from examples.common.results import Utilization, append_row, row_of
 from examples.common.steps import StepRing
 
@@ -50,22 +51,22 @@ class Args:
     """cpu, cuda or cuda:1; by default cuda where there is one"""
     seed: int = 0
     """of the weights, the actions and the envs"""
-    num_envs: int = 256
-    """envs"""
+    num_envs: int | None = by_device(gpu=256, cpu=16)
+    """envs (256 on a GPU, 16 on a CPU)"""
     num_threads: int = 0
     """CPU threads of the emulator; 0: one for each core"""
-    total_frames: int = 40_000_000
-    """when to stop"""
-    memory: int = 1_000_000
-    """transitions that the memory holds"""
-    first_update: int = 80_000
-    """transitions before the first update"""
+    total_frames: int | None = by_device(gpu=40_000_000, cpu=10_000_000)
+    """when to stop (40,000,000 on a GPU, 10,000,000 on a CPU)"""
+    memory: int | None = by_device(gpu=1_000_000, cpu=100_000)
+    """transitions that the memory holds (1,000,000 on a GPU, 100,000 on a CPU)"""
+    first_update: int | None = by_device(gpu=80_000, cpu=10_000)
+    """transitions before the first update (80,000 on a GPU, 10,000 on a CPU)"""
     steps_per_update: int = 1
     """steps of all envs between two rounds of updates"""
     updates_at_once: int = 1
     """updates in a round"""
-    minibatch: int = 512
-    """transitions in an update"""
+    minibatch: int | None = by_device(gpu=512, cpu=64)
+    """transitions in an update (512 on a GPU, 64 on a CPU)"""
     target_every: int = 500
     """updates between two copies of the network to the target network"""
     double: bool = False
@@ -78,8 +79,8 @@ class Args:
     """chance of a random action at the beginning"""
     last_epsilon: float = 0.01
     """chance of a random action at the end"""
-    epsilon_frames: int = 4_000_000
-    """frames in which the chance falls from the first to the last"""
+    epsilon_frames: int | None = by_device(gpu=4_000_000, cpu=1_000_000)
+    """frames in which the chance falls from the first to the last (4,000,000 on a GPU, 1,000,000 on a CPU)"""
     model: Literal["nature", "impala"] = "nature"
     """the Nature CNN or the IMPALA ResNet"""
     width: float = 1.0
@@ -142,7 +143,7 @@ class Dqn:
     """Envs, networks and the memory; playing and learning.
 
     Args:
-        args: the settings.
+        args: the settings, none of them open.
         device: where all is.
 
     Raises:
@@ -273,23 +274,27 @@ def train(args: Args) -> dict[str, Any]:
         ValueError: a setting is not as it should be.
     """
     device = choose_device(args.device)
+    given, args = args, filled(args, device)
+    algorithm = "double DQN" if args.double else "DQN"
+    if args.progress:
+        print(announcement(given, args, device, algorithm), file=sys.stderr, flush=True)
     dqn = Dqn(args, device)
-    bar = tqdm(total=args.total_frames, unit="frame", unit_scale=True, disable=not args.progress, file=sys.stderr)
+    bar = Progress(args.game, args.total_frames, shown=args.progress)
     score, rounds, begun = None, 0, time.perf_counter()
     with Utilization(device) as utilization, bar:
         while dqn.frames < args.total_frames:
             dqn.iterate()
+            bar.reach(dqn.frames, "" if dqn.updates else "filling the memory")
             rounds += 1
             if rounds % args.log_every == 0 or dqn.frames >= args.total_frames:
                 total, count = dqn.episodes.take_scores().tolist()
                 score = total / count if count else score
-                bar.set_postfix(score=score, refresh=False)
-                bar.update(dqn.frames - bar.n)
+                bar.tell({"score": score})
         seconds = time.perf_counter() - begun
     dqn.close()
     row = row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs, fps=dqn.frames / seconds,
-        device=device, threads=args.num_threads, algorithm="double DQN" if args.double else "DQN", seed=args.seed,
+        device=device, threads=args.num_threads, algorithm=algorithm, seed=args.seed,
         num_gpus=1, score=score, frames=dqn.frames, training_frames=dqn.frames // FRAMESKIP, updates=dqn.updates,
         updates_per_second=round(dqn.updates / seconds, 2), seconds=round(seconds, 3), seconds_to_score=None,
         **utilization.row(),

@@ -18,14 +18,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import nn
-from tqdm import tqdm
 
 from examples.a2c_vtrace.model import ActorCritic
 from examples.a2c_vtrace.player import Player
@@ -34,7 +33,9 @@ from examples.common.checks import MOST_SEED, above, at_least, within
 from examples.common.device import choose_device
 from examples.common.emulator import FRAMESKIP, make_env
 from examples.common.graphed import Graphed
+from examples.common.presets import announcement, by_device, filled
 from examples.common.program import run_program
+from examples.common.progress import Progress
 from examples.common.results import Utilization, append_row, row_of
 
 
@@ -50,18 +51,18 @@ class Args:
     """cpu, cuda or cuda:1; by default cuda where there is one"""
     seed: int = 0
     """of the weights, the actions and the envs"""
-    num_envs: int = 1024
-    """envs"""
+    num_envs: int | None = by_device(gpu=1024, cpu=16)
+    """envs (1,024 on a GPU, 16 on a CPU)"""
     num_threads: int = 0
     """CPU threads of the emulator; 0: one for each core"""
-    total_frames: int = 40_000_000
-    """when to stop"""
-    n_steps: int = 32
-    """steps that the envs play between two phases of learning"""
+    total_frames: int | None = by_device(gpu=40_000_000, cpu=10_000_000)
+    """when to stop (40,000,000 on a GPU, 10,000,000 on a CPU)"""
+    n_steps: int | None = by_device(gpu=32, cpu=128)
+    """steps that the envs play between two phases of learning (32 on a GPU, 128 on a CPU)"""
     epochs: int = 3
     """how often a phase of learning goes through all steps"""
-    minibatch: int = 4096
-    """steps in an update"""
+    minibatch: int | None = by_device(gpu=4096, cpu=256)
+    """steps in an update (4,096 on a GPU, 256 on a CPU)"""
     learning_rate: float = 2.5e-4
     """of Adam; falls to 0 at total_frames"""
     gamma: float = 0.99
@@ -108,7 +109,7 @@ class Ppo:
     """Envs, network, and the two phases, playing and learning.
 
     Args:
-        args: the settings.
+        args: the settings, none of them open.
         device: where all is.
 
     Raises:
@@ -147,11 +148,12 @@ class Ppo:
         with self.autocast:
             self.player.step()
 
-    def play(self) -> None:
-        """Plays n_steps steps."""
+    def play(self, tell: Callable[[int], Any] = lambda frames: None) -> None:
+        """Plays n_steps steps; after each, `tell` is called with the frames so far."""
         for _ in range(self.args.n_steps):
             self.step()
-        self.frames += self.args.n_steps * self.args.num_envs * FRAMESKIP
+            self.frames += self.args.num_envs * FRAMESKIP
+            tell(self.frames)
 
     def minibatches(self, steps: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Shuffled places of the last steps: steps and envs, (minibatch,) int64 each."""
@@ -209,17 +211,19 @@ def train(args: Args) -> dict[str, Any]:
         ValueError: a setting is not as it should be.
     """
     device = choose_device(args.device)
+    given, args = args, filled(args, device)
+    if args.progress:
+        print(announcement(given, args, device, "PPO"), file=sys.stderr, flush=True)
     ppo = Ppo(args, device)
-    bar = tqdm(total=args.total_frames, unit="frame", unit_scale=True, disable=not args.progress, file=sys.stderr)
+    bar = Progress(args.game, args.total_frames, shown=args.progress)
     score, begun = None, time.perf_counter()
     with Utilization(device) as utilization, bar:
         while ppo.frames < args.total_frames:
-            ppo.play()
+            ppo.play(bar.reach)
             ppo.learn()
             total, count = ppo.player.episodes.take_scores().tolist()
             score = total / count if count else score
-            bar.set_postfix(score=score, refresh=False)
-            bar.update(ppo.frames - bar.n)
+            bar.tell({"score": score})
         seconds = time.perf_counter() - begun
     ppo.close()
     row = row_of(

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scripted import SignalEnv
 
+from examples.common.presets import filled
 from examples.dqn import dqn
 
 CPU = torch.device("cpu")
@@ -16,7 +17,7 @@ CPU = torch.device("cpu")
 def settings(**changes):
     options = {"device": "cpu", "num_envs": 16, "memory": 1600, "first_update": 160, "minibatch": 32, "width": 0.1,
                "num_threads": 1, "progress": False, **changes}  # fmt: skip
-    return dqn.Args(**options)
+    return filled(dqn.Args(**options), CPU)
 
 
 @pytest.mark.parametrize("steps", [6, 40])

@@ -8,13 +8,14 @@ import pytest
 import torch
 from scripted import SignalEnv
 
+from examples.common.presets import filled
 from examples.ppo import ppo
 
 
 def settings(**changes):
     options = {"device": "cpu", "num_envs": 16, "n_steps": 8, "minibatch": 32, "width": 0.1, "num_threads": 1,
                "progress": False, **changes}  # fmt: skip
-    return ppo.Args(**options)
+    return filled(ppo.Args(**options), torch.device("cpu"))
 
 
 def test_gae_is_the_sum_it_is_defined_as():

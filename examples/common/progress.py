@@ -1,0 +1,38 @@
+"""How far a training is, and when it ends: a bar on stderr that moves from the first step on."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tqdm import tqdm
+
+
+class Progress(tqdm):
+    """Counts emulated frames, and tells how many a second and how long the rest takes.
+
+    Args:
+        game: what is trained.
+        total: frames at the end.
+        shown: whether there is a bar at all.
+        done: frames already played.
+    """
+
+    def __init__(self, game: str, total: int, *, shown: bool, done: int = 0):
+        self.game, self.phase = game, ""
+        super().__init__(
+            total=total, initial=done, unit="frame", unit_scale=True, smoothing=0.1, mininterval=0.5,
+            desc=game, disable=not shown, file=sys.stderr,
+        )  # fmt: skip
+
+    def reach(self, frames: int, phase: str = "") -> None:
+        """So many frames are played by now; `phase` says what is done before learning begins."""
+        if phase != self.phase:
+            self.phase = phase
+            self.set_description(f"{self.game}, {phase}" if phase else self.game, refresh=False)
+        self.update(frames - self.n)
+
+    def tell(self, values: dict[str, Any]) -> None:
+        """Shows these numbers beside the bar; None is not shown."""
+        known = {name: f"{value:.4g}" for name, value in values.items() if value is not None}
+        self.set_postfix(known)

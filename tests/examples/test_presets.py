@@ -1,0 +1,124 @@
+"""Settings that fit the machine, and what is told before anything is learned."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+import torch
+import tyro
+
+from examples.a2c_vtrace import arguments, train
+from examples.common import presets, progress
+from examples.dqn import dqn
+from examples.ppo import ppo
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+ALL = [arguments.Args, ppo.Args, dqn.Args]
+TINY = {"device": "cpu", "width": 0.1, "num_threads": 1}
+PROGRAMS = {
+    "a2c_vtrace": (train.train, arguments.Args, {"eval_episodes": 0, "warmup_steps": 30}),
+    "ppo": (ppo.train, ppo.Args, {}),
+    "dqn": (dqn.train, dqn.Args, {"first_update": 600}),
+}
+
+
+@pytest.mark.parametrize("settings", ALL)
+def test_presets_are_what_the_help_says(settings, monkeypatch, capsys):
+    """The comments below the fields, which are the help, have both numbers of each."""
+    monkeypatch.setattr("sys.argv", ["train", "--help"])
+    with pytest.raises(SystemExit):
+        tyro.cli(settings)
+    told = re.sub(r"[│\s]", "", capsys.readouterr().out)
+    for field in presets.open_settings(settings()):
+        option = f"--{field.name.replace('_', '-')}{{None}}|INT"
+        text = told.partition(option)[2].partition("(default:None)")[0]
+        gpu, cpu = field.metadata["cuda"], field.metadata["cpu"]
+        assert f"({gpu:,}onaGPU,{cpu:,}onaCPU)" in text, field.name
+
+
+@pytest.mark.parametrize("settings", ALL)
+def test_presets_leave_nothing_open_and_what_was_set_in_force(settings):
+    """On either kind of device."""
+    some = dataclasses.replace(settings(), num_envs=8)
+    open_names = {field.name for field in presets.open_settings(some)}
+    assert "total_frames" in open_names and "num_envs" not in open_names
+    for device in (CPU, GPU):
+        full = presets.filled(some, device)
+        assert presets.open_settings(full) == [] and full.num_envs == 8
+        for name in open_names:
+            assert getattr(full, name) == type(some).__dataclass_fields__[name].metadata[device.type]
+
+
+@pytest.mark.parametrize("settings", ALL)
+def test_presets_fit_each_other(settings):
+    """A program with no settings but the device's starts: its own checks pass."""
+    full = presets.filled(settings(), CPU)
+    if settings is arguments.Args:
+        full.check(1)
+    else:
+        make = {ppo.Args: ppo.Ppo, dqn.Args: dqn.Dqn}[settings]
+        make(dataclasses.replace(full, width=0.1, num_threads=1), CPU).close()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_training_says_at_once_what_it_does(program, tmp_path, monkeypatch, capsys):
+    """The first line comes before any env is made; the bar moves before the first update."""
+    run, settings, more = PROGRAMS[program]
+    folder = {"folder": tmp_path, "plot": False, "tensorboard": False} if program == "a2c_vtrace" else {}
+    args = settings(**TINY, **more, **folder, total_frames=5000)
+    made = {"a2c_vtrace": "examples.a2c_vtrace.trainer", "ppo": ppo.__name__, "dqn": dqn.__name__}
+    told = []
+
+    def make_env(*_, **__):
+        told.append(capsys.readouterr().err)
+        raise ValueError("no env")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{made[program]}.make_env", make_env)
+        with pytest.raises(ValueError, match="no env"):
+            run(args)
+    first = told[0].splitlines()[0]
+    threads = torch.get_num_threads()
+    assert re.match(rf"Training .+ on pong, on the CPU \({threads} threads\)\. Chosen for a CPU: ", first)
+    assert "--num-envs " in first and "--total-frames" not in first
+
+    seen = []
+    reach = progress.Progress.reach
+
+    def watched(self, frames, phase=""):
+        seen.append((frames, phase))
+        reach(self, frames, phase)
+
+    monkeypatch.setattr(progress.Progress, "reach", watched)
+    row = run(dataclasses.replace(args, num_envs=20 if program == "a2c_vtrace" else 16))
+    before = {"a2c_vtrace": "warming up", "dqn": "filling the memory", "ppo": ""}[program]
+    assert seen[0] == (4 * row["num_envs"], before)
+    assert seen[-1] == (row["frames"], "")
+    assert f"pong, {before}" in capsys.readouterr().err or not before
+
+
+def test_progress_tells_frames_and_when_it_ends(capsys):
+    bar = progress.Progress("pong", 1000, shown=True)
+    bar.reach(250, "warming up")
+    bar.refresh()
+    told = capsys.readouterr().err
+    assert re.search(r"pong, warming up:  25%.* 250/1.00k \[\d\d:\d\d<\d\d:\d\d, .*frame/s\]", told)
+    bar.reach(500)
+    bar.tell({"score": -20.5, "fps": None})
+    assert re.search(r"pong:  50%.* 500/1.00k \[.*, score=-20.5\]", capsys.readouterr().err)
+    bar.close()
+
+
+def test_run_that_goes_on_keeps_what_the_machine_chose(tmp_path):
+    """Also where another machine would choose otherwise, and another length is asked for."""
+    args = arguments.Args(
+        **TINY, folder=tmp_path, num_envs=20, warmup_steps=0, total_frames=2000, eval_episodes=0,
+        progress=False, tensorboard=False, plot=False,
+    )  # fmt: skip
+    train.train(args)
+    again = dataclasses.replace(args, num_envs=None, total_frames=None, resume=True)
+    assert train.train(again)["frames"] == 2000
+    row = train.train(dataclasses.replace(again, total_frames=3000))
+    assert (row["num_envs"], row["frames"]) == (20, 3040)
