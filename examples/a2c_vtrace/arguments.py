@@ -110,7 +110,8 @@ class Args:
     log_every: int = 50
     """updates between two lines of the log; the host waits for the device only there"""
     checkpoint_every: int | None = by_device(gpu=50_000_000, cpu=1_000_000)
-    """frames between two checkpoints (50,000,000 on a GPU, 1,000,000 on a CPU); one is also written at the end"""
+    """frames between two checkpoints (50,000,000 on a GPU, 1,000,000 on a CPU); one is also written
+    at the end"""
     progress: bool = True
     """show a progress bar"""
     tensorboard: bool = True

@@ -67,7 +67,7 @@ class Log:
             self.board = SummaryWriter(str(args.folder / "tensorboard"), purge_step=frames or None)
 
     def show(self, frames: int, *, warming_up: bool) -> None:
-        """Moves the progress bar on: so many frames are played, and nothing is learned yet or it is."""
+        """Moves the progress bar on: so many frames are played; warming up, nothing is learned."""
         self.bar.reach(frames, "warming up" if warming_up else "")
 
     def write(self, kind: str, frames: int, values: dict[str, Any]) -> None:

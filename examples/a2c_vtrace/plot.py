@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 
 from examples.a2c_vtrace.log import LOG, read_log
 from examples.common.program import run_program
 
+RESULT = "result.jsonl"
 
-def plot(runs: Sequence[Path], out: Path) -> None:
-    """Writes a picture of the runs' scores: training episodes as lines, evaluations on ale-py as points with deviation.
+
+def title_of(run: Path) -> str:
+    """A run's game, algorithm and commit, by its newest result; its name where it has none."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        row = json.loads((run / RESULT).read_text().splitlines()[-1])
+        return f"{row['game']}, {row['algorithm']}, commit {row['commit']}"
+    return run.name
+
+
+def scores_of(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The lines of a run's log that have a score: of training, and of evaluations on ale-py.
+
+    Raises:
+        ValueError: the folder has no log.
+    """
+    if not (run / LOG).exists():
+        raise ValueError(f"expected run folders with a {LOG}, as train.py writes it, got {run}")
+    lines = read_log(run / LOG)
+    training = [line for line in lines if line["kind"] == "training" and line["score"] is not None]
+    return training, [line for line in lines if line["kind"] == "evaluation"]
+
+
+def plot(runs: Sequence[Path], out: Path) -> bool:
+    """Draws the runs' scores: of training as lines, of evaluations as points with deviation.
+
+    Returns:
+        Whether there was anything to draw: where no episode has ended there is no picture.
 
     Raises:
         OSError: the picture cannot be written.
@@ -22,30 +51,35 @@ def plot(runs: Sequence[Path], out: Path) -> None:
     """
     if not runs:
         raise ValueError("expected run folders, as train.py writes them, got none")
+    scores = [scores_of(run) for run in runs]
+    if not any(training or tests for training, tests in scores):
+        return False
     # Takes a second to import.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.5), layout="constrained")
+    figure.suptitle("\n".join(dict.fromkeys(title_of(run) for run in runs)), fontsize="medium")
     axes = figure.subplots(1, 2, sharey=True)
-    for number, run in enumerate(runs):
-        if not (run / LOG).exists():
-            raise ValueError(f"expected run folders with a {LOG}, as train.py writes it, got {run}")
-        lines = read_log(run / LOG)
-        training = [line for line in lines if line["kind"] == "training" and line["score"] is not None]
-        tests = [line for line in lines if line["kind"] == "evaluation"]
+    for number, (run, (training, tests)) in enumerate(zip(runs, scores, strict=True)):
         for axis, key, unit in ((axes[0], "seconds", 60), (axes[1], "frames", 1e6)):
-            color = f"C{number}"
-            axis.plot([line[key] / unit for line in training], [line["score"] for line in training],
-                      color=color, alpha=0.4, label=f"{run.name}, training")  # fmt: skip
-            axis.errorbar([line[key] / unit for line in tests], [line["test_score"] for line in tests],
-                          [line["test_deviation"] for line in tests], color=color, marker="o", capsize=3,
-                          label=f"{run.name}, on ale-py")  # fmt: skip
+            if training:
+                axis.plot(
+                    [line[key] / unit for line in training], [line["score"] for line in training],
+                    color=f"C{number}", alpha=0.4, marker=".", label=f"{run.name}, training",
+                )  # fmt: skip
+            if tests:
+                axis.errorbar(
+                    [line[key] / unit for line in tests], [line["test_score"] for line in tests],
+                    [line["test_deviation"] for line in tests],
+                    color=f"C{number}", marker="o", capsize=3, label=f"{run.name}, on ale-py",
+                )  # fmt: skip
     axes[0].set(xlabel="training wall clock, minutes", ylabel="score")
     axes[1].set(xlabel="emulated frames, millions")
     for axis in axes:
         axis.grid(alpha=0.3)
     axes[0].legend()
     figure.savefig(out, dpi=120)
+    return True
 
 
 @dataclass
@@ -58,9 +92,20 @@ class Args:
     """the picture"""
 
 
+def run(args: Args) -> None:
+    """What the command line asks for.
+
+    Raises:
+        ValueError: the runs are none, or have nothing to draw.
+    """
+    if not plot(args.runs, args.out):
+        raise ValueError("expected runs in which an episode has ended, got none")
+    print(f"The plot is in {args.out}.")
+
+
 def main() -> int:
     """Draws; returns the exit status."""
-    return run_program("examples.a2c_vtrace.plot", Args, lambda args: plot(args.runs, args.out))
+    return run_program("examples.a2c_vtrace.plot", Args, run)
 
 
 if __name__ == "__main__":

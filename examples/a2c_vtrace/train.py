@@ -28,7 +28,7 @@ from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.evaluate import Evaluator
 from examples.a2c_vtrace.learner import METRICS
 from examples.a2c_vtrace.log import Log
-from examples.a2c_vtrace.plot import plot
+from examples.a2c_vtrace.plot import RESULT, plot
 from examples.a2c_vtrace.trainer import Trainer
 from examples.a2c_vtrace.world import World
 from examples.common.emulator import FRAMESKIP
@@ -331,9 +331,12 @@ def train(args: Args) -> dict[str, Any]:
         finally:
             run.close()
         if run.speaks:
-            append_row(row, args.folder / "result.jsonl", None if run.interrupted else args.results)
+            append_row(row, args.folder / RESULT, None if run.interrupted else args.results)
             if args.plot:
-                plot([args.folder], args.folder / "scores.png")
+                picture = args.folder / "scores.png"
+                if not plot([args.folder], picture):
+                    picture.unlink(missing_ok=True)  # of another run
+                    print("No episode has ended: there is no scores.png.", file=sys.stderr)
             if run.interrupted:
                 print("Stopped by a signal; the checkpoint is written, --resume goes on from it.", file=sys.stderr)
     finally:

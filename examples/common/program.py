@@ -20,12 +20,13 @@ def run_program(module: str, settings: type[Args], run: Callable[[Args], Any]) -
         run: is called with them.
 
     Returns:
-        The exit status: what `run` returns, if that is an int, or 0; and 2 after a setting that does not fit, or a file
-        that cannot be read or written, which is said in a line on stderr.
+        The exit status: what `run` returns, if that is an int, or 0; and 2 after a setting that
+        does not fit, a file that cannot be read or written, or a package that is missing, which is
+        said in a line on stderr.
     """
     try:
         result = run(tyro.cli(settings, prog=f"python -m {module}"))
-    except (OSError, ValueError) as problem:
+    except (ImportError, OSError, ValueError) as problem:
         print(f"{module.rpartition('.')[2]}: {problem}", file=sys.stderr)
         return 2
     return result if isinstance(result, int) else 0

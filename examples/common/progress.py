@@ -21,8 +21,8 @@ class Progress(tqdm):
     def __init__(self, game: str, total: int, *, shown: bool, done: int = 0):
         self.game, self.phase = game, ""
         super().__init__(
-            total=total, initial=done, unit="frame", unit_scale=True, smoothing=0.1, mininterval=0.5,
-            desc=game, disable=not shown, file=sys.stderr,
+            total=total, initial=done, unit="frame", unit_scale=True, desc=game, smoothing=0.1,
+            mininterval=0.5, disable=not shown, file=sys.stderr,
         )  # fmt: skip
 
     def reach(self, frames: int, phase: str = "") -> None:

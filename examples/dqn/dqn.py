@@ -80,7 +80,8 @@ class Args:
     last_epsilon: float = 0.01
     """chance of a random action at the end"""
     epsilon_frames: int | None = by_device(gpu=4_000_000, cpu=1_000_000)
-    """frames in which the chance falls from the first to the last (4,000,000 on a GPU, 1,000,000 on a CPU)"""
+    """frames in which the chance falls from the first to the last (4,000,000 on a GPU, 1,000,000 on
+    a CPU)"""
     model: Literal["nature", "impala"] = "nature"
     """the Nature CNN or the IMPALA ResNet"""
     width: float = 1.0

@@ -1,0 +1,104 @@
+"""Films a trained policy: the newest checkpoint of a run plays on cule, and its scores are told.
+
+    python -m examples.a2c_vtrace.watch runs/pong --output pong.mp4
+
+Each episode starts with up to 30 no-ops. Several are played at once, each in an env of its own, and
+are side by side in the film. evaluate.py beside this file measures a policy, on ale-py.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import tyro
+from tqdm import tqdm
+
+import cule
+from cule.device import find_device
+from examples.a2c_vtrace.evaluate import load_policy
+from examples.a2c_vtrace.model import sample
+from examples.common.checks import MOST_SEED, at_least, within
+from examples.common.emulator import FRAMESKIP
+from examples.common.program import run_program
+
+
+@dataclass
+class Args:
+    """Films a trained policy and tells its scores."""
+
+    run: tyro.conf.Positional[Path]
+    """the run folder that train.py wrote"""
+    output: Path = Path("film.mp4")
+    """the film, .mp4 or .gif"""
+    episodes: int = 1
+    """how many to play, side by side; the film ends with the longest"""
+    sticky: float = 0.0
+    """probability, each frame, that the frame before's action goes on"""
+    greedy: bool = False
+    """take the likeliest action instead of drawing one"""
+    seed: int = 0
+    """of the envs and the actions"""
+    max_frames: int = 18_000
+    """frames after which an episode is cut; 3,600 are a minute"""
+    device: str | None = None
+    """where the policy computes and the game is emulated; by default cuda where there is one"""
+    progress: bool = True
+    """show a progress bar"""
+
+
+@torch.no_grad()
+def play(policy: torch.nn.Module, env: cule.RecordVideo, args: Args) -> list[float]:
+    """Plays an episode in every env; returns the scores, rewards not clipped."""
+    device = env.atari.device
+    generator = torch.Generator(device).manual_seed(args.seed)
+    observations, _ = env.reset(seed=args.seed)
+    scores = torch.zeros(env.num_envs, dtype=torch.float64, device=device)
+    playing = torch.ones(env.num_envs, dtype=torch.bool, device=device)
+    with tqdm(unit="step", disable=not args.progress, file=sys.stderr) as bar:
+        while playing.any():
+            chances, _ = policy(observations)
+            actions = chances.argmax(dim=1) if args.greedy else sample(chances, generator)
+            observations, _, terminated, truncated, info = env.step(actions)
+            scores += info["reward"] * playing
+            playing &= ~(terminated | truncated)
+            bar.update()
+    return scores.tolist()
+
+
+def watch(args: Args) -> list[float]:
+    """Does what the command line asks for; returns the scores.
+
+    Raises:
+        ImportError: imageio is not installed.
+        ValueError: there is no checkpoint, a setting is not as it should be, or the film cannot be
+            written.
+    """
+    at_least(1, args, "episodes", "max_frames")
+    within(0, MOST_SEED, args, "seed")
+    within(0, 1, args, "sticky")
+    device = find_device(args.device)
+    policy, state = load_policy(args.run, device)
+    game = state["args"]["game"]
+    env = cule.AtariEnv(
+        game, args.episodes, device, frameskip=FRAMESKIP, repeat_action_probability=args.sticky,
+        max_num_frames_per_episode=args.max_frames,
+    )  # fmt: skip
+    with closing(env), closing(cule.RecordVideo(env, args.output)) as film:
+        scores = play(policy, film, args)
+    told = ", ".join(f"{score:g}" for score in scores)
+    print(f"{game}, {state['algorithm']} after {state['frames']:,} frames: score {told}")
+    print(f"The film is in {args.output}.")
+    return scores
+
+
+def main() -> int:
+    """Films; returns the exit status."""
+    return run_program("examples.a2c_vtrace.watch", Args, watch)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
