@@ -15,10 +15,10 @@ from cule import record
 from cule.actions import ACTIONS, action_number
 from cule.command_line import Parser, number, run_main
 from cule.vector_env import AtariEnv
+from cule.window import INVISIBLE_DRIVERS
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
-INVISIBLE_DRIVERS = ("dummy", "offscreen")
 
 
 class NoWindowError(Exception):

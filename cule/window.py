@@ -14,7 +14,7 @@ from cule.errors import InvalidValue
 # picture.
 _SHARE_OF_DESKTOP, _LARGEST_SCALE = 0.85, 3.0
 # What SDL draws to when it finds no display; only who names one wants that.
-_INVISIBLE_DRIVERS = ("dummy", "offscreen")
+INVISIBLE_DRIVERS = ("dummy", "offscreen")
 
 
 def load_pygame() -> Any:
@@ -52,7 +52,7 @@ class Window:
         self._pygame = pygame = load_pygame()
         try:
             pygame.display.init()
-            if pygame.display.get_driver() in _INVISIBLE_DRIVERS and not os.environ.get(
+            if pygame.display.get_driver() in INVISIBLE_DRIVERS and not os.environ.get(
                 "SDL_VIDEODRIVER"
             ):
                 raise pygame.error("there is none")

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 import tyro
 
+from cule.device import find_device
 from cule.rom import find_game
-from cule.vector_env import find_device
 from examples.a2c_vtrace import checkpoint
 from examples.a2c_vtrace.model import ActorCritic, sample
 from examples.common.checks import MOST_SEED, at_least, within

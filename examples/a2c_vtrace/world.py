@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 
-from cule.vector_env import find_device
+from cule.device import find_device
 from examples.common.device import choose_device
 
 
