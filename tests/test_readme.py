@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from cule.console import action_numbers
 from cule.rom import Game, games
@@ -119,6 +120,19 @@ def test_figures_of_four_systems_are_rows_of_the_results() -> None:
     for game, measured in figures:
         fps = {row["system"]: f"{row['fps']:,.0f}" for row in rows if row["game"] == game}
         assert measured.split(" | ") == [fps[system] for system in ("cule", "ale-py", "EnvPool", "CuLE 0.1")]
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "DQN"])
+def test_readmes_of_ppo_and_dqn_have_what_their_rows_say(algorithm: str) -> None:
+    text = (ROOT / "examples" / algorithm.lower() / "README.md").read_text()
+    (name,) = re.findall(r"\[rows\]\(\.\./\.\./(benchmarks/results/[\w.-]+\.jsonl)\)", text)
+    rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
+    figures = re.search(r"([\d,]+) frames a second with 256 envs and ([\d,]+) with 1,024", text)
+    for num_envs, figure in zip((256, 1024), figures.groups(), strict=True):
+        asked = ("training", algorithm, "cule", num_envs)
+        keys = ("mode", "algorithm", "system", "num_envs")
+        found = [row["fps"] for row in rows if tuple(row.get(key) for key in keys) == asked]
+        assert figure in [f"{fps:,.0f}" for fps in found]
 
 
 def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:

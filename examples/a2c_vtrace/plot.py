@@ -22,7 +22,8 @@ def title_of(run: Path) -> str:
     """A run's game, algorithm and commit, by its newest result; its name where it has none."""
     with suppress(OSError, ValueError, LookupError, TypeError):
         row = json.loads((run / RESULT).read_text().splitlines()[-1])
-        return f"{row['game']}, {row['algorithm']}, commit {row['commit']}"
+        commit = f", commit {row['commit']}" if row["commit"] else ""  # outside a checkout
+        return f"{row['game']}, {row['algorithm']}{commit}"
     return run.name
 
 

@@ -126,14 +126,14 @@ def test_plot_names_game_algorithm_and_commit(tmp_path, monkeypatch):
     save = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda *args, **_: drawn.append(args[0]) or save(*args))
     line = {"kind": "training", "score": -20.0, "seconds": 60.0, "frames": 1e6}
-    for name, commit in (("a", "abc"), ("b", "abc"), ("c", "def"), ("d", None)):
+    for name, commit in (("a", "abc"), ("b", "abc"), ("c", ""), ("d", None)):
         write_log(tmp_path / name, [line])
-        if commit:
+        if commit is not None:
             row = {"game": "pong", "algorithm": "A2C", "commit": commit}
             (tmp_path / name / "result.jsonl").write_text(json.dumps(row) + "\n")
     assert plot.plot([tmp_path / name for name in "abcd"], tmp_path / "scores.png")
     (figure,) = drawn
-    assert figure.get_suptitle() == "pong, A2C, commit abc\npong, A2C, commit def\nd"
+    assert figure.get_suptitle() == "pong, A2C, commit abc\npong, A2C\nd"
     # A single score is a point that can be seen, and what is not there is not in the legend.
     shown = figure.axes[0].get_lines()
     seen = [(list(of_run.get_ydata()), of_run.get_marker()) for of_run in shown]
