@@ -3,12 +3,14 @@
 For each output line the table lists the source lines that it covers and how much of each. OpenCV computes the shares in
 double precision and keeps them in single precision (modules/imgproc/src/resize.cpp describes the method; the code here
 is ours). Where both scales are whole numbers it averages in integers instead; where one axis grows, it interpolates
-linearly along both, with integers as weights.
+linearly along both, with integers as weights. Its scale is one over the target's share of the source, in doubles:
+210 / 1 comes out a little off 210, and its rounding is then that of weights, not that of integers.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,9 +45,19 @@ class Tables:
     scale: float
 
 
+def _scale(source: int, target: int) -> float:
+    """Source lines per target line, with OpenCV's rounding."""
+    return 1 / (target / source)
+
+
+def _is_whole(scale: float) -> bool:
+    """Whether OpenCV takes a scale for a whole number."""
+    return abs(scale - round(scale)) < sys.float_info.epsilon
+
+
 def _shares(source: int, target: int, weights: list[float]) -> np.ndarray:
     """The spans of one axis; appends their weights."""
-    scale = source / target
+    scale = _scale(source, target)
     spans = np.zeros((target, 3), dtype=np.int32)
     for i in range(target):
         begin, end = i * scale, i * scale + scale
@@ -66,8 +78,7 @@ def _shares(source: int, target: int, weights: list[float]) -> np.ndarray:
 def _neighbours(source: int, target: int, weights: list[float]) -> np.ndarray:
     """The spans of one axis for LINEAR: the lines before and behind a position. Appends their weights."""
     spans = np.zeros((target, 3), dtype=np.int32)
-    grow = target / source
-    scale = 1 / grow
+    grow, scale = target / source, _scale(source, target)
     for i in range(target):
         first = math.floor(i * scale)
         beyond = np.float32((i + 1) - (first + 1) * grow)
@@ -98,9 +109,9 @@ def make_tables(source_height: int, source_width: int, height: int, width: int) 
         rows = _neighbours(source_height, height, weights)
         columns = _neighbours(source_width, width, weights)
         return Tables(LINEAR, rows, columns, np.array(weights, dtype=np.float32), 1.0)
-    whole = source_height % height == 0 and source_width % width == 0
-    if whole:
-        rows_each, columns_each = source_height // height, source_width // width
+    scales = _scale(source_height, height), _scale(source_width, width)
+    if all(map(_is_whole, scales)):
+        rows_each, columns_each = map(round, scales)
         rows = np.stack([np.arange(height) * rows_each, np.full(height, rows_each), np.zeros(height)], 1)
         columns = np.stack([np.arange(width) * columns_each, np.full(width, columns_each), np.zeros(width)], 1)
         scale = float(np.float32(1.0) / np.float32(rows_each * columns_each))

@@ -7,8 +7,10 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+import torch
 
 import cule
+from cule.palette import grey_palette
 from cule.resample import AREA, AREA_INTEGER, COPY, LARGEST, LINEAR, Tables, make_tables
 
 SIZES = [
@@ -19,6 +21,11 @@ SIZES = [
 LARGER_SIZES = [
     (211, 160), (210, 161), (420, 320), (256, 256), (84, 300), (500, 3), (512, 512), (333, 777), (1000, 84), (229, 171),
 ]  # fmt: skip
+# Picture heights and observation heights that divide them, though OpenCV's scale, 1 / (2 / 210), is no whole number.
+NEARLY_WHOLE = {(210, 1), (210, 2), (214, 1), (214, 2)}
+DIVISORS = [width for width in range(1, 161) if 160 % width == 0]
+# One game for each height of a picture, the last one PAL's.
+GAME_OF_HEIGHT = {210: "ms_pacman", 214: "carnival", 220: "pooyan", 230: "journey_escape", 250: "adventure"}
 
 
 def resize(picture: np.ndarray, tables: Tables) -> np.ndarray:
@@ -43,7 +50,8 @@ def test_tables_cover_the_picture_once(source: int, height: int, width: int) -> 
     if tables.kind == COPY:
         assert (height, width) == (source, 160)
         return
-    assert (tables.kind == AREA_INTEGER) == (source % height == 0 and 160 % width == 0)
+    whole = source % height == 0 and 160 % width == 0 and (source, height) not in NEARLY_WHOLE
+    assert (tables.kind == AREA_INTEGER) == whole
     for spans, length, target in ((tables.rows, source, height), (tables.columns, 160, width)):
         assert spans.shape == (target, 3)
         assert spans.dtype == np.int32
@@ -119,3 +127,58 @@ def test_observation_is_opencv_resize_of_the_maximum_of_two_frames(
         expected = cv2.resize(np.maximum(frames[2], frames[3]), (width, height), interpolation=cv2.INTER_AREA)
         observation = env.step(action)[0][0, 0]
         np.testing.assert_array_equal(observation, expected.reshape(observation.shape))
+
+
+def made_up_pictures(count: int, source: int, height: int, width: int, pal: bool) -> np.ndarray:
+    """(count, source, 160) uint8 palette indices: half of the pictures random, half such that means end in .5.
+
+    In those each block that one pixel of the observation covers has as many pixels of a grey as of the next one.
+    """
+    rng = np.random.default_rng(0)
+    pictures = 2 * rng.integers(0, 128, size=(count, source, 160)).astype(np.uint8)
+    index_of = {int(grey): 2 * i for i, grey in enumerate(grey_palette(pal).flat[::2])}
+    steps = [(index_of[grey], index_of[grey + 1]) for grey in index_of if grey + 1 in index_of]
+    rows, columns = max(source // height, 1), max(160 // width, 1)
+    for picture in pictures[::2]:
+        lower, upper = steps[rng.integers(len(steps))]
+        block = np.full(rows * columns, lower, np.uint8)
+        block[: rows * columns // 2] = upper
+        block = rng.permutation(block).reshape(rows, columns)
+        picture[:] = np.tile(block, (-(-source // rows), -(-160 // columns)))[:source, :160]
+    return pictures
+
+
+def assert_resets_show_opencv_resize(source: int, height: int, width: int, device: str) -> None:
+    """Of pictures that are put in place of those that episodes start from."""
+    env = cule.AtariEnv(
+        GAME_OF_HEIGHT[source], 24, device, num_threads=1, stack_num=1, img_height=height, img_width=width,
+        reset_pool_size=8, output="numpy",
+    )  # fmt: skip
+    pictures = made_up_pictures(8, source, height, width, env.engine.boots[0].pal)
+    both = torch.from_numpy(np.stack([pictures, pictures], axis=1))
+    env.engine.tensors["pool_pictures"].copy_(both.reshape(env.engine.tensors["pool_pictures"].shape))
+    observations = env.reset(seed=0)[0][:, 0]
+    for screen, observation in zip(env.get_screen_grayscale(), observations, strict=True):
+        expected = cv2.resize(screen, (width, height), interpolation=cv2.INTER_AREA).reshape(height, width)
+        np.testing.assert_array_equal(observation, expected, err_msg=f"{source} to {height} x {width}")
+
+
+def test_resize_rounds_as_opencv_where_its_scale_is_nearly_whole(device: str) -> None:
+    for source, height in NEARLY_WHOLE:
+        for width in DIVISORS:
+            assert_resets_show_opencv_resize(source, height, width, device)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", GAME_OF_HEIGHT)
+def test_resize_rounds_as_opencv_to_sizes_drawn_at_random(source: int, device: str) -> None:
+    for height, width in np.random.default_rng(source).integers(1, 421, size=(200, 2)):
+        assert_resets_show_opencv_resize(source, int(height), int(width), device)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", GAME_OF_HEIGHT)
+def test_resize_rounds_as_opencv_to_every_size_of_whole_blocks(source: int, device: str) -> None:
+    for height in (height for height in range(1, source + 1) if source % height == 0):
+        for width in DIVISORS:
+            assert_resets_show_opencv_resize(source, height, width, device)
