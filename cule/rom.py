@@ -11,6 +11,7 @@ import functools
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from cule import _core
 from cule.errors import InvalidType, InvalidValue
 
 ROM_DIR_VARIABLE = "CULE_ROM_DIR"
+# In bytes: Solaris's and five others'.
+LARGEST_IMAGE = 16384
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,29 @@ def rom_path(game: Game) -> Path:
     return Path(ale_py.roms.__file__).parent / f"{game.name}.bin"
 
 
+def _read_image(game: Game, path: Path) -> bytes:
+    """What a file holds, if it is one and no larger than ROM images are.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is something else than a file, or larger.
+    """
+    # Without O_NONBLOCK a FIFO that nobody writes to is waited for.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            kind = "a FIFO" if stat.S_ISFIFO(found.st_mode) else "a device"
+            raise ValueError(f"expected the ROM of {game.name!r} at {path}, got {kind} in place of a file")
+        # Files of /proc claim to be empty.
+        image = b"" if found.st_size > LARGEST_IMAGE else file.read(LARGEST_IMAGE + 1)
+    size = max(found.st_size, len(image))
+    if size > LARGEST_IMAGE:
+        raise ValueError(
+            f"expected {path} to be the ROM of {game.name!r}, and so at most {LARGEST_IMAGE} bytes, got {size}"
+        )
+    return image
+
+
 def load_rom(game: Game) -> bytes:
     """The game's ROM image.
 
@@ -133,7 +159,7 @@ def load_rom(game: Game) -> bytes:
     """
     path = rom_path(game)
     try:
-        image = path.read_bytes()
+        image = _read_image(game, path)
     except OSError as error:
         raise ValueError(
             f"expected the ROM of {game.name!r} at {path}, but it cannot be read: {error.strerror}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from gymnasium import error
 
 import cule
 from cule import _core, engine
-from cule.rom import ROM_DIR_VARIABLE, find_game, load_rom, rom_path
+from cule.rom import LARGEST_IMAGE, ROM_DIR_VARIABLE, find_game, load_rom, rom_path
 
 
 def make(game: Any = "pong", num_envs: Any = 2, **options: Any) -> cule.AtariEnv:
@@ -263,6 +264,50 @@ def test_missing_rom_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "pong.bin").mkdir()
     with pytest.raises(ValueError, match=r"expected the ROM of 'pong' at .*pong.bin, but it cannot be read"):
         load_rom(find_game("pong"))
+
+
+@pytest.mark.parametrize("size", [LARGEST_IMAGE + 1, 50 << 30])
+def test_larger_file_than_any_rom_is_refused_unread(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The larger one is a hole in a file: reading it would take 50 GiB of memory."""
+    with open(tmp_path / "pong.bin", "wb") as file:
+        file.truncate(size)
+    monkeypatch.setenv(ROM_DIR_VARIABLE, str(tmp_path))
+    with pytest.raises(ValueError, match=rf"ROM of 'pong', and so at most {LARGEST_IMAGE} bytes, got {size}$"):
+        load_rom(find_game("pong"))
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("/dev/zero", "got a device in place of a file"),
+        ("/dev/null", "got a device in place of a file"),
+        ("/proc/self/smaps", f"at most {LARGEST_IMAGE} bytes, got {LARGEST_IMAGE + 1}"),
+        (None, "got a FIFO in place of a file"),
+    ],
+)  # fmt: skip
+def test_what_is_no_file_is_refused_as_a_rom(target: str | None, says: str, tmp_path: Path) -> None:
+    """In a process of its own, which can be ended if it waits for somebody to write to the FIFO."""
+    path = tmp_path / "pong.bin"
+    if target:
+        path.symlink_to(target)
+    else:
+        os.mkfifo(path)
+    code = (
+        "from cule.rom import find_game, load_rom\n"
+        "try:\n"
+        "    load_rom(find_game('pong'))\n"
+        "except ValueError as problem:\n"
+        "    print(problem)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, ROM_DIR_VARIABLE: str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert says in done.stdout
+    assert str(path) in done.stdout
 
 
 @pytest.mark.parametrize(("kind", "says"), [("altered", "with MD5"), (None, "cannot be read"), ("good", "fine")])
