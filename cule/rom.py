@@ -10,7 +10,6 @@ import difflib
 import functools
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 
 from cule import _core
 from cule.errors import InvalidType, InvalidValue
+from cule.names import OTHER_TITLES, spelled_alike, take_apart
 
 ROM_DIR_VARIABLE = "CULE_ROM_DIR"
 # In bytes: Solaris's and five others'.
@@ -75,18 +75,26 @@ def list_games() -> list[str]:
 
 
 @functools.cache
-def _games_by_name() -> dict[str, Game]:
-    names: dict[str, Game] = {}
-    for game in games():
-        names[game.name] = game
-        for prefix in ("", "ALE/", "cule/"):
-            names[f"{prefix}{game.ale_id}-v5"] = game
-        names[game.ale_id] = game
-    return names
+def _games_by_spelling() -> dict[str, Game]:
+    by_name = {game.name: game for game in games()}
+    return {spelled_alike(game.name): game for game in games()} | {
+        title: by_name[name] for title, name in OTHER_TITLES.items()
+    }
+
+
+def _closest(text: str) -> list[str]:
+    """The names of at most three games: those that the text begins with, the longest first, then those most like it."""
+    known = _games_by_spelling()
+    starts = sorted((spelling for spelling in known if text.startswith(spelling)), key=len, reverse=True)
+    alike = difflib.get_close_matches(text, list(known), n=3, cutoff=0.6)
+    return list(dict.fromkeys(known[spelling].name for spelling in starts + alike))[:3]
 
 
 def find_game(name: str) -> Game:
-    """The game that `name` means: a ROM id ("ms_pacman") or an ALE id ("ALE/MsPacman-v5", "MsPacman-v5").
+    """The game that `name` means, in whatever case and with whatever punctuation.
+
+    A ROM id ("ms_pacman"), a title ("Ms. Pac-Man"), or an id of gymnasium's ("ALE/MsPacman-v5", "cule/MsPacman-v5",
+    "MsPacmanNoFrameskip-v4"), of which only the game counts here; cule.names has what else it says.
 
     Raises:
         TypeError: if `name` is not a string.
@@ -94,14 +102,13 @@ def find_game(name: str) -> Game:
     """
     if not isinstance(name, str):
         raise InvalidType(f"expected the name of a game, such as 'pong', got {name!r}")
-    known = _games_by_name()
-    if name in known:
-        return known[name]
-    rom_ids = [game.name for game in games()]
-    bare = re.sub(r"^\w+/|(NoFrameskip|Deterministic)?-v\d+$", "", name)
-    guesses = difflib.get_close_matches(bare.lower(), rom_ids, n=3, cutoff=0.5)
-    hint = f"; the closest are {', '.join(repr(guess) for guess in guesses)}" if guesses else ""
-    raise InvalidValue(f"expected one of the {len(rom_ids)} games of cule.games(), got {name!r}{hint}")
+    spelling = take_apart(name).game
+    found = _games_by_spelling().get(spelling)
+    if found:
+        return found
+    guesses = _closest(spelling)
+    hint = f"; closest: {', '.join(map(repr, guesses))}" if guesses else ""
+    raise InvalidValue(f"expected one of the {len(games())} games of cule.games(), got {name!r}{hint}")
 
 
 @functools.cache

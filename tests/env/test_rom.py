@@ -13,6 +13,7 @@ import pytest
 
 import cule
 from cule.console import rom_of
+from cule.names import OTHER_TITLES, older_ids, spelled_alike
 from cule.rom import Game, detect_scheme, find_game, games, load_rom
 
 # Image sizes of each scheme: whole banks, but for Pitfall II, whose picture data follow two banks of program.
@@ -66,11 +67,33 @@ def test_image_of_no_scheme_is_refused(size: int) -> None:
 
 @pytest.mark.parametrize("game", games(), ids=lambda game: game.name)
 def test_every_name_finds_its_game(game: Game) -> None:
-    for name in (
-        game.name, f"ALE/{game.ale_id}-v5", f"cule/{game.ale_id}-v5", f"{game.ale_id}-v5", game.ale_id,
-    ):  # fmt: skip
+    ids = (f"{game.ale_id}-v5", *(name for name, _ in older_ids(game.ale_id)))
+    spellings = (game.name, game.ale_id, game.name.upper(), *(game.name.replace("_", mark) for mark in (" ", "-", "")))
+    for name in (*spellings, *ids, *(f"{prefix}/{name}" for prefix in ("ALE", "cule", "ale") for name in ids)):
         assert find_game(name) is game
-    assert gymnasium.spec(f"cule/{game.ale_id}-v5").kwargs == {"game": game.name}
+        assert find_game(name.lower()) is game
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Ms. Pac-Man", "ms_pacman"), ("Pac-Man", "pacman"), ("ms-pacman", "ms_pacman"), ("MSPACMAN", "ms_pacman"),
+        ("space invaders", "space_invaders"), ("H.E.R.O.", "hero"), ("Q*bert", "qbert"), ("Pitfall!", "pitfall"),
+        ("Pitfall II: Lost Caverns", "pitfall2"), ("Montezuma's Revenge", "montezuma_revenge"),
+        ("Montezuma’s Revenge", "montezuma_revenge"), ("Yars' Revenge", "yars_revenge"), ("Up 'n Down", "up_n_down"),
+        ("E.T. The Extra-Terrestrial", "et"), ("Mr. Do!", "mr_do"), ("Kung-Fu Master", "kung_fu_master"),
+        ("  pong ", "pong"), ("Battlezone", "battle_zone"), ("River Raid", "riverraid"), ("3-D Tic-Tac-Toe", "tic_tac_toe_3d"),
+    ],
+)  # fmt: skip
+def test_title_on_the_box_finds_its_game(title: str, name: str) -> None:
+    assert find_game(title).name == name
+
+
+def test_spellings_of_games_differ() -> None:
+    spellings = [spelled_alike(game.name) for game in games()] + list(OTHER_TITLES)
+    assert len(set(spellings)) == len(spellings)
+    assert all(spelled_alike(title) == title for title in OTHER_TITLES)
+    assert set(OTHER_TITLES.values()) <= {game.name for game in games()}
 
 
 def test_ids_are_those_of_ale() -> None:
