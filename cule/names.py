@@ -1,8 +1,8 @@
 """Names of games as people type them, and what gymnasium's ids say beside the game.
 
-gymnasium's ids of Atari games grew by parts: `PongNoFrameskip-v4` is a game, how many frames a step takes, and how often
-actions stick. The parts mean what ale-py 0.12.1 registers them for; `Deterministic` and `-ram`, which it no longer
-registers, what ale-py 0.10 did.
+gymnasium's ids of Atari games are made of parts: `PongNoFrameskip-v4` is a game, how many frames a step takes, and how
+often actions stick. The parts mean what ale-py 0.12.1 registers them for; `Deterministic` and `-ram`, which it no
+longer registers, what ale-py 0.10 did.
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ def warn_of_other_meanings(names: Iterable[str], **in_force: Any) -> None:
         if others:
             meant, got = (
                 " and ".join(f"{key}={values[key]!r}" for key in others) for values in (meaning, in_force)
-            )  # fmt: skip
+            )
             warnings.warn(
-                f"{name!r} means {meant} in gymnasium, but this env has {got}: here it names the game alone. The game's "
-                f"plain name says no more, and gymnasium.make('cule/...') makes what an id means",
+                f"{name!r} means {meant} in gymnasium, but this env has {got}, as here it names the game alone; the "
+                f"game's plain name says no more than that, and gymnasium.make('cule/...') makes what an id means",
                 stacklevel=_level_of_the_user(),
             )
             return

@@ -1,21 +1,54 @@
-"""One console as a gymnasium.Env, for tools that take no vector environments: gymnasium.make("cule/Pong-v5")."""
+"""One console as a gymnasium.Env, for tools that take no vector environments: gymnasium.make("cule/Pong-v5").
+
+It observes as one env of AtariEnv does, or as ale-py's single env: whole screens. In those, seeds, frameskips that are
+drawn and ends of episodes are ale-py's too (https://ale.farama.org/env-spec), so that runs are the same, seed for seed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Box
+from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 
+from cule import arguments
 from cule.adapters.keywords import refuse
+from cule.ale_view import AleView
+from cule.lineup import games_of_envs
+from cule.names import warn_of_other_meanings
+from cule.state import State
 from cule.vector_env import AtariEnv
 
+FRAMES_PER_SECOND = 60
+SCREENS = ("rgb", "grayscale")
+OBS_TYPES = ("image", "ram", *SCREENS)
+_RENDER_MODES = ("rgb_array",)
 _RESERVED = {
     "num_envs": "it has one console",
     "output": "it gives arrays",
     "autoreset_mode": "whoever plays it resets it",
 }
+_OF_IMAGES = dict.fromkeys(
+    ("img_height", "img_width", "grayscale", "stack_num", "maxpool"), "obs_type 'rgb' and 'grayscale' are whole screens"
+)
+# The keys of ale-py's env, for gymnasium.utils.play: one for each word in an action's name, in a combination's order.
+_KEYS = {"NOOP": "e", "UP": "w", "DOWN": "s", "LEFT": "a", "RIGHT": "d", "FIRE": " "}
+
+
+def _frameskips(value: Any) -> int | tuple[int, int]:
+    """A number of frames, or the (low, high) that it is drawn from."""
+    if not isinstance(value, (tuple, list)):
+        return arguments.integer("frameskip", value)
+    if len(value) != 2 or any(isinstance(end, bool) or not isinstance(end, (int, np.integer)) for end in value):
+        raise TypeError(f"expected frameskip to be an integer or two of them, (low, high), got {value!r}")
+    low, high = map(int, value)
+    if not 1 <= low < high:
+        raise ValueError(f"expected frameskip to be (low, high) with 1 <= low < high, got {value!r}")
+    return low, high
 
 
 class SingleAtariEnv(gymnasium.Env):
@@ -24,49 +57,167 @@ class SingleAtariEnv(gymnasium.Env):
     Args:
         game: as AtariEnv's.
         device: as AtariEnv's; the CPU, where a single console is fastest, unless another is named.
+        obs_type: "image" and "ram" as AtariEnv's; "rgb" or "grayscale": the whole screen after the last frame, and none
+            of AtariEnv's img_height, img_width, grayscale, stack_num and maxpool.
+        frameskip: frames in a step; or (low, high): each step draws it, at least `low` and less than `high`.
+        max_num_frames_per_episode: frames after which an episode is truncated; a reset's own are counted.
+        repeat_action_probability: as AtariEnv's.
         render_mode: None, or "rgb_array": `render` gives (height, 320, 3) uint8.
         **options: AtariEnv's other keywords, but for num_envs, output and autoreset_mode.
+
+    Attributes:
+        ale: an AleView: what wrappers of ale-py's env look up there.
 
     Raises:
         TypeError, ValueError: as AtariEnv's.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": list(_RENDER_MODES), "render_fps": FRAMES_PER_SECOND}  # noqa: RUF012
 
     def __init__(
-        self, game: str, device: str = "cpu", *, render_mode: Literal["rgb_array"] | None = None, **options: Any
+        self,
+        game: str,
+        device: str = "cpu",
+        *,
+        obs_type: Literal["image", "ram", "rgb", "grayscale"] = "image",
+        frameskip: int | Sequence[int] = 4,
+        max_num_frames_per_episode: int = 108_000,
+        repeat_action_probability: float = 0.0,
+        render_mode: Literal["rgb_array"] | None = None,
+        **options: Any,
     ):
-        if render_mode not in (None, "rgb_array"):
+        if render_mode not in (None, *_RENDER_MODES):
             raise ValueError(f"expected render_mode to be None or 'rgb_array', got {render_mode!r}")
-        refuse("SingleAtariEnv", options, _RESERVED)
         self.render_mode = render_mode
-        self.env = AtariEnv(
-            game, 1, device, output="numpy", autoreset_mode=AutoresetMode.DISABLED, render_mode="rgb_array", **options
+        self.obs_type = arguments.choice("obs_type", obs_type, OBS_TYPES)
+        # The wrapper AtariPreprocessing of gymnasium 1.1 to 1.4 asks for it by this name.
+        self._frameskip = _frameskips(frameskip)
+        self._max_frames = arguments.integer("max_num_frames_per_episode", max_num_frames_per_episode)
+        refuse("SingleAtariEnv", options, _RESERVED | (_OF_IMAGES if obs_type in SCREENS else {}))
+        if obs_type in SCREENS:  # what is made of them then is as small as can be
+            options |= {"img_height": 1, "img_width": 1, "stack_num": 1, "maxpool": False}
+        (played,) = games_of_envs(game, 1)
+        warn_of_other_meanings(
+            [game], frameskip=self._frameskip, repeat_action_probability=repeat_action_probability, obs_type=obs_type
         )
-        self.observation_space = self.env.single_observation_space
+        low, high = self._frameskip if isinstance(self._frameskip, tuple) else (self._frameskip, self._frameskip + 1)
+        self.metadata = type(self).metadata | {"render_fps": max(1, round(2 * FRAMES_PER_SECOND / (low + high - 1)))}
+        self.env = AtariEnv(
+            played.name, 1, device, output="numpy", autoreset_mode=AutoresetMode.DISABLED, frameskip=high - 1,
+            max_num_frames_per_episode=self._max_frames, repeat_action_probability=repeat_action_probability,
+            obs_type="ram" if obs_type == "ram" else "image",
+            render_mode="rgb_array", **options,
+        )  # fmt: skip
+        self._terminated = self._truncated = False
+        self._last: tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None = None
+        self.ale = AleView(self.env, lambda: (self._terminated, self._truncated))
+        self.observation_space = self._make_observation_space()
         self.action_space = self.env.single_action_space
 
+    def _make_observation_space(self) -> Box:
+        if self.obs_type not in SCREENS:
+            return self.env.single_observation_space
+        colors = (3,) if self.obs_type == "rgb" else ()
+        return Box(low=0, high=255, shape=(*self.ale.getScreenDims(), *colors), dtype=np.uint8)
+
+    def _observation(self, observations: np.ndarray) -> np.ndarray:
+        if self.obs_type not in SCREENS:
+            return observations[0]
+        return self.ale.getScreenRGB() if self.obs_type == "rgb" else self.ale.getScreenGrayscale()
+
     @staticmethod
-    def _info(infos: dict[str, np.ndarray]) -> dict[str, int]:
+    def _info(infos: dict[str, np.ndarray]) -> dict[str, Any]:
         return {key: int(value[0]) for key, value in infos.items() if not key.startswith("_")}
+
+    def _seed(self, seed: int) -> int:
+        """Seeds what draws frameskips and, for wrappers, no-ops as ale-py's env does; returns the seed of that."""
+        drawn_from = int(np.random.SeedSequence(seed).generate_state(1)[0])
+        self._np_random, _ = seeding.np_random(drawn_from)
+        return drawn_from
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Starts an episode: the observation, (stack_num, img_height, img_width) uint8, and a dict of numbers."""
+        """Starts an episode.
+
+        Args:
+            seed: of the console, and of `np_random`; None: both go on as they are.
+            options: None or empty, as one console takes none.
+
+        Returns:
+            The observation, uint8: (stack_num, img_height, img_width); (128,) with obs_type "ram"; (height, 160, 3)
+            with "rgb"; (height, 160) with "grayscale". And a dict of numbers, with `seeds` (of `np_random`, of the
+            console) where there is a seed.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            TypeError, ValueError: `seed` is no integer of at least 0, or there are options.
+        """
+        if options:
+            raise ValueError(f"expected no options, as one console takes none, got {options!r}")
+        if seed is not None:
+            seed = arguments.integer("seed", seed, 0, arguments.MOST_SEED)
         super().reset(seed=seed)
         observations, infos = self.env.reset(seed=seed)
-        return observations[0], self._info(infos)
+        info = self._info(infos)
+        if seed is not None:
+            info["seeds"] = (self._seed(seed), seed)
+        self._terminated = self._truncated = False
+        # AtariEnv counts from here.
+        self.env.engine.batch.max_frames = max(1, self._max_frames - info["episode_frame_number"])
+        return self._observation(observations), info
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Plays `frameskip` frames."""
-        observations, rewards, terminated, truncated, infos = self.env.step(np.asarray(action)[None])
-        return observations[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), self._info(infos)
+        """Plays `frameskip` frames; none after a truncation, until the next reset.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded, TypeError, ValueError: as AtariEnv's.
+        """
+        drawn = int(self.np_random.integers(*self._frameskip)) if isinstance(self._frameskip, tuple) else None
+        if self._truncated and self._last and not self.env.closed:
+            observation, _, terminated, truncated, info = self._last
+            return observation.copy(), 0.0, terminated, truncated, info | {"reward": 0}
+        if drawn is not None and not self.env.closed:
+            self.env.engine.batch.frameskip = drawn
+        observations, rewards, ends, cuts, infos = self.env.step(np.asarray(action)[None])
+        self._terminated, self._truncated = bool(ends[0]), bool(cuts[0])
+        self._last = (
+            self._observation(observations), float(rewards[0]), self._terminated, self._truncated, self._info(infos)
+        )  # fmt: skip
+        return self._last
 
     def render(self) -> np.ndarray | None:
-        """(height, 320, 3) uint8 where `render_mode` asks for it."""
-        return self.env.render()[0] if self.render_mode else None
+        """(height, 320, 3) uint8 with render_mode "rgb_array"."""
+        return self.env.render()[0] if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
         """Frees the console."""
         self.env.close()
+
+    # What ale-py's env has -------------------------------------------------------------------------------------------
+
+    def get_action_meanings(self) -> list[str]:
+        """The names of the actions, in the order of the action space."""
+        return self.env.action_meanings
+
+    def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
+        """The action for each combination of keys (w, a, s, d, space, and e for none) for gymnasium.utils.play.
+
+        Raises:
+            AttributeError: the actions are continuous.
+        """
+        if self.env.continuous:
+            raise AttributeError("expected continuous=False for get_keys_to_action, as keys are on or off, got True")
+        return {
+            tuple(key for word, key in _KEYS.items() if word in meaning): action
+            for action, meaning in enumerate(self.get_action_meanings())
+        }
+
+    def clone_state(self) -> State:
+        """The console's state, random numbers included, as AtariEnv.clone_state gives it."""
+        return self.env.clone_state()
+
+    def restore_state(self, state: State) -> None:
+        """Puts a state that clone_state took back; `ale.lives()` tells of it from the next step on."""
+        self.env.restore_state(state)
+        self._terminated = self._truncated = False

@@ -82,7 +82,8 @@ def test_every_name_finds_its_game(game: Game) -> None:
         ("Pitfall II: Lost Caverns", "pitfall2"), ("Montezuma's Revenge", "montezuma_revenge"),
         ("Montezuma’s Revenge", "montezuma_revenge"), ("Yars' Revenge", "yars_revenge"), ("Up 'n Down", "up_n_down"),
         ("E.T. The Extra-Terrestrial", "et"), ("Mr. Do!", "mr_do"), ("Kung-Fu Master", "kung_fu_master"),
-        ("  pong ", "pong"), ("Battlezone", "battle_zone"), ("River Raid", "riverraid"), ("3-D Tic-Tac-Toe", "tic_tac_toe_3d"),
+        ("  pong ", "pong"), ("Battlezone", "battle_zone"), ("River Raid", "riverraid"),
+        ("3-D Tic-Tac-Toe", "tic_tac_toe_3d"),
     ],
 )  # fmt: skip
 def test_title_on_the_box_finds_its_game(title: str, name: str) -> None:

@@ -1,0 +1,108 @@
+"""What code written for ale-py's single env looks up in `env.unwrapped.ale`, answered from an AtariEnv of one console.
+
+It has what wrappers of such envs read: stable-baselines3's and CleanRL's ask for lives(), gymnasium's
+AtariPreprocessing for the screens, too. It plays nothing and changes nothing: that is for the env's own methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cule.console import action_numbers
+from cule.palette import grey_palette, rgb_palette
+from cule.vector_env import AtariEnv
+
+
+def _out(values: np.ndarray, into: np.ndarray | None) -> np.ndarray:
+    """The values, which are copied into the caller's array where there is one."""
+    if into is None:
+        return values
+    np.copyto(into.reshape(values.shape), values)
+    return into
+
+
+class AleView:
+    """Reads one console by the names of ale-py's ALEInterface.
+
+    Args:
+        env: of one console.
+        ended: whether the last step (terminated, truncated) the episode.
+    """
+
+    def __init__(self, env: AtariEnv, ended: Callable[[], tuple[bool, bool]]):
+        self._env, self._ended = env, ended
+        self._game = env.games[0]
+        pal = env.engine.boots[0].pal
+        self._colors, self._greys = rgb_palette(pal), np.ascontiguousarray(grey_palette(pal).reshape(-1))
+
+    def __getattr__(self, name: str) -> Any:
+        offered = ", ".join(sorted(name for name in dir(type(self)) if not name.startswith("_")))
+        raise AttributeError(
+            f"expected one of what cule's env.unwrapped.ale can tell ({offered}), got {name!r}: cule has no "
+            "ALEInterface, and its env's own methods do the rest"
+        )
+
+    def lives(self) -> int:
+        """The lives that are left, after the last reset or step."""
+        return int(self._env.engine.tensors["lives"][0])
+
+    def game_over(self, *, with_truncation: bool = True) -> bool:
+        """Whether the last step ended the episode."""
+        terminated, truncated = self._ended()
+        return terminated or (with_truncation and truncated)
+
+    def game_truncated(self) -> bool:
+        """Whether the last step truncated the episode."""
+        return self._ended()[1]
+
+    def getFrameNumber(self) -> int:
+        """Frames since the console was seeded."""
+        return int(self._env.engine.tensors["frame_numbers"][0])
+
+    def getEpisodeFrameNumber(self) -> int:
+        """Frames of this episode."""
+        return int(self._env.engine.tensors["episode_frame_numbers"][0])
+
+    def getRAM(self, ram: np.ndarray | None = None) -> np.ndarray:
+        """(128,) uint8."""
+        return _out(self._env.engine.tensors["ram"][0].cpu().numpy().copy(), ram)
+
+    def getRAMSize(self) -> int:
+        """128."""
+        return int(self._env.engine.tensors["ram"].shape[1])
+
+    def getScreenDims(self) -> tuple[int, int]:
+        """Height and width of the screen."""
+        height, width = self._env.engine.screens().shape[1:]
+        return int(height), int(width)
+
+    def getScreen(self, screen_data: np.ndarray | None = None) -> np.ndarray:
+        """(height, 160) uint8: palette indices of the last frame."""
+        return _out(self._env.engine.screens()[0].cpu().numpy(), screen_data)
+
+    def getScreenRGB(self, screen_data: np.ndarray | None = None) -> np.ndarray:
+        """(height, 160, 3) uint8: the last frame in color."""
+        return _out(np.take(self._colors, self.getScreen(), axis=0), screen_data)
+
+    def getScreenGrayscale(self, screen_data: np.ndarray | None = None) -> np.ndarray:
+        """(height, 160) uint8: the last frame in grey."""
+        return _out(np.take(self._greys, self.getScreen()), screen_data)
+
+    def getMinimalActionSet(self) -> list[int]:
+        """The numbers of the actions that matter in the game: see cule.ACTIONS."""
+        return list(action_numbers(self._game, "minimal"))
+
+    def getLegalActionSet(self) -> list[int]:
+        """The numbers of the actions that the game allows."""
+        return list(action_numbers(self._game, "full"))
+
+    def getAvailableModes(self) -> list[int]:
+        """The game's modes."""
+        return list(self._game.modes)
+
+    def getAvailableDifficulties(self) -> list[int]:
+        """The game's difficulties."""
+        return list(self._game.difficulties)

@@ -1,0 +1,369 @@
+"""The env of one console: beside ale-py's, and under the wrappers that people put around such envs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import ale_py
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import wrappers
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import SyncVectorEnv
+
+import cule
+from cule.single_env import SingleAtariEnv
+
+gymnasium.register_envs(ale_py)
+
+FRAMES = ("lives", "frame_number", "episode_frame_number")
+pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarning")
+
+
+def pair(name: str, ours: str | None = None, **options: Any) -> tuple[Any, Any]:
+    """ale-py's env of this id, and cule's."""
+    return gymnasium.make(name, **options), gymnasium.make(ours or f"cule/{name}", **options)
+
+
+def assert_same(a: Any, b: Any) -> None:
+    """Two results of `reset`, or two of `step`."""
+    np.testing.assert_array_equal(a[0], b[0])
+    assert a[0].dtype == b[0].dtype
+    assert a[1:-1] == b[1:-1]
+    assert [type(value) for value in a[1:-1]] == [type(value) for value in b[1:-1]]
+    assert [a[-1][key] for key in FRAMES] == [b[-1][key] for key in FRAMES]
+
+
+def assert_plays_the_same(theirs: gymnasium.Env, ours: gymnasium.Env, steps: int, seed: int = 5) -> None:
+    """Beyond ends of episodes, with resets that seed and resets that do not."""
+    rng = np.random.default_rng(seed)
+    episodes, next_seed = 0, seed
+    assert_same(theirs.reset(seed=seed), ours.reset(seed=seed))
+    for _ in range(steps):
+        action = int(rng.integers(theirs.action_space.n))
+        results = theirs.step(action), ours.step(action)
+        assert_same(*results)
+        if results[0][2] or results[0][3]:
+            assert_same(theirs.step(action), ours.step(action))
+            episodes, next_seed = episodes + 1, next_seed + 1
+            chosen = next_seed if episodes % 2 else None
+            assert_same(theirs.reset(seed=chosen), ours.reset(seed=chosen))
+            assert theirs.unwrapped.np_random.random() == ours.unwrapped.np_random.random()
+
+
+# Beside ale-py's ---------------------------------------------------------------------------------------------------
+
+
+def test_older_ids_mean_what_they_mean_to_ale() -> None:
+    """Those that ale-py 0.12.1 registers; its kwargs are ours, and what it does without being told."""
+    found = 0
+    for game in cule.games():
+        for version, flavour in ((v, f) for v in ("v0", "v4") for f in ("", "NoFrameskip")):
+            name = f"{game.ale_id}{flavour}-{version}"
+            if name in gymnasium.registry:
+                ours, theirs = gymnasium.spec(f"cule/{name}").kwargs, gymnasium.spec(name).kwargs
+                known = {"max_num_frames_per_episode": 108_000, "full_action_space": False} | ours
+                assert {key: known[key] for key in theirs} == theirs
+                found += 1
+    assert found == 248
+
+
+def test_ids_that_ale_no_longer_registers_mean_what_they_did() -> None:
+    for ram, obs_type in (("", "rgb"), ("-ram", "ram")):
+        for version, probability in (("v0", 0.25), ("v4", 0.0)):
+            for flavour, frameskip in (("", (2, 5)), ("NoFrameskip", 1), ("Deterministic", 4)):
+                kwargs = gymnasium.spec(f"cule/Pong{ram}{flavour}-{version}").kwargs
+                assert kwargs["frameskip"] == frameskip
+                assert kwargs["repeat_action_probability"] == probability
+                assert kwargs["obs_type"] == obs_type
+                assert kwargs["reset_pool_size"] == kwargs["noop_max"] == 0
+    assert gymnasium.spec("cule/SpaceInvadersDeterministic-v4").kwargs["frameskip"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("PongNoFrameskip-v4", {"max_num_frames_per_episode": 207}),
+        ("Pong-v4", {"max_num_frames_per_episode": 801}),
+        ("Breakout-v4", {"obs_type": "grayscale"}),
+        ("BreakoutNoFrameskip-v4", {"obs_type": "ram", "max_num_frames_per_episode": 300}),
+        ("AirRaid-v4", {"max_num_frames_per_episode": 501}),
+        ("Adventure-v4", {"max_num_frames_per_episode": 501, "full_action_space": True}),
+        ("Seaquest-v4", {"difficulty": 1, "frameskip": [3, 9]}),
+        ("ElevatorAction-v4", {"frameskip": 5}),
+    ],
+)
+def test_older_id_plays_as_ale_does(name: str, options: dict[str, Any]) -> None:
+    """Where nothing is drawn but frameskips, which both draw alike. Air Raid's resets play frames, too."""
+    theirs = gymnasium.make(name, **options | ({"frameskip": (3, 9)} if "difficulty" in options else {})).unwrapped
+    ours = gymnasium.make(f"cule/{name}", **options).unwrapped
+    assert ours.observation_space == theirs.observation_space
+    assert ours.action_space == theirs.action_space
+    assert_plays_the_same(theirs, ours, 500)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", cule.games(), ids=lambda game: game.name)
+def test_every_game_plays_as_ale_does(game: cule.rom.Game) -> None:
+    options = {"game": game.name, "frameskip": (2, 5), "repeat_action_probability": 0.0}
+    theirs = gymnasium.make(f"ALE/{game.ale_id}-v5", max_num_frames_per_episode=1501, **options).unwrapped
+    ours = gymnasium.make(f"cule/{game.ale_id}-v4", max_num_frames_per_episode=1501).unwrapped
+    assert_plays_the_same(theirs, ours, 1500)
+
+
+def test_default_id_plays_as_ale_does_when_it_is_told_to() -> None:
+    options = {"frameskip": 4, "repeat_action_probability": 0.0, "obs_type": "rgb", "max_num_frames_per_episode": 403}
+    theirs = gymnasium.make("ALE/Qbert-v5", **options)
+    ours = gymnasium.make(
+        "cule/Qbert-v5", **options, noop_max=0, use_fire_reset=False, reward_clipping=False, reset_pool_size=0
+    )
+    assert_plays_the_same(theirs, ours, 300)
+
+
+@pytest.mark.parametrize("options", [{}, {"full_action_space": True}])
+def test_keys_and_meanings_are_those_of_ale(options: dict[str, Any]) -> None:
+    for name in ("PongNoFrameskip-v4", "SkiingNoFrameskip-v4", "SeaquestNoFrameskip-v4"):
+        theirs, ours = (env.unwrapped for env in pair(name, **options))
+        assert ours.get_action_meanings() == theirs.get_action_meanings()
+        assert list(ours.get_keys_to_action().items()) == list(theirs.get_keys_to_action().items())
+    with pytest.raises(AttributeError, match="expected continuous=False for get_keys_to_action"):
+        gymnasium.make("cule/Pong-v4", continuous=True).unwrapped.get_keys_to_action()
+
+
+def test_ale_tells_what_ales_does() -> None:
+    theirs, ours = (env.unwrapped for env in pair("Breakout-v4", max_num_frames_per_episode=99))
+    for env in (theirs, ours):
+        env.reset(seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        action = int(rng.integers(4))
+        theirs.step(action), ours.step(action)
+        for name in (
+            "lives", "game_over", "game_truncated", "getFrameNumber", "getEpisodeFrameNumber", "getRAM", "getRAMSize",
+            "getScreen", "getScreenRGB", "getScreenGrayscale", "getScreenDims", "getMinimalActionSet",
+            "getLegalActionSet", "getAvailableModes", "getAvailableDifficulties",
+        ):  # fmt: skip
+            a, b = (getattr(env.ale, name)() for env in (theirs, ours))
+            a = [action.value for action in a] if name.endswith("ActionSet") else a
+            np.testing.assert_array_equal(a, b, err_msg=name)
+            if isinstance(b, np.ndarray):
+                into = np.zeros_like(b)
+                getattr(ours.ale, name)(into)
+                np.testing.assert_array_equal(a, into, err_msg=name)
+        assert theirs.ale.game_over(with_truncation=False) == ours.ale.game_over(with_truncation=False)
+    assert ours.ale.game_truncated()
+    with pytest.raises(AttributeError, match=r"env.unwrapped.ale can tell \(game_over, .* lives\), got 'setRAM'"):
+        ours.ale.setRAM(0, 0)
+
+
+# Under wrappers ----------------------------------------------------------------------------------------------------
+
+
+def test_atari_preprocessing_gives_what_it_gives_around_ale() -> None:
+    options: list[dict[str, Any]] = [{"terminal_on_life_loss": True}, {"grayscale_obs": False, "screen_size": (96, 72)}]
+    for wrapped in options:
+        theirs, ours = (wrappers.AtariPreprocessing(env, **wrapped) for env in pair("BreakoutNoFrameskip-v4"))
+        assert_plays_the_same(theirs, ours, 120)
+
+
+def test_atari_preprocessing_hears_of_the_frameskip() -> None:
+    wrappers.AtariPreprocessing(gymnasium.make("cule/Pong-v5", frameskip=1, obs_type="rgb"))
+    for frameskip in (4, (2, 5)):
+        with pytest.raises(ValueError, match="Disable frame-skipping"):
+            wrappers.AtariPreprocessing(gymnasium.make("cule/Pong-v5", frameskip=frameskip, obs_type="rgb"))
+
+
+def test_make_atari_env_of_stable_baselines3_gives_what_it_gives_around_ale() -> None:
+    env_util = pytest.importorskip("stable_baselines3.common.env_util")
+    names = ("BreakoutNoFrameskip-v4", "cule/BreakoutNoFrameskip-v4")
+    theirs, ours = (env_util.make_atari_env(name, n_envs=2, seed=3) for name in names)
+    np.testing.assert_array_equal(theirs.reset(), ours.reset())
+    rng, ends = np.random.default_rng(0), 0
+    for _ in range(150):
+        actions = rng.integers(theirs.action_space.n, size=2)
+        a, b = theirs.step(actions), ours.step(actions)
+        for mine, its in zip(a[:3], b[:3], strict=True):
+            np.testing.assert_array_equal(mine, its)
+        ends += int(a[2].sum())
+    assert ends > 2
+    assert ours.render().shape == (2 * 210, 320, 3)
+
+
+def cleanrl_env(name: str) -> Callable[[], gymnasium.Env]:
+    """What CleanRL's ppo_atari.py wraps around an id, in its order (at commit fe8d8a0, with gymnasium's new names)."""
+    from stable_baselines3.common import atari_wrappers
+
+    def make() -> gymnasium.Env:
+        env: gymnasium.Env = wrappers.RecordEpisodeStatistics(gymnasium.make(name))
+        env = atari_wrappers.MaxAndSkipEnv(atari_wrappers.NoopResetEnv(env, noop_max=30), skip=4)
+        env = atari_wrappers.EpisodicLifeEnv(env)
+        if "FIRE" in env.unwrapped.get_action_meanings():
+            env = atari_wrappers.FireResetEnv(env)
+        env = wrappers.ResizeObservation(atari_wrappers.ClipRewardEnv(env), (84, 84))
+        return wrappers.FrameStackObservation(wrappers.GrayscaleObservation(env), 4)
+
+    return make
+
+
+def test_cleanrl_gives_what_it_gives_around_ale() -> None:
+    pytest.importorskip("stable_baselines3")
+    names = ("BreakoutNoFrameskip-v4", "cule/BreakoutNoFrameskip-v4")
+    theirs, ours = (SyncVectorEnv([cleanrl_env(name)] * 2) for name in names)
+    assert ours.observation_space == theirs.observation_space
+    assert ours.single_action_space == theirs.single_action_space
+    np.testing.assert_array_equal(theirs.reset(seed=1)[0], ours.reset(seed=1)[0])
+    rng, ends = np.random.default_rng(0), 0
+    for _ in range(150):
+        actions = rng.integers(4, size=2)
+        a, b = theirs.step(actions), ours.step(actions)
+        for mine, its in zip(a[:4], b[:4], strict=True):
+            np.testing.assert_array_equal(mine, its)
+        if "episode" in a[4]:
+            np.testing.assert_array_equal(a[4]["episode"]["r"], b[4]["episode"]["r"])
+            np.testing.assert_array_equal(a[4]["episode"]["l"], b[4]["episode"]["l"])
+        ends += int(a[2].sum())
+    assert ends > 2
+
+
+def test_gymnasium_plays_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With keys that are pressed by the test, in a window that nobody sees."""
+    pygame = pytest.importorskip("pygame")
+    monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "dummy")
+    from gymnasium.utils.play import play
+
+    actions = []
+
+    def played(before: Any, after: Any, action: int, *_: Any) -> None:
+        actions.append(action)
+        if len(actions) == 3:
+            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_SPACE))
+        if len(actions) == 6:
+            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_d))
+        if len(actions) == 9:
+            pygame.event.post(pygame.event.Event(pygame.QUIT))
+
+    env = gymnasium.make("cule/PongNoFrameskip-v4", render_mode="rgb_array")
+    meanings = env.unwrapped.get_action_meanings()
+    play(env, callback=played, fps=1000)
+    assert [meanings[action] for action in (actions[0], actions[4], actions[7])] == ["NOOP", "FIRE", "RIGHTFIRE"]
+
+
+def test_gymnasium_collects_pictures() -> None:
+    env = gymnasium.make("cule/Pong-v5", render_mode="rgb_array_list")
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step(0)
+    frames = env.render()
+    assert [frame.shape for frame in frames] == [(210, 320, 3)] * 4
+    assert env.render() == []
+
+
+# By itself ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("obs_type", ["image", "ram", "rgb", "grayscale"])
+def test_env_passes_the_checker(obs_type: str) -> None:
+    for options in ({}, {"frameskip": (2, 5)}, {"continuous": True}):
+        env = gymnasium.make("cule/Pong-v5", render_mode="rgb_array", obs_type=obs_type, **options)
+        check_env(env.unwrapped, skip_close_check=True)
+
+
+def test_spec_makes_the_env_again() -> None:
+    env = gymnasium.make("cule/Pong-v4", max_num_frames_per_episode=50)
+    assert env.spec is not None
+    for spec in (env.spec, gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json())):
+        again = gymnasium.make(spec)
+        assert_plays_the_same(env, again, 60)
+
+
+def test_pictures_of_a_second_are_as_many_as_steps() -> None:
+    for frameskip, rate in ((1, 60), (4, 15), ((2, 5), 20), (200, 1)):
+        assert SingleAtariEnv("pong", frameskip=frameskip).metadata["render_fps"] == rate
+
+
+def test_truncated_episode_plays_no_further() -> None:
+    for obs_type in ("image", "ram", "rgb"):
+        env = SingleAtariEnv("pong", obs_type=obs_type, frameskip=1, max_num_frames_per_episode=70)  # type: ignore[arg-type]
+        env.reset(seed=0)
+        while not (last := env.step(2))[3]:
+            pass
+        assert last[4]["episode_frame_number"] == 70
+        again = env.step(3)
+        np.testing.assert_array_equal(again[0], last[0])
+        assert again[1:4] == (0.0, False, True)
+        assert again[4]["frame_number"] == last[4]["frame_number"]
+        env.reset()
+        assert env.step(0)[3] is False
+        env.close()
+        with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+            env.step(0)
+
+
+def test_state_is_put_back() -> None:
+    env = SingleAtariEnv("breakout", obs_type="rgb", repeat_action_probability=0.25, reset_pool_size=2)
+    env.reset(seed=0)
+    state = env.clone_state()
+    first = [env.step(action % 4) for action in range(30)]
+    env.restore_state(state)
+    for action, result in enumerate(first):
+        again = env.step(action % 4)
+        np.testing.assert_array_equal(again[0], result[0])
+        assert again[1:] == result[1:]
+
+
+@pytest.mark.parametrize(
+    ("options", "exception", "message"),
+    [
+        ({"frameskip": 0}, ValueError, "frameskip to be at least 1, got 0"),
+        ({"frameskip": 4.0}, TypeError, "frameskip to be an integer, got 4.0"),
+        ({"frameskip": (5, 2)}, ValueError, r"frameskip to be \(low, high\) with 1 <= low < high, got \(5, 2\)"),
+        ({"frameskip": (2, 2)}, ValueError, r"with 1 <= low < high, got \(2, 2\)"),
+        ({"frameskip": (0, 5)}, ValueError, r"with 1 <= low < high, got \(0, 5\)"),
+        ({"frameskip": (2, 10**6)}, ValueError, "frameskip to be at most 10000, got 999999"),
+        ({"frameskip": (1, 2, 3)}, TypeError, r"an integer or two of them, \(low, high\), got \(1, 2, 3\)"),
+        ({"frameskip": (2, 5.5)}, TypeError, r"an integer or two of them, \(low, high\), got \(2, 5.5\)"),
+        ({"frameskip": "25"}, TypeError, "frameskip to be an integer, got '25'"),
+        ({"obs_type": "rgba"}, ValueError, "obs_type to be 'image' or 'ram' or 'rgb' or 'grayscale', got 'rgba'"),
+        ({"obs_type": "rgb", "img_height": 84}, TypeError, "expected no img_height .* are whole screens, got 84"),
+        ({"obs_type": "grayscale", "stack_num": 4}, TypeError, "expected no stack_num .* are whole screens, got 4"),
+        ({"render_mode": "mosaic"}, ValueError, "render_mode to be None or 'rgb_array', got 'mosaic'"),
+        ({"max_num_frames_per_episode": None}, TypeError, "max_num_frames_per_episode to be an integer, got None"),
+    ],
+    ids=str,
+)
+def test_wrong_option_is_refused(options: dict[str, Any], exception: type[Exception], message: str) -> None:
+    with pytest.raises(exception, match=message):
+        SingleAtariEnv("pong", **options)
+
+
+def test_wrong_reset_is_refused() -> None:
+    env = SingleAtariEnv("pong")
+    env.reset(seed=np.int64(3), options={})
+    with pytest.raises(ValueError, match=r"expected no options, as one console takes none, got {'noops': 3}"):
+        env.reset(options={"noops": 3})
+    with pytest.raises(ValueError, match="seed to be at least 0, got -1"):
+        env.reset(seed=-1)
+
+
+def test_name_that_means_more_than_the_options_do_is_told_of() -> None:
+    with pytest.warns(UserWarning, match=r"'PongNoFrameskip-v4' means frameskip=1 in gymnasium, .* has frameskip=4,"):
+        SingleAtariEnv("PongNoFrameskip-v4")
+    meant = r"'Pong-ram-v0' means frameskip=\(2, 5\) and repeat_action_probability=0.25 and obs_type='ram'"
+    with pytest.warns(UserWarning, match=meant):
+        SingleAtariEnv("Pong-ram-v0")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("PongNoFrameskip-v4", {"frameskip": 1}), ("Pong-v4", {"frameskip": [2, 5]}), ("pong", {}), ("ALE/Pong-v5", {}),
+        ("PongDeterministic-v0", {"repeat_action_probability": 0.25}),
+        ("Pong-ramDeterministic-v4", {"obs_type": "ram"}),
+    ],
+)  # fmt: skip
+def test_name_that_means_what_the_options_do_is_taken(name: str, options: dict[str, Any]) -> None:
+    SingleAtariEnv(name, **options)
