@@ -1,7 +1,8 @@
-"""What code written for ale-py's single env looks up in `env.unwrapped.ale`, answered from an AtariEnv of one console.
+"""What code written for ale-py's single env looks up in `env.unwrapped.ale`, answered by cule.
 
-It has what wrappers of such envs read: stable-baselines3's and CleanRL's ask for lives(), gymnasium's
-AtariPreprocessing for the screens, too. It plays nothing and changes nothing: that is for the env's own methods.
+It has what wrappers of such envs read: stable-baselines3's and CleanRL's ask for lives(),
+gymnasium's AtariPreprocessing for the screens, too. It plays nothing and changes nothing: the env's
+own methods do.
 """
 
 from __future__ import annotations
@@ -36,13 +37,16 @@ class AleView:
         self._env, self._ended = env, ended
         self._game = env.games[0]
         pal = env.engine.boots[0].pal
-        self._colors, self._greys = rgb_palette(pal), np.ascontiguousarray(grey_palette(pal).reshape(-1))
+        self._colors, self._greys = (
+            rgb_palette(pal),
+            np.ascontiguousarray(grey_palette(pal).reshape(-1)),
+        )
 
     def __getattr__(self, name: str) -> Any:
         offered = ", ".join(sorted(name for name in dir(type(self)) if not name.startswith("_")))
         raise AttributeError(
-            f"expected one of what cule's env.unwrapped.ale can tell ({offered}), got {name!r}: cule has no "
-            "ALEInterface, and its env's own methods do the rest"
+            f"expected one of what cule's env.unwrapped.ale can tell ({offered}), got {name!r}: "
+            "cule has no ALEInterface, and its env's own methods do the rest"
         )
 
     def lives(self) -> int:

@@ -1,8 +1,8 @@
 """Names of games as people type them, and what gymnasium's ids say beside the game.
 
-gymnasium's ids of Atari games are made of parts: `PongNoFrameskip-v4` is a game, how many frames a step takes, and how
-often actions stick. The parts mean what ale-py 0.12.1 registers them for; `Deterministic` and `-ram`, which it no
-longer registers, what ale-py 0.10 did.
+gymnasium's ids of Atari games are made of parts: `PongNoFrameskip-v4` is a game, how many frames a
+step takes, and how often actions stick. The parts mean what ale-py 0.12.1 registers them for;
+`Deterministic` and `-ram`, which it no longer registers, what ale-py 0.10 did.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ _SPACE_INVADERS_DETERMINISTIC = 3
 _REPEAT_PROBABILITIES = {"0": 0.25, "4": 0.0}
 
 _ID = re.compile(
-    r"(?:(?:ale|cule)/)?(?P<game>.+?)(?P<ram>-ram)?(?P<flavour>NoFrameskip|Deterministic)?(?:-v(?P<version>[045]))?",
+    r"(?:(?:ale|cule)/)?(?P<game>.+?)"
+    r"(?P<ram>-ram)?(?P<flavour>NoFrameskip|Deterministic)?(?:-v(?P<version>[045]))?",
     re.IGNORECASE | re.DOTALL,
 )
 _PUNCTUATION = re.compile(r"[\s_.,:;!&*'’-]+")
-# What stands on the boxes where more differs from ale-py's name than case and punctuation, spelled alike.
+# What stands on the boxes, spelled alike, where more differs from ale-py's name than case and
+# punctuation.
 OTHER_TITLES = {
     "3dtictactoe": "tic_tac_toe_3d",
     "atlantisii": "atlantis2",
@@ -74,7 +76,7 @@ def _meaning(game: str, ram: bool, flavour: str, version: str) -> dict[str, Any]
 
 
 def take_apart(name: str) -> Name:
-    """What a name says: `PongNoFrameskip-v4` is pong with frameskip=1 and repeat_action_probability=0.
+    """What a name says: PongNoFrameskip-v4 is pong, frameskip=1, repeat_action_probability=0.
 
     A v5 says no more than the game does: cule's defaults are those of ale-py's vector env.
     """
@@ -82,14 +84,21 @@ def take_apart(name: str) -> Name:
     if not found:
         return Name(spelled_alike(name), {})
     game = spelled_alike(found["game"])
-    flavour = next(part for part in _FRAMESKIPS if part.casefold() == (found["flavour"] or "").casefold())
+    flavour = next(
+        part for part in _FRAMESKIPS if part.casefold() == (found["flavour"] or "").casefold()
+    )
     return Name(game, _meaning(game, bool(found["ram"]), flavour, found["version"] or ""))
 
 
 def older_ids(ale_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The ids with v0 and v4 of a game, such as "Pong-ramDeterministic-v4", and what each says beside the game."""
-    for ram, flavour, version in itertools.product(("", "-ram"), _FRAMESKIPS, _REPEAT_PROBABILITIES):
-        yield f"{ale_id}{ram}{flavour}-v{version}", _meaning(spelled_alike(ale_id), bool(ram), flavour, version)
+    """A game's ids with v0 and v4, such as "Pong-ramDeterministic-v4", and what else each says."""
+    for ram, flavour, version in itertools.product(
+        ("", "-ram"), _FRAMESKIPS, _REPEAT_PROBABILITIES
+    ):
+        yield (
+            f"{ale_id}{ram}{flavour}-v{version}",
+            _meaning(spelled_alike(ale_id), bool(ram), flavour, version),
+        )
 
 
 def _level_of_the_user() -> int:
@@ -101,24 +110,30 @@ def _level_of_the_user() -> int:
 
 
 def warn_of_other_meanings(names: Iterable[str], **in_force: Any) -> None:
-    """Says so where a name means something else than the arguments that are in force, once for all names.
+    """Says so where a name means something else than the arguments in force, once for all names.
 
-    It is no error: who wants AtariEnv's preprocessing, of 4 frames a step, often has only a "PongNoFrameskip-v4" at
-    hand, which is what such preprocessing was wrapped around.
+    It is no error: who wants AtariEnv's preprocessing, of 4 frames a step, often has only a
+    "PongNoFrameskip-v4" at hand, which is what such preprocessing was wrapped around.
 
     Warns:
         UserWarning: names the first such name, what it means, and what is in force.
     """
     for name in names:
         meaning = take_apart(name).meaning
-        others = {key: value for key, value in meaning.items() if key in in_force and value != in_force[key]}
+        others = {
+            key: value
+            for key, value in meaning.items()
+            if key in in_force and value != in_force[key]
+        }
         if others:
             meant, got = (
-                " and ".join(f"{key}={values[key]!r}" for key in others) for values in (meaning, in_force)
+                " and ".join(f"{key}={values[key]!r}" for key in others)
+                for values in (meaning, in_force)
             )
             warnings.warn(
-                f"{name!r} means {meant} in gymnasium, but this env has {got}, as here it names the game alone; the "
-                f"game's plain name says no more than that, and gymnasium.make('cule/...') makes what an id means",
+                f"{name!r} means {meant} in gymnasium, but this env has {got}, as here it names "
+                "the game alone; the game's plain name says no more than that, and "
+                "gymnasium.make('cule/...') makes what an id means",
                 stacklevel=_level_of_the_user(),
             )
             return

@@ -1,7 +1,8 @@
-"""One console as a gymnasium.Env, for tools that take no vector environments: gymnasium.make("cule/Pong-v5").
+"""One console as a gymnasium.Env: gymnasium.make("cule/Pong-v5").
 
-It observes as one env of AtariEnv does, or as ale-py's single env: whole screens. In those, seeds, frameskips that are
-drawn and ends of episodes are ale-py's too (https://ale.farama.org/env-spec), so that runs are the same, seed for seed.
+It observes as one env of AtariEnv does, or whole screens, as ale-py's single env. Seeds, frameskips
+that are drawn, and ends of episodes are those of ale-py's (https://ale.farama.org/env-spec), so
+that runs can be the same, seed for seed.
 """
 
 from __future__ import annotations
@@ -18,24 +19,27 @@ from gymnasium.vector import AutoresetMode
 from cule import arguments
 from cule.adapters.keywords import refuse
 from cule.ale_view import AleView
+from cule.errors import InvalidType, InvalidValue
 from cule.lineup import games_of_envs
 from cule.names import warn_of_other_meanings
+from cule.rendering import FRAMES_PER_SECOND
 from cule.state import State
 from cule.vector_env import AtariEnv
 
-FRAMES_PER_SECOND = 60
 SCREENS = ("rgb", "grayscale")
 OBS_TYPES = ("image", "ram", *SCREENS)
-_RENDER_MODES = ("rgb_array",)
+_RENDER_MODES = ("human", "rgb_array")
 _RESERVED = {
     "num_envs": "it has one console",
     "output": "it gives arrays",
     "autoreset_mode": "whoever plays it resets it",
 }
 _OF_IMAGES = dict.fromkeys(
-    ("img_height", "img_width", "grayscale", "stack_num", "maxpool"), "obs_type 'rgb' and 'grayscale' are whole screens"
+    ("img_height", "img_width", "grayscale", "stack_num", "maxpool"),
+    "obs_type 'rgb' and 'grayscale' are whole screens",
 )
-# The keys of ale-py's env, for gymnasium.utils.play: one for each word in an action's name, in a combination's order.
+# The keys of ale-py's env, for gymnasium.utils.play: one for each word in an action's name, in the
+# order of a combination.
 _KEYS = {"NOOP": "e", "UP": "w", "DOWN": "s", "LEFT": "a", "RIGHT": "d", "FIRE": " "}
 
 
@@ -43,11 +47,17 @@ def _frameskips(value: Any) -> int | tuple[int, int]:
     """A number of frames, or the (low, high) that it is drawn from."""
     if not isinstance(value, (tuple, list)):
         return arguments.integer("frameskip", value)
-    if len(value) != 2 or any(isinstance(end, bool) or not isinstance(end, (int, np.integer)) for end in value):
-        raise TypeError(f"expected frameskip to be an integer or two of them, (low, high), got {value!r}")
+    if len(value) != 2 or any(
+        isinstance(end, bool) or not isinstance(end, (int, np.integer)) for end in value
+    ):
+        raise InvalidType(
+            f"expected frameskip to be an integer or two of them, (low, high), got {value!r}"
+        )
     low, high = map(int, value)
     if not 1 <= low < high:
-        raise ValueError(f"expected frameskip to be (low, high) with 1 <= low < high, got {value!r}")
+        raise InvalidValue(
+            f"expected frameskip to be (low, high) with 1 <= low < high, got {value!r}"
+        )
     return low, high
 
 
@@ -57,12 +67,15 @@ class SingleAtariEnv(gymnasium.Env):
     Args:
         game: as AtariEnv's.
         device: as AtariEnv's; the CPU, where a single console is fastest, unless another is named.
-        obs_type: "image" and "ram" as AtariEnv's; "rgb" or "grayscale": the whole screen after the last frame, and none
-            of AtariEnv's img_height, img_width, grayscale, stack_num and maxpool.
-        frameskip: frames in a step; or (low, high): each step draws it, at least `low` and less than `high`.
-        max_num_frames_per_episode: frames after which an episode is truncated; a reset's own are counted.
+        obs_type: "image" and "ram" as AtariEnv's; "rgb" or "grayscale": the whole screen after the
+            last frame, and none of AtariEnv's img_height, img_width, grayscale, stack_num, maxpool.
+        frameskip: frames in a step; or (low, high): each step draws it, at least `low` and less
+            than `high`.
+        max_num_frames_per_episode: frames after which an episode is truncated, with those that a
+            reset plays.
         repeat_action_probability: as AtariEnv's.
-        render_mode: None, or "rgb_array": `render` gives (height, 320, 3) uint8.
+        render_mode: None; "rgb_array": `render` gives (height, 320, 3) uint8; "human": each reset
+            and step draws the screen in a window, which needs `pip install 'cule[play]'`.
         **options: AtariEnv's other keywords, but for num_envs, output and autoreset_mode.
 
     Attributes:
@@ -72,7 +85,10 @@ class SingleAtariEnv(gymnasium.Env):
         TypeError, ValueError: as AtariEnv's.
     """
 
-    metadata: dict[str, Any] = {"render_modes": list(_RENDER_MODES), "render_fps": FRAMES_PER_SECOND}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": list(_RENDER_MODES),
+        "render_fps": FRAMES_PER_SECOND,
+    }
 
     def __init__(
         self,
@@ -83,30 +99,40 @@ class SingleAtariEnv(gymnasium.Env):
         frameskip: int | Sequence[int] = 4,
         max_num_frames_per_episode: int = 108_000,
         repeat_action_probability: float = 0.0,
-        render_mode: Literal["rgb_array"] | None = None,
+        render_mode: Literal["human", "rgb_array"] | None = None,
         **options: Any,
     ):
-        if render_mode not in (None, *_RENDER_MODES):
-            raise ValueError(f"expected render_mode to be None or 'rgb_array', got {render_mode!r}")
-        self.render_mode = render_mode
+        self.render_mode = arguments.choice("render_mode", render_mode, (None, *_RENDER_MODES))
         self.obs_type = arguments.choice("obs_type", obs_type, OBS_TYPES)
         # The wrapper AtariPreprocessing of gymnasium 1.1 to 1.4 asks for it by this name.
         self._frameskip = _frameskips(frameskip)
-        self._max_frames = arguments.integer("max_num_frames_per_episode", max_num_frames_per_episode)
+        self._max_frames = arguments.integer(
+            "max_num_frames_per_episode", max_num_frames_per_episode
+        )
         refuse("SingleAtariEnv", options, _RESERVED | (_OF_IMAGES if obs_type in SCREENS else {}))
         if obs_type in SCREENS:  # what is made of them then is as small as can be
             options |= {"img_height": 1, "img_width": 1, "stack_num": 1, "maxpool": False}
         (played,) = games_of_envs(game, 1)
         warn_of_other_meanings(
-            [game], frameskip=self._frameskip, repeat_action_probability=repeat_action_probability, obs_type=obs_type
+            [game],
+            frameskip=self._frameskip,
+            repeat_action_probability=repeat_action_probability,
+            obs_type=obs_type,
         )
-        low, high = self._frameskip if isinstance(self._frameskip, tuple) else (self._frameskip, self._frameskip + 1)
-        self.metadata = type(self).metadata | {"render_fps": max(1, round(2 * FRAMES_PER_SECOND / (low + high - 1)))}
+        low, high = (
+            self._frameskip
+            if isinstance(self._frameskip, tuple)
+            else (self._frameskip, self._frameskip + 1)
+        )
+        self.metadata = type(self).metadata | {
+            "render_fps": max(1, round(2 * FRAMES_PER_SECOND / (low + high - 1)))
+        }
         self.env = AtariEnv(
-            played.name, 1, device, output="numpy", autoreset_mode=AutoresetMode.DISABLED, frameskip=high - 1,
-            max_num_frames_per_episode=self._max_frames, repeat_action_probability=repeat_action_probability,
+            played.name, 1, device, output="numpy", autoreset_mode=AutoresetMode.DISABLED,
+            frameskip=high - 1, max_num_frames_per_episode=self._max_frames,
+            repeat_action_probability=repeat_action_probability,
             obs_type="ram" if obs_type == "ram" else "image",
-            render_mode="rgb_array", **options,
+            render_mode=render_mode, **options,
         )  # fmt: skip
         self._terminated = self._truncated = False
         self._last: tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None = None
@@ -130,7 +156,11 @@ class SingleAtariEnv(gymnasium.Env):
         return {key: int(value[0]) for key, value in infos.items() if not key.startswith("_")}
 
     def _seed(self, seed: int) -> int:
-        """Seeds what draws frameskips and, for wrappers, no-ops as ale-py's env does; returns the seed of that."""
+        """Seeds `np_random`, for frameskips and wrappers' no-ops, as ale-py's env does.
+
+        Returns:
+            The seed that `np_random` got.
+        """
         drawn_from = int(np.random.SeedSequence(seed).generate_state(1)[0])
         self._np_random, _ = seeding.np_random(drawn_from)
         return drawn_from
@@ -145,16 +175,16 @@ class SingleAtariEnv(gymnasium.Env):
             options: None or empty, as one console takes none.
 
         Returns:
-            The observation, uint8: (stack_num, img_height, img_width); (128,) with obs_type "ram"; (height, 160, 3)
-            with "rgb"; (height, 160) with "grayscale". And a dict of numbers, with `seeds` (of `np_random`, of the
-            console) where there is a seed.
+            The observation, uint8: (stack_num, img_height, img_width); (128,) with obs_type "ram";
+            (height, 160, 3) with "rgb"; (height, 160) with "grayscale". And a dict of numbers, with
+            `seeds` (of `np_random`, of the console) where there is a seed.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
             TypeError, ValueError: `seed` is no integer of at least 0, or there are options.
         """
         if options:
-            raise ValueError(f"expected no options, as one console takes none, got {options!r}")
+            raise InvalidValue(f"expected no options, as one console takes none, got {options!r}")
         if seed is not None:
             seed = arguments.integer("seed", seed, 0, arguments.MOST_SEED)
         super().reset(seed=seed)
@@ -171,9 +201,14 @@ class SingleAtariEnv(gymnasium.Env):
         """Plays `frameskip` frames; none after a truncation, until the next reset.
 
         Raises:
-            gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded, TypeError, ValueError: as AtariEnv's.
+            gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded, TypeError,
+                ValueError: as AtariEnv's.
         """
-        drawn = int(self.np_random.integers(*self._frameskip)) if isinstance(self._frameskip, tuple) else None
+        drawn = (
+            int(self.np_random.integers(*self._frameskip))
+            if isinstance(self._frameskip, tuple)
+            else None
+        )
         if self._truncated and self._last and not self.env.closed:
             observation, _, terminated, truncated, info = self._last
             return observation.copy(), 0.0, terminated, truncated, info | {"reward": 0}
@@ -182,32 +217,41 @@ class SingleAtariEnv(gymnasium.Env):
         observations, rewards, ends, cuts, infos = self.env.step(np.asarray(action)[None])
         self._terminated, self._truncated = bool(ends[0]), bool(cuts[0])
         self._last = (
-            self._observation(observations), float(rewards[0]), self._terminated, self._truncated, self._info(infos)
-        )  # fmt: skip
+            self._observation(observations),
+            float(rewards[0]),
+            self._terminated,
+            self._truncated,
+            self._info(infos),
+        )
         return self._last
 
     def render(self) -> np.ndarray | None:
         """(height, 320, 3) uint8 with render_mode "rgb_array"."""
-        return self.env.render()[0] if self.render_mode == "rgb_array" else None
+        pictures = self.env.render()
+        return None if pictures is None else pictures[0]
 
     def close(self) -> None:
         """Frees the console."""
         self.env.close()
 
-    # What ale-py's env has -------------------------------------------------------------------------------------------
+    # What ale-py's env has ------------------------------------------------------------------------
 
     def get_action_meanings(self) -> list[str]:
         """The names of the actions, in the order of the action space."""
         return self.env.action_meanings
 
     def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
-        """The action for each combination of keys (w, a, s, d, space, and e for none) for gymnasium.utils.play.
+        """The action for each combination of keys: w, a, s, d, space, and e for none.
+
+        gymnasium.utils.play looks for it.
 
         Raises:
             AttributeError: the actions are continuous.
         """
         if self.env.continuous:
-            raise AttributeError("expected continuous=False for get_keys_to_action, as keys are on or off, got True")
+            raise AttributeError(
+                "expected continuous=False for get_keys_to_action, as keys are on or off, got True"
+            )
         return {
             tuple(key for word, key in _KEYS.items() if word in meaning): action
             for action, meaning in enumerate(self.get_action_meanings())
@@ -218,6 +262,6 @@ class SingleAtariEnv(gymnasium.Env):
         return self.env.clone_state()
 
     def restore_state(self, state: State) -> None:
-        """Puts a state that clone_state took back; `ale.lives()` tells of it from the next step on."""
+        """Puts a state that clone_state took back; `ale.lives()` follows with the next step."""
         self.env.restore_state(state)
         self._terminated = self._truncated = False

@@ -22,6 +22,7 @@ from cule.console import action_numbers
 from cule.engine import Engine
 from cule.errors import InvalidType, InvalidValue
 from cule.lineup import choose_action_space, games_of_envs, make_groups
+from cule.names import warn_of_other_meanings
 from cule.palette import grey_palette, rgb_palette
 from cule.rendering import FRAMES_PER_SECOND, RENDERERS
 from cule.screens import colored
@@ -44,8 +45,9 @@ class AtariEnv(VectorEnv):
     env's device that the next call overwrites: `clone()` what must last. With `output="numpy"` they are fresh arrays.
 
     Args:
-        game: a ROM id ("ms_pacman"), an ALE id ("ALE/MsPacman-v5"), or a sequence of them: env i plays
-            `game[i * len(game) // num_envs]`.
+        game: a game's name in any spelling ("ms_pacman", "Ms. Pac-Man", "ALE/MsPacman-v5"), or a sequence of
+            them: env i plays `game[i * len(game) // num_envs]`. What else an id means, as NoFrameskip does,
+            does not count, and a UserWarning says so where the keywords differ.
         num_envs: how many consoles.
         device: "cpu", "cuda", "cuda:1"; None: cuda where this build and this machine have it, else cpu.
         max_num_frames_per_episode: frames after which an episode is truncated.
@@ -153,6 +155,12 @@ class AtariEnv(VectorEnv):
         self.continuous = checked.continuous
         self.continuous_action_threshold = checked.continuous_action_threshold
         self.games = games_of_envs(game, self.num_envs)
+        warn_of_other_meanings(
+            [game] if isinstance(game, str) else game,
+            frameskip=checked.frameskip,
+            repeat_action_probability=checked.repeat_action_probability,
+            obs_type=checked.obs_type,
+        )
         groups, group_of_env = make_groups(self.games, checked.mode, checked.difficulty)
         space = choose_action_space(groups, checked.full_action_space or self.continuous)
         options, threads = settings.step_options(checked, space), settings.threads(checked)

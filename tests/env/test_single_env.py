@@ -1,4 +1,4 @@
-"""The env of one console: beside ale-py's, and under the wrappers that people put around such envs."""
+"""The env of one console: beside ale-py's, and under the wrappers that people use."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def assert_same(a: Any, b: Any) -> None:
     assert [a[-1][key] for key in FRAMES] == [b[-1][key] for key in FRAMES]
 
 
-def assert_plays_the_same(theirs: gymnasium.Env, ours: gymnasium.Env, steps: int, seed: int = 5) -> None:
+def assert_plays_the_same(
+    theirs: gymnasium.Env, ours: gymnasium.Env, steps: int, seed: int = 5
+) -> None:
     """Beyond ends of episodes, with resets that seed and resets that do not."""
     rng = np.random.default_rng(seed)
     episodes, next_seed = 0, seed
@@ -54,11 +56,11 @@ def assert_plays_the_same(theirs: gymnasium.Env, ours: gymnasium.Env, steps: int
             assert theirs.unwrapped.np_random.random() == ours.unwrapped.np_random.random()
 
 
-# Beside ale-py's ---------------------------------------------------------------------------------------------------
+# Beside ale-py's -------------------------------------------------------------------------------
 
 
 def test_older_ids_mean_what_they_mean_to_ale() -> None:
-    """Those that ale-py 0.12.1 registers; its kwargs are ours, and what it does without being told."""
+    """Those that ale-py 0.12.1 registers."""
     found = 0
     for game in cule.games():
         for version, flavour in ((v, f) for v in ("v0", "v4") for f in ("", "NoFrameskip")):
@@ -97,8 +99,10 @@ def test_ids_that_ale_no_longer_registers_mean_what_they_did() -> None:
     ],
 )
 def test_older_id_plays_as_ale_does(name: str, options: dict[str, Any]) -> None:
-    """Where nothing is drawn but frameskips, which both draw alike. Air Raid's resets play frames, too."""
-    theirs = gymnasium.make(name, **options | ({"frameskip": (3, 9)} if "difficulty" in options else {})).unwrapped
+    """Nothing is drawn but frameskips, by both alike. Air Raid's resets play frames, too."""
+    theirs = gymnasium.make(
+        name, **options | ({"frameskip": (3, 9)} if "difficulty" in options else {})
+    ).unwrapped
     ours = gymnasium.make(f"cule/{name}", **options).unwrapped
     assert ours.observation_space == theirs.observation_space
     assert ours.action_space == theirs.action_space
@@ -109,16 +113,28 @@ def test_older_id_plays_as_ale_does(name: str, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("game", cule.games(), ids=lambda game: game.name)
 def test_every_game_plays_as_ale_does(game: cule.rom.Game) -> None:
     options = {"game": game.name, "frameskip": (2, 5), "repeat_action_probability": 0.0}
-    theirs = gymnasium.make(f"ALE/{game.ale_id}-v5", max_num_frames_per_episode=1501, **options).unwrapped
+    theirs = gymnasium.make(
+        f"ALE/{game.ale_id}-v5", max_num_frames_per_episode=1501, **options
+    ).unwrapped
     ours = gymnasium.make(f"cule/{game.ale_id}-v4", max_num_frames_per_episode=1501).unwrapped
     assert_plays_the_same(theirs, ours, 1500)
 
 
 def test_default_id_plays_as_ale_does_when_it_is_told_to() -> None:
-    options = {"frameskip": 4, "repeat_action_probability": 0.0, "obs_type": "rgb", "max_num_frames_per_episode": 403}
+    options = {
+        "frameskip": 4,
+        "repeat_action_probability": 0.0,
+        "obs_type": "rgb",
+        "max_num_frames_per_episode": 403,
+    }
     theirs = gymnasium.make("ALE/Qbert-v5", **options)
     ours = gymnasium.make(
-        "cule/Qbert-v5", **options, noop_max=0, use_fire_reset=False, reward_clipping=False, reset_pool_size=0
+        "cule/Qbert-v5",
+        **options,
+        noop_max=0,
+        use_fire_reset=False,
+        reward_clipping=False,
+        reset_pool_size=0,
     )
     assert_plays_the_same(theirs, ours, 300)
 
@@ -142,9 +158,10 @@ def test_ale_tells_what_ales_does() -> None:
         action = int(rng.integers(4))
         theirs.step(action), ours.step(action)
         for name in (
-            "lives", "game_over", "game_truncated", "getFrameNumber", "getEpisodeFrameNumber", "getRAM", "getRAMSize",
-            "getScreen", "getScreenRGB", "getScreenGrayscale", "getScreenDims", "getMinimalActionSet",
-            "getLegalActionSet", "getAvailableModes", "getAvailableDifficulties",
+            "lives", "game_over", "game_truncated", "getFrameNumber", "getEpisodeFrameNumber",
+            "getRAM", "getRAMSize", "getScreen", "getScreenRGB", "getScreenGrayscale",
+            "getScreenDims", "getMinimalActionSet", "getLegalActionSet", "getAvailableModes",
+            "getAvailableDifficulties",
         ):  # fmt: skip
             a, b = (getattr(env.ale, name)() for env in (theirs, ours))
             a = [action.value for action in a] if name.endswith("ActionSet") else a
@@ -153,19 +170,28 @@ def test_ale_tells_what_ales_does() -> None:
                 into = np.zeros_like(b)
                 getattr(ours.ale, name)(into)
                 np.testing.assert_array_equal(a, into, err_msg=name)
-        assert theirs.ale.game_over(with_truncation=False) == ours.ale.game_over(with_truncation=False)
+        assert theirs.ale.game_over(with_truncation=False) == ours.ale.game_over(
+            with_truncation=False
+        )
     assert ours.ale.game_truncated()
-    with pytest.raises(AttributeError, match=r"env.unwrapped.ale can tell \(game_over, .* lives\), got 'setRAM'"):
+    with pytest.raises(
+        AttributeError, match=r"env.unwrapped.ale can tell \(game_over, .* lives\), got 'setRAM'"
+    ):
         ours.ale.setRAM(0, 0)
 
 
-# Under wrappers ----------------------------------------------------------------------------------------------------
+# Under wrappers --------------------------------------------------------------------------------
 
 
 def test_atari_preprocessing_gives_what_it_gives_around_ale() -> None:
-    options: list[dict[str, Any]] = [{"terminal_on_life_loss": True}, {"grayscale_obs": False, "screen_size": (96, 72)}]
+    options: list[dict[str, Any]] = [
+        {"terminal_on_life_loss": True},
+        {"grayscale_obs": False, "screen_size": (96, 72)},
+    ]
     for wrapped in options:
-        theirs, ours = (wrappers.AtariPreprocessing(env, **wrapped) for env in pair("BreakoutNoFrameskip-v4"))
+        theirs, ours = (
+            wrappers.AtariPreprocessing(env, **wrapped) for env in pair("BreakoutNoFrameskip-v4")
+        )
         assert_plays_the_same(theirs, ours, 120)
 
 
@@ -173,7 +199,9 @@ def test_atari_preprocessing_hears_of_the_frameskip() -> None:
     wrappers.AtariPreprocessing(gymnasium.make("cule/Pong-v5", frameskip=1, obs_type="rgb"))
     for frameskip in (4, (2, 5)):
         with pytest.raises(ValueError, match="Disable frame-skipping"):
-            wrappers.AtariPreprocessing(gymnasium.make("cule/Pong-v5", frameskip=frameskip, obs_type="rgb"))
+            wrappers.AtariPreprocessing(
+                gymnasium.make("cule/Pong-v5", frameskip=frameskip, obs_type="rgb")
+            )
 
 
 def test_make_atari_env_of_stable_baselines3_gives_what_it_gives_around_ale() -> None:
@@ -193,7 +221,7 @@ def test_make_atari_env_of_stable_baselines3_gives_what_it_gives_around_ale() ->
 
 
 def cleanrl_env(name: str) -> Callable[[], gymnasium.Env]:
-    """What CleanRL's ppo_atari.py wraps around an id, in its order (at commit fe8d8a0, with gymnasium's new names)."""
+    """What CleanRL's ppo_atari.py (commit fe8d8a0) wraps around an id, in its order."""
     from stable_baselines3.common import atari_wrappers
 
     def make() -> gymnasium.Env:
@@ -248,7 +276,11 @@ def test_gymnasium_plays_it(monkeypatch: pytest.MonkeyPatch) -> None:
     env = gymnasium.make("cule/PongNoFrameskip-v4", render_mode="rgb_array")
     meanings = env.unwrapped.get_action_meanings()
     play(env, callback=played, fps=1000)
-    assert [meanings[action] for action in (actions[0], actions[4], actions[7])] == ["NOOP", "FIRE", "RIGHTFIRE"]
+    assert [meanings[action] for action in (actions[0], actions[4], actions[7])] == [
+        "NOOP",
+        "FIRE",
+        "RIGHTFIRE",
+    ]
 
 
 def test_gymnasium_collects_pictures() -> None:
@@ -261,14 +293,43 @@ def test_gymnasium_collects_pictures() -> None:
     assert env.render() == []
 
 
-# By itself ---------------------------------------------------------------------------------------------------------
+def test_window_shows_each_reset_and_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pygame")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    shown: list[tuple[int, ...]] = []
+    monkeypatch.setattr(
+        "cule.window.Window.show", lambda self, picture: shown.append(picture.shape)
+    )
+    env = gymnasium.make("cule/Pong-v5", render_mode="human")
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step(0)
+    assert env.render() is None
+    assert shown == [(210, 320, 3)] * 4
+    env.close()
+
+
+def test_gymnasium_makes_many_of_older_ids() -> None:
+    """By its own vector env, as it does of ale-py's."""
+    theirs, ours = (
+        gymnasium.make_vec(name, num_envs=2)
+        for name in ("PongNoFrameskip-v4", "cule/PongNoFrameskip-v4")
+    )
+    np.testing.assert_array_equal(theirs.reset(seed=1)[0], ours.reset(seed=1)[0])
+    np.testing.assert_array_equal(theirs.step([2, 3])[0], ours.step([2, 3])[0])
+
+
+# By itself -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("obs_type", ["image", "ram", "rgb", "grayscale"])
-def test_env_passes_the_checker(obs_type: str) -> None:
+def test_env_passes_the_checker(obs_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which tries all render modes, the window's too."""
+    pytest.importorskip("pygame")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     for options in ({}, {"frameskip": (2, 5)}, {"continuous": True}):
         env = gymnasium.make("cule/Pong-v5", render_mode="rgb_array", obs_type=obs_type, **options)
-        check_env(env.unwrapped, skip_close_check=True)
+        check_env(env.unwrapped, skip_close_check=False)
 
 
 def test_spec_makes_the_env_again() -> None:
@@ -286,7 +347,8 @@ def test_pictures_of_a_second_are_as_many_as_steps() -> None:
 
 def test_truncated_episode_plays_no_further() -> None:
     for obs_type in ("image", "ram", "rgb"):
-        env = SingleAtariEnv("pong", obs_type=obs_type, frameskip=1, max_num_frames_per_episode=70)  # type: ignore[arg-type]
+        options: dict[str, Any] = {"obs_type": obs_type, "frameskip": 1}
+        env = SingleAtariEnv("pong", max_num_frames_per_episode=70, **options)
         env.reset(seed=0)
         while not (last := env.step(2))[3]:
             pass
@@ -303,7 +365,9 @@ def test_truncated_episode_plays_no_further() -> None:
 
 
 def test_state_is_put_back() -> None:
-    env = SingleAtariEnv("breakout", obs_type="rgb", repeat_action_probability=0.25, reset_pool_size=2)
+    env = SingleAtariEnv(
+        "breakout", obs_type="rgb", repeat_action_probability=0.25, reset_pool_size=2
+    )
     env.reset(seed=0)
     state = env.clone_state()
     first = [env.step(action % 4) for action in range(30)]
@@ -319,22 +383,56 @@ def test_state_is_put_back() -> None:
     [
         ({"frameskip": 0}, ValueError, "frameskip to be at least 1, got 0"),
         ({"frameskip": 4.0}, TypeError, "frameskip to be an integer, got 4.0"),
-        ({"frameskip": (5, 2)}, ValueError, r"frameskip to be \(low, high\) with 1 <= low < high, got \(5, 2\)"),
+        (
+            {"frameskip": (5, 2)},
+            ValueError,
+            r"frameskip to be \(low, high\) with 1 <= low < high, got \(5, 2\)",
+        ),
         ({"frameskip": (2, 2)}, ValueError, r"with 1 <= low < high, got \(2, 2\)"),
         ({"frameskip": (0, 5)}, ValueError, r"with 1 <= low < high, got \(0, 5\)"),
         ({"frameskip": (2, 10**6)}, ValueError, "frameskip to be at most 10000, got 999999"),
-        ({"frameskip": (1, 2, 3)}, TypeError, r"an integer or two of them, \(low, high\), got \(1, 2, 3\)"),
-        ({"frameskip": (2, 5.5)}, TypeError, r"an integer or two of them, \(low, high\), got \(2, 5.5\)"),
+        (
+            {"frameskip": (1, 2, 3)},
+            TypeError,
+            r"an integer or two of them, \(low, high\), got \(1, 2, 3\)",
+        ),
+        (
+            {"frameskip": (2, 5.5)},
+            TypeError,
+            r"an integer or two of them, \(low, high\), got \(2, 5.5\)",
+        ),
         ({"frameskip": "25"}, TypeError, "frameskip to be an integer, got '25'"),
-        ({"obs_type": "rgba"}, ValueError, "obs_type to be 'image' or 'ram' or 'rgb' or 'grayscale', got 'rgba'"),
-        ({"obs_type": "rgb", "img_height": 84}, TypeError, "expected no img_height .* are whole screens, got 84"),
-        ({"obs_type": "grayscale", "stack_num": 4}, TypeError, "expected no stack_num .* are whole screens, got 4"),
-        ({"render_mode": "mosaic"}, ValueError, "render_mode to be None or 'rgb_array', got 'mosaic'"),
-        ({"max_num_frames_per_episode": None}, TypeError, "max_num_frames_per_episode to be an integer, got None"),
+        (
+            {"obs_type": "rgba"},
+            ValueError,
+            "obs_type to be 'image' or 'ram' or 'rgb' or 'grayscale', got 'rgba'",
+        ),
+        (
+            {"obs_type": "rgb", "img_height": 84},
+            TypeError,
+            "expected no img_height .* are whole screens, got 84",
+        ),
+        (
+            {"obs_type": "grayscale", "stack_num": 4},
+            TypeError,
+            "expected no stack_num .* are whole screens, got 4",
+        ),
+        (
+            {"render_mode": "mosaic"},
+            ValueError,
+            "render_mode to be None or 'human' or 'rgb_array', got 'mosaic'",
+        ),
+        (
+            {"max_num_frames_per_episode": None},
+            TypeError,
+            "max_num_frames_per_episode to be an integer, got None",
+        ),
     ],
     ids=str,
 )
-def test_wrong_option_is_refused(options: dict[str, Any], exception: type[Exception], message: str) -> None:
+def test_wrong_option_is_refused(
+    options: dict[str, Any], exception: type[Exception], message: str
+) -> None:
     with pytest.raises(exception, match=message):
         SingleAtariEnv("pong", **options)
 
@@ -342,28 +440,48 @@ def test_wrong_option_is_refused(options: dict[str, Any], exception: type[Except
 def test_wrong_reset_is_refused() -> None:
     env = SingleAtariEnv("pong")
     env.reset(seed=np.int64(3), options={})
-    with pytest.raises(ValueError, match=r"expected no options, as one console takes none, got {'noops': 3}"):
+    with pytest.raises(
+        ValueError, match=r"expected no options, as one console takes none, got {'noops': 3}"
+    ):
         env.reset(options={"noops": 3})
     with pytest.raises(ValueError, match="seed to be at least 0, got -1"):
         env.reset(seed=-1)
 
 
 def test_name_that_means_more_than_the_options_do_is_told_of() -> None:
-    with pytest.warns(UserWarning, match=r"'PongNoFrameskip-v4' means frameskip=1 in gymnasium, .* has frameskip=4,"):
+    with pytest.warns(
+        UserWarning,
+        match=r"'PongNoFrameskip-v4' means frameskip=1 in gymnasium, .* has frameskip=4,",
+    ):
         SingleAtariEnv("PongNoFrameskip-v4")
-    meant = r"'Pong-ram-v0' means frameskip=\(2, 5\) and repeat_action_probability=0.25 and obs_type='ram'"
-    with pytest.warns(UserWarning, match=meant):
+    meant = r"frameskip=\(2, 5\) and repeat_action_probability=0.25 and obs_type='ram'"
+    with pytest.warns(UserWarning, match=f"'Pong-ram-v0' means {meant}"):
         SingleAtariEnv("Pong-ram-v0")
+
+
+def test_name_that_means_more_than_the_keywords_of_a_batch_is_told_of() -> None:
+    with pytest.warns(
+        UserWarning, match=r"'PongNoFrameskip-v4' means frameskip=1 in gymnasium, .* frameskip=4"
+    ) as told:
+        cule.AtariEnv(["pong", "PongNoFrameskip-v4", "Qbert-v0"], 3, "cpu", reset_pool_size=1)
+    assert [warning.filename for warning in told] == [__file__]
+    with pytest.warns(
+        UserWarning, match="'Pong-ramNoFrameskip-v5' means obs_type='ram' .* has obs_type='image'"
+    ):
+        cule.AtariEnv("Pong-ramNoFrameskip-v5", 1, "cpu", reset_pool_size=1, frameskip=1)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("PongNoFrameskip-v4", {"frameskip": 1}), ("Pong-v4", {"frameskip": [2, 5]}), ("pong", {}), ("ALE/Pong-v5", {}),
+        ("PongNoFrameskip-v4", {"frameskip": 1}), ("Pong-v4", {"frameskip": [2, 5]}),
+        ("pong", {}), ("ALE/Pong-v5", {}),
         ("PongDeterministic-v0", {"repeat_action_probability": 0.25}),
         ("Pong-ramDeterministic-v4", {"obs_type": "ram"}),
     ],
 )  # fmt: skip
 def test_name_that_means_what_the_options_do_is_taken(name: str, options: dict[str, Any]) -> None:
     SingleAtariEnv(name, **options)
+    if "frameskip" not in options or isinstance(options["frameskip"], int):
+        cule.AtariEnv(name, 2, "cpu", reset_pool_size=1, **options)
