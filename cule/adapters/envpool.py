@@ -1,78 +1,132 @@
-"""EnvPool's surface: `from cule.adapters import envpool` in place of `import envpool`, and CleanRL's loops run on.
+"""EnvPool 1.x: `from cule.adapters import envpool` in place of `import envpool`.
 
-Names, defaults and meanings of the keywords are those of EnvPool's Atari envs. What differs is said in `make`.
+Names, defaults and meanings of the keywords are those of EnvPool 1.2.5's Atari envs. What differs
+is said in `make`. Scripts written for EnvPool 0.x, such as CleanRL's, take
+`cule.adapters.envpool_v0`.
 """
 
 from __future__ import annotations
 
-import inspect
-import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 import torch
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from cule import arguments
+from cule.adapters.envpool_spec import EnvSpec, make_spec
 from cule.rom import games
 from cule.vector_env import AtariEnv
 
-# AtariEnv's `episodic_life` starts a new game after each life, as ale-py's does; EnvPool's goes on with the next life.
-_RENAMED = {
-    "gray_scale": "grayscale", "frame_skip": "frameskip", "reward_clip": "reward_clipping", "img_height": "img_height",
-    "img_width": "img_width", "stack_num": "stack_num", "noop_max": "noop_max", "episodic_life": "life_loss_info",
-    "repeat_action_probability": "repeat_action_probability", "use_fire_reset": "use_fire_reset",
-    "full_action_space": "full_action_space", "num_threads": "num_threads", "batch_size": "batch_size",
-    "thread_affinity_offset": "thread_affinity_offset", "device": "device", "reset_pool_size": "reset_pool_size",
-    "mode": "mode", "difficulty": "difficulty",
-}  # fmt: skip
+__all__ = ["EnvPool", "EnvSpec", "list_all_envs", "make", "make_gym", "make_gymnasium", "make_spec"]
 
 
-def spaces_of(env: AtariEnv, gymnasium_api: bool) -> tuple[Any, Any]:
-    """The observation space and the action space of one env.
-
-    Scripts for env_type="gym" may use gym, which gymnasium has followed, and ask if a space is one of gym's: where they
-    have imported it, it is.
-    """
-    gym = None if gymnasium_api else sys.modules.get("gym")
-    observations, actions = env.single_observation_space, env.single_action_space
-    if gym is None:
-        return observations, actions
-    return gym.spaces.Box(0, 255, observations.shape, np.uint8), gym.spaces.Discrete(int(actions.n))
-
-
-class EnvPool(gymnasium.Env):
-    """A batch of envs as EnvPool has it: its spaces are those of one env. Made by `make`.
+class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is both, too
+    """A batch of envs as EnvPool 1.x has it: its spaces are those of one env. Made by `make`.
 
     Attributes:
         env: the AtariEnv.
-        config: EnvPool's names of the keywords that it was made with, and their values.
+        spec: the `EnvSpec`.
+        config: the keywords that it was made with, and EnvPool's defaults of the others.
         all_env_ids: (num_envs,) int32, ascending.
         is_async: False, as all envs are stepped at once.
+        render_mode: None or "rgb_array".
     """
 
     is_async = False
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["rgb_array"], "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }  # fmt: skip
 
-    def __init__(self, env: AtariEnv, config: dict[str, Any], gymnasium_api: bool):
-        self.env, self.num_envs, self._gymnasium_api = env, env.num_envs, gymnasium_api
-        self.config = config
-        self.observation_space, self.action_space = spaces_of(env, gymnasium_api)
-        self.single_observation_space, self.single_action_space = self.observation_space, self.action_space
+    def __init__(self, spec: EnvSpec, render_mode: Literal["rgb_array"] | None = None):
+        self.spec: Any = spec
+        if render_mode is not None:
+            arguments.choice("render_mode", render_mode, ["rgb_array"])
+        self.render_mode = render_mode
+        config = spec.config
+        self.env = AtariEnv(config.task, config.num_envs, output="numpy", **config.atari_options())
+        self._check_resize()
+        self.config, self.num_envs = config._asdict(), config.num_envs
+        self._make_spaces()
         self.all_env_ids = np.arange(self.num_envs, dtype=np.int32)
-        self._seed: Any = config["seed"]
+        self._seed: Any = list(config.env_seed) or config.seed
         self._fresh: tuple[Any, dict[str, Any]] | None = None
         self._steps = np.zeros(self.num_envs, np.int32)
-        self._done = np.zeros(self.num_envs, bool)
+        self._lives = np.zeros(self.num_envs, np.int32)
+        self._over = np.zeros(self.num_envs, bool)
+
+    def _make_spaces(self) -> None:
+        self.observation_space = self.single_observation_space = self.spec.observation_space
+        self.action_space = self.single_action_space = self.spec.action_space
+
+    def _check_resize(self) -> None:
+        config, shape = self.spec.config, self.env.get_screen().shape[1:]
+        size = (config.img_height, config.img_width)
+        if not config.use_inter_area_resize and size != shape:
+            self.env.close()
+            raise ValueError(
+                "expected use_inter_area_resize to be True, as cule resizes by area, unless "
+                f"img_height and img_width are the screen's {shape}, got False with {size}"
+            )
 
     def __len__(self) -> int:
         return self.num_envs
 
-    def _info(self, info: dict[str, Any], terminated: np.ndarray) -> dict[str, Any]:
-        kept = {key: value for key, value in info.items() if not key.startswith("_") and key != "final_obs"}
-        reward = kept.pop("reward", np.zeros(self.num_envs)).astype(np.float32)
-        over = (terminated & (info["lives"] == 0)).astype(np.int32)
-        return kept | {"reward": reward, "terminated": over, "elapsed_step": self._steps.copy()}
+    def __repr__(self) -> str:
+        return repr(self.spec).replace("EnvSpec", type(self).__name__, 1)
+
+    def seed(self, seed: Any = None) -> None:
+        """Warns, as EnvPool's does: `make` and `reset` take seeds."""
+        warnings.warn(
+            "expected a seed in make() or reset(), as seed() does nothing",
+            UserWarning,
+            stacklevel=2,
+        )
+
+    # What a call gives ----------------------------------------------------------------------------
+
+    def _images(self, observations: np.ndarray) -> np.ndarray:
+        """AtariEnv's observations as EnvPool has them.
+
+        An episode begins with its first frame in every plane, and colors are planes, too.
+        """
+        stack = observations.shape[1]
+        for env in np.flatnonzero(self._steps < stack - 1):
+            first = stack - 1 - self._steps[env]
+            observations[env, :first] = observations[env, first]
+        if observations.ndim == 4:
+            return observations
+        planes = observations.transpose(0, 1, 4, 2, 3)
+        return planes.reshape(self.num_envs, -1, *planes.shape[3:])
+
+    def _info(self, info: dict[str, Any], over: np.ndarray) -> dict[str, Any]:
+        return {
+            "env_id": info["env_id"],
+            "players": {"env_id": info["env_id"].copy()},
+            "lives": info["lives"],
+            "reward": info.get("reward", np.zeros(self.num_envs)).astype(np.float32),
+            "terminated": over.astype(np.int32),
+            "ram": self.env.get_ram(),
+            "elapsed_step": self._steps.copy(),
+        }
+
+    def _reset_result(self, observations: np.ndarray, info: dict[str, Any]) -> Any:
+        return observations, info
+
+    def _step_result(
+        self,
+        observations: np.ndarray,
+        rewards: np.ndarray,
+        terminated: np.ndarray,
+        truncated: np.ndarray,
+        info: dict[str, Any],
+    ) -> tuple[Any, ...]:
+        return observations, rewards, terminated, truncated, info
+
+    # Playing --------------------------------------------------------------------------------------
 
     def _chosen(self, env_id: Any, options: dict[str, Any] | None) -> np.ndarray:
         """The envs that a reset is for, in the order in which their rows are returned."""
@@ -89,66 +143,99 @@ class EnvPool(gymnasium.Env):
             raise ValueError(f"expected env_id to name an env once, got {ids.tolist()}")
         return ids
 
-    def reset(
+    def _restart(self, ids: np.ndarray, seed: Any) -> tuple[np.ndarray, dict[str, Any]]:
+        """Starts new episodes in some envs: the observations and the info of all."""
+        mask = np.zeros(self.num_envs, bool)
+        mask[ids] = True
+        if seed is None:
+            seed = self._seed
+        elif np.shape(seed) == ids.shape:
+            # AtariEnv has them in ascending order of the envs.
+            seed = np.asarray(seed)[np.argsort(ids)]
+        options = None if mask.all() else {"reset_mask": mask}
+        observations, info = self.env.reset(seed=seed, options=options)
+        self._seed = self._fresh = None
+        self._steps[mask] = 0
+        self._over &= ~mask
+        self._lives = info["lives"].copy()
+        return self._images(observations), self._info(info, self._over)
+
+    def reset(  # type: ignore[override]  # EnvPool's takes env_id
         self,
         env_id: Sequence[int] | np.ndarray | None = None,
         *,
         seed: int | Sequence[int] | np.ndarray | None = None,
         options: dict[str, Any] | None = None,
     ) -> Any:
-        """Starts new episodes: observations, and with env_type="gymnasium" an info.
+        """Starts new episodes.
 
         Args:
-            env_id: which envs (None: all); the others go on. The rows returned are theirs, in this order.
-            seed: one integer for each of these envs; or one for all, where env `i` in ascending order gets `seed + i`.
+            env_id: which envs (None: all); the others go on. The rows returned are theirs, in this
+                order.
+            seed: one integer for each of these envs; or one for all, where env `i` in ascending
+                order gets `seed + i`.
             options: `reset_mask`, (num_envs,) bool: which envs, in place of `env_id`.
+
+        Returns:
+            Observations and the info of these envs.
 
         Raises:
             gymnasium.error.ResetNeeded: the first reset leaves envs out.
             TypeError, ValueError: an argument is not as described.
         """
         ids = self._chosen(env_id, options)
-        mask = np.zeros(self.num_envs, bool)
-        mask[ids] = True
-        if seed is None:
-            seed = self._seed
-        elif np.shape(seed) == ids.shape:
-            seed = np.asarray(seed)[np.argsort(ids)]  # AtariEnv has them in ascending order of the envs
-        observations, info = self.env.reset(seed=seed, options=None if mask.all() else {"reset_mask": mask})
-        self._seed = self._fresh = None
-        self._steps[ids] = 0
-        self._done = self._done & ~mask
-        rows = {key: value[ids] for key, value in self._info(info, self._done).items()}
-        return (observations[ids], rows) if self._gymnasium_api else observations[ids]
+        observations, info = self._restart(ids, seed)
+        rows = {key: value[ids] for key, value in info.items() if key != "players"}
+        return self._reset_result(
+            observations[ids], rows | {"players": {"env_id": rows["env_id"].copy()}}
+        )
 
     def step(self, actions: Any, env_id: Any = None) -> tuple[Any, ...]:
-        """A step: observations, rewards float32, (terminated, truncated) or done, and the info.
+        """A step: observations, rewards float32, terminated, truncated, and the info.
 
         Raises:
-            ValueError: as `send`'s.
+            TypeError, ValueError: as `send`'s.
         """
         self.send(actions, env_id)
         return self.recv()
 
     def async_reset(self) -> None:
         """Starts new episodes, whose first observations the next `recv` gives."""
-        result = self.reset()
-        self._fresh = result if self._gymnasium_api else (result, self._info({"lives": self._steps}, self._done))
+        self._fresh = self._restart(self.all_env_ids, None)
 
     def send(self, actions: Any, env_id: Any = None) -> None:
         """Hands over the actions of all envs, in the order of `env_id`.
 
+        Args:
+            actions: (num_envs,) integers; or a dict of them as "action", and "env_id".
+            env_id: which env each action is for; None: ascending.
+
         Raises:
-            TypeError, ValueError: the actions are not one integer for each env, or `env_id` leaves envs out: cule steps
-                all of them at once.
+            TypeError, ValueError: the actions are not one integer for each env, or `env_id` leaves
+                envs out: cule steps all of them at once.
         """
-        actions = actions.cpu().numpy() if isinstance(actions, torch.Tensor) else np.asarray(actions)
+        if isinstance(actions, dict):
+            if "action" not in actions:
+                raise ValueError(
+                    f"expected a dict of actions to have 'action', got {sorted(actions)}"
+                )
+            env_id = actions.get("env_id", env_id)
+            actions = actions["action"]
+        actions = np.asarray(actions.cpu() if isinstance(actions, torch.Tensor) else actions)
         if env_id is not None:
             ids = np.asarray(env_id)
-            if ids.shape != (self.num_envs,) or not np.array_equal(np.sort(ids), np.arange(self.num_envs)):
-                raise ValueError(f"expected env_id to name each of the {self.num_envs} envs once, got {ids.tolist()}")
+            if ids.shape != (self.num_envs,) or not np.array_equal(
+                np.sort(ids), np.arange(self.num_envs)
+            ):
+                raise ValueError(
+                    f"expected env_id to name each of the {self.num_envs} envs once, "
+                    f"got {ids.tolist()}"
+                )
             if actions.shape[:1] != (self.num_envs,):
-                raise ValueError(f"expected an action for each of the {self.num_envs} envs, got shape {actions.shape}")
+                raise ValueError(
+                    f"expected an action for each of the {self.num_envs} envs, "
+                    f"got shape {actions.shape}"
+                )
             actions = actions[np.argsort(ids)]
         self.env.send(actions)
 
@@ -156,94 +243,103 @@ class EnvPool(gymnasium.Env):
         """What came of the last `send` or `async_reset`, of all envs in ascending order."""
         if self._fresh is not None:
             (observations, info), self._fresh = self._fresh, None
-            info["env_id"] = np.arange(self.num_envs, dtype=np.int32)
-            terminated = truncated = np.zeros(self.num_envs, bool)
-            rewards = np.zeros(self.num_envs, np.float32)
-        else:
-            observations, rewards, terminated, truncated, info = self.env.recv()
-            # The step after an end resets.
-            self._steps = np.where(self._done, 0, self._steps + 1).astype(np.int32)
-            self._done = terminated | truncated
-            rewards, info = rewards.astype(np.float32), self._info(info, terminated)
-        if self._gymnasium_api:
-            return observations, rewards, terminated, truncated, info
-        return observations, rewards, terminated | truncated, info | {"TimeLimit.truncated": truncated & ~terminated}
+            none = np.zeros(self.num_envs, bool)
+            return self._step_result(
+                observations, np.zeros(self.num_envs, np.float32), none, none.copy(), info
+            )
+        observations, rewards, terminated, _, info = self.env.recv()
+        # The step after the end of a game, or of the time for it, resets.
+        self._steps = np.where(self._over, 0, self._steps + 1).astype(np.int32)
+        truncated = self._steps >= self.config["max_episode_steps"]
+        lost = (info["lives"] > 0) & (info["lives"] < self._lives)
+        over = terminated & ~(lost & self.config["episodic_life"])
+        self._over, self._lives = over | truncated, info["lives"].copy()
+        observations, info = self._images(observations), self._info(info, over)
+        return self._step_result(
+            observations, rewards.astype(np.float32), terminated & ~truncated, truncated, info
+        )
 
-    def render(self) -> Any:
-        """All screens in one picture."""
-        return self.env.render()
+    def render(self, env_ids: Any = None, camera_id: int | None = None) -> Any:
+        """The screens of the given envs (None: the first one's): (n, height, 160, 3) uint8.
 
-    def close(self) -> None:
+        Raises:
+            RuntimeError: the envs were not made with `render_mode="rgb_array"`.
+        """
+        if self.render_mode is None:
+            raise RuntimeError("expected render_mode='rgb_array' in make() for render(), got None")
+        ids = arguments.env_ids(
+            np.atleast_1d(0 if env_ids is None else env_ids), self.num_envs, torch.device("cpu")
+        )
+        return self.env.get_screen_rgb()[ids.numpy()]
+
+    def close_extras(self, **_: Any) -> None:
         """Frees the envs."""
         self.env.close()
 
 
 def make(
     task_id: str,
-    env_type: Literal["gym", "gymnasium"] = "gym",
-    num_envs: int = 1,
-    seed: int = 42,
-    max_episode_steps: int = 27_000,
-    reward_clip: bool = False,
-    frame_skip: int = 4,
+    env_type: Literal["gym", "gymnasium"] = "gymnasium",
+    *,
+    render_mode: Literal["rgb_array"] | None = None,
     **options: Any,
 ) -> EnvPool:
-    """An EnvPool of Atari games.
+    """An EnvPool of Atari games, as EnvPool 1.2.5 has it.
 
-    Differences from EnvPool 1.2.5: all envs are stepped at once (`batch_size` is `num_envs`), the first reset is of all
-    of them, and `reset` takes a seed, which EnvPool's ignores. Games are played from the ROMs and by the rules of
-    ale-py 0.12.1, and with `episodic_life` the step after a lost life plays on, where EnvPool's plays a no-op.
-    `device`, `reset_pool_size`, `mode` and `difficulty` are AtariEnv's.
+    As there, "gym" means the same as "gymnasium": `reset` gives two values and `step` five.
+    EnvPool 0.x, where it gives one and four, is `cule.adapters.envpool_v0`.
 
-    What EnvPool has and this has not: env_type="dm", `make_spec` and `spec`, `xla`, `info["players"]`, `info["ram"]`
-    (`env.env.get_ram()` gives it), and the keywords `zero_discount_on_life_loss`, `max_num_players`, `env_seed`,
-    `use_inter_area_resize` and `render_mode`. `config` has the keywords that this takes.
+    Differences from EnvPool 1.2.5:
+
+    - All envs are stepped at once: `batch_size` is `num_envs`, `env_id` of `step` and `send` names
+      each env, and the first reset is of all of them.
+    - `reset` takes a seed, which EnvPool's ignores; a seed is at least 0.
+    - Games are played from the ROMs and by the rules of ale-py 0.12.1.
+    - The random no-ops of an episode's start are others. Games without FIRE start after 0 to
+      noop_max - 1 of them, where EnvPool's start after 1 to noop_max.
+    - Resets draw from a pool of start states, unless `reset_pool_size=0`.
+    - With `episodic_life` the step after a lost life plays on; EnvPool's plays no-ops and FIRE in
+      its place.
+    - The last observation of an episode is pooled as ale-py does it, from other frames.
+    - Games whose screen has more than 210 lines show all of them.
+    - Actions are integers of any width, below `action_space.n`; EnvPool rounds floats, and checks
+      no number.
+    - `device` and `reset_pool_size` are AtariEnv's.
+
+    What EnvPool has and this has not: env_type="dm", `xla` (see `cule.adapters.jax`),
+    `max_num_players` but for 1, `thread_affinity_offset` but for -1, `use_inter_area_resize=False`
+    where something is resized, render_mode="human", `render_env_id`, `render_width`,
+    `render_height`, `render_camera_id`, and `base_path`.
 
     Args:
         task_id: "Pong-v5" or another name that AtariEnv knows.
-        env_type: "gym": `reset` gives observations, `step` four values; "gymnasium": two and five.
-        num_envs: how many consoles.
-        seed: of the first `reset`.
-        max_episode_steps: steps after which an episode is truncated.
-        reward_clip: rewards are -1, 0 or 1; `info["reward"]` is not clipped.
-        frame_skip: frames in a step.
-        **options: EnvPool's other keywords that AtariEnv has: gray_scale, img_height, stack_num, episodic_life...
+        env_type: "gym" or "gymnasium", which mean the same.
+        render_mode: "rgb_array", if `render` is to be called.
+        **options: EnvPool's keywords, with its defaults: num_envs, seed, max_episode_steps,
+            reward_clip, frame_skip, gray_scale, img_height, stack_num, episodic_life...
+            `envpool_spec.Config` has them all.
 
     Raises:
         TypeError, ValueError: a keyword is not known, or its value is not what it should be.
     """
     if env_type not in ("gym", "gymnasium"):
         raise ValueError(f"expected env_type to be 'gym' or 'gymnasium', got {env_type!r}")
-    unknown = sorted(set(options) - set(_RENAMED))
-    if unknown:
-        raise TypeError(f"expected keywords of EnvPool's that cule has ({', '.join(_RENAMED)}), got {unknown[0]!r}")
-    options = {_RENAMED[name]: value for name, value in options.items()}
-    defaults = inspect.signature(AtariEnv).parameters
-    config = {name: options.get(ours, defaults[ours].default) for name, ours in _RENAMED.items()}
-    config |= {
-        "task": task_id, "num_envs": num_envs, "batch_size": num_envs, "seed": seed,
-        "max_episode_steps": max_episode_steps, "reward_clip": reward_clip, "frame_skip": frame_skip,
-    }  # fmt: skip
-    env = AtariEnv(
-        task_id,
-        num_envs,
-        frameskip=frame_skip,
-        reward_clipping=reward_clip,
-        max_num_frames_per_episode=max_episode_steps * frame_skip,
-        output="numpy",
-        **options,
-    )
-    return EnvPool(env, config, env_type == "gymnasium")
+    if not options.get("gym_reset_return_info", True):
+        raise ValueError(
+            "expected gym_reset_return_info to be True, as in EnvPool 1.x; "
+            "cule.adapters.envpool_v0 is as EnvPool 0.x"
+        )
+    return EnvPool(make_spec(task_id, **options), render_mode)
 
 
 def make_gym(task_id: str, **options: Any) -> EnvPool:
-    """`make` with env_type="gym"."""
-    return make(task_id, "gym", **options)
+    """`make`, as in EnvPool 1.x."""
+    return make(task_id, **options)
 
 
 def make_gymnasium(task_id: str, **options: Any) -> EnvPool:
-    """`make` with env_type="gymnasium"."""
-    return make(task_id, "gymnasium", **options)
+    """`make`."""
+    return make(task_id, **options)
 
 
 def list_all_envs() -> list[str]:

@@ -12,6 +12,7 @@ from gymnasium.spaces import Box
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
+from cule import arguments
 from cule.adapters.keywords import refuse
 from cule.statistics import EpisodeStatistics
 from cule.vector_env import AtariEnv
@@ -26,30 +27,39 @@ _RESERVED = {
 class AtariVecEnv(VecEnv):
     """Atari 2600 games for stable-baselines3.
 
-    Observations are images with the channels first, (num_envs, stack_num, img_height, img_width) uint8, or three
-    channels for each frame in color. Infos have what a Monitor reports, with unclipped rewards. `life_loss_info=True`
-    is what stable-baselines3's own AtariWrapper does: a lost life is reported as an end, but the game goes on.
+    Observations are images with the channels first, (num_envs, stack_num, img_height, img_width)
+    uint8, or three channels for each frame in color. Infos have what a Monitor reports, with
+    unclipped rewards. `life_loss_info=True` is what stable-baselines3's own AtariWrapper does: a
+    lost life is reported as an end, but the game goes on.
 
     Args:
         game: as AtariEnv's.
         num_envs: how many consoles.
-        device: as AtariEnv's. stable-baselines3 works with arrays, so that what a GPU plays is copied from it.
-        **options: AtariEnv's other keywords, but for autoreset_mode, output and render_mode. Observations are images.
+        device: as AtariEnv's. stable-baselines3 works with arrays, so that what a GPU plays is
+            copied from it.
+        **options: AtariEnv's other keywords, but for autoreset_mode, output and render_mode.
+            Observations are images.
 
     Raises:
         TypeError, ValueError: as AtariEnv's.
     """
 
     def __init__(
-        self, game: str | Sequence[str], num_envs: int, device: str | torch.device | None = None, **options: Any
+        self,
+        game: str | Sequence[str],
+        num_envs: int,
+        device: str | torch.device | None = None,
+        **options: Any,
     ):
         refuse("AtariVecEnv", options, _RESERVED)
         if options.get("obs_type", "image") != "image":
             raise ValueError(
-                "expected obs_type to be 'image' for AtariVecEnv, as an episode's final observation is an image, "
-                f"got {options['obs_type']!r}"
+                "expected obs_type to be 'image' for AtariVecEnv, as an episode's final "
+                f"observation is an image, got {options['obs_type']!r}"
             )
-        self.env = AtariEnv(game, num_envs, device, autoreset_mode="SameStep", render_mode="rgb_array", **options)
+        self.env = AtariEnv(
+            game, num_envs, device, autoreset_mode="SameStep", render_mode="rgb_array", **options
+        )
         self._played = EpisodeStatistics(self.env)
         space = self.env.single_observation_space
         if space.shape is not None and len(space.shape) == 4:
@@ -63,10 +73,41 @@ class AtariVecEnv(VecEnv):
             observations = observations.permute(0, 1, 4, 2, 3).flatten(1, 2)
         return observations.cpu().numpy().copy()
 
+    def set_options(self, options: dict[str, Any] | list[dict[str, Any]] | None = None) -> None:
+        """What the next `reset` gets besides seeds: AtariEnv's options, one dict for all envs.
+
+        Args:
+            options: `reset_mask`, (num_envs,) bool: which envs are reset; the others go on.
+
+        Raises:
+            TypeError, ValueError: it is not one dict for all envs, or not of AtariEnv's options.
+        """
+        if isinstance(options, list):
+            same = all(one is options[0] or one == options[0] for one in options)
+            if len(options) != self.num_envs or not same:
+                raise ValueError(
+                    f"expected the same options for all {self.num_envs} envs, as they are one "
+                    f"batch, got {options}"
+                )
+            options = options[0]
+        unknown = sorted(set(options or {}) - {"reset_mask"})
+        if unknown:
+            raise ValueError(f"expected options of a reset to be reset_mask, got {unknown[0]!r}")
+        arguments.reset_mask(options, self.num_envs)
+        super().set_options(options)
+
     def reset(self) -> np.ndarray:
-        """Starts new episodes, with the seeds given to `seed` since the last time."""
-        seeds = [seed for seed in self._seeds if seed is not None]
-        observations, _ = self._played.reset(seed=seeds if len(seeds) == self.num_envs else None)
+        """Starts new episodes, with what `seed` and `set_options` got since the last time."""
+        options = self._options[0]
+        mask = arguments.reset_mask(options, self.num_envs)
+        chosen = range(self.num_envs) if mask is None else torch.nonzero(mask).flatten().tolist()
+        seeds = [self._seeds[i] for i in chosen]
+        given = None if None in seeds else seeds
+        observations, info = self._played.reset(seed=given, options=options)
+        values = {key: value.tolist() for key, value in info.items() if not key.startswith("_")}
+        self.reset_infos = [
+            {key: value[i] for key, value in values.items()} for i in range(self.num_envs)
+        ]
         self._reset_seeds()
         self._reset_options()
         self._began = time.monotonic()
@@ -77,7 +118,11 @@ class AtariVecEnv(VecEnv):
         self._actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        """Plays a step: observations, rewards (num_envs,) float32, dones (num_envs,) bool, a dict for each env."""
+        """Plays a step.
+
+        Returns:
+            Observations, rewards (num_envs,) float32, dones (num_envs,) bool, a dict for each env.
+        """
         observations, rewards, terminated, truncated, info = self._played.step(self._actions)
         dones = (terminated | truncated).cpu().numpy()
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
@@ -109,19 +154,29 @@ class AtariVecEnv(VecEnv):
         """The batch's attribute, once for each env."""
         return [getattr(self.env, attr_name)] * self._count(indices)
 
-    def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
+    def set_attr(
+        self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None
+    ) -> None:
         """Sets an attribute of the whole batch; no env has one of its own."""
         if self._count(indices) != self.num_envs:
-            raise ValueError(f"expected all envs, as they share their attributes, got indices {indices}")
+            raise ValueError(
+                f"expected all envs, as they share their attributes, got indices {indices}"
+            )
         setattr(self.env, attr_name, value)
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: int | Iterable[int] | None = None,
+        **method_kwargs: Any,
     ) -> list[Any]:
         """Calls a method of the whole batch, once; its result, once for each env."""
         result = getattr(self.env, method_name)(*method_args, **method_kwargs)
         return [result] * self._count(indices)
 
-    def env_is_wrapped(self, wrapper_class: type, indices: int | Iterable[int] | None = None) -> list[bool]:
+    def env_is_wrapped(
+        self, wrapper_class: type, indices: int | Iterable[int] | None = None
+    ) -> list[bool]:
         """No env is wrapped, but infos have what a Monitor puts there."""
         return [wrapper_class is Monitor] * self._count(indices)

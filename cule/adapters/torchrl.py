@@ -13,32 +13,43 @@ from torchrl.envs import EnvBase
 from cule.adapters.keywords import refuse
 from cule.vector_env import AtariEnv
 
-_RESERVED = {"autoreset_mode": "TorchRL resets what is done", "output": "TorchRL works with tensors"}
+_RESERVED = {
+    "autoreset_mode": "TorchRL resets what is done",
+    "output": "TorchRL works with tensors",
+}
 
 
 class AtariTorchRLEnv(EnvBase):
     """Atari 2600 games for TorchRL, as one env of batch size (num_envs,).
 
-    Keys: `pixels` (num_envs, stack_num, img_height, img_width) uint8 (`ram`, (num_envs, 128), with obs_type="ram"),
-    `action` (num_envs,) int64, `reward` (num_envs, 1) float32, `done`, `terminated`, `truncated` (num_envs, 1) bool,
-    `lives` (num_envs, 1) int32. They are fresh in each step.
+    Keys: `pixels` (num_envs, stack_num, img_height, img_width) uint8 (`ram`, (num_envs, 128), with
+    obs_type="ram"), `action` (num_envs,) int64, `reward` (num_envs, 1) float32, `done`,
+    `terminated`, `truncated` (num_envs, 1) bool, `lives` (num_envs, 1) int32. They are fresh in
+    each step.
 
     Args:
         game: as AtariEnv's.
         num_envs: how many consoles.
         device: as AtariEnv's.
-        **options: AtariEnv's other keywords, but for autoreset_mode and output: TorchRL resets what is done.
+        **options: AtariEnv's other keywords, but for autoreset_mode and output: TorchRL resets what
+            is done.
 
     Raises:
         TypeError, ValueError: as AtariEnv's.
     """
 
     def __init__(
-        self, game: str | Sequence[str], num_envs: int, device: str | torch.device | None = None, **options: Any
+        self,
+        game: str | Sequence[str],
+        num_envs: int,
+        device: str | torch.device | None = None,
+        **options: Any,
     ):
         refuse("AtariTorchRLEnv", options, _RESERVED)
         self.atari = AtariEnv(game, num_envs, device, autoreset_mode="Disabled", **options)
         super().__init__(device=self.atari.device, batch_size=torch.Size([num_envs]))
+        # EnvBase takes an env for closed until it says that it is open.
+        self.is_closed = False
         self._seed_of_reset: int | None = None
         where: dict[str, Any] = {"device": self.atari.device}
         self._key = "ram" if self.atari.obs_type == "ram" else "pixels"
@@ -54,16 +65,23 @@ class AtariTorchRLEnv(EnvBase):
         )
         if self.atari.continuous:
             box = self.atari.single_action_space
-            low, high = (torch.from_numpy(bound).expand(num_envs, 3) for bound in (box.low, box.high))
+            low, high = (
+                torch.from_numpy(bound).expand(num_envs, 3) for bound in (box.low, box.high)
+            )
             self.action_spec = Bounded(low, high, shape=(num_envs, 3), dtype=torch.float32, **where)
         else:
             count = int(self.atari.single_action_space.n)
             self.action_spec = Categorical(count, shape=(num_envs,), dtype=torch.int64, **where)
         self.reward_spec = Unbounded(shape=column, dtype=torch.float32, **where)
-        done = {key: Binary(shape=column, dtype=torch.bool, **where) for key in ("done", "terminated", "truncated")}
+        done = {
+            key: Binary(shape=column, dtype=torch.bool, **where)
+            for key in ("done", "terminated", "truncated")
+        }
         self.done_spec = Composite(done, shape=(num_envs,), **where)
 
-    def _out(self, observations: torch.Tensor, info: dict[str, Any], **entries: torch.Tensor) -> TensorDict:
+    def _out(
+        self, observations: torch.Tensor, info: dict[str, Any], **entries: torch.Tensor
+    ) -> TensorDict:
         entries |= {self._key: observations.clone(), "lives": info["lives"].clone()[:, None]}
         return TensorDict(entries, batch_size=self.batch_size, device=self.device)
 
@@ -73,7 +91,9 @@ class AtariTorchRLEnv(EnvBase):
         seed, self._seed_of_reset = self._seed_of_reset, None
         observations, info = self.atari.reset(seed=seed, options=options)
         none = torch.zeros((*self.batch_size, 1), dtype=torch.bool, device=self.device)
-        return self._out(observations, info, done=none, terminated=none.clone(), truncated=none.clone())
+        return self._out(
+            observations, info, done=none, terminated=none.clone(), truncated=none.clone()
+        )
 
     def _step(self, tensordict: TensorDictBase) -> TensorDict:
         observations, rewards, terminated, truncated, info = self.atari.step(tensordict["action"])

@@ -1,234 +1,323 @@
-"""The EnvPool surface, driven as CleanRL's ppo_atari_envpool.py drives EnvPool."""
+"""EnvPool 1.x's interface, and, where EnvPool is installed, the same numbers."""
 
 from __future__ import annotations
 
-import sys
-import types
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 import cule
 from cule.adapters import envpool
 
 OPTIONS: dict[str, Any] = {"device": "cpu", "num_threads": 1, "reset_pool_size": 2}
+INFO = {"env_id", "players", "lives", "reward", "terminated", "ram", "elapsed_step"}
 
 
-class ReturnsOfGames(gym.Wrapper):
-    """Adds up unclipped rewards until a game is over, as CleanRL's wrapper for EnvPool does."""
-
-    def __getattr__(self, name: str) -> Any:
-        """As wrappers of gym 0.23, which CleanRL uses, have it."""
-        return getattr(self.env, name)
-
-    def reset(self, **options: Any) -> Any:
-        self.returns = np.zeros(self.env.num_envs, np.float32)
-        return self.env.reset(**options)
-
-    def step(self, action: Any) -> Any:
-        observations, rewards, dones, infos = self.env.step(action)
-        self.returns += infos["reward"]
-        infos["r"] = self.returns.copy()
-        self.returns *= 1 - infos["terminated"]
-        return observations, rewards, dones, infos
-
-
-def test_cleanrl_loop_learns() -> None:
-    """Rollouts, advantages, one gradient step each: the calls and attributes that CleanRL's script makes."""
-    torch.manual_seed(0)
-    envs = envpool.make(
-        "Breakout-v5", env_type="gym", num_envs=4, episodic_life=True, reward_clip=True, seed=1, **OPTIONS
-    )
-    envs.num_envs = 4
-    envs.single_action_space = envs.action_space
-    envs.single_observation_space = envs.observation_space
-    envs = ReturnsOfGames(envs)
-    assert isinstance(envs.action_space, gym.spaces.Discrete)
-    agent = nn.Sequential(nn.Flatten(), nn.Linear(4 * 84 * 84, 16), nn.ReLU(), nn.Linear(16, envs.action_space.n + 1))
-    optimizer = torch.optim.Adam(agent.parameters(), lr=1e-4)
-    next_obs = torch.Tensor(envs.reset())
-    assert next_obs.shape == (4, *envs.single_observation_space.shape)
-    lost_lives, games = 0, []
-    for _ in range(12):
-        log_chances, values, rewards, dones = [], [], [], []
-        for _ in range(24):
-            out = agent(next_obs / 255.0)
-            chances = torch.distributions.Categorical(logits=out[:, 1:])
-            action = chances.sample()
-            log_chances.append(chances.log_prob(action))
-            values.append(out[:, 0])
-            next_obs, reward, next_done, info = envs.step(action.cpu().numpy())
-            rewards.append(torch.tensor(reward).view(-1))
-            next_obs, next_done = torch.Tensor(next_obs), torch.Tensor(next_done)
-            dones.append(next_done)
-            for idx, d in enumerate(next_done):
-                lost_lives += int(d)
-                if d and info["lives"][idx] == 0:
-                    games.append(info["r"][idx])
-        gains, gain = [], torch.zeros(4)
-        for reward, done in zip(reversed(rewards), reversed(dones), strict=True):
-            gain = reward + 0.99 * gain * (1 - done)
-            gains.insert(0, gain)
-        advantages = torch.stack(gains) - torch.stack(values)
-        loss = (advantages.detach() * -torch.stack(log_chances)).mean() + advantages.square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert len(games) >= 3
-    assert lost_lives >= 5 * len(games), "an episode is a life, a game goes on through five"
-    assert max(games) >= 1
-
-
-@pytest.mark.parametrize("env_type", ["gym", "gymnasium"])
-def test_both_apis_return_what_they_should(env_type: str) -> None:
-    env = getattr(envpool, f"make_{env_type}")("Pong-v5", num_envs=2, max_episode_steps=8, **OPTIONS)
-    first = env.reset()
-    if env_type == "gymnasium":
-        observations, info = first
-        assert info["reward"].tolist() == [0, 0]
-    else:
-        observations = first
+@pytest.mark.parametrize("maker", [envpool.make, envpool.make_gym, envpool.make_gymnasium])
+def test_every_maker_gives_two_and_five_values(maker: Any) -> None:
+    """In EnvPool 1.x "gym" means the same as "gymnasium"."""
+    env = maker("Pong-v5", num_envs=2, max_episode_steps=8, **OPTIONS)
+    assert isinstance(env, gym.Env) and isinstance(env, gym.vector.VectorEnv)
+    observations, info = env.reset()
     assert isinstance(observations, np.ndarray) and observations.shape == (2, 4, 84, 84)
-    assert len(env) == 2
-    assert env.observation_space.shape == (4, 84, 84)
-    steps = []
-    for _ in range(12):
-        result = env.step(np.zeros(2, int))
-        assert len(result) == (5 if env_type == "gymnasium" else 4)
-        assert result[1].dtype == np.float32
-        done = result[2] | result[3] if env_type == "gymnasium" else result[2]
-        assert done.dtype == np.bool_
-        steps.append((result[-1]["elapsed_step"].tolist(), done.tolist()))
-    assert ([0, 0], [False, False]) in steps[1:], "the step after an end resets"
-    assert any(done == [True, True] for _, done in steps)
+    assert set(info) == INFO
+    for step in range(1, 12):
+        observations, rewards, terminated, truncated, info = env.step(np.zeros(2, int))
+        assert rewards.dtype == np.float32
+        assert terminated.dtype == truncated.dtype == np.bool_
+        assert truncated.tolist() == [step == 8] * 2 and not terminated.any()
+        assert info["elapsed_step"].tolist() == [step if step <= 8 else step - 9] * 2, (
+            "the step after an end resets"
+        )
+        assert set(info) == INFO
+        assert info["ram"].shape == (2, 128) and info["ram"].dtype == np.uint8
+        assert {info[key].dtype for key in ("env_id", "lives", "terminated", "elapsed_step")} == {
+            np.dtype(np.int32)
+        }
+        np.testing.assert_array_equal(info["ram"], env.env.get_ram())
+        np.testing.assert_array_equal(info["players"]["env_id"], [0, 1])
     env.close()
+    assert env.env.closed and env.closed
 
 
-@pytest.mark.parametrize("env_type", ["gym", "gymnasium"])
-def test_asynchronous_calls_give_what_steps_give(env_type: str) -> None:
-    options = {"num_envs": 3, "env_type": env_type, "seed": 9} | OPTIONS
+def test_gym_in_make_means_gymnasium() -> None:
+    env = envpool.make("Pong-v5", "gym", **OPTIONS)
+    assert len(env.reset()) == 2
+    assert len(env.step([0])) == 5
+    with pytest.raises(
+        ValueError, match=r"gym_reset_return_info to be True, .* cule\.adapters\.envpool_v0"
+    ):
+        envpool.make_gym("Pong-v5", gym_reset_return_info=False)
+
+
+def test_episodes_begin_with_their_first_frame_in_every_plane() -> None:
+    """Where ale-py's begin with black planes."""
+    env = envpool.make("Breakout-v5", num_envs=2, max_episode_steps=6, **OPTIONS)
+    observations, _ = env.reset()
+    shown = [observations[0, -1]]
+    for step in range(1, 14):
+        observations = env.step([0, 2])[0]
+        if step % 7 == 0:
+            shown = []
+        shown.append(observations[0, -1])
+        stacked = ([shown[0]] * 4 + shown[1:])[-4:]
+        np.testing.assert_array_equal(observations[0], stacked)
+    assert shown[0].any()
+
+
+def test_color_has_three_planes_for_each_frame() -> None:
+    color, gray = (
+        envpool.make(
+            "MsPacman-v5",
+            num_envs=2,
+            gray_scale=gray,
+            stack_num=2,
+            img_height=60,
+            img_width=50,
+            **OPTIONS,
+        )
+        for gray in (False, True)
+    )
+    assert color.observation_space.shape == (6, 60, 50)
+    assert gray.observation_space.shape == (2, 60, 50)
+    plain = cule.AtariEnv(
+        "ms_pacman",
+        2,
+        grayscale=False,
+        stack_num=2,
+        img_height=60,
+        img_width=50,
+        output="numpy",
+        **OPTIONS,
+    )
+    observations, _ = color.reset(seed=3)
+    assert observations.shape == (2, 6, 60, 50)
+    theirs, _ = plain.reset(seed=3)
+    for _ in range(3):
+        observations = color.step([1, 2])[0]
+        theirs = plain.step([1, 2])[0]
+    for plane in range(6):
+        np.testing.assert_array_equal(
+            observations[:, plane], theirs[:, plane // 3, :, :, plane % 3]
+        )
+
+
+def test_lost_life_ends_an_episode_but_not_the_game() -> None:
+    env = envpool.make("Breakout-v5", num_envs=2, episodic_life=True, seed=1, **OPTIONS)
+    env.reset()
+    lives, games = np.full(2, 5), 0
+    elapsed = np.zeros(2, int)
+    over = np.zeros(2, bool)
+    for _ in range(500):
+        _, _, terminated, _, info = env.step(env.action_space.sample() * np.ones(2, int))
+        elapsed = np.where(over, 0, elapsed + 1)
+        np.testing.assert_array_equal(info["elapsed_step"], elapsed)
+        over = info["terminated"].astype(bool)
+        np.testing.assert_array_equal(over, terminated & (info["lives"] == 0))
+        np.testing.assert_array_equal(terminated, info["lives"] < lives)
+        lives, games = np.where(over, 5, info["lives"]), games + over.sum()
+    assert games >= 2
+
+
+def test_asynchronous_calls_give_what_steps_give() -> None:
+    options = {"num_envs": 3, "seed": 9} | OPTIONS
     waits, steps = envpool.make("Pong-v5", **options), envpool.make("Pong-v5", **options)
     waits.async_reset()
     result = waits.recv()
-    first = steps.reset()
-    np.testing.assert_array_equal(result[0], first[0] if env_type == "gymnasium" else first)
-    assert len(result) == (5 if env_type == "gymnasium" else 4)
+    np.testing.assert_array_equal(result[0], steps.reset()[0])
+    assert len(result) == 5
     np.testing.assert_array_equal(result[-1]["env_id"], [0, 1, 2])
     rng = np.random.default_rng(0)
-    for _ in range(10):
+    for step in range(10):
         actions, order = rng.integers(6, size=3), rng.permutation(3)
-        waits.send(actions[order], order)
+        if step % 2:
+            waits.send(actions[order], order)
+        else:
+            waits.send(
+                {
+                    "env_id": order,
+                    "players.env_id": order,
+                    "action": actions[order].astype(np.int32),
+                }
+            )
         for a, b in zip(waits.recv()[:-1], steps.step(actions)[:-1], strict=True):
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("env_type", ["gym", "gymnasium"])
 @pytest.mark.parametrize("ids", [[0, 2], np.array([2, 0]), np.array([True, False, True])], ids=str)
-def test_reset_of_some_envs_lets_the_others_go_on(env_type: str, ids: Any) -> None:
+def test_reset_of_some_envs_lets_the_others_go_on(ids: Any) -> None:
     """Their rows only are returned, in the order of the ids."""
-    env = envpool.make("Breakout-v5", env_type, num_envs=3, **OPTIONS)
+    env = envpool.make("Breakout-v5", num_envs=3, **OPTIONS)
     env.reset()
     for _ in range(5):
-        info = env.step([1, 2, 3])[-1]
-    before = info["frame_number"].copy()
+        before = env.step([1, 2, 3])[0]
     masked = np.asarray(ids).dtype == np.bool_
-    result = env.reset(options={"reset_mask": ids}) if masked else env.reset(ids)
+    observations, info = env.reset(options={"reset_mask": ids}) if masked else env.reset(ids)
     order = [0, 2] if masked else list(ids)
-    observations = result[0] if env_type == "gymnasium" else result
     assert observations.shape == (2, 4, 84, 84)
-    if env_type == "gymnasium":
-        assert result[1]["env_id"].tolist() == order
-        assert result[1]["elapsed_step"].tolist() == [0, 0]
-        assert result[1]["lives"].tolist() == [5, 5]
-    info = env.step([0, 0, 0])[-1]
+    assert info["env_id"].tolist() == info["players"]["env_id"].tolist() == order
+    assert info["elapsed_step"].tolist() == [0, 0]
+    assert info["lives"].tolist() == [5, 5]
+    observations, *_, info = env.step([0, 0, 0])
     assert info["elapsed_step"].tolist() == [1, 6, 1]
-    assert info["frame_number"][1] == before[1] + 4
-    assert info["episode_frame_number"][0] < info["episode_frame_number"][1]
+    np.testing.assert_array_equal(observations[1, :3], before[1, 1:])
 
 
-def test_reset_takes_seeds() -> None:
-    options = OPTIONS | {"num_envs": 3, "env_type": "gymnasium", "noop_max": 30, "reset_pool_size": 0}
-    env, plain = (
-        envpool.make("Pong-v5", **options),
-        cule.AtariEnv("pong", 3, device="cpu", num_threads=1, reset_pool_size=0, output="numpy"),
-    )
-    np.testing.assert_array_equal(env.reset(seed=7)[0], plain.reset(seed=7)[0])
+def test_seeds_of_make_and_reset_are_those_of_the_env() -> None:
+    options = OPTIONS | {"num_envs": 3, "noop_max": 30, "reset_pool_size": 0}
+    env = envpool.make("Pong-v5", **options)
+    plain = cule.AtariEnv("pong", 3, device="cpu", num_threads=1, reset_pool_size=0, output="numpy")
+    plain.reset(seed=7)
+    np.testing.assert_array_equal(env.reset(seed=7)[1]["ram"], plain.get_ram())
     # Env 2 gets the seed 20, env 0 the seed 10.
-    ours = env.reset(np.array([2, 0]), seed=[20, 10])
-    theirs = plain.reset(seed=[10, 20], options={"reset_mask": np.array([True, False, True])})
-    np.testing.assert_array_equal(ours[0], theirs[0][[2, 0]])
-    np.testing.assert_array_equal(ours[1]["frame_number"], theirs[1]["frame_number"][[2, 0]])
-    assert len(set(ours[1]["frame_number"].tolist())) == 2, "these seeds can be told apart"
-    first = envpool.make("Pong-v5", **options, seed=7)
-    np.testing.assert_array_equal(first.reset()[1]["frame_number"], plain.reset(seed=7)[1]["frame_number"])
+    _, info = env.reset(np.array([2, 0]), seed=[20, 10])
+    plain.reset(seed=[10, 20], options={"reset_mask": np.array([True, False, True])})
+    np.testing.assert_array_equal(info["ram"], plain.get_ram()[[2, 0]])
+    assert (info["ram"][0] != info["ram"][1]).any(), "these seeds can be told apart"
+    plain.reset(seed=[7, 3, 5])
+    for given in ({"seed": [7, 3, 5]}, {"seed": np.array([7, 3, 5])}, {"env_seed": [7, 3, 5]}):
+        seeded = envpool.make("Pong-v5", **options, **given)
+        np.testing.assert_array_equal(seeded.reset()[1]["ram"], plain.get_ram())
+        assert list(seeded.config["env_seed"]) == [7, 3, 5]
+    with pytest.warns(UserWarning, match=r"expected a seed in make\(\) or reset\(\)"):
+        env.seed(1)
 
 
 def test_attributes_are_there() -> None:
     env = envpool.make("Pong-v5", num_envs=3, frame_skip=2, seed=5, **OPTIONS)
     assert env.all_env_ids.tolist() == [0, 1, 2] and env.all_env_ids.dtype == np.int32
     assert env.is_async is False
+    assert len(env) == env.num_envs == 3
     assert env.single_observation_space == env.observation_space
     assert env.single_action_space == env.action_space
     config = env.config
-    assert (config["task"], config["num_envs"], config["batch_size"], config["seed"]) == ("Pong-v5", 3, 3, 5)
+    assert (config["task"], config["num_envs"], config["batch_size"], config["seed"]) == (
+        "pong",
+        3,
+        3,
+        5,
+    )
     assert (config["frame_skip"], config["gray_scale"], config["stack_num"]) == (2, True, 4)
-    assert (config["num_threads"], config["max_episode_steps"]) == (1, 27_000)
+    assert (config["num_threads"], config["max_episode_steps"], config["reward_clip"]) == (
+        1,
+        27_000,
+        False,
+    )
     assert {"Pong-v5", "MsPacman-v5"} < set(envpool.list_all_envs())
     assert len(envpool.list_all_envs()) == len(cule.games())
+    assert repr(env).startswith("AtariEnvPool(num_envs=3, batch_size=3, ")
 
 
-def test_spaces_are_those_of_gym_where_a_script_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CleanRL's script asks for `isinstance(envs.action_space, gym.spaces.Discrete)` of the old gym."""
-
-    class GymBox(gym.spaces.Box):
-        pass
-
-    class GymDiscrete(gym.spaces.Discrete):
-        pass
-
-    old_gym = types.SimpleNamespace(spaces=types.SimpleNamespace(Box=GymBox, Discrete=GymDiscrete))
-    monkeypatch.setitem(sys.modules, "gym", old_gym)
-    env = envpool.make("Pong-v5", env_type="gym", num_envs=2, **OPTIONS)
-    assert isinstance(env.action_space, GymDiscrete) and env.action_space.n == 6
-    assert isinstance(env.observation_space, GymBox) and env.observation_space.shape == (4, 84, 84)
-    env = envpool.make("Pong-v5", env_type="gymnasium", num_envs=2, **OPTIONS)
-    assert not isinstance(env.action_space, GymDiscrete) and not isinstance(env.observation_space, GymBox)
+def test_spec_says_what_the_env_is() -> None:
+    env = envpool.make("Breakout-v5", num_envs=2, gray_scale=False, **OPTIONS)
+    spec = envpool.make_spec("Breakout-v5", num_envs=2, gray_scale=False)
+    for one in (env.spec, spec):
+        assert (
+            one.config.gray_scale is False
+            and one.config.mode == -1
+            and one.config.task == "breakout"
+        )
+        assert one.observation_space == one.gymnasium_observation_space == env.observation_space
+        assert one.action_space == env.action_space == gym.spaces.Discrete(4)
+        assert one.action_array_spec["action"].maximum == 3
+        assert one.reward_threshold is None
+    observations, info = env.reset()
+    arrays = spec.state_array_spec
+    assert arrays["obs"].shape == list(observations.shape[1:]) and arrays["obs"].maximum == 255
+    for name in ("env_id", "lives", "reward", "terminated", "ram"):
+        assert arrays[f"info:{name}"].dtype == info[name].dtype
+    assert arrays["info:ram"].shape == [128]
+    assert envpool.make_spec("Pong-v5", full_action_space=True).action_space.n == 18
+    assert repr(spec).startswith("AtariEnvSpec(num_envs=2, ")
 
 
 def test_keywords_mean_what_envpools_mean() -> None:
-    env = envpool.make(
-        "MsPacman-v5", gray_scale=False, frame_skip=3, stack_num=2, img_height=60, img_width=50, **OPTIONS
-    )
+    env = envpool.make("MsPacman-v5", frame_skip=3, max_episode_steps=50, mode=1, **OPTIONS)
     plain = env.env
-    assert env.observation_space.shape == (2, 60, 50, 3)
     assert plain.engine.options.frameskip == 3
-    assert plain.engine.options.max_frames == 3 * 27_000
+    assert plain.engine.options.max_frames == 3 * 50
     assert not plain.engine.options.reward_clipping
     assert plain.games[0].name == "ms_pacman"
-    assert isinstance(plain, cule.AtariEnv)
+    assert plain.engine.groups[0].mode == 1
+
+
+def test_screens_are_rendered_where_asked_for() -> None:
+    env = envpool.make(
+        "Pong-v5", num_envs=3, render_mode="rgb_array", img_height=210, img_width=160, stack_num=1, gray_scale=False,
+        use_inter_area_resize=False, frame_skip=1, **OPTIONS,
+    )  # fmt: skip
+    env.reset()
+    observations = env.step([2, 3, 4])[0]
+    screens = env.env.get_screen_rgb()
+    np.testing.assert_array_equal(env.render(), screens[:1])
+    np.testing.assert_array_equal(env.render(1), screens[1:2])
+    np.testing.assert_array_equal(env.render([2, 0]), screens[[2, 0]])
+    np.testing.assert_array_equal(observations.transpose(0, 2, 3, 1), screens)
+    with pytest.raises(
+        RuntimeError, match=r"render_mode='rgb_array' in make\(\) for render\(\), got None"
+    ):
+        envpool.make("Pong-v5", **OPTIONS).render()
+    with pytest.raises(ValueError, match="expected render_mode to be 'rgb_array', got 'human'"):
+        envpool.make("Pong-v5", render_mode="human", **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "sentence"),
+    [
+        ({"env_type": "dm"}, ValueError, "env_type to be 'gym' or 'gymnasium', got 'dm'"),
+        (
+            {"frameskip": 4},
+            TypeError,
+            "keywords of EnvPool's Atari envs, got 'frameskip'; did you mean 'frame_skip'?",
+        ),
+        ({"from_pixels": True}, TypeError, "keywords of EnvPool's Atari envs, got 'from_pixels'"),
+        ({"task": "pong"}, TypeError, "got 'task'"),
+        ({"max_num_players": 2}, ValueError, "max_num_players to be 1, got 2"),
+        ({"num_envs": 4, "batch_size": 2}, ValueError, "batch_size to be 0 or num_envs (4)"),
+        ({"num_envs": 0}, ValueError, "num_envs to be at least 1, got 0"),
+        (
+            {"use_inter_area_resize": False},
+            ValueError,
+            "use_inter_area_resize to be True, as cule resizes by area",
+        ),
+        ({"thread_affinity_offset": 0}, ValueError, "thread_affinity_offset to be -1"),
+        (
+            {"seed": [1, 2], "env_seed": [1, 2]},
+            ValueError,
+            "either seeds for all envs as seed or as env_seed, got both",
+        ),
+        ({"seed": [1, 2]}, ValueError, "one integer for each of the 1 envs"),
+        ({"seed": -1}, ValueError, "seed to be at least 0, got -1"),
+        ({"mode": -2}, ValueError, "mode to be at least -1, got -2"),
+        ({"gray_scale": 1}, TypeError, "gray_scale to be True or False, got 1"),
+    ],
+    ids=str,
+)
+def test_wrong_keywords_are_refused(
+    options: dict[str, Any], kind: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        envpool.make("Pong-v5", **options)
+    assert sentence in str(caught.value)
 
 
 def test_wrong_calls_are_refused() -> None:
-    with pytest.raises(ValueError, match="env_type to be 'gym' or 'gymnasium', got 'dm'"):
-        envpool.make("Pong-v5", "dm")
-    with pytest.raises(TypeError, match=r"expected keywords of EnvPool's that cule has .* got 'max_num_players'"):
-        envpool.make("Pong-v5", max_num_players=2)
-    with pytest.raises(ValueError, match=r"batch_size to be 0 or num_envs \(4\)"):
-        envpool.make("Pong-v5", num_envs=4, batch_size=2, **OPTIONS)
     env = envpool.make("Pong-v5", num_envs=2, **OPTIONS)
     env.reset()
     for ids in ([0], [0, 0], [1, 2]):
         with pytest.raises(ValueError, match="env_id to name each of the 2 envs once, got"):
             env.send(np.zeros(len(ids), int), ids)
     for actions in (0, [0], np.arange(4)):
-        with pytest.raises(ValueError, match=r"expected an action for each of the 2 envs, got shape \("):
+        with pytest.raises(
+            ValueError, match=r"expected an action for each of the 2 envs, got shape \("
+        ):
             env.step(actions, [1, 0])
     with pytest.raises(ValueError, match=r"expected actions to have shape \(2,\), got \(4,\)"):
         env.step([0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"a dict of actions to have 'action', got \['env_id'\]"):
+        env.step({"env_id": [0, 1]})
 
 
 def test_wrong_resets_are_refused() -> None:
@@ -236,7 +325,10 @@ def test_wrong_resets_are_refused() -> None:
     with pytest.raises(gym.error.ResetNeeded, match="the first reset to reset every env"):
         env.reset([0])
     env.reset()
-    for ids, sentence in (([2], "from 0 to 1, got"), ([0, 0], r"env_id to name an env once, got \[0, 0\]")):
+    for ids, sentence in (
+        ([2], "from 0 to 1, got"),
+        ([0, 0], r"env_id to name an env once, got \[0, 0\]"),
+    ):
         with pytest.raises(ValueError, match=sentence):
             env.reset(ids)
     with pytest.raises(TypeError, match="expected env_ids to be a list of integers"):
@@ -249,3 +341,46 @@ def test_wrong_resets_are_refused() -> None:
         env.reset([0], seed=[1, 2])
     with pytest.raises(TypeError, match="unexpected keyword argument"):
         env.reset(force=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gray_scale": False},
+        {"stack_num": 2, "frame_skip": 3, "reward_clip": True},
+        {"img_height": 100},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("task", ["Breakout-v5", "Pong-v5", "SpaceInvaders-v5"])
+def test_envpool_itself_gives_the_same(task: str, options: dict[str, Any]) -> None:
+    """Bit for bit, where no no-ops are drawn; but the last observation of an episode is pooled
+    otherwise."""
+    real = pytest.importorskip("envpool")
+    options = {"num_envs": 2, "noop_max": 1, "max_episode_steps": 60} | options
+    theirs = real.make(task, "gym", **options)
+    ours = envpool.make(task, "gym", **(OPTIONS | options | {"reset_pool_size": 0}))
+    assert (
+        theirs.observation_space == ours.observation_space
+        and theirs.action_space == ours.action_space
+    )
+    (expected, _), (got, _) = theirs.reset(), ours.reset()
+    np.testing.assert_array_equal(got, expected)
+    rng = np.random.default_rng(0)
+    ends = 0
+    for _ in range(150):
+        actions = rng.integers(theirs.action_space.n, size=2)
+        *expected, info = theirs.step(actions)
+        *got, our_info = ours.step(actions)
+        ended = expected[2] | expected[3]
+        ends += ended.sum()
+        np.testing.assert_array_equal(got[0][~ended], expected[0][~ended])
+        for a, b in zip(got[1:], expected[1:], strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert a.dtype == b.dtype
+        assert list(our_info) == list(info)
+        for key in INFO - {"players"}:
+            np.testing.assert_array_equal(our_info[key], info[key])
+            assert our_info[key].dtype == info[key].dtype
+    assert ends >= 4

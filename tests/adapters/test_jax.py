@@ -36,12 +36,16 @@ def test_arrays_hold_what_tensors_hold(mode: str, jax_device: str) -> None:
     key = jax.random.key(0)
     kept, finals = [], 0
     for step in range(30):
-        actions = jax.random.randint(jax.random.fold_in(key, step), (3,), 0, ours.single_action_space.n)
+        actions = jax.random.randint(
+            jax.random.fold_in(key, step), (3,), 0, ours.single_action_space.n
+        )
         result, expected = ours.step(actions), plain.step(np.asarray(actions))
         for a, b in zip(result[:4], expected[:4], strict=True):
             np.testing.assert_array_equal(a, b)
             assert a.dtype == b.dtype
-        assert set(result[4]) == {key for key in expected[4] if key == "_final_obs" or key[0] != "_"}
+        assert set(result[4]) == {
+            key for key in expected[4] if key == "_final_obs" or key[0] != "_"
+        }
         for key_, value in result[4].items():
             np.testing.assert_array_equal(value, expected[4][key_])
         finals += "final_obs" in result[4]
@@ -57,7 +61,9 @@ def test_policy_is_compiled_by_jax(jax_device: str) -> None:
 
     @jax.jit
     def policy(observations: jax.Array) -> jax.Array:
-        return (observations.astype(jnp.float32).sum((1, 2, 3)) % env.single_action_space.n).astype(jnp.int32)
+        return (observations.astype(jnp.float32).sum((1, 2, 3)) % env.single_action_space.n).astype(
+            jnp.int32
+        )
 
     for _ in range(5):
         observations = env.step(policy(observations))[0]
@@ -82,7 +88,9 @@ def test_memory_is_shared_with_torch_one_way(jax_device: str) -> None:
 KINDS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 
 
-@pytest.mark.parametrize("make_actions", [jnp.asarray, np.asarray, None], ids=["jax", "numpy", "list"])
+@pytest.mark.parametrize(
+    "make_actions", [jnp.asarray, np.asarray, None], ids=["jax", "numpy", "list"]
+)
 def test_actions_of_any_width_play_the_same(make_actions: Any, jax_device: str) -> None:
     """JAX arrays, numpy's, and lists; steps are compared with those of a plain env."""
     plain = cule.AtariEnv("breakout", 3, jax_device, output="numpy", **OPTIONS)
@@ -104,7 +112,9 @@ def test_actions_of_any_width_play_the_same(make_actions: Any, jax_device: str) 
 
 
 def test_wrong_actions_and_keywords_are_refused(jax_device: str) -> None:
-    with pytest.raises(TypeError, match="expected no output for AtariJaxEnv, as it gives JAX arrays, got 'numpy'"):
+    with pytest.raises(
+        TypeError, match="expected no output for AtariJaxEnv, as it gives JAX arrays, got 'numpy'"
+    ):
         AtariJaxEnv("pong", 2, jax_device, output="numpy", **OPTIONS)
     env = AtariJaxEnv("pong", 2, jax_device, **OPTIONS)
     env.reset(seed=0)
@@ -121,3 +131,111 @@ def test_jax_without_the_gpu_is_refused() -> None:
         pytest.skip("this JAX has CUDA")
     with pytest.raises(ValueError, match="expected a JAX with CUDA for envs on cuda"):
         AtariJaxEnv("pong", 1, "cuda", **OPTIONS)
+
+
+def test_env_has_what_a_vector_env_has(jax_device: str) -> None:
+    with AtariJaxEnv("pong", 3, jax_device, **OPTIONS) as env:
+        plain = cule.AtariEnv("pong", 3, jax_device, output="numpy", **OPTIONS)
+        assert (
+            env.observation_space == plain.observation_space
+            and env.action_space == plain.action_space
+        )
+        assert env.action_meanings == plain.action_meanings
+        for seed in (
+            3,
+            jnp.array([1, 2, 3]),
+            np.array([1, 2, 3]),
+            [1, 2, 3],
+            jnp.array(3),
+            np.int64(3),
+        ):
+            env.reset(seed=seed)
+            plain.reset(seed=np.asarray(seed) if np.ndim(seed) else int(seed))
+            assert isinstance(env.get_ram(), jax.Array)
+            np.testing.assert_array_equal(env.get_ram(), plain.get_ram())
+        np.testing.assert_array_equal(env.render(), plain.render())
+        env.step([2, 3, 4]), plain.step([2, 3, 4])
+        mask = np.array([True, False, True])
+        for given in (jnp.asarray(mask), mask):
+            observations, info = env.reset(seed=8, options={"reset_mask": given})
+            expected, expected_info = plain.reset(seed=8, options={"reset_mask": mask})
+            np.testing.assert_array_equal(observations, expected)
+            np.testing.assert_array_equal(info["frame_number"], expected_info["frame_number"])
+    assert env.env.closed
+
+
+def test_calls_that_jax_traces_say_what_to_do(jax_device: str) -> None:
+    env = AtariJaxEnv("pong", 2, jax_device, **OPTIONS)
+    env.reset(seed=0)
+    ram = env.get_ram()
+    for call in (
+        jax.jit(lambda actions: env.step(actions)[0]),
+        jax.jit(lambda actions: env.reset()[0]),
+        jax.jit(lambda actions: env.reset(seed=actions)[0]),
+        jax.vmap(lambda actions: env.step(actions)[0]),
+    ):
+        with pytest.raises(
+            TypeError,
+            match=r"expected (step|reset)\(\) to be called from Python, .* AtariJaxEnv\.xla",
+        ):
+            call(jnp.zeros((2, 2), jnp.int32))
+    np.testing.assert_array_equal(env.get_ram(), ram, "nothing was played")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"grayscale": False}, {"autoreset_mode": "Disabled"}, {"obs_type": "ram"}],
+    ids=str,
+)
+def test_compiled_loop_plays_what_steps_play(options: dict[str, Any]) -> None:
+    options = OPTIONS | options | {"max_num_frames_per_episode": 60}
+    env, plain = (
+        AtariJaxEnv("breakout", 3, "cpu", **options),
+        AtariJaxEnv("breakout", 3, "cpu", **options),
+    )
+    handle, reset, step = env.xla()
+    actions = jnp.asarray(np.random.default_rng(0).integers(4, size=(25, 3)), jnp.int32)
+
+    @jax.jit
+    def rollout(handle: jax.Array, seed: jax.Array) -> Any:
+        handle, first = reset(handle, seed=seed)
+        return first, jax.lax.scan(step, handle, actions)[1]
+
+    for seed in (jnp.array(5), jnp.array([7, 1, 2])):
+        first, steps = rollout(handle, seed)
+        compare(first, plain.reset(seed=seed))
+        for row in range(25):
+            compare(
+                jax.tree.map(lambda array, row=row: array[row], steps), plain.step(actions[row])
+            )
+    assert np.asarray(steps[3]).any(), "episodes end in it"
+    mask = jnp.array([True, False, True])
+    compare(reset(handle, reset_mask=mask)[1], plain.reset(options={"reset_mask": mask}))
+
+
+def compare(ours: Any, theirs: Any) -> None:
+    """Asserts that the arrays of two results are the same, dtypes and names included."""
+    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == b.dtype
+
+
+def test_compiled_loop_reports_wrong_actions() -> None:
+    env = AtariJaxEnv("pong", 2, "cpu", **OPTIONS)
+    handle, reset, step = env.xla()
+    handle, _ = reset(handle, seed=0)
+    with pytest.raises(Exception, match="expected actions from 0 to 5, got values from 0 to 7"):
+        jax.block_until_ready(jax.jit(step)(handle, jnp.array([0, 7])))
+    with pytest.raises(
+        ValueError, match=r"autoreset_mode NEXT_STEP or DISABLED for xla\(\), got SAME_STEP"
+    ):
+        AtariJaxEnv("pong", 2, "cpu", autoreset_mode="SameStep", **OPTIONS).xla()
+
+
+@pytest.mark.gpu
+def test_compiled_loop_on_a_gpu_is_refused() -> None:
+    if jax.default_backend() != "gpu":
+        pytest.skip("needs a JAX with CUDA")
+    with pytest.raises(ValueError, match=r"expected envs on the CPU for xla\(\), got cuda"):
+        AtariJaxEnv("pong", 1, "cuda", **OPTIONS).xla()

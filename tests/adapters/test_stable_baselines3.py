@@ -128,3 +128,40 @@ def test_wrappers_attributes_and_pictures() -> None:
     normal.step([0, 0])
     normal.close()
     assert env.env.closed
+
+
+def test_options_of_a_reset_reach_the_env() -> None:
+    env = make("breakout", 3)
+    env.seed(1)
+    env.reset()
+    assert [info["lives"] for info in env.reset_infos] == [5, 5, 5]
+    assert [info["env_id"] for info in env.reset_infos] == [0, 1, 2]
+    for _ in range(3):
+        env.step([2, 2, 2])
+    frames = [info["episode_frame_number"] for info in env.reset_infos]
+    env.set_options({"reset_mask": np.array([False, True, False])})
+    env.seed(5)
+    env.reset()
+    after = [info["episode_frame_number"] for info in env.reset_infos]
+    assert [after[0] - frames[0], after[2] - frames[2]] == [12, 12], "these go on"
+    plain = cule.AtariEnv("breakout", 3, device="cpu", **OPTIONS)
+    plain.reset(seed=1)
+    plain.reset(seed=[6], options={"reset_mask": np.array([False, True, False])})
+    assert env.env.get_ram()[1].equal(plain.get_ram()[1]), "env 1 got the seed of env 1"
+    env.reset()
+    assert len({info["episode_frame_number"] // 40 for info in env.reset_infos}) == 1, "options are for one reset"
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "sentence"),
+    [
+        ({"difficulty": 1}, ValueError, "options of a reset to be reset_mask, got 'difficulty'"),
+        ({"reset_mask": [1, 0]}, TypeError, "reset_mask to be a boolean array"),
+        ([{}, {"mode": 1}], ValueError, "the same options for all 2 envs, as they are one batch"),
+        ([{}], ValueError, "the same options for all 2 envs"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_refused(options: Any, kind: type[Exception], sentence: str) -> None:
+    with pytest.raises(kind, match=f"expected {sentence}"):
+        make(num_envs=2).set_options(options)

@@ -76,6 +76,9 @@ def test_keywords_that_the_adapter_sets_are_refused(option: dict[str, Any]) -> N
 
 def test_closed_env_frees_the_consoles() -> None:
     env = make("cpu")
+    assert not env.is_closed
     env.reset()
+    assert not TransformedEnv(env, RewardSum()).is_closed
     env.close()
-    assert env.atari.closed
+    assert env.is_closed and env.atari.closed
+    env.close()

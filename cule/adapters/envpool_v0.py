@@ -1,0 +1,91 @@
+"""EnvPool 0.x: with `from cule.adapters import envpool_v0 as envpool` CleanRL's loops run on.
+
+It is what EnvPool 0.8.4 is beside a gym older than 0.26: env_type="gym" gives observations from
+`reset`, and four values from `step`. Everything else is as in `cule.adapters.envpool`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal
+
+import numpy as np
+
+from cule.adapters.envpool import EnvPool, list_all_envs
+from cule.adapters.envpool_spec import EnvSpec, make_spec
+
+__all__ = [
+    "EnvPool",
+    "EnvSpec",
+    "GymEnvPool",
+    "list_all_envs",
+    "make",
+    "make_gym",
+    "make_gymnasium",
+    "make_spec",
+]
+
+
+class GymEnvPool(EnvPool):
+    """A batch of envs with gym's old interface: four values. Made by `make` with env_type="gym"."""
+
+    def _make_spaces(self) -> None:
+        """Scripts may ask if a space is one of gym's: where they have imported gym, it is."""
+        super()._make_spaces()
+        gym = sys.modules.get("gym")
+        if gym is not None:
+            box, count = self.spec.observation_space, int(self.spec.action_space.n)
+            self.observation_space = gym.spaces.Box(0, 255, box.shape, np.uint8)
+            self.action_space = gym.spaces.Discrete(count)
+            self.single_observation_space = self.observation_space
+            self.single_action_space = self.action_space
+
+    def _info(self, info: dict[str, Any], over: np.ndarray) -> dict[str, Any]:
+        return {key: value for key, value in super()._info(info, over).items() if key != "ram"}
+
+    def _reset_result(self, observations: np.ndarray, info: dict[str, Any]) -> Any:
+        return (observations, info) if self.config["gym_reset_return_info"] else observations
+
+    def _step_result(
+        self,
+        observations: np.ndarray,
+        rewards: np.ndarray,
+        terminated: np.ndarray,
+        truncated: np.ndarray,
+        info: dict[str, Any],
+    ) -> tuple[Any, ...]:
+        info["TimeLimit.truncated"] = truncated
+        return observations, rewards, terminated | truncated, info
+
+
+def make(task_id: str, env_type: Literal["gym", "gymnasium"] = "gym", **options: Any) -> EnvPool:
+    """An EnvPool of Atari games, as EnvPool 0.8.4 has it.
+
+    What differs is said in `cule.adapters.envpool.make`. `mode` and `difficulty` are EnvPool 1.x's.
+
+    Args:
+        task_id: "Pong-v5" or another name that AtariEnv knows.
+        env_type: "gym": `reset` gives observations, and with `gym_reset_return_info=True` an info,
+            too; `step` gives observations, rewards, done and an info, which has
+            "TimeLimit.truncated" and no "ram".
+            "gymnasium": two and five values.
+        **options: as `cule.adapters.envpool.make` has them.
+
+    Raises:
+        TypeError, ValueError: a keyword is not known, or its value is not what it should be.
+    """
+    if env_type not in ("gym", "gymnasium"):
+        raise ValueError(f"expected env_type to be 'gym' or 'gymnasium', got {env_type!r}")
+    if env_type == "gymnasium":
+        return EnvPool(make_spec(task_id, **options))
+    return GymEnvPool(make_spec(task_id, **({"gym_reset_return_info": False} | options)))
+
+
+def make_gym(task_id: str, **options: Any) -> EnvPool:
+    """`make` with env_type="gym"."""
+    return make(task_id, "gym", **options)
+
+
+def make_gymnasium(task_id: str, **options: Any) -> EnvPool:
+    """`make` with env_type="gymnasium"."""
+    return make(task_id, "gymnasium", **options)
