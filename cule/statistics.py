@@ -8,6 +8,7 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from cule.arguments import integer
+from cule.errors import InvalidValue
 from cule.wrapper import AtariWrapper
 
 
@@ -32,7 +33,7 @@ class EpisodeStatistics(AtariWrapper):
         super().__init__(env)
         base = self.atari
         if base.output != "torch":
-            raise ValueError(
+            raise InvalidValue(
                 "expected an env with output='torch', got output='numpy': "
                 "gymnasium.wrappers.vector.RecordEpisodeStatistics serves that one"
             )

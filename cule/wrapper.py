@@ -6,6 +6,7 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv, VectorWrapper
 
+from cule.errors import InvalidType
 from cule.vector_env import AtariEnv
 
 
@@ -22,7 +23,7 @@ class AtariWrapper(VectorWrapper):
     def __init__(self, env: VectorEnv):
         super().__init__(env)
         if not isinstance(env.unwrapped, AtariEnv):
-            raise TypeError(f"expected a cule.AtariEnv, got {type(env.unwrapped).__name__}")
+            raise InvalidType(f"expected a cule.AtariEnv, got {type(env.unwrapped).__name__}")
         self.atari = env.unwrapped
 
     def __enter__(self) -> AtariWrapper:
