@@ -197,8 +197,10 @@ def test_wrapper_of_anything_takes_tensors() -> None:
 # Pictures -----------------------------------------------------------------------------------------
 
 
-def test_list_of_pictures_has_those_since_the_last_reset_or_render() -> None:
-    env, single = make(render_mode="rgb_array_list"), make(render_mode="rgb_array")
+def test_list_of_pictures_has_those_since_the_last_reset_or_render(device: str) -> None:
+    env, single = (
+        make(render_mode=mode, device=device) for mode in ("rgb_array_list", "rgb_array")
+    )
     shown: list[tuple[np.ndarray, ...]] = []
     for one in (env, single):
         one.reset(seed=3)
