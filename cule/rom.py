@@ -147,12 +147,12 @@ def _read_image(game: Game, path: Path) -> bytes:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             kind = "a FIFO" if stat.S_ISFIFO(found.st_mode) else "a device"
-            raise ValueError(f"expected the ROM of {game.name!r} at {path}, got {kind} in place of a file")
+            raise InvalidValue(f"expected the ROM of {game.name!r} at {path}, got {kind} in place of a file")
         # Files of /proc claim to be empty.
         image = b"" if found.st_size > LARGEST_IMAGE else file.read(LARGEST_IMAGE + 1)
     size = max(found.st_size, len(image))
     if size > LARGEST_IMAGE:
-        raise ValueError(
+        raise InvalidValue(
             f"expected {path} to be the ROM of {game.name!r}, and so at most {LARGEST_IMAGE} bytes, got {size}"
         )
     return image
@@ -168,14 +168,14 @@ def load_rom(game: Game) -> bytes:
     try:
         image = _read_image(game, path)
     except OSError as error:
-        raise ValueError(
+        raise InvalidValue(
             f"expected the ROM of {game.name!r} at {path}, but it cannot be read: {error.strerror}"
         ) from error
     md5 = hashlib.md5(image, usedforsecurity=False).hexdigest()
     if md5 != game.md5:
         other = _game_of_md5(md5)
         what = f"the ROM of {other.name!r}" if other else "no ROM that cule knows"
-        raise ValueError(
+        raise InvalidValue(
             f"expected {path} to be the ROM of {game.name!r} with MD5 {game.md5}, "
             f"got {len(image)} bytes with MD5 {md5}, which is {what}"
         )

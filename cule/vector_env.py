@@ -155,12 +155,7 @@ class AtariEnv(VectorEnv):
         self.continuous = checked.continuous
         self.continuous_action_threshold = checked.continuous_action_threshold
         self.games = games_of_envs(game, self.num_envs)
-        warn_of_other_meanings(
-            [game] if isinstance(game, str) else game,
-            frameskip=checked.frameskip,
-            repeat_action_probability=checked.repeat_action_probability,
-            obs_type=checked.obs_type,
-        )
+        warn_of_other_meanings([game] if isinstance(game, str) else game, **vars(checked))
         groups, group_of_env = make_groups(self.games, checked.mode, checked.difficulty)
         space = choose_action_space(groups, checked.full_action_space or self.continuous)
         options, threads = settings.step_options(checked, space), settings.threads(checked)
