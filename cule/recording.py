@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import math
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +14,7 @@ from gymnasium.vector import VectorEnv
 
 from cule.arguments import env_ids as check_env_ids
 from cule.arguments import integer, number
+from cule.files import Unfinished
 from cule.palette import rgb_palette
 from cule.screens import colored, mosaic, titles_of
 from cule.wrapper import AtariWrapper
@@ -54,23 +53,23 @@ class VideoFile:
             import imageio_ffmpeg  # noqa: F401 (what imageio writes .mp4 with)
         except ImportError as problem:
             raise ImportError("videos need imageio with ffmpeg: pip install 'cule[video]'") from problem
-        self._unfinished = self.path.with_name(f".{self.path.stem}.{os.getpid()}.part{kind}")
         try:
-            if self.path.is_dir():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            self._unfinished.open("wb").close()
-            self._unfinished.unlink()
+            self._unfinished = Unfinished(self.path, kind)
         except OSError as problem:
             raise self._error(problem) from problem
         self.frames = 0
         self._shape: tuple[int, ...] | None = None
         self._every = max(1, math.ceil(SHORTEST_GIF_FRAME_MS * self.fps / 1000)) if kind == ".gif" else 1
+        # Sides only have to be even, as the console's pictures are.
+        settings: dict[str, Any] = {"fps": self.fps, "macro_block_size": 2}
         if kind == ".gif":
             milliseconds = round(1000 * self._every / self.fps)
-            self._writer = imageio.get_writer(self._unfinished, mode="I", duration=milliseconds, loop=0)
-        else:
-            # Sides only have to be even, as the console's pictures are.
-            self._writer = imageio.get_writer(self._unfinished, fps=self.fps, macro_block_size=2)
+            settings = {"mode": "I", "duration": milliseconds, "loop": 0}
+        try:
+            self._writer = imageio.get_writer(self._unfinished.path, **settings)
+        except BaseException:
+            self._unfinished.abandon()
+            raise
 
     def write(self, frame: np.ndarray) -> None:
         """Appends a frame: (height, width, 3) uint8 RGB, of the first one's shape.
@@ -100,7 +99,7 @@ class VideoFile:
         writer, self._writer = self._writer, None
         with suppress(Exception):
             writer.close()
-        self._unfinished.unlink(missing_ok=True)
+        self._unfinished.abandon()
 
     def close(self) -> None:
         """Finishes the file. May be called again.
@@ -113,7 +112,7 @@ class VideoFile:
         try:
             self._writer.close()
             if self.frames:
-                os.replace(self._unfinished, self.path)
+                self._unfinished.finish()
         except OSError as problem:
             raise self._error(problem) from problem
         finally:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +10,11 @@ import torch
 
 from cule import _core
 from cule.engine import Engine
-from cule.files import replacing
+from cule.sealed import Kind
 
 VERSION = 2
-# A state file is this line, the version (4 bytes, little-endian), the SHA-256 of the rest, and the rest by torch.save.
-_MAGIC = b"cule state\n"
+# Of torch.save's making.
+_FILE = Kind("state", VERSION)
 # What makes up an env, by the names of the engine's tensors; all have the env as first axis.
 _TENSORS = (
     "ram", "cartridge_bytes", "pictures", "pooled", "observations", "rewards", "raw_rewards", "terminated", "truncated",
@@ -122,42 +120,24 @@ class State:
         Raises:
             ValueError: the file cannot be written.
         """
-        path, buffer = Path(path), io.BytesIO()
         tensors = {name: tensor.cpu() for name, tensor in self.tensors.items()}
-        torch.save({"games": [list(game) for game in self.games], "tensors": tensors}, buffer)
-        body = buffer.getvalue()
-        try:
-            with replacing(path) as file:
-                file.write(_MAGIC + self.version.to_bytes(4, "little") + hashlib.sha256(body).digest() + body)
-        except OSError as problem:
-            raise ValueError(f"expected a state file that can be written, got {path}: {problem.strerror}") from problem
+        parts = {"games": [list(game) for game in self.games], "tensors": tensors}
+        _FILE.write(Path(path), lambda file: torch.save(parts, file), self.version)
 
     @staticmethod
     def load(path: str | Path) -> State:
         """The states that `save` wrote to a file, on the CPU; `restore_state` moves them to its device.
 
         Raises:
-            ValueError: the file cannot be read, is no state file, is damaged, or is of a newer cule.
+            ValueError: the file cannot be read, is no state file, is damaged, or is of another version.
         """
-        try:
-            content = Path(path).read_bytes()
-        except OSError as problem:
-            raise ValueError(f"expected a state file at {path}, but it cannot be read: {problem.strerror}") from problem
-        begin = len(_MAGIC)
-        if not content.startswith(_MAGIC) or len(content) < begin + 36:
-            raise ValueError(f"expected a state file of cule, got {path}, which is none or is cut off")
-        version = int.from_bytes(content[begin : begin + 4], "little")
-        digest, body = content[begin + 4 : begin + 36], content[begin + 36 :]
-        if version > VERSION:
-            raise ValueError(f"{path} is of a newer cule: expected a state of version {VERSION}, got version {version}")
-        if hashlib.sha256(body).digest() != digest:
-            raise ValueError(f"expected {path} to be as it was written, but it is damaged or cut off")
-        try:
-            parts = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
-            games = [(str(name), int(mode), int(difficulty)) for name, mode, difficulty in parts["games"]]
-            return State(version, games, dict(parts["tensors"]))
-        except (RuntimeError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as problem:
-            raise ValueError(f"expected {path} to hold states as State.save writes them: {problem}") from problem
+        with _FILE.reading(Path(path)) as file:
+            try:
+                parts = torch.load(file, map_location="cpu", weights_only=True)
+                games = [(str(name), int(mode), int(difficulty)) for name, mode, difficulty in parts["games"]]
+                return State(VERSION, games, dict(parts["tensors"]))
+            except (RuntimeError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as problem:
+                raise ValueError(f"expected {path} to hold states as State.save writes them: {problem}") from problem
 
 
 # So that torch.load, which by default makes nothing but tensors and plain values, makes these, too.

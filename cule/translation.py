@@ -17,9 +17,11 @@ import numpy as np
 
 from cule import _core, nvrtc
 from cule.console import Console, Group, Options, boot, rom_of
-from cule.files import replacing
 from cule.rom import Game
+from cule.sealed import Kind
 
+# How a kernel is kept: compiled, with a checksum.
+_FILE = Kind("cubin", 1)
 PROFILE_FRAMES = 6000
 # An instruction that is executed less often, in PROFILE_FRAMES, is left to the interpreter: compiling takes time.
 LEAST_COUNT = 30
@@ -240,7 +242,7 @@ def cache_folder() -> Path:
 def translate(game: Game, architecture: str) -> tuple[bytes, np.ndarray]:
     """The game's kernel, compiled for a GPU architecture such as "sm_90" and to be linked, and its marked_ops.
 
-    It is compiled once and then kept in cache_folder().
+    It is compiled once and then kept in cache_folder(). What is damaged there is compiled again.
 
     Raises:
         OSError: if there is no run-time compiler.
@@ -257,8 +259,9 @@ def translate(game: Game, architecture: str) -> tuple[bytes, np.ndarray]:
     key = hashlib.sha256(repr((nvrtc.version(), source, sorted(headers.items()), options)).encode()).hexdigest()
     path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
     try:
-        cubin = path.read_bytes()
-    except OSError:
+        with _FILE.reading(path) as file:
+            cubin = file.read()
+    except ValueError:
         cubin = nvrtc.compile_cubin(source, headers, options)
         _keep(path, cubin)
     return cubin, marked_ops(game, blocks)
@@ -266,7 +269,6 @@ def translate(game: Game, architecture: str) -> tuple[bytes, np.ndarray]:
 
 def _keep(path: Path, cubin: bytes) -> None:
     """Writes a file whole or not at all. Where it cannot be written the next process compiles again."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            file.write(cubin)
+        _FILE.write(path, lambda file: file.write(cubin))

@@ -89,6 +89,29 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert len(compiled) == 4
 
 
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "as once kept", "folder"])
+def test_translations_that_are_damaged_are_made_anew(
+    damage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiled = []
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
+    monkeypatch.setattr(nvrtc, "compile_cubin", lambda *_: compiled.append(1) or b"the cubin")
+    game = find_game("pong")
+    translation.translate(game, "sm_90")
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    if damage == "folder":  # which no file can replace
+        path.unlink(), path.mkdir()
+    else:
+        flipped = whole[:-1] + bytes([whole[-1] ^ 1])
+        path.write_bytes({"cut": whole[:-3], "flipped": flipped, "empty": b"", "as once kept": b"the cubin"}[damage])
+    for _ in range(2):
+        assert translation.translate(game, "sm_90")[0] == b"the cubin"
+    assert len(compiled) == (3 if damage == "folder" else 2), "the file that was damaged is replaced"
+    assert damage == "folder" or path.read_bytes() == whole
+
+
 def assert_play_the_same(plain: cule.AtariEnv, other: cule.AtariEnv, steps: int) -> None:
     assert torch.equal(plain.reset(seed=4)[0], other.reset(seed=4)[0])
     generator = torch.Generator().manual_seed(0)
