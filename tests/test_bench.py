@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -446,6 +447,52 @@ def test_bench_leaves_evaluations_out(tmp_path: Path) -> None:
     del rows[1]["fps"], rows[1]["steps_per_second"]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert [row.fps for row in read_rows([tmp_path / "rows.jsonl"])] == [100.0]
+
+
+def test_bench_leaves_damaged_rows_out_and_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    good = [json.dumps(dataclasses.asdict(make_row("pong", 8, fps))).encode() for fps in (1.0, 2.0, 3.0)]
+    damaged = [good[0][:40], b"\xff\x00 not text", b"[1, 2]", b'{"game": "pong"}', b"[" * 100_000,
+               good[0].replace(b'"num_envs": 8', b'"num_envs": "8"')]  # fmt: skip
+    path.write_bytes(b"\n".join([good[0], *damaged[:3], b"", good[1], *damaged[3:], good[2]]) + b"\n" + good[0][:-9])
+    with pytest.warns(UserWarning) as warned:
+        rows = read_rows([path])
+    assert [row.fps for row in rows] == [1.0, 2.0, 3.0]
+    expected = [f"left out line {number} of {path}, which is no row of results: " for number in (2, 3, 4, 7, 8, 9, 11)]
+    assert all(str(warning.message).startswith(text) for warning, text in zip(warned, expected, strict=True))
+    assert "expected num_envs to be int, got '8'" in str(warned[-2].message)
+
+
+def test_bench_on_a_full_disk_leaves_whole_rows_and_shows_what_it_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    results, write, begun = tmp_path / "rows.jsonl", os.write, []
+
+    def write_some(descriptor: int, content: bytes) -> int:
+        if begun:
+            raise OSError(28, "No space left on device")
+        if b'"breakout"' in content:  # there is room for a part of its row
+            begun.append(content)
+            content = content[:100]
+        return write(descriptor, content)
+
+    # In this process, so that os.write is what it is here.
+    monkeypatch.setattr(measure, "ProcessPoolExecutor", ThreadPool)
+    monkeypatch.setattr(os, "write", write_some)
+    assert run("pong", "breakout", "--no-against-ale", *SHORT, "--results", str(results)) == 2
+    monkeypatch.undo()
+    assert [row["game"] for row in read_json(results)] == ["pong"]
+    printed = capsys.readouterr()
+    wanted = f"cule.bench: expected a file of results that can be written, got {results}: No space left on device\n"
+    assert printed.err == wanted
+    assert [line.split()[0] for line in printed.out.splitlines()[2:-1]] == ["pong", "breakout"]
+
+
+class ThreadPool(ThreadPoolExecutor):
+    """A pool whose one worker is a thread of this process, which a test can change."""
+
+    def __init__(self, count: int, _: object):
+        super().__init__(count)
 
 
 def test_bench_boxes_hold_the_last_row_of_each_game() -> None:

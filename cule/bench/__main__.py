@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from tqdm import tqdm
 from cule.bench.cases import Case
 from cule.bench.measure import Worker
 from cule.bench.plot import new_figure, plot
-from cule.bench.rows import Row, RowMaker, read_rows, table, to_json
+from cule.bench.rows import Row, RowMaker, append_row, read_rows, table
 from cule.bench.systems import others_of
 from cule.command_line import Parser, check_output, number, run_main
 from cule.device import find_device
@@ -126,22 +127,25 @@ def measure_and_append(options: argparse.Namespace) -> list[Row]:
     """Measures all cases and appends their rows to the file of results, each as soon as it is there.
 
     Raises:
-        ValueError: if the command line asks for what there is not.
+        ValueError: if the command line asks for what there is not, or a row cannot be written.
     """
     cases = cases_of(options)
     results = options.results or default_results()
     try:
         results.parent.mkdir(parents=True, exist_ok=True)
-        file = results.open("a")
+        results.open("a").close()
     except OSError as error:
         raise ValueError(f"--results has to name a file that can be written: {results}: {error.strerror}") from error
-    rows = []
-    with file, tqdm(total=len(cases), unit="case", disable=options.quiet, file=sys.stderr) as bar:
-        for row in measured_rows(cases, bar):
-            file.write(to_json(row) + "\n")
-            file.flush()
-            rows.append(row)
-    print(table(rows))
+    rows: list[Row] = []
+    try:
+        with tqdm(total=len(cases), unit="case", disable=options.quiet, file=sys.stderr) as bar:
+            for row in measured_rows(cases, bar):
+                rows.append(row)
+                append_row(results, dataclasses.asdict(row))
+    finally:
+        # Also where the disk is full.
+        if rows:
+            print(table(rows))
     print(f"Appended {len(rows)} rows to {results}.")
     return rows
 

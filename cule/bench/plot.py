@@ -11,6 +11,7 @@ from typing import Any
 
 from cule.bench.cases import MODES
 from cule.bench.rows import Row
+from cule.files import replacing
 
 PANEL_WIDTH, HEIGHT = 6.4, 4.8  # inches
 GROUP_WIDTH = 0.8  # of the distance between two numbers of envs
@@ -68,9 +69,11 @@ def plot(rows: Iterable[Row], path: Path) -> None:
     all_axes[0].set_ylabel("emulated frames per second")
     figure.legend(legend.values(), legend.keys(), loc="outside lower center", fontsize="small")
     try:
-        figure.savefig(path)
+        with replacing(path) as file:
+            figure.savefig(file, format=path.suffix[1:])
     except OSError as problem:
-        raise ValueError(f"expected --plot to name a file that can be written, got {path}: {problem}") from problem
+        wanted = "expected --plot to name a file that can be written"
+        raise ValueError(f"{wanted}, got {path}: {problem.strerror}") from problem
 
 
 def _draw_boxes(axes: Any, panel: dict[str, dict[int, list[float]]], colors: dict[str, str]) -> dict[str, Any]:

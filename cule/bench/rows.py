@@ -9,10 +9,11 @@ import math
 import platform
 import statistics
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ import torch
 from cule.bench.cases import Case
 from cule.bench.measure import Measurement
 from cule.bench.systems import OTHERS, CuleSystem, others_of
+from cule.files import append_line
+from cule.json_lines import read_lines
 from cule.rom import find_game
 
 EVALUATION = "evaluation"
@@ -50,6 +53,16 @@ class Row:
     bytes_per_env: int | None = None
     faulty_envs: int | None = None
     error: str | None = None
+
+
+# What the keys of a row hold.
+_TYPES: dict[str, tuple[type, ...]] = {
+    field.name: {
+        "str": (str,), "str | None": (str, NoneType), "int": (int,), "int | None": (int, NoneType),
+        "float | None": (float, int, NoneType), "list[float] | None": (list, NoneType),
+    }[str(field.type)]
+    for field in dataclasses.fields(Row)
+}  # fmt: skip
 
 
 # Where and by what it was measured -------------------------------------------------------------------------------
@@ -125,33 +138,57 @@ class RowMaker:
 # Reading and showing ---------------------------------------------------------------------------------------------
 
 
-def to_json(row: Row) -> str:
-    """The row as a line, without its end."""
-    return json.dumps(dataclasses.asdict(row))
+def append_row(path: Path, row: Mapping[str, Any], *, once: bool = False) -> None:
+    """Appends a row to a file, or nothing.
+
+    Args:
+        path: the file; it and its folder are made if they are not there.
+        row: what JSON can hold.
+        once: append nothing where the file has this row.
+
+    Raises:
+        ValueError: the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        append_line(path, json.dumps(row), once=once)
+    except OSError as problem:
+        wanted = "expected a file of results that can be written"
+        raise ValueError(f"{wanted}, got {path}: {problem.strerror}") from problem
+
+
+def _parse(values: dict[str, Any]) -> Row | None:
+    """The row of a line; None for an evaluation of a trained policy, which measures no speed."""
+    if values.get("mode") == EVALUATION:
+        return None
+    row = Row(**{key: value for key, value in values.items() if key in _TYPES})
+    for key, types in _TYPES.items():
+        if not isinstance(value := getattr(row, key), types):
+            wanted = " or ".join(kind.__name__ for kind in types)
+            raise TypeError(f"expected {key} to be {wanted}, got {value!r}")
+    return row
 
 
 def read_rows(paths: Iterable[Path]) -> list[Row]:
     """The rows of files, in their order. Keys that are unknown here, as of training, are left out.
 
-    So are rows of evaluations of trained policies, which measure no speed.
+    So are rows of evaluations of trained policies, which measure no speed, and, with a warning each,
+    damaged lines.
 
     Raises:
-        ValueError: a file cannot be read, or a line is no row.
+        ValueError: a file cannot be read, or has lines, but no row.
     """
-    known = {field.name for field in dataclasses.fields(Row)}
-    rows = []
+    rows: list[Row] = []
     for path in paths:
         try:
-            lines = path.read_text().splitlines()
-        except (OSError, UnicodeDecodeError) as problem:
-            raise ValueError(f"expected a file of results that can be read, got {path}: {problem}") from problem
-        for number, line in enumerate(lines, 1):
-            try:
-                row = {key: value for key, value in json.loads(line).items() if key in known}
-                if row.get("mode") != EVALUATION:
-                    rows.append(Row(**row))
-            except (ValueError, TypeError, AttributeError) as problem:
-                raise ValueError(f"expected a row of results, got line {number} of {path}: {problem}") from problem
+            lines = read_lines(path, _parse)
+        except OSError as problem:
+            wanted = "expected a file of results that can be read"
+            raise ValueError(f"{wanted}, got {path}: {problem.strerror}") from problem
+        if lines.damaged and not lines.good:
+            number, error = lines.damaged[0]
+            raise ValueError(f"expected a row of results, got line {number} of {path}: {error}")
+        rows += [row for row in lines.kept("row of results") if row is not None]
     return rows
 
 
