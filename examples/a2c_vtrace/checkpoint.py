@@ -1,79 +1,152 @@
-"""Checkpoints: a file for each process, and one that names the newest complete set.
+"""Checkpoints: sets of files, one for each process, each of one moment.
 
-Each file is written beside its place and renamed, and the set is named only when all its files are there: whenever a
-program is killed, what `latest.json` names can be read, and is all of one moment.
+A set is complete when a file says so, which is written when all the others are there; so whenever a
+program is killed, a complete set can be read. The set before the newest is kept, too: where a file
+is damaged, which its checksum tells, all processes go on from that one.
 """
 
 from __future__ import annotations
 
-import json
+import re
+import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from cule.files import replacing
+from cule.files import delete_stale, replacing
+from cule.sealed import Kind
 from examples.a2c_vtrace.world import World
 
-LATEST = "latest.json"
+# Of torch.save's making.
+FILE = Kind("checkpoint", 1)
+COMPLETE = re.compile(r"step-(\d+)-of-(\d+)\.complete")
+PART = re.compile(r"step-(\d+)-rank\d+\.pt")
+# Which of the sets was the newest, in checkpoints without checksums.
+EARLIER = "latest.json"
 
 
-def part_of(name: str, rank: int) -> str:
+@dataclass(frozen=True, order=True)
+class Set:
+    """A complete set.
+
+    Attributes:
+        steps: of each env, when it was written.
+        world_size: the number of processes that wrote it.
+    """
+
+    steps: int
+    world_size: int
+
+
+def part_of(steps: int, rank: int) -> str:
     """The name of a process's file in a set."""
-    return f"{name}-rank{rank}.pt"
+    return f"step-{steps}-rank{rank}.pt"
 
 
-def save(folder: Path, name: str, state: dict[str, Any], world: World) -> None:
-    """Writes this process's state; all processes have to call it. Older sets are deleted.
+def save(folder: Path, steps: int, state: dict[str, Any], world: World, before: int | None = None) -> None:
+    """Writes this process's state; all processes have to call it.
 
     Args:
         folder: where checkpoints go; made if it is not there.
-        name: of the set, another one than the last set's unless this is the same state.
+        steps: of each env so far, which name the set.
         state: what torch.save takes.
         world: the processes.
+        before: steps of the set that is kept beside this one; all others are deleted.
+
+    Raises:
+        ValueError: a process cannot write.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / part_of(name, world.rank)) as file:
-        torch.save(state, file)
-    world.barrier()
-    if world.rank == 0:
-        latest = json.dumps({"name": name, "world_size": world.size}).encode()
-        with replacing(folder / LATEST) as file:
-            file.write(latest)
-        delete_sets(folder, but=name)
-    world.barrier()
+    with world.together():
+        folder.mkdir(parents=True, exist_ok=True)
+        if world.rank == 0:
+            # It is not complete while its files are replaced one by one.
+            delete_marks(folder, steps)
+    with world.together():
+        FILE.write(folder / part_of(steps, world.rank), lambda file: torch.save(state, file))
+    with world.together():
+        if world.rank == 0:
+            with replacing(folder / f"step-{steps}-of-{world.size}.complete"):
+                pass
+            delete_sets(folder, but=(steps, before))
+            delete_stale(folder)
 
 
-def delete_sets(folder: Path, but: str | None = None) -> None:
-    """Deletes all sets but the one of this name."""
-    for part in folder.glob("*-rank*.pt"):
-        if part.name.rpartition("-rank")[0] != but:
-            part.unlink()
+def delete_marks(folder: Path, steps: int) -> None:
+    """Makes the set of these steps incomplete."""
+    for mark in folder.glob(f"step-{steps}-of-*.complete"):
+        mark.unlink()
+
+
+def delete_sets(folder: Path, but: tuple[int | None, ...] = ()) -> None:
+    """Deletes all sets but those of these steps, also such as are not complete."""
+    for pattern in (COMPLETE, PART):
+        for path in folder.iterdir():
+            match = pattern.fullmatch(path.name)
+            if match and int(match[1]) not in but:
+                path.unlink()
 
 
 def delete(folder: Path) -> None:
-    """Deletes all sets, the name of the newest first."""
-    (folder / LATEST).unlink(missing_ok=True)
-    delete_sets(folder)
+    """Deletes all sets."""
+    (folder / EARLIER).unlink(missing_ok=True)
+    if folder.exists():
+        delete_sets(folder)
 
 
-def newest(folder: Path) -> dict[str, Any] | None:
-    """The name of the newest set and the number of its processes; None if there is none."""
-    path = folder / LATEST
-    return json.loads(path.read_text()) if path.exists() else None
+def complete_sets(folder: Path) -> list[Set]:
+    """The sets in a folder, the newest first."""
+    if not folder.exists():
+        return []
+    matches = [COMPLETE.fullmatch(path.name) for path in folder.iterdir()]
+    return sorted((Set(int(match[1]), int(match[2])) for match in matches if match), reverse=True)
 
 
-def load(folder: Path, device: torch.device, rank: int = 0, world_size: int | None = None) -> dict[str, Any] | None:
-    """A process's state from the newest set; None if there is none.
+def any_in(folder: Path) -> bool:
+    """Whether a run has left checkpoints in a folder, of whatever version."""
+    return bool(complete_sets(folder)) or (folder / EARLIER).exists()
+
+
+def load(folder: Path, world: World, world_size: int | None = None) -> dict[str, Any] | None:
+    """This process's state from the newest set that none finds damaged; all have to call it.
+
+    Where that is not the newest of all, a warning says so.
+
+    Args:
+        folder: with the sets.
+        world: the processes.
+        world_size: how many have to have written the set (None: any number).
+
+    Returns:
+        The state; None if there is no set.
 
     Raises:
-        ValueError: the set is of another number of processes than `world_size` (None: any).
+        ValueError: the newest set is of another number of processes, or there are sets, but all
+            are damaged or of an earlier version.
     """
-    latest = newest(folder)
-    if latest is None:
-        return None
-    if world_size is not None and latest["world_size"] != world_size:
+    sets = complete_sets(folder)
+    if not sets and (folder / EARLIER).exists():
         raise ValueError(
-            f"expected as many processes as wrote the checkpoint in {folder} ({latest['world_size']}), got {world_size}"
+            f"expected checkpoints with checksums, got those of an earlier version in {folder}: go on with the "
+            "version that wrote them, or begin anew with --overwrite"
         )
-    return torch.load(folder / part_of(latest["name"], rank), map_location=device, weights_only=True)
+    for found in sets:
+        if world_size not in (None, found.world_size):
+            raise ValueError(
+                f"expected as many processes as wrote the checkpoint in {folder} ({found.world_size}), "
+                f"got {world_size}"
+            )
+        problem = None
+        try:
+            with FILE.reading(folder / part_of(found.steps, world.rank)) as file:
+                state = torch.load(file, map_location=world.device, weights_only=True)
+        except ValueError as error:
+            problem = error
+        if not world.any(problem is not None):
+            return state
+        if problem is not None:
+            warnings.warn(f"left out the checkpoint of step {found.steps}: {problem}", stacklevel=2)
+    if sets:
+        raise ValueError(f"expected a whole checkpoint in {folder}, got {len(sets)}, all of them damaged")
+    return None

@@ -23,6 +23,7 @@ from cule.device import find_device
 from cule.rom import find_game
 from examples.a2c_vtrace import checkpoint
 from examples.a2c_vtrace.model import ActorCritic, sample
+from examples.a2c_vtrace.world import World
 from examples.common.checks import MOST_SEED, at_least, within
 from examples.common.emulator import FRAMESKIP
 from examples.common.program import run_program
@@ -118,9 +119,9 @@ def load_policy(run: Path, device: torch.device) -> tuple[ActorCritic, dict[str,
     """The policy of a run's newest checkpoint, and what it was trained with.
 
     Raises:
-        ValueError: there is no checkpoint.
+        ValueError: there is no checkpoint, or none that is whole.
     """
-    state = checkpoint.load(run / "checkpoints", device)
+    state = checkpoint.load(run / "checkpoints", World(0, 1, device))
     if state is None:
         raise ValueError(f"expected a run folder with checkpoints, as train.py writes it, got {run}")
     weights = state["trainer"]["learner"]["model"]

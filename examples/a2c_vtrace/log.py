@@ -3,39 +3,75 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cule.files import replacing
+from cule.files import append_line, replacing
+from cule.json_lines import read_lines
 from examples.a2c_vtrace.arguments import Args
 from examples.common.emulator import FRAMESKIP
 from examples.common.progress import Progress
 
+if TYPE_CHECKING:
+    from examples.a2c_vtrace.board import Board
+
 LOG = "log.jsonl"
 # What the progress bar shows, beside the frames per second.
 SHOWN = ("ups", "score", "test_score")
+# What the lines of each kind have at least.
+NEEDED = {
+    "training": {"frames", "seconds", "score"},
+    "evaluation": {"frames", "seconds", "test_score", "test_deviation"},
+}
+
+
+def _parse(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of a log.
+
+    Raises:
+        LookupError, TypeError, ValueError: it is none.
+    """
+    if missing := NEEDED[line["kind"]] - line.keys():
+        raise ValueError(f"expected {', '.join(sorted(missing))} in it")
+    if not isinstance(line["frames"], int):
+        raise TypeError(f"expected frames to be an integer, got {line['frames']!r}")
+    return line
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """The lines of a log. Of damaged ones a warning tells.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return read_lines(path, _parse).kept("line of a log")
 
 
-def cut_log(path: Path, told: int, frames: int) -> None:
-    """Takes away what a run that goes on from a checkpoint will log again.
+def cut_log(path: Path, told: int, tested: int) -> None:
+    """Takes away what a run that goes on from a checkpoint will log again, and what is damaged.
 
     Args:
         path: the log; there may be none.
         told: frames at the last line about training before the checkpoint.
-        frames: frames at the checkpoint.
+        tested: frames at the last evaluation before the checkpoint.
     """
     if not path.exists():
         return
-    whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    limits = {"training": told, "evaluation": frames}
-    kept = [line for line in whole if (known := json.loads(line))["frames"] <= limits[known["kind"]]]
+    limits = {"training": told, "evaluation": tested}
+    kept = [line for line in read_log(path) if line["frames"] <= limits[line["kind"]]]
     with replacing(path) as file:
-        file.write("".join(kept).encode())
+        file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        what = f"{problem.filename or path}: {problem.strerror or problem}"
+        raise ValueError(f"expected a log that can be written, got {what}") from problem
 
 
 class Log:
@@ -43,28 +79,35 @@ class Log:
 
     Args:
         args: the settings.
-        told: frames at the last line that is to stay; 0 for a new run.
+        told: frames at the last line about training that is to stay; 0 for a new run.
+        tested: the same for evaluations.
         frames: where the run starts, or goes on.
         speak: whether this process is the one that tells.
+
+    Raises:
+        ValueError: the log cannot be read or written.
     """
 
-    def __init__(self, args: Args, told: int, frames: int, speak: bool):
-        self.file = self.board = None
+    def __init__(self, args: Args, told: int, tested: int, frames: int, speak: bool):
+        self.path: Path | None = None
+        self.board: Board | None = None
         self.shown: dict[str, float] = {}
         shown = speak and args.progress
         self.bar = Progress(args.game, args.total_frames, shown=shown, done=frames)
         if not speak:
             return
-        args.folder.mkdir(parents=True, exist_ok=True)
-        path = args.folder / LOG
-        if frames:
-            cut_log(path, told, frames)
-        self.file = path.open("a" if frames else "w")
-        if args.tensorboard:
-            # Takes seconds to import.
-            from torch.utils.tensorboard import SummaryWriter
+        self.path = args.folder / LOG
+        with _writing(args.folder):
+            args.folder.mkdir(parents=True, exist_ok=True)
+            if frames:
+                cut_log(self.path, told, tested)
+            else:
+                self.path.write_bytes(b"")
+            if args.tensorboard:
+                # Takes seconds to import.
+                from examples.a2c_vtrace.board import Board
 
-            self.board = SummaryWriter(str(args.folder / "tensorboard"), purge_step=frames or None)
+                self.board = Board(args.folder / "tensorboard", 1 + max(told, tested) if frames else 0)
 
     def show(self, frames: int, *, warming_up: bool) -> None:
         """Moves the progress bar on: so many frames are played; warming up, nothing is learned."""
@@ -77,23 +120,22 @@ class Log:
             kind: "training" or "evaluation".
             frames: emulated frames so far.
             values: numbers, or None where there is none yet.
+
+        Raises:
+            ValueError: it cannot be written; the files are as they were.
         """
         self.bar.reach(frames)
         self.shown |= {name: values[name] for name in SHOWN if values.get(name) is not None}
         self.bar.tell(self.shown)
-        if self.file is None:
+        if self.path is None:
             return
         line = {"kind": kind, "frames": frames, "training_frames": frames // FRAMESKIP, **values}
-        self.file.write(json.dumps(line) + "\n")
-        self.file.flush()
-        if self.board is not None:
-            for name, value in values.items():
-                if value is not None:
-                    self.board.add_scalar(f"{kind}/{name}", value, frames)
+        with _writing(self.path):
+            append_line(self.path, json.dumps(line), durable=False)
+            if self.board is not None:
+                known = {f"{kind}/{name}": value for name, value in values.items() if value is not None}
+                self.board.write(frames, known)
 
     def close(self) -> None:
-        """Closes the files."""
+        """Ends the progress bar."""
         self.bar.close()
-        for output in (self.file, self.board):
-            if output is not None:
-                output.close()

@@ -29,6 +29,7 @@ from typing import Any, Literal
 from tqdm import tqdm
 
 from cule.files import replacing
+from cule.json_lines import read_lines
 from examples.common.program import run_program
 from examples.common.results import append_row
 
@@ -190,7 +191,11 @@ class Campaign:
                 job = self.waiting.get_nowait()
             except queue.Empty:
                 return
-            row = self._row_of(job, gpu)
+            try:
+                row = self._row_of(job, gpu)
+            except (OSError, ValueError) as problem:
+                row = None
+                self.bar.write(f"{job.name}: {problem}", file=sys.stderr)
             with self.lock:
                 if row is not None:
                     self.rows.append(row)
@@ -203,7 +208,9 @@ class Campaign:
         folder = self.args.folder / job.name
         done = folder / "done.json"
         if done.exists():
-            return json.loads(done.read_text())
+            row = json.loads(done.read_text())
+            self._append(row)
+            return row
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "result.jsonl").unlink(missing_ok=True)
         with (folder / "output.txt").open("w") as output:
@@ -224,22 +231,25 @@ class Campaign:
             row["trainings_on_gpu"] = self.args.together
         with replacing(done) as file:
             file.write(json.dumps(row).encode())
-        with self.lock:
-            append_row(row, self.args.results)
+        self._append(row)
         return row
+
+    def _append(self, row: Row) -> None:
+        with self.lock:
+            append_row(row, self.args.results, once=True)
 
 
 def rows_of(path: Path) -> list[Row]:
-    """The rows in a file.
+    """The rows in a file. Of damaged ones a warning tells.
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is not of JSON lines.
+        ValueError: it has lines, but no row.
     """
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    except ValueError as problem:
-        raise ValueError(f"expected a file of JSON lines, got {path} ({problem})") from problem
+    lines = read_lines(path, lambda values: {**values, "mode": values["mode"]})
+    if lines.damaged and not lines.good:
+        raise ValueError(f"expected a file of JSON lines, got {path} ({lines.damaged[0][1]})")
+    return lines.kept("row of results")
 
 
 # Tables --------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 
 import tyro
 
+from cule.files import replacing
 from examples.a2c_vtrace.log import LOG, read_log
 from examples.common.program import run_program
 
@@ -47,8 +48,7 @@ def plot(runs: Sequence[Path], out: Path) -> bool:
         Whether there was anything to draw: where no episode has ended there is no picture.
 
     Raises:
-        OSError: the picture cannot be written.
-        ValueError: there are no runs, or a folder has no log.
+        ValueError: there are no runs, a folder has no log, or the picture cannot be written.
     """
     if not runs:
         raise ValueError("expected run folders, as train.py writes them, got none")
@@ -79,7 +79,11 @@ def plot(runs: Sequence[Path], out: Path) -> bool:
     for axis in axes:
         axis.grid(alpha=0.3)
     axes[0].legend()
-    figure.savefig(out, dpi=120)
+    try:
+        with replacing(out) as file:
+            figure.savefig(file, format=out.suffix[1:] or "png", dpi=120)
+    except OSError as problem:
+        raise ValueError(f"expected a picture that can be written, got {out}: {problem.strerror}") from problem
     return True
 
 

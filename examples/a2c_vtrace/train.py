@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from cule.json_lines import read_lines
 from examples.a2c_vtrace import checkpoint
 from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.evaluate import Evaluator
@@ -91,15 +92,25 @@ class Run:
         self.reached: dict[str, float] | None = None
         self.interrupted = False
         self.saved_steps: int | None = None
+        self.evaluator = self.log = self.row_before = None
         if state is not None:
             self.load_state_dict(state)
-        self.evaluator = None
+            if self.speaks:
+                self.row_before = self._row_before()
+        self.finished = world.any(self.row_before is not None)
+        if self.finished:
+            return
+        # An evaluation of just this state stays in the log, unless it is to come again.
+        tested = self.trainer.frames
+        if state is not None and (self.reached or tested >= args.total_frames):
+            tested = state["test_frames"] or 0
         if self.speaks and args.eval_episodes:
             self.evaluator = Evaluator(
                 args.game, args.eval_episodes, world.device, sticky=args.eval_sticky,
                 max_frames=args.eval_max_frames, num_threads=args.num_threads,
             )  # fmt: skip
-        self.log = Log(args, self.logged[0], self.trainer.frames, self.speaks)
+        with world.together():
+            self.log = Log(args, self.logged[0], tested, self.trainer.frames, self.speaks)
         world.synchronize()
         world.barrier()
         self.startup_seconds = time.perf_counter() - begun
@@ -108,8 +119,8 @@ class Run:
         """The checkpoint to go on from, if that is wanted and there is one."""
         folder = self.args.folder / "checkpoints"
         if self.args.resume:
-            return checkpoint.load(folder, self.world.device, self.world.rank, self.world.size)
-        there = checkpoint.newest(folder) is not None
+            return checkpoint.load(folder, self.world, self.world.size)
+        there = checkpoint.any_in(folder)
         if there and not self.args.overwrite:
             raise ValueError(
                 f"expected a folder without checkpoints, got {self.args.folder}, which has another run's: "
@@ -161,7 +172,8 @@ class Run:
             "score": self.score if episodes else None,
             **{name: total / count if count else None for name, total in zip(METRICS, sums[2:], strict=True)},
         }
-        self.log.write("training", trainer.frames, values)
+        with self.world.together():
+            self.log.write("training", trainer.frames, values)
 
     @property
     def promising(self) -> bool:
@@ -176,16 +188,17 @@ class Run:
         args, trainer = self.args, self.trainer
         self.stop_clock()
         begun, good, cut_off = time.perf_counter(), False, False
-        if self.evaluator is not None:
-            scores = self.evaluator.scores(
-                trainer.policy, EVALUATION_SEED + trainer.updates, stop=lambda: stopper.wanted
-            )
-            cut_off = scores is None
-            if scores is not None:
-                self.test = {"test_score": float(scores.mean()), "test_deviation": float(scores.std())}
-                values = {"updates": trainer.updates, "seconds": self.seconds, **self.test}
-                self.log.write("evaluation", trainer.frames, values)
-                good = args.stop_at_score is not None and self.test["test_score"] >= args.stop_at_score
+        with self.world.together():
+            if self.evaluator is not None:
+                scores = self.evaluator.scores(
+                    trainer.policy, EVALUATION_SEED + trainer.updates, stop=lambda: stopper.wanted
+                )
+                cut_off = scores is None
+                if scores is not None:
+                    self.test = {"test_score": float(scores.mean()), "test_deviation": float(scores.std())}
+                    values = {"updates": trainer.updates, "seconds": self.seconds, **self.test}
+                    self.log.write("evaluation", trainer.frames, values)
+                    good = args.stop_at_score is not None and self.test["test_score"] >= args.stop_at_score
         if not self.world.any(cut_off):
             self.test_frames = trainer.frames
         if self.world.any(good):
@@ -198,9 +211,9 @@ class Run:
     def save(self) -> None:
         """Writes a checkpoint, unless it is there. All processes have to call it."""
         self.stop_clock()
-        if self.saved_steps == self.trainer.steps:
+        before, steps = self.saved_steps, self.trainer.steps
+        if before == steps:
             return
-        self.saved_steps = self.trainer.steps
         args = {name: str(v) if isinstance(v, Path) else v for name, v in dataclasses.asdict(self.args).items()}
         state = {
             "algorithm": self.args.algorithm,
@@ -215,7 +228,8 @@ class Run:
             "reached": self.reached,
             "trainer": self.trainer.state_dict(),
         }
-        checkpoint.save(self.args.folder / "checkpoints", f"step-{self.trainer.steps}", state, self.world)
+        checkpoint.save(self.args.folder / "checkpoints", steps, state, self.world, before)
+        self.saved_steps = steps
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from a checkpoint.
@@ -249,7 +263,7 @@ class Run:
         settings = (
             "num_batches", "n_steps", "steps_per_update", "updates_at_once", "warmup_steps", "overlap",
             "multiprocessors", "model", "optimizer", "learning_rate", "bf16", "compile", "cuda_graphs", "stop_at_score",
-            "eval_episodes", "eval_sticky",
+            "eval_episodes", "eval_sticky", "eval_max_frames",
         )  # fmt: skip
         return row_of(
             system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
@@ -263,6 +277,21 @@ class Run:
             **(self.reached or {"frames_to_score": None, "seconds_to_score": None}),
             **utilization.row(), **{name: getattr(args, name) for name in settings},
         )  # fmt: skip
+
+    def _row_before(self) -> dict[str, Any] | None:
+        """The row of this run, where it was finished before, as these settings have it."""
+        args, trainer, path = self.args, self.trainer, self.args.folder / RESULT
+        long_enough = args.max_seconds is not None and self.seconds >= args.max_seconds
+        if not (trainer.frames >= args.total_frames or self.reached or long_enough) or not path.exists():
+            return None
+        names = ("stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames")
+        wanted = {name: getattr(args, name) for name in names}
+        wanted |= {"frames": trainer.frames, "updates": trainer.updates}
+        for row in reversed(read_lines(path, dict).kept("row of results")):
+            if all(row.get(name) == value for name, value in wanted.items()):
+                # Without a score its evaluation was cut off.
+                return row if not args.eval_episodes or row.get("score") is not None else None
+        return None
 
     # The loop --------------------------------------------------------------------------------------------------------
 
@@ -308,7 +337,8 @@ class Run:
 
     def close(self) -> None:
         """Frees what is held."""
-        self.log.close()
+        if self.log is not None:
+            self.log.close()
         self.trainer.close()
         if self.evaluator is not None:
             self.evaluator.close()
@@ -325,13 +355,16 @@ def train(args: Args) -> dict[str, Any]:
     try:
         run = Run(args, world)
         try:
-            with Stopper() as stopper, Utilization(world.device) as utilization:
-                run.train(stopper)
-            row = run.result(utilization)
+            if run.finished:
+                row = run.row_before or {}
+            else:
+                with Stopper() as stopper, Utilization(world.device) as utilization:
+                    run.train(stopper)
+                row = run.result(utilization)
         finally:
             run.close()
         if run.speaks:
-            append_row(row, args.folder / RESULT, None if run.interrupted else args.results)
+            append_row(row, args.folder / RESULT, None if run.interrupted else args.results, once=True)
             if args.plot:
                 picture = args.folder / "scores.png"
                 if not plot([args.folder], picture):

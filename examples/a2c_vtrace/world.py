@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -58,6 +60,23 @@ class World:
         wishes = torch.tensor([int(wish)])
         dist.all_reduce(wishes, op=dist.ReduceOp.MAX)
         return bool(wishes.item())
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Lets all processes fail at the end of a block where one does; all have to come by.
+
+        So none waits for another that has ended.
+
+        Raises:
+            ValueError: another process failed. What failed here is raised as it is.
+        """
+        try:
+            yield
+        except Exception:
+            self.any(True)
+            raise
+        if self.any(False):
+            raise ValueError("expected all processes to go on, but another one failed, and says why")
 
     def barrier(self) -> None:
         """Waits until all processes are here."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import shlex
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import IO, Any
 
 import torch
 
+from cule.bench import rows as bench_rows
 from cule.bench.rows import cpu_name, machine, output_of
 from cule.device import usable_cpus
 from cule.rom import find_game
@@ -77,13 +77,15 @@ def row_of(
     }
 
 
-def append_row(row: dict[str, Any], *paths: Path | None) -> None:
-    """Appends a row, as a JSON line, to the files that are given."""
+def append_row(row: dict[str, Any], *paths: Path | None, once: bool = False) -> None:
+    """Appends a row, as a JSON line, to the files that are given; with `once` where they lack it.
+
+    Raises:
+        ValueError: a file cannot be written.
+    """
     for path in paths:
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            bench_rows.append_row(path, row, once=once)
 
 
 class Utilization:

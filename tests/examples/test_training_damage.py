@@ -1,0 +1,348 @@
+"""Training runs whose files are damaged, or whose disk is full: said in a sentence, and gone on from what is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+from test_training_run import ROOT, assert_same, options, saved, settings, without_times
+
+from examples.a2c_vtrace import checkpoint, evaluate, train
+from examples.a2c_vtrace.log import read_log
+from examples.a2c_vtrace.world import World
+
+WORLD = World(0, 1, torch.device("cpu"))
+STATE = {"weights": torch.arange(3000.0), "seconds": 1.5, "args": {"game": "pong"}}
+
+
+def two_sets(folder):
+    """Writes two sets; returns the newer one's file."""
+    checkpoint.save(folder, 10, STATE | {"seconds": 0.5}, WORLD)
+    checkpoint.save(folder, 20, STATE, WORLD, before=10)
+    return folder / checkpoint.part_of(20, 0)
+
+
+def flipped(content, bit):
+    damaged = bytearray(content)
+    damaged[bit // 8] ^= 1 << bit % 8
+    return bytes(damaged)
+
+
+def test_checkpoint_with_any_bit_flipped_is_not_loaded(tmp_path):
+    """300 of them, the first in the head of the file."""
+    path = two_sets(tmp_path)
+    whole = path.read_bytes()
+    bits = random.Random(0).sample(range(8 * 60), 40) + random.Random(1).sample(range(8 * len(whole)), 260)
+    for bit in bits:
+        path.write_bytes(flipped(whole, bit))
+        with pytest.warns(UserWarning, match=r"^left out the checkpoint of step 20: .*step-20-rank0\.pt"):
+            assert checkpoint.load(tmp_path, WORLD)["seconds"] == 0.5
+    path.write_bytes(whole)
+    assert_same(checkpoint.load(tmp_path, WORLD), STATE)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "missing", "of torch.save", "folder", "fifo"])
+def test_checkpoint_that_is_damaged_gives_the_one_before(damage, tmp_path):
+    path = two_sets(tmp_path)
+    whole = path.read_bytes()
+    path.unlink()
+    if damage in ("cut", "empty"):
+        path.write_bytes(whole[: len(whole) // 2] if damage == "cut" else b"")
+    elif damage == "of torch.save":
+        torch.save(STATE, path)
+    elif damage == "folder":
+        path.mkdir()
+    elif damage == "fifo":
+        os.mkfifo(path)
+    with pytest.warns(UserWarning, match=r"^left out the checkpoint of step 20: .*step-20-rank0\.pt"):
+        assert checkpoint.load(tmp_path, WORLD)["seconds"] == 0.5
+    (tmp_path / checkpoint.part_of(10, 0)).write_bytes(b"")
+    expected = rf"^expected a whole checkpoint in {tmp_path}, got 2, all of them damaged$"
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=expected):
+        checkpoint.load(tmp_path, WORLD)
+
+
+def test_checkpoints_without_checksums_are_told_from_others(tmp_path):
+    torch.save(STATE, tmp_path / "step-20-rank0.pt")
+    (tmp_path / "latest.json").write_text('{"name": "step-20", "world_size": 1}')
+    assert checkpoint.any_in(tmp_path)
+    with pytest.raises(ValueError, match=r"^expected checkpoints with checksums, got those of an earlier version in"):
+        checkpoint.load(tmp_path, WORLD)
+    checkpoint.delete(tmp_path)
+    assert not checkpoint.any_in(tmp_path) and os.listdir(tmp_path) == []
+
+
+def test_checkpoint_cut_short_leaves_the_one_before(tmp_path, monkeypatch):
+    checkpoint.save(tmp_path, 1, {"number": torch.ones(3)}, WORLD)
+    written = torch.save
+
+    def break_off(state, file):
+        written(state, file)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", break_off)
+    with pytest.raises(ValueError, match=r"expected a checkpoint file that can be written, got .*: No space left"):
+        checkpoint.save(tmp_path, 2, {"number": torch.zeros(3)}, WORLD, before=1)
+    assert torch.equal(checkpoint.load(tmp_path, WORLD)["number"], torch.ones(3))
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_checkpoints_of_two_moments_are_kept(tmp_path):
+    stale = tmp_path / ".cule-0123456789abcdef-0123456789abcdef.part"
+    for number in range(1, 5):
+        stale.write_bytes(b"what a killed process left")
+        checkpoint.save(tmp_path, number, {"number": number}, WORLD, before=number - 1 or None)
+        assert [found.steps for found in checkpoint.complete_sets(tmp_path)] == [number, number - 1][: min(number, 2)]
+        assert len(os.listdir(tmp_path)) == 2 * min(number, 2), "nothing else is left"
+    # A set that is written again is not complete meanwhile, and is then the newest again.
+    checkpoint.save(tmp_path, 3, {"number": 33}, WORLD, before=2)
+    assert checkpoint.load(tmp_path, WORLD)["number"] == 33
+    assert [found.steps for found in checkpoint.complete_sets(tmp_path)] == [3]
+
+
+def test_train_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train.train(settings(whole, total_frames=3000))
+    train.train(settings(parts, total_frames=2000, checkpoint_every=600))
+    newest, before = checkpoint.complete_sets(parts / "checkpoints")
+    path = parts / "checkpoints" / checkpoint.part_of(newest.steps, 0)
+    path.write_bytes(flipped(path.read_bytes(), 4001))
+    with pytest.warns(UserWarning, match=f"left out the checkpoint of step {newest.steps}: expected {path} to be as"):
+        tried = evaluate.load_policy(parts, torch.device("cpu"))[1]
+    assert tried["frames"] == before.steps * 8 * 4
+    with pytest.warns(UserWarning, match=f"left out the checkpoint of step {newest.steps}: expected {path} to be as"):
+        train.train(settings(parts, total_frames=3000, resume=True))
+    assert_same(saved(parts), saved(whole))
+    assert without_times(parts) == without_times(whole)
+    assert [found.steps for found in checkpoint.complete_sets(parts / "checkpoints")][1] == before.steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_train_two_processes_resume_from_the_same_checkpoint(damaged, tmp_path):
+    """Where one of them finds its file damaged."""
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+               "-m", "examples.a2c_vtrace.train"]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def launch(folder, **changes):
+        done = subprocess.run(
+            [*command, *options(folder, **changes)], cwd=ROOT, env=environment, capture_output=True, text=True,
+            timeout=300, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stderr
+
+    assert launch(run, total_frames=2000, checkpoint_every=600)[0] == 0
+    newest = checkpoint.complete_sets(run / "checkpoints")[0]
+    path = run / "checkpoints" / checkpoint.part_of(newest.steps, damaged)
+    path.write_bytes(flipped(path.read_bytes(), 4001))
+    status, told = launch(run, total_frames=3000, resume=True)
+    assert status == 0 and f"left out the checkpoint of step {newest.steps}" in told
+    assert launch(whole, total_frames=3000)[0] == 0
+    for rank in range(2):
+        assert_same(saved(run, rank), saved(whole, rank))
+    for part in (run / "checkpoints").glob("*.pt"):
+        part.write_bytes(b"")
+    status, told = launch(run, total_frames=4000, resume=True)
+    assert status != 0
+    assert told.count("train: expected a whole checkpoint in") == 2
+    assert "examples/a2c_vtrace/train.py\", line" not in told, "no traceback of ours"
+
+
+def run_main(monkeypatch, capsys, folder, **changes):
+    """What the program says on stderr, and its exit status."""
+    monkeypatch.setattr(sys, "argv", ["train", *options(folder, **changes)])
+    capsys.readouterr()
+    status = train.main()
+    return status, capsys.readouterr().err
+
+
+def test_train_resumes_where_the_log_is_damaged(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train.train(settings(whole, total_frames=3000))
+    train.train(settings(parts, total_frames=2000))
+    path = parts / "log.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    garbage = [b"\xff\xfe garbage\n", b'{"kind": "training", "fra\n', b'{"kind": 3, "frames": 1}\n', b"[]\n", b"7"]
+    path.write_bytes(b"".join([garbage[0], lines[0], *garbage[1:4], *lines[1:], garbage[4]]))
+    numbers = [1, 3, 4, 5, len(lines) + 5]
+    with pytest.warns(UserWarning) as warned:
+        train.train(settings(parts, total_frames=3000, resume=True))
+    told = [str(warning.message) for warning in warned]
+    expected = [f"left out line {number} of {path}, which is no line of a log: " for number in numbers]
+    assert all(text.startswith(begin) for text, begin in zip(told, expected, strict=True))
+    assert without_times(parts) == without_times(whole)
+
+
+def test_train_that_was_finished_adds_nothing_when_resumed(tmp_path):
+    results = tmp_path / "results.jsonl"
+    asked = {"total_frames": 1000, "eval_episodes": 1, "eval_max_frames": 80, "results": results}
+    first = train.train(settings(tmp_path, **asked))
+    before = {path: path.read_bytes() for path in (results, tmp_path / "result.jsonl", tmp_path / "log.jsonl")}
+    for _ in range(2):
+        assert train.train(settings(tmp_path, resume=True, **asked)) == first
+        assert {path: path.read_bytes() for path in before} == before
+    # A file that lacks the row, as where the program was killed before, gets it.
+    results.unlink()
+    train.train(settings(tmp_path, resume=True, **asked))
+    assert results.read_bytes() == before[results]
+    # Evaluated otherwise it is another row, and trained on, too.
+    assert train.train(settings(tmp_path, resume=True, **asked | {"eval_max_frames": 90})) != first
+    assert train.train(settings(tmp_path, resume=True, **asked | {"total_frames": 1200}))["frames"] >= 1200
+    assert len(results.read_text().splitlines()) == 3
+
+
+def test_train_that_lost_its_row_evaluates_again_and_logs_it_once(tmp_path):
+    asked = {"total_frames": 1000, "eval_episodes": 1, "eval_max_frames": 80}
+    train.train(settings(tmp_path, **asked))
+    before = without_times(tmp_path)
+    (tmp_path / "result.jsonl").unlink()
+    train.train(settings(tmp_path, resume=True, **asked))
+    assert without_times(tmp_path) == before
+    assert len((tmp_path / "result.jsonl").read_text().splitlines()) == 1
+
+
+def events_in(folder):
+    """How many numbers TensorBoard finds, file by file."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    counts = []
+    for path in sorted(folder.glob("events*")):
+        events = EventAccumulator(str(path))
+        events.Reload()
+        counts.append(sum(len(events.Scalars(tag)) for tag in events.Tags()["scalars"]))
+    return counts
+
+
+def test_train_events_are_what_tensorboard_reads(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    asked = {"tensorboard": True, "eval_episodes": 1, "eval_max_frames": 80}
+    train.train(settings(tmp_path, total_frames=1000, **asked))
+    train.train(settings(tmp_path, total_frames=2000, resume=True, **asked))
+    events = EventAccumulator(str(tmp_path / "tensorboard"), size_guidance={"scalars": 0})
+    events.Reload()
+    for line in read_log(tmp_path / "log.jsonl"):
+        for name in set(line) - {"kind", "frames", "training_frames"}:
+            if line[name] is not None:
+                told = {event.step: event.value for event in events.Scalars(f"{line['kind']}/{name}")}
+                assert told[line["frames"]] == pytest.approx(line[name], rel=1e-6)
+
+
+def assert_whole(folder):
+    """All that a run has written can be read; returns the frames of the newest checkpoint."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_log(folder / "log.jsonl")
+        state = checkpoint.load(folder / "checkpoints", WORLD)
+    for path in folder.glob("res*.jsonl"):
+        assert path.read_bytes()[-1:] in (b"", b"\n")
+        assert all(json.loads(line)["mode"] == "training" for line in path.read_text().splitlines())
+    assert not list(folder.rglob(".cule-*"))
+    return state["frames"]
+
+
+def assert_one_sentence(told):
+    assert told.startswith("train: expected a ") and told.count("\n") == 1, told
+    assert "No space left on device" in told or "File too large" in told
+
+
+@pytest.mark.parametrize("what", ["log.jsonl", "tensorboard", "result.jsonl", "results.jsonl"])
+def test_train_on_a_full_disk_ends_with_a_sentence(what, tmp_path, monkeypatch, capsys):
+    """Of what is appended to `what` there is room for 30 bytes more, after the first run."""
+    asked = {"tensorboard": True, "results": tmp_path / "results.jsonl"}
+    assert run_main(monkeypatch, capsys, tmp_path, total_frames=1000, **asked)[0] == 0
+    before = assert_whole(tmp_path)
+    write, left = os.write, [30]
+
+    def write_some(descriptor, content):
+        if what in os.readlink(f"/proc/self/fd/{descriptor}"):
+            if not left[0]:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            content, left[0] = content[: left[0]], 0
+        return write(descriptor, content)
+
+    monkeypatch.setattr(os, "write", write_some)
+    status, told = run_main(monkeypatch, capsys, tmp_path, total_frames=2000, resume=True, **asked)
+    assert status == 2
+    assert_one_sentence(told)
+    assert what in told
+    assert assert_whole(tmp_path) >= before
+    monkeypatch.setattr(os, "write", write)
+    counts = events_in(tmp_path / "tensorboard")
+    assert counts[0] > 0, "what the first run told is there"
+    assert run_main(monkeypatch, capsys, tmp_path, total_frames=2000, resume=True, **asked)[0] == 0
+    assert assert_whole(tmp_path) >= 2000
+    assert [len((tmp_path / name).read_text().splitlines()) for name in ("result.jsonl", "results.jsonl")] == [2, 2]
+
+
+def test_train_whose_checkpoint_does_not_fit_ends_with_a_sentence(tmp_path, monkeypatch, capsys):
+    """Files of the process may not be as large as it, which is as good as a full disk."""
+    assert run_main(monkeypatch, capsys, tmp_path, total_frames=1000)[0] == 0
+    before = assert_whole(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for size in (100_000, 1000, 0):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        try:
+            monkeypatch.setattr(sys, "argv", ["train", *options(tmp_path, total_frames=2000, resume=True)])
+            with capsys.disabled(), contextlib.redirect_stderr(Told()) as told:
+                status = train.main()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert status == 2
+        assert_one_sentence("".join(told.lines))
+        assert assert_whole(tmp_path) == before
+
+
+class Told:
+    """A stderr that is no file."""
+
+    def __init__(self):
+        self.lines = []
+
+    def write(self, text):
+        self.lines.append(text)
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.slow
+def test_train_on_a_real_full_disk_leaves_nothing_torn(tmp_path, monkeypatch, capsys):
+    """A file system of 8 MB, on which other files leave less and less room."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        run = disk / "run"
+        asked = {"tensorboard": True, "plot": True, "checkpoint_every": 300, "results": run / "results.jsonl"}
+        assert run_main(monkeypatch, capsys, run, total_frames=1000, **asked)[0] == 0
+        failures, frames, goal = 0, assert_whole(run), 1000
+        free = shutil.disk_usage(disk).free
+        for room in (0, 4096, 8192, 16384, 65536, 200_000, 400_000, 800_000, 1_200_000):
+            (disk / "others").write_bytes(bytes(max(0, free - room)))
+            goal = frames + 700
+            status, told = run_main(monkeypatch, capsys, run, total_frames=goal, resume=True, **asked)
+            if status:
+                failures += 1
+                assert status == 2
+                assert_one_sentence(told)
+            (disk / "others").unlink()
+            frames = assert_whole(run)
+        assert failures >= 4
+        assert run_main(monkeypatch, capsys, run, total_frames=goal, resume=True, **asked)[0] == 0
+        assert assert_whole(run) >= goal
+    finally:
+        subprocess.run(["umount", disk], check=True)
