@@ -226,10 +226,12 @@ def make_reset_pool(
     options = Options(noop_max=noop_max, fire_reset=fire_reset, action_space=action_space)
     console = Console(group, options, booted.pal)
     console.configure()
-    states = []
-    for i in range(size):
-        console.load(booted.snapshot)
-        _core.start_pool_episode(console.batch, i * noop_max // size)
+    console.load(booted.snapshot)
+    _core.start_pool_episode(console.batch, 0)
+    # Each state is the one before it some no-ops later.
+    states = [console.snapshot()]
+    for i in range(1, size):
+        _core.continue_pool_episode(console.batch, (i - 1) * noop_max // size, i * noop_max // size)
         states.append(console.snapshot())
     return tuple(states)
 

@@ -240,4 +240,5 @@ PYBIND11_MODULE(_core, m) {
   m.def("headers", &headers);
   m.def("profile", &profile, py::arg("batch"), py::arg("frames"));
   m.def("start_pool_episode", &start_pool_episode, py::call_guard<py::gil_scoped_release>());
+  m.def("continue_pool_episode", &continue_pool_episode, py::call_guard<py::gil_scoped_release>());
 }

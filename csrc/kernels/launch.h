@@ -35,6 +35,8 @@ int power_on_env(const Batch& batch);
 void start_first_episode(const Batch& batch);
 // Only the new episode, then FIRE where asked for and `noops` no-ops as ale-py's vector reset plays them.
 void start_pool_episode(const Batch& batch, int noops);
+// From what start_pool_episode left after `played` no-ops to what it would have left after `noops`.
+void continue_pool_episode(const Batch& batch, int played, int noops);
 // Episodes of env 0 with random actions, each held for a while; counts what is executed in `entries`, one for each byte of the ROM.
 void profile_play(const Batch& batch, int frames, ProfileEntry* entries);
 

@@ -190,7 +190,14 @@ void start_first_episode(const Batch& batch) {
 void start_pool_episode(const Batch& batch, int noops) {
   with_first_session(batch, kCore, [&](auto& session) {
     session.env.frame_number = 0;
-    start_with_noops(session, batch.options, can_fire(batch, 0), noops);
+    start_with_noops(session, starts_with_fire(batch, 0), noops);
+  });
+}
+
+void continue_pool_episode(const Batch& batch, int played, int noops) {
+  with_first_session(batch, kCore, [&](auto& session) {
+    play_noops(session, starts_with_fire(batch, 0), played, noops);
+    end_of_start(session);
   });
 }
 

@@ -42,25 +42,30 @@ CULE_INLINE size_t choose_pool_slot(const Batch& batch, size_t env, const EnvSta
 }
 
 // ale-py's vector reset after reset_game: FIRE where the game has it, then a number of no-ops, starting over where the
-// game ends on the way. `noops` counts the FIRE.
+// game ends on the way. `noops` counts the FIRE, and so does `played`: how many of them have been played already.
 template <class AnySession>
-CULE_HD void play_noops(AnySession& session, const StepOptions& options, bool has_fire, int noops) {
-  const bool fire = options.fire_reset && has_fire;
-  if (fire) session.act(kFire);
-  for (int i = fire; i < noops; ++i) {
+CULE_HD void play_noops(AnySession& session, bool fire, int played, int noops) {
+  for (int i = played > fire ? played : fire; i < noops; ++i) {
     session.act(kNoop);
     if (session.game.terminal) session.start_episode();
   }
 }
 
-// A whole new episode, up to where its first step begins.
+// The first step begins here.
 template <class AnySession>
-CULE_HD void start_with_noops(AnySession& session, const StepOptions& options, bool has_fire, int noops) {
-  session.start_episode();
-  play_noops(session, options, has_fire, noops);
+CULE_HD void end_of_start(AnySession& session) {
   session.env.lives = lives_of(session.config.game, session.game);
   session.env.elapsed_frames = 0;
   session.env.over = 0;
+}
+
+// A whole new episode, up to where its first step begins.
+template <class AnySession>
+CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
+  session.start_episode();
+  if (fire) session.act(kFire);
+  play_noops(session, fire, 0, noops);
+  end_of_start(session);
 }
 
 // Runs `body` with a session of env that one thread plays, drawing every frame, and stores what it leaves.
@@ -84,11 +89,12 @@ CULE_HD inline void with_session(const Batch& batch, size_t env, uint32_t* entri
   store_part(batch.records, env, 0, record);
 }
 
-CULE_INLINE bool can_fire(const Batch& batch, size_t env) {
+// Whether env's episodes start with FIRE.
+CULE_INLINE bool starts_with_fire(const Batch& batch, size_t env) {
   const uint8_t* ids = batch.action_ids + batch.group[env] * kNumActions;
   bool found = false;
   for (int i = 0; i < kNumActions; ++i) found |= ids[i] == kFire;
-  return found;
+  return found && batch.options.fire_reset;
 }
 
 // Seeds what depends on the env's seed. The exact reset also takes the console back to power-on, as ale-py does on seeding.
@@ -141,7 +147,7 @@ CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed
   const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
   const int noops = static_cast<int>(random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
   with_session(batch, env, entries, core, follower, [&](auto& session) {
-    start_with_noops(session, options, can_fire(batch, env), noops);
+    start_with_noops(session, starts_with_fire(batch, env), noops);
   });
   finish_reset(batch, env);
   batch.traces[env].flags = kPoolLast | kFresh | kResetNow;

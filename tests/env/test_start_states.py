@@ -1,0 +1,60 @@
+"""The states that episodes start from, and the bar while they are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cule
+from cule import _core, engine
+from cule.console import Console, Group, Options, Snapshot, boot, make_reset_pool
+from cule.rom import find_game
+
+
+def emulated_alone(group: Group, noops: int, fire_reset: bool) -> Snapshot:
+    """A start state by an episode of its own."""
+    booted = boot(group.game)
+    console = Console(group, Options(fire_reset=fire_reset), booted.pal)
+    console.configure()
+    console.load(booted.snapshot)
+    _core.start_pool_episode(console.batch, noops)
+    return console.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("game", "noop_max", "size", "fire_reset"),
+    [
+        ("pong", 30, 7, True), ("pong", 3, 8, True), ("pong", 30, 4, False), ("skiing", 30, 4, True),
+        ("pitfall2", 9, 3, True), ("breakout", 0, 3, True), ("assault", 1400, 3, False),
+    ],
+)  # fmt: skip
+def test_pool_is_what_episodes_of_their_own_give(game: str, noop_max: int, size: int, fire_reset: bool) -> None:
+    """Each state goes on from the one before it. Assault without input is over after 642 frames."""
+    group = Group(find_game(game), find_game(game).facts["default_mode"], 0)
+    pool = make_reset_pool(group, size, noop_max, fire_reset, "minimal")
+    assert len(pool) == size
+    for i, state in enumerate(pool):
+        alone = emulated_alone(group, i * noop_max // size, fire_reset)
+        for name in ("record", "ram", "cartridge_bytes", "pictures"):
+            np.testing.assert_array_equal(getattr(state, name), getattr(alone, name), err_msg=f"{i} {name}")
+
+
+@pytest.mark.parametrize(("progress", "disable"), [(True, None), (False, True)])
+def test_bar_is_for_terminals_and_can_be_turned_off(
+    progress: bool, disable: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """disable=None has tqdm show a bar where stderr is a terminal."""
+    asked: list[dict[str, Any]] = []
+
+    def bar(items: Any, **options: Any) -> Any:
+        asked.append(options)
+        return items
+
+    monkeypatch.setattr(engine, "tqdm", bar)
+    env = cule.AtariEnv(["pong", "skiing"], 2, "cpu", num_threads=1, reset_pool_size=1, progress=progress)
+    assert [(options["desc"], options["disable"]) for options in asked] == [
+        ("power-on", disable), ("start states", disable),
+    ]  # fmt: skip
+    assert env.reset(seed=0)[0].any()
