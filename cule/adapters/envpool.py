@@ -131,9 +131,6 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
     def _chosen(self, env_id: Any, options: dict[str, Any] | None) -> np.ndarray:
         """The envs that a reset is for, in the order in which their rows are returned."""
         mask = arguments.reset_mask(options, self.num_envs)
-        unknown = sorted(set(options or {}) - {"reset_mask"})
-        if unknown:
-            raise ValueError(f"expected options of a reset to be reset_mask, got {unknown[0]!r}")
         if env_id is None:
             return self.all_env_ids if mask is None else np.flatnonzero(mask.cpu().numpy())
         if mask is not None:

@@ -90,9 +90,6 @@ class AtariVecEnv(VecEnv):
                     f"batch, got {options}"
                 )
             options = options[0]
-        unknown = sorted(set(options or {}) - {"reset_mask"})
-        if unknown:
-            raise ValueError(f"expected options of a reset to be reset_mask, got {unknown[0]!r}")
         arguments.reset_mask(options, self.num_envs)
         super().set_options(options)
 
