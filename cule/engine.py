@@ -68,7 +68,7 @@ class Engine:
         num_threads: CPU only: how many envs run at once.
         translate: CUDA only: whether to compile the game for the GPU; None: where that is faster.
         multiprocessors: CUDA only: how many emulate, with nothing else on them; None: any, shared.
-        progress: whether to show a bar where preparing the games takes seconds and somebody looks.
+        progress: whether to say so where preparing the games takes seconds and somebody looks.
 
     Raises:
         ValueError: `translate` or `multiprocessors` cannot be had here.
@@ -158,7 +158,7 @@ class Engine:
     def _load_translation(self, required: bool) -> None:
         major, minor = torch.cuda.get_device_capability(self.device)
         try:
-            cubin, marked_ops = translation.translate(self.groups[0].game, f"sm_{major}{minor}")
+            cubin, marked_ops = translation.translate(self.groups[0].game, f"sm_{major}{minor}", self._progress)
             self.backend.load_translation(cubin)
         except (OSError, RuntimeError) as problem:  # there is no compiler, or none that knows this GPU and driver
             if required:

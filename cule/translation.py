@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
 from cule import _core, nvrtc
 from cule.console import Console, Group, Options, boot, rom_of
@@ -239,10 +240,11 @@ def cache_folder() -> Path:
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cule"
 
 
-def translate(game: Game, architecture: str) -> tuple[bytes, np.ndarray]:
+def translate(game: Game, architecture: str, progress: bool = False) -> tuple[bytes, np.ndarray]:
     """The game's kernel, compiled for a GPU architecture such as "sm_90" and to be linked, and its marked_ops.
 
-    It is compiled once and then kept in cache_folder(). What is damaged there is compiled again.
+    It is compiled once and then kept in cache_folder(). What is damaged there is compiled again. With `progress` a line
+    says so while it is compiled, where stderr is a terminal.
 
     Raises:
         OSError: if there is no run-time compiler.
@@ -262,7 +264,9 @@ def translate(game: Game, architecture: str) -> tuple[bytes, np.ndarray]:
         with _FILE.reading(path) as file:
             cubin = file.read()
     except ValueError:
-        cubin = nvrtc.compile_cubin(source, headers, options)
+        said = f"compiling {game.name} for the GPU: up to a minute, this once"
+        with tqdm(desc=said, bar_format="{desc}", leave=False, disable=None if progress else True):
+            cubin = nvrtc.compile_cubin(source, headers, options)
         _keep(path, cubin)
     return cubin, marked_ops(game, blocks)
 

@@ -87,8 +87,8 @@ class AtariEnv(VectorEnv):
             env, as gymnasium's wrappers expect; "rgb_array_list", a tuple of one list for each env, with its pictures
             since the last `render` or `reset`; None, nothing. "human" shows the mosaic in a window at each reset and
             step, at the console's speed, and needs `pip install 'cule[play]'`.
-        progress: show a progress bar where making the start states of many games takes seconds and stderr is a
-            terminal.
+        progress: say so on stderr, where it is a terminal, while start states of many games are made or a game is
+            compiled, which takes seconds.
 
     Attributes:
         games: what each env plays.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +89,27 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path / "file"))
     assert translation.translate(game, "sm_90")[0] == first
     assert len(compiled) == 4
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_compiling_is_said_on_a_terminal(
+    progress: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    said = []
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(
+        nvrtc, "compile_cubin", lambda *_: said.append(sys.stderr.getvalue()) or b"the cubin"
+    )
+    for _ in range(2):
+        translation.translate(find_game("pong"), "sm_90", progress)
+    assert len(said) == 1, "what is kept is not compiled"
+    assert ("compiling pong for the GPU: up to a minute, this once" in said[0]) == progress
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "as once kept", "folder"])
