@@ -18,6 +18,7 @@ NUM_ACTIONS: int
 FRONT_BYTE: int
 MICRO_OP: dict[str, int]
 FAULTS: dict[str, int]
+CUDA_ARCHITECTURES: list[str]
 
 def games() -> list[dict[str, Any]]: ...
 def make_config(settings: dict[str, Any], /) -> bytes: ...

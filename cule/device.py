@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 
 from cule import _core
+from cule.architecture import missing_code
 from cule.errors import InvalidValue
 
 
@@ -22,6 +24,8 @@ def default_device() -> str:
 
 def find_device(device: str | torch.device | None) -> torch.device:
     """The torch device that `device` means.
+
+    For None it is the CPU, with a warning, where there is a GPU for which this CUDA build has no code.
 
     Raises:
         ValueError: if it is neither the CPU nor a CUDA device, or this build or machine does not have it.
@@ -51,6 +55,11 @@ def find_device(device: str | torch.device | None) -> torch.device:
     index = found.index if found.index is not None else torch.cuda.current_device()
     if index >= torch.cuda.device_count():
         raise InvalidValue(f"expected a CUDA device below cuda:{torch.cuda.device_count()}, got {device!r}")
+    if lacking := missing_code(index):
+        if device is not None:
+            raise InvalidValue(f"device={device!r} was asked for, but {lacking}, or use device='cpu'")
+        warnings.warn(f"envs run on the CPU: {lacking}", stacklevel=3)
+        return torch.device("cpu")
     return torch.device("cuda", index)
 
 

@@ -167,6 +167,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("find_misfit_state", &find_misfit_state, py::arg("records"), py::arg("cartridge_bytes"), py::arg("configs"), py::arg("groups"),
         py::arg("count"));
   m.def("has_cuda", &has_cuda);
+  m.attr("CUDA_ARCHITECTURES") = py::str(CULE_CUDA_ARCHITECTURES).attr("split")();  // CMakeLists.txt names them
   m.attr("RECORD_WORDS") = kRecordWords;
   m.attr("CONFIG_BYTES") = sizeof(ConsoleConfig);
   m.attr("TRACE_BYTES") = sizeof(StepTrace);
