@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | clean. The first one that is called sets everything up, in .venv.
+# make demo | bench | test | lint | docs | dist | clean. Each sets up what it needs, in .venv.
 #
 #   PYTHON=python3.12       which Python to make the environment with (3.10 or newer)
 #   CULE_VENV=DIR           use this virtual environment instead of .venv (made if it is not there)
@@ -20,18 +20,19 @@ IN_VENV := $(VENV)/bin/python
 PIP_INSTALL := $(IN_VENV) -m pip install --disable-pip-version-check $(PIP_ARGS)
 # A pinned torch unless TORCH names another version.
 CONSTRAINTS := $(VENV)/constraints.txt
+INSTALL_CULE := $(PIP_INSTALL) -c $(CONSTRAINTS) --no-build-isolation
 BUILD_TOOLS := setuptools wheel cmake ninja pybind11
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint bench clean setup rebuild
+.PHONY: demo bench test lint docs dist clean setup develop rebuild
 
 demo: setup
 	$(IN_VENV) -m cule.demo
 
-test: setup
+test: develop
 	$(IN_VENV) -m pytest $(PYTEST_ARGS)
 
-lint: setup
+lint: develop
 	$(IN_VENV) -m ruff check .
 	$(IN_VENV) -m mypy
 
@@ -40,7 +41,7 @@ bench: setup
 
 clean:
 	rm -rf build dist *.egg-info cule/_core*.so demo.png .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	rm -f $(VENV)/.cule-installed
+	rm -f $(VENV)/.cule-installed $(VENV)/.cule-developed
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 	$(if $(CULE_VENV),,rm -rf .venv)
 
@@ -55,15 +56,22 @@ else ifeq ($(wildcard cule/_core*.so),)
 $(STAMP): rebuild
 endif
 
+# To play and to measure: the package and what it depends on. To test: everything.
 setup: $(STAMP)
+develop: $(VENV)/.cule-developed
 
 $(STAMP): $(VENV)/.cule-tools CMakeLists.txt setup.py pyproject.toml $(shell find csrc -type f)
 	@grep -v '^$(if $(filter-out torch,$(TORCH)),torch==,no-such-line)' constraints.txt > $(CONSTRAINTS)
 	$(PIP_INSTALL) -c $(CONSTRAINTS) --no-deps --retries 1 --timeout 30 \
 	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) $(TORCH)
-	$(PIP_INSTALL) -c $(CONSTRAINTS) --no-build-isolation -e '.[dev]'
+	$(INSTALL_CULE) -e .
 	@cat build/*-$$($(IN_VENV) -c 'import sys; print(sys.implementation.cache_tag)')/backends.txt
 	@echo '$(WANTED)' > $@
+
+# Builds nothing: the module is there.
+$(VENV)/.cule-developed: $(VENV)/.cule-tools pyproject.toml | $(STAMP)
+	$(INSTALL_CULE) -e '.[dev]'
+	@touch $@
 
 $(VENV)/.cule-tools: constraints.txt
 	@command -v $(PYTHON) > /dev/null || { echo "cule needs Python 3.10 or newer, and there is no $(PYTHON) here:" \

@@ -1,11 +1,13 @@
 """Builds the extension `cule._core` by driving CMake; the metadata is in pyproject.toml.
 
-Environment: `CULE_CUDA` (AUTO, ON or OFF), `CMAKE_ARGS` (more arguments for CMake), `CMAKE_BUILD_PARALLEL_LEVEL`.
+Environment: `CULE_CUDA` (AUTO, ON or OFF), `CMAKE_ARGS` (more arguments for CMake), `CMAKE_BUILD_PARALLEL_LEVEL`,
+and, for what is published, `CULE_PROJECT_URL`: the repository's address.
 The build folder, build/<platform>-<python>, is kept, so that only what changed is compiled again; it starts afresh when
 a tool, a path or an option is another one than last time.
 """
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -70,4 +72,25 @@ class CMakeBuild(build_ext):
         self.copy_file(str(build / target.name), str(target))
 
 
-setup(ext_modules=[Extension("cule._core", sources=[])], cmdclass={"build_ext": CMakeBuild})
+def readme(url: str, text: str) -> str:
+    """The README with absolute links to the repository at `url`, as PyPI shows it; as it is where there is no `url`."""
+    if not url:
+        return text
+    text = re.sub(r"(!\[[^\]]*\]\()(?!\w+:)", rf"\g<1>{url}/raw/HEAD/", text)
+    return re.sub(r"(?<!!)(\[[^\[\]]*\]\()(?!\w+:|#)", rf"\g<1>{url}/blob/HEAD/", text)
+
+
+def addresses(url: str) -> dict[str, str]:
+    """The addresses that PyPI lists, of the repository at `url`; none where there is no `url`."""
+    pages = {"Source": "", "Documentation": "/blob/HEAD/docs/api.md", "Issues": "/issues"}
+    return {name: url + page for name, page in pages.items()} if url else {}
+
+
+URL = os.environ.get("CULE_PROJECT_URL", "").rstrip("/")
+setup(
+    ext_modules=[Extension("cule._core", sources=[])],
+    cmdclass={"build_ext": CMakeBuild},
+    long_description=readme(URL, (ROOT / "README.md").read_text()),
+    long_description_content_type="text/markdown",
+    project_urls=addresses(URL),
+)

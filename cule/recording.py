@@ -52,7 +52,7 @@ class VideoFile:
             import imageio
             import imageio_ffmpeg  # noqa: F401 (what imageio writes .mp4 with)
         except ImportError as problem:
-            raise ImportError("videos need imageio with ffmpeg: pip install 'cule[video]'") from problem
+            raise ImportError("videos need imageio with ffmpeg: pip install 'imageio[ffmpeg]' pillow") from problem
         try:
             self._unfinished = Unfinished(self.path, kind)
         except OSError as problem:

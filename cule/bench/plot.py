@@ -26,7 +26,7 @@ def new_figure(path: Path) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as problem:
-        raise ValueError("expected matplotlib for --plot: pip install 'cule[plot]'") from problem
+        raise ValueError("expected matplotlib for --plot: pip install matplotlib") from problem
     figure = Figure(layout="constrained")
     kinds = figure.canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:

@@ -18,5 +18,5 @@ def test_cule_plays_without_extras_and_names_the_one_it_lacks() -> None:
         "sys.exit(cule.record.main(['pong', '--quiet', '--output', 'film.mp4']))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert done.stderr == "cule.record: videos need imageio with ffmpeg: pip install 'cule[video]'\n"
+    assert done.stderr == "cule.record: videos need imageio with ffmpeg: pip install 'imageio[ffmpeg]' pillow\n"
     assert done.returncode == 2

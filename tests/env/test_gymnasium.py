@@ -152,6 +152,7 @@ def test_render_mode_of_gymnasium_gives_one_picture_an_env() -> None:
     np.testing.assert_array_equal(mosaic.render()[:210, 320:], frames[1])
 
 
+@pytest.mark.skipif(not hasattr(wrappers, "RecordVideo"), reason="gymnasium records vector envs from 1.2.1 on")
 def test_gymnasium_records_a_video(tmp_path: Path) -> None:
     env = wrappers.RecordVideo(make_vec(2, render_mode="rgb_array"), str(tmp_path / "films"), video_length=12, fps=15)
     play(env, 15)

@@ -19,7 +19,18 @@ def make(device: str = "cpu", game: str = "breakout", num_envs: int = 4, **optio
     return cule.AtariEnv(game, num_envs, device=device, **options)
 
 
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+# Until 1.4 gymnasium's takes the step after an end for a reset in every mode: it counts a step too few in SAME_STEP.
+counts_same_step = pytest.param(
+    "SameStep",
+    marks=pytest.mark.xfail(
+        tuple(map(int, gymnasium.__version__.split(".")[:2])) < (1, 4),
+        reason="gymnasium's statistics leave a step out in SAME_STEP before 1.4",
+        raises=AssertionError,
+    ),
+)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", counts_same_step])
 @pytest.mark.parametrize("options", [{"max_num_frames_per_episode": 90}, {"episodic_life": True}], ids=str)
 def test_statistics_are_those_of_gymnasium(mode: str, options: dict[str, Any], device: str) -> None:
     options = options | {"autoreset_mode": mode, "reward_clipping": False}
