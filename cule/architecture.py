@@ -1,4 +1,4 @@
-"""Which GPUs this build has machine code for: it is compiled ahead of time, and no driver can make it from anything."""
+"""Which GPUs this build has machine code for; no driver can make it from anything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cule import _core
 
 
 def serves(architecture: str, major: int, minor: int) -> bool:
-    """Whether code for an architecture such as "86" runs on a GPU of a compute capability such as 8, 9.
+    """Whether code for an architecture such as "86" runs on a GPU of capability such as 8.9.
 
     Code runs on GPUs of the same major version that are as new or newer; "90a" runs on 9.0 alone.
     """
@@ -20,12 +20,13 @@ def serves(architecture: str, major: int, minor: int) -> bool:
 
 
 def missing_code(index: int) -> str | None:
-    """What is to be done where this build has no code for the GPU `cuda:index`; None where it has."""
+    """What to do where this build has no code for the GPU `cuda:index`; None where it has."""
     major, minor = torch.cuda.get_device_capability(index)
     if any(serves(architecture, major, minor) for architecture in _core.CUDA_ARCHITECTURES):
         return None
     built = ", ".join(f"sm_{architecture}" for architecture in _core.CUDA_ARCHITECTURES)
+    name = torch.cuda.get_device_name(index)
     return (
-        f"this cule was built for GPUs of {built}, and cuda:{index} ({torch.cuda.get_device_name(index)}) is "
-        f"sm_{major}{minor}; build it again with CMAKE_ARGS=-DCMAKE_CUDA_ARCHITECTURES={major}{minor}"
+        f"this cule was built for GPUs of {built}, and cuda:{index} ({name}) is sm_{major}{minor}; "
+        f"build it again with CMAKE_ARGS=-DCMAKE_CUDA_ARCHITECTURES={major}{minor}"
     )

@@ -1,4 +1,4 @@
-"""`python -m cule.info`: what is installed, built and found here, and what to do about what is not."""
+"""`python -m cule.info`: what is installed, built and found, and what to do about what is not."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def versions() -> Section:
                 f"pip install --upgrade {package}"
             )
         found.lines.append(f"{package} {version}")
-    found.lines.append(f"torch is built for {f'CUDA {cuda}' if (cuda := torch.version.cuda) else 'the CPU'}")
+    found.lines.append(
+        f"torch is built for {f'CUDA {cuda}' if (cuda := torch.version.cuda) else 'the CPU'}"
+    )
     there = [f"{package} {version}" for package in OPTIONAL if (version := _version(package))]
     lacking = [package for package in OPTIONAL if not _version(package)]
     if there:
@@ -136,12 +138,13 @@ def gpus() -> Section:
     found.lines += [f"the driver lists {line}" for line in listed]
     if not _core.has_cuda():
         found.problems.append(
-            "this cule was built without CUDA, so that envs run on the CPU: install the CUDA toolkit "
-            "(nvcc), then build cule again with CULE_CUDA=ON (docs/install.md)"
+            "this cule was built without CUDA, so that envs run on the CPU: install the CUDA "
+            "toolkit (nvcc), then build cule again with CULE_CUDA=ON (docs/install.md)"
         )
     if torch.version.cuda is None:
         found.problems.append(
-            "this torch is a build for the CPU: install one for CUDA (https://pytorch.org/get-started/locally)"
+            "this torch is a build for the CPU: install one for CUDA "
+            "(https://pytorch.org/get-started/locally)"
         )
     elif not usable:
         found.problems.append(
@@ -174,9 +177,12 @@ def compilers() -> Section:
     except (OSError, RuntimeError) as problem:
         found.lines.append("NVRTC (compiles games at run time): not found")
         if _core.has_cuda() and torch.cuda.is_available():
-            package = f"nvidia-cuda-nvrtc{'-cu12' if (torch.version.cuda or '').startswith('12') else ''}"
+            package = (
+                f"nvidia-cuda-nvrtc{'-cu12' if (torch.version.cuda or '').startswith('12') else ''}"
+            )
             found.problems.append(
-                f"envs on a GPU run several times slower than they could: {problem}: pip install {package}"
+                f"envs on a GPU run several times slower than they could: {problem}: "
+                f"pip install {package}"
             )
     return found
 
@@ -199,11 +205,14 @@ def roms() -> Section:
     with suppress(FileNotFoundError):
         folder = rom_path(games()[0]).parent
         source = f"named by {ROM_DIR_VARIABLE}" if os.environ.get(ROM_DIR_VARIABLE) else "of ale-py"
-        found.lines.append(f"{len(games()) - len(problems)} of {len(games())} in {folder}, {source}")
+        found.lines.append(
+            f"{len(games()) - len(problems)} of {len(games())} in {folder}, {source}"
+        )
     if problems:
+        name, problem = next(iter(problems.items()))
         found.problems.append(
-            f"{len(problems)} of {len(games())} games cannot be played. The first, {next(iter(problems))}: "
-            f"{next(iter(problems.values()))}. Install ale-py, whose wheel carries the ROMs, and unset "
+            f"{len(problems)} of {len(games())} games cannot be played. The first, {name}: "
+            f"{problem}. Install ale-py, whose wheel carries the ROMs, and unset "
             f"{ROM_DIR_VARIABLE}, or put what lacks into the folder that it names (roms/README.md)"
         )
     return found
@@ -271,7 +280,7 @@ def make_parser() -> Parser:
     """The command line."""
     return Parser(
         prog="python -m cule.info",
-        description="Says what is installed, built and found here, and what to do about what is not. "
+        description="Says what is installed, built and found, and what to do about what is not. "
         "The exit status is 0 where an env can be made, else 1.",
     )
 

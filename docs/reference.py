@@ -1,4 +1,4 @@
-"""Builds the API reference from the docstrings: python docs/reference.py [FOLDER], by default build/reference."""
+"""Builds the API reference from the docstrings: python docs/reference.py [FOLDER]."""
 
 from __future__ import annotations
 

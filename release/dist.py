@@ -118,7 +118,9 @@ def check_wheel(python: str, wheel: Path) -> None:
 
 def main() -> None:
     """Builds and checks everything, into dist/."""
-    parser = argparse.ArgumentParser(prog="make dist", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="make dist", description=(__doc__ or "").partition("\n")[0]
+    )
     add = parser.add_argument
     add("--pythons", nargs="+", default=PYTHONS, help="for which (default: 3.10 to 3.13)")
     add("--compiler", help="a C++ compiler that links with glibc 2.28 (default: zig's)")

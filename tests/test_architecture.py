@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
     ("architecture", "capability", "served"),
     [
         ("75", (7, 5), True), ("80", (7, 5), False), ("75", (8, 0), False), ("80", (8, 9), True),
-        ("86", (8, 0), False), ("90", (9, 0), True), ("90a", (9, 0), True), ("100a", (10, 3), False),
+        ("86", (8, 0), False), ("90", (9, 0), True), ("90a", (9, 0), True),
+        ("100a", (10, 3), False),
         ("100f", (10, 3), True), ("120", (12, 1), True), ("120", (10, 0), False),
     ],
 )  # fmt: skip
@@ -30,10 +31,14 @@ def test_architecture_serves_newer_gpus_of_its_major_version(
     assert serves(architecture, *capability) is served
 
 
-@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)])
+@pytest.mark.parametrize(
+    "capability", [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)]
+)
 def test_default_build_serves_each_gpu_from_turing_on(capability: tuple[int, int]) -> None:
     """By the list in CMakeLists.txt, which is what is compiled where no GPU is visible."""
-    (listed,) = re.findall(r"set\(CULE_ALL_ARCHITECTURES ([\d ]+)\)", (ROOT / "CMakeLists.txt").read_text())
+    (listed,) = re.findall(
+        r"set\(CULE_ALL_ARCHITECTURES ([\d ]+)\)", (ROOT / "CMakeLists.txt").read_text()
+    )
     assert any(serves(architecture, *capability) for architecture in listed.split())
 
 
@@ -66,7 +71,9 @@ def test_gpu_without_code_for_it_is_refused(device: str | torch.device) -> None:
 
 @pytest.mark.usefixtures("t4")
 def test_default_device_is_the_cpu_where_the_gpu_is_not_served() -> None:
-    with pytest.warns(UserWarning, match=r"envs run on the CPU: this cule was built for GPUs of sm_80, sm_90, and"):
+    with pytest.warns(
+        UserWarning, match=r"envs run on the CPU: this cule was built for GPUs of sm_80, sm_90, and"
+    ):
         assert find_device(None) == torch.device("cpu")
 
 

@@ -20,6 +20,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 SHORTER = {
     "cule": [],
     "cule.bench": ["--seconds", "0.2", "--rounds", "1", "--warmup-steps", "2", "--num-envs", "2", "--quiet"],
+    "cule.info": [],
     "cule.demo": ["--num-envs", "2", "--steps", "3", "--quiet"],
     "cule.play": ["--seconds", "0.2", "--quiet"],
     "cule.record": ["--seconds", "0.2", "--quiet"],
@@ -78,6 +79,23 @@ def commands() -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
+def check_pip_install(where: str, words: list[str]) -> None:
+    """This folder, with extras that it has, or packages that it depends on or names to those who lack them."""
+    if "--index-url" in words:
+        del words[words.index("--index-url") + 1]
+    text = (ROOT / "pyproject.toml").read_text()
+    extras = re.findall(r"^(\w+) = \[", text, re.MULTILINE)
+    packages = {*re.findall(r'"([\w-]+)[^"]*"', text), "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"}
+    targets = [word for word in words if not word.startswith("-")]
+    assert targets, where
+    for target in targets:
+        name, _, named = target.rstrip("]").partition("[")
+        if name == ".":
+            assert set(filter(None, named.split(","))) <= set(extras), f"{where}: there is no such extra"
+        else:
+            assert name in packages, f"{where}: cule has nothing to do with {name}"
+
+
 @pytest.mark.parametrize(("where", "command"), commands(), ids=lambda value: value)
 def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
     words = shlex.split(command)
@@ -85,10 +103,10 @@ def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         assert set(words[1:]) <= set(targets), f"{where}: there is no such target"
         return
+    while re.match(r"[A-Z_]+=", words[0]):
+        del words[0]
     if words[:2] == ["pip", "install"]:
-        extras = re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-        named = re.findall(r"\[([\w,]+)\]", command)
-        assert words[2] == "." or set(",".join(named).split(",")) <= set(extras), f"{where}: there is no such extra"
+        check_pip_install(where, words[2:])
         return
     if command == "python tests/test_readme.py":
         return

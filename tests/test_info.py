@@ -38,7 +38,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: memory)
 
 
-# The program ---------------------------------------------------------------------------------------
+# The program ------------------------------------------------------------------------------------
 
 
 def test_info_names_versions_build_roms_and_makes_an_env() -> None:
@@ -90,7 +90,7 @@ def test_info_lists_problems_once_at_the_end() -> None:
     assert list(info.report(sections[1:])) == ["B:", "  b", "No problems."]
 
 
-# Versions ------------------------------------------------------------------------------------------
+# Versions ---------------------------------------------------------------------------------------
 
 
 def test_versions_that_are_too_old_or_lacking_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_versions_that_are_too_old_or_lacking_are_problems(monkeypatch: pytest.M
     ]
 
 
-# GPUs ----------------------------------------------------------------------------------------------
+# GPUs -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("gpu")
@@ -172,7 +172,7 @@ def test_missing_run_time_compiler_is_a_problem_on_a_gpu_alone(
     assert info.compilers().problems == []
 
 
-# Caches --------------------------------------------------------------------------------------------
+# Caches -----------------------------------------------------------------------------------------
 
 
 def test_cache_is_counted_and_may_be_missing(
@@ -186,9 +186,7 @@ def test_cache_is_counted_and_may_be_missing(
     folder.mkdir()
     for game in games()[:3]:
         (folder / f"{game.name}-sm_90-0123.cubin").write_bytes(bytes(2**20))
-    assert info.caches().lines == [
-        f"3 compiled games, 3.0 MiB, in {folder}, which can be deleted"
-    ]
+    assert info.caches().lines == [f"3 compiled games, 3.0 MiB, in {folder}, which can be deleted"]
 
 
 def test_cache_that_cannot_be_written_is_a_problem(
