@@ -86,7 +86,7 @@ class AtariEnv(VectorEnv):
         render_mode: what `render` gives: "mosaic", one picture of all screens; "rgb_array", a tuple of one for each
             env, as gymnasium's wrappers expect; "rgb_array_list", a tuple of one list for each env, with its pictures
             since the last `render` or `reset`; None, nothing. "human" shows the mosaic in a window at each reset and
-            step, at the console's speed, and needs `pip install 'cule[play]'`.
+            step, at the console's speed, and needs `pip install pygame`.
         progress: say so on stderr, where it is a terminal, while start states of many games are made or a game is
             compiled, which takes seconds.
 

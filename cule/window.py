@@ -1,4 +1,4 @@
-"""A window on the screen, by pygame (`pip install 'cule[play]'`)."""
+"""A window on the screen, by pygame (`pip install pygame`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def load_pygame() -> Any:
         import pygame
     except ImportError as problem:
         raise DependencyNotInstalled(
-            "render_mode='human' needs pygame: pip install 'cule[play]'"
+            "render_mode='human' needs pygame: pip install pygame"
         ) from problem
     return pygame
 
