@@ -17,6 +17,7 @@ PROGRAMS = {
     "play": ("cule.play", "opens a game in a window, to be played with the keyboard"),
     "record": ("cule.record", "films games that are played with random actions"),
     "bench": ("cule.bench.__main__", "measures frames per second, on a CPU beside ale-py"),
+    "info": ("cule.info", "says what is installed, built and found, and what to do about what is not"),
 }
 LIBRARIES = ("torch", "gymnasium", "ale-py", "numpy")
 

@@ -65,7 +65,7 @@ def open_window(width: int, height: int) -> Any:
         raise NoWindowError("There is no display here")
     if importlib.util.find_spec("pygame") is None:
         raise ImportError(
-            "a window needs pygame: pip install 'cule[play]'; or name a film with --output"
+            "a window needs pygame: pip install pygame; or name a film with --output"
         )
     import pygame
 

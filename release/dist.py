@@ -28,7 +28,7 @@ MOST_BYTES = {".gz": 2 * MEGABYTE, ".whl": 2 * MEGABYTE}
 # The module alone, as cule's other modules import torch, which not every Python has here.
 LOAD = """
 import importlib.metadata, importlib.util
-(path,) = [f.locate() for f in importlib.metadata.files("cule") if "/_core." in str(f)]
+(path,) = [f.locate() for f in importlib.metadata.files("cule") if f.suffix == ".so"]
 spec = importlib.util.spec_from_file_location("cule._core", path)
 core = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(core)

@@ -242,11 +242,11 @@ def test_cule_knows_no_other_program(capsys: pytest.CaptureFixture) -> None:
 
 
 def test_one_parser_serves_all_programs() -> None:
-    for program in ("bench.__main__", "demo", "play", "record"):
+    for program in ("bench.__main__", "demo", "info", "play", "record"):
         assert type(importlib.import_module(f"cule.{program}").make_parser()) is Parser
 
 
-@pytest.mark.parametrize("program", ["bench", "demo", "play", "record"])
+@pytest.mark.parametrize("program", ["bench", "demo", "info", "play", "record"])
 def test_help_explains_every_option(program: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", f"cule.{program}", "--help"], capture_output=True, text=True, timeout=120, check=True

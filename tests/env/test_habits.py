@@ -287,5 +287,5 @@ def test_human_without_a_display_is_refused(environment: dict[str, str]) -> None
 
 def test_human_without_pygame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pygame", None)
-    with pytest.raises(error.DependencyNotInstalled, match=r"pip install 'cule\[play\]'"):
+    with pytest.raises(error.DependencyNotInstalled, match=r"pip install pygame"):
         make(render_mode="human")

@@ -107,7 +107,7 @@ def test_missing_package_is_a_line(up_and_down, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["watch", str(tmp_path), "--device", "cpu"])
     assert run_program("examples.a2c_vtrace.watch", watch.Args, watch.watch) == 2
     told = capsys.readouterr().err
-    assert told == "watch: videos need imageio with ffmpeg: pip install 'cule[video]'\n"
+    assert told == "watch: videos need imageio with ffmpeg: pip install 'imageio[ffmpeg]' pillow\n"
 
 
 # Plots -------------------------------------------------------------------------------------------
