@@ -75,7 +75,7 @@ class SingleAtariEnv(gymnasium.Env):
             reset plays.
         repeat_action_probability: as AtariEnv's.
         render_mode: None; "rgb_array": `render` gives (height, 320, 3) uint8; "human": each reset
-            and step draws the screen in a window, which needs `pip install 'cule[play]'`.
+            and step draws the screen in a window, which needs `pip install pygame`.
         **options: AtariEnv's other keywords, but for num_envs, output and autoreset_mode.
 
     Attributes:
