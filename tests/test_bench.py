@@ -552,7 +552,7 @@ def test_bench_without_matplotlib_says_so_before_it_measures(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["pnog"], "got 'pnog'; the closest are 'pong'"),
+        (["pnog"], "got 'pnog'; closest: 'pong'"),
         (["pong", "--num-envs", "0"], "expected a whole number of at least 1, got '0'"),
         (["pong", "--seconds", "nan"], "expected a number above 0, got 'nan'"),
         (["pong", "--device", "tpu"], "got 'tpu'"),

@@ -131,7 +131,7 @@ def test_keys_mean_actions(game: str) -> None:
 
 
 MISTAKES: list[tuple[str, list[str], str]] = [
-    ("record", ["pnog"], "got 'pnog'; the closest are 'pong'"),
+    ("record", ["pnog"], "got 'pnog'; closest: 'pong'"),
     ("record", [], "the following arguments are required: GAME"),
     ("record", ["pong", "--seconds", "0"], "expected a number above 0, got '0'"),
     ("record", ["pong", "--num-envs", "x"], "expected a whole number of at least 1, got 'x'"),
@@ -145,7 +145,7 @@ MISTAKES: list[tuple[str, list[str], str]] = [
     ("record", ["pong", "--output", "/nowhere/film.mp4"], "a video file that can be written, got /nowhere/film.mp4"),
     ("record", ["pong", "--device", "tpu"], "got 'tpu'"),
     ("record", ["pong", "--speed", "3"], "unrecognized arguments: --speed 3"),
-    ("play", ["pnog"], "got 'pnog'; the closest are 'pong'"),
+    ("play", ["pnog"], "got 'pnog'; closest: 'pong'"),
     ("play", ["pong", "--scale", "0"], "expected a whole number of at least 1, got '0'"),
     ("play", ["pong", "--difficulty", "9"], "expected a difficulty of 'pong' (0, 1, 2, 3), got 9"),
     ("play", ["pong", "--output", "film.avi"], "to end in .mp4 or .gif, got 'film.avi'"),

@@ -66,7 +66,7 @@ def test_demo_games_are_games() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["pnog"], "got 'pnog'; the closest are 'pong'"),
+        (["pnog"], "got 'pnog'; closest: 'pong'"),
         (["pong", "--steps", "0"], "argument --steps: expected a whole number of at least 1, got '0'"),
         (["pong", "--num-envs", "0"], "argument --num-envs: expected a whole number of at least 1, got '0'"),
         (["pong", "--num-envs", "x"], "argument --num-envs: expected a whole number of at least 1, got 'x'"),
