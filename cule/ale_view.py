@@ -80,20 +80,24 @@ class AleView:
 
     def getScreenDims(self) -> tuple[int, int]:
         """Height and width of the screen."""
-        height, width = self._env.engine.screens().shape[1:]
+        height, width = self._env.engine.screen(0).shape
         return int(height), int(width)
+
+    def _screen(self) -> np.ndarray:
+        """Palette indices; on a CPU the console's own."""
+        return self._env.engine.screen(0).cpu().numpy()
 
     def getScreen(self, screen_data: np.ndarray | None = None) -> np.ndarray:
         """(height, 160) uint8: palette indices of the last frame."""
-        return _out(self._env.engine.screens()[0].cpu().numpy(), screen_data)
+        return _out(self._screen().copy(), screen_data)
 
     def getScreenRGB(self, screen_data: np.ndarray | None = None) -> np.ndarray:
         """(height, 160, 3) uint8: the last frame in color."""
-        return _out(np.take(self._colors, self.getScreen(), axis=0), screen_data)
+        return _out(np.take(self._colors, self._screen(), axis=0), screen_data)
 
     def getScreenGrayscale(self, screen_data: np.ndarray | None = None) -> np.ndarray:
         """(height, 160) uint8: the last frame in grey."""
-        return _out(np.take(self._greys, self.getScreen()), screen_data)
+        return _out(np.take(self._greys, self._screen()), screen_data)
 
     def getMinimalActionSet(self) -> list[int]:
         """The numbers of the actions that matter in the game: see cule.ACTIONS."""

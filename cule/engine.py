@@ -363,6 +363,12 @@ class Engine:
             return words.view(_core.RECORD_WORDS, self.num_envs).t()
         return words.view(self.num_envs, _core.RECORD_WORDS)
 
+    def screen(self, env: int) -> torch.Tensor:
+        """One env's (height, 160) uint8 palette indices, as `screens` gives them, but a view."""
+        word = int(self.records()[env, _core.FRONT_BYTE // 4])
+        front = (word >> (_core.FRONT_BYTE % 4 * 8)) & 1
+        return self.tensors["pictures"][env, front].view(-1, _core.LINE_PIXELS)
+
     def screens(self) -> torch.Tensor:
         """(num_envs, height, 160) uint8 palette indices of the last frame; rows below a lower picture are 0."""
         word = self.records()[:, _core.FRONT_BYTE // 4]
