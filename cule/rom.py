@@ -108,7 +108,7 @@ def find_game(name: str) -> Game:
         return found
     guesses = _closest(spelling)
     hint = f"; closest: {', '.join(map(repr, guesses))}" if guesses else ""
-    raise InvalidValue(f"expected one of the {len(games())} games of cule.games(), got {name!r}{hint}")
+    raise InvalidValue(f"expected one of the {len(games())} games of cule.list_games(), got {name!r}{hint}")
 
 
 @functools.cache
