@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cule.console import action_numbers
+from cule.errors import InvalidValue
 from cule.palette import grey_palette, rgb_palette
 from cule.vector_env import AtariEnv
 
@@ -21,6 +22,11 @@ def _out(values: np.ndarray, into: np.ndarray | None) -> np.ndarray:
     """The values, which are copied into the caller's array where there is one."""
     if into is None:
         return values
+    if into.size != values.size:
+        raise InvalidValue(
+            f"expected an array of shape {values.shape} to write to, got one of {into.shape}; where a "
+            "wrapper made it in the shape of observations, make the env with obs_type='rgb'"
+        )
     np.copyto(into.reshape(values.shape), values)
     return into
 

@@ -204,6 +204,12 @@ def test_atari_preprocessing_hears_of_the_frameskip() -> None:
             )
 
 
+def test_atari_preprocessing_of_what_is_preprocessed_says_so() -> None:
+    env = wrappers.AtariPreprocessing(gymnasium.make("cule/Pong-v5", frameskip=1))
+    with pytest.raises(ValueError, match=r"shape \(210, 160\) .* \(4, 84\); .* with obs_type='rgb'"):
+        env.reset(seed=0)
+
+
 def test_make_atari_env_of_stable_baselines3_gives_what_it_gives_around_ale() -> None:
     env_util = pytest.importorskip("stable_baselines3.common.env_util")
     names = ("BreakoutNoFrameskip-v4", "cule/BreakoutNoFrameskip-v4")
