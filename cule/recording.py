@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
+import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -42,6 +45,7 @@ class VideoFile:
     """
 
     _writer: Any = None
+    _gif: io.BytesIO | None = None
 
     def __init__(self, path: str | Path, fps: float = 60.0):
         self.path, self.fps = Path(path), number("fps", fps, LEAST_FPS, MOST_FPS)
@@ -60,13 +64,15 @@ class VideoFile:
         self.frames = 0
         self._shape: tuple[int, ...] | None = None
         self._every = max(1, math.ceil(SHORTEST_GIF_FRAME_MS * self.fps / 1000)) if kind == ".gif" else 1
-        # Sides only have to be even, as the console's pictures are.
-        settings: dict[str, Any] = {"fps": self.fps, "macro_block_size": 2}
-        if kind == ".gif":
-            milliseconds = round(1000 * self._every / self.fps)
-            settings = {"mode": "I", "duration": milliseconds, "loop": 0}
         try:
-            self._writer = imageio.get_writer(self._unfinished.path, **settings)
+            if kind == ".gif":
+                milliseconds = round(1000 * self._every / self.fps)
+                # It is written at the end in any case.
+                self._gif = io.BytesIO()
+                self._writer = imageio.get_writer(self._gif, "GIF", mode="I", duration=milliseconds, loop=0)
+            else:
+                # Sides only have to be even, as the console's pictures are.
+                self._writer = imageio.get_writer(self._unfinished.path, fps=self.fps, macro_block_size=2)
         except BaseException:
             self._unfinished.abandon()
             raise
@@ -93,7 +99,28 @@ class VideoFile:
         self.frames += 1
 
     def _error(self, problem: OSError) -> ValueError:
-        return ValueError(f"expected a video file that can be written, got {self.path}: {problem.strerror or problem}")
+        # imageio's have no strerror, but ffmpeg's command and all that it said, which ffmpeg has said, too.
+        reason = problem.strerror or "ffmpeg ended before its time, as where the disk is full"
+        return ValueError(f"expected a video file that can be written, got {self.path}: {reason}")
+
+    def _check_whole(self) -> None:
+        """Sees to it that all frames are in the file: imageio does not ask how ffmpeg ended.
+
+        Raises:
+            OSError: they are not.
+        """
+        if self._gif is not None:
+            with self._unfinished.open() as file:
+                file.write(self._gif.getbuffer())
+            return
+        from imageio_ffmpeg import get_ffmpeg_exe
+
+        quiet = ("-v", "quiet", "-nostats", "-progress", "pipe:1")
+        command = [get_ffmpeg_exe(), *quiet, "-i", self._unfinished.path, "-c", "copy", "-f", "null", "-"]
+        told = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False).stdout
+        counts = re.findall(rb"^frame=(\d+)$", told, re.MULTILINE)
+        if not counts or int(counts[-1]) != self.frames:
+            raise OSError(f"expected {self.frames} frames in the file")
 
     def _abandon(self) -> None:
         writer, self._writer = self._writer, None
@@ -112,6 +139,7 @@ class VideoFile:
         try:
             self._writer.close()
             if self.frames:
+                self._check_whole()
                 self._unfinished.finish()
         except OSError as problem:
             raise self._error(problem) from problem

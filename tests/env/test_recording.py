@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,36 @@ def test_film_that_fails_leaves_what_was_there(where: str, tmp_path: Path, monke
     with pytest.raises(ValueError, match=r"expected a video file that is open, got .*film.mp4 after its end"):
         film.write(frame)
     film.close()
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+@pytest.mark.parametrize("size", [100, 30_000])
+def test_film_that_does_not_fit_leaves_what_was_there(suffix: str, size: int, tmp_path: Path) -> None:
+    """Files of the process, and of ffmpeg, may be as large as that. It has its end as late as it can: at the end."""
+    path = tmp_path / f"film{suffix}"
+    path.write_bytes(b"an older film")
+    noise = np.random.default_rng(0).integers(0, 256, (20, 200, 160, 3), np.uint8)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        film = VideoFile(path, fps=30)
+        with pytest.raises(ValueError, match=f"expected a video file that can be written, got {path}: [^\n]+$"):
+            for frame in noise:
+                film.write(frame)
+            film.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == b"an older film"
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("fps", [0.01, 7.3, 59.92, 100_000])
+def test_film_is_whole_at_any_speed(fps: float, tmp_path: Path) -> None:
+    path = tmp_path / "film.mp4"
+    with VideoFile(path, fps=fps) as film:
+        for i in range(7):
+            film.write(np.full((20, 20, 3), 30 * i, np.uint8))
+    assert imageio.get_reader(path).count_frames() == 7
 
 
 def test_film_passes_the_second_players_actions_on(tmp_path: Path) -> None:
