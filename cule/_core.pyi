@@ -1,6 +1,11 @@
 """The compiled part of cule (csrc/bindings/module.cpp). Addresses are of memory that Python owns."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from typing_extensions import Buffer
+
+_T = TypeVar("_T")
 
 RECORD_WORDS: int
 CONFIG_BYTES: int
@@ -27,10 +32,16 @@ def operations() -> bytes: ...
 def power_on_numbers(count: int, /) -> bytes: ...
 def make_resample(kind: int, rows: int, columns: int, weights: int, scale: float, /) -> bytes: ...
 def find_misfit_state(
-    records: int, cartridge_bytes: int, configs: int, groups: int, count: int
+    records: Buffer, cartridge_bytes: Buffer, configs: Buffer, groups: Buffer
 ) -> tuple[int, str] | None: ...
 def has_cuda() -> bool: ...
 def headers() -> dict[str, str]: ...
+
+class Guard:
+    def __init__(self) -> None: ...
+    def call(
+        self, name: str, changes: bool, function: Callable[..., _T], /, *arguments: Any, **keywords: Any
+    ) -> _T: ...
 
 class Batch:
     def __init__(self) -> None: ...
@@ -59,6 +70,7 @@ class Batch:
     observation_width: int
     channels: int
     stack: int
+    # Addresses, each set as (address, bytes), or 0.
     group: int
     configs: int
     action_ids: int

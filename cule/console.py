@@ -179,7 +179,7 @@ class Console:
         self.batch.fire_reset, self.batch.noop_max = options.fire_reset, options.noop_max
         self.batch.channels = 1
         for name, array in self.arrays.items():
-            setattr(self.batch, name, array.ctypes.data)
+            setattr(self.batch, name, (array.ctypes.data, array.nbytes))
 
     def configure(self, difficulty: int | None = None) -> None:
         """Plugs the cartridge in."""

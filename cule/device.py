@@ -6,8 +6,9 @@ import ctypes
 import os
 import warnings
 import weakref
+from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import torch
@@ -68,12 +69,37 @@ def usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def usable_memory() -> int:
-    """The machine's memory in bytes, or as much of it as this process's container may use."""
+def _memory_limits(root: Path) -> Iterator[int]:
+    """What the control groups of this process, and those around them, let it have, of either version.
+
+    In a container a group's path may be the host's; what is at the root there is then its own.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        lines = ["0::/", "1:memory:/"]
+    for line in lines:
+        number, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if number == "0":
+            folder, name = root / "sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            folder, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        group = PurePosixPath(path.lstrip("/"))
+        for each in (group, *group.parents):
+            with suppress(OSError, ValueError):  # there is none here, or its limit is "max"
+                yield int((folder / each / name).read_text())
+
+
+def usable_memory(root: Path = Path("/")) -> int:
+    """The machine's memory in bytes, or as much of it as this process's container may use.
+
+    Args:
+        root: where the system's folders `proc` and `sys` are.
+    """
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with suppress(OSError, ValueError):  # there is no limit, or it is "max"
-        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return memory
+    return min((memory, *_memory_limits(root)))
 
 
 # Forks ------------------------------------------------------------------------------------------------------------

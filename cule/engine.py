@@ -7,7 +7,6 @@ fields have (csrc/kernels/batch.h describes them).
 from __future__ import annotations
 
 import math
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
 
@@ -98,7 +97,6 @@ class Engine:
         self.batch = _core.Batch()
         self.tensors: dict[str, torch.Tensor] = {}
         self._streams: set[torch.cuda.Stream] = set()
-        self._idle = threading.Lock()
         self._layout: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
         self._plan_state()
         self._plan_outputs()
@@ -170,10 +168,10 @@ class Engine:
 
     # Memory ------------------------------------------------------------------------------------------------------
 
-    def _place(self, name: str, tensor: torch.Tensor) -> None:
-        """Keeps a tensor, whose address becomes the batch's field of this name."""
+    def place(self, name: str, tensor: torch.Tensor) -> None:
+        """Keeps a tensor, whose memory becomes the batch's field of this name."""
         self.tensors[name] = tensor
-        setattr(self.batch, name, tensor.data_ptr())
+        setattr(self.batch, name, (tensor.data_ptr(), tensor.nbytes))
 
     def _keep_array(self, name: str, array: np.ndarray) -> torch.Tensor:
         """Keeps an array's bytes on the device."""
@@ -181,7 +179,7 @@ class Engine:
         return self.tensors[name]
 
     def _place_array(self, name: str, array: np.ndarray) -> None:
-        self._place(name, self._keep_array(name, array))
+        self.place(name, self._keep_array(name, array))
 
     def _plan(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
         """Has _place_envs make a tensor of zeros. All are planned before any is made, so that their size is known."""
@@ -189,7 +187,7 @@ class Engine:
 
     def _place_envs(self) -> None:
         for name, (shape, dtype) in self._layout.items():
-            self._place(name, torch.zeros(shape, dtype=dtype, device=self.device))
+            self.place(name, torch.zeros(shape, dtype=dtype, device=self.device))
 
     @property
     def bytes_per_env(self) -> int:
@@ -326,13 +324,8 @@ class Engine:
                 tensor.record_stream(stream)
 
     def _run(self, what: str, *arguments: int) -> None:
-        """Has the backend do it, one thread at a time: its threads and memory are for one call."""
-        if not self._idle.acquire(blocking=False):
-            raise RuntimeError(f"expected one thread at a time in an env, got {what}() while another thread is in one")
-        try:
-            getattr(self.backend, what)(self.batch, *arguments, self._stream())
-        finally:
-            self._idle.release()
+        """Has the backend do it, whose threads and memory are for one call at a time (guard.py)."""
+        getattr(self.backend, what)(self.batch, *arguments, self._stream())
 
     def step(self) -> None:
         """One step of every env with the actions in `tensors["actions"]`."""

@@ -18,8 +18,7 @@ from gymnasium.vector import VectorEnv
 from cule.arguments import env_ids as check_env_ids
 from cule.arguments import integer, number
 from cule.files import Unfinished
-from cule.palette import rgb_palette
-from cule.screens import colored, mosaic, titles_of
+from cule.screens import mosaic, titles_of
 from cule.wrapper import AtariWrapper
 
 # GIF counts in hundredths of a second, and players take less than two of them for ten.
@@ -195,7 +194,7 @@ class RecordVideo(AtariWrapper):
     def _film(self) -> None:
         if self._length is not None and self.video.frames >= self._length:
             return
-        screens = colored(self.atari.engine, rgb_palette, self._ids).cpu().numpy()
+        screens = self.atari.rgb_screens(self._ids).cpu().numpy()
         self.video.write(mosaic(screens, self._titles))
         if self.video.frames == self._length:
             self.video.close()

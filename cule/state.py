@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
+import operator
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -22,6 +26,37 @@ _TENSORS = (
 )  # fmt: skip
 # These have the env as second axis, and are there only without a reset pool.
 _RANDOM_TENSORS = ("noop_random", "env_random")
+
+
+def _oddity(part: Any) -> str | None:
+    """What keeps something from being a tensor with all its elements in memory, or None."""
+    if not isinstance(part, torch.Tensor):
+        return f"a {type(part).__name__}"
+    # Subclasses that stand for other tensors, or for none.
+    if type(part).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return f"a {type(part).__name__}"
+    if part.is_nested:
+        return "a nested one"
+    if part.layout != torch.strided:
+        return f"one of layout {part.layout}"
+    if part.is_quantized:
+        return "a quantized one"
+    if part.device.type not in ("cpu", "cuda"):
+        return f"one on {part.device}"
+    sizes = zip(part.shape, part.stride(), strict=True)
+    furthest = sum((size - 1) * stride for size, stride in sizes)
+    needed = (part.storage_offset() + furthest + 1) * part.itemsize if part.numel() else 0
+    if part.untyped_storage().nbytes() < needed:
+        return "one whose memory has been freed"
+    return None
+
+
+def _at_once(
+    targets: Iterable[torch.Tensor], ids: torch.Tensor, parts: Iterable[torch.Tensor]
+) -> None:
+    """Assigns `target[ids] = part` to each. No byte code is between, where an interrupt could come."""
+    with torch._C.DisableTorchFunction():  # which could be Python's
+        deque(map(operator.setitem, targets, repeat(ids), parts), maxlen=0)
 
 
 @dataclass(eq=False)
@@ -63,7 +98,9 @@ class State:
                 fit.
         """
         if self.version != VERSION:
-            raise ValueError(f"expected a state of version {VERSION}, got version {self.version}")
+            raise ValueError(f"expected a state of version {VERSION}, got version {self.version!r}")
+        if not trusted:
+            self._check_form()
         games = State._games(engine, env_ids)
         if len(games) != len(self.games):
             raise ValueError(f"expected {len(games)} states, one for each env, got {len(self.games)}")
@@ -72,8 +109,45 @@ class State:
             raise ValueError(f"expected a state of (game, mode, difficulty) {mine}, got one of {its}")
         targets = {name: engine.tensors[name] for name in _TENSORS} | {"records": engine.records()}
         targets |= {name: engine.tensors[name].t() for name in _RANDOM_TENSORS if name in engine.tensors}
+        self._check_parts(targets)
+        if not trusted:
+            self._check_contents(engine, env_ids)
+        parts = []
+        for name, target in targets.items():
+            part = self.tensors[name].to(engine.device)
+            shared = part.untyped_storage().data_ptr() == target.untyped_storage().data_ptr()
+            parts.append(part.clone() if shared else part)
+        _at_once(targets.values(), env_ids, parts)
+
+    def _check_form(self) -> None:
+        """Looks whether games and tensors are of the types that the class names, whatever the env.
+
+        Raises:
+            ValueError: it is not.
+        """
+        games, tensors = self.games, self.tensors
+        if not isinstance(games, list) or not all(
+            isinstance(game, tuple) and [type(part) for part in game] == [str, int, int]
+            for game in games
+        ):
+            wanted = "expected games as a list of (game, mode, difficulty)"
+            raise ValueError(f"{wanted}, got {games!s:.100}")
+        if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
+            wanted = "expected tensors as a dict of tensors by their names"
+            raise ValueError(f"{wanted}, got {tensors!s:.100}")
+        for name, part in tensors.items():
+            if oddity := _oddity(part):
+                raise ValueError(f"expected {name} to be a plain tensor, got {oddity}")
+
+    def _check_parts(self, targets: dict[str, torch.Tensor]) -> None:
+        """Looks whether the parts are named, shaped and typed as an engine's, a row for each state.
+
+        Raises:
+            ValueError: they do not.
+        """
         if set(targets) != set(self.tensors):
             raise ValueError("expected a state of an env with the same reset_pool_size, 0 or not 0")
+        count = len(self.games)
         for name, target in targets.items():
             part = self.tensors[name]
             if part.shape[1:] != target.shape[1:]:
@@ -81,14 +155,12 @@ class State:
                     f"expected {name} of shape {tuple(target.shape[1:])} for each env, "
                     f"got {tuple(part.shape[1:])}: the envs were made with other options"
                 )
-            if len(part) != len(games) or part.dtype != target.dtype:
+            if part.shape[:1] != (count,) or part.dtype != target.dtype:
+                rows = len(part) if part.dim() else "no"
                 raise ValueError(
-                    f"expected {name} to hold {target.dtype} for {len(games)} envs, got {part.dtype} for {len(part)}"
+                    f"expected {name} to hold {target.dtype} for {count} envs, "
+                    f"got {part.dtype} for {rows}"
                 )
-        if not trusted:
-            self._check_contents(engine, env_ids)
-        for name, target in targets.items():
-            target[env_ids] = self.tensors[name].to(engine.device)
 
     def _check_contents(self, engine: Engine, env_ids: torch.Tensor) -> None:
         """Looks whether playing could have left these states: they hold indices, which nobody checks later.
@@ -99,15 +171,18 @@ class State:
         records, cartridges = (self.tensors[name].cpu().contiguous() for name in ("records", "cartridge_bytes"))
         configs = engine.tensors["configs"].cpu()
         groups = engine.tensors["group"].view(torch.int32)[env_ids].cpu()
-        found = _core.find_misfit_state(
-            records.data_ptr(), cartridges.data_ptr(), configs.data_ptr(), groups.data_ptr(), len(groups)
-        )
+        parts = (records, cartridges, configs, groups)
+        found = _core.find_misfit_state(*(part.numpy() for part in parts))
         for name in _RANDOM_TENSORS:
             if name in self.tensors:
                 used = self.tensors[name][:, -1].cpu().view(torch.int32)
                 wrong = torch.nonzero((used < 0) | (used >= _core.RANDOM_WORDS)).flatten().tolist()
                 if wrong:
                     found = (wrong[0], "the random numbers")
+        for name in ("terminated", "truncated"):
+            wrong = torch.nonzero(self.tensors[name] > 1).flatten().tolist()
+            if wrong:
+                found = (wrong[0], f"what {name} says")
         if found is not None:
             index, part = found
             raise ValueError(f"expected states as playing leaves them, got state {index}, where {part} cannot be so")
@@ -118,8 +193,9 @@ class State:
         """Writes the states to a file, which holds what it held before until all is written.
 
         Raises:
-            ValueError: the file cannot be written.
+            ValueError: the file cannot be written, or the states hold what is no plain tensor.
         """
+        self._check_form()
         tensors = {name: tensor.cpu() for name, tensor in self.tensors.items()}
         parts = {"games": [list(game) for game in self.games], "tensors": tensors}
         _FILE.write(Path(path), lambda file: torch.save(parts, file), self.version)
@@ -135,9 +211,11 @@ class State:
             try:
                 parts = torch.load(file, map_location="cpu", weights_only=True)
                 games = [(str(name), int(mode), int(difficulty)) for name, mode, difficulty in parts["games"]]
-                return State(VERSION, games, dict(parts["tensors"]))
-            except (RuntimeError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as problem:
+                state = State(VERSION, games, dict(parts["tensors"]))
+                state._check_form()
+            except Exception as problem:  # torch.load lets out whatever its parts raise
                 raise ValueError(f"expected {path} to hold states as State.save writes them: {problem}") from problem
+        return state
 
 
 # So that torch.load, which by default makes nothing but tensors and plain values, makes these, too.

@@ -15,12 +15,13 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cule import _core, arguments, settings
+from cule import _core, arguments, compiled, settings
 from cule.actions import ACTIONS, ContinuousActions, check_numbers
 from cule.array_wrappers import refuse_array_wrappers
 from cule.console import action_numbers
 from cule.engine import Engine
 from cule.errors import InvalidType, InvalidValue
+from cule.guard import changes, reads
 from cule.lineup import choose_action_space, games_of_envs, make_groups
 from cule.names import warn_of_other_meanings
 from cule.palette import grey_palette, rgb_palette
@@ -148,6 +149,7 @@ class AtariEnv(VectorEnv):
         progress: bool = True,
     ) -> None:
         keywords = dict(locals())
+        self._guard = _core.Guard()
         checked = settings.check(keywords)
         self.num_envs, self.device, self._seed = checked.num_envs, checked.device, checked.seed
         self.obs_type, self.output = checked.obs_type, checked.output
@@ -169,6 +171,7 @@ class AtariEnv(VectorEnv):
         self._started = self._sent = False
         self._make_spaces()
         self._make_views()
+        self._op_name, self._ticket, self._views = compiled.register(self)
         self._renderer = RENDERERS[self.render_mode](self.engine, f"cule: {self._games_in_words()}")
 
     def _make_spaces(self) -> None:
@@ -202,8 +205,7 @@ class AtariEnv(VectorEnv):
         if self.continuous:
             self._continuous_actions = ContinuousActions(self.continuous_action_threshold, self.device)
             strengths = torch.ones(self.num_envs, dtype=torch.float32, device=self.device)
-            self.engine.tensors["strengths"] = strengths
-            self.engine.batch.strengths = strengths.data_ptr()
+            self.engine.place("strengths", strengths)
 
     @cached_property
     def observation_space(self) -> gymnasium.Space:  # type: ignore[override]  # a property of the same use
@@ -229,10 +231,13 @@ class AtariEnv(VectorEnv):
         """`action_meanings`, by the name that ale-py's env has for it."""
         return self.action_meanings
 
+    @changes
     def reset(
         self, *, seed: int | Sequence[int] | np.ndarray | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
         """Starts new episodes.
+
+        Interrupted, as by Ctrl-C, it leaves each env either reset or as it was.
 
         Args:
             seed: env i gets `seed + i`, counting only the envs that are reset; or one seed for each of those.
@@ -244,6 +249,7 @@ class AtariEnv(VectorEnv):
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
             gymnasium.error.ResetNeeded: the first reset leaves envs out.
+            RuntimeError: another thread is in the env; so raise all that read or change it.
             TypeError, ValueError: `seed` or `reset_mask` is not as described.
         """
         self._check_open("reset")
@@ -256,8 +262,9 @@ class AtariEnv(VectorEnv):
             seed = self._seed if self._seed is not None else int(np.random.SeedSequence().generate_state(1)[0] >> 1)
         seeds = None if seed is None else arguments.seeds(seed, mask, self.num_envs).to(self.device)
         chosen = None if mask is None else mask.to(self.device).view(torch.uint8).contiguous()
+        self._sent = False
         self.engine.reset(chosen, seeds)
-        self._started, self._sent = True, False
+        self._started = True
         self._renderer.reset(mask)
         return self._out(self._observations), self._infos()
 
@@ -265,6 +272,8 @@ class AtariEnv(VectorEnv):
         self, actions: ArrayLike, player_b_actions: ArrayLike | None = None
     ) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Plays one step of `frameskip` frames in every env.
+
+        Interrupted, as by Ctrl-C, it has either played the whole step or nothing of it.
 
         Args:
             actions: (num_envs,) integers below `single_action_space.n`; or, where `continuous`, (num_envs, 3) float32:
@@ -282,9 +291,18 @@ class AtariEnv(VectorEnv):
             gymnasium.error.ResetNeeded: it has not been reset.
             TypeError, ValueError: the actions' dtype, shape, device or range is not as described.
         """
-        self.send(actions, player_b_actions)
-        return self.recv()
+        if torch.compiler.is_dynamo_compiling():
+            return compiled.step(self, actions, player_b_actions)
+        return self._step(actions, player_b_actions)
 
+    @changes
+    def _step(
+        self, actions: ArrayLike, player_b_actions: ArrayLike | None
+    ) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        self._play(actions, player_b_actions)
+        return self._results()
+
+    @changes
     def send(self, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
         """The first half of `step`: hands the actions over. On a GPU it returns before the consoles are done.
 
@@ -292,6 +310,26 @@ class AtariEnv(VectorEnv):
             gymnasium.error.AlreadyPendingCallError: what came of the last actions has not been received.
             And what `step` raises.
         """
+        self._play(actions, player_b_actions)
+        self._sent = True
+
+    @changes
+    def recv(self) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """The second half of `step`: what it returns, of all envs.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            gymnasium.error.NoAsyncCallError: nothing has been sent.
+        """
+        self._check_open("recv")
+        if not self._sent:
+            raise error.NoAsyncCallError("expected send() before recv()", "step")
+        results = self._results()
+        self._sent = False
+        return results
+
+    def _play(self, actions: ArrayLike, player_b_actions: ArrayLike | None) -> None:
+        """Checks the actions and plays them. Nothing before the engine's step changes an env."""
         self._check_open("step")
         self._check_started("step")
         if self._sent:
@@ -306,19 +344,10 @@ class AtariEnv(VectorEnv):
         tensors["actions"].copy_(numbers)
         self._set_player_b(player_b_actions)
         self.engine.step()
-        self._sent = True
 
-    def recv(self) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """The second half of `step`: what it returns, of all envs.
-
-        Raises:
-            gymnasium.error.ClosedEnvironmentError: the env has been closed.
-            gymnasium.error.NoAsyncCallError: nothing has been sent.
-        """
-        self._check_open("recv")
-        if not self._sent:
-            raise error.NoAsyncCallError("expected send() before recv()", "step")
-        self._sent = False
+    def _results(self) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """What came of the last step."""
+        self._check_open("step")  # once more, as a signal's handler may have closed it
         self._renderer.step()
         tensors = self.engine.tensors
         return (
@@ -330,15 +359,15 @@ class AtariEnv(VectorEnv):
         )
 
     def _set_player_b(self, actions: ArrayLike | None) -> None:
-        tensors, batch = self.engine.tensors, self.engine.batch
         if actions is None:
-            batch.actions_b = 0
+            self.engine.batch.actions_b = 0
             return
         values = check_numbers("player_b_actions", actions, self.num_envs, len(ACTIONS), self.device)
-        if "actions_b" not in tensors:
-            tensors["actions_b"] = torch.zeros(self.num_envs, dtype=torch.int32, device=self.device)
-        tensors["actions_b"].copy_(values)
-        batch.actions_b = tensors["actions_b"].data_ptr()
+        kept = self.engine.tensors.get("actions_b")
+        if kept is None:
+            kept = torch.zeros(self.num_envs, dtype=torch.int32, device=self.device)
+        kept.copy_(values)
+        self.engine.place("actions_b", kept)
 
     def _out(self, tensor: torch.Tensor) -> Array:
         return tensor if self.output == "torch" else tensor.cpu().numpy().copy()
@@ -358,7 +387,7 @@ class AtariEnv(VectorEnv):
         return infos
 
     def _check_open(self, what: str) -> None:
-        if self.closed:
+        if self.closed or "engine" not in self.__dict__:  # which an interrupted close() has freed
             raise error.ClosedEnvironmentError(f"expected an open env, got {what}() after close()")
         if os.getpid() != self._process:
             raise RuntimeError(
@@ -396,20 +425,29 @@ class AtariEnv(VectorEnv):
 
     def close_extras(self, **_: Any) -> None:
         """Frees the envs' memory. Called by close(), which may be called again, and after a constructor that raised."""
+        if "_guard" in self.__dict__:
+            # As what only reads: a signal's handler may close an env and end the process.
+            self._guard.call("close", False, self._free)
+
+    def _free(self) -> None:
         if "_renderer" in self.__dict__:
             self._renderer.close()
         if "engine" in self.__dict__:
             self.engine.close()
-        for name in ("engine", "_renderer", "_observations", "_terminated", "_truncated", "_info"):
+        for name in (
+            "engine", "_renderer", "_observations", "_terminated", "_truncated", "_info", "_views",
+        ):  # fmt: skip
             self.__dict__.pop(name, None)
 
     # Looking inside ------------------------------------------------------------------------------------------------
 
+    @reads
     def get_ram(self) -> Array:
         """(num_envs, 128) uint8: the consoles' RAM, $80 to $FF."""
         self._check_open("get_ram")
         return self._out(self.engine.tensors["ram"].clone())
 
+    @reads
     def get_screen(self) -> Array:
         """(num_envs, height, 160) uint8: palette indices of the last emulated frame.
 
@@ -418,16 +456,24 @@ class AtariEnv(VectorEnv):
         self._check_open("get_screen")
         return self._out(self.engine.screens())
 
+    @reads
     def get_screen_rgb(self) -> Array:
         """(num_envs, height, 160, 3) uint8: the last emulated frame in color."""
-        self._check_open("get_screen_rgb")
-        return self._out(colored(self.engine, rgb_palette))
+        return self._out(self.rgb_screens())
 
+    @reads
+    def rgb_screens(self, env_ids: torch.Tensor | None = None) -> torch.Tensor:
+        """(n, height, 160, 3) uint8, on the device: some envs' (None: all) last frames in color."""
+        self._check_open("get_screen_rgb")
+        return colored(self.engine, rgb_palette, env_ids)
+
+    @reads
     def get_screen_grayscale(self) -> Array:
         """(num_envs, height, 160) uint8: the last emulated frame in grey."""
         self._check_open("get_screen_grayscale")
         return self._out(colored(self.engine, grey_palette)[..., 0])
 
+    @reads
     def render(self) -> Any:
         """The screens as `render_mode` says: for "mosaic" (rows * height, columns * 320, 3) uint8."""
         self._check_open("render")
@@ -441,6 +487,7 @@ class AtariEnv(VectorEnv):
             raise InvalidValue(f"expected each env to get one state, got env_ids {ids.tolist()}")
         return ids
 
+    @reads
     def clone_state(self, env_ids: Any = None) -> State:
         """The states of the given envs (None: all): picklable, and savable with torch.save.
 
@@ -452,6 +499,7 @@ class AtariEnv(VectorEnv):
         self._check_started("clone_state")
         return State.take(self.engine, arguments.env_ids(env_ids, self.num_envs, self.device))
 
+    @changes
     def restore_state(self, state: State, env_ids: Any = None) -> None:
         """Puts states that clone_state took back, into the given envs (None: all), one each.
 
@@ -468,6 +516,7 @@ class AtariEnv(VectorEnv):
         state.put(self.engine, ids)
         self._started = True
 
+    @changes
     def copy_state(self, src_ids: Any, dst_ids: Any) -> None:
         """Makes each env of `dst_ids` what the env at the same place of `src_ids` is, without leaving the device.
 

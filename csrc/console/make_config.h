@@ -1,6 +1,7 @@
 // A ConsoleConfig from a game's facts and its cartridge. Host only.
 #pragma once
 
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -23,15 +24,42 @@ inline CartridgeMap map_of_scheme(const std::string& scheme) {
   throw std::invalid_argument("expected one of the cartridge schemes 2K 4K F8 F8SC F6 F6SC E0 FE DPC, got " + scheme);
 }
 
+// The image of a scheme has at least so many bytes; none has more than kMostRomBytes.
+constexpr uint32_t kMostRomBytes = 1 << 16;
+constexpr uint32_t least_rom_bytes(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::k2K: return 2048;
+    case Scheme::k4K: return 4096;
+    case Scheme::kF6: case Scheme::kF6SC: return 16384;
+    case Scheme::kDPC: return 10240;
+    default: return 8192;
+  }
+}
+
+// No picture has more scanlines than the longest frame.
+constexpr uint32_t kMostHeight = kPalLineLimit;
+constexpr int32_t cycle_limit(bool pal) { return ((pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine; }
+
 inline int default_mode(const GameInfo& game) { return game.default_mode >= 0 ? game.default_mode : game.modes.values[0]; }
 inline bool uses_paddles(const GameInfo& game) {
   return game.left == Controller::kPaddles || game.right == Controller::kPaddles;
 }
 
+inline void expect_range(const char* name, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return;
+  throw std::invalid_argument(std::string("expected ") + name + " to be from " + std::to_string(least) + " to " + std::to_string(most) +
+                              ", got " + std::to_string(value));
+}
+
 // The config of game number `index`, whose visible picture is `height` scanlines high. The caller chooses mode and
-// difficulty, and sets `rom_offset`.
+// difficulty, and sets `rom_offset`. Configs of the same facts are the same bytes, the padding among them.
 inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint32_t rom_bytes, bool pal, int height) {
-  ConsoleConfig config{};
+  const CartridgeMap map = map_of_scheme(scheme);
+  expect_range("game", index, 0, kNumGames - 1);
+  expect_range("rom_bytes", rom_bytes, least_rom_bytes(map.scheme), kMostRomBytes);
+  expect_range("height", height, 1, kMostHeight);
+  ConsoleConfig config;
+  std::memset(&config, 0, sizeof config);
   with_game(index, [&](auto rules) {
     const GameInfo game = decltype(rules)::info();
     config.format.first_clock = game.y_start * kClocksPerLine;
@@ -52,11 +80,16 @@ inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint
       config.starting_actions[config.num_starting_actions++] = game.starting_actions.values[i];
     }
   });
-  config.map = map_of_scheme(scheme);
+  // By its fields, since an assignment of the whole takes the padding along.
+  config.map.scheme = map.scheme;
+  config.map.special_end = map.special_end;
+  config.map.special_begin = map.special_begin;
+  config.map.a13_mask = map.a13_mask;
+  config.map.reset_slices = map.reset_slices;
   config.pal = pal;
   config.height = static_cast<uint32_t>(height);
   config.format.last_clock = config.format.first_clock + height * kClocksPerLine;
-  config.cycle_limit = ((pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine;
+  config.cycle_limit = cycle_limit(pal);
   config.rom_bytes = rom_bytes;
   config.game = index;
   return config;

@@ -156,6 +156,7 @@ class CpuBackend final : public Backend {
  private:
   template <class Work>
   void for_each_env(const Batch& batch, const Work& work) {
+    if (!workspaces_.empty() && workspaces_[0]->entries.size() < batch.buffer_capacity) workspaces_.clear();  // another batch's
     while (static_cast<int>(workspaces_.size()) < pool_.threads()) workspaces_.push_back(std::make_unique<Workspace>(batch));
     pool_.run(batch.num_envs, [&](int thread, int env) { work(static_cast<size_t>(env), *workspaces_[thread]); });
   }

@@ -1,0 +1,66 @@
+// Who is in an env: one thread at a time.
+//
+// It is C++ so that an exception which Python raises between any two byte codes, as a signal's handler does, cannot come
+// between entering and leaving.
+#pragma once
+
+#include <pthread.h>
+#include <pybind11/pybind11.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace cule {
+
+// Python's own lock is held wherever a guard's fields are read or written.
+class Guard {
+ public:
+  // Calls `function` with this thread in the env. A call that only reads may come inside another of the same thread, as a signal's
+  // handler makes it; one that `changes` the env may not, as it would come between two halves of the other.
+  pybind11::object call(const char* name, bool changes, const pybind11::object& function, const pybind11::args& arguments,
+                        const pybind11::kwargs& keywords) {
+    const Visit visit(*this, name, changes);
+    PyObject* result = PyObject_Call(function.ptr(), arguments.ptr(), keywords.ptr());
+    if (!result) throw pybind11::error_already_set();
+    return pybind11::reinterpret_steal<pybind11::object>(result);
+  }
+
+  // A forked child has none of its parent's other threads: nobody is in its envs.
+  static void watch_forks() {
+    pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  }
+
+ private:
+  struct Occupant {
+    const char* name = nullptr;  // of the outermost call in there, or null: nobody is
+    unsigned long thread = 0;
+    unsigned long forks = 0;
+  };
+
+  struct Visit {
+    Occupant& occupant;
+    const Occupant before;
+
+    Visit(Guard& guard, const char* name, bool changes)
+        : occupant(guard.occupant_), before(occupant.forks == forks ? occupant : Occupant{}) {
+      const unsigned long thread = PyThread_get_thread_ident();
+      if (before.name && before.thread != thread) {
+        throw std::runtime_error(std::string("expected one thread at a time in an env, got ") + name +
+                                 "() while another thread is in one");
+      }
+      if (before.name && changes) {
+        throw std::runtime_error(std::string("expected ") + before.name + "() to return before the env is changed, got " + name +
+                                 "() inside it, as from a signal's handler");
+      }
+      occupant = {before.name ? before.name : name, thread, forks};
+    }
+    ~Visit() { occupant = before; }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+  };
+
+  inline static unsigned long forks = 0;  // of this process and those before it, seen from the child
+  Occupant occupant_;
+};
+
+}  // namespace cule

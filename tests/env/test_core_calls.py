@@ -1,0 +1,161 @@
+"""The compiled core, called with what is not meant: it says what was expected and ends no process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+import cule
+from cule import _core
+
+ODD = (
+    "-1", "0", "8", "0xdeadbeef000", "2**64", "None",
+    "1", "7", "4096", "2**31", "2**32 - 1", "2**63 - 1", "2**63", "2**70", "1.5", "float('nan')", "'x'", "b''", "[]",
+    "{}", "object()",
+)  # fmt: skip
+CALLS = (
+    "power_on_numbers({})", "decode_rom(b'abc', '2K', {})", "decode_rom(b'', '4K', {})", "decode_rom({}, '2K', 100)",
+    "decode_rom(bytes(4096), {}, 5000)", "make_resample({}, 8, 8, 8, 1.0)", "make_resample(1, {0}, {0}, {0}, 1.0)",
+    "make_resample(1, 8, 8, 8, {})", "find_misfit_state({0}, {0}, {0}, {0})", "cpu_backend({})", "cuda_backend({}, 0)",
+    "find_misfit_state(bytes(4), b'', b'', {})", "cuda_backend(0, {})", "profile(Batch(), {})", "make_config({})",
+    "start_pool_episode(Batch(), {})", "power_on_env({})", "start_first_episode({})", "cpu_backend(1).step({})",
+    "cpu_backend(1).step(Batch(), {})", "cpu_backend(1).reset(Batch(), {0}, {0})", "Guard({})", "Batch({})",
+    "cpu_backend(1).load_translation({})", "Guard().call({0}, {0}, {0})", "Guard().call('x', True, {})", "Backend({})",
+    "profile(console.batch, {})", "start_pool_episode(console.batch, {})", "env.backend.reset(env.batch, {0}, 0)",
+    "env.backend.reset(env.batch, 0, {})", "find_misfit_state(bytes(4 * RECORD_WORDS), bytes(128), {}, bytes(4))",
+)  # fmt: skip
+SETTINGS = {
+    "game": 70, "scheme": "4K", "rom_bytes": 4096, "pal": 0, "height": 210, "rom_offset": 0, "mode": 0, "difficulty": 0,
+}  # fmt: skip
+CODE = """
+    import sys
+    import numpy as np, torch, cule
+    from cule import _core
+    from cule.console import Console, Group, Options, boot
+    from cule.rom import find_game
+
+    game = find_game("pong")
+    def a_console():
+        console = Console(Group(game, 0, 0), Options(), False)
+        console.configure()
+        console.load(boot(game).snapshot)
+        return console
+    def an_engine(pool):
+        env = cule.AtariEnv("pong", 2, device="cpu", num_threads=1, reset_pool_size=pool)
+        env.reset(seed=0)
+        return env.engine
+    console, env, emulating = a_console(), an_engine(2), an_engine(0)
+    names = dict(vars(_core), console=console, env=env)
+
+    def attempt(what, call):
+        print(what, flush=True)
+        try:
+            call()
+        except (ValueError, TypeError, RuntimeError, OverflowError) as problem:
+            assert str(problem)
+
+    for what in sys.stdin.read().splitlines():
+        attempt(what, lambda: eval(what, names))
+    fields = [name for name in dir(_core.Batch) if not name.startswith("_") and name != "address"]
+    for owner, sizes, plays in (
+        (console, {name: array.nbytes for name, array in console.arrays.items()}, (
+            _core.power_on_env, _core.start_first_episode, lambda b: _core.profile(b, 1),
+            lambda b: _core.start_pool_episode(b, 1),
+        )),
+        (env, {name: tensor.nbytes for name, tensor in env.tensors.items()}, (env.backend.step, env.backend.reset)),
+        (emulating, {name: tensor.nbytes for name, tensor in emulating.tensors.items()}, (
+            emulating.backend.step, emulating.backend.reset,
+        )),
+    ):
+        batch = owner.batch
+        for field in fields:
+            before = getattr(batch, field)
+            for odd in map(eval, ODD):
+                # A count, or an address and how many bytes are there.
+                for value in (odd, (odd, 1 << 40), (before, odd)):
+                    try:
+                        setattr(batch, field, value)
+                    except (ValueError, TypeError) as problem:
+                        assert str(problem)
+                        continue
+                    for play in plays:
+                        attempt(f"{field} = {value}", lambda: play(batch))
+                    setattr(batch, field, (before, sizes[field]) if field in sizes else before)
+            for play in plays:
+                play(batch)
+    print("all went well")
+"""
+
+
+@pytest.mark.parametrize(
+    "odd", [ODD[:6], pytest.param(ODD, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_no_odd_call_ends_the_process(odd: tuple[str, ...]) -> None:
+    """Every function of the core with odd values for every argument, and odd values in every field of a batch."""
+    calls = [call.format(value) for call in CALLS for value in odd]
+    for name in SETTINGS:
+        calls += [f"make_config({SETTINGS | {name: '@'}})".replace("'@'", value) for value in odd]
+    code = textwrap.dedent(CODE).replace("ODD", repr(odd))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input="\n".join(calls),
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, (lines[-1:], done.stderr[-2000:])
+    assert lines[-1] == "all went well"
+    assert len(lines) > 100 * len(odd)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_make_config_refuses_what_it_is_not_given(name: str) -> None:
+    settings = dict(SETTINGS)
+    del settings[name]
+    with pytest.raises(ValueError, match=f"expected settings with {name}, got none"):
+        _core.make_config(settings)
+
+
+@pytest.mark.parametrize("game", [-1, 104, 2**32])
+def test_make_config_refuses_a_game_that_is_none(game: int) -> None:
+    with pytest.raises(ValueError, match=f"expected game to be from 0 to 103, got {game}"):
+        _core.make_config(SETTINGS | {"game": game})
+
+
+def test_equal_configs_are_equal_bytes() -> None:
+    """The bytes between the fields, too, whatever was in memory before: here what other configs left."""
+    first = {game: _core.make_config(SETTINGS | {"game": game}) for game in range(104)}
+    for game in reversed(range(104)):
+        _core.make_config(
+            SETTINGS | {"game": game, "scheme": "F6", "rom_bytes": 16384, "mode": 255}
+        )
+        config = _core.make_config(SETTINGS | {"game": game})
+        assert config == first[game]
+        assert config[1:4] == bytes(3)  # behind the scheme, which is a byte
+
+
+def test_backend_plays_a_batch_whose_steps_are_longer_than_those_before() -> None:
+    """Each thread keeps room for the TIA writes of a step, which were of the first batch's size."""
+    short, long = (
+        cule.AtariEnv(
+            "robotank", 2, device="cpu", num_threads=1, reset_pool_size=1, frameskip=frames
+        )
+        for frames in (1, 40)
+    )
+    for env in (short, long):
+        env.reset(seed=0)
+    backend = short.engine.backend
+    backend.step(short.engine.batch)
+    backend.step(long.engine.batch)
+    expected = cule.AtariEnv(
+        "robotank", 2, device="cpu", num_threads=1, reset_pool_size=1, frameskip=40
+    )
+    expected.reset(seed=0)
+    observations = expected.step([0, 0])[0]
+    assert torch.equal(long.engine.tensors["observations"], observations)

@@ -1,0 +1,340 @@
+"""Interrupts: whatever call they come into, and wherever, an env is whole afterwards and goes on."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+import torch
+from gymnasium import error
+
+import cule
+
+ENVS = 2
+STILL, RIGHT = [0] * ENVS, [2] * ENVS
+
+
+def started(**options: Any) -> cule.AtariEnv:
+    settings = {
+        "device": "cpu",
+        "num_threads": 1,
+        "reset_pool_size": 2,
+        "frameskip": 1,
+        "noop_max": 2,
+    } | options
+    env = cule.AtariEnv("pong", ENVS, **settings)
+    env.reset(seed=0)
+    return env
+
+
+def contents(state: cule.State) -> list[bytes]:
+    """The state of each env."""
+    envs = range(len(state.games))
+    return [
+        b"".join(part[i].contiguous().numpy().tobytes() for part in state.tensors.values())
+        for i in envs
+    ]
+
+
+@contextmanager
+def interrupt_at(count: int) -> Iterator[None]:
+    """KeyboardInterrupt comes before byte code number `count` of those that run inside, whose functions are cule's."""
+    left = count
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal left
+        if "cule" not in frame.f_globals.get("__name__", ""):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left == 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+# In a call of many byte codes, before which of them the interrupt comes; 1: before each.
+STRIDES = pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+
+
+def interrupted_everywhere(
+    call: Callable[[], Any], check: Callable[[], None], stride: int = 1
+) -> int:
+    """Makes the call again and again, interrupted ever later, and after each has `check` look; how late at last."""
+    for count in range(1, 10_000, stride):
+        try:
+            with interrupt_at(count):
+                call()
+        except KeyboardInterrupt:
+            check()
+        else:
+            return count - 1
+    raise AssertionError("the call never ended")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"output": "numpy"}, {"autoreset_mode": "SameStep"}, {"continuous": True}]
+)
+def test_step_interrupted_before_any_byte_code_is_played_whole_or_not_at_all(
+    options: dict[str, Any],
+) -> None:
+    env, twin = started(**options), started(**options)
+    actions = torch.tensor([[1.0, 0.5, 0.0]] * ENVS) if "continuous" in options else RIGHT
+    before = env.clone_state()
+    twin.step(actions)
+    states = {"before": contents(before), "after": contents(twin.clone_state())}
+    seen = set()
+
+    def check() -> None:
+        now = contents(env.clone_state())
+        seen.update(name for name, state in states.items() if state == now)
+        assert now in states.values()
+        env.step(actions)
+        env.restore_state(before)
+
+    assert interrupted_everywhere(lambda: env.step(actions), check) > 50
+    assert seen == set(states)
+
+
+def test_send_and_recv_interrupted_before_any_byte_code_go_on_or_say_what_is_missing() -> None:
+    env = started()
+
+    def after_send() -> None:
+        try:
+            env.recv()
+        except error.NoAsyncCallError as problem:
+            assert "expected send() before recv()" in str(problem)
+        env.step(STILL)
+
+    interrupted_everywhere(lambda: env.send(RIGHT), after_send)
+    env.recv()
+    for count in range(1, 200):
+        env.send(RIGHT)
+        played = env.clone_state()
+        try:
+            with interrupt_at(count):
+                env.recv()
+        except KeyboardInterrupt:
+            assert contents(env.clone_state()) == contents(played)
+            with suppress(error.NoAsyncCallError):
+                env.recv()
+            env.step(STILL)
+        else:
+            break
+    assert count > 10
+
+
+@STRIDES
+@pytest.mark.parametrize("pool", [0, 2])
+def test_reset_interrupted_before_any_byte_code_leaves_each_env_as_it_was_or_reset(
+    pool: int, stride: int
+) -> None:
+    env, twin = started(reset_pool_size=pool), started(reset_pool_size=pool)
+    env.step(RIGHT)
+    before = env.clone_state()
+    twin.restore_state(before)
+    twin.reset(seed=5)
+    either = list(zip(contents(before), contents(twin.clone_state()), strict=True))
+
+    def check() -> None:
+        assert all(
+            now in states for now, states in zip(contents(env.clone_state()), either, strict=True)
+        )
+        env.step(STILL)
+        env.restore_state(before)
+
+    assert interrupted_everywhere(lambda: env.reset(seed=5), check, stride) > 50
+
+
+def test_first_reset_that_is_interrupted_can_be_made_again() -> None:
+    env = cule.AtariEnv("pong", ENVS, device="cpu", num_threads=1, reset_pool_size=2)
+
+    def check() -> None:
+        with pytest.raises(error.ResetNeeded, match=r"expected reset\(\) before the first step"):
+            env.step(STILL)
+
+    for count in range(1, 20):
+        with pytest.raises(KeyboardInterrupt), interrupt_at(count):
+            env.reset(seed=0)
+        check()
+    env.reset(seed=0)
+    env.step(STILL)
+
+
+@STRIDES
+@pytest.mark.parametrize("ids", [None, [1]])
+def test_restore_state_interrupted_before_any_byte_code_restores_all_or_nothing(
+    ids: list[int] | None, stride: int
+) -> None:
+    env = started()
+    other = env.clone_state(ids)
+    for _ in range(3):
+        env.step(RIGHT)
+    before = env.clone_state()
+    env.restore_state(other, ids)
+    states = [contents(before), contents(env.clone_state())]
+    assert states[0] != states[1]
+    env.restore_state(before)
+
+    def check() -> None:
+        assert contents(env.clone_state()) in states
+        env.step(STILL)
+        env.restore_state(before)
+
+    assert interrupted_everywhere(lambda: env.restore_state(other, ids), check, stride) > 100
+
+
+@STRIDES
+def test_copy_state_interrupted_before_any_byte_code_copies_all_or_nothing(stride: int) -> None:
+    env = started()
+    env.step([2, 3])
+    before = env.clone_state()
+    env.copy_state([0], [1])
+    states = [contents(before), contents(env.clone_state())]
+    env.restore_state(before)
+
+    def check() -> None:
+        assert contents(env.clone_state()) in states
+        env.step(STILL)
+        env.restore_state(before)
+
+    assert interrupted_everywhere(lambda: env.copy_state([0], [1]), check, stride) > 100
+
+
+@pytest.mark.parametrize(
+    "name", ["clone_state", "get_ram", "get_screen", "get_screen_rgb", "render"]
+)
+def test_reading_that_is_interrupted_changes_nothing(name: str) -> None:
+    env = started()
+    before = contents(env.clone_state())
+
+    def check() -> None:
+        assert contents(env.clone_state()) == before
+
+    assert interrupted_everywhere(getattr(env, name), check) > 10
+    env.step(STILL)
+
+
+def test_close_that_is_interrupted_can_be_called_again() -> None:
+    for count in range(1, 10_000):
+        env = started()
+        try:
+            with interrupt_at(count):
+                env.close()
+        except KeyboardInterrupt:
+            try:
+                env.step(STILL)
+            except error.ClosedEnvironmentError as problem:
+                assert "after close()" in str(problem)
+            env.close()
+            assert env.closed
+        else:
+            break
+    assert count > 20
+
+
+# Signals and threads ------------------------------------------------------------------------------------------------
+
+
+class Tally:
+    """An env, which is interrupted in its steps, beside one that plays the same undisturbed."""
+
+    def __init__(self) -> None:
+        self.env, self.twin = started(), started()
+        self.interrupts = self.played = 0
+
+    def check(self) -> None:
+        """After an interrupt: nothing is pending, and the step was played, or not."""
+        self.interrupts += 1
+        now = contents(self.env.clone_state())
+        if now != contents(self.twin.clone_state()):
+            self.played += 1
+            self.twin.step(RIGHT)
+            assert now == contents(self.twin.clone_state())
+        self.step()
+
+    def step(self) -> None:
+        for got, expected in zip(self.env.step(STILL)[:4], self.twin.step(STILL)[:4], strict=True):
+            assert torch.equal(got, expected)
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_steps_that_a_signal_interrupts_go_on(count: int) -> None:
+    tally, delays = Tally(), random.Random(0)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        begin = time.perf_counter()
+        for _ in range(20):
+            tally.step()
+        length = (time.perf_counter() - begin) / 20
+        while tally.interrupts < count:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, max(1e-6, delays.uniform(0, length)))
+                tally.env.step(RIGHT)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                tally.check()
+            else:
+                tally.twin.step(RIGHT)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert 0 < tally.played <= count
+
+
+@pytest.fixture
+def quick_turns() -> Iterator[None]:
+    """Python's threads take turns fifty times as often as by default."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("quick_turns")
+@pytest.mark.parametrize("count", [200, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_steps_that_another_thread_interrupts_go_on(count: int) -> None:
+    tally, delays, problems, attempt = Tally(), random.Random(0), [], 0
+
+    def play() -> None:
+        nonlocal attempt
+        try:
+            for number in range(1, count + 1):
+                try:
+                    attempt = number  # from now on the interrupt comes
+                    tally.env.step(RIGHT)
+                    while True:
+                        pass
+                except KeyboardInterrupt:
+                    tally.check()
+        except Exception as problem:
+            problems.append(problem)
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    for number in range(1, count + 1):
+        while attempt < number and thread.is_alive():
+            time.sleep(0)
+        time.sleep(delays.uniform(0, 5e-4))
+        interrupt = ctypes.py_object(KeyboardInterrupt)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), interrupt)
+    thread.join()
+    assert not problems
+    assert 0 < tally.played <= tally.interrupts == count
