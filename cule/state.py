@@ -51,12 +51,15 @@ def _oddity(part: Any) -> str | None:
     return None
 
 
+_assign: Any = operator.setitem
+
+
 def _at_once(
     targets: Iterable[torch.Tensor], ids: torch.Tensor, parts: Iterable[torch.Tensor]
 ) -> None:
     """Assigns `target[ids] = part` to each. No byte code is between, where an interrupt could come."""
     with torch._C.DisableTorchFunction():  # which could be Python's
-        deque(map(operator.setitem, targets, repeat(ids), parts), maxlen=0)
+        deque(map(_assign, targets, repeat(ids), parts), maxlen=0)
 
 
 @dataclass(eq=False)
