@@ -32,6 +32,7 @@ def text_of(node: ast.AST) -> str | None:
 def all_texts() -> list[str]:
     """The strings of the package and of setup's files."""
     texts = [(ROOT / "CMakeLists.txt").read_text().replace("\\", "")]
+    texts += [path.read_text() for path in (ROOT / "csrc" / "bindings").glob("*.h")]
     for path in (ROOT / "cule").rglob("*.py"):
         texts += [text for node in ast.walk(ast.parse(path.read_text())) if (text := text_of(node))]
     return texts
