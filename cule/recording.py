@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import re
@@ -25,6 +26,7 @@ from cule.wrapper import AtariWrapper
 SHORTEST_GIF_FRAME_MS = 20
 # What both kinds of file can hold.
 LEAST_FPS, MOST_FPS = 0.01, 100_000
+FFMPEG_ENDED = "ffmpeg ended before its time, as where the disk is full"
 
 
 class VideoFile:
@@ -99,7 +101,7 @@ class VideoFile:
 
     def _error(self, problem: OSError) -> ValueError:
         # imageio's have no strerror, but ffmpeg's command and all that it said, which ffmpeg has said, too.
-        reason = problem.strerror or "ffmpeg ended before its time, as where the disk is full"
+        reason = problem.strerror or FFMPEG_ENDED
         return ValueError(f"expected a video file that can be written, got {self.path}: {reason}")
 
     def _check_whole(self) -> None:
@@ -119,7 +121,7 @@ class VideoFile:
         told = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False).stdout
         counts = re.findall(rb"^frame=(\d+)$", told, re.MULTILINE)
         if not counts or int(counts[-1]) != self.frames:
-            raise OSError(f"expected {self.frames} frames in the file")
+            raise OSError(errno.EIO, FFMPEG_ENDED)
 
     def _abandon(self) -> None:
         writer, self._writer = self._writer, None
