@@ -215,9 +215,9 @@ struct RunBlock {{
 }};
 
 extern "C" __global__ void __launch_bounds__(kPlayMostThreads)
-play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
+play_translated(const __grid_constant__ Batch batch, int lanes, int warps, bool in_step) {{
   constexpr CartridgeMap kMap = {map};
-  play_envs(batch, lanes, warps, TranslatedCore<RunBlock, {game}>{{}}, &kMap);
+  play_envs(batch, lanes, warps, in_step, TranslatedCore<RunBlock, {game}>{{}}, &kMap);
 }}
 
 }}  // namespace cule

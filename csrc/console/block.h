@@ -56,10 +56,10 @@ struct TranslatedCore {
   static CULE_INLINE const MicroOp* marked_ops(const MicroOp* marked, const MicroOp*) { return marked; }
 
   // First blocks, as long as there are any, then instructions, until a block begins: lanes that interpret wait for no block.
-  template <class M>
-  CULE_INLINE void run(M& m) const {
+  template <class M, class Pace = FreePace>
+  CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
-    run_in_step(m, [&](int32_t end) CULE_INLINE_LAMBDA {
+    run_in_step(m, pace, [&](int32_t end) CULE_INLINE_LAMBDA {
       const bool crowded = !m.has_room(end);
       while (m.runs() && m.cycle < end) {
         while (m.runs() && m.cycle < end && begins_block(op)) op = run_block(m, operand_of(op)) ? m.look_ahead() : m.look_behind();

@@ -19,13 +19,37 @@ constexpr int kFollowedLines = 4;
 // there first waits for the rest. No __syncwarp has it wait, but the compiler, which brings lanes together behind the loop in `advance`;
 // lanes that went on alone would be slower, not wrong. A game's program follows the beam, so that consoles at the same scanline are at
 // much the same place in it: there they execute the same code, and read the same collisions, together.
-template <class M, class Advance>
-CULE_INLINE void run_in_step(M& m, const Advance& advance) {
+//
+// `pace` is told which scanline begins, and may have the lanes wait.
+template <class M, class Pace, class Advance>
+CULE_INLINE void run_in_step(M& m, const Pace& pace, const Advance& advance) {
   for (int32_t end = kCyclesPerLine; m.runs(); end += kCyclesPerLine) {
+    pace.begin_line(end / kCyclesPerLine);
     advance(end);
     if (end % (kFollowedLines * kCyclesPerLine) == 0) m.follow_buffer();
   }
 }
+
+// Waits for nobody.
+struct FreePace {
+  CULE_INLINE void begin_line(int32_t) const {}
+};
+
+// A core whose lanes go at a pace.
+template <class Core, class Pace>
+struct PacedCore {
+  Core core;
+  Pace pace;
+  static CULE_INLINE uint32_t game_of(const ConsoleConfig& config) { return Core::game_of(config); }
+  static CULE_INLINE const MicroOp* marked_ops(const MicroOp* marked, const MicroOp* micro_ops) {
+    return Core::marked_ops(marked, micro_ops);
+  }
+  template <class M>
+  CULE_INLINE void run(M& m) const {
+    pace.begin_frame();
+    core.run(m, pace);
+  }
+};
 
 // Which game is played, for a core that plays any.
 struct AnyGame {
@@ -48,10 +72,10 @@ struct DynamicCore : AnyGame {
   CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
     return execute(DynamicDecode{op}, m, operand_of(op));
   }
-  template <class M>
-  CULE_INLINE void run(M& m) const {
+  template <class M, class Pace = FreePace>
+  CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
-    run_in_step(m, [&](int32_t end) CULE_INLINE_LAMBDA {
+    run_in_step(m, pace, [&](int32_t end) CULE_INLINE_LAMBDA {
       const bool crowded = !m.has_room(end);
       for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, crowded);
     });

@@ -24,7 +24,7 @@ class Backend {
 Backend* make_cpu_backend(int threads);
 // `multiprocessors` is how many have the CPU part for themselves, each up to kMostEnvsApart envs, or 0: it shares all that there are.
 // Throws std::runtime_error in a build without CUDA.
-constexpr int kMostEnvsApart = 128;
+constexpr int kMostEnvsApart = 512;
 Backend* make_cuda_backend(int device, int multiprocessors);
 bool has_cuda();
 

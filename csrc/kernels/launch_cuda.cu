@@ -22,15 +22,15 @@ namespace cule {
 namespace {
 
 constexpr int kThreads = 128;
-static_assert(kMostEnvsApart == kPlayThreads);
+static_assert(kMostEnvsApart == kPlayMostThreads);
 constexpr int kDrawBlocks = 6;  // at once on a multiprocessor, of the kernel that draws: 80 registers a thread
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
 }
 
-__global__ void __launch_bounds__(kPlayMostThreads) play(const __grid_constant__ Batch batch, int lanes, int warps) {
-  play_envs(batch, lanes, warps, DynamicCore{}, nullptr);
+__global__ void __launch_bounds__(kPlayMostThreads) play(const __grid_constant__ Batch batch, int lanes, int warps, bool in_step) {
+  play_envs(batch, lanes, warps, in_step, DynamicCore{}, nullptr);
 }
 
 __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
@@ -142,6 +142,7 @@ struct Driver {
   decltype(&cuModuleLoadData) load_module;
   decltype(&cuModuleUnload) unload_module;
   decltype(&cuModuleGetFunction) get_function;
+  decltype(&cuFuncSetAttribute) set_attribute;
   decltype(&cuLaunchKernel) launch;
 };
 
@@ -168,6 +169,7 @@ const Driver& driver() {
     find_in_driver("cuModuleLoadData", d.load_module);
     find_in_driver("cuModuleUnload", d.unload_module);
     find_in_driver("cuModuleGetFunction", d.get_function);
+    find_in_driver("cuFuncSetAttribute", d.set_attribute);
     find_in_driver("cuLaunchKernel", d.launch);
     return d;
   }();
@@ -201,9 +203,10 @@ CUmodule load_linked(const std::string& cubin) {
   return module;
 }
 
-// How the CPU part is launched: `lanes` threads of each of a block's first `warps` get an env.
+// How the CPU part is launched: `lanes` threads of each of a block's first `warps` get an env, and the warps wait for each other or not.
 struct PlayLaunch {
   int lanes, warps, threads, blocks;
+  bool in_step;
 };
 
 int blocks_for(int count, int each) { return (count + each - 1) / each; }
@@ -215,8 +218,11 @@ int blocks_for(int count, int each) { return (count + each - 1) / each; }
 PlayLaunch play_launch(int num_envs, int processors, bool translated) {
   const int warps = translated ? 2 : 4;
   const int lanes = std::min(kWarp, blocks_for(num_envs, warps * processors));
-  const int used = lanes * warps * processors >= num_envs ? warps : kPlayThreads / kWarp;
-  return {lanes, used, used * kWarp, blocks_for(num_envs, used * lanes)};
+  if (lanes * warps * processors >= num_envs) return {lanes, warps, warps * kWarp, blocks_for(num_envs, warps * lanes), false};
+  // One block for each multiprocessor, or several rounds of such blocks, with as few warps as all envs need.
+  const int rounds = blocks_for(num_envs, processors * kPlayMostThreads);
+  const int used = blocks_for(num_envs, processors * kWarp * rounds);
+  return {lanes, used, used * kWarp, blocks_for(num_envs, used * lanes), true};
 }
 
 // The launch on a GPU that has nothing else to do. Multiprocessors fetch a translated game's code from where they all do: three quarters
@@ -224,7 +230,7 @@ PlayLaunch play_launch(int num_envs, int processors, bool translated) {
 PlayLaunch play_launch_alone(int num_envs, int processors, bool translated) {
   constexpr int kFewLanes = 3;
   const PlayLaunch wide = play_launch(num_envs, processors, translated);
-  if (!translated || wide.lanes <= kFewLanes) return wide;
+  if (!translated || wide.in_step || wide.lanes <= kFewLanes) return wide;
   const PlayLaunch narrow = play_launch(num_envs, std::max(1, processors * 3 / 4), translated);
   return narrow.warps == wide.warps ? narrow : wide;
 }
@@ -314,12 +320,15 @@ class CudaBackend final : public Backend {
     const bool translated = translated_ != nullptr;
     PlayLaunch launch = apart_ ? play_launch_apart(batch.num_envs, apart_, translated)
                                : play_launch_alone(batch.num_envs, processors_, translated);
+    const unsigned shared_bytes = static_cast<unsigned>(play_shared_bytes(launch.warps * kWarp));
     if (!translated) {
-      play<<<launch.blocks, launch.threads, 0, stream>>>(batch, launch.lanes, launch.warps);
+      check(cudaFuncSetAttribute(play, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), "play");
+      play<<<launch.blocks, launch.threads, shared_bytes, stream>>>(batch, launch.lanes, launch.warps, launch.in_step);
       return;
     }
-    void* arguments[] = {const_cast<Batch*>(&batch), &launch.lanes, &launch.warps};
-    check_driver(driver().launch(translated_, launch.blocks, 1, 1, launch.threads, 1, 1, 0, stream, arguments, nullptr), "play_translated");
+    void* arguments[] = {const_cast<Batch*>(&batch), &launch.lanes, &launch.warps, &launch.in_step};
+    check_driver(driver().set_attribute(translated_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes), "play_translated");
+    check_driver(driver().launch(translated_, launch.blocks, 1, 1, launch.threads, 1, 1, shared_bytes, stream, arguments, nullptr), "play_translated");
   }
 
   static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace, cudaStream_t stream) {

@@ -9,9 +9,9 @@
 
 namespace cule {
 
-constexpr int kPlayThreads = 128;     // of a block that may have envs
 constexpr int kPlayMostThreads = 512;  // of a block: with 128 registers each they take all that a multiprocessor has
 constexpr int kWarp = 32;
+constexpr int kPlayMostWarps = kPlayMostThreads / kWarp;
 
 // RAM in shared memory, and behind it what the TIA's registers hold; one word more than that for each thread, so that the same byte of all
 // threads is in different banks.
@@ -40,11 +40,39 @@ struct CachedRom {
   __device__ __forceinline__ MicroOp operation(uint32_t opcode) const { return load(operations + opcode); }
 };
 
+// Keeps the warps of a block, which has a multiprocessor to itself, within a scanline of each other. Games follow the beam, so the code
+// that one warp has fetched is there for the others. Only speed depends on it: lanes of a warp that are apart, or lanes that are missing,
+// make it wait for fewer warps.
+struct BlockPace {
+  static constexpr uint32_t kFinished = 0x7FFFFFFF;
+  static constexpr uint32_t kNapNanoseconds = 64;
+  volatile uint32_t* begun;  // [kPlayMostWarps]: the frame (high half) and scanline that each warp is in; null: nobody waits
+  mutable uint32_t frame = 0;
+
+  __device__ __forceinline__ void begin_frame() const { frame += 1u << 16; }
+  __device__ __forceinline__ void begin_line(int32_t line) const {
+    if (!begun) return;
+    const uint32_t here = frame + min(static_cast<uint32_t>(line), 0xFFFFu), together = __activemask();
+    const int lane = threadIdx.x % kWarp;
+    if (lane == __ffs(together) - 1) begun[threadIdx.x / kWarp] = here;
+    // The lanes ask together, as those that waited one by one would part for the rest of the scanline.
+    while (__any_sync(together, begun[lane % kPlayMostWarps] + 1 < here)) __nanosleep(kNapNanoseconds);
+    __syncwarp(together);
+  }
+};
+
+// What a block has in shared memory.
+struct PlayShared {
+  uint32_t begun[kPlayMostWarps];  // BlockPace's
+  uint32_t ram[1];                 // SharedRam's of each thread that has an env
+};
+constexpr size_t play_shared_bytes(int threads) { return offsetof(PlayShared, ram) + static_cast<size_t>(threads) * kRamStride; }
+
 // The envs of `batch`, the first `lanes` threads of each of a block's first `warps` having one each. `map` is the cartridge's, where it
 // is known.
 template <class Core>
-__device__ __forceinline__ void play_some(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
-  __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayThreads];
+__device__ __forceinline__ void play_some(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map,
+                                          uint32_t* shared_ram) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int env = (blockIdx.x * warps + warp) * lanes + lane;
   if (lane >= lanes || warp >= warps || env >= batch.num_envs) return;
@@ -69,11 +97,20 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }
 
-// What a kernel does. Threads without an env hold their registers until all others are done, so that no other kernel gets onto the
-// multiprocessor where they are all that it has.
+// What a kernel does. With `in_step` the warps of a block wait for each other. Threads without an env hold their registers until all
+// others are done, so that no other kernel gets onto the multiprocessor where they are all that it has.
 template <class Core>
-__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
-  play_some(batch, lanes, warps, core, map);
+__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, int warps, bool in_step, const Core& core,
+                                          const CartridgeMap* map) {
+  extern __shared__ uint4 shared_words[];
+  PlayShared& shared = *reinterpret_cast<PlayShared*>(shared_words);
+  volatile uint32_t* begun = shared.begun;
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < kPlayMostWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
+  __syncthreads();
+  play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, {in_step ? begun : nullptr}}, map, shared.ram);
+  __syncwarp();
+  begun[thread / kWarp] = BlockPace::kFinished;
   __syncthreads();
 }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,9 +38,9 @@ def test_multiprocessors_that_cannot_be_are_refused() -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("asked", [2, 1000])
 def test_multiprocessors_that_a_gpu_does_not_have_are_refused(asked: int) -> None:
-    wanted = rf"from 3, as each emulates 128 of the 257 envs at most, to \d+, as many as cuda:0 has, got {asked}$"
+    wanted = rf"from 3, as each emulates 512 of the 1025 envs at most, to \d+, as many as cuda:0 has, got {asked}$"
     with pytest.raises(ValueError, match=wanted):
-        cule.AtariEnv("pong", 257, device="cuda", multiprocessors=asked, reset_pool_size=1)
+        cule.AtariEnv("pong", 1025, device="cuda", multiprocessors=asked, reset_pool_size=1)
 
 
 def test_blocks_follow_the_profile() -> None:
@@ -162,9 +164,9 @@ def test_translated_games_play_the_same(game: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("translate", [False, True])
-@pytest.mark.parametrize("num_envs, multiprocessors", [(48, 1), (300, 3), (1100, 16), (1100, 100)])
+@pytest.mark.parametrize("num_envs, multiprocessors", [(48, 1), (300, 3), (1100, 3), (1100, 16), (1100, 100)])
 def test_games_play_the_same_on_some_multiprocessors(translate: bool, num_envs: int, multiprocessors: int) -> None:
-    """With few and with all lanes of warps in use, and with two warps of each multiprocessor and with four."""
+    """With few and with all lanes of warps in use, and with two, four and twelve warps of each multiprocessor."""
     plain, apart = (
         cule.AtariEnv(
             "pong", num_envs, device="cuda", translate=translate, multiprocessors=some, repeat_action_probability=0.25
@@ -172,6 +174,28 @@ def test_games_play_the_same_on_some_multiprocessors(translate: bool, num_envs: 
         for some in (None, multiprocessors)
     )
     assert_play_the_same(plain, apart, 30)
+
+
+def rows_of(device: str, actions: torch.Tensor, **options: Any) -> Iterator[list[torch.Tensor]]:
+    """What pong plays on a device, step by step, with sticky actions and episodes of 60 frames."""
+    env = cule.AtariEnv(
+        "pong", actions.shape[1], device, repeat_action_probability=0.25, max_num_frames_per_episode=60,
+        reset_pool_size=4, **options,
+    )  # fmt: skip
+    env.reset(seed=3)
+    for row in actions:
+        observations, rewards, terminated, truncated, info = env.step(row.to(device))
+        yield [v.cpu() for v in (observations, rewards, terminated, truncated, info["lives"], env.get_ram())]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("translate", [False, True])
+def test_warps_in_step_play_what_a_cpu_plays(translate: bool) -> None:
+    """So many envs that a multiprocessor's warps wait for each other (kernels/play.cuh), the last block half full."""
+    actions = torch.randint(6, (20, 132 * 160 + 40), generator=torch.Generator().manual_seed(0))
+    ours, theirs = rows_of("cuda", actions, translate=translate), rows_of("cpu", actions)
+    for step, (on_gpu, on_cpu) in enumerate(zip(ours, theirs, strict=True)):
+        assert all(map(torch.equal, on_gpu, on_cpu)), step
 
 
 @pytest.mark.gpu
