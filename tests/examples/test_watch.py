@@ -125,7 +125,7 @@ def test_plot_names_game_algorithm_and_commit(tmp_path, monkeypatch):
     drawn = []
     save = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda *args, **_: drawn.append(args[0]) or save(*args))
-    line = {"kind": "training", "score": -20.0, "seconds": 60.0, "frames": 1e6}
+    line = {"kind": "training", "score": -20.0, "seconds": 60.0, "frames": 1_000_000}
     for name, commit in (("a", "abc"), ("b", "abc"), ("c", ""), ("d", None)):
         write_log(tmp_path / name, [line])
         if commit is not None:
