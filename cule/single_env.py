@@ -16,10 +16,11 @@ from gymnasium.spaces import Box
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 
-from cule import arguments
+from cule import _core, arguments
 from cule.adapters.keywords import refuse
 from cule.ale_view import AleView
 from cule.errors import InvalidType, InvalidValue
+from cule.guard import changes, reads
 from cule.lineup import games_of_envs
 from cule.names import warn_of_other_meanings
 from cule.rendering import FRAMES_PER_SECOND
@@ -134,6 +135,7 @@ class SingleAtariEnv(gymnasium.Env):
             obs_type="ram" if obs_type == "ram" else "image",
             render_mode=render_mode, **options,
         )  # fmt: skip
+        self._guard = _core.Guard()
         self._terminated = self._truncated = False
         self._last: tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None = None
         self.ale = AleView(self.env, lambda: (self._terminated, self._truncated))
@@ -165,6 +167,7 @@ class SingleAtariEnv(gymnasium.Env):
         self._np_random, _ = seeding.np_random(drawn_from)
         return drawn_from
 
+    @changes
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
@@ -181,6 +184,7 @@ class SingleAtariEnv(gymnasium.Env):
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            RuntimeError: another thread is in the env.
             TypeError, ValueError: `seed` is no integer of at least 0, or there are options.
         """
         if options:
@@ -197,12 +201,13 @@ class SingleAtariEnv(gymnasium.Env):
         self.env.engine.batch.max_frames = max(1, self._max_frames - info["episode_frame_number"])
         return self._observation(observations), info
 
+    @changes
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Plays `frameskip` frames; none after a truncation, until the next reset.
 
         Raises:
-            gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded, TypeError,
-                ValueError: as AtariEnv's.
+            gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded, RuntimeError,
+                TypeError, ValueError: as AtariEnv's.
         """
         drawn = (
             int(self.np_random.integers(*self._frameskip))
@@ -257,10 +262,12 @@ class SingleAtariEnv(gymnasium.Env):
             for action, meaning in enumerate(self.get_action_meanings())
         }
 
+    @reads
     def clone_state(self) -> State:
         """The console's state, random numbers included, as AtariEnv.clone_state gives it."""
         return self.env.clone_state()
 
+    @changes
     def restore_state(self, state: State) -> None:
         """Puts a state that clone_state took back; `ale.lives()` follows with the next step."""
         self.env.restore_state(state)

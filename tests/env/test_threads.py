@@ -19,6 +19,7 @@ import pytest
 from gymnasium import error
 
 import cule
+from cule.single_env import SingleAtariEnv
 
 ENVS = 4
 
@@ -31,6 +32,12 @@ def started(**options: Any) -> cule.AtariEnv:
         "output": "numpy",
     } | options
     env = cule.AtariEnv("breakout", ENVS, **settings)
+    env.reset(seed=0)
+    return env
+
+
+def make_single() -> SingleAtariEnv:
+    env = SingleAtariEnv("breakout", obs_type="grayscale", frameskip=(1, 4), reset_pool_size=2)
     env.reset(seed=0)
     return env
 
@@ -113,6 +120,27 @@ def test_steps_of_two_threads_play_the_actions_of_the_accepted_calls(steps: int)
             np.testing.assert_array_equal(got, expected)
     assert not any(accepted.values())
     assert contents(env.clone_state()) == contents(replay.clone_state())
+
+
+def test_steps_of_two_threads_in_the_single_env_are_those_of_the_accepted_calls() -> None:
+    """A refused call draws no frameskip: the accepted ones, in their order, play the same alone."""
+    console, accepted, met = make_single(), [], set()
+
+    def play(seed: int) -> None:
+        while len(accepted) < 300:
+            result = attempt(console.step, seed + 2)
+            if result is None:
+                met.add(seed)
+            else:
+                accepted.append((result[4]["frame_number"], seed + 2, result))
+
+    together(lambda: play(0), lambda: play(1))
+    assert met, "no call was refused"
+    replay = make_single()
+    for _, action, result in sorted(accepted, key=lambda one: one[0]):
+        again = replay.step(action)
+        np.testing.assert_array_equal(again[0], result[0])
+        assert again[1:] == result[1:]
 
 
 @pytest.mark.parametrize("snapshots", [40, pytest.param(1_000, marks=pytest.mark.slow)])
