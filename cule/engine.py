@@ -34,9 +34,8 @@ from cule.console import (
 from cule.device import avoid_lost_threads, keep_through_forks, usable_memory
 from cule.errors import InvalidValue
 
-# For so many envs a game is compiled: for fewer, compiling is not soon made up for; for more, a GPU fetches so much
-# code at once that interpreting takes no longer (benchmarks/NOTES.md).
-WORTH_TRANSLATING = range(64, 32768)
+# For so many envs a game is compiled: for fewer, compiling is not soon made up for.
+LEAST_WORTH_TRANSLATING = 64
 # Envs that a multiprocessor which does nothing else emulates at most.
 MOST_ENVS_APART = _core.MOST_ENVS_APART
 # Resets that are emulated, of some hundred frames each, without a look for signals.
@@ -151,12 +150,17 @@ class Engine:
             return asked
         if self.device.type != "cuda" or len(games) > 1:
             return False
-        return self.num_envs in WORTH_TRANSLATING and games.isdisjoint(translation.FASTER_INTERPRETED)
+        return self.num_envs >= LEAST_WORTH_TRANSLATING and games.isdisjoint(translation.FASTER_INTERPRETED)
 
     def _load_translation(self, required: bool) -> None:
         major, minor = torch.cuda.get_device_capability(self.device)
         try:
-            cubin, marked_ops = translation.translate(self.groups[0].game, f"sm_{major}{minor}", self._progress)
+            cubin, marked_ops = translation.translate(
+                self.groups[0].game,
+                f"sm_{major}{minor}",
+                self._progress,
+                self.backend.plays_in_step(self.num_envs),
+            )
             self.backend.load_translation(cubin)
         except (OSError, RuntimeError) as problem:  # there is no compiler, or none that knows this GPU and driver
             if required:

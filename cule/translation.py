@@ -215,9 +215,9 @@ struct RunBlock {{
 }};
 
 extern "C" __global__ void __launch_bounds__(kPlayMostThreads)
-play_translated(const __grid_constant__ Batch batch, int lanes, int warps, bool in_step) {{
+play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
   constexpr CartridgeMap kMap = {map};
-  play_envs(batch, lanes, warps, in_step, TranslatedCore<RunBlock, {game}>{{}}, &kMap);
+  play_envs<{in_step}>(batch, lanes, warps, TranslatedCore<RunBlock, {game}>{{}}, &kMap);
 }}
 
 }}  // namespace cule
@@ -229,9 +229,14 @@ _MAPS = {
 }  # fmt: skip
 
 
-def kernel_source(game: Game, blocks: list[Block]) -> str:
-    """The translation unit of a game's kernel."""
-    return _KERNEL.format(cases=source_of(blocks), map=_MAPS[rom_of(game)[1]], game=game.index)
+def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
+    """The translation unit of a game's kernel, whose warps are kept in step or not."""
+    return _KERNEL.format(
+        cases=source_of(blocks),
+        map=_MAPS[rom_of(game)[1]],
+        game=game.index,
+        in_step=str(in_step).lower(),
+    )
 
 
 def cache_folder() -> Path:
@@ -240,10 +245,12 @@ def cache_folder() -> Path:
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cule"
 
 
-def translate(game: Game, architecture: str, progress: bool = False) -> tuple[bytes, np.ndarray]:
+def translate(
+    game: Game, architecture: str, progress: bool = False, in_step: bool = False
+) -> tuple[bytes, np.ndarray]:
     """The game's kernel, compiled for a GPU architecture such as "sm_90" and to be linked, and its marked_ops.
 
-    It is compiled once and then kept in cache_folder(). What is damaged there is compiled again. With `progress` a line
+    With `in_step` the warps of a multiprocessor wait for each other (design/translation.md). It is compiled once and then kept in cache_folder(). What is damaged there is compiled again. With `progress` a line
     says so while it is compiled, where stderr is a terminal.
 
     Raises:
@@ -251,7 +258,7 @@ def translate(game: Game, architecture: str, progress: bool = False) -> tuple[by
         RuntimeError: if it does not compile.
     """
     blocks = blocks_of(game)
-    source = kernel_source(game, blocks)
+    source = kernel_source(game, blocks, in_step)
     headers = {**_core.headers(), **_STANDARD_HEADERS}
     # Relocatable, as CMakeLists.txt has the rest compiled; the driver links it.
     options = [

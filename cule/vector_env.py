@@ -71,7 +71,7 @@ class AtariEnv(VectorEnv):
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
         translate: CUDA only: whether the game is compiled for the GPU, which takes up to a minute the first time and
-            makes steps several times faster, with the same results; None: where 64 to 32,767 envs play one game,
+            makes steps several times faster, with the same results; None: where 64 or more envs play one game,
             unless that is known to be faster interpreted.
             What has been compiled is kept in CULE_CACHE_DIR, by default in ~/.cache/cule.
         multiprocessors: CUDA only: how many of the GPU's multiprocessors emulate, with nothing else on them; the others

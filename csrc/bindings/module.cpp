@@ -275,6 +275,9 @@ struct CheckedBackend {
     backend->reset(batch, reinterpret_cast<const uint8_t*>(mask_at), reinterpret_cast<const int64_t*>(seeds_at),
                    reinterpret_cast<void*>(stream));
   }
+  bool plays_in_step(const py::object& num_envs) const {
+    return backend->plays_in_step(static_cast<int>(integer("num_envs", num_envs, 1)));
+  }
   void load_translation(const py::bytes& cubin) {
     if (on_host) throw std::invalid_argument("expected a backend of CUDA, as ROMs are translated for GPUs only, got the CPU's");
     backend->load_translation(cubin);
@@ -376,6 +379,7 @@ PYBIND11_MODULE(_core, m) {
   py::class_<CheckedBackend>(m, "Backend")
       .def("step", &CheckedBackend::step, py::arg("batch"), py::arg("stream") = 0)
       .def("reset", &CheckedBackend::reset, py::arg("batch"), py::arg("mask") = 0, py::arg("seeds") = 0, py::arg("stream") = 0)
+      .def("plays_in_step", &CheckedBackend::plays_in_step, py::arg("num_envs"))
       .def("load_translation", &CheckedBackend::load_translation, py::arg("cubin"));
   m.def("cpu_backend", &checked_cpu_backend, py::return_value_policy::take_ownership);
   m.def("cuda_backend", &checked_cuda_backend, py::return_value_policy::take_ownership, py::arg("device"), py::arg("multiprocessors"));

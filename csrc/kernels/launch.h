@@ -16,6 +16,8 @@ class Backend {
   virtual void step(const Batch& batch, void* stream) = 0;
   // Resets the envs whose byte in `mask` is set (null: all), after seeding those whose seed is not kNoSeed (null: none).
   virtual void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void* stream) = 0;
+  // Whether the warps of a translated kernel for so many envs wait for each other, which it has to be compiled for (kernels/play.cuh).
+  virtual bool plays_in_step(int num_envs) const = 0;
   // From now on all envs play the ROM that `cubin` was compiled from, by its kernel `play_translated` (cule/translation.py).
   virtual void load_translation(const std::string& cubin) = 0;
 };

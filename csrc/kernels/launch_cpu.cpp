@@ -151,6 +151,8 @@ class CpuBackend final : public Backend {
     });
   }
 
+  bool plays_in_step(int) const override { return false; }
+
   void load_translation(const std::string&) override { throw std::logic_error("ROMs are translated for GPUs only"); }
 
  private:

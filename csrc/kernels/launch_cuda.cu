@@ -29,8 +29,9 @@ void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
 }
 
-__global__ void __launch_bounds__(kPlayMostThreads) play(const __grid_constant__ Batch batch, int lanes, int warps, bool in_step) {
-  play_envs(batch, lanes, warps, in_step, DynamicCore{}, nullptr);
+template <bool kInStep>
+__global__ void __launch_bounds__(kPlayMostThreads) play(const __grid_constant__ Batch batch, int lanes, int warps) {
+  play_envs<kInStep>(batch, lanes, warps, DynamicCore{}, nullptr);
 }
 
 __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
@@ -250,6 +251,8 @@ class CudaBackend final : public Backend {
   }
   ~CudaBackend() override { unload(); }
 
+  bool plays_in_step(int num_envs) const override { return launch_for(num_envs, true).in_step; }
+
   void load_translation(const std::string& cubin) override {
     Guard guard(device_);
     check(cudaFree(nullptr), "starting CUDA");
@@ -316,17 +319,21 @@ class CudaBackend final : public Backend {
     translated_ = nullptr;
   }
 
+  PlayLaunch launch_for(int num_envs, bool translated) const {
+    return apart_ ? play_launch_apart(num_envs, apart_, translated) : play_launch_alone(num_envs, processors_, translated);
+  }
+
   void play_frames(const Batch& batch, cudaStream_t stream) const {
     const bool translated = translated_ != nullptr;
-    PlayLaunch launch = apart_ ? play_launch_apart(batch.num_envs, apart_, translated)
-                               : play_launch_alone(batch.num_envs, processors_, translated);
+    PlayLaunch launch = launch_for(batch.num_envs, translated);
     const unsigned shared_bytes = static_cast<unsigned>(play_shared_bytes(launch.warps * kWarp));
     if (!translated) {
-      check(cudaFuncSetAttribute(play, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), "play");
-      play<<<launch.blocks, launch.threads, shared_bytes, stream>>>(batch, launch.lanes, launch.warps, launch.in_step);
+      const auto kernel = launch.in_step ? play<true> : play<false>;
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), "play");
+      kernel<<<launch.blocks, launch.threads, shared_bytes, stream>>>(batch, launch.lanes, launch.warps);
       return;
     }
-    void* arguments[] = {const_cast<Batch*>(&batch), &launch.lanes, &launch.warps, &launch.in_step};
+    void* arguments[] = {const_cast<Batch*>(&batch), &launch.lanes, &launch.warps};
     check_driver(driver().set_attribute(translated_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes), "play_translated");
     check_driver(driver().launch(translated_, launch.blocks, 1, 1, launch.threads, 1, 1, shared_bytes, stream, arguments, nullptr), "play_translated");
   }

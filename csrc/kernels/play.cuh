@@ -42,16 +42,17 @@ struct CachedRom {
 
 // Keeps the warps of a block, which has a multiprocessor to itself, within a scanline of each other. Games follow the beam, so the code
 // that one warp has fetched is there for the others. Only speed depends on it: lanes of a warp that are apart, or lanes that are missing,
-// make it wait for fewer warps.
+// make it wait for fewer warps. Where warps are few, they do not wait, and have no code for it: that alone took 8% of the time.
+template <bool kInStep>
 struct BlockPace {
   static constexpr uint32_t kFinished = 0x7FFFFFFF;
   static constexpr uint32_t kNapNanoseconds = 64;
-  volatile uint32_t* begun;  // [kPlayMostWarps]: the frame (high half) and scanline that each warp is in; null: nobody waits
+  volatile uint32_t* begun;  // [kPlayMostWarps]: the frame (high half) and scanline that each warp is in
   mutable uint32_t frame = 0;
 
   __device__ __forceinline__ void begin_frame() const { frame += 1u << 16; }
   __device__ __forceinline__ void begin_line(int32_t line) const {
-    if (!begun) return;
+    if (!kInStep) return;
     const uint32_t here = frame + min(static_cast<uint32_t>(line), 0xFFFFu), together = __activemask();
     const int lane = threadIdx.x % kWarp;
     if (lane == __ffs(together) - 1) begun[threadIdx.x / kWarp] = here;
@@ -97,20 +98,20 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }
 
-// What a kernel does. With `in_step` the warps of a block wait for each other. Threads without an env hold their registers until all
-// others are done, so that no other kernel gets onto the multiprocessor where they are all that it has.
-template <class Core>
-__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, int warps, bool in_step, const Core& core,
-                                          const CartridgeMap* map) {
+// What a kernel does. Threads without an env hold their registers until all others are done, so that no other kernel gets onto the
+// multiprocessor where they are all that it has.
+template <bool kInStep, class Core>
+__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
+  using Pace = BlockPace<kInStep>;
   extern __shared__ uint4 shared_words[];
   PlayShared& shared = *reinterpret_cast<PlayShared*>(shared_words);
   volatile uint32_t* begun = shared.begun;
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread < kPlayMostWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
+  if (thread < kPlayMostWarps) begun[thread] = thread < warps ? 0 : Pace::kFinished;
   __syncthreads();
-  play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, {in_step ? begun : nullptr}}, map, shared.ram);
+  play_some(batch, lanes, warps, PacedCore<Core, Pace>{core, {begun}}, map, shared.ram);
   __syncwarp();
-  begun[thread / kWarp] = BlockPace::kFinished;
+  begun[thread / kWarp] = Pace::kFinished;
   __syncthreads();
 }
 

@@ -82,15 +82,17 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert np.array_equal(marked, translation.marked_ops(game, translation.blocks_of(game)))
     assert compiled == ["--gpu-architecture=sm_90"]
     translation.translate(game, "sm_80")
+    assert "play_envs<true>" in translation.kernel_source(game, translation.blocks_of(game), True)
+    translation.translate(game, "sm_80", in_step=True)
     monkeypatch.setattr(nvrtc, "version", lambda: "13.1")
     translation.translate(game, "sm_90")
-    assert len(compiled) == 3
-    assert len(list((tmp_path / "new" / "folder").iterdir())) == 3  # and no unfinished file
+    assert len(compiled) == 4
+    assert len(list((tmp_path / "new" / "folder").iterdir())) == 4  # and no unfinished file
     # Where nothing can be kept, it is compiled again.
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path / "file"))
     assert translation.translate(game, "sm_90")[0] == first
-    assert len(compiled) == 4
+    assert len(compiled) == 5
 
 
 @pytest.mark.parametrize("progress", [True, False])
@@ -201,5 +203,6 @@ def test_warps_in_step_play_what_a_cpu_plays(translate: bool) -> None:
 @pytest.mark.gpu
 def test_translation_by_the_number_of_envs() -> None:
     """None: what is faster. pong is compiled in the tests above."""
-    assert [cule.AtariEnv("pong", n, device="cuda").engine.translated for n in (63, 64)] == [False, True]
+    found = [cule.AtariEnv("pong", n, device="cuda").engine.translated for n in (63, 64, 40_000)]
+    assert found == [False, True, True]
     assert not cule.AtariEnv("riverraid", 64, device="cuda").engine.translated
