@@ -80,7 +80,7 @@ class ContinuousActions:
 
     def __init__(self, threshold: float, device: torch.device):
         self.threshold, self.device = threshold, device
-        table = torch.zeros((3, 3, 2), dtype=torch.int32)
+        table = torch.zeros((3, 3, 2), dtype=torch.int32, device="cpu")
         for h in (-1, 0, 1):
             for v in (-1, 0, 1):
                 for fire in (0, 1):

@@ -99,7 +99,7 @@ def env_ids(values: Any, num_envs: int, device: torch.device) -> torch.Tensor:
     """Indices of envs, (n,) int64 on `device`; all of them for None."""
     if values is None:
         return torch.arange(num_envs, device=device)
-    ids = values if isinstance(values, torch.Tensor) else torch.tensor(array("env_ids", values))
+    ids = values if isinstance(values, torch.Tensor) else torch.from_numpy(array("env_ids", values))
     # No numbers are integers, too.
     if ids.dim() != 1 or not (ids.dtype in INTEGERS or ids.numel() == 0):
         raise InvalidType(f"expected env_ids to be a list of integers, got {ids.dtype} of shape {tuple(ids.shape)}")
@@ -155,6 +155,6 @@ def seeds(seed: Any, mask: torch.Tensor | None, num_envs: int) -> torch.Tensor:
         raise InvalidValue(f"expected seeds from 0 to {MOST_SEED}, got {lowest if lowest < 0 else highest}")
     if isinstance(seed, (int, np.integer)):
         values = np.arange(count, dtype=np.int64) + int(seed)
-    chosen = torch.full((num_envs,), -1, dtype=torch.int64)
+    chosen = torch.full((num_envs,), -1, dtype=torch.int64, device="cpu")
     chosen[slice(None) if mask is None else mask.cpu()] = torch.from_numpy(values.astype(np.int64))
     return chosen

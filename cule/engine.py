@@ -340,9 +340,10 @@ class Engine:
         if self.device.type == "cuda" or self.options.reset_pool_size:
             yield mask
             return
-        chosen = torch.arange(self.num_envs) if mask is None else torch.nonzero(mask).flatten()
+        every = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
+        chosen = torch.nonzero(every if mask is None else mask).flatten()
         for some in chosen.split(EMULATED_RESETS_AT_ONCE):
-            part = torch.zeros(self.num_envs, dtype=torch.uint8)
+            part = torch.zeros(self.num_envs, dtype=torch.uint8, device=self.device)
             part[some] = 1
             yield part
 

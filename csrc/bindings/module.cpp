@@ -1,5 +1,5 @@
-// cule._core: the batch, its kernels and the list of games, for Python. No logic lives here: Python owns all memory and passes
-// addresses; cule/engine.py is the only caller.
+// cule._core: the batch, its kernels and the list of games, for Python, which owns all memory and passes addresses. What is passed is
+// looked at, so that no call ends the process; nothing else is done here.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -482,3 +482,27 @@ def test_copied_env_goes_on_as_its_source(device: str) -> None:
     env.copy_state([0, 1], [1, 0])
     swapped = env.get_ram()
     assert torch.equal(swapped[[1, 0]], swapped[[2, 3]])
+
+
+@pytest.mark.parametrize("options", [{}, {"reset_pool_size": 0}, {"continuous": True}, {"autoreset_mode": "SameStep"}])
+def test_torchs_default_device_is_not_the_envs(options: dict[str, Any]) -> None:
+    """torch.set_default_device says where a user's tensors are made, not cule's."""
+
+    def play() -> list[Any]:
+        env = cule.AtariEnv("pong", 2, device="cpu", num_threads=1, noop_max=2, **({"reset_pool_size": 2} | options))
+        env.reset(seed=[3, 4])
+        env.reset(options={"reset_mask": np.array([True, False])})
+        actions = np.zeros((2, 3), np.float32) if env.continuous else np.array([2, 3])
+        for _ in range(3):
+            results = env.step(actions)
+        env.copy_state([0], [1])
+        env.restore_state(env.clone_state([1, 0]))
+        return [results[0].clone(), env.get_ram(), env.get_screen_rgb()]
+
+    expected = play()
+    torch.set_default_device("meta")
+    try:
+        played = play()
+    finally:
+        torch.set_default_device(None)
+    assert all(torch.equal(one, other) for one, other in zip(played, expected, strict=True))
