@@ -188,8 +188,9 @@ def test_readmes_install_makes_cule_work_in_the_checkout(checkout: Path, tmp_pat
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     binaries = tmp_path / "venv" / "bin"
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
-    (packages,) = {str(Path(pytest.__file__).parents[1])}
-    (site / "here.pth").write_text(f"{packages}\n")
+    (site / "here.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
+    # What venv brings, of before Python 3.12, is too old.
+    subprocess.run([binaries / "pip", "uninstall", "-q", "-y", "setuptools"], check=True)
     # pip takes the second for "without isolation", however it reads.
     variables = {"PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "CULE_CUDA": "OFF"}
     path = f"{binaries}:{Path(sys.executable).parent}:{os.environ['PATH']}"
