@@ -217,7 +217,7 @@ int blocks_for(int count, int each) { return (count + each - 1) / each; }
 // the others, but what warps of a multiprocessor wait for most is its fetching of code, of which a translated game has more
 // (benchmarks/NOTES.md).
 PlayLaunch play_launch(int num_envs, int processors, bool translated) {
-  const int warps = translated ? 2 : 4;
+  const int warps = translated ? 2 : kPlayFewWarps;
   const int lanes = std::min(kWarp, blocks_for(num_envs, warps * processors));
   if (lanes * warps * processors >= num_envs) return {lanes, warps, warps * kWarp, blocks_for(num_envs, warps * lanes), false};
   // One block for each multiprocessor, or several rounds of such blocks, with as few warps as all envs need.
@@ -326,7 +326,7 @@ class CudaBackend final : public Backend {
   void play_frames(const Batch& batch, cudaStream_t stream) const {
     const bool translated = translated_ != nullptr;
     PlayLaunch launch = launch_for(batch.num_envs, translated);
-    const unsigned shared_bytes = static_cast<unsigned>(play_shared_bytes(launch.warps * kWarp));
+    const unsigned shared_bytes = launch.in_step ? static_cast<unsigned>(play_shared_bytes(launch.warps * kWarp)) : 0;
     if (!translated) {
       const auto kernel = launch.in_step ? play<true> : play<false>;
       check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), "play");

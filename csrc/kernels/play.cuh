@@ -12,6 +12,7 @@ namespace cule {
 constexpr int kPlayMostThreads = 512;  // of a block: with 128 registers each they take all that a multiprocessor has
 constexpr int kWarp = 32;
 constexpr int kPlayMostWarps = kPlayMostThreads / kWarp;
+constexpr int kPlayFewWarps = 4;  // of a block that have envs, where they wait for nobody
 
 // RAM in shared memory, and behind it what the TIA's registers hold; one word more than that for each thread, so that the same byte of all
 // threads is in different banks.
@@ -42,8 +43,7 @@ struct CachedRom {
 
 // Keeps the warps of a block, which has a multiprocessor to itself, within a scanline of each other. Games follow the beam, so the code
 // that one warp has fetched is there for the others. Only speed depends on it: lanes of a warp that are apart, or lanes that are missing,
-// make it wait for fewer warps. Where warps are few, they do not wait, and have no code for it: that alone took 8% of the time.
-template <bool kInStep>
+// make it wait for fewer warps.
 struct BlockPace {
   static constexpr uint32_t kFinished = 0x7FFFFFFF;
   static constexpr uint32_t kNapNanoseconds = 64;
@@ -52,7 +52,6 @@ struct BlockPace {
 
   __device__ __forceinline__ void begin_frame() const { frame += 1u << 16; }
   __device__ __forceinline__ void begin_line(int32_t line) const {
-    if (!kInStep) return;
     const uint32_t here = frame + min(static_cast<uint32_t>(line), 0xFFFFu), together = __activemask();
     const int lane = threadIdx.x % kWarp;
     if (lane == __ffs(together) - 1) begun[threadIdx.x / kWarp] = here;
@@ -62,7 +61,7 @@ struct BlockPace {
   }
 };
 
-// What a block has in shared memory.
+// What a block whose warps are in step has in shared memory.
 struct PlayShared {
   uint32_t begun[kPlayMostWarps];  // BlockPace's
   uint32_t ram[1];                 // SharedRam's of each thread that has an env
@@ -98,21 +97,34 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }
 
-// What a kernel does. Threads without an env hold their registers until all others are done, so that no other kernel gets onto the
-// multiprocessor where they are all that it has.
-template <bool kInStep, class Core>
-__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
-  using Pace = BlockPace<kInStep>;
+// What a kernel does whose warps wait for nobody, up to kPlayFewWarps of them in a block. Threads without an env hold their registers until
+// all others are done, so that no other kernel gets onto the multiprocessor where they are all that it has.
+template <class Core>
+__device__ __forceinline__ void play_freely(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
+  __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayFewWarps * kWarp];
+  play_some(batch, lanes, warps, core, map, shared_ram);
+  __syncthreads();
+}
+
+// What a kernel does whose warps are kept in step. It needs play_shared_bytes of shared memory.
+template <class Core>
+__device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
   extern __shared__ uint4 shared_words[];
   PlayShared& shared = *reinterpret_cast<PlayShared*>(shared_words);
   volatile uint32_t* begun = shared.begun;
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread < kPlayMostWarps) begun[thread] = thread < warps ? 0 : Pace::kFinished;
+  if (thread < kPlayMostWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
   __syncthreads();
-  play_some(batch, lanes, warps, PacedCore<Core, Pace>{core, {begun}}, map, shared.ram);
+  play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, {begun}}, map, shared.ram);
   __syncwarp();
-  begun[thread / kWarp] = Pace::kFinished;
+  begun[thread / kWarp] = BlockPace::kFinished;
   __syncthreads();
+}
+
+template <bool kInStep, class Core>
+__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
+  if constexpr (kInStep) play_in_step(batch, lanes, warps, core, map);
+  else play_freely(batch, lanes, warps, core, map);
 }
 
 }  // namespace cule
