@@ -367,6 +367,9 @@ def test_state_of_a_subclass_with_elements_is_taken() -> None:
 class OnlyPickle:
     """What torch.load makes nothing of."""
 
+    def __str__(self) -> str:  # the same in each of pytest's processes
+        return "OnlyPickle"
+
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
