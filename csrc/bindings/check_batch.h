@@ -16,6 +16,8 @@
 
 namespace cule {
 
+constexpr int64_t kMostFrameskip = 10'000, kMostNoops = 10'000;  // as cule/settings.py has them
+
 // A product, or the largest number there is where that is greater.
 inline uint64_t product(std::initializer_list<uint64_t> factors) {
   uint64_t result = 1;
@@ -72,9 +74,9 @@ class BatchCheck {
     consoles();
     const StepOptions& options = batch_.options;
     const ObservationFormat& observation = batch_.observation;
-    range("frameskip", options.frameskip, 1, 10'000);
+    range("frameskip", options.frameskip, 1, kMostFrameskip);
     range("max_frames", options.max_frames, 1, INT32_MAX);
-    range("noop_max", options.noop_max, 0, 10'000);
+    range("noop_max", options.noop_max, 0, kMostNoops);
     range("autoreset", static_cast<int64_t>(options.autoreset), 0, 2);
     range("observation_height", observation.height, 1, INT32_MAX);
     range("observation_width", observation.width, 1, INT32_MAX);

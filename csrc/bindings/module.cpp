@@ -105,6 +105,7 @@ py::dict headers() {
 struct CheckedBatch : Batch {
   enum class Looked { kNo, kAtConsoles, kAtEnvs };
   Looked looked = Looked::kNo;
+  bool looked_on_host = false;
   std::map<std::string, uint64_t> bytes;  // behind the addresses, by the fields' names
 
   // Sets a field; the batch is to be looked into again where that changes it.
@@ -113,6 +114,11 @@ struct CheckedBatch : Batch {
     if (field == value) return;
     field = value;
     looked = Looked::kNo;
+  }
+  // Sets an option whose range has been checked, and which on the host no memory's size depends on.
+  void set_option(int32_t& field, int64_t value) {
+    if (looked_on_host) field = static_cast<int32_t>(value);
+    else set(field, static_cast<int32_t>(value));
   }
   // Sets a field to the address of some memory, given with its size, or to 0.
   template <class T>
@@ -134,10 +140,13 @@ struct CheckedBatch : Batch {
     if (looked == Looked::kAtEnvs) return;
     BatchCheck(*this, bytes, on_host).envs();
     looked = Looked::kAtEnvs;
+    looked_on_host = on_host;
   }
   void look_at_consoles() {
-    if (looked == Looked::kNo) BatchCheck(*this, bytes, true).consoles();
-    if (looked == Looked::kNo) looked = Looked::kAtConsoles;
+    if (looked != Looked::kNo) return;
+    BatchCheck(*this, bytes, true).consoles();
+    looked = Looked::kAtConsoles;
+    looked_on_host = false;  // the options are still to be looked at
   }
   void look_at_console_that_is_on() {
     look_at_consoles();
@@ -162,14 +171,14 @@ void checked_first_episode(CheckedBatch& batch) {
 }
 
 void checked_pool_episode(CheckedBatch& batch, const py::object& noops) {
-  const auto count = static_cast<int>(integer("noops", noops, 0));
+  const auto count = static_cast<int>(integer("noops", noops, 0, kMostNoops));
   batch.look_at_console_that_is_on();
   py::gil_scoped_release release;
   start_pool_episode(batch, count);
 }
 
 void checked_continued_episode(CheckedBatch& batch, const py::object& played, const py::object& noops) {
-  const auto before = static_cast<int>(integer("played", played, 0)), count = static_cast<int>(integer("noops", noops, 0));
+  const auto before = static_cast<int>(integer("played", played, 0, kMostNoops)), count = static_cast<int>(integer("noops", noops, 0, kMostNoops));
   batch.look_at_console_that_is_on();
   py::gil_scoped_release release;
   continue_pool_episode(batch, before, count);
@@ -303,6 +312,9 @@ CheckedBackend* checked_cuda_backend(const py::object& device, const py::object&
                 [](CheckedBatch& b, const py::object& value) { \
                   b.set(b.field, static_cast<decltype(b.field)>(integer(name, value, 0))); \
                 })
+#define CULE_OPTION(name, field, least, most) \
+  .def_property(name, [](const CheckedBatch& b) { return static_cast<int64_t>(b.field); }, \
+                [](CheckedBatch& b, const py::object& value) { b.set_option(b.field, integer(name, value, least, most)); })
 #define CULE_VALUE(name, field, type) \
   .def_property(name, [](const CheckedBatch& b) { return static_cast<type>(b.field); }, \
                 [](CheckedBatch& b, type value) { b.set(b.field, static_cast<decltype(b.field)>(value)); })
@@ -360,8 +372,8 @@ PYBIND11_MODULE(_core, m) {
       CULE_POINTER("boot_cartridge_bytes", boot.cartridge_bytes) CULE_POINTER("boot_pictures", boot.pictures)
       CULE_COUNT("pool_size", pool.size) CULE_POINTER("pool_records", pool.records) CULE_POINTER("pool_ram", pool.ram)
       CULE_POINTER("pool_cartridge_bytes", pool.cartridge_bytes) CULE_POINTER("pool_pictures", pool.pictures)
-      CULE_COUNT("frameskip", options.frameskip) CULE_COUNT("max_frames", options.max_frames)
-      CULE_COUNT("noop_max", options.noop_max) CULE_VALUE("maxpool", options.maxpool, bool)
+      CULE_OPTION("frameskip", options.frameskip, 1, kMostFrameskip) CULE_OPTION("max_frames", options.max_frames, 1, INT32_MAX)
+      CULE_OPTION("noop_max", options.noop_max, 0, kMostNoops) CULE_VALUE("maxpool", options.maxpool, bool)
       CULE_VALUE("episodic_life", options.episodic_life, bool) CULE_VALUE("life_loss_info", options.life_loss_info, bool)
       CULE_VALUE("reward_clipping", options.reward_clipping, bool) CULE_VALUE("fire_reset", options.fire_reset, bool)
       CULE_COUNT("autoreset", options.autoreset)

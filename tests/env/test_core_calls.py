@@ -25,6 +25,7 @@ CALLS = (
     "start_pool_episode(Batch(), {})", "power_on_env({})", "start_first_episode({})", "cpu_backend(1).step({})",
     "cpu_backend(1).step(Batch(), {})", "cpu_backend(1).reset(Batch(), {0}, {0})", "Guard({})", "Batch({})",
     "cpu_backend(1).load_translation({})", "Guard().call({0}, {0}, {0})", "Guard().call('x', True, {})", "Backend({})",
+    "continue_pool_episode(console.batch, {0}, {0})", "continue_pool_episode(Batch(), {0}, {0})",
     "profile(console.batch, {})", "start_pool_episode(console.batch, {})", "env.backend.reset(env.batch, {0}, 0)",
     "env.backend.reset(env.batch, 0, {})", "find_misfit_state(bytes(4 * RECORD_WORDS), bytes(128), {}, bytes(4))",
 )  # fmt: skip
@@ -32,7 +33,7 @@ SETTINGS = {
     "game": 70, "scheme": "4K", "rom_bytes": 4096, "pal": 0, "height": 210, "rom_offset": 0, "mode": 0, "difficulty": 0,
 }  # fmt: skip
 CODE = """
-    import sys
+    import contextlib, sys
     import numpy as np, torch, cule
     from cule import _core
     from cule.console import Console, Group, Options, boot
@@ -64,7 +65,7 @@ CODE = """
     for owner, sizes, plays in (
         (console, {name: array.nbytes for name, array in console.arrays.items()}, (
             _core.power_on_env, _core.start_first_episode, lambda b: _core.profile(b, 1),
-            lambda b: _core.start_pool_episode(b, 1),
+            lambda b: _core.start_pool_episode(b, 1), lambda b: _core.continue_pool_episode(b, 1, 2),
         )),
         (env, {name: tensor.nbytes for name, tensor in env.tensors.items()}, (env.backend.step, env.backend.reset)),
         (emulating, {name: tensor.nbytes for name, tensor in emulating.tensors.items()}, (
@@ -84,7 +85,8 @@ CODE = """
                         continue
                     for play in plays:
                         attempt(f"{field} = {value}", lambda: play(batch))
-                    setattr(batch, field, (before, sizes[field]) if field in sizes else before)
+                    with contextlib.suppress(ValueError):  # a console has no options
+                        setattr(batch, field, (before, sizes[field]) if field in sizes else before)
             for play in plays:
                 play(batch)
     print("all went well")
