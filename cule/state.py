@@ -76,6 +76,18 @@ class State:
     games: list[tuple[str, int, int]]
     tensors: dict[str, torch.Tensor]
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same states, bit for bit, on whatever devices."""
+        if not isinstance(other, State):
+            return NotImplemented
+        mine, theirs = self.tensors, other.tensors
+        if (self.version, self.games, mine.keys()) != (other.version, other.games, theirs.keys()):
+            return False
+        pairs = [(mine[name].cpu(), theirs[name].cpu()) for name in mine]
+        return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
+
+    __hash__ = None  # type: ignore[assignment]  # its tensors can be written to
+
     @staticmethod
     def _games(engine: Engine, env_ids: torch.Tensor) -> list[tuple[str, int, int]]:
         groups = engine.tensors["group"].view(torch.int32)[env_ids].tolist()

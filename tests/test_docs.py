@@ -23,6 +23,7 @@ SHORTER = {
     "cule.info": [],
     "cule.demo": ["--num-envs", "2", "--steps", "3", "--quiet"],
     "cule.play": ["--seconds", "0.2", "--quiet"],
+    "tests.peers": ["--help"],
     "cule.record": ["--seconds", "0.2", "--quiet"],
     "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
     "examples/mixed_games.py": ["--steps", "2", "--games", "pong", "breakout"],
@@ -86,6 +87,10 @@ def check_pip_install(where: str, words: list[str]) -> None:
     text = (ROOT / "pyproject.toml").read_text()
     extras = re.findall(r"^(\w+) = \[", text, re.MULTILINE)
     packages = {*re.findall(r'"([\w-]+)[^"]*"', text), "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"}
+    if "-r" in words:
+        file = words.pop(words.index("-r") + 1)
+        assert (ROOT / file).exists(), f"{where}: there is no {file}"
+        return
     targets = [word for word in words if not word.startswith("-")]
     assert targets, where
     for target in targets:

@@ -78,6 +78,9 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
     def __repr__(self) -> str:
         return repr(self.spec).replace("EnvSpec", type(self).__name__, 1)
 
+    # gymnasium.Env's asks for the id in a spec of gymnasium's.
+    __str__ = __repr__
+
     def seed(self, seed: Any = None) -> None:
         """Warns, as EnvPool's does: `make` and `reset` take seeds."""
         warnings.warn(

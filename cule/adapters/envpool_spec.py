@@ -110,12 +110,16 @@ class EnvSpec:
             planes for each frame.
         action_space: of one env.
         reward_threshold: None.
+
+    Raises:
+        TypeError, ValueError: as `make_spec`'s.
     """
 
     gen_config = Config
     reward_threshold = None
 
     def __init__(self, config: Config):
+        _check(config)
         self.config = config
         (game,) = games_of_envs(config.task, 1)
         groups, _ = make_groups([game], [or_none(config.mode)], [or_none(config.difficulty)])
@@ -167,9 +171,9 @@ def make_spec(task_id: str, **options: Any) -> EnvSpec:
             raise ValueError("expected either seeds for all envs as seed or as env_seed, got both")
         options |= {"seed": 0, "env_seed": np.asarray(seed).tolist()}
     (game,) = games_of_envs(task_id, 1)
-    config = Config(**options, task=game.name)
-    _check(config)
-    return EnvSpec(config._replace(batch_size=config.num_envs))
+    spec = EnvSpec(Config(**options, task=game.name))
+    spec.config = spec.config._replace(batch_size=spec.config.num_envs)
+    return spec
 
 
 def _check(config: Config) -> None:

@@ -208,6 +208,7 @@ def test_attributes_are_there() -> None:
     assert {"Pong-v5", "MsPacman-v5"} < set(envpool.list_all_envs())
     assert len(envpool.list_all_envs()) == len(cule.games())
     assert repr(env).startswith("AtariEnvPool(num_envs=3, batch_size=3, ")
+    assert str(env) == repr(env)
 
 
 def test_spec_says_what_the_env_is() -> None:
@@ -231,6 +232,9 @@ def test_spec_says_what_the_env_is() -> None:
     assert arrays["info:ram"].shape == [128]
     assert envpool.make_spec("Pong-v5", full_action_space=True).action_space.n == 18
     assert repr(spec).startswith("AtariEnvSpec(num_envs=2, ")
+    config = envpool.EnvSpec.gen_config(task="pong", num_envs=4, batch_size=5)
+    with pytest.raises(ValueError, match=r"batch_size to be 0 or num_envs \(4\)"):
+        envpool.EnvSpec(config)
 
 
 def test_keywords_mean_what_envpools_mean() -> None:

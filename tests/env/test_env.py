@@ -432,6 +432,21 @@ def test_restored_state_goes_on_identically(game: str, options: dict[str, Any], 
     assert same(first, digest(other, actions[11:]))
 
 
+def test_states_are_equal_bit_for_bit(device: str) -> None:
+    env = make("breakout", 2, device)
+    env.reset(seed=2)
+    state = env.clone_state()
+    assert state == env.clone_state() and state == pickle.loads(pickle.dumps(state))
+    env.step(torch.tensor([0, 2], device=device))
+    assert env.clone_state() != state
+    env.restore_state(state)
+    assert env.clone_state() == state
+    assert env.clone_state([0]) != state
+    assert state != "breakout"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(state)
+
+
 def test_state_is_pickled_and_saved(device: str, tmp_path: Path) -> None:
     env = make("breakout", 3, device)
     env.reset(seed=2)

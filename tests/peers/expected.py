@@ -1,0 +1,73 @@
+"""Tests of the peers that fail with cule in the place of theirs, and why.
+
+A test is named by its id, or by that of its function, class or file. A failure that is not listed
+fails `python -m tests.peers`, and so does a listed test that passes.
+"""
+
+from __future__ import annotations
+
+# Where a reason is said more than once.
+EXTRA_INFO = "info has fault, reward and gymnasium's masks, too"
+ALL_AT_ONCE = "cule steps all envs at once: no batch_size below num_envs, no step of some envs"
+NO_DM = 'there is no env_type="dm", nor its specs'
+
+NOT_BY_ALE = "env.unwrapped.ale only looks: clone_state() of the env itself clones"
+
+_VECTOR = "tests/python/test_atari_vector_env.py::TestVectorEnv::"
+_SINGLE = "tests/python/test_atari_env.py::"
+_ENVPOOL = "envpool/atari/atari_envpool_test.py::_AtariEnvPoolTest::"
+_TORCHRL = "test/libs/test_envpool.py::TestEnvPool::"
+
+EXPECTED_FAILURES: dict[str, dict[str, str]] = {
+    "ale-vector": {
+        f"{_VECTOR}test_obs_params_equivalence": EXTRA_INFO,
+        f"{_VECTOR}test_continuous_equivalence": EXTRA_INFO,
+        f"{_VECTOR}test_episodic_life_equivalence": EXTRA_INFO,
+        f"{_VECTOR}test_same_step_autoreset_mode": EXTRA_INFO,
+        f"{_VECTOR}test_batch_size_async": ALL_AT_ONCE,
+        f"{_VECTOR}test_invalid_reset_masks": ALL_AT_ONCE,
+    },
+    "ale-vector-info": {
+        f"{_VECTOR}test_batch_size_async": ALL_AT_ONCE,
+        f"{_VECTOR}test_invalid_reset_masks": ALL_AT_ONCE,
+    },
+    "ale-env": {
+        f"{_SINGLE}test_clone_restore": NOT_BY_ALE,
+        f"{_SINGLE}test_clone_pickle_restore_new_env": NOT_BY_ALE,
+        f"{_SINGLE}test_state_serialize_roundtrip": NOT_BY_ALE,
+        f"{_SINGLE}test_gym_keys_to_action": "asks for the private _action_set, and a message's words",
+        f"{_SINGLE}test_sound_obs": "cule makes no sound",
+    },
+    "gymnasium-vector-wrappers": {
+        "tests/wrappers/vector/test_human_rendering.py::test_render_modes": (
+            "rgb_array_list gives lists, as gymnasium says, and its HumanRendering takes none"
+        ),
+    },
+    "stable-baselines3": {
+        "tests/test_vec_normalize.py::test_vec_env": "render_mode is rgb_array where it is not named",
+        "tests/test_vec_check_nan.py::test_check_nan": "a step before the first reset is refused",
+    },
+    "torchrl": {
+        f"{_TORCHRL}test_env_basic_operation": "a step before the first reset is refused",
+        f"{_TORCHRL}test_multithread_env_shutdown": "a closed env is closed for good",
+    },
+    "envpool": {
+        "envpool/atari/api_test.py::_SpecTest::test_spec": NO_DM,
+        "envpool/atari/api_test.py::_SpecTest::test_seed_warning": NO_DM,
+        "envpool/atari/api_test.py::_SpecTest::test_metadata": ALL_AT_ONCE,
+        "envpool/atari/api_test.py::_DMSyncTest": NO_DM,
+        "envpool/atari/api_test.py::_GymSyncTest::test_lowlevel_step": (
+            "gives Breakout, which has four actions, numbers up to 5; cule checks them"
+        ),
+        f"{_ENVPOOL}test_align": NO_DM,
+        f"{_ENVPOOL}test_benchmark": ALL_AT_ONCE,
+        f"{_ENVPOOL}test_partial_step": ALL_AT_ONCE,
+        f"{_ENVPOOL}test_xla_api": ALL_AT_ONCE,
+        f"{_ENVPOOL}test_xla_correctness": "threads are not pinned, and JAX has its own adapter",
+        "envpool/atari/atari_render_test.py::AtariRenderTest"
+        "::test_render_succeeds_for_multiple_steps_for_all_tasks": (
+            "screens of more than 210 lines are whole"
+        ),
+        "envpool/make_test.py::_MakeTest::test_make_atari": NO_DM,
+    },
+}
