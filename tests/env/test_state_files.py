@@ -410,7 +410,7 @@ def load_body(folder: Path, body: bytes) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("damages", [300, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("damages", [300, pytest.param(3_000, marks=pytest.mark.slow)])
 def test_file_whose_body_was_damaged_before_its_checksum_was_taken_is_refused_or_loaded(
     damages: int, tmp_path: Path
 ) -> None:
@@ -419,10 +419,10 @@ def test_file_whose_body_was_damaged_before_its_checksum_was_taken_is_refused_or
     env = started(num_envs=1, img_height=4, img_width=4, stack_num=1)
     env.clone_state().save(path)
     content = path.read_bytes()
+    # Most of a body is pictures; what says what they are stands at its ends.
+    ends = np.r_[: min(3000, len(content) - 47), max(len(content) - 6047, 0) : len(content) - 47]
     for _ in range(damages):
         body = bytearray(content[47:])
-        # Most of a body is pictures; what says what they are stands at its ends.
-        ends = [*range(min(3000, len(body))), *range(max(len(body) - 6000, 0), len(body))]
         for _ in range(random.integers(1, 4)):
             body[random.choice(ends)] = random.integers(256)
         path.write_bytes(content[:15] + hashlib.sha256(body).digest() + body)
