@@ -248,10 +248,12 @@ def cache_folder() -> Path:
 def translate(
     game: Game, architecture: str, progress: bool = False, in_step: bool = False
 ) -> tuple[bytes, np.ndarray]:
-    """The game's kernel, compiled for a GPU architecture such as "sm_90" and to be linked, and its marked_ops.
+    """The game's kernel, compiled for a GPU architecture such as "sm_90", and its marked_ops.
 
-    With `in_step` the warps of a multiprocessor wait for each other (design/translation.md). It is compiled once and then kept in cache_folder(). What is damaged there is compiled again. With `progress` a line
-    says so while it is compiled, where stderr is a terminal.
+    The kernel is still to be linked. With `in_step` the warps of a multiprocessor wait for each
+    other (design/translation.md). It is compiled once and then kept in cache_folder(). What is
+    damaged there is compiled again. With `progress` a line says so while it is compiled, where
+    stderr is a terminal.
 
     Raises:
         OSError: if there is no run-time compiler.

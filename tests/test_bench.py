@@ -331,7 +331,7 @@ def test_bench_goes_on_after_a_game_that_fails(
     rows = read_json(results)
     assert [row["game"] for row in rows] == ["pong", "qbert", "breakout"]
     assert [row["fps"] is None for row in rows] == [row["error"] is not None for row in rows] == [False, True, False]
-    assert rows[1]["error"].startswith("ValueError: expected the ROM of 'qbert' at ")
+    assert rows[1]["error"].startswith("InvalidValue: expected the ROM of 'qbert' at ")
     printed = capsys.readouterr().out
     assert rows[1]["error"] in printed
     assert "Appended 3 rows" in printed

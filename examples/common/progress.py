@@ -27,10 +27,10 @@ class Progress(tqdm):
 
     def reach(self, frames: int, phase: str = "") -> None:
         """So many frames are played by now; `phase` says what is done before learning begins."""
+        self.update(frames - self.n)
         if phase != self.phase:
             self.phase = phase
-            self.set_description(f"{self.game}, {phase}" if phase else self.game, refresh=False)
-        self.update(frames - self.n)
+            self.set_description(f"{self.game}, {phase}" if phase else self.game)
 
     def tell(self, values: dict[str, Any]) -> None:
         """Shows these numbers beside the bar; None is not shown."""
