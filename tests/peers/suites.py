@@ -68,6 +68,13 @@ SUITES = (
         helpers=("tests",),
         left_out={
             "tests/wrappers/vector/test_human_rendering.py::*Ant-v4]": "plays MuJoCo's Ant",
+            "tests/wrappers/vector/test_vector_wrappers.py::*CarRacing*": "plays CarRacing",
+            "tests/wrappers/vector/test_vector_wrappers.py::*CartPole-v1-RescaleObservation*": (
+                "rescales to CartPole's bounds"
+            ),
+            "tests/wrappers/vector/test_vectorize_transform.py::test_vectorize_dict_to_box_obs": (
+                "observes a dict"
+            ),
             "tests/wrappers/vector/test_dict_info_to_list.py::test_usage_in_vector_env": (
                 "asks what the wrapper says of a gymnasium.Env, which differs by version"
             ),
