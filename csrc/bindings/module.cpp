@@ -70,7 +70,7 @@ py::bytes config_bytes(const py::dict& settings) {
                                            static_cast<uint32_t>(number("rom_bytes", kMostRomBytes)), number("pal", 1) != 0,
                                            static_cast<int>(number("height", kMostHeight)));
   config.rom_offset = static_cast<uint32_t>(number("rom_offset", std::numeric_limits<int32_t>::max()));
-  config.mode = static_cast<uint32_t>(number("mode", 255));
+  config.mode = static_cast<uint32_t>(number("mode", std::numeric_limits<int32_t>::max()));
   config.difficulty = static_cast<uint32_t>(number("difficulty", 255));
   return py::bytes(reinterpret_cast<const char*>(&config), sizeof config);
 }

@@ -11,6 +11,7 @@ import torch
 
 import cule
 from cule import _core
+from cule.rom import games
 
 ODD = (
     "-1", "0", "8", "0xdeadbeef000", "2**64", "None",
@@ -128,6 +129,13 @@ def test_make_config_refuses_what_it_is_not_given(name: str) -> None:
 def test_make_config_refuses_a_game_that_is_none(game: int) -> None:
     with pytest.raises(ValueError, match=f"expected game to be from 0 to 103, got {game}"):
         _core.make_config(SETTINGS | {"game": game})
+
+
+def test_make_config_takes_every_mode_of_every_game() -> None:
+    """Modes of some are numbers of several bytes, as video_cube's 5002."""
+    for game in games():
+        for mode in game.modes:
+            _core.make_config(SETTINGS | {"game": game.index, "mode": mode})
 
 
 def test_equal_configs_are_equal_bytes() -> None:
