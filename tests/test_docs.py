@@ -16,6 +16,9 @@ from cule import _core
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+FOLDERS = ("docs", "design", "benchmarks", "examples", "roms")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))])
+SOURCES = ("csrc", "cule", "tests", "examples", "release", "CMakeLists.txt", "pyproject.toml", "setup.py")
 # What makes a command short; the last of two equal options counts.
 SHORTER = {
     "cule": [],
@@ -129,7 +132,7 @@ def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in PAGES:
+    for page in DOCUMENTS:
         text = page.read_text()
         for target in re.findall(r"\]\(([^)]+)\)", text):
             if "://" in target:
@@ -139,7 +142,22 @@ def test_links_lead_somewhere() -> None:
             assert file.exists(), f"{page.name}: {target}"
             if heading:
                 headings = re.findall(r"^#+ (.+)$", file.read_text(), re.MULTILINE)
-                assert heading in {found.lower().replace(" ", "-") for found in headings}, f"{page.name}: {target}"
+                anchors = {re.sub(r"[^\w -]", "", found).lower().replace(" ", "-") for found in headings}
+                assert heading in anchors, f"{page.name}: {target}"
+
+
+def test_names_in_design_notes_are_in_the_source() -> None:
+    """Identifiers in backticks: kConstants, TypeNames, snake_case, functions(). The log may cite what is gone."""
+    suffixes = {".h", ".cpp", ".cu", ".cuh", ".py", ".pyi"}
+    files = [ROOT / name for name in SOURCES if (ROOT / name).is_file()]
+    files += [file for name in SOURCES for file in (ROOT / name).rglob("*") if file.suffix in suffixes]
+    known = set(re.findall(r"\w+", "\n".join(file.read_text() for file in files)))
+    known |= {file.stem for file in [*files, *DOCUMENTS]}
+    for page in [*(ROOT / "design").glob("*.md"), ROOT / "benchmarks" / "NOTES.md"]:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        quoted = " ".join(re.findall(r"`([^`]+)`", text))
+        names = set(re.findall(r"\b(?!__)(?:\w+_\w+|k[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)\b|\b[a-z]\w+(?=\(\))", quoted))
+        assert not names - known, f"{page.name} cites {sorted(names - known)}, which the source does not have"
 
 
 def test_table_of_keywords_is_complete() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 
 import cule
 from cule import nvrtc, translation
+from cule.console import rom_of
 from cule.rom import find_game
 
 
@@ -61,6 +63,19 @@ def test_blocks_follow_the_profile() -> None:
             seen.add(instruction.offset)
     executed = counts[:, 0].sum()
     assert sum(int(counts[offset, 0]) for offset in seen) > 0.9 * executed
+
+
+def test_listing_in_the_design_notes_is_what_is_made() -> None:
+    """design/translation.md shows a block of Breakout, and its bytes."""
+    text = (Path(__file__).resolve().parents[2] / "design" / "translation.md").read_text()
+    (listing,) = re.findall(r"^CULE_BLOCK.*?^CULE_END\n", text, re.DOTALL | re.MULTILINE)
+    game = find_game("breakout")
+    assert listing in translation.source_of(translation.blocks_of(game))
+    image, _ = rom_of(game)
+    lines = re.findall(r"^\$F(\w{3})  ((?:[0-9A-F]{2} )+)", text, re.MULTILINE)
+    assert len(lines) == listing.count("CULE_DO")
+    for address, code in lines:
+        assert image[int(address, 16) % len(image) :].startswith(bytes.fromhex(code)), address
 
 
 def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
