@@ -17,6 +17,7 @@
 // CULE_OPAQUE stands between a 32-bit variable and the optimizer, for ptxas 13.0: where conditions become bits of more than one byte
 // of a word, it can put those of one byte into another.
 // spread_signs makes each byte of a word 0 or $FF, by its highest bit.
+// spread_bits makes each byte of a LineBits 0 or $FF, by one of the lowest bits of a word.
 // LineBits is the word that the machine computes a scanline's pixels in.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
@@ -58,4 +59,21 @@ CULE_INLINE uint32_t spread_signs(uint32_t word) {
   return (word >> 7 & 0x01010101) * 0xFF;
 #endif
 }
+
+#if defined(__CUDACC__)
+CULE_INLINE uint32_t spread_bits(uint32_t bits) { return spread_signs((bits & 0x0F) * (0x00204081u << 7)); }
+#else
+struct SpreadBytes {
+  uint64_t of[256];
+};
+constexpr SpreadBytes spread_bytes() {
+  SpreadBytes table{};
+  for (int byte = 0; byte < 256; ++byte) {
+    for (int bit = 0; bit < 8; ++bit) table.of[byte] |= uint64_t(byte >> bit & 1 ? 0xFF : 0) << 8 * bit;
+  }
+  return table;
+}
+inline constexpr SpreadBytes kSpreadBytes = spread_bytes();
+CULE_INLINE uint64_t spread_bits(uint32_t bits) { return kSpreadBytes.of[bits & 0xFF]; }
+#endif
 }  // namespace cule

@@ -10,19 +10,34 @@ namespace cule {
 
 struct PictureView {
   static constexpr bool kSeesColors = true;
-  uint8_t* pictures;       // [2][stride]; a picture is [height][160]
-  uint32_t stride;
-  int height;
   using Word = LineBits;
   using Cache = LineCache<Word>;
+  // How a whole scanline looks.
+  struct Look {
+    uint32_t colors, flags, collisions;
+    ColorWord<Word> words[Cache::kWords];
+  };
+  static constexpr int kNoLine = -2;
+
+  uint8_t* pictures;  // [2][stride]; a picture is [height][160]
+  uint32_t stride;
+  int height;
   Cache cache;
+  // The last scanline, where it was shown in one piece: the next one mostly looks the same.
+  int last_line = kNoLine;
+  bool unchanged = false;  // no object has changed since
+  Look last = {};
 
   CULE_INLINE uint8_t* row(const TiaState& tia, int line) const {
     return pictures + tia.front * stride + static_cast<uint32_t>(line * kLinePixels);
   }
-  CULE_INLINE void objects_changed(uint32_t objects) { cache.objects_changed(objects); }
+  CULE_INLINE void objects_changed(uint32_t objects) {
+    cache.objects_changed(objects);
+    unchanged &= objects == 0;
+  }
 
   CULE_HD void grey_out(const TiaState& tia, int first_line) {
+    last_line = kNoLine;
     for (int line = first_line; line < height; ++line) {
       uint8_t* pixels = row(tia, line);
       for (int x = 0; x < kLinePixels; ++x) pixels[x] = (pixels[x] & 0x0F) >> 1;
@@ -33,15 +48,67 @@ struct PictureView {
     for (uint32_t i = 0; i < 2 * stride; ++i) pictures[i] = 0;
   }
 
-  // Sixteen pixels, which memory takes in one go.
-  static constexpr int kChunk = 16;
+  // Pixels [begin, end) of a scanline as draw.h says; black ones after HMOVE reach to the eighth
+  // pixel at once.
+  CULE_INLINE void show(TiaState& tia, int line, int begin, int end) {
+    if (line >= height) return;
+    const bool whole = begin == 0 && end == kLinePixels;
+    const bool lit = !(tia.vblank & 2), combed = tia.hmove_blank && begin < kCombPixels;
+    const uint32_t colors = tia.colup.word | static_cast<uint32_t>(tia.colupf) << 16 |
+                            static_cast<uint32_t>(tia.colubk) << 24;
+    const uint32_t flags = static_cast<uint32_t>(lit) | static_cast<uint32_t>(combed) << 1 |
+                           (tia.ctrlpf & 6u) << 2;
+    const bool alike =
+        whole && line == last_line + 1 && colors == last.colors && flags == last.flags;
+    uint8_t* pixels = row(tia, line);
+    last_line = whole ? line : kNoLine;
+    if (alike && unchanged) {
+      copy_from_above(pixels, 0, kLinePixels);
+      tia.collisions |= static_cast<uint16_t>(last.collisions);
+      return;
+    }
+    const Inks inks(tia, lit);
+    const int painted_end = combed && end < kCombPixels ? kCombPixels : end;
+    uint32_t collisions = 0;
+#pragma unroll 1
+    for (int word = begin / Cache::kBits; word * Cache::kBits < painted_end; ++word) {
+      const int first = word * Cache::kBits, to_end = painted_end - first;
+      const int low = begin > first ? begin - first : 0;
+      const int high = to_end < Cache::kBits ? to_end : Cache::kBits;
+      ColorWord<Word> shown{};
+      if (lit) {
+        cache.refresh(tia, kAllObjects, word);
+        shown = colors_of(tia, word, begin, end, collisions);
+      }
+      const ColorWord<Word> above = last.words[word];
+      if (whole) last.words[word] = shown;
+      if (alike && shown == above) copy_from_above(pixels, first, first + high);
+      else paint(pixels + first, shown, inks, low, high, combed && word == 0);
+    }
+    tia.collisions |= static_cast<uint16_t>(collisions);
+    if (!whole) return;
+    unchanged = true;
+    last.colors = colors;
+    last.flags = flags;
+    last.collisions = collisions;
+  }
+
+ private:
+  // Sixteen pixels, which memory takes in one go, in parts of a Word.
+  static constexpr int kChunk = 16, kParts = kChunk / static_cast<int>(sizeof(Word));
+  static constexpr int kPartPixels = kChunk / kParts;
   struct alignas(kChunk) Chunk {
-    uint32_t fours[4];
+    Word parts[kParts];
   };
 
-  // Four pixels' worth of 0x00 or 0xFF bytes from four bits.
-  static CULE_INLINE uint32_t spread(uint32_t bits) { return ((bits & 0x0F) * 0x00204081u & 0x01010101u) * 0xFFu; }
-  static CULE_INLINE uint32_t four_of(uint32_t color) { return color * 0x01010101u; }
+  // A Word of pixels of the background's color, and by which bits the other colors differ from it.
+  struct Inks {
+    Word bk, p0, p1, pf;
+    CULE_INLINE Inks(const TiaState& tia, bool lit)
+        : bk(lit ? all_of(tia.colubk) : 0), p0(all_of(tia.colup[0]) ^ bk),
+          p1(all_of(tia.colup[1]) ^ bk), pf(all_of(tia.colupf) ^ bk) {}
+    static CULE_INLINE Word all_of(uint32_t color) { return color * (~Word{0} / 0xFF); }
+  };
 
   // Bits [low, high) of a chunk's sixteen, as far as it has them.
   static CULE_INLINE uint32_t pixels_between(int low, int high) {
@@ -49,61 +116,68 @@ struct PictureView {
     return low <= 0 ? below_high : below_high & ~((1u << low) - 1);
   }
 
-  // Puts the chunk's pixels that are in `range` where they belong.
-  static CULE_INLINE void store(uint8_t* at, Chunk chunk, uint32_t range) {
-    Chunk* out = reinterpret_cast<Chunk*>(at);
-    if (range != 0xFFFF) {
-      const Chunk old = *out;
+  // The pixels of `chunk` that are in `range`, and the others of `old`.
+  static CULE_INLINE Chunk merge(const Chunk& old, Chunk chunk, uint32_t range) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const uint32_t in_range = spread(range >> 4 * i);
-        chunk.fours[i] = (chunk.fours[i] & in_range) | (old.fours[i] & ~in_range);
-      }
+    for (int i = 0; i < kParts; ++i) {
+      const Word differing = chunk.parts[i] ^ old.parts[i];
+      chunk.parts[i] = old.parts[i] ^ (differing & spread_bits(range >> kPartPixels * i));
     }
-    *out = chunk;
+    return chunk;
   }
 
-  // Pixels [begin, end) of a scanline as draw.h says; black ones after HMOVE reach to the eighth pixel at once.
-  CULE_INLINE void show(TiaState& tia, int line, int begin, int end) {
-    if (line >= height) return;
-    const bool lit = !(tia.vblank & 2), combed = tia.hmove_blank && begin < kCombPixels;
-    const int shown_end = end;
-    if (combed && end < kCombPixels) end = kCombPixels;
-    uint8_t* pixels = row(tia, line);
-    const uint32_t p0 = four_of(tia.colup[0]), p1 = four_of(tia.colup[1]), pf = four_of(tia.colupf);
-    const uint32_t bk = lit ? four_of(tia.colubk) : 0;
+  // Pixels [begin, end) of the row at `pixels` become those of the row above.
+  static CULE_INLINE void copy_from_above(uint8_t* pixels, int begin, int end) {
+#pragma unroll 2
+    for (int x = begin; x < end; x += kChunk) {
+      *reinterpret_cast<Chunk*>(pixels + x) =
+          *reinterpret_cast<const Chunk*>(pixels + x - kLinePixels);
+    }
+  }
+
+  // Pixels [low, high) of a word, the first of which is at `pixels`; `combed` blackens those under
+  // the comb.
+  static CULE_INLINE void paint(uint8_t* pixels, const ColorWord<Word>& shown, const Inks& inks,
+                                int low, int high, bool combed) {
 #pragma unroll 1
-    for (int word = begin / Cache::kBits; word * Cache::kBits < end; ++word) {
-      const int first = word * Cache::kBits;
-      if (lit) cache.refresh(tia, kAllObjects, word);
-      const ColorWord<Word> colors = lit ? colors_of(tia, word, begin, shown_end) : ColorWord<Word>{};
-#pragma unroll 1
-      for (int x = 0; x < Cache::kBits; x += kChunk) {
-        if (first + x >= end || first + x + kChunk <= begin) continue;
-        const uint32_t bits0 = static_cast<uint32_t>(colors.p0 >> x), bits1 = static_cast<uint32_t>(colors.p1 >> x);
-        const uint32_t bitsf = static_cast<uint32_t>(colors.pf >> x);
-        Chunk chunk{{bk, bk, bk, bk}};
-        if ((bits0 | bits1 | bitsf) & 0xFFFF) {
+    for (int x = low & -kChunk; x < high; x += kChunk) {
+      const uint32_t bits0 = static_cast<uint32_t>(shown.p0 >> x);
+      const uint32_t bits1 = static_cast<uint32_t>(shown.p1 >> x);
+      const uint32_t bitsf = static_cast<uint32_t>(shown.pf >> x);
+      Chunk chunk;
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const uint32_t on0 = spread(bits0 >> 4 * i), on1 = spread(bits1 >> 4 * i), onf = spread(bitsf >> 4 * i);
-            chunk.fours[i] = (p0 & on0) | (p1 & on1) | (pf & onf) | (bk & ~(on0 | on1 | onf));
-          }
+      for (int i = 0; i < kParts; ++i) chunk.parts[i] = inks.bk;
+      if ((bits0 | bits1 | bitsf) & 0xFFFF) {
+#pragma unroll
+        for (int i = 0; i < kParts; ++i) {
+          const int shift = kPartPixels * i;
+          chunk.parts[i] ^= (inks.p0 & spread_bits(bits0 >> shift)) ^
+                            (inks.p1 & spread_bits(bits1 >> shift)) ^
+                            (inks.pf & spread_bits(bitsf >> shift));
         }
-        if (combed && first + x == 0) chunk.fours[0] = chunk.fours[1] = 0;
-        store(pixels + first + x, chunk, pixels_between(begin - first - x, end - first - x));
       }
+      if (combed && x == 0) {
+#pragma unroll
+        for (int i = 0; i < kCombPixels / kPartPixels; ++i) chunk.parts[i] = 0;
+      }
+      Chunk* out = reinterpret_cast<Chunk*>(pixels + x);
+      if (x < low || x + kChunk > high) chunk = merge(*out, chunk, pixels_between(low - x, high - x));
+      *out = chunk;
     }
   }
 
-  // Which color each pixel of [begin, end) in `word` has. Latches its collisions.
-  CULE_INLINE ColorWord<Word> colors_of(TiaState& tia, int word, int begin, int end) const {
+  // Which color each pixel of [begin, end) in `word` has. Adds its collisions.
+  CULE_INLINE ColorWord<Word> colors_of(const TiaState& tia, int word, int begin, int end,
+                                        uint32_t& collisions) const {
     const LineWord<Word> objects = cache.piece(word, begin, end);
-    Word any = 0;
+    Word any = 0, several = 0;
 #pragma unroll
-    for (uint32_t object = 0; object < kNumTiaObjects; ++object) any |= objects.bits[object];
+    for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
+      several |= any & objects.bits[object];
+      any |= objects.bits[object];
+    }
     if (any == 0) return {};
-    tia.collisions |= static_cast<uint16_t>(find_collisions(objects));
+    if (several) collisions |= find_collisions(objects);
     return resolve_priority(tia, objects, word * Cache::kBits);
   }
 };
