@@ -160,6 +160,23 @@ def test_names_in_design_notes_are_in_the_source() -> None:
         assert not names - known, f"{page.name} cites {sorted(names - known)}, which the source does not have"
 
 
+def test_commands_for_contributors_name_what_is_there() -> None:
+    """Targets of make, and files, folders and modules of Python's commands."""
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
+    lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    made = [word for words in lines if "make" in words for word in words if "=" not in word and word != "make"]
+    assert made and set(made) <= targets
+    run = [words for words in lines if words[:1] == ["python"]]
+    assert len(run) > 10
+    for words in run:
+        for word in words:
+            assert "/" not in word or (ROOT / word).exists(), f"CONTRIBUTING.md: there is no {word}"
+        if words[1] == "-m" and words[2] != "pytest":
+            file = ROOT / words[2].replace(".", "/")
+            assert file.is_dir() or file.with_suffix(".py").exists(), f"CONTRIBUTING.md: there is no {words[2]}"
+
+
 def test_table_of_keywords_is_complete() -> None:
     """docs/api.md names every keyword of AtariEnv."""
     import inspect
