@@ -15,13 +15,20 @@ namespace cule {
 
 constexpr uint32_t kPools = kPoolBoth | kPoolLast | kPoolBackOntoOld;  // the observation has a new frame
 
-// The nearest byte, the even one of two. Added to 1.5 * 2^23, whose neighbours are one apart, a float is rounded so, and its lowest bits
-// are the whole number's: that takes a few instructions everywhere, where rintf is a function call on a CPU.
+// The nearest byte, the even one of two. `value` is not negative. Added to 1.5 * 2^23, whose neighbours
+// are one apart, a float is rounded so, and its lowest bits are the whole number's: that takes a few
+// instructions everywhere, where rintf is a function call on a CPU.
 CULE_INLINE uint8_t round_to_byte(float value) {
-  const float within = value < 0 ? 0.0f : value > 255 ? 255.0f : value, shifted = within + 12582912.0f;
+  const float shifted = value + 12582912.0f;
   uint32_t bits;
   memcpy(&bits, &shifted, sizeof bits);
-  return static_cast<uint8_t>(bits);
+  const uint32_t whole = bits & 0x3FFFFF;
+  return static_cast<uint8_t>(whole < 255 ? whole : 255);
+}
+
+// The same for many, in a loop that a compiler makes vector instructions of.
+CULE_INLINE void round_to_bytes(const float* __restrict__ values, int count, uint8_t* __restrict__ bytes) {
+  for (int i = 0; i < count; ++i) bytes[i] = round_to_byte(values[i]);
 }
 
 CULE_INLINE const uint8_t* palette_of(const Batch& batch, const ConsoleConfig& config) {
@@ -150,48 +157,98 @@ CULE_INLINE FrameSource frame_source(const Batch& batch, size_t env, uint32_t fl
   return {pictures, needs_pooled(flags) ? pooled : nullptr, static_cast<int>(config_of(batch, env).height)};
 }
 
-// One lane's words, of four pixels each, of a row of both pictures.
+// One lane's words, of four pixels each, of a row of both pictures: a copy, as a GPU has it on its way
+// early.
 template <class Lanes>
 struct RowWords {
   static constexpr int kWords = kLinePixels / 4;
   static constexpr int kMost = (kWords + Lanes::kCount - 1) / Lanes::kCount;
   uint32_t front[kMost], back[kMost];
 
-  CULE_INLINE void load(const FrameSource& source, int line, const Lanes& lanes) {
-    const uint32_t* from[2] = {reinterpret_cast<const uint32_t*>(source.pictures.front) + line * kWords,
-                               reinterpret_cast<const uint32_t*>(source.pictures.back) + line * kWords};
+  CULE_INLINE void load(const uint32_t* front_row, const uint32_t* back_row, const Lanes& lanes) {
     for_each_item<kMost>(lanes, kWords, [&](int slot, int word) {
-      front[slot] = from[0][word];
-      back[slot] = from[1][word];
+      front[slot] = front_row[word];
+      back[slot] = back_row[word];
     });
   }
 };
+// One thread alone reads them where they are.
+template <>
+struct RowWords<OneLane> {
+  static constexpr int kWords = kLinePixels / 4, kMost = kWords;
+  const uint32_t *front, *back;
+  CULE_INLINE void load(const uint32_t* front_row, const uint32_t* back_row, const OneLane&) {
+    front = front_row;
+    back = back_row;
+  }
+};
+
+template <class Lanes>
+CULE_INLINE RowWords<Lanes> load_row(const FrameSource& source, int line, const Lanes& lanes) {
+  RowWords<Lanes> row;
+  const uint32_t* front = reinterpret_cast<const uint32_t*>(source.pictures.front);
+  const uint32_t* back = reinterpret_cast<const uint32_t*>(source.pictures.back);
+  row.load(front + line * row.kWords, back + line * row.kWords, lanes);
+  return row;
+}
+
+// Which of this lane's words differ between two rows: a bit for each of its slots.
+template <class Lanes>
+CULE_INLINE uint64_t differing_words(const RowWords<Lanes>& row, const RowWords<Lanes>& other,
+                                     const Lanes& lanes) {
+  uint64_t differing = 0;
+  for_each_item<row.kMost>(lanes, row.kWords, [&](int slot, int) {
+    const bool differs = row.front[slot] != other.front[slot] || row.back[slot] != other.back[slot];
+    differing |= static_cast<uint64_t>(differs) << slot;
+  });
+  return differing;
+}
+
+// Most rows are equal, which is asked first, of as many words at once as the compiler can.
+CULE_INLINE uint64_t differing_words(const RowWords<OneLane>& row, const RowWords<OneLane>& other,
+                                     const OneLane&) {
+  const auto difference = [&](int word) {
+    return (row.front[word] ^ other.front[word]) | (row.back[word] ^ other.back[word]);
+  };
+  uint32_t any = 0;
+  for (int word = 0; word < row.kWords; ++word) any |= difference(word);
+  uint64_t differing = 0;
+  if (any == 0) return differing;
+  for (int word = 0; word < row.kWords; ++word) {
+    differing |= static_cast<uint64_t>(difference(word) != 0) << word;
+  }
+  return differing;
+}
 
 struct alignas(16) FourFloats {
   float values[4];
 };
 
-// The values of a row of the source into `pixels`, [160][kChannels]. `palette` has them as any type.
+// The values of a row of the source into `pixels`, [160][kChannels]: those of this lane's words that
+// `wanted` has a bit for. `palette` has them as any type.
 template <int kChannels, class Lanes, class Color>
-CULE_INLINE void look_up_row(const RowWords<Lanes>& row, const Color* palette, float* pixels, const Lanes& lanes) {
-  using Row = RowWords<Lanes>;
-  bool mixed = false;
-  for_each_item<Row::kMost>(lanes, Row::kWords, [&](int slot, int) { mixed |= row.front[slot] != row.back[slot]; });
-  const bool two = lanes.any(mixed);
-  for_each_item<Row::kMost>(lanes, Row::kWords, [&](int slot, int word) {
+CULE_INLINE void look_up_row(const RowWords<Lanes>& row, uint64_t wanted, const Color* palette,
+                             float* pixels, const Lanes& lanes) {
+  for_each_item<row.kMost>(lanes, row.kWords, [&](int slot, int word) {
+    if (!(wanted >> slot & 1)) return;
+    const uint32_t front = row.front[slot], back = row.back[slot];
+    const bool two = front != back;
     FourFloats out[kChannels];
 #pragma unroll
     for (int i = 0; i < 4 * kChannels; ++i) {
-      const uint32_t shift = 8 * static_cast<uint32_t>(i / kChannels), channel = static_cast<uint32_t>(i % kChannels);
-      Color value = palette[(row.front[slot] >> shift & 0xFF) * kChannels + channel];
+      const uint32_t shift = 8 * static_cast<uint32_t>(i / kChannels);
+      const uint32_t channel = static_cast<uint32_t>(i % kChannels);
+      Color value = palette[(front >> shift & 0xFF) * kChannels + channel];
       if (two) {
-        const Color other = palette[(row.back[slot] >> shift & 0xFF) * kChannels + channel];
+        const Color other = palette[(back >> shift & 0xFF) * kChannels + channel];
         value = other > value ? other : value;
       }
       out[i / 4].values[i % 4] = static_cast<float>(value);
     }
 #pragma unroll
-    for (int i = 0; i < kChannels; ++i) reinterpret_cast<FourFloats*>(pixels)[word * kChannels + i] = out[i];
+    for (int i = 0; i < kChannels; ++i) {
+      reinterpret_cast<FourFloats*>(pixels)[word * kChannels + i] = out[i];
+    }
   });
 }
 
@@ -201,74 +258,142 @@ CULE_INLINE float weigh_row(bool linear, float weight, float sum) {
   return static_cast<float>((static_cast<int>(weight) * (static_cast<int>(sum) >> 4)) >> 16);
 }
 
-// Rows [begin, end) of the resized frame, from byte `from` of each on, as many as the lanes can have: `kMost` each. Each source row is
-// summed once, and not at all where it equals the one above, as most do. `pixels` is room for a source row's, which all lanes see.
+// Resizes rows of a frame, as many bytes of each as the lanes can have, `kMost` each: from byte `from`
+// on. Each source row is summed once, and not at all where it equals the one above, as most do.
+// `pixels` is room for a source row's, which all lanes see.
 template <int kChannels, int kMost, class Lanes, class Color>
-CULE_HD inline void resample_bytes(const ObservationFormat& format, const Resample& resample, const FrameSource& source,
-                                   const Color* palette, int begin, int end, int from, uint8_t* out, float* pixels,
-                                   const Lanes& lanes) {
-  constexpr uint32_t kFirstBits = 9, kCountBits = 8;  // of a packed span; the rest is where its weights begin
-  const int row_bytes = format.width * kChannels;
-  const int items = row_bytes - from < kMost * Lanes::kCount ? row_bytes - from : kMost * Lanes::kCount;
-  const bool linear = resample.kind == ResampleKind::kLinear, weighted = linear || resample.kind == ResampleKind::kArea;
-  uint32_t spans[kMost];
-  float sums[kMost], totals[kMost];
-  for_each_item<kMost>(lanes, items, [&](int slot, int item) {
-    const ResampleSpan span = column_span(resample, (from + item) / kChannels);
-    spans[slot] = static_cast<uint32_t>(span.first * kChannels + (from + item) % kChannels) | static_cast<uint32_t>(span.count) << kFirstBits |
-                  static_cast<uint32_t>(span.weight) << (kFirstBits + kCountBits);
-  });
-  const auto span_count = [&](int slot) { return static_cast<int>(spans[slot] >> kFirstBits & ((1u << kCountBits) - 1)); };
-  RowWords<Lanes> last{}, next{};
-  int summed = -1, fetched = -1;
-  for (int y = begin; y < end; ++y) {
-    const ResampleSpan rows = row_span(resample, y);
-    for (int r = 0; r < rows.count; ++r) {
-      const int line = rows.first + r;
-      if (line != summed) {
-        bool differs = summed < 0 || source.pooled;
-        if (!source.pooled) {
-          if (line != fetched) next.load(source, line, lanes);
-          for_each_item<RowWords<Lanes>::kMost>(lanes, RowWords<Lanes>::kWords, [&](int slot, int) {
-            differs |= next.front[slot] != last.front[slot] || next.back[slot] != last.back[slot];
-          });
-          last = next;
-          // A GPU has the next row on its way while it works on this one.
-          fetched = line + 1 < source.height ? line + 1 : line;
-          next.load(source, fetched, lanes);
-          differs = lanes.any(differs);
-        }
-        summed = line;
-        if (differs) {
-          lanes.sync();
-          if (source.pooled) {
-            const int row_pixels = kLinePixels * kChannels;
-            const uint8_t* row = source.pooled + line * row_pixels;
-            for (int i = lanes.lane(); i < row_pixels; i += Lanes::kCount) pixels[i] = static_cast<float>(row[i]);
-          } else {
-            look_up_row<kChannels>(last, palette, pixels, lanes);
-          }
-          lanes.sync();
-          for_each_item<kMost>(lanes, items, [&](int slot, int) {
-            const float* pixel = pixels + (spans[slot] & ((1u << kFirstBits) - 1));
-            const float* weight = resample.weights + (spans[slot] >> (kFirstBits + kCountBits));
-            const int count = span_count(slot);
-            float sum = 0;
-            if (weighted) for (int c = 0; c < count; ++c) sum += pixel[c * kChannels] * weight[c];
-            else for (int c = 0; c < count; ++c) sum += pixel[c * kChannels];
-            sums[slot] = sum;
-          });
-        }
-      }
-      const float weight = weighted ? resample.weights[rows.weight + r] : 1.0f;
-      if (r == 0) for_each_item<kMost>(lanes, items, [&](int slot, int) { totals[slot] = weigh_row(linear, weight, sums[slot]); });
-      else for_each_item<kMost>(lanes, items, [&](int slot, int) { totals[slot] += weigh_row(linear, weight, sums[slot]); });
-    }
-    for_each_item<kMost>(lanes, items, [&](int slot, int item) {
-      out[y * row_bytes + from + item] = finish_pixel(resample, totals[slot], rows.count, span_count(slot));
+class Resizer {
+ public:
+  CULE_INLINE Resizer(const ObservationFormat& format, const Resample& resample,
+                      const FrameSource& source, const Color* palette, int from, float* pixels,
+                      const Lanes& lanes)
+      : resample_(resample), source_(source), palette_(palette), pixels_(pixels), lanes_(lanes),
+        from_(from), row_bytes_(format.width * kChannels),
+        items_(row_bytes_ - from < kMost * Lanes::kCount ? row_bytes_ - from : kMost * Lanes::kCount),
+        linear_(resample.kind == ResampleKind::kLinear),
+        weighted_(linear_ || resample.kind == ResampleKind::kArea) {
+    for_each_item<kMost>(lanes_, items_, [&](int slot, int item) {
+      const ResampleSpan span = column_span(resample_, (from_ + item) / kChannels);
+      const int channel = (from_ + item) % kChannels;
+      spans_[slot] = static_cast<uint32_t>(span.first * kChannels + channel) |
+                     static_cast<uint32_t>(span.count) << kFirstBits |
+                     static_cast<uint32_t>(span.weight) << kWeightShift;
+      if (kAlone) note_reader(slot, span);
     });
   }
-}
+
+  // Rows [begin, end) of the resized frame, into `out`.
+  CULE_INLINE void resize(int begin, int end, uint8_t* out) {
+    for (int y = begin; y < end; ++y) {
+      const ResampleSpan rows = row_span(resample_, y);
+      for (int r = 0; r < rows.count; ++r) {
+        if (rows.first + r != summed_) sum(rows.first + r);
+        add(weighted_ ? resample_.weights[rows.weight + r] : 1.0f, r == 0);
+      }
+      finish(rows.count, out + y * row_bytes_ + from_);
+    }
+  }
+
+ private:
+  // Of a packed span; the rest is where its weights begin.
+  static constexpr uint32_t kFirstBits = 9, kCountBits = 8, kWeightShift = kFirstBits + kCountBits;
+
+  CULE_INLINE int span_count(int slot) const {
+    return static_cast<int>(spans_[slot] >> kFirstBits & ((1u << kCountBits) - 1));
+  }
+
+  // Works out the sums of a source row.
+  CULE_INLINE void sum(int line) {
+    const bool first = summed_ < 0;
+    summed_ = line;
+    uint64_t differing = ~uint64_t{0};
+    if (source_.pooled) {
+      lanes_.sync();
+      const int row_pixels = kLinePixels * kChannels;
+      const uint8_t* row = source_.pooled + line * row_pixels;
+      for (int i = lanes_.lane(); i < row_pixels; i += Lanes::kCount) {
+        pixels_[i] = static_cast<float>(row[i]);
+      }
+    } else {
+      if (line != fetched_) next_ = load_row(source_, line, lanes_);
+      if (!first) differing = differing_words(next_, last_, lanes_);
+      last_ = next_;
+      // A GPU has the next row on its way while it works on this one.
+      fetched_ = line + 1 < source_.height ? line + 1 : line;
+      next_ = load_row(source_, fetched_, lanes_);
+      if (!lanes_.any(differing != 0)) return;
+      lanes_.sync();
+      look_up_row<kChannels>(last_, differing, palette_, pixels_, lanes_);
+    }
+    lanes_.sync();
+    if (kAlone && !first && !source_.pooled) {
+      int summed = 0;
+      for (int word = 0; word < last_.kWords; ++word) {
+        if (!(differing >> word & 1)) continue;
+        const Readers readers = readers_[word];
+        int slot = summed < readers.begin ? readers.begin : summed;
+        for (; slot < readers.end; ++slot) sum_item(slot);
+        summed = readers.end;
+      }
+    } else {
+      for_each_item<kMost>(lanes_, items_, [&](int slot, int) { sum_item(slot); });
+    }
+  }
+
+  // Works out the sum of the pixels that one byte of the frame covers in a row.
+  CULE_INLINE void sum_item(int slot) {
+    const float* pixel = pixels_ + (spans_[slot] & ((1u << kFirstBits) - 1));
+    const float* weight = resample_.weights + (spans_[slot] >> kWeightShift);
+    const int count = span_count(slot);
+    float total = 0;
+    if (weighted_) for (int c = 0; c < count; ++c) total += pixel[c * kChannels] * weight[c];
+    else for (int c = 0; c < count; ++c) total += pixel[c * kChannels];
+    sums_[slot] = total;
+  }
+
+  CULE_INLINE void note_reader(int slot, const ResampleSpan& span) {
+    for (int word = span.first / 4; word <= (span.first + span.count - 1) / 4; ++word) {
+      if (readers_[word].end == 0) readers_[word].begin = static_cast<uint16_t>(slot);
+      readers_[word].end = static_cast<uint16_t>(slot + 1);
+    }
+  }
+
+  // Writes down a row of the frame, of which `rows` of the source have been added up.
+  CULE_INLINE void finish(int rows, uint8_t* __restrict__ out) {
+    if (kAlone && resample_.kind == ResampleKind::kArea) {
+      return round_to_bytes(totals_, items_, out);
+    }
+    for_each_item<kMost>(lanes_, items_, [&](int slot, int item) {
+      out[item] = finish_pixel(resample_, totals_[slot], rows, span_count(slot));
+    });
+  }
+
+  // Adds the sums of a source row, the first or a later one of those that a row of the frame covers.
+  CULE_INLINE void add(float weight, bool first) {
+    for_each_item<kMost>(lanes_, items_, [&](int slot, int) {
+      const float weighed = weigh_row(linear_, weight, sums_[slot]);
+      totals_[slot] = first ? weighed : totals_[slot] + weighed;
+    });
+  }
+
+  const Resample& resample_;
+  const FrameSource& source_;
+  const Color* palette_;
+  float* pixels_;
+  const Lanes& lanes_;
+  int from_, row_bytes_, items_;
+  bool linear_, weighted_;
+  uint32_t spans_[kMost];
+  float sums_[kMost], totals_[kMost];
+  RowWords<Lanes> last_{}, next_{};
+  int summed_ = -1, fetched_ = -1;
+  // Where one thread works alone: the bytes that cover pixels of each word, which are neighbours.
+  static constexpr bool kAlone = Lanes::kCount == 1;
+  struct Readers {
+    uint16_t begin, end;
+  };
+  Readers readers_[kAlone ? kLinePixels / 4 : 1] = {};
+};
 
 // Rows [begin, end) of the resized frame.
 template <int kChannels, int kMost, class Lanes, class Color>
@@ -276,7 +401,9 @@ CULE_HD inline void resample_rows(const ObservationFormat& format, const Resampl
                                   const Color* palette, int begin, int end, uint8_t* out, float* pixels, const Lanes& lanes) {
 #pragma unroll 1
   for (int from = 0; from < format.width * kChannels; from += kMost * Lanes::kCount) {
-    resample_bytes<kChannels, kMost>(format, resample, source, palette, begin, end, from, out, pixels, lanes);
+    Resizer<kChannels, kMost, Lanes, Color> resizer(format, resample, source, palette, from, pixels,
+                                                    lanes);
+    resizer.resize(begin, end, out);
   }
 }
 
