@@ -128,4 +128,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ValueError as problem:  # no such game, or no such device
+        print(problem, file=sys.stderr)
+        sys.exit(2)

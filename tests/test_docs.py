@@ -26,6 +26,7 @@ SHORTER = {
     "cule.info": [],
     "cule.demo": ["--num-envs", "2", "--steps", "3", "--quiet"],
     "cule.play": ["--seconds", "0.2", "--quiet"],
+    "tests.digest": ["pong", "--devices", "cpu", "cpu", "--envs", "1", "--steps", "2", "--pool", "1"],
     "tests.peers": ["--help"],
     "cule.record": ["--seconds", "0.2", "--quiet"],
     "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
