@@ -113,14 +113,20 @@ class Engine:
                 raise
             raise torch.OutOfMemoryError(self._too_many_envs(room)) from problem
         self._set_values()
-        if device.type == "cuda":
-            backend = _core.cuda_backend(device.index or 0, multiprocessors or 0)
-        else:
-            backend = _core.cpu_backend(num_threads)
-        self.backend = keep_through_forks(backend)
+        self.backend = keep_through_forks(self._make_backend(num_threads, multiprocessors or 0))
         self.translated = self._wants_translation(translate)
         if self.translated:
             self._load_translation(required=bool(translate))
+
+    def _make_backend(self, num_threads: int, multiprocessors: int) -> _core.Backend:
+        if self.runs_on_gpu:
+            return _core.cuda_backend(self.device.index or 0, multiprocessors)
+        return _core.cpu_backend(num_threads)
+
+    @property
+    def runs_on_gpu(self) -> bool:
+        """Whether memory is laid out for a GPU, where each thread plays an env (kernels/batch.h)."""
+        return self.device.type == "cuda"
 
     def _bar(self, what: str) -> tqdm:
         """The groups, with a bar where they take seconds and stderr is a terminal."""
@@ -252,7 +258,7 @@ class Engine:
         self._plan("pooled", (n, self.picture_bytes * self.options.channels), byte)
         self._plan("traces", (n, _core.TRACE_BYTES), byte)
         self.batch.buffer_capacity = buffer_entries(self.options.frameskip)
-        if self.device.type == "cuda":
+        if self.runs_on_gpu:
             self._plan("buffers", (n, self.batch.buffer_capacity), word)
             starts = self.options.frameskip * _core.SEGMENTS + 1
             self._plan("segments", (starts * _core.SEGMENT_WORDS, n), word)
@@ -300,7 +306,7 @@ class Engine:
         batch, options = self.batch, self.options
         batch.num_envs, batch.num_groups, batch.picture_bytes = self.num_envs, len(self.groups), self.picture_bytes
         batch.power_on_count = POWER_ON_NUMBERS
-        if self.device.type == "cuda":
+        if self.runs_on_gpu:
             batch.record_word_stride, batch.record_env_stride = self.num_envs, 1
         else:
             batch.record_word_stride, batch.record_env_stride = 1, _core.RECORD_WORDS
@@ -357,7 +363,7 @@ class Engine:
     def records(self) -> torch.Tensor:
         """The envs' records: (num_envs, RECORD_WORDS) int32, a view."""
         words = self.tensors["records"]
-        if self.device.type == "cuda":
+        if self.runs_on_gpu:
             return words.view(_core.RECORD_WORDS, self.num_envs).t()
         return words.view(self.num_envs, _core.RECORD_WORDS)
 

@@ -28,6 +28,7 @@ CULE_INLINE void run_in_step(M& m, const Pace& pace, const Advance& advance) {
     advance(end);
     if (end % (kFollowedLines * kCyclesPerLine) == 0) m.follow_buffer();
   }
+  CULE_MEET();
 }
 
 // Waits for nobody.

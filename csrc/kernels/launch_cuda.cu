@@ -29,6 +29,19 @@ void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
 }
 
+// kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...), in words of C++, as which
+// tests/kernels compiles this file. What goes wrong is left to cudaGetLastError, as it is there.
+template <class... Parameters, class... Arguments>
+void start(void (*kernel)(Parameters...), dim3 blocks, int threads, unsigned shared_bytes,
+           cudaStream_t stream, const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
 template <bool kInStep>
 __global__ void __launch_bounds__(kPlayMostThreads) play(const __grid_constant__ Batch batch, int lanes, int warps) {
   play_envs<kInStep>(batch, lanes, warps, DynamicCore{}, nullptr);
@@ -115,7 +128,7 @@ __global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch b
 template <int kChannels, int kMost>
 __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 8 : 4) observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
   constexpr int kWarps = kThreads / kWarp;
-  __shared__ alignas(FourFloats) float pixels[kWarps][kLinePixels * kChannels];
+  alignas(FourFloats) __shared__ float pixels[kWarps][kLinePixels * kChannels];
   __shared__ float palette[256 * kChannels];
   const size_t env = blockIdx.x;
   const uint32_t flags = batch.traces[env].flags;
@@ -271,14 +284,14 @@ class CudaBackend final : public Backend {
     const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
     const int n = batch.num_envs;
     play_frames(batch, stream);
-    keep<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(batch);
+    start(keep, blocks_for(n, kThreads), kThreads, 0, stream, batch);
     // The slots are two dimensions, as one has 65,535 blocks at most, which are fewer than a long step's slots.
     const dim3 blocks(blocks_for(n, kThreads), kSegments, batch.options.frameskip);
-    segments<<<blocks, kThreads, 0, stream>>>(batch);
+    start(segments, blocks, kThreads, 0, stream, batch);
     if (batch.options.autoreset == AutoresetMode::kSameStep) {
       observe(batch, false, stream);
       const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
-      keep_final<<<dim3(n, 4), kThreads, 0, stream>>>(batch, bytes);
+      start(keep_final, dim3(n, 4), kThreads, 0, stream, batch, bytes);
       restart(batch, nullptr, nullptr, true, stream);
       observe(batch, true, stream);
     } else {
@@ -291,7 +304,7 @@ class CudaBackend final : public Backend {
   void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void* stream_pointer) override {
     Guard guard(device_);
     const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
-    mark_reset<<<blocks_for(batch.num_envs, kThreads), kThreads, 0, stream>>>(batch, mask);
+    start(mark_reset, blocks_for(batch.num_envs, kThreads), kThreads, 0, stream, batch, mask);
     restart(batch, mask, seeds, false, stream);
     observe(batch, true, stream);
     check(cudaGetLastError(), "reset");
@@ -330,7 +343,8 @@ class CudaBackend final : public Backend {
     if (!translated) {
       const auto kernel = launch.in_step ? play<true> : play<false>;
       check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), "play");
-      kernel<<<launch.blocks, launch.threads, shared_bytes, stream>>>(batch, launch.lanes, launch.warps);
+      start(kernel, launch.blocks, launch.threads, shared_bytes, stream, batch, launch.lanes,
+            launch.warps);
       return;
     }
     void* arguments[] = {const_cast<Batch*>(&batch), &launch.lanes, &launch.warps};
@@ -339,8 +353,9 @@ class CudaBackend final : public Backend {
   }
 
   static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace, cudaStream_t stream) {
-    if (batch.pool.size) restart_from_pool<<<batch.num_envs, kThreads, 0, stream>>>(batch, mask, seeds, by_trace);
-    else restart_by_emulation<<<blocks_for(batch.num_envs, kWarp), kWarp, 0, stream>>>(batch, mask, seeds, by_trace);
+    const int n = batch.num_envs, blocks = blocks_for(n, kWarp);
+    if (batch.pool.size) start(restart_from_pool, n, kThreads, 0, stream, batch, mask, seeds, by_trace);
+    else start(restart_by_emulation, blocks, kWarp, 0, stream, batch, mask, seeds, by_trace);
   }
 
   // A lane has as many bytes of an observation's row at a time as a row of the picture's width takes.
@@ -349,7 +364,7 @@ class CudaBackend final : public Backend {
     const bool grey = batch.observation.channels == 1;
     const auto kernel = grey ? (width <= 3 * kWarp ? observe_envs<1, 3> : observe_envs<1, 5>)
                              : (3 * width <= 8 * kWarp ? observe_envs<3, 8> : observe_envs<3, 15>);
-    kernel<<<n, kThreads, 0, stream>>>(batch, only_fresh);
+    start(kernel, n, kThreads, 0, stream, batch, only_fresh);
   }
 
   int device_, processors_ = 0;

@@ -1,0 +1,57 @@
+// The CUDA backend for Python's ctypes. What goes wrong is a text, for which there have to be
+// kErrorBytes.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "kernels/launch.h"
+#include "simulator.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr size_t kErrorBytes = 1024;
+
+template <class Body>
+void guarded(char* error, const Body& body) {
+  try {
+    body();
+    *error = '\0';
+  } catch (const std::exception& problem) {
+    std::snprintf(error, kErrorBytes, "%s", problem.what());
+  }
+}
+
+}  // namespace
+
+EXPORTED size_t error_bytes() { return kErrorBytes; }
+
+EXPORTED void set_device(int multiprocessors, uint64_t seed, bool together) {
+  simulated::settings() = {multiprocessors, seed, together};
+}
+
+EXPORTED cule::Backend* make_backend(int apart, char* error) {
+  cule::Backend* made = nullptr;
+  guarded(error, [&] { made = cule::make_cuda_backend(0, apart); });
+  return made;
+}
+
+EXPORTED void free_backend(cule::Backend* backend) { delete backend; }
+
+EXPORTED void step(cule::Backend* backend, const cule::Batch* batch, char* error) {
+  guarded(error, [&] { backend->step(*batch, nullptr); });
+}
+
+EXPORTED void reset(cule::Backend* backend, const cule::Batch* batch, const uint8_t* mask,
+                    const int64_t* seeds, char* error) {
+  guarded(error, [&] { backend->reset(*batch, mask, seeds, nullptr); });
+}
+
+EXPORTED bool plays_in_step(const cule::Backend* backend, int num_envs) {
+  return backend->plays_in_step(num_envs);
+}
+
+EXPORTED void load_translation(cule::Backend* backend, const char* path, char* error) {
+  guarded(error, [&] { backend->load_translation(path); });
+}

@@ -1,0 +1,157 @@
+"""The CUDA backend on a simulated GPU: kernels compiled as C++, run by the CPU (simulator.cpp)."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import hashlib
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from cule.engine import Engine
+
+HERE = Path(__file__).resolve().parent
+CSRC = HERE.parents[1] / "csrc"
+STAND_INS = HERE / "stand_ins"
+# As CMakeLists.txt has it, but for a host that is a GPU, and with checks of what the core assumes.
+FLAGS = [
+    "-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off",
+    "-fno-strict-aliasing", "-fno-extern-tls-init", "-U_FORTIFY_SOURCE",
+    "-DCULE_SIMULATED_GPU", "-DCULE_CHECK_ASSUMPTIONS", "-Wall", "-Wextra", "-Wno-unknown-pragmas",
+    f"-I{STAND_INS}", f"-I{HERE}", f"-I{CSRC}",
+]  # fmt: skip
+SIMULATOR = [HERE / "simulator.cpp", HERE / "runtime.cpp"]
+BACKEND = [*SIMULATOR, HERE / "backend.cpp", CSRC / "kernels/launch_cuda.cu"]
+
+
+def _digest(command: Sequence[str], sources: Sequence[Path]) -> str:
+    """A hash of all that a library is made from."""
+    digest = hashlib.sha256("\0".join(command).encode())
+    headers = [
+        path
+        for folder in (CSRC, HERE)
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in (".h", ".cuh")
+    ]
+    for path in [*sources, *headers]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def build(name: str, sources: Sequence[Path], folder: Path, libraries: Sequence[Path] = ()) -> Path:
+    """The library `name` of C++ or CUDA sources, by the compiler `CXX`, else `c++`.
+
+    It is compiled into `folder` unless it is there, and links with `libraries`.
+    """
+    command = [*shlex.split(os.environ.get("CXX", "c++")), *FLAGS]
+    target = folder / f"{name}_{_digest([*command, *map(str, libraries)], sources)}.so"
+    with open(folder / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # pytest-xdist's workers: one compiles, the others wait
+        if target.exists():
+            return target
+        for old in folder.glob(f"{name}_*"):
+            old.unlink()
+
+        def compile_one(source: Path) -> str:
+            made = folder / f"{name}_{source.stem}_{os.getpid()}.o"
+            words = [
+                *command,
+                "-include",
+                "cuda_runtime.h",
+                "-x",
+                "c++",
+                "-c",
+                str(source),
+                "-o",
+                str(made),
+            ]
+            result = subprocess.run(words, capture_output=True, text=True, check=False)
+            assert result.returncode == 0, f"{source.name} does not compile:\n{result.stderr}"
+            return str(made)
+
+        with ThreadPoolExecutor(2) as pool:
+            objects = list(pool.map(compile_one, sources))
+        scratch = folder / f"{name}_{os.getpid()}.linking"
+        subprocess.run(
+            [*command, "-shared", *objects, *map(str, libraries), "-o", str(scratch)], check=True
+        )
+        for made in objects:
+            os.unlink(made)
+        os.replace(scratch, target)
+    return target
+
+
+class SimulatedGpu:
+    """A GPU of some multiprocessors, and the library whose kernels it runs.
+
+    With seed 0 threads take turns in their order, else by chance. Lanes of a warp that ask which
+    are with them are `together` where they ask at the same place; else they are so in parts, by
+    chance.
+    """
+
+    def __init__(
+        self, library: Path, multiprocessors: int = 2, seed: int = 0, together: bool = True
+    ):
+        self.path = library
+        self.library = ctypes.CDLL(str(library))
+        self.library.make_backend.restype = ctypes.c_void_p
+        self.library.error_bytes.restype = ctypes.c_size_t
+        self.library.plays_in_step.restype = ctypes.c_bool
+        self.settings = (multiprocessors, seed, together)
+
+    def call(self, function: str, *arguments: Any) -> Any:
+        """Calls a function of the library whose last argument is a buffer for what went wrong."""
+        multiprocessors, seed, together = self.settings
+        self.library.set_device(
+            ctypes.c_int(multiprocessors), ctypes.c_uint64(seed), ctypes.c_bool(together)
+        )
+        error = ctypes.create_string_buffer(self.library.error_bytes())
+        result = getattr(self.library, function)(*arguments, error)
+        if error.value:
+            raise RuntimeError(error.value.decode())
+        return result
+
+
+class SimulatedBackend:
+    """What `_core.cuda_backend` gives, on a simulated GPU."""
+
+    def __init__(self, gpu: SimulatedGpu, multiprocessors: int):
+        self._gpu = gpu
+        self._address = ctypes.c_void_p(gpu.call("make_backend", multiprocessors))
+
+    def __del__(self) -> None:
+        self._gpu.library.free_backend(self._address)
+
+    def step(self, batch: Any, stream: int = 0) -> None:
+        self._gpu.call("step", self._address, ctypes.c_void_p(batch.address))
+
+    def reset(self, batch: Any, mask: int = 0, seeds: int = 0, stream: int = 0) -> None:
+        addresses = (ctypes.c_void_p(address) for address in (batch.address, mask, seeds))
+        self._gpu.call("reset", self._address, *addresses)
+
+    def plays_in_step(self, num_envs: int) -> bool:
+        return self._gpu.library.plays_in_step(self._address, num_envs)
+
+    def load_translation(self, path: bytes) -> None:
+        self._gpu.call("load_translation", self._address, path)
+
+
+class SimulatedEngine(Engine):
+    """An engine on a simulated GPU: memory is laid out as on one, and is the host's."""
+
+    runs_on_gpu = True
+
+    def __init__(self, gpu: SimulatedGpu, *arguments: Any, **keywords: Any):
+        self._gpu = gpu
+        super().__init__(*arguments, **keywords)
+
+    def _make_backend(self, num_threads: int, multiprocessors: int) -> Any:
+        return SimulatedBackend(self._gpu, multiprocessors)
+
+    def _check_multiprocessors(self, asked: int | None) -> None:
+        """Any number will do."""

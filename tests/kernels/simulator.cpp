@@ -1,0 +1,436 @@
+// A GPU for tests: runs a grid's blocks one after the other on the CPU, a block's threads as
+// fibers.
+//
+// A fiber runs until it calls a collective function (__syncthreads, __syncwarp, a vote), asks which
+// lanes are with it, naps or ends. Which one goes on then depends on a seed, so that code that
+// lacks a barrier gives other results with another seed. Each block finds shared memory full of
+// garbage, and behind its dynamic part bytes that must not change. Blocks that can never end are a
+// launch's failure, and so is a collective call by a lane that its mask leaves out.
+//
+// Not simulated: what fences order, blocks of more than one dimension, blocks that run at the same
+// time, and __launch_bounds__.
+#include "simulator.h"
+
+#include <setjmp.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace {
+
+constexpr unsigned kLanes = 32;  // of a warp
+constexpr size_t kStackBytes = 512 * 1024;
+constexpr uint8_t kGuard = 0xDB;
+// More naps, on average, than threads take that wait for something that comes.
+constexpr uint64_t kMostNaps = 20'000;
+
+}  // namespace
+
+namespace cule {
+// The dynamic shared memory, by the name that kernels/play.cuh has for it.
+SIMULATED thread_local uint4 shared_words[simulated::kMostShared / sizeof(uint4)];
+}  // namespace cule
+
+namespace {
+
+using simulated::kMostShared;
+
+enum class Wait { kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kAsking, kMeeting };
+constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",   "__syncthreads",
+                                      "__syncwarp", "__any_sync", "__ballot_sync", "__activemask",
+                                      "CULE_MEET"};
+
+// One thread of a block.
+struct Fiber {
+  Wait wait = Wait::kEnded;
+  unsigned thread = 0;
+  unsigned mask = 0;  // of the lanes that a collective call names
+  bool condition = false;  // what the lane brings to a vote
+  const void* site = nullptr;  // where it asked which lanes are with it
+  unsigned result = 0;
+  bool alive = false;  // it has a context that can be gone back to
+  jmp_buf context;
+  ucontext_t first_context;
+  char* stack = nullptr;
+};
+
+class Simulator {
+ public:
+  simulated::Settings settings;
+
+  void run(const simulated::Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
+           void** arguments);
+
+  // What a fiber calls: gives the processor up until it has what it waits for.
+  unsigned wait(Wait what, unsigned mask = 0, bool condition = false, const void* site = nullptr);
+  [[noreturn]] void serve(Fiber& fiber);
+
+ private:
+  void run_block();
+  void take_turn(Fiber& fiber);
+  void leave(Fiber& fiber);
+  void wake(Fiber& fiber);
+  void note_absence(Fiber& fiber);
+  void complete_block();
+  void complete_warp(unsigned warp, unsigned lane);
+  void answer(unsigned warp);
+  void complete_meeting(unsigned warp);
+  unsigned lanes_of(unsigned warp) const { return std::min(kLanes, blockDim.x - warp * kLanes); }
+  Fiber& fiber_at(unsigned warp, unsigned lane) { return *fibers_[warp * kLanes + lane]; }
+  void fail(const std::string& what);
+  std::string waiting() const;
+  void give_garbage();
+  void check_guard() const;
+  void make_fibers(unsigned count);
+
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::deque<Fiber*> ready_;
+  std::vector<Fiber*> napping_;
+  std::vector<unsigned> awake_;  // of each warp: how many run or could
+  unsigned alive_ = 0, in_block_barrier_ = 0;
+  uint64_t naps_ = 0;
+  Fiber* running_ = nullptr;
+  jmp_buf scheduler_;
+  std::mt19937_64 random_;
+  const simulated::Kernel* kernel_ = nullptr;
+  void** arguments_ = nullptr;
+  size_t shared_bytes_ = 0;
+  char* statics_ = nullptr;  // the kernel's variables in shared memory, and those beside them
+  size_t static_bytes_ = 0;
+  std::string failure_;
+#if defined(__SANITIZE_ADDRESS__)
+  const void* scheduler_stack_ = nullptr;
+  size_t scheduler_stack_bytes_ = 0;
+#endif
+};
+
+Simulator simulator;
+// Switching ---------------------------------------------------------------------------------------
+
+void begin_fiber(unsigned low, unsigned high) {
+  simulator.serve(*reinterpret_cast<Fiber*>(static_cast<uintptr_t>(high) << 32 | low));
+}
+
+// A fiber's life: it runs one thread after the other.
+void Simulator::serve(Fiber& fiber) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack_, &scheduler_stack_bytes_);
+#endif
+  for (;;) {
+    kernel_->call(kernel_->entry, arguments_);
+    fiber.wait = Wait::kEnded;
+    --alive_;
+    // Those that waited for all that are left may go on.
+    complete_block();
+    const unsigned warp = fiber.thread / kLanes;
+    for (unsigned lane = 0; lane < lanes_of(warp); ++lane) complete_warp(warp, lane);
+    note_absence(fiber);
+    leave(fiber);
+  }
+}
+
+// From a fiber to the scheduler, until that lets it take its turn.
+void Simulator::leave(Fiber& fiber) {
+  if (_setjmp(fiber.context) != 0) {
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack_, &scheduler_stack_bytes_);
+#endif
+    return;
+  }
+#if defined(__SANITIZE_ADDRESS__)
+  void* fake_stack;
+  __sanitizer_start_switch_fiber(&fake_stack, scheduler_stack_, scheduler_stack_bytes_);
+#endif
+  _longjmp(scheduler_, 1);
+}
+
+// From the scheduler to a fiber, until that leaves.
+void Simulator::take_turn(Fiber& fiber) {
+  running_ = &fiber;
+  threadIdx = {fiber.thread, 0, 0};
+  if (_setjmp(scheduler_) != 0) return;
+#if defined(__SANITIZE_ADDRESS__)
+  void* fake_stack;
+  __sanitizer_start_switch_fiber(&fake_stack, fiber.stack, kStackBytes);
+#endif
+  if (fiber.alive) _longjmp(fiber.context, 1);
+  fiber.alive = true;
+  getcontext(&fiber.first_context);
+  fiber.first_context.uc_stack.ss_sp = fiber.stack;
+  fiber.first_context.uc_stack.ss_size = kStackBytes;
+  fiber.first_context.uc_link = nullptr;
+  const auto address = reinterpret_cast<uintptr_t>(&fiber);
+  makecontext(&fiber.first_context, reinterpret_cast<void (*)()>(&begin_fiber), 2,
+              static_cast<unsigned>(address), static_cast<unsigned>(address >> 32));
+  setcontext(&fiber.first_context);
+}
+
+void Simulator::make_fibers(unsigned count) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  while (fibers_.size() < count) {
+    auto fiber = std::make_unique<Fiber>();
+    // Below the stack lies a page that nobody may touch.
+    char* memory = static_cast<char*>(mmap(nullptr, page + kStackBytes, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (memory == MAP_FAILED)
+      throw std::runtime_error("expected memory for the stacks of a block's threads, got none");
+    mprotect(memory, page, PROT_NONE);
+    fiber->stack = memory + page;
+    fiber->thread = static_cast<unsigned>(fibers_.size());
+    fibers_.push_back(std::move(fiber));
+  }
+}
+
+// Blocks ------------------------------------------------------------------------------------------
+
+void Simulator::run(const simulated::Kernel& kernel, dim3 blocks, unsigned threads,
+                    size_t shared_bytes, void** arguments) {
+  kernel_ = &kernel;
+  arguments_ = arguments;
+  shared_bytes_ = shared_bytes;
+  random_.seed(settings.seed);
+  make_fibers(threads);
+  gridDim = blocks;
+  blockDim = threads;
+  std::tie(statics_, static_bytes_) = simulated::variables_beside(kernel.entry);
+  for (unsigned z = 0; z < blocks.z; ++z) {
+    for (unsigned y = 0; y < blocks.y; ++y) {
+      for (unsigned x = 0; x < blocks.x; ++x) {
+        blockIdx = {x, y, z};
+        run_block();
+      }
+    }
+  }
+}
+
+void Simulator::run_block() {
+  give_garbage();
+  failure_.clear();
+  ready_.clear();
+  napping_.clear();
+  naps_ = in_block_barrier_ = 0;
+  alive_ = blockDim.x;
+  awake_.assign((blockDim.x + kLanes - 1) / kLanes, 0);
+  for (unsigned i = 0; i < blockDim.x; ++i) wake(*fibers_[i]);
+  while (failure_.empty()) {
+    if (ready_.empty()) {
+      if (napping_.empty()) break;
+      naps_ += napping_.size();
+      if (naps_ > kMostNaps * blockDim.x) fail("threads nap without end");
+      for (Fiber* fiber : napping_) wake(*fiber);
+      napping_.clear();
+    }
+    if (settings.seed) std::swap(ready_.front(), ready_[random_() % ready_.size()]);
+    Fiber* next = ready_.front();
+    ready_.pop_front();
+    take_turn(*next);
+  }
+  if (failure_.empty() && alive_) fail("deadlock");
+  if (failure_.empty()) check_guard();
+  if (failure_.empty()) return;
+  // Fibers that have not ended are not gone back to.
+  for (auto& fiber : fibers_) fiber->alive = fiber->alive && fiber->wait == Wait::kEnded;
+  throw std::runtime_error(failure_);
+}
+
+void Simulator::fail(const std::string& what) {
+  char at[64];
+  std::snprintf(at, sizeof at, " in block (%u, %u, %u)", blockIdx.x, blockIdx.y, blockIdx.z);
+  failure_ = what + at + waiting();
+}
+
+// Who waits where.
+std::string Simulator::waiting() const {
+  std::map<std::string, unsigned> counts;
+  for (unsigned i = 0; i < blockDim.x; ++i) {
+    const Fiber& fiber = *fibers_[i];
+    if (fiber.wait == Wait::kReady || fiber.wait == Wait::kEnded) continue;
+    char name[64];
+    const bool masked = fiber.wait == Wait::kWarp || fiber.wait == Wait::kAny ||
+                        fiber.wait == Wait::kBallot;
+    std::snprintf(name, sizeof name, masked ? "%s(%#x) of warp %u" : "%s",
+                  kWaitNames[static_cast<int>(fiber.wait)], fiber.mask, i / kLanes);
+    ++counts[name];
+  }
+  std::string text;
+  for (const auto& [name, count] : counts)
+    text += (text.empty() ? ": " : ", ") + std::to_string(count) + " in " + name;
+  return text;
+}
+
+void Simulator::give_garbage() {
+  auto* dynamic = reinterpret_cast<char*>(cule::shared_words);
+  const auto fill = [&](char* begin, char* end) {
+    for (; end - begin >= 8; begin += 8) {
+      const uint64_t word = random_();
+      std::memcpy(begin, &word, 8);
+    }
+    std::memset(begin, 0xA5, static_cast<size_t>(end - begin));
+  };
+  // The dynamic part may be one of the module's variables.
+  char *begin = statics_, *end = statics_ + static_bytes_;
+  if (dynamic >= begin && dynamic < end) {
+    fill(begin, dynamic);
+    fill(dynamic + kMostShared, end);
+  } else {
+    fill(begin, end);
+  }
+  fill(dynamic, dynamic + shared_bytes_);
+  std::memset(dynamic + shared_bytes_, kGuard, kMostShared - shared_bytes_);
+}
+
+void Simulator::check_guard() const {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(cule::shared_words);
+  for (size_t i = shared_bytes_; i < kMostShared; ++i) {
+    if (bytes[i] == kGuard) continue;
+    const_cast<Simulator*>(this)->fail("byte " + std::to_string(i) + " of " +
+                                       std::to_string(shared_bytes_) +
+                                       " of dynamic shared memory was written to");
+    return;
+  }
+}
+
+// Waiting -----------------------------------------------------------------------------------------
+
+void Simulator::wake(Fiber& fiber) {
+  fiber.wait = Wait::kReady;
+  ++awake_[fiber.thread / kLanes];
+  ready_.push_back(&fiber);
+}
+
+// One of a warp less that could run: where it was the last, those that asked which lanes are with
+// them get to know.
+void Simulator::note_absence(Fiber& fiber) {
+  const unsigned warp = fiber.thread / kLanes;
+  if (--awake_[warp] == 0) answer(warp);
+}
+
+unsigned Simulator::wait(Wait what, unsigned mask, bool condition, const void* site) {
+  Fiber& fiber = *running_;
+  fiber.wait = what;
+  fiber.mask = mask;
+  fiber.condition = condition;
+  fiber.site = site;
+  const unsigned warp = fiber.thread / kLanes, lane = fiber.thread % kLanes;
+  if (what == Wait::kNapping) napping_.push_back(&fiber);
+  if (what == Wait::kBlock) ++in_block_barrier_;
+  const bool masked = what == Wait::kWarp || what == Wait::kAny || what == Wait::kBallot;
+  if (masked && !(mask >> lane & 1))
+    fail("thread " + std::to_string(fiber.thread) + " calls with a mask without its lane");
+  if (what == Wait::kBlock) complete_block();
+  if (masked) complete_warp(warp, lane);
+  note_absence(fiber);
+  leave(fiber);
+  return fiber.result;
+}
+
+// Lets all go on once all that have not ended wait for each other.
+void Simulator::complete_block() {
+  if (in_block_barrier_ == 0 || in_block_barrier_ < alive_) return;
+  in_block_barrier_ = 0;
+  for (unsigned i = 0; i < blockDim.x; ++i) {
+    if (fibers_[i]->wait == Wait::kBlock) wake(*fibers_[i]);
+  }
+}
+
+// The same for those that a waiting lane's mask names.
+void Simulator::complete_warp(unsigned warp, unsigned lane) {
+  const Fiber& asking = fiber_at(warp, lane);
+  const Wait wait = asking.wait;
+  const unsigned mask = asking.mask;
+  if (wait != Wait::kWarp && wait != Wait::kAny && wait != Wait::kBallot) return;
+  unsigned ballot = 0;
+  for (unsigned i = 0; i < lanes_of(warp); ++i) {
+    const Fiber& other = fiber_at(warp, i);
+    if (!(mask >> i & 1) || other.wait == Wait::kEnded) continue;
+    if (other.wait != wait || other.mask != mask) return;
+    ballot |= static_cast<unsigned>(other.condition) << i;
+  }
+  for (unsigned i = 0; i < lanes_of(warp); ++i) {
+    Fiber& other = fiber_at(warp, i);
+    if (!(mask >> i & 1) || other.wait == Wait::kEnded) continue;
+    other.result = wait == Wait::kAny ? ballot != 0 : ballot;
+    wake(other);
+  }
+}
+
+// Lanes that asked at the same place are together; or only some of them, in parts by chance.
+void Simulator::answer(unsigned warp) {
+  const uint64_t parts = settings.together ? 0 : random_() & random_();
+  const auto together = [&](const Fiber& a, const Fiber& b) {
+    return a.wait == Wait::kAsking && b.wait == Wait::kAsking && a.site == b.site &&
+           (parts >> a.thread % kLanes & 1) == (parts >> b.thread % kLanes & 1);
+  };
+  std::vector<Fiber*> asked;
+  for (unsigned i = 0; i < lanes_of(warp); ++i) {
+    Fiber& fiber = fiber_at(warp, i);
+    if (fiber.wait != Wait::kAsking) continue;
+    asked.push_back(&fiber);
+    fiber.result = 0;
+    for (unsigned k = 0; k < lanes_of(warp); ++k)
+      fiber.result |= static_cast<unsigned>(together(fiber, fiber_at(warp, k))) << k;
+  }
+  for (Fiber* fiber : asked) wake(*fiber);
+  if (asked.empty()) complete_meeting(warp);
+}
+
+// Lanes that have met go on once no other lane can come.
+void Simulator::complete_meeting(unsigned warp) {
+  for (unsigned i = 0; i < lanes_of(warp); ++i) {
+    if (fiber_at(warp, i).wait == Wait::kNapping) return;
+  }
+  for (unsigned i = 0; i < lanes_of(warp); ++i) {
+    if (fiber_at(warp, i).wait == Wait::kMeeting) wake(fiber_at(warp, i));
+  }
+}
+
+}  // namespace
+
+// What kernels call -------------------------------------------------------------------------------
+
+void __syncthreads() { simulator.wait(Wait::kBlock); }
+void __syncwarp(unsigned mask) { simulator.wait(Wait::kWarp, mask); }
+int __any_sync(unsigned mask, int condition) {
+  return static_cast<int>(simulator.wait(Wait::kAny, mask, condition != 0));
+}
+unsigned __ballot_sync(unsigned mask, int condition) {
+  return simulator.wait(Wait::kBallot, mask, condition != 0);
+}
+unsigned __activemask() {
+  return simulator.wait(Wait::kAsking, 0, false, __builtin_return_address(0));
+}
+void __nanosleep(unsigned) { simulator.wait(Wait::kNapping); }
+
+namespace simulated {
+
+Settings& settings() { return simulator.settings; }
+
+void run(const Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
+         void** arguments) {
+  simulator.run(kernel, blocks, threads, shared_bytes, arguments);
+}
+
+void meet() {
+  if (simulator.settings.together) simulator.wait(Wait::kMeeting);
+}
+
+}  // namespace simulated

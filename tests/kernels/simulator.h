@@ -1,0 +1,28 @@
+// The simulated GPU, as CUDA's functions (runtime.cpp) and tests see it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "cuda_runtime.h"
+
+namespace simulated {
+
+constexpr size_t kMostShared = 227 * 1024;  // bytes of a block, as an H100 has them
+
+struct Settings {
+  int multiprocessors = 2;
+  uint64_t seed = 0;  // 0: threads take turns in their order; else by chance
+  bool together = true;  // lanes at the same place are together; else in parts, by chance
+};
+Settings& settings();
+
+// Runs a kernel. Throws std::runtime_error with what it found wrong.
+void run(const Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
+         void** arguments);
+
+// Where the variables in shared memory of the module are that `entry` is in, and how many bytes.
+std::pair<char*, size_t> variables_beside(const void* entry);
+
+}  // namespace simulated

@@ -1,0 +1,147 @@
+// Stands in for CUDA's header of this name where kernels are compiled by a C++ compiler and run by
+// the CPU (simulator.cpp): the language's words, what a thread can call, and the runtime's
+// functions that the project uses.
+//
+// A variable in shared memory is one that each thread of the system has: that is the one kind of
+// variable that may be declared both as `__shared__` and as `extern __shared__` are. All threads of
+// a block run on one of the system's, so they share it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#define __host__
+#define __device__
+#define __global__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __shared__ thread_local
+#define SIMULATED __attribute__((visibility("default")))
+
+#define CUDART_VERSION 13000
+
+// The language ------------------------------------------------------------------------------------
+
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct uint3 {
+  unsigned x, y, z;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct dim3 {
+  unsigned x, y, z;
+  dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+
+// Of the thread that runs.
+extern SIMULATED uint3 threadIdx, blockIdx;
+extern SIMULATED dim3 blockDim, gridDim;
+
+SIMULATED void __syncthreads();
+SIMULATED void __syncwarp(unsigned mask = ~0u);
+SIMULATED int __any_sync(unsigned mask, int condition);
+SIMULATED unsigned __ballot_sync(unsigned mask, int condition);
+SIMULATED unsigned __activemask();
+SIMULATED void __nanosleep(unsigned nanoseconds);
+
+template <class T>
+T __ldg(const T* at) {
+  return *at;
+}
+inline int __ffs(int word) { return __builtin_ffs(word); }
+inline int min(int a, int b) { return a < b ? a : b; }
+inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
+inline int atomicAdd(int* at, int added) { return std::exchange(*at, *at + added); }
+inline unsigned atomicOr(unsigned* at, unsigned bits) { return std::exchange(*at, *at | bits); }
+
+// Launching ---------------------------------------------------------------------------------------
+
+typedef struct CUstream_st* cudaStream_t;
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorLaunchFailure = 719,
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  void* attrs;
+  unsigned numAttrs;
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+
+namespace simulated {
+
+// A kernel, and the function that calls it with arguments at addresses, as each thread does.
+struct Kernel {
+  const void* entry;
+  void (*call)(const void* entry, void** arguments);
+};
+
+template <class... Parameters>
+struct Caller {
+  static void call(const void* entry, void** arguments) {
+    call(reinterpret_cast<void (*)(Parameters...)>(const_cast<void*>(entry)), arguments,
+         std::index_sequence_for<Parameters...>{});
+  }
+
+ private:
+  template <size_t... kIndex>
+  static void call(void (*kernel)(Parameters...), void** arguments,
+                   std::index_sequence<kIndex...>) {
+    kernel(*static_cast<Parameters*>(arguments[kIndex])...);
+  }
+};
+template <class... Parameters>
+Kernel kernel_of(void (*entry)(Parameters...)) {
+  return {reinterpret_cast<const void*>(entry), &Caller<Parameters...>::call};
+}
+
+// Runs the kernel's blocks, to their end.
+SIMULATED cudaError_t launch(const Kernel& kernel, dim3 blocks, dim3 threads, size_t shared_bytes,
+                             void** arguments);
+SIMULATED void meet();  // CULE_MEET (csrc/common/platform.h)
+SIMULATED cudaError_t allow_shared_bytes(const Kernel& kernel, int bytes);
+
+}  // namespace simulated
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  return [&](Parameters... parameters) {
+    void* addresses[] = {&parameters...};
+    return simulated::launch(simulated::kernel_of(kernel), config->gridDim, config->blockDim,
+                             config->dynamicSmemBytes, addresses);
+  }(std::forward<Arguments>(arguments)...);
+}
+template <class... Parameters>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute, int value) {
+  return simulated::allow_shared_bytes(simulated::kernel_of(kernel), value);
+}
+
+// The device --------------------------------------------------------------------------------------
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaFree(void* memory);
+cudaError_t cudaGetLastError();
+const char* cudaGetErrorString(cudaError_t error);
+
+enum cudaDriverEntryPointFlags { cudaEnableDefault = 0 };
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1
+};
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** found, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* result);

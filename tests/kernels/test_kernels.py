@@ -1,0 +1,211 @@
+"""The CUDA backend's kernels, run by the CPU (simulator.cpp), against the CPU backend, to the bit.
+
+The CPU backend does all of an env in one thread. The kernels share it out among threads, blocks and
+passes. Where one of them lacks a barrier or reads the wrong place, memory differs here, with one
+seed or another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from simulated import SimulatedEngine, SimulatedGpu
+
+from cule.console import Group, Options, action_numbers
+from cule.engine import Engine
+from cule.rom import find_game
+
+NEXT_STEP, SAME_STEP, DISABLED = range(3)
+# Plain; collisions read at all times, by two; PAL; pictures that are cut off; a DPC.
+GAMES = ("pong", "freeway", "seaquest", "air_raid", "tic_tac_toe_3d", "pitfall2")
+
+
+class Pair:
+    """The same envs on the CPU and on a simulated GPU."""
+
+    def __init__(
+        self,
+        gpu: SimulatedGpu,
+        games: Sequence[str],
+        num_envs: int,
+        options: Options,
+        multiprocessors: int | None = None,
+    ):
+        found = [find_game(game) for game in games]
+        groups = [Group(game, game.facts["default_mode"], 0) for game in found]
+        group_of_env = (np.arange(num_envs) * len(groups) // num_envs).astype(np.uint32)
+        arguments = (groups, group_of_env, options, torch.device("cpu"), 1)
+        self.num_envs = num_envs
+        self.cpu, self.gpu = (
+            Engine(*arguments),
+            SimulatedEngine(gpu, *arguments, multiprocessors=multiprocessors),
+        )
+        self.engines = (self.cpu, self.gpu)
+        self.num_actions = min(len(action_numbers(game, options.action_space)) for game in found)
+        self.generator = torch.Generator().manual_seed(1)
+        self.endings = 0
+
+    def reset(self, mask: torch.Tensor | None = None, seeds: torch.Tensor | None = None) -> None:
+        for engine in self.engines:
+            engine.reset(mask, seeds)
+        # What a step left for its later parts is no state: a GPU's reset marks its envs there.
+        self.compare("a reset", "traces")
+
+    def step(self) -> None:
+        actions = torch.randint(self.num_actions, (self.num_envs,), generator=self.generator)
+        for engine in self.engines:
+            engine.tensors["actions"][:] = actions
+            engine.step()
+        self.compare("a step")
+        self.endings += int((self.cpu.tensors["terminated"] | self.cpu.tensors["truncated"]).sum())
+
+    def compare(self, after: str, *left_out: str) -> None:
+        for name in self.cpu._layout.keys() - left_out:
+            ours, theirs = (
+                engine.records() if name == "records" else engine.tensors[name]
+                for engine in (self.gpu, self.cpu)
+            )
+            if not torch.equal(ours, theirs):
+                pytest.fail(f"after {after}: {name} differ in rows {differing(ours, theirs)}")
+
+
+def differing(ours: torch.Tensor, theirs: torch.Tensor) -> list[int]:
+    """The first indices along the first axis at which tensors differ."""
+    rows = (ours != theirs).view(len(ours), -1).any(1)
+    return torch.nonzero(rows).flatten()[:8].tolist()
+
+
+def some_options(**changes: Any) -> Options:
+    """Episodes are short, so that resets are among what is compared."""
+    values = {
+        "reset_pool_size": 2,
+        "noop_max": 4,
+        "repeat_action_probability": 0.25,
+        "max_frames": 22,
+    }
+    return Options(**(values | changes))
+
+
+@pytest.mark.parametrize(("autoreset", "seed"), [(NEXT_STEP, 0), (SAME_STEP, 1), (DISABLED, 2)])
+def test_warps_that_wait_for_nobody(library: Path, autoreset: int, seed: int) -> None:
+    """More envs than two blocks have, and no multiple of a warp; masks, seeds, autoreset modes."""
+    pair = Pair(SimulatedGpu(library, seed=seed), GAMES, 43, some_options(autoreset=autoreset))
+    pair.reset(None, torch.arange(43))
+    for number in range(14):
+        pair.step()
+        if autoreset == DISABLED:
+            done = pair.cpu.tensors["terminated"] | pair.cpu.tensors["truncated"]
+            seeds = torch.where(torch.arange(43) % 2 == 0, number, -1)
+            pair.reset(done, seeds)
+    assert pair.endings > 43
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_warps_in_step(library: Path, seed: int) -> None:
+    """As many envs as two multiprocessors play in step: several warps each, the last not full."""
+    pair = Pair(
+        SimulatedGpu(library, seed=seed),
+        GAMES,
+        269,
+        some_options(autoreset=SAME_STEP, max_frames=10),
+    )
+    assert pair.gpu.backend.plays_in_step(1000) and not pair.gpu.backend.plays_in_step(128)
+    pair.reset(None, torch.arange(269))
+    for _ in range(4):
+        pair.step()
+    assert pair.endings >= 269
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=RuntimeError,
+    reason="where lanes of a warp are apart, as no GPU's compiler has had them so far, "
+    "warps can wait for each other for ever",
+)
+def test_warps_in_step_whose_lanes_are_apart(library: Path) -> None:
+    pair = Pair(
+        SimulatedGpu(library, seed=1, together=False), ("pong", "pitfall2"), 269, some_options()
+    )
+    pair.reset(None, torch.arange(269))
+    for _ in range(4):
+        pair.step()
+
+
+@pytest.mark.parametrize("num_envs", [9, 141])
+def test_multiprocessors_apart(library: Path, num_envs: int) -> None:
+    """One has all envs, in a block of all the threads that it can have, in step or not."""
+    pair = Pair(
+        SimulatedGpu(library, seed=3),
+        ("pong", "ms_pacman"),
+        num_envs,
+        some_options(),
+        multiprocessors=1,
+    )
+    pair.reset(None, torch.arange(num_envs))
+    for _ in range(3):
+        pair.step()
+
+
+@pytest.mark.parametrize("autoreset", [NEXT_STEP, SAME_STEP])
+def test_episodes_whose_start_is_emulated(library: Path, autoreset: int) -> None:
+    """Adventure draws from ale-py's generator for its mode."""
+    options = some_options(autoreset=autoreset, reset_pool_size=0, max_frames=8)
+    pair = Pair(SimulatedGpu(library, seed=1), ("pong", "adventure", "pitfall2"), 5, options)
+    pair.reset(None, torch.arange(5))
+    for _ in range(4):
+        pair.step()
+    assert pair.endings >= 5
+    pair.reset(
+        torch.tensor([0, 1, 0, 1, 1], dtype=torch.uint8), torch.tensor([-1, 7, -1, -1, 2**40])
+    )
+    pair.step()
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (84, 84, 1),
+        (210, 160, 1),
+        (1, 1, 3),
+        (84, 83, 3),
+        (105, 80, 3),
+        (250, 180, 3),
+        (300, 200, 1),
+    ],
+    ids=str,
+)
+def test_observations_of_any_size(library: Path, shape: tuple[int, int, int]) -> None:
+    """Copied, shrunk by whole numbers or not, grown, in grey and color, of any number of bytes."""
+    height, width, channels = shape
+    sizes = {"observation_height": height, "observation_width": width, "channels": channels}
+    options = some_options(**sizes, stack=3, autoreset=SAME_STEP, max_frames=10)
+    pair = Pair(
+        SimulatedGpu(library, seed=1), ("ms_pacman", "air_raid", "tic_tac_toe_3d"), 5, options
+    )
+    pair.reset(None, torch.arange(5))
+    for _ in range(4):
+        pair.step()
+    assert pair.endings >= 5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"frameskip": 1}, {"frameskip": 2, "maxpool": False}, {"frameskip": 5, "stack": 1},
+        {"episodic_life": True, "max_frames": 1000}, {"life_loss_info": True, "max_frames": 1000},
+        {"action_space": "all", "reward_clipping": False, "fire_reset": False},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options(library: Path, changes: dict[str, Any]) -> None:
+    pair = Pair(
+        SimulatedGpu(library, seed=1), ("breakout", "tic_tac_toe_3d"), 7, some_options(**changes)
+    )
+    pair.reset(None, torch.arange(7))
+    for _ in range(12):
+        pair.step()
