@@ -13,7 +13,8 @@
 // CULE_HANDLER marks one of many cases of a switch: a part of it, but where the build defines CULE_SANITIZED: instrumented, one
 // function of them all would take a compiler minutes.
 // CULE_INLINE_LAMBDA stands behind a lambda's parameters.
-// CULE_ASSUME says what is always true. Where the build defines CULE_CHECK_ASSUMPTIONS, as tests do, the host stops if it is not.
+// CULE_ASSUME says what is always true, and CULE_CHECK does where the optimizer need not know. Where the build defines
+// CULE_CHECK_ASSUMPTIONS, as tests do, the host stops if it is not.
 // CULE_OPAQUE stands between a 32-bit variable and the optimizer, for ptxas 13.0: where conditions become bits of more than one byte
 // of a word, it can put those of one byte into another.
 // spread_signs makes each byte of a word 0 or $FF, by its highest bit.
@@ -51,12 +52,17 @@ namespace simulated { void meet(); }
 #define CULE_MEET() static_cast<void>(0)
 #endif
 #define CULE_INLINE_LAMBDA __attribute__((always_inline))
+#if defined(CULE_CHECK_ASSUMPTIONS) && !defined(__CUDA_ARCH__)
+#define CULE_CHECK(condition) ((condition) ? static_cast<void>(0) : __builtin_trap())
+#else
+#define CULE_CHECK(condition) static_cast<void>(0)
+#endif
 #if defined(__CUDA_ARCH__)
 #define CULE_ASSUME(condition) __builtin_assume(condition)
 #define CULE_OPAQUE(word) asm("" : "+r"(word))
 #else  // the host's pass of nvcc, too
 #if defined(CULE_CHECK_ASSUMPTIONS)
-#define CULE_ASSUME(condition) ((condition) ? static_cast<void>(0) : __builtin_trap())
+#define CULE_ASSUME(condition) CULE_CHECK(condition)
 #else
 #define CULE_ASSUME(condition) ((condition) ? static_cast<void>(0) : __builtin_unreachable())
 #endif

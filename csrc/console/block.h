@@ -7,6 +7,7 @@
 #pragma once
 
 #include "console/core.h"
+#include "games/games.h"
 
 namespace cule {
 
@@ -19,10 +20,9 @@ CULE_INLINE bool begin_block(const M& m, uint32_t pc, int32_t instructions, int3
 }
 
 // Executes the instruction at `pc`. False: it is still to be executed, by the interpreter.
-template <uint32_t kOpcode, class M>
+template <uint32_t kOpcode, Reach kReach, class M>
 CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
-  constexpr uint32_t kControl = StaticDecode<kOpcode>::control;
-  PlainView<M, reach_in_block(kControl)> view(m);
+  PlainView<M, kReach> view(m);
   const int32_t before = m.cycle;
   m.r.pc = pc;
   execute(StaticDecode<kOpcode>{}, view, operand);
@@ -40,7 +40,7 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   case number: \
     if (!begin_block(m, at, instructions, cycles, writes)) return false;
 #define CULE_DO(at, opcode, operand) \
-  if (!execute_in_block<opcode>(m, at, operand)) return false;
+  if (!execute_in_block<opcode, reach_in_block(StaticDecode<opcode>::control, operand)>(m, at, operand)) return false;
 #define CULE_DO_BRANCH(at, opcode, operand) \
   CULE_DO(at, opcode, operand) \
   if (m.r.pc != (((at) + 2) & 0xFFFF)) return true;
@@ -52,7 +52,7 @@ template <class RunBlock, uint32_t kGame>
 struct TranslatedCore {
   RunBlock run_block;
 
-  static CULE_INLINE uint32_t game_of(const ConsoleConfig&) { return kGame; }
+  static CULE_INLINE KnownGame<kGame> game_of(const ConsoleConfig&) { return {}; }
   static CULE_INLINE const MicroOp* marked_ops(const MicroOp* marked, const MicroOp*) { return marked; }
 
   // First blocks, as long as there are any, then instructions, until a block begins: lanes that interpret wait for no block.

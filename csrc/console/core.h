@@ -41,7 +41,7 @@ template <class Core, class Pace>
 struct PacedCore {
   Core core;
   Pace pace;
-  static CULE_INLINE uint32_t game_of(const ConsoleConfig& config) { return Core::game_of(config); }
+  static CULE_INLINE auto game_of(const ConsoleConfig& config) { return Core::game_of(config); }
   static CULE_INLINE const MicroOp* marked_ops(const MicroOp* marked, const MicroOp* micro_ops) {
     return Core::marked_ops(marked, micro_ops);
   }

@@ -19,6 +19,10 @@
 
 namespace cule {
 
+// Whose of the chips an address is.
+CULE_INLINE constexpr bool is_ram_address(uint32_t address) { return (address & 0x1280) == 0x80; }
+CULE_INLINE constexpr bool is_tia_address(uint32_t address) { return (address & 0x1080) == 0; }
+
 // The chips around the processor, and what went wrong.
 struct Devices {
   M6532 riot;
@@ -124,6 +128,7 @@ struct Machine {
   uint32_t held = 0;          // a bit for each slot of `ram.held` that says what a register holds
   bool frame_ended = false;
   bool moved = false;    // the next instruction is not where it was looked for
+  bool roomy = false;    // before this write to the TIA the frame does not end by its length, and the buffer is not full
 
   CULE_INLINE void load(const ConsoleState& state) {
     r = state.cpu;
@@ -173,7 +178,6 @@ struct Machine {
     r.pc |= read(0xFFFD) << 8;
   }
 
-  static CULE_INLINE bool is_ram(uint32_t address) { return (address & 0x1280) == 0x80; }
   CULE_INLINE bool is_plain_rom(uint32_t address) const { return (address & 0x1000) && !is_special_offset(map, address & 0xFFF); }
   CULE_INLINE bool is_special(uint32_t address) const { return (address & 0x1000) && is_special_offset(map, address & 0xFFF); }
 
@@ -183,7 +187,7 @@ struct Machine {
 
   // Reading and writing are in small conditional steps, RAM and ROM first, so that a GPU needs no branch for what is frequent.
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
-    const bool in_ram = wanted && is_ram(address), in_rom = wanted && is_plain_rom(address);
+    const bool in_ram = wanted && is_ram_address(address), in_rom = wanted && is_plain_rom(address);
     const uint32_t offset = rom_offset(map, slices, address);
     uint32_t value = otherwise;
     if (in_ram) value = ram.get(address & 0x7F);
@@ -240,13 +244,13 @@ struct Machine {
 
   CULE_INLINE void write(uint32_t address, uint32_t value, bool after_write) {
     bus = value;
-    if (is_ram(address)) ram.set(address & 0x7F, value);
+    if (is_ram_address(address)) ram.set(address & 0x7F, value);
     else write_elsewhere(address, value, after_write);
   }
 
   CULE_INLINE void write_if(bool wanted, uint32_t address, uint32_t value) {
-    const bool in_ram = wanted && is_ram(address);
-    const bool to_tia = (address & 0x1080) == 0 && only_recorded(address & 0x3F);
+    const bool in_ram = wanted && is_ram_address(address);
+    const bool to_tia = is_tia_address(address) && only_recorded(address & 0x3F);
     const bool recorded = wanted && to_tia && cycle < cycle_limit;
     if (wanted) bus = value;
     if (in_ram) ram.set(address & 0x7F, value);
@@ -272,13 +276,14 @@ struct Machine {
 
   CULE_INLINE void record(uint32_t reg, uint32_t value, int32_t at) {
     if (holds(reg, value)) touched_cycle = at;
+    else if (roomy) buffer.entries[buffer.count++] = encode_early_entry(at, reg, value);
     else if (buffer.count < buffer.capacity) buffer.entries[buffer.count++] = encode_entry(at, reg, value);
     else devices.faults |= kFaultBufferFull;
   }
 
   CULE_INLINE void write_tia(uint32_t reg, uint32_t value, bool after_write) {
     using namespace tia_write;
-    if (cycle >= cycle_limit) frame_ended = true;
+    if (!roomy && cycle >= cycle_limit) frame_ended = true;
     if (reg == WSYNC) {
       // The processor stops at its next read; not between two writes.
       touched_cycle = cycle;

@@ -16,7 +16,7 @@ CULE_COLD MicroOp execute_wholly(M& m, MicroOp op) {
 // Executes `op`, which a PlainView has left, or only fetches it, where code stands in RAM.
 template <class M>
 CULE_INLINE MicroOp execute_oddly(M& m, MicroOp op) {
-  if (opcode_of(op) == kFetchSlowlyCode && M::is_ram(m.r.pc) && M::is_ram(m.r.pc + 2)) {
+  if (opcode_of(op) == kFetchSlowlyCode && is_ram_address(m.r.pc) && is_ram_address(m.r.pc + 2)) {
     ++m.instructions_left;
     return m.fetch_from_ram();
   }
@@ -31,15 +31,21 @@ CULE_INLINE MicroOp execute_oddly(M& m, MicroOp op) {
 //   kInZeroPage  the same, and the TIA's input ports
 //   kFixed       the same, and all chips at the address that it is known to have, but for collision latches: lanes come to the
 //                interpreter to have collisions looked for together
+//   kInRam       the same, where that address is RAM's, or there is none: much less to compile
+//   kInTia       the same, where it is the TIA's and only written to
 //   kInterpreted RAM, plain ROM, what chips say, and the TIA's registers but VSYNC and VBLANK, which have to do with the frame's end; the
 //                common rare instructions
-enum class Reach { kInBlock, kInZeroPage, kFixed, kInterpreted };
+enum class Reach { kInBlock, kInZeroPage, kFixed, kInRam, kInTia, kInterpreted };
 
 // What an instruction reaches in a block. Reading through indices is mostly reading RAM and ROM, and asking the chips costs code; but
 // programs read paddles and switches through indices into the zero page.
-constexpr Reach reach_in_block(uint32_t control) {
+constexpr Reach reach_in_block(uint32_t control, uint32_t operand) {
   const bool indexed = control & (kIndexX | kIndexY), elsewhere = control & (kIndirect | kRare);
-  if (!indexed && !elsewhere) return Reach::kFixed;
+  if (!indexed && !elsewhere) {
+    const uint32_t address = operand & (control & kZeroPage ? 0xFFu : 0xFFFFu);
+    if (!(control & (kReads | kWrites)) || is_ram_address(address)) return Reach::kInRam;
+    return !(control & kReads) && is_tia_address(address) ? Reach::kInTia : Reach::kFixed;
+  }
   return (control & kZeroPage) && (control & kReads) && !(control & kWrites) && !elsewhere ? Reach::kInZeroPage : Reach::kInBlock;
 }
 
@@ -57,12 +63,13 @@ struct PlainView {
   bool crowded;      // writing to the TIA needs the whole machine, as the frame's end or the buffer's is near
   uint32_t odd = 0;  // not 0: the instruction needs the whole machine
 
-  // What the machine was before the instruction `op`.
+  // What the machine was before the instruction `op`, where it is the interpreter's.
   MicroOp op;
   uint32_t pc_before, bus_before;
   int32_t cycle_before;
 
-  CULE_INLINE explicit PlainView(M& m, MicroOp next = {}, bool is_crowded = false)
+  CULE_INLINE explicit PlainView(M& m) : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), crowded(false) {}
+  CULE_INLINE PlainView(M& m, MicroOp next, bool is_crowded)
       : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), crowded(is_crowded), op(next), pc_before(m.r.pc), bus_before(m.bus),
         cycle_before(m.cycle) {}
 
@@ -71,21 +78,30 @@ struct PlainView {
     return odd != 0;
   }
   CULE_INLINE bool leaves(uint32_t control, uint32_t address) {
-    const bool in_ram = M::is_ram(address);
-    const bool reads_latch = kReach != Reach::kInterpreted && is_latch(address);
-    const bool readable = kReadsChips ? !machine.is_special(address) && !reads_latch : in_ram | machine.is_plain_rom(address);
-    const bool writable = in_ram | (writes_plain_tia(address) & !crowded) | (kReach == Reach::kFixed && is_riot(address));
-    // By masks, not by conditions, which a GPU has few of.
-    odd |= control & ((readable ? 0u : +kReads) | (writable ? 0u : +kWrites) | (r.d ? +kSetsV : 0u));
+    if constexpr (kReach == Reach::kInRam) {
+      odd |= control & (r.d ? +kSetsV : 0u);
+    } else if constexpr (kReach == Reach::kInTia) {
+      odd |= !writes_plain_tia(address);
+    } else {
+      const bool in_ram = is_ram_address(address);
+      const bool reads_latch = kReach != Reach::kInterpreted && is_latch(address);
+      const bool readable = kReadsChips ? !machine.is_special(address) && !reads_latch : in_ram | machine.is_plain_rom(address);
+      const bool writable = in_ram | (writes_plain_tia(address) & !crowded) | (kReach == Reach::kFixed && is_riot(address));
+      // By masks, not by conditions, which a GPU has few of.
+      odd |= control & ((readable ? 0u : +kReads) | (writable ? 0u : +kWrites) | (r.d ? +kSetsV : 0u));
+    }
     return odd != 0;
   }
   // The interpreter has the whole machine execute it; a block is left.
   CULE_INLINE MicroOp leave() {
-    if (kReach != Reach::kInterpreted) return {};
-    r.pc = pc_before;
-    cycle = cycle_before;
-    bus = bus_before;
-    return execute_oddly(machine, op);
+    if constexpr (kReach == Reach::kInterpreted) {
+      r.pc = pc_before;
+      cycle = cycle_before;
+      bus = bus_before;
+      return execute_oddly(machine, op);
+    } else {
+      return {};
+    }
   }
 
   static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }
@@ -93,7 +109,7 @@ struct PlainView {
   static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
   static CULE_INLINE bool writes_plain_tia(uint32_t address) {
     const uint32_t reg = address & 0x3F;
-    return ((address & 0x1080) == 0) & (kRecordsOnly ? only_recorded(reg) : reg >= tia_write::WSYNC);
+    return is_tia_address(address) & (kRecordsOnly ? only_recorded(reg) : reg >= tia_write::WSYNC);
   }
 
   // Whether a rare instruction is one of kRareOps, and all that it touches is RAM, plain registers of the TIA, or, for where JMP
@@ -103,7 +119,7 @@ struct PlainView {
     if (opcode == 0x60) return r.s >= 0x7F && r.s <= 0xFD && !returns_to_special();           // RTS
     if (opcode == 0x48 || opcode == 0x08) return r.s >= 0x80 || (only_recorded(r.s & 0x3F) && !crowded);  // PHA, PHP
     if (opcode == 0x68) return r.s >= 0x80 && r.s <= 0xFE;                                    // PLA
-    if (opcode == 0x6C) return (address & 0xFF) != 0xFF && (M::is_ram(address) || jumps_by_rom(address));
+    if (opcode == 0x6C) return (address & 0xFF) != 0xFF && (is_ram_address(address) || jumps_by_rom(address));
     if (kRareOps == RareOps::kCommon) return false;
     switch (opcode) {
       case 0x28: return r.s >= 0x80 && r.s <= 0xFE;                        // PLP
@@ -122,12 +138,17 @@ struct PlainView {
   static CULE_INLINE bool is_special(uint32_t) { return false; }  // returns_to_special has seen to it
 
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
-    const bool in_ram = wanted && M::is_ram(address), in_rom = wanted && !is_chip(address);
-    const uint32_t offset = rom_offset(machine.map, machine.slices, address);
+    const bool in_ram = wanted && (kReach == Reach::kInRam || is_ram_address(address));
     uint32_t value = otherwise;
     if (in_ram) value = machine.ram.get(address & 0x7F);
-    if (in_rom) value = machine.rom(offset);
-    if (kReadsChips && wanted && !in_ram && !in_rom) value = machine.read_chip(address);
+    if constexpr (kReach != Reach::kInRam) {
+      const bool in_rom = wanted && !is_chip(address);
+      const uint32_t offset = rom_offset(machine.map, machine.slices, address);
+      if (in_rom) value = machine.rom(offset);
+      if constexpr (kReadsChips) {
+        if (wanted && !in_ram && !in_rom) value = machine.read_chip(address);
+      }
+    }
     if (wanted) bus = value;
     return value;
   }
@@ -149,36 +170,49 @@ struct PlainView {
   // Onto the stack, which may be the TIA's registers.
   CULE_INLINE void write(uint32_t address, uint32_t value, bool) {
     bus = value;
-    if (M::is_ram(address)) machine.ram.set(address & 0x7F, value);
+    if (is_ram_address(address)) machine.ram.set(address & 0x7F, value);
     else record_only(address, value);
   }
 
   CULE_INLINE void write_if(bool wanted, uint32_t address, uint32_t value) {
-    const bool in_ram = M::is_ram(address);
     if (wanted) bus = value;
-    if (wanted && in_ram) machine.ram.set(address & 0x7F, value);
-    if (!wanted || in_ram) return;
-    if (kReach == Reach::kFixed && is_riot(address)) machine.write_elsewhere(address, value, false);
-    else if (kRecordsOnly) record_only(address, value);
-    else write_tia(address & 0x3F, value);
+    if constexpr (kReach == Reach::kInRam) {
+      if (wanted) machine.ram.set(address & 0x7F, value);
+    } else if constexpr (kReach == Reach::kInTia) {
+      if (wanted) write_tia(address & 0x3F, value);
+    } else {
+      const bool in_ram = is_ram_address(address);
+      if (wanted && in_ram) machine.ram.set(address & 0x7F, value);
+      if (!wanted || in_ram) return;
+      if (kReach == Reach::kFixed && is_riot(address)) machine.write_elsewhere(address, value, false);
+      else if constexpr (kRecordsOnly) record_only(address, value);
+      else write_tia(address & 0x3F, value);
+    }
   }
 
-  CULE_INLINE MicroOp look_ahead() const { return kReach == Reach::kInterpreted ? machine.look_ahead() : MicroOp{}; }  // a block knows
+  CULE_INLINE MicroOp look_ahead() const {
+    if constexpr (kReach == Reach::kInterpreted) return machine.look_ahead();
+    else return {};  // a block knows
+  }
   static CULE_INLINE MicroOp fetch_slowly() { return {}; }
 
  private:
-  CULE_INLINE void assume_room() const {
-    CULE_ASSUME(cycle < machine.cycle_limit && cycle <= static_cast<int32_t>(kMaxEntryCycle) &&
-                machine.buffer.count < machine.buffer.capacity);
+  // Not by assumptions, which a compiler goes through again for every addition to `cycle`: with hundreds of them that took most of its time.
+  CULE_INLINE void take_room() const {
+    CULE_CHECK(cycle < machine.cycle_limit && cycle <= static_cast<int32_t>(kMaxEntryCycle) &&
+               machine.buffer.count < machine.buffer.capacity);
+    machine.roomy = true;
   }
   CULE_INLINE void record_only(uint32_t address, uint32_t value) {
-    assume_room();
+    take_room();
     machine.record(address & 0x3F, value, cycle);
+    machine.roomy = false;
   }
   CULE_INLINE void write_tia(uint32_t reg, uint32_t value) {
-    assume_room();
+    take_room();
     CULE_ASSUME(reg >= tia_write::WSYNC);
     machine.write_tia(reg, value, false);
+    machine.roomy = false;
   }
 };
 

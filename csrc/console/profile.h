@@ -45,8 +45,8 @@ class ProfilingCore {
   template <class M>
   static bool is_odd(const M& m, MicroOp op) {
     M copy = m;
-    switch (reach_in_block(op.control)) {
-      case Reach::kFixed: return is_odd_to<Reach::kFixed>(copy, op);
+    switch (reach_in_block(op.control, operand_of(op))) {
+      case Reach::kFixed: case Reach::kInRam: case Reach::kInTia: return is_odd_to<Reach::kFixed>(copy, op);
       case Reach::kInZeroPage: return is_odd_to<Reach::kInZeroPage>(copy, op);
       default: return is_odd_to<Reach::kInBlock>(copy, op);
     }

@@ -70,8 +70,8 @@ CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env, Pla
 
 // The game's rules look at a frame. Returns the lives that are left. Once a frame, so that all games' rules may stand apart from what
 // runs for each instruction.
-template <class Ram>
-CULE_COLD int score_frame(uint32_t game_index, const GameMemory<Ram> memory, GameState& game) {
+template <class Index, class Ram>
+CULE_COLD int score_frame(Index game_index, const GameMemory<Ram> memory, GameState& game) {
   int lives = 0;
   with_game(game_index, [&](auto rules) {
     rules.step(memory, game);

@@ -3,7 +3,9 @@
 // There is one path for all micro-operations, without branches but for what is rare: control bits become masks, and every lane of a
 // warp walks the same lines whatever its instruction. `Decode` says where the control bits come from: `StaticDecode<opcode>` makes
 // them compile-time constants, so that the path folds to the few lines that the opcode needs (the CPU build switches
-// over 256 of them); `DynamicDecode` carries them at run time.
+// over 256 of them); `DynamicDecode` carries them at run time. `Decode::may` and `may_also` say whether an instruction has any of some
+// bits, as far as is known at compile time: what needs them is behind `if constexpr`, so that a compiler that inlines thousands of
+// instructions does not take it along until it folds (design/translation_details.md).
 //
 // Timing is by instruction, as in ale-py: all of an instruction's cycles have passed when it touches memory. There are no
 // dummy reads or double writes, but for the stack and the return address, where ale-py has them.
@@ -27,25 +29,35 @@ struct StaticDecode {
   static constexpr uint32_t control = op.control;
   static constexpr uint32_t more = op.more & 0xFFFF;
   static constexpr uint32_t opcode = kOpcode;
+  static constexpr bool may(uint32_t bits) { return (control & bits) != 0; }
+  static constexpr bool may_also(uint32_t bits) { return (more & bits) != 0; }  // of the second word
 };
 
 struct DynamicDecode {
   uint32_t control, more, opcode;
   CULE_INLINE explicit DynamicDecode(MicroOp op) : control(op.control), more(op.more), opcode(opcode_of(op)) {}
+  static constexpr bool may(uint32_t) { return true; }
+  static constexpr bool may_also(uint32_t) { return true; }
 };
 
 // The address that the operand stands at. Adds the cycle for crossing a page.
 template <class Decode, class Machine>
 CULE_INLINE uint32_t effective_address(const Decode decode, Machine& m, uint32_t operand) {
-  const uint32_t control = decode.control;
+  const uint32_t control = decode.control, mask = control & kZeroPage ? 0xFFu : 0xFFFFu;
+  if constexpr (!Decode::may(kIndexX | kIndexY | kIndirect)) return operand & mask;
   const uint32_t x = control & kIndexX ? m.r.x : 0, y = control & kIndexY ? m.r.y : 0;
   const bool indirect = control & kIndirect;
-  const uint32_t pointer = m.read_pointer_if(indirect, (operand + x) & 0xFF);
-  const uint32_t base = indirect ? pointer : operand;
+  uint32_t base = operand;
+  if constexpr (Decode::may(kIndirect)) {
+    const uint32_t pointer = m.read_pointer_if(indirect, (operand + x) & 0xFF);
+    base = indirect ? pointer : operand;
+  }
   const uint32_t index = (indirect ? 0 : x) + y;
   const uint32_t address = base + index;
-  if ((base ^ address) & (control & kPagePenalty ? 0xFF00u : 0u)) ++m.cycle;
-  return address & (control & kZeroPage ? 0xFFu : 0xFFFFu);
+  if constexpr (Decode::may(kPagePenalty)) {
+    if ((base ^ address) & (control & kPagePenalty ? 0xFF00u : 0u)) ++m.cycle;
+  }
+  return address & mask;
 }
 
 template <class Decode>
@@ -62,12 +74,15 @@ CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
   const uint32_t control = decode.control;
   m.cycle += control & kCyclesMask;
   const uint32_t next = r.pc + (control >> kLengthShift & 3);
-  const bool second = decode.more & kSecondFlag;
-  const uint32_t high = (second ? r.v : r.n) & 0x80, low = second ? r.z : r.c;
-  const bool taken = decode.more & ((decode.more & kLateFlag ? low : high) ? kIfSet : kIfClear);
-  const uint32_t target = next + (taken ? operand : 0);
-  if (taken) ++m.cycle;
-  if ((next ^ target) & 0xFF00) ++m.cycle;
+  uint32_t target = next;
+  if constexpr (Decode::may_also(kBranch)) {
+    const bool second = decode.more & kSecondFlag;
+    const uint32_t high = (second ? r.v : r.n) & 0x80, low = second ? r.z : r.c;
+    const bool taken = decode.more & ((decode.more & kLateFlag ? low : high) ? kIfSet : kIfClear);
+    target = next + (taken ? operand : 0);
+    if (taken) ++m.cycle;
+    if ((next ^ target) & 0xFF00) ++m.cycle;
+  }
   r.pc = (control & kJump ? operand : target) & 0xFFFF;
 }
 
@@ -75,41 +90,54 @@ CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
 template <int kOpcode>
 CULE_INLINE uint32_t addends(const StaticDecode<kOpcode>, uint32_t reg, uint32_t m) {
   constexpr uint32_t control = StaticDecode<kOpcode>::control;
-  const auto term = [](uint32_t byte, bool passes, bool flips) { return ((passes ? byte : 0) ^ (flips ? 0xFF : 0)); };
-  const uint32_t register_in_p = term(reg, control & kRegisterInP, control & kFlipRegisterInP);
-  const uint32_t register_in_q = term(reg, control & kRegisterInQ, control & kFlipRegisterInQ);
-  const uint32_t operand_in_p = term(m, control & kOperandInP, control & kFlipOperandInP);
-  const uint32_t operand_in_q = term(m, true, control & kFlipOperandInQ);
-  return (register_in_p & operand_in_p) << 8 | (register_in_q & operand_in_q);
+  constexpr uint32_t register_in_p = control & kRegisterInP ? 0xFF : 0, register_in_q = control & kRegisterInQ ? 0xFF : 0;
+  constexpr uint32_t operand_in_p = control & kOperandInP ? 0xFF : 0, operand_in_q = 0xFF;
+  constexpr uint32_t flip_register_in_p = control & kFlipRegisterInP ? 0xFF : 0, flip_register_in_q = control & kFlipRegisterInQ ? 0xFF : 0;
+  constexpr uint32_t flip_operand_in_p = control & kFlipOperandInP ? 0xFF : 0, flip_operand_in_q = control & kFlipOperandInQ ? 0xFF : 0;
+  const uint32_t p = ((reg & register_in_p) ^ flip_register_in_p) & ((m & operand_in_p) ^ flip_operand_in_p);
+  const uint32_t q = ((reg & register_in_q) ^ flip_register_in_q) & ((m & operand_in_q) ^ flip_operand_in_q);
+  return p << 8 | q;
 }
 CULE_INLINE uint32_t addends(const DynamicDecode decode, uint32_t reg, uint32_t m) {
   const uint32_t of_register = spread_signs(decode.control), of_operand = spread_signs(decode.control << 1) | 0xFF;
   return ((reg * 0x0101 & of_register) ^ of_register >> 16) & ((m * 0x0101 & of_operand) ^ of_operand >> 16);
 }
 
+// Whether no flag is set, and the result is the operand, or nobody asks for it: stores, jumps, branches.
+template <class Decode>
+constexpr bool only_copies() {
+  return !Decode::may(kSetsNZ | kSetsC | kSetsV | kShiftRight | kCarryFlag | kCarryOne | kRegisterInQ | kRegisterInP | kFlipRegisterInP |
+                      kOperandInP | kFlipOperandInP | kFlipOperandInQ | kRare);
+}
+
 // The adder and the shifter. `m` is the operand. Returns the result and sets the flags.
 template <class Decode>
 CULE_INLINE uint32_t compute(const Decode decode, Registers& r, uint32_t reg, uint32_t m) {
+  if constexpr (only_copies<Decode>()) return m;
   const uint32_t control = decode.control;
   const uint32_t both = addends(decode, reg, m), p = both >> 8, q = both & 0xFF;
   const uint32_t carry = control & kCarryFlag ? r.c : 0;
   const uint32_t sum = p + q + (control & kCarryOne ? 1u : carry);
   const bool right = control & kShiftRight, tests = control & kBitTest;
   const uint32_t result = right ? m >> 1 | carry << 7 : sum & 0xFF;
-  const uint32_t overflow = tests ? m << 1 : ~(p ^ q) & (p ^ sum);
-  r.c = control & kSetsC ? (right ? m & 1 : sum >> 8) : r.c;
-  r.v = control & kSetsV ? overflow & 0x80 : r.v;
-  r.n = control & kSetsNZ ? (tests ? m : result) : r.n;
-  r.z = control & kSetsNZ ? result : r.z;
+  if constexpr (Decode::may(kSetsC)) r.c = control & kSetsC ? (right ? m & 1 : sum >> 8) : r.c;
+  if constexpr (Decode::may(kSetsV)) {
+    const uint32_t overflow = tests ? m << 1 : ~(p ^ q) & (p ^ sum);
+    r.v = control & kSetsV ? overflow & 0x80 : r.v;
+  }
+  if constexpr (Decode::may(kSetsNZ)) {
+    r.n = control & kSetsNZ ? (tests ? m : result) : r.n;
+    r.z = control & kSetsNZ ? result : r.z;
+  }
   return result;
 }
 
 template <class Decode>
 CULE_INLINE void write_back(const Decode decode, Registers& r, uint32_t value) {
-  r.a = decode.more & kToA ? value : r.a;
-  r.x = decode.more & kToX ? value : r.x;
-  r.y = decode.more & kToY ? value : r.y;
-  r.s = decode.more & kToS ? value : r.s;
+  if constexpr (Decode::may_also(kToA)) r.a = decode.more & kToA ? value : r.a;
+  if constexpr (Decode::may_also(kToX)) r.x = decode.more & kToX ? value : r.x;
+  if constexpr (Decode::may_also(kToY)) r.y = decode.more & kToY ? value : r.y;
+  if constexpr (Decode::may_also(kToS)) r.s = decode.more & kToS ? value : r.s;
 }
 
 // How many of the rare instructions a machine does: those that are a few in a hundred of what programs execute, all that programs
@@ -274,33 +302,38 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   MicroOp next = m.look_ahead();
 
   // The rare instructions that such a machine does, do nothing beside.
-  if (!kDoesAll && (control & kRare) && !m.leaves_rare(decode.opcode, operand)) {
-    execute_rare(decode, m, operand, operand, 0);
-    return m.moved ? m.look_ahead() : next;
+  if constexpr (!kDoesAll && Decode::may(kRare)) {
+    if ((control & kRare) && !m.leaves_rare(decode.opcode, operand)) {
+      execute_rare(decode, m, operand, operand, 0);
+      return m.moved ? m.look_ahead() : next;
+    }
   }
 
   const uint32_t address = effective_address(decode, m, operand);
-  if (m.leaves(control, address)) return m.leave();
+  if constexpr (!kDoesAll && Decode::may(kReads | kWrites | kSetsV | kRare)) {
+    if (m.leaves(control, address)) return m.leave();
+  }
   const uint32_t reg = source_register(decode, m.r), carry = m.r.c;
-  const uint32_t read = m.read_if(control & kReads, address, control & kFromRegister ? reg : operand & 0xFF);
+  uint32_t read = control & kFromRegister ? reg : operand & 0xFF;
+  if constexpr (Decode::may(kReads)) read = m.read_if(control & kReads, address, read);
   const uint32_t value = compute(decode, m.r, reg, read);
   write_back(decode, m.r, value);
-  m.write_if(control & kWrites, address, value);
-  if (!kDoesAll) return next;
-
-  const bool decimal = (control & kSetsV) && !(control & kBitTest) && m.r.d;
-  if ((control & kRare) || decimal) {
-    if (decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
-    if (control & kRare) {
-      execute_rare(decode, m, operand, address, value);
-    } else {
-      m.r.a = reg;
-      m.r.c = carry;
-      if (control & kFlipOperandInQ) subtract(m.r, read);
-      else add(m.r, read);
+  if constexpr (Decode::may(kWrites)) m.write_if(control & kWrites, address, value);
+  if constexpr (kDoesAll) {
+    const bool decimal = (control & kSetsV) && !(control & kBitTest) && m.r.d;
+    if ((control & kRare) || decimal) {
+      if (decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();
+      if (control & kRare) {
+        execute_rare(decode, m, operand, address, value);
+      } else {
+        m.r.a = reg;
+        m.r.c = carry;
+        if (control & kFlipOperandInQ) subtract(m.r, read);
+        else add(m.r, read);
+      }
     }
+    if (m.moved) next = m.look_ahead();
   }
-  if (m.moved) next = m.look_ahead();
   return next;
 }
 

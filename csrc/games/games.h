@@ -139,4 +139,15 @@ CULE_HD inline void with_game(uint32_t index, Visit&& visit) {
   }
 }
 
+// The index of a game that is known when this is compiled: code of no other game is made.
+template <uint32_t kIndex>
+struct KnownGame {};
+template <uint32_t kIndex, class Visit>
+CULE_HD inline void with_game(KnownGame<kIndex>, Visit&& visit) {
+#define CULE_VISIT(game) \
+  if constexpr (kIndex == kIndexOf##game) visit(games::game{});
+  CULE_FOR_EACH_GAME(CULE_VISIT)
+#undef CULE_VISIT
+}
+
 }  // namespace cule
