@@ -30,3 +30,9 @@ def missing_code(index: int) -> str | None:
         f"this cule was built for GPUs of {built}, and cuda:{index} ({name}) is sm_{major}{minor}; "
         f"build it again with CMAKE_ARGS=-DCMAKE_CUDA_ARCHITECTURES={major}{minor}"
     )
+
+
+def architecture_of(device: torch.device) -> str:
+    """The architecture of a GPU, such as "sm_90"."""
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"sm_{major}{minor}"

@@ -15,6 +15,7 @@ import torch
 from tqdm import tqdm
 
 from cule import _core, palette, resample, translation
+from cule.architecture import architecture_of
 from cule.console import (
     AUTORESET_MODES,
     POWER_ON_NUMBERS,
@@ -33,6 +34,8 @@ from cule.console import (
 )
 from cule.device import avoid_lost_threads, keep_through_forks, usable_memory
 from cule.errors import InvalidValue
+from cule.names import level_of_the_user
+from cule.translating import Translating, translating
 
 # For so many envs a game is compiled: for fewer, compiling is not soon made up for.
 LEAST_WORTH_TRANSLATING = 64
@@ -64,9 +67,13 @@ class Engine:
         options: what a step does.
         device: where the envs live.
         num_threads: CPU only: how many envs run at once.
-        translate: CUDA only: whether to compile the game for the GPU; None: where that is faster.
+        translate: CUDA only: whether to compile the game for the GPU, and to wait for it; None: where that is faster,
+            steps being interpreted until it is there.
         multiprocessors: CUDA only: how many emulate, with nothing else on them; None: any, shared.
         progress: whether to say so where preparing the games takes seconds and somebody looks.
+
+    Attributes:
+        translated: whether steps run the compiled game by now.
 
     Raises:
         ValueError: `translate` or `multiprocessors` cannot be had here.
@@ -114,9 +121,15 @@ class Engine:
             raise torch.OutOfMemoryError(self._too_many_envs(room)) from problem
         self._set_values()
         self.backend = keep_through_forks(self._make_backend(num_threads, multiprocessors or 0))
-        self.translated = self._wants_translation(translate)
-        if self.translated:
-            self._load_translation(required=bool(translate))
+        self.translated = False
+        self._translating: Translating | None = None
+        if self._wants_translation(translate):
+            self._begin_translation()
+        if translate:
+            try:
+                self._change_over(progress)
+            except (OSError, RuntimeError) as problem:
+                raise InvalidValue(f"translate=True was asked for, but {problem}") from problem
 
     def _make_backend(self, num_threads: int, multiprocessors: int) -> _core.Backend:
         if self.runs_on_gpu:
@@ -158,23 +171,75 @@ class Engine:
             return False
         return self.num_envs >= LEAST_WORTH_TRANSLATING and games.isdisjoint(translation.FASTER_INTERPRETED)
 
-    def _load_translation(self, required: bool) -> None:
-        major, minor = torch.cuda.get_device_capability(self.device)
+    # Translation -------------------------------------------------------------------------------------------------
+
+    def _begin_translation(self) -> None:
+        game = self.groups[0].game
+        # Here, as between two steps it would wait for the device. The interpreter does not look at it.
+        operations = np.zeros((len(rom_of(game)[0]) + 1, 2), np.uint32)
+        self._place_array("marked_ops", operations)
+        self._marked_ops = torch.from_numpy(operations.view(np.uint8))
+        if self.device.type == "cuda":
+            self._marked_ops = self._marked_ops.pin_memory()
+        in_step = self.backend.plays_in_step(self.num_envs)
+        self._translating = translating(game, architecture_of(self.device), in_step)
+
+    def _is_captured(self) -> bool:
+        """Whether what is launched now goes into a CUDA graph."""
+        if self.device.type != "cuda":
+            return False
+        with torch.cuda.device(self.device):
+            return torch.cuda.is_current_stream_capturing()
+
+    def _change_over(self, progress: bool = False) -> None:
+        """Has steps run the compiled game from now on, on whatever stream; it may wait while the driver loads it.
+
+        Interrupted, it is done again at the next step.
+
+        Args:
+            progress: whether a line says so where it is waited for.
+
+        Raises:
+            OSError, RuntimeError: there is no compiler, or none that knows this GPU and driver. Steps stay interpreted.
+        """
+        assert self._translating is not None
         try:
-            cubin, marked_ops = translation.translate(
-                self.groups[0].game,
-                f"sm_{major}{minor}",
-                self._progress,
-                self.backend.plays_in_step(self.num_envs),
-            )
+            cubin, operations = self._translating.result(progress)
+            # First what the kernel reads, on the stream that will run it.
+            self._marked_ops.copy_(torch.from_numpy(operations.view(np.uint8)))
+            self.tensors["marked_ops"].copy_(self._marked_ops, non_blocking=True)
             self.backend.load_translation(cubin)
-        except (OSError, RuntimeError) as problem:  # there is no compiler, or none that knows this GPU and driver
-            if required:
-                raise InvalidValue(f"translate=True was asked for, but {problem}") from problem
-            warnings.warn(f"envs run several times slower than they could: {problem}", stacklevel=5)
-            self.translated = False
-            return
-        self._place_array("marked_ops", marked_ops)
+        except Exception:
+            self._translating = None
+            raise
+        self.translated, self._translating = True, None
+
+    def _change_over_or_warn(self, progress: bool = False) -> None:
+        try:
+            self._change_over(progress)
+        except (OSError, RuntimeError) as problem:
+            said = f"envs run several times slower than they could: {problem}"
+            warnings.warn(said, stacklevel=level_of_the_user())
+
+    def wait_until_translated(self) -> bool:
+        """Waits until steps run the compiled game, where it is being compiled.
+
+        Returns:
+            Whether they do.
+
+        Raises:
+            RuntimeError: a CUDA graph is being captured.
+
+        Warns:
+            UserWarning: the game cannot be compiled or loaded.
+        """
+        if self._translating is not None:
+            if self._is_captured():
+                raise RuntimeError(
+                    "expected wait_until_translated() before a CUDA graph is captured, got it while one is"
+                )
+            self._change_over_or_warn(self._progress)
+        return self.translated
 
     # Memory ------------------------------------------------------------------------------------------------------
 
@@ -339,6 +404,9 @@ class Engine:
 
     def step(self) -> None:
         """One step of every env with the actions in `tensors["actions"]`."""
+        # Not where a graph is captured, which would have the driver's work in it, or fail.
+        if self._translating is not None and self._translating.done and not self._is_captured():
+            self._change_over_or_warn()
         self._run("step")
 
     def _interruptible(self, mask: torch.Tensor | None) -> Iterator[torch.Tensor | None]:

@@ -101,7 +101,7 @@ def older_ids(ale_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
         )
 
 
-def _level_of_the_user() -> int:
+def level_of_the_user() -> int:
     """The stacklevel, for the caller, of the innermost code that is not cule's."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "cule":
@@ -134,6 +134,6 @@ def warn_of_other_meanings(names: Iterable[str], **in_force: Any) -> None:
                 f"{name!r} means {meant} in gymnasium, but this env has {got}, as here it names "
                 "the game alone; the game's plain name says no more than that, and "
                 "gymnasium.make('cule/...') makes what an id means",
-                stacklevel=_level_of_the_user(),
+                stacklevel=level_of_the_user(),
             )
             return

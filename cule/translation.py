@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from cule import _core, nvrtc
 from cule.console import Console, Group, Options, boot, rom_of
@@ -245,15 +244,12 @@ def cache_folder() -> Path:
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cule"
 
 
-def translate(
-    game: Game, architecture: str, progress: bool = False, in_step: bool = False
-) -> tuple[bytes, np.ndarray]:
+def translate(game: Game, architecture: str, in_step: bool = False) -> tuple[bytes, np.ndarray]:
     """The game's kernel, compiled for a GPU architecture such as "sm_90", and its marked_ops.
 
     The kernel is still to be linked. With `in_step` the warps of a multiprocessor wait for each
     other (design/translation.md). It is compiled once and then kept in cache_folder(). What is
-    damaged there is compiled again. With `progress` a line says so while it is compiled, where
-    stderr is a terminal.
+    damaged there is compiled again.
 
     Raises:
         OSError: if there is no run-time compiler.
@@ -273,9 +269,7 @@ def translate(
         with _FILE.reading(path) as file:
             cubin = file.read()
     except ValueError:
-        said = f"compiling {game.name} for the GPU: up to a minute, this once"
-        with tqdm(desc=said, bar_format="{desc}", leave=False, disable=None if progress else True):
-            cubin = nvrtc.compile_cubin(source, headers, options)
+        cubin = nvrtc.compile_cubin(source, headers, options)
         _keep(path, cubin)
     return cubin, marked_ops(game, blocks)
 

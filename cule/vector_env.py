@@ -70,9 +70,10 @@ class AtariEnv(VectorEnv):
         reward_clipping: rewards are -1, 0 or 1.
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
-        translate: CUDA only: whether the game is compiled for the GPU, which takes up to a minute the first time and
-            makes steps several times faster, with the same results; None: where 64 or more envs play one game,
-            unless that is known to be faster interpreted.
+        translate: CUDA only: whether the game is compiled for the GPU, which takes some ten seconds the first time and
+            makes steps several times faster, with the same results. True waits for it; None does it where 64 or more
+            envs play one game, unless that is known to be faster interpreted, and plays on interpreted meanwhile:
+            `translated` says when it is done, `wait_until_translated` waits.
             What has been compiled is kept in CULE_CACHE_DIR, by default in ~/.cache/cule.
         multiprocessors: CUDA only: how many of the GPU's multiprocessors emulate, with nothing else on them; the others
             stay free for what other streams do meanwhile, such as learning; None: as is fastest where there is nothing.
@@ -478,6 +479,31 @@ class AtariEnv(VectorEnv):
         """The screens as `render_mode` says: for "mosaic" (rows * height, columns * 320, 3) uint8."""
         self._check_open("render")
         return self._renderer.render()
+
+    @property
+    def translated(self) -> bool:
+        """Whether steps run the game compiled for the GPU by now (see `translate`)."""
+        return "engine" in self.__dict__ and self.engine.translated
+
+    @changes
+    def wait_until_translated(self) -> bool:
+        """Waits until steps run the game compiled for the GPU, where it is being compiled (see `translate`).
+
+        Results are the same before and after. Call it before steps are measured, or captured in a CUDA graph: a
+        graph goes on with what it has captured.
+
+        Returns:
+            Whether they do: False where they are interpreted for good.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            RuntimeError: a CUDA graph is being captured.
+
+        Warns:
+            UserWarning: the game cannot be compiled, as there is no run-time compiler, or not be loaded.
+        """
+        self._check_open("wait_until_translated")
+        return self.engine.wait_until_translated()
 
     # States --------------------------------------------------------------------------------------------------------
 

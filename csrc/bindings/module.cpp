@@ -289,7 +289,9 @@ struct CheckedBackend {
   }
   void load_translation(const py::bytes& cubin) {
     if (on_host) throw std::invalid_argument("expected a backend of CUDA, as ROMs are translated for GPUs only, got the CPU's");
-    backend->load_translation(cubin);
+    const std::string code = cubin;
+    py::gil_scoped_release release;
+    backend->load_translation(code);
   }
 };
 

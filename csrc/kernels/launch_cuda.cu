@@ -268,6 +268,7 @@ class CudaBackend final : public Backend {
 
   void load_translation(const std::string& cubin) override {
     Guard guard(device_);
+    const CaptureRelaxed relaxed;
     check(cudaFree(nullptr), "starting CUDA");
     const CUmodule module = load_linked(cubin);
     CUfunction function = nullptr;
@@ -319,6 +320,13 @@ class CudaBackend final : public Backend {
     }
     ~Guard() { cudaSetDevice(before); }
     int before = 0;
+  };
+
+  // While it lives, this thread may load code although another one captures a graph; that is not part of it.
+  struct CaptureRelaxed {
+    CaptureRelaxed() { check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode"); }
+    ~CaptureRelaxed() { cudaThreadExchangeStreamCaptureMode(&mode); }
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   };
 
   // Gives up the translated ROM, if there is one. Where CUDA fails, as it does when the process ends, there is nobody to tell, and

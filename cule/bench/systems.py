@@ -49,6 +49,7 @@ class CuleSystem:
             case.game, case.num_envs, device=self.device, num_threads=case.num_threads, frameskip=case.frameskip,
             obs_type="ram" if case.mode == "emulation-only" else "image",
         )  # fmt: skip
+        self.env.wait_until_translated()
         self.num_actions = int(self.env.single_action_space.n)
         self.policy = NatureCnn(self.num_actions).to(self.device) if case.mode == "with-policy" else None
         self.actions = torch.zeros(case.num_envs, dtype=torch.int64, device=self.device)

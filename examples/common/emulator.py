@@ -120,7 +120,10 @@ def make_env(
         "num_threads": num_threads,
     }
     if emulator == "cule":
-        return cule.AtariEnv(game, num_envs, device=device, multiprocessors=multiprocessors, **options)
+        env = cule.AtariEnv(game, num_envs, device=device, multiprocessors=multiprocessors, **options)
+        # Steps are captured in CUDA graphs, which go on with what they captured.
+        env.wait_until_translated()
+        return env
     if emulator == "ale-py":
         # cule knows every game that ale-py has, by all of its names, and says which are close to a wrong one.
         return AleEnv(cule.rom.find_game(game).name, num_envs, device, **options)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import re
-import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ def test_translation_needs_a_gpu_and_one_game() -> None:
         cule.AtariEnv("pong", 2, device="cpu", translate=True, reset_pool_size=1)
     with pytest.raises(TypeError, match="expected translate to be True or False, got 'yes'"):
         cule.AtariEnv("pong", 2, device="cpu", translate="yes", reset_pool_size=1)
-    assert not cule.AtariEnv("pong", 2, device="cpu", reset_pool_size=1).engine.translated
+    assert not cule.AtariEnv("pong", 2, device="cpu", reset_pool_size=1).translated
 
 
 def test_multiprocessors_that_cannot_be_are_refused() -> None:
@@ -110,27 +109,6 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert len(compiled) == 5
 
 
-@pytest.mark.parametrize("progress", [True, False])
-def test_compiling_is_said_on_a_terminal(
-    progress: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    said = []
-    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(
-        nvrtc, "compile_cubin", lambda *_: said.append(sys.stderr.getvalue()) or b"the cubin"
-    )
-    for _ in range(2):
-        translation.translate(find_game("pong"), "sm_90", progress)
-    assert len(said) == 1, "what is kept is not compiled"
-    assert ("compiling pong for the GPU: up to a minute, this once" in said[0]) == progress
-
-
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "as once kept", "folder"])
 def test_translations_that_are_damaged_are_made_anew(
     damage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -174,8 +152,8 @@ def test_translated_games_play_the_same(game: str) -> None:
         cule.AtariEnv(game, 48, device="cuda", translate=translate, repeat_action_probability=0.25)
         for translate in (False, True)
     )
-    assert translated.engine.translated
-    assert not plain.engine.translated
+    assert translated.translated
+    assert not plain.translated
     assert_play_the_same(plain, translated, 60)
 
 
@@ -218,6 +196,34 @@ def test_warps_in_step_play_what_a_cpu_plays(translate: bool) -> None:
 @pytest.mark.gpu
 def test_translation_by_the_number_of_envs() -> None:
     """None: what is faster. pong is compiled in the tests above."""
-    found = [cule.AtariEnv("pong", n, device="cuda").engine.translated for n in (63, 64, 40_000)]
+    found = [cule.AtariEnv("pong", n, device="cuda").wait_until_translated() for n in (63, 64, 40_000)]
     assert found == [False, True, True]
-    assert not cule.AtariEnv("riverraid", 64, device="cuda").engine.translated
+    assert not cule.AtariEnv("riverraid", 64, device="cuda").wait_until_translated()
+
+
+@pytest.mark.gpu
+def test_games_play_the_same_over_the_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the midst of a game, on a stream of its own; a graph that was captured before goes on."""
+    let, translate = threading.Event(), translation.translate
+    monkeypatch.setattr(translation, "translate", lambda *what: let.wait(60) and translate(*what))
+    plain = cule.AtariEnv("pong", 70, device="cuda", translate=False, repeat_action_probability=0.25)
+    env = cule.AtariEnv("pong", 70, device="cuda", repeat_action_probability=0.25)
+    for each in (plain, env):
+        each.reset(seed=4)
+    rows = torch.randint(6, (40, 70), generator=torch.Generator().manual_seed(0)).cuda()
+    actions, graph = rows[0].clone(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        env.step(actions)
+    env.reset(seed=4)
+    for step, row in enumerate(rows):
+        if step == 20:
+            let.set()
+            assert env.wait_until_translated()
+        actions.copy_(row)
+        if step % 3:
+            env.step(actions)
+        else:
+            graph.replay()
+        plain.step(row)
+        assert torch.equal(env.get_ram(), plain.get_ram()), step
+        assert torch.equal(env.engine.tensors["observations"], plain.engine.tensors["observations"]), step

@@ -1,0 +1,295 @@
+"""Envs play interpreted while their game is compiled, and change over between two steps.
+
+On the CPU: what compiles and what loads are stand-ins, so that a test says when a kernel is there.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import error
+from runs import outputs, same
+
+import cule
+from cule import engine, nvrtc, translating, translation
+from cule.console import rom_of
+from cule.engine import Engine
+from cule.rom import find_game
+
+SECONDS = 60  # at most, that a test waits for a thread
+
+
+class Compiler:
+    """Compiles when it is let: what stands in for translation.translate."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, str, bool]] = []
+        self.let = threading.Event()
+        self.problem: BaseException | None = None
+
+    def __call__(self, game: Any, architecture: str, in_step: bool) -> tuple[bytes, np.ndarray]:
+        self.begun.append((game.name, architecture, in_step))
+        assert self.let.wait(SECONDS)
+        if self.problem:
+            raise self.problem
+        return b"a kernel", np.full((len(rom_of(game)[0]) + 1, 2), 7, np.uint32)
+
+    def finish(self) -> None:
+        """Returns when nothing is being made any more."""
+        self.let.set()
+        for thread in threading.enumerate():
+            if thread.name.startswith("cule translates"):
+                thread.join(SECONDS)
+        assert not translating._being_made
+
+
+class LoadingBackend:
+    """The CPU's backend, but that it loads kernels: writes down which."""
+
+    def __init__(self, backend: Any):
+        self.backend, self.loaded = backend, []
+        self.problem: BaseException | None = None
+
+    def load_translation(self, cubin: bytes) -> None:
+        problem, self.problem = self.problem, None
+        if problem:
+            raise problem
+        self.loaded.append(cubin)
+
+    def plays_in_step(self, num_envs: int) -> bool:
+        return num_envs > 10
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.backend, name)
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
+    made = Compiler()
+    monkeypatch.setattr(translation, "translate", made)
+    monkeypatch.setattr(engine, "architecture_of", lambda _: "sm_90")
+    monkeypatch.setattr(engine, "keep_through_forks", LoadingBackend)
+    monkeypatch.setattr(Engine, "_wants_translation", lambda _, asked: asked is not False)
+    yield made
+    made.problem = None
+    made.finish()
+
+
+def make(num_envs: int = 2, **options: Any) -> cule.AtariEnv:
+    return cule.AtariEnv("pong", num_envs, device="cpu", num_threads=1, reset_pool_size=1, **options)
+
+
+def test_env_plays_at_once_and_changes_over_between_two_steps(compiler: Compiler) -> None:
+    env, plain = make(), make(translate=False)
+    backend = env.engine.backend
+    assert torch.equal(env.reset(seed=1)[0], plain.reset(seed=1)[0])
+    for step in range(6):
+        if step == 3:
+            assert not env.translated
+            assert backend.loaded == []
+            compiler.finish()
+            assert not env.translated, "a step does it"
+        actions = [step % 6, 2]
+        assert same(outputs(env, env.step(actions)), outputs(plain, plain.step(actions))), step
+        assert env.translated == (step >= 3)
+    assert backend.loaded == [b"a kernel"]
+    assert bool((env.engine.tensors["marked_ops"].view(torch.int32) == 7).all())
+    assert compiler.begun == [("pong", "sm_90", False)]
+    assert not plain.translated
+
+
+def test_wait_until_translated_waits_and_changes_over(compiler: Compiler) -> None:
+    env = make()
+    threading.Timer(0.2, compiler.let.set).start()
+    assert env.wait_until_translated()
+    assert env.translated
+    assert env.wait_until_translated()
+    assert env.engine.backend.loaded == [b"a kernel"]
+    env.close()
+    assert not env.translated
+    with pytest.raises(error.ClosedEnvironmentError, match="wait_until_translated"):
+        env.wait_until_translated()
+
+
+def test_env_that_is_not_translated_does_not_wait() -> None:
+    env = make()
+    assert not env.wait_until_translated()
+    assert not env.translated
+
+
+def test_envs_of_a_game_share_what_is_being_compiled(compiler: Compiler) -> None:
+    envs = [make(), make(), make(num_envs=11)]
+    compiler.finish()
+    assert compiler.begun == [("pong", "sm_90", False), ("pong", "sm_90", True)]
+    assert all(env.wait_until_translated() for env in envs)
+    assert all(env.engine.backend.loaded == [b"a kernel"] for env in envs)
+    assert make().wait_until_translated()
+    assert len(compiler.begun) == 3, "which finds it kept on the disk"
+
+
+@pytest.mark.parametrize("problem", [OSError("there is no compiler"), RuntimeError("it does not compile")], ids=str)
+@pytest.mark.parametrize("waits", [True, False])
+def test_game_that_does_not_compile_is_interpreted_with_one_warning(
+    problem: Exception, waits: bool, compiler: Compiler
+) -> None:
+    compiler.problem = problem
+    env = make()
+    env.reset(seed=0)
+    env.step([0, 0])
+    compiler.finish()
+    with pytest.warns(UserWarning, match=f"envs run several times slower than they could: {problem}") as warned:
+        if waits:
+            assert not env.wait_until_translated()
+        else:
+            env.step([0, 0])
+    assert [warning.filename for warning in warned] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env.step([0, 0])
+        assert not env.wait_until_translated()
+    assert not env.translated
+
+
+def test_kernel_that_does_not_load_is_left(compiler: Compiler) -> None:
+    env = make()
+    env.reset(seed=0)
+    env.engine.backend.problem = RuntimeError("linking a translated ROM failed")
+    compiler.finish()
+    with pytest.warns(UserWarning, match="linking a translated ROM failed"):
+        env.step([0, 0])
+    env.step([0, 0])
+    assert not env.translated
+
+
+def test_interrupted_change_is_made_at_the_next_step(compiler: Compiler) -> None:
+    env = make()
+    env.reset(seed=0)
+    env.engine.backend.problem = KeyboardInterrupt()
+    compiler.finish()
+    with pytest.raises(KeyboardInterrupt):
+        env.step([0, 0])
+    assert not env.translated
+    env.step([0, 0])
+    assert env.translated
+
+
+def test_translate_true_waits_and_says_why_it_cannot_be(compiler: Compiler) -> None:
+    threading.Timer(0.2, compiler.let.set).start()
+    assert make(translate=True).translated
+    compiler.problem = OSError("there is no compiler")
+    with pytest.raises(ValueError, match=r"translate=True was asked for, but there is no compiler"):
+        make(translate=True)
+
+
+def test_nothing_changes_while_a_graph_is_captured(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make()
+    env.reset(seed=0)
+    compiler.finish()
+    with monkeypatch.context() as context:
+        context.setattr(Engine, "_is_captured", lambda _: True)
+        env.step([0, 0])
+        assert not env.translated
+        with pytest.raises(RuntimeError, match=r"expected wait_until_translated\(\) before a CUDA graph is captured"):
+            env.wait_until_translated()
+    env.step([0, 0])
+    assert env.translated
+
+
+def test_env_that_is_closed_meanwhile_changes_nothing(compiler: Compiler) -> None:
+    env = make()
+    env.reset(seed=0)
+    backend = env.engine.backend
+    env.close()
+    compiler.finish()
+    assert backend.loaded == []
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_waiting_is_said_on_a_terminal(progress: bool, compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(translating, "SECONDS_BEFORE_A_LINE", 0.05)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    env = make(progress=progress)
+    time.sleep(0.1)
+    assert sys.stderr.getvalue() == "", "who does not wait is not told"
+    threading.Timer(0.3, compiler.let.set).start()
+    env.wait_until_translated()
+    assert ("compiling pong for the GPU: some seconds, this once" in sys.stderr.getvalue()) == progress
+
+
+def run(code: str, folder: Path) -> str:
+    """What a Python process prints that compiles with the stand-ins above."""
+    begin = f"""
+        import os, sys, threading, time
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        import cule
+        from cule import engine, nvrtc, translation
+        from cule.engine import Engine
+        from test_translating import LoadingBackend
+        os.environ["CULE_CACHE_DIR"] = {str(folder)!r}
+        let = threading.Event()
+        nvrtc.version = lambda: "13.0"
+        nvrtc.compile_cubin = lambda *_: let.wait(60) and b"a kernel"
+        engine.architecture_of = lambda _: "sm_90"
+        engine.keep_through_forks = LoadingBackend
+        Engine._wants_translation = lambda _, asked: asked is not False
+        env = cule.AtariEnv("pong", 2, device="cpu", num_threads=1, reset_pool_size=1)
+        env.reset(seed=0)
+        env.step([0, 0])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(begin) + textwrap.dedent(code)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_process_that_ends_keeps_what_it_compiles(tmp_path: Path) -> None:
+    assert run("threading.Timer(0.5, let.set).start(); print('played')", tmp_path) == "played\n"
+    assert [path.name.startswith("pong-sm_90-") for path in tmp_path.iterdir()] == [True]
+
+
+def test_forked_child_compiles_for_itself(tmp_path: Path) -> None:
+    printed = run(
+        """
+        child = os.fork()
+        let.set()
+        if not child:
+            other = cule.AtariEnv("pong", 2, device="cpu", num_threads=1, reset_pool_size=1)
+            print("child", other.wait_until_translated(), flush=True)
+            env.close()
+            sys.exit(0)
+        print("child ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        print("parent", env.wait_until_translated())
+        """,
+        tmp_path,
+    )
+    assert printed == "child True\nchild ended with 0\nparent True\n"
+
+
+def test_thread_makes_one_file_of_the_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
+    monkeypatch.setattr(nvrtc, "compile_cubin", lambda *_: b"the cubin")
+    game = find_game("pong")
+    cubin, operations = translating.translating(game, "sm_90", False).result()
+    assert cubin == b"the cubin"
+    assert len(operations) == len(rom_of(game)[0]) + 1
+    assert len(list(tmp_path.iterdir())) == 1
