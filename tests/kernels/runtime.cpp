@@ -109,6 +109,11 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaFree(void* memory) {
   return memory ? remember(cudaErrorInvalidValue) : cudaSuccess;
 }
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  thread_local cudaStreamCaptureMode of_thread = cudaStreamCaptureModeGlobal;
+  std::swap(*mode, of_thread);
+  return cudaSuccess;
+}
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
