@@ -2,7 +2,7 @@
 #pragma once
 
 #include "console/tia_follower.h"
-#include "kernels/observe.h"
+#include "kernels/observe/observe.h"
 #include "tia/picture_view.h"
 
 namespace cule {

@@ -14,7 +14,7 @@
 #include "kernels/draw.h"
 #include "kernels/launch.h"
 #include "kernels/memory.h"
-#include "kernels/observe.h"
+#include "kernels/observe/observe.h"
 #include "kernels/reset.h"
 #include "kernels/step.h"
 

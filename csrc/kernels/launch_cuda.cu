@@ -13,7 +13,7 @@
 #include <string>
 
 #include "kernels/launch.h"
-#include "kernels/observe.h"
+#include "kernels/observe/observe.h"
 #include "kernels/play.cuh"
 #include "kernels/reset.h"
 #include "kernels/segments.h"

@@ -1,0 +1,57 @@
+// An env's stack of observations, the newest last.
+#pragma once
+
+#include "kernels/batch.h"
+#include "kernels/lanes.h"
+
+namespace cule {
+
+CULE_INLINE size_t observed_frame_bytes(const ObservationFormat& format) {
+  return static_cast<size_t>(format.height) * format.width * format.channels;
+}
+
+// Moves frames on by one. The newest stays where it is.
+template <class Chunk, class Lanes>
+CULE_INLINE void shift_chunks(Chunk* stack, size_t chunks, int frames, bool fresh,
+                              const Lanes& lanes) {
+  constexpr int kAtOnce = 4;  // loads that wait for none of the stores
+  for (size_t i = static_cast<size_t>(lanes.lane()); i < chunks; i += Lanes::kCount) {
+    for (int frame = 0; frame + 1 < frames; frame += kAtOnce) {
+      Chunk held[kAtOnce] = {};
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (!fresh && frame + k + 1 < frames)
+          held[k] = stack[static_cast<size_t>(frame + k + 1) * chunks + i];
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (frame + k + 1 < frames) stack[static_cast<size_t>(frame + k) * chunks + i] = held[k];
+      }
+    }
+  }
+}
+
+struct alignas(16) SixteenBytes {
+  uint32_t words[4];
+};
+
+// Makes room for a new observation at the end of an env's stack; before a fresh one all is black.
+template <class Lanes>
+CULE_HD inline void shift_stack(const Batch& batch, size_t env, uint32_t flags,
+                                const Lanes& lanes) {
+  const size_t bytes = observed_frame_bytes(batch.observation);
+  const int frames = batch.observation.stack;
+  uint8_t* stack = batch.observations + env * bytes * frames;
+  const bool fresh = flags & kFresh;
+  constexpr size_t kChunk = sizeof(SixteenBytes);
+  if (bytes % kChunk == 0)
+    shift_chunks(reinterpret_cast<SixteenBytes*>(stack), bytes / kChunk, frames, fresh, lanes);
+  else shift_chunks(stack, bytes, frames, fresh, lanes);
+}
+
+CULE_INLINE uint8_t* newest_frame(const Batch& batch, size_t env) {
+  return batch.observations +
+         ((env + 1) * batch.observation.stack - 1) * observed_frame_bytes(batch.observation);
+}
+
+}  // namespace cule
