@@ -76,6 +76,18 @@ class Instruction:
         return bool(self.control & JUMP) or self.opcode in (JSR, RTS, JMP_INDIRECT)
 
     @property
+    def following(self) -> int | None:
+        """The program counter after it, unless it branches; None where that is not known."""
+        if self.control & JUMP or self.opcode == JSR:
+            return self.operand
+        return None if self.leaves_program else (self.pc + self.length) & 0xFFFF
+
+    @property
+    def branch_target(self) -> int:
+        """Where a branch goes on if it is taken."""
+        return (self.pc + 2 + self.operand) & 0xFFFF
+
+    @property
     def tia_register(self) -> int | None:
         """The TIA register that it surely writes to."""
         fixed = self.control & WRITES and not self.control & INDEXED
@@ -130,6 +142,7 @@ def blocks_of(game: Game) -> list[Block]:
     """The game's blocks. Each begins where the program was seen to enter it; none overlap."""
     counts = profile(game)
     instructions = _instructions(game, counts)
+    _, scheme = rom_of(game)
     behind_gaps = {
         offset for offset in instructions
         if counts[offset, 2] or not any(
@@ -147,7 +160,9 @@ def blocks_of(game: Game) -> list[Block]:
             following = instructions.get(last.offset + last.length)
             if following is None or following.offset in behind_gaps or following.pc != last.pc + last.length:
                 break
-            if last.reads_timer or len(block) == MOST_INSTRUCTIONS:
+            # E0 switches each KiB by itself.
+            other_slice = scheme == "E0" and (following.pc ^ last.pc) & 0xFC00
+            if last.reads_timer or len(block) == MOST_INSTRUCTIONS or other_slice:
                 behind_gaps.add(following.offset)
                 to_begin.append(following.offset)
                 break
@@ -164,18 +179,45 @@ def _most_frequent(blocks: list[Block], counts: np.ndarray) -> list[Block]:
     return [block for block in blocks if block in kept]
 
 
-def source_of(blocks: list[Block]) -> str:
+# What follows a block where it is not known: kLookUp of csrc/console/block.h.
+LOOK_UP = 0
+
+
+class _Numbers:
+    """The blocks' numbers, by where they begin."""
+
+    def __init__(self, game: Game, blocks: list[Block]):
+        image, self._scheme = rom_of(game)
+        self._bank_bytes = min(len(image), 4096)
+        self._numbers = {(block[0].offset, block[0].pc): number for number, block in enumerate(blocks, 1)}
+
+    def at(self, pc: int | None, seen_from: Instruction) -> int:
+        """The number of the block at `pc`, where an instruction of the same bank leads, or LOOK_UP.
+
+        No block switches banks. E0 switches each KiB by itself; FE switches by the highest bits of `pc`.
+        """
+        moving = 0xFC00 if self._scheme == "E0" else 0xE000
+        if pc is None or not pc & 0x1000 or (pc ^ seen_from.pc) & moving:
+            return LOOK_UP
+        offset = seen_from.offset + pc % self._bank_bytes - seen_from.pc % self._bank_bytes
+        return self._numbers.get((offset, pc), LOOK_UP)
+
+
+def source_of(game: Game, blocks: list[Block]) -> str:
     """The C++ function `run_block` of a game."""
+    numbers = _Numbers(game, blocks)
     lines = []
     for number, block in enumerate(blocks, 1):
         cycles = sum(instruction.most_cycles for instruction in block)
         writes = sum(instruction.tia_writes for instruction in block)
         lines.append(f"CULE_BLOCK({number}, {block[0].pc:#06x}, {len(block)}, {cycles}, {writes})")
-        for index, instruction in enumerate(block):
-            last = index == len(block) - 1
-            do = "CULE_DO_BRANCH" if instruction.branches and not last else "CULE_DO"
-            lines.append(f"  {do}({instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x})")
-        lines.append("CULE_END")
+        for instruction in block:
+            what = f"{instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x}"
+            if instruction.branches:
+                lines.append(f"  CULE_DO_BRANCH({what}, {numbers.at(instruction.branch_target, instruction)})")
+            else:
+                lines.append(f"  CULE_DO({what})")
+        lines.append(f"CULE_END({numbers.at(block[-1].following, block[-1])})")
     return "\n".join(lines) + "\n"
 
 
@@ -205,10 +247,10 @@ namespace cule {{
 
 struct RunBlock {{
   template <class M>
-  CULE_INLINE bool operator()(M& m, uint32_t number) const {{
+  CULE_INLINE uint32_t operator()(M& m, uint32_t number) const {{
     switch (number) {{
 {cases}
-      default: return false;
+      default: return kInterpret;
     }}
   }}
 }};
@@ -231,7 +273,7 @@ _MAPS = {
 def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
     """The translation unit of a game's kernel, whose warps are kept in step or not."""
     return _KERNEL.format(
-        cases=source_of(blocks),
+        cases=source_of(game, blocks),
         map=_MAPS[rom_of(game)[1]],
         game=game.index,
         in_step=str(in_step).lower(),

@@ -11,6 +11,10 @@
 
 namespace cule {
 
+// What follows a block: the number of the block that begins where the program goes on, or one of these.
+constexpr uint32_t kLookUp = 0;          // nobody knows: what stands there says
+constexpr uint32_t kInterpret = 0xFFFF;  // the block could not go on, or not begin: the interpreter executes the next instruction
+
 // Whether a block may run that begins at `pc`, has `instructions`, takes `cycles` at most and writes to the TIA `writes` times at most.
 // A frame that has become too long ends at a write to the TIA, so a block without any may run then.
 template <class M>
@@ -35,19 +39,19 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   return true;
 }
 
-// A case of the switch over blocks; its instructions; its end.
+// A case of the switch over blocks; its instructions; its end. `taken` is what follows where a branch is taken, `next` what follows the end.
 #define CULE_BLOCK(number, at, instructions, cycles, writes) \
   case number: \
-    if (!begin_block(m, at, instructions, cycles, writes)) return false;
+    if (!begin_block(m, at, instructions, cycles, writes)) return kInterpret;
 #define CULE_DO(at, opcode, operand) \
-  if (!execute_in_block<opcode, reach_in_block(StaticDecode<opcode>::control, operand)>(m, at, operand)) return false;
-#define CULE_DO_BRANCH(at, opcode, operand) \
+  if (!execute_in_block<opcode, reach_in_block(StaticDecode<opcode>::control, operand)>(m, at, operand)) return kInterpret;
+#define CULE_DO_BRANCH(at, opcode, operand, taken) \
   CULE_DO(at, opcode, operand) \
-  if (m.r.pc != (((at) + 2) & 0xFFFF)) return true;
-#define CULE_END return true;
+  if (m.r.pc != (((at) + 2) & 0xFFFF)) return taken;
+#define CULE_END(next) return next;
 
 // Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked where blocks begin (begins_block).
-// `run_block(m, number)` says whether the block has been executed to its end. The ROM is game `kGame`'s.
+// `run_block(m, number)` executes a block and says what follows. The ROM is game `kGame`'s.
 template <class RunBlock, uint32_t kGame>
 struct TranslatedCore {
   RunBlock run_block;
@@ -62,10 +66,20 @@ struct TranslatedCore {
     run_in_step(m, pace, [&](int32_t end) CULE_INLINE_LAMBDA {
       const bool crowded = !m.has_room(end);
       while (m.runs() && m.cycle < end) {
-        while (m.runs() && m.cycle < end && begins_block(op)) op = run_block(m, operand_of(op)) ? m.look_ahead() : m.look_behind();
+        // No block ends the frame; where one would be an instruction too long for it, it does not begin.
+        while (m.cycle < end && begins_block(op)) op = follow_block(m, run_block(m, operand_of(op)));
         for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_leanly(m, op, crowded);
       }
     });
+  }
+
+ private:
+  // The mark of the block that follows, which needs no look at memory, or what stands at `pc`. All blocks come back to one loop, where a
+  // GPU brings lanes together: blocks that jumped to one another would part them.
+  template <class M>
+  static CULE_INLINE MicroOp follow_block(const M& m, uint32_t next) {
+    if (next == kLookUp) return m.look_ahead();
+    return next == kInterpret ? m.look_behind() : mark_of_block(next);
   }
 };
 

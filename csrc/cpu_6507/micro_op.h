@@ -70,6 +70,7 @@ constexpr MicroOp kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
 // Stands where a translated block begins, whose number is its operand (console/block.h). It has the opcode of another JAM, and takes
 // no time, either.
 constexpr uint32_t kBlockCode = 0x22;
+constexpr MicroOp mark_of_block(uint32_t number) { return {kRare, number << kOperandShift | kBlockCode << kOpcodeShift}; }
 CULE_INLINE bool begins_block(MicroOp op) { return (op.more & 0xFF00) == kBlockCode << kOpcodeShift; }
 
 constexpr uint32_t from_source(Source source) { return static_cast<uint32_t>(source) << kSourceShift; }

@@ -30,7 +30,7 @@ STEPS = 400
 def build(game: str, folder: Path) -> ModuleType:
     """The game's blocks as a module."""
     cases, name = folder / "cases.inc", f"translated_{game}"
-    cases.write_text(translation.source_of(translation.blocks_of(find_game(game))))
+    cases.write_text(translation.source_of(find_game(game), translation.blocks_of(find_game(game))))
     defines = [f'-DRUN_BLOCK_CASES="{cases}"', f"-DCULE_MODULE={name}", f"-DGAME={find_game(game).index}"]
     return compile_module("translated_module.cpp", name, folder, defines)
 
@@ -51,7 +51,7 @@ def test_blocks_do_what_the_interpreter_does(game: str, tmp_path: Path) -> None:
     module = build(game, tmp_path)
     translated, interpreted = make_engine(game), make_engine(game)
     generator = torch.Generator().manual_seed(3)
-    in_blocks = entries = 0
+    in_blocks = blocks = looked_up = entries = 0
     for number in range(STEPS):
         action = int(torch.randint(6, (), generator=generator))
         left = []
@@ -62,9 +62,12 @@ def test_blocks_do_what_the_interpreter_does(game: str, tmp_path: Path) -> None:
         for name in ("records", "ram", "cartridge_bytes", "pictures", "traces", "rewards", "terminated", "lives"):
             same = torch.equal(translated.tensors[name], interpreted.tensors[name])
             assert same, f"step {number}: {name} differ"
-        in_blocks, entries = in_blocks + left[0][1], entries + len(left[0][0])
+        assert not left[0][4], f"step {number}: another block stands where one was known to follow"
+        in_blocks, blocks, looked_up = in_blocks + left[0][1], blocks + left[0][2], looked_up + left[0][3]
+        entries += len(left[0][0])
         if translated.tensors["terminated"][0]:
             for engine in (translated, interpreted):
                 engine.reset(torch.ones(1, dtype=torch.uint8), None)
     assert entries > STEPS
     assert in_blocks > 1000 * STEPS, "the blocks were hardly used"
+    assert looked_up < blocks / 2, "what follows most blocks is known"

@@ -17,44 +17,57 @@ namespace {
 
 using namespace cule;
 
+// What was done in blocks.
+struct Counts {
+  int64_t instructions, blocks, looked_up;  // `looked_up`: blocks behind which nobody knew what follows
+  bool known_wrong;                         // what was known to follow was not what stood there
+};
+
 struct RunBlock {
-  int64_t* executed;  // instructions in blocks
+  Counts* counts;
   template <class M>
-  bool operator()(M& m, uint32_t number) const {
+  uint32_t operator()(M& m, uint32_t number) const {
     const int32_t before = m.instructions_left;
-    const bool whole = run(m, number);
-    *executed += before - m.instructions_left;
-    return whole;
+    const uint32_t next = run(m, number);
+    counts->instructions += before - m.instructions_left;
+    ++counts->blocks;
+    counts->looked_up += next == kLookUp;
+    if (next != kLookUp && next != kInterpret) {
+      const MicroOp there = m.look_ahead();
+      counts->known_wrong |= there.more != mark_of_block(next).more;
+    }
+    return next;
   }
 
  private:
   template <class M>
-  static bool run(M& m, uint32_t number) {
+  static uint32_t run(M& m, uint32_t number) {
     switch (number) {
 #include RUN_BLOCK_CASES
-      default: return false;
+      default: return kInterpret;
     }
   }
 };
 
-// Steps env 0 of the batch at `address` and draws what it shows. Returns what it left in the instruction buffer, and how many
-// instructions were executed in blocks.
+// Steps env 0 of the batch at `address` and draws what it shows. Returns what it left in the instruction buffer, how many instructions
+// were executed in blocks, how many blocks were, behind how many of them what follows was looked up, and whether what was known was wrong.
 py::tuple step(uintptr_t address, bool translated) {
   Batch batch;
   std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
   std::vector<uint32_t> entries(batch.buffer_capacity);
-  int64_t executed = 0;
+  Counts counts{};
   Devices devices;
   TiaFollower follower{};
   PlainMachine machine = make_plain_machine(batch, 0, batch.records, 0, entries.data(), devices, follower);
   if (translated) {
     machine.rom.marked_ops = batch.marked_ops;
-    step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME>{{&executed}});
+    step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME>{{&counts}});
   } else {
     step_frames(batch, 0, machine, DynamicCore{});
   }
   draw_frames(batch, 0, entries.data(), follower);
-  return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()), executed);
+  return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()), counts.instructions, counts.blocks,
+                        counts.looked_up, counts.known_wrong);
 }
 
 }  // namespace
