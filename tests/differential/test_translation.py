@@ -70,4 +70,4 @@ def test_blocks_do_what_the_interpreter_does(game: str, tmp_path: Path) -> None:
                 engine.reset(torch.ones(1, dtype=torch.uint8), None)
     assert entries > STEPS
     assert in_blocks > 1000 * STEPS, "the blocks were hardly used"
-    assert looked_up < blocks / 2, "what follows most blocks is known"
+    assert looked_up < blocks, "what follows a block is never known"
