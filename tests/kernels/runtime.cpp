@@ -170,11 +170,10 @@ CUresult cuModuleUnload(CUmodule module) {
   return CUDA_SUCCESS;
 }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
-  const void* entry = dlsym(module->library, name);
   void* call = dlsym(module->library, (std::string("call_") + name).c_str());
-  if (!entry || !call) return CUDA_ERROR_NOT_FOUND;
+  if (!call) return CUDA_ERROR_NOT_FOUND;
   *function = &module->functions[name];
-  (*function)->kernel = {entry, reinterpret_cast<decltype(simulated::Kernel::call)>(call)};
+  (*function)->kernel = {call, reinterpret_cast<decltype(simulated::Kernel::call)>(call)};
   return CUDA_SUCCESS;
 }
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int value) {

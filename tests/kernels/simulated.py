@@ -43,12 +43,18 @@ def _digest(command: Sequence[str], sources: Sequence[Path]) -> str:
     return digest.hexdigest()[:20]
 
 
-def build(name: str, sources: Sequence[Path], folder: Path, libraries: Sequence[Path] = ()) -> Path:
+def build(
+    name: str,
+    sources: Sequence[Path],
+    folder: Path,
+    libraries: Sequence[Path] = (),
+    flags: Sequence[str] = (),
+) -> Path:
     """The library `name` of C++ or CUDA sources, by the compiler `CXX`, else `c++`.
 
-    It is compiled into `folder` unless it is there, and links with `libraries`.
+    It is compiled into `folder` unless it is there, with more `flags`, and links with `libraries`.
     """
-    command = [*shlex.split(os.environ.get("CXX", "c++")), *FLAGS]
+    command = [*shlex.split(os.environ.get("CXX", "c++")), *FLAGS, *flags]
     target = folder / f"{name}_{_digest([*command, *map(str, libraries)], sources)}.so"
     with open(folder / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # pytest-xdist's workers: one compiles, the others wait

@@ -11,11 +11,6 @@
 // time, and __launch_bounds__.
 #include "simulator.h"
 
-#include <setjmp.h>
-#include <sys/mman.h>
-#include <ucontext.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -28,9 +23,7 @@
 #include <tuple>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "fiber.h"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -38,7 +31,6 @@ dim3 blockDim, gridDim;
 namespace {
 
 constexpr unsigned kLanes = 32;  // of a warp
-constexpr size_t kStackBytes = 512 * 1024;
 constexpr uint8_t kGuard = 0xDB;
 // More naps, on average, than threads take that wait for something that comes.
 constexpr uint64_t kMostNaps = 20'000;
@@ -59,18 +51,18 @@ constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",
                                       "__syncwarp", "__any_sync", "__ballot_sync", "__activemask",
                                       "CULE_MEET"};
 
-// One thread of a block.
-struct Fiber {
+void serve(void* thread);
+
+struct Thread {
+  explicit Thread(unsigned number) : number(number), fiber(serve, this) {}
+
+  unsigned number;  // in its block
   Wait wait = Wait::kEnded;
-  unsigned thread = 0;
   unsigned mask = 0;  // of the lanes that a collective call names
   bool condition = false;  // what the lane brings to a vote
   const void* site = nullptr;  // where it asked which lanes are with it
   unsigned result = 0;
-  bool alive = false;  // it has a context that can be gone back to
-  jmp_buf context;
-  ucontext_t first_context;
-  char* stack = nullptr;
+  Fiber fiber;
 };
 
 class Simulator {
@@ -80,36 +72,32 @@ class Simulator {
   void run(const simulated::Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
            void** arguments);
 
-  // What a fiber calls: gives the processor up until it has what it waits for.
+  // What a thread calls: gives the processor up until it has what it waits for.
   unsigned wait(Wait what, unsigned mask = 0, bool condition = false, const void* site = nullptr);
-  [[noreturn]] void serve(Fiber& fiber);
+  void serve(Thread& thread);
 
  private:
   void run_block();
-  void take_turn(Fiber& fiber);
-  void leave(Fiber& fiber);
-  void wake(Fiber& fiber);
-  void note_absence(Fiber& fiber);
+  void wake(Thread& thread);
+  void note_absence(Thread& thread);
   void complete_block();
   void complete_warp(unsigned warp, unsigned lane);
   void answer(unsigned warp);
   void complete_meeting(unsigned warp);
   unsigned lanes_of(unsigned warp) const { return std::min(kLanes, blockDim.x - warp * kLanes); }
-  Fiber& fiber_at(unsigned warp, unsigned lane) { return *fibers_[warp * kLanes + lane]; }
+  Thread& thread_at(unsigned warp, unsigned lane) { return *threads_[warp * kLanes + lane]; }
   void fail(const std::string& what);
   std::string waiting() const;
   void give_garbage();
   void check_guard() const;
-  void make_fibers(unsigned count);
 
-  std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::deque<Fiber*> ready_;
-  std::vector<Fiber*> napping_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::deque<Thread*> ready_;
+  std::vector<Thread*> napping_;
   std::vector<unsigned> awake_;  // of each warp: how many run or could
   unsigned alive_ = 0, in_block_barrier_ = 0;
   uint64_t naps_ = 0;
-  Fiber* running_ = nullptr;
-  jmp_buf scheduler_;
+  Thread* running_ = nullptr;
   std::mt19937_64 random_;
   const simulated::Kernel* kernel_ = nullptr;
   void** arguments_ = nullptr;
@@ -117,88 +105,11 @@ class Simulator {
   char* statics_ = nullptr;  // the kernel's variables in shared memory, and those beside them
   size_t static_bytes_ = 0;
   std::string failure_;
-#if defined(__SANITIZE_ADDRESS__)
-  const void* scheduler_stack_ = nullptr;
-  size_t scheduler_stack_bytes_ = 0;
-#endif
 };
 
 Simulator simulator;
-// Switching ---------------------------------------------------------------------------------------
 
-void begin_fiber(unsigned low, unsigned high) {
-  simulator.serve(*reinterpret_cast<Fiber*>(static_cast<uintptr_t>(high) << 32 | low));
-}
-
-// A fiber's life: it runs one thread after the other.
-void Simulator::serve(Fiber& fiber) {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack_, &scheduler_stack_bytes_);
-#endif
-  for (;;) {
-    kernel_->call(kernel_->entry, arguments_);
-    fiber.wait = Wait::kEnded;
-    --alive_;
-    // Those that waited for all that are left may go on.
-    complete_block();
-    const unsigned warp = fiber.thread / kLanes;
-    for (unsigned lane = 0; lane < lanes_of(warp); ++lane) complete_warp(warp, lane);
-    note_absence(fiber);
-    leave(fiber);
-  }
-}
-
-// From a fiber to the scheduler, until that lets it take its turn.
-void Simulator::leave(Fiber& fiber) {
-  if (_setjmp(fiber.context) != 0) {
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack_, &scheduler_stack_bytes_);
-#endif
-    return;
-  }
-#if defined(__SANITIZE_ADDRESS__)
-  void* fake_stack;
-  __sanitizer_start_switch_fiber(&fake_stack, scheduler_stack_, scheduler_stack_bytes_);
-#endif
-  _longjmp(scheduler_, 1);
-}
-
-// From the scheduler to a fiber, until that leaves.
-void Simulator::take_turn(Fiber& fiber) {
-  running_ = &fiber;
-  threadIdx = {fiber.thread, 0, 0};
-  if (_setjmp(scheduler_) != 0) return;
-#if defined(__SANITIZE_ADDRESS__)
-  void* fake_stack;
-  __sanitizer_start_switch_fiber(&fake_stack, fiber.stack, kStackBytes);
-#endif
-  if (fiber.alive) _longjmp(fiber.context, 1);
-  fiber.alive = true;
-  getcontext(&fiber.first_context);
-  fiber.first_context.uc_stack.ss_sp = fiber.stack;
-  fiber.first_context.uc_stack.ss_size = kStackBytes;
-  fiber.first_context.uc_link = nullptr;
-  const auto address = reinterpret_cast<uintptr_t>(&fiber);
-  makecontext(&fiber.first_context, reinterpret_cast<void (*)()>(&begin_fiber), 2,
-              static_cast<unsigned>(address), static_cast<unsigned>(address >> 32));
-  setcontext(&fiber.first_context);
-}
-
-void Simulator::make_fibers(unsigned count) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  while (fibers_.size() < count) {
-    auto fiber = std::make_unique<Fiber>();
-    // Below the stack lies a page that nobody may touch.
-    char* memory = static_cast<char*>(mmap(nullptr, page + kStackBytes, PROT_READ | PROT_WRITE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    if (memory == MAP_FAILED)
-      throw std::runtime_error("expected memory for the stacks of a block's threads, got none");
-    mprotect(memory, page, PROT_NONE);
-    fiber->stack = memory + page;
-    fiber->thread = static_cast<unsigned>(fibers_.size());
-    fibers_.push_back(std::move(fiber));
-  }
-}
+void serve(void* thread) { simulator.serve(*static_cast<Thread*>(thread)); }
 
 // Blocks ------------------------------------------------------------------------------------------
 
@@ -208,7 +119,9 @@ void Simulator::run(const simulated::Kernel& kernel, dim3 blocks, unsigned threa
   arguments_ = arguments;
   shared_bytes_ = shared_bytes;
   random_.seed(settings.seed);
-  make_fibers(threads);
+  while (threads_.size() < threads) {
+    threads_.push_back(std::make_unique<Thread>(static_cast<unsigned>(threads_.size())));
+  }
   gridDim = blocks;
   blockDim = threads;
   std::tie(statics_, static_bytes_) = simulated::variables_beside(kernel.entry);
@@ -230,25 +143,29 @@ void Simulator::run_block() {
   naps_ = in_block_barrier_ = 0;
   alive_ = blockDim.x;
   awake_.assign((blockDim.x + kLanes - 1) / kLanes, 0);
-  for (unsigned i = 0; i < blockDim.x; ++i) wake(*fibers_[i]);
+  for (unsigned i = 0; i < blockDim.x; ++i) wake(*threads_[i]);
   while (failure_.empty()) {
     if (ready_.empty()) {
       if (napping_.empty()) break;
       naps_ += napping_.size();
       if (naps_ > kMostNaps * blockDim.x) fail("threads nap without end");
-      for (Fiber* fiber : napping_) wake(*fiber);
+      for (Thread* thread : napping_) wake(*thread);
       napping_.clear();
     }
     if (settings.seed) std::swap(ready_.front(), ready_[random_() % ready_.size()]);
-    Fiber* next = ready_.front();
+    Thread* next = ready_.front();
     ready_.pop_front();
-    take_turn(*next);
+    running_ = next;
+    threadIdx = {next->number, 0, 0};
+    next->fiber.resume();
   }
   if (failure_.empty() && alive_) fail("deadlock");
   if (failure_.empty()) check_guard();
   if (failure_.empty()) return;
-  // Fibers that have not ended are not gone back to.
-  for (auto& fiber : fibers_) fiber->alive = fiber->alive && fiber->wait == Wait::kEnded;
+  for (auto& thread : threads_) {
+    if (thread->wait != Wait::kEnded) thread->fiber.forget();
+    thread->wait = Wait::kEnded;
+  }
   throw std::runtime_error(failure_);
 }
 
@@ -262,13 +179,13 @@ void Simulator::fail(const std::string& what) {
 std::string Simulator::waiting() const {
   std::map<std::string, unsigned> counts;
   for (unsigned i = 0; i < blockDim.x; ++i) {
-    const Fiber& fiber = *fibers_[i];
-    if (fiber.wait == Wait::kReady || fiber.wait == Wait::kEnded) continue;
+    const Thread& thread = *threads_[i];
+    if (thread.wait == Wait::kReady || thread.wait == Wait::kEnded) continue;
     char name[64];
-    const bool masked = fiber.wait == Wait::kWarp || fiber.wait == Wait::kAny ||
-                        fiber.wait == Wait::kBallot;
+    const bool masked = thread.wait == Wait::kWarp || thread.wait == Wait::kAny ||
+                        thread.wait == Wait::kBallot;
     std::snprintf(name, sizeof name, masked ? "%s(%#x) of warp %u" : "%s",
-                  kWaitNames[static_cast<int>(fiber.wait)], fiber.mask, i / kLanes);
+                  kWaitNames[static_cast<int>(thread.wait)], thread.mask, i / kLanes);
     ++counts[name];
   }
   std::string text;
@@ -287,13 +204,11 @@ void Simulator::give_garbage() {
     std::memset(begin, 0xA5, static_cast<size_t>(end - begin));
   };
   // The dynamic part may be one of the module's variables.
-  char *begin = statics_, *end = statics_ + static_bytes_;
-  if (dynamic >= begin && dynamic < end) {
-    fill(begin, dynamic);
-    fill(dynamic + kMostShared, end);
-  } else {
-    fill(begin, end);
-  }
+  const size_t before = reinterpret_cast<uintptr_t>(dynamic) -
+                        reinterpret_cast<uintptr_t>(statics_);
+  const bool inside = before < static_bytes_;
+  fill(statics_, statics_ + (inside ? before : static_bytes_));
+  if (inside) fill(statics_ + before + kMostShared, statics_ + static_bytes_);
   fill(dynamic, dynamic + shared_bytes_);
   std::memset(dynamic + shared_bytes_, kGuard, kMostShared - shared_bytes_);
 }
@@ -309,38 +224,53 @@ void Simulator::check_guard() const {
   }
 }
 
+// What a fiber does: it is one thread after the other.
+void Simulator::serve(Thread& thread) {
+  for (;;) {
+    kernel_->call(kernel_->entry, arguments_);
+    thread.wait = Wait::kEnded;
+    --alive_;
+    // Those that waited for all that are left may go on.
+    complete_block();
+    const unsigned warp = thread.number / kLanes;
+    for (unsigned lane = 0; lane < lanes_of(warp); ++lane) complete_warp(warp, lane);
+    note_absence(thread);
+    thread.fiber.pause();
+  }
+}
+
 // Waiting -----------------------------------------------------------------------------------------
 
-void Simulator::wake(Fiber& fiber) {
-  fiber.wait = Wait::kReady;
-  ++awake_[fiber.thread / kLanes];
-  ready_.push_back(&fiber);
+void Simulator::wake(Thread& thread) {
+  thread.wait = Wait::kReady;
+  ++awake_[thread.number / kLanes];
+  ready_.push_back(&thread);
 }
 
 // One of a warp less that could run: where it was the last, those that asked which lanes are with
 // them get to know.
-void Simulator::note_absence(Fiber& fiber) {
-  const unsigned warp = fiber.thread / kLanes;
+void Simulator::note_absence(Thread& thread) {
+  const unsigned warp = thread.number / kLanes;
   if (--awake_[warp] == 0) answer(warp);
 }
 
 unsigned Simulator::wait(Wait what, unsigned mask, bool condition, const void* site) {
-  Fiber& fiber = *running_;
-  fiber.wait = what;
-  fiber.mask = mask;
-  fiber.condition = condition;
-  fiber.site = site;
-  const unsigned warp = fiber.thread / kLanes, lane = fiber.thread % kLanes;
-  if (what == Wait::kNapping) napping_.push_back(&fiber);
+  Thread& thread = *running_;
+  thread.wait = what;
+  thread.mask = mask;
+  thread.condition = condition;
+  thread.site = site;
+  const unsigned warp = thread.number / kLanes, lane = thread.number % kLanes;
+  if (what == Wait::kNapping) napping_.push_back(&thread);
   if (what == Wait::kBlock) ++in_block_barrier_;
   const bool masked = what == Wait::kWarp || what == Wait::kAny || what == Wait::kBallot;
   if (masked && !(mask >> lane & 1))
-    fail("thread " + std::to_string(fiber.thread) + " calls with a mask without its lane");
+    fail("thread " + std::to_string(thread.number) + " calls with a mask without its lane");
   if (what == Wait::kBlock) complete_block();
   if (masked) complete_warp(warp, lane);
-  note_absence(fiber);
-  leave(fiber);
-  return fiber.result;
+  note_absence(thread);
+  thread.fiber.pause();
+  return thread.result;
 }
 
 // Lets all go on once all that have not ended wait for each other.
@@ -348,25 +278,25 @@ void Simulator::complete_block() {
   if (in_block_barrier_ == 0 || in_block_barrier_ < alive_) return;
   in_block_barrier_ = 0;
   for (unsigned i = 0; i < blockDim.x; ++i) {
-    if (fibers_[i]->wait == Wait::kBlock) wake(*fibers_[i]);
+    if (threads_[i]->wait == Wait::kBlock) wake(*threads_[i]);
   }
 }
 
 // The same for those that a waiting lane's mask names.
 void Simulator::complete_warp(unsigned warp, unsigned lane) {
-  const Fiber& asking = fiber_at(warp, lane);
+  const Thread& asking = thread_at(warp, lane);
   const Wait wait = asking.wait;
   const unsigned mask = asking.mask;
   if (wait != Wait::kWarp && wait != Wait::kAny && wait != Wait::kBallot) return;
   unsigned ballot = 0;
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
-    const Fiber& other = fiber_at(warp, i);
+    const Thread& other = thread_at(warp, i);
     if (!(mask >> i & 1) || other.wait == Wait::kEnded) continue;
     if (other.wait != wait || other.mask != mask) return;
     ballot |= static_cast<unsigned>(other.condition) << i;
   }
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
-    Fiber& other = fiber_at(warp, i);
+    Thread& other = thread_at(warp, i);
     if (!(mask >> i & 1) || other.wait == Wait::kEnded) continue;
     other.result = wait == Wait::kAny ? ballot != 0 : ballot;
     wake(other);
@@ -376,30 +306,30 @@ void Simulator::complete_warp(unsigned warp, unsigned lane) {
 // Lanes that asked at the same place are together; or only some of them, in parts by chance.
 void Simulator::answer(unsigned warp) {
   const uint64_t parts = settings.together ? 0 : random_() & random_();
-  const auto together = [&](const Fiber& a, const Fiber& b) {
+  const auto together = [&](const Thread& a, const Thread& b) {
     return a.wait == Wait::kAsking && b.wait == Wait::kAsking && a.site == b.site &&
-           (parts >> a.thread % kLanes & 1) == (parts >> b.thread % kLanes & 1);
+           (parts >> a.number % kLanes & 1) == (parts >> b.number % kLanes & 1);
   };
-  std::vector<Fiber*> asked;
+  std::vector<Thread*> asked;
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
-    Fiber& fiber = fiber_at(warp, i);
-    if (fiber.wait != Wait::kAsking) continue;
-    asked.push_back(&fiber);
-    fiber.result = 0;
+    Thread& thread = thread_at(warp, i);
+    if (thread.wait != Wait::kAsking) continue;
+    asked.push_back(&thread);
+    thread.result = 0;
     for (unsigned k = 0; k < lanes_of(warp); ++k)
-      fiber.result |= static_cast<unsigned>(together(fiber, fiber_at(warp, k))) << k;
+      thread.result |= static_cast<unsigned>(together(thread, thread_at(warp, k))) << k;
   }
-  for (Fiber* fiber : asked) wake(*fiber);
+  for (Thread* thread : asked) wake(*thread);
   if (asked.empty()) complete_meeting(warp);
 }
 
 // Lanes that have met go on once no other lane can come.
 void Simulator::complete_meeting(unsigned warp) {
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
-    if (fiber_at(warp, i).wait == Wait::kNapping) return;
+    if (thread_at(warp, i).wait == Wait::kNapping) return;
   }
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
-    if (fiber_at(warp, i).wait == Wait::kMeeting) wake(fiber_at(warp, i));
+    if (thread_at(warp, i).wait == Wait::kMeeting) wake(thread_at(warp, i));
   }
 }
 

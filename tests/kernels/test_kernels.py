@@ -7,88 +7,18 @@ seed or another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from simulated import SimulatedEngine, SimulatedGpu
+from pairs import DISABLED, NEXT_STEP, SAME_STEP, Pair, some_options
+from simulated import SimulatedGpu
 
-from cule.console import Group, Options, action_numbers
-from cule.engine import Engine
-from cule.rom import find_game
+from cule.rom import games
 
-NEXT_STEP, SAME_STEP, DISABLED = range(3)
 # Plain; collisions read at all times, by two; PAL; pictures that are cut off; a DPC.
 GAMES = ("pong", "freeway", "seaquest", "air_raid", "tic_tac_toe_3d", "pitfall2")
-
-
-class Pair:
-    """The same envs on the CPU and on a simulated GPU."""
-
-    def __init__(
-        self,
-        gpu: SimulatedGpu,
-        games: Sequence[str],
-        num_envs: int,
-        options: Options,
-        multiprocessors: int | None = None,
-    ):
-        found = [find_game(game) for game in games]
-        groups = [Group(game, game.facts["default_mode"], 0) for game in found]
-        group_of_env = (np.arange(num_envs) * len(groups) // num_envs).astype(np.uint32)
-        arguments = (groups, group_of_env, options, torch.device("cpu"), 1)
-        self.num_envs = num_envs
-        self.cpu, self.gpu = (
-            Engine(*arguments),
-            SimulatedEngine(gpu, *arguments, multiprocessors=multiprocessors),
-        )
-        self.engines = (self.cpu, self.gpu)
-        self.num_actions = min(len(action_numbers(game, options.action_space)) for game in found)
-        self.generator = torch.Generator().manual_seed(1)
-        self.endings = 0
-
-    def reset(self, mask: torch.Tensor | None = None, seeds: torch.Tensor | None = None) -> None:
-        for engine in self.engines:
-            engine.reset(mask, seeds)
-        # What a step left for its later parts is no state: a GPU's reset marks its envs there.
-        self.compare("a reset", "traces")
-
-    def step(self) -> None:
-        actions = torch.randint(self.num_actions, (self.num_envs,), generator=self.generator)
-        for engine in self.engines:
-            engine.tensors["actions"][:] = actions
-            engine.step()
-        self.compare("a step")
-        self.endings += int((self.cpu.tensors["terminated"] | self.cpu.tensors["truncated"]).sum())
-
-    def compare(self, after: str, *left_out: str) -> None:
-        for name in self.cpu._layout.keys() - left_out:
-            ours, theirs = (
-                engine.records() if name == "records" else engine.tensors[name]
-                for engine in (self.gpu, self.cpu)
-            )
-            if not torch.equal(ours, theirs):
-                pytest.fail(f"after {after}: {name} differ in rows {differing(ours, theirs)}")
-
-
-def differing(ours: torch.Tensor, theirs: torch.Tensor) -> list[int]:
-    """The first indices along the first axis at which tensors differ."""
-    rows = (ours != theirs).view(len(ours), -1).any(1)
-    return torch.nonzero(rows).flatten()[:8].tolist()
-
-
-def some_options(**changes: Any) -> Options:
-    """Episodes are short, so that resets are among what is compared."""
-    values = {
-        "reset_pool_size": 2,
-        "noop_max": 4,
-        "repeat_action_probability": 0.25,
-        "max_frames": 22,
-    }
-    return Options(**(values | changes))
 
 
 @pytest.mark.parametrize(("autoreset", "seed"), [(NEXT_STEP, 0), (SAME_STEP, 1), (DISABLED, 2)])
@@ -209,3 +139,26 @@ def test_options(library: Path, changes: dict[str, Any]) -> None:
     pair.reset(None, torch.arange(7))
     for _ in range(12):
         pair.step()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", [game.name for game in games()])
+def test_every_game(library: Path, game: str) -> None:
+    pair = Pair(SimulatedGpu(library, seed=1), [game], 3, some_options(max_frames=100))
+    pair.reset(None, torch.arange(3))
+    for _ in range(40):
+        pair.step()
+    assert pair.endings >= 3
+
+
+@pytest.mark.slow
+def test_every_game_in_one_batch(library: Path) -> None:
+    names = [game.name for game in games()]
+    num_envs = 2 * len(names)
+    options = some_options(max_frames=50, autoreset=SAME_STEP, action_space="all")
+    pair = Pair(SimulatedGpu(library, seed=2), names, num_envs, options)
+    assert num_envs > 128  # so that they play in step
+    pair.reset(None, torch.arange(num_envs))
+    for _ in range(20):
+        pair.step()
+    assert pair.endings >= num_envs

@@ -1,0 +1,83 @@
+"""The same envs on the CPU backend and on a simulated GPU, whose memory is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from simulated import SimulatedEngine, SimulatedGpu
+
+from cule.console import Group, Options, action_numbers
+from cule.engine import Engine
+from cule.rom import find_game
+
+NEXT_STEP, SAME_STEP, DISABLED = range(3)
+
+
+class Pair:
+    """The same envs on the CPU and on a simulated GPU."""
+
+    def __init__(
+        self,
+        gpu: SimulatedGpu,
+        games: Sequence[str],
+        num_envs: int,
+        options: Options,
+        multiprocessors: int | None = None,
+    ):
+        found = [find_game(game) for game in games]
+        groups = [Group(game, game.facts["default_mode"], 0) for game in found]
+        group_of_env = (np.arange(num_envs) * len(groups) // num_envs).astype(np.uint32)
+        arguments = (groups, group_of_env, options, torch.device("cpu"), 1)
+        self.num_envs = num_envs
+        self.cpu, self.gpu = (
+            Engine(*arguments),
+            SimulatedEngine(gpu, *arguments, multiprocessors=multiprocessors),
+        )
+        self.engines = (self.cpu, self.gpu)
+        self.num_actions = min(len(action_numbers(game, options.action_space)) for game in found)
+        self.generator = torch.Generator().manual_seed(1)
+        self.endings = 0
+
+    def reset(self, mask: torch.Tensor | None = None, seeds: torch.Tensor | None = None) -> None:
+        for engine in self.engines:
+            engine.reset(mask, seeds)
+        # What a step left for its later parts is no state: a GPU's reset marks its envs there.
+        self.compare("a reset", "traces")
+
+    def step(self) -> None:
+        actions = torch.randint(self.num_actions, (self.num_envs,), generator=self.generator)
+        for engine in self.engines:
+            engine.tensors["actions"][:] = actions
+            engine.step()
+        self.compare("a step")
+        self.endings += int((self.cpu.tensors["terminated"] | self.cpu.tensors["truncated"]).sum())
+
+    def compare(self, after: str, *left_out: str) -> None:
+        for name in self.cpu._layout.keys() - left_out:
+            ours, theirs = (
+                engine.records() if name == "records" else engine.tensors[name]
+                for engine in (self.gpu, self.cpu)
+            )
+            if not torch.equal(ours, theirs):
+                pytest.fail(f"after {after}: {name} differ in rows {differing(ours, theirs)}")
+
+
+def differing(ours: torch.Tensor, theirs: torch.Tensor) -> list[int]:
+    """The first indices along the first axis at which tensors differ."""
+    rows = (ours != theirs).view(len(ours), -1).any(1)
+    return torch.nonzero(rows).flatten()[:8].tolist()
+
+
+def some_options(**changes: Any) -> Options:
+    """Episodes are short, so that resets are among what is compared."""
+    values = {
+        "reset_pool_size": 2,
+        "noop_max": 4,
+        "repeat_action_probability": 0.25,
+        "max_frames": 22,
+    }
+    return Options(**(values | changes))

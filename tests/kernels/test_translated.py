@@ -1,0 +1,65 @@
+"""Kernels of translated games, run by the CPU (simulator.cpp), against the CPU's interpreter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from pairs import SAME_STEP, Pair, some_options
+from simulated import SimulatedGpu, build
+
+from cule import translation
+from cule.rom import find_game
+
+# How a kernel that is loaded at run time is called by the simulator (stand_ins/cuda.h).
+CALL = """
+extern "C" __attribute__((visibility("default")))
+void call_play_translated(const void*, void** arguments) {
+  simulated::kernel_of(cule::play_translated).call(
+      reinterpret_cast<const void*>(&cule::play_translated), arguments);
+}
+"""
+# Of so many instructions a kernel is compiled in seconds.
+FEW = 120
+# One of each bank-switching scheme.
+GAMES = ("pong", "freeway", "seaquest", "montezuma_revenge", "pitfall2", "robotank", "klax")
+
+
+def translate(pair: Pair, game: str, in_step: bool, library: Path, folder: Path) -> None:
+    """Has the GPU play the game's own kernel."""
+    found = find_game(game)
+    blocks = translation.blocks_of(found)
+    name = f"{game}_{'in_step' if in_step else 'freely'}"
+    source = folder / f"{name}.cu"
+    source.write_text(translation.kernel_source(found, blocks, in_step) + CALL)
+    made = build(name, [source], folder, [library])
+    pair.gpu.backend.load_translation(str(made).encode())
+    pair.gpu._place_array("marked_ops", translation.marked_ops(found, blocks))
+
+
+def compare(game: str, num_envs: int, in_step: bool, library: Path, folder: Path) -> None:
+    pair = Pair(SimulatedGpu(library, seed=1), [game], num_envs, some_options(autoreset=SAME_STEP))
+    assert pair.gpu.backend.plays_in_step(num_envs) == in_step
+    translate(pair, game, in_step, library, folder)
+    pair.reset(None, torch.arange(num_envs))
+    for _ in range(8):
+        pair.step()
+    assert pair.endings >= num_envs
+
+
+@pytest.mark.parametrize(("num_envs", "in_step"), [(37, False), (141, True)])
+def test_part_of_a_game_is_played_as_interpreted(
+    num_envs: int, in_step: bool, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation, "MOST_TRANSLATED", FEW)
+    compare("pong", num_envs, in_step, library, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("num_envs", "in_step"), [(37, False), (141, True)])
+@pytest.mark.parametrize("game", GAMES)
+def test_translated_game_is_played_as_interpreted(
+    game: str, num_envs: int, in_step: bool, library: Path, tmp_path: Path
+) -> None:
+    compare(game, num_envs, in_step, library, tmp_path)
