@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from pairs import SAME_STEP, Pair, some_options
 from simulated import SimulatedGpu, build
 
-from cule import translation
+from cule import engine, translation
 from cule.rom import find_game
 
 # How a kernel that is loaded at run time is called by the simulator (stand_ins/cuda.h).
@@ -27,24 +28,30 @@ GAMES = ("pong", "freeway", "seaquest", "montezuma_revenge", "pitfall2", "robota
 
 
 def translate(pair: Pair, game: str, in_step: bool, library: Path, folder: Path) -> None:
-    """Has the GPU play the game's own kernel."""
+    """Has the GPU play the game's own kernel from its next step on, as when a thread has made it."""
     found = find_game(game)
     blocks = translation.blocks_of(found)
     name = f"{game}_{'in_step' if in_step else 'freely'}"
     source = folder / f"{name}.cu"
     source.write_text(translation.kernel_source(found, blocks, in_step) + CALL)
     made = build(name, [source], folder, [library])
-    pair.gpu.backend.load_translation(str(made).encode())
-    pair.gpu._place_array("marked_ops", translation.marked_ops(found, blocks))
+    kernel = str(made).encode(), translation.marked_ops(found, blocks)
+    ready = SimpleNamespace(done=True, result=lambda _: kernel)
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(engine, "translating", lambda *_: ready)
+        context.setattr(engine, "architecture_of", lambda _: "sm_90")
+        pair.gpu._begin_translation()
 
 
 def compare(game: str, num_envs: int, in_step: bool, library: Path, folder: Path) -> None:
     pair = Pair(SimulatedGpu(library, seed=1), [game], num_envs, some_options(autoreset=SAME_STEP))
     assert pair.gpu.backend.plays_in_step(num_envs) == in_step
-    translate(pair, game, in_step, library, folder)
     pair.reset(None, torch.arange(num_envs))
-    for _ in range(8):
+    for step in range(8):
+        if step == 1:
+            translate(pair, game, in_step, library, folder)
         pair.step()
+        assert pair.gpu.translated == (step >= 1)
     assert pair.endings >= num_envs
 
 
