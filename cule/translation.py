@@ -40,6 +40,8 @@ FASTER_INTERPRETED = frozenset((
 ))  # fmt: skip
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
+# And nearly the longest: the picture's segments are kept before blocks that write in them (csrc/console/core.h).
+MOST_CYCLES = 5 * _core.LINE_CYCLES
 # Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
 CYCLES, LENGTH_SHIFT, RARE, READS, WRITES, JUMP, INDEXED, OPCODE_SHIFT, OPERAND_SHIFT, BLOCK_CODE = (
     _core.MICRO_OP[field]
@@ -162,7 +164,8 @@ def blocks_of(game: Game) -> list[Block]:
                 break
             # E0 switches each KiB by itself.
             other_slice = scheme == "E0" and (following.pc ^ last.pc) & 0xFC00
-            if last.reads_timer or len(block) == MOST_INSTRUCTIONS or other_slice:
+            full = len(block) == MOST_INSTRUCTIONS or _most_cycles(tuple(block)) > MOST_CYCLES
+            if last.reads_timer or full or other_slice:
                 behind_gaps.add(following.offset)
                 to_begin.append(following.offset)
                 break
@@ -177,6 +180,15 @@ def _most_frequent(blocks: list[Block], counts: np.ndarray) -> list[Block]:
     lengths = np.cumsum([len(block) for block in by_frequency])
     kept = set(by_frequency[: int(np.searchsorted(lengths, MOST_TRANSLATED, side="right"))])
     return [block for block in blocks if block in kept]
+
+
+def _most_cycles(block: Block) -> int:
+    return sum(instruction.most_cycles for instruction in block)
+
+
+def longest_block(blocks: list[Block]) -> int:
+    """How many cycles a block takes at most."""
+    return max((_most_cycles(block) for block in blocks), default=0)
 
 
 # What follows a block where it is not known: kLookUp of csrc/console/block.h.
@@ -208,7 +220,7 @@ def source_of(game: Game, blocks: list[Block]) -> str:
     numbers = _Numbers(game, blocks)
     lines = []
     for number, block in enumerate(blocks, 1):
-        cycles = sum(instruction.most_cycles for instruction in block)
+        cycles = _most_cycles(block)
         writes = sum(instruction.tia_writes for instruction in block)
         lines.append(f"CULE_BLOCK({number}, {block[0].pc:#06x}, {len(block)}, {cycles}, {writes})")
         for instruction in block:
@@ -258,7 +270,7 @@ struct RunBlock {{
 extern "C" __global__ void __launch_bounds__(kPlayMostThreads)
 play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
   constexpr CartridgeMap kMap = {map};
-  play_envs<{in_step}>(batch, lanes, warps, TranslatedCore<RunBlock, {game}>{{}}, &kMap);
+  play_envs<{in_step}>(batch, lanes, warps, TranslatedCore<RunBlock, {game}, {longest}>{{}}, &kMap);
 }}
 
 }}  // namespace cule
@@ -276,6 +288,7 @@ def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
         cases=source_of(game, blocks),
         map=_MAPS[rom_of(game)[1]],
         game=game.index,
+        longest=longest_block(blocks),
         in_step=str(in_step).lower(),
     )
 

@@ -12,7 +12,7 @@
 
 #include "console/check_config.h"
 #include "kernels/batch.h"
-#include "kernels/segments.h"
+#include "kernels/segment_starts.h"
 
 namespace cule {
 

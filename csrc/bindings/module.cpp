@@ -19,7 +19,7 @@
 #include "console/decode_rom.h"
 #include "console/make_config.h"
 #include "kernels/launch.h"
-#include "kernels/segments.h"
+#include "kernels/segment_starts.h"
 
 namespace py = pybind11;
 

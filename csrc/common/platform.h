@@ -19,6 +19,7 @@
 // of a word, it can put those of one byte into another.
 // spread_signs makes each byte of a word 0 or $FF, by its highest bit.
 // spread_bits makes each byte of a LineBits 0 or $FF, by one of the lowest bits of a word.
+// reverse_byte reverses the bits of one byte.
 // LineBits is the word that the machine computes a scanline's pixels in.
 // CULE_MEET stands behind a loop after which a GPU's compiler brings the lanes of a warp together,
 // without being told to.
@@ -77,6 +78,16 @@ CULE_INLINE uint32_t spread_signs(uint32_t word) {
   return spread;
 #else
   return (word >> 7 & 0x01010101) * 0xFF;
+#endif
+}
+CULE_INLINE uint32_t reverse_byte(uint32_t byte) {
+#if defined(__CUDA_ARCH__)
+  uint32_t reversed;
+  asm("brev.b32 %0, %1;" : "=r"(reversed) : "r"(byte));
+  return reversed >> 24;
+#else
+  // Five copies of the byte, of which each gives up to two bits that are then where they belong in one of five others.
+  return static_cast<uint32_t>(((byte * 0x80200802ull & 0x0884422110ull) * 0x0101010101ull) >> 32 & 0xFF);
 #endif
 }
 

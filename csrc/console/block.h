@@ -51,9 +51,13 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
 #define CULE_END(next) return next;
 
 // Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked where blocks begin (begins_block).
-// `run_block(m, number)` executes a block and says what follows. The ROM is game `kGame`'s.
-template <class RunBlock, uint32_t kGame>
+// `run_block(m, number)` executes a block and says what follows; the longest takes `kLongestBlock` cycles at most. The ROM is game
+// `kGame`'s.
+template <class RunBlock, uint32_t kGame, int32_t kLongestBlock>
 struct TranslatedCore {
+  static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock : kLongestInstruction;
+  // No segment but the next is kept before it begins (TiaTrail::note_clear).
+  static_assert(kLongest < (kSegmentLines - 2) * kCyclesPerLine, "a block takes less than the scanlines of a segment");
   RunBlock run_block;
 
   static CULE_INLINE KnownGame<kGame> game_of(const ConsoleConfig&) { return {}; }
@@ -63,7 +67,7 @@ struct TranslatedCore {
   template <class M, class Pace = FreePace>
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
-    run_in_step(m, pace, [&](int32_t end) CULE_INLINE_LAMBDA {
+    run_in_step(m, pace, kLongest, [&](int32_t end) CULE_INLINE_LAMBDA {
       const bool crowded = !m.has_room(end);
       while (m.runs() && m.cycle < end) {
         // No block ends the frame; where one would be an instruction too long for it, it does not begin.

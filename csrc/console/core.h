@@ -5,28 +5,19 @@
 
 namespace cule {
 
-// Interprets instructions for as long as the frame goes on. `dispatch` executes one and returns the next.
-template <class M, class Dispatch>
-CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
-  MicroOp op = m.look_ahead();
-  for (; m.runs(); --m.instructions_left) op = dispatch(m, op);
-}
-
-// How many scanlines the follower falls behind: catching up is a call, which costs as much as some entries do.
-constexpr int kFollowedLines = 4;
-
 // Runs the frame in step with the other lanes of the warp: `advance(end)` runs to cycle `end`, one scanline after the other, and who is
 // there first waits for the rest. No __syncwarp has it wait, but the compiler, which brings lanes together behind the loop in `advance`;
 // lanes that went on alone would be slower, not wrong. A game's program follows the beam, so that consoles at the same scanline are at
 // much the same place in it: there they execute the same code, and read the same collisions, together.
 //
-// `pace` is told which scanline begins, and may have the lanes wait.
+// `pace` is told which scanline begins, and may have the lanes wait. What `advance` begins before cycle `end` takes `longest` cycles at most
+// to its last write to the TIA.
 template <class M, class Pace, class Advance>
-CULE_INLINE void run_in_step(M& m, const Pace& pace, const Advance& advance) {
-  for (int32_t end = kCyclesPerLine; m.runs(); end += kCyclesPerLine) {
+CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Advance& advance) {
+  for (int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine; m.runs(); end += kCyclesPerLine) {
     pace.begin_line(end / kCyclesPerLine);
+    m.begin_segments(end + longest);
     advance(end);
-    if (end % (kFollowedLines * kCyclesPerLine) == 0) m.follow_buffer();
   }
   CULE_MEET();
 }
@@ -35,6 +26,15 @@ CULE_INLINE void run_in_step(M& m, const Pace& pace, const Advance& advance) {
 struct FreePace {
   CULE_INLINE void begin_line(int32_t) const {}
 };
+
+// Interprets instructions for as long as the frame goes on. `dispatch` executes one and returns the next.
+template <class M, class Dispatch>
+CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
+  MicroOp op = m.look_ahead();
+  run_in_step(m, FreePace{}, kLongestInstruction, [&](int32_t end) CULE_INLINE_LAMBDA {
+    for (; m.runs() && m.cycle < end; --m.instructions_left) op = dispatch(m, op);
+  });
+}
 
 // A core whose lanes go at a pace.
 template <class Core, class Pace>
@@ -76,7 +76,7 @@ struct DynamicCore : AnyGame {
   template <class M, class Pace = FreePace>
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
-    run_in_step(m, pace, [&](int32_t end) CULE_INLINE_LAMBDA {
+    run_in_step(m, pace, kLongestInstruction, [&](int32_t end) CULE_INLINE_LAMBDA {
       const bool crowded = !m.has_room(end);
       for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, crowded);
     });

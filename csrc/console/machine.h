@@ -2,11 +2,11 @@
 //
 // `Machine` gathers what a frame of the CPU part touches. What every instruction needs is kept in its own fields, which stay in
 // registers as long as no function that is not inlined sees a reference to it; so the rare paths are free functions, which get
-// what they need by value and change only what stands beside it: `Devices`, the follower, the cartridge's bytes. `Ram` and `Rom` are how
-// a backend reaches its memory: `Ram` has `get(index)` and `set(index, byte)` for the 128 bytes, and `held(slot)` and `hold(slot, byte)`
-// for what was last written to registers of the TIA; `Rom` has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the
-// instruction that begins there (decode_rom.h), `marked_op(offset)`, the same, but for the marks of a translated ROM (block.h), and
-// `operation(opcode)`, one without its operand.
+// what they need by value and change only what stands beside it: `Devices`, the TIA's state and its trail, the cartridge's bytes. `Ram` and
+// `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and `set(index, byte)` for the 128 bytes, and `tia()`, the TIA's state
+// as of the last write (tia/eager.h); `Rom` has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the instruction that begins
+// there (decode_rom.h), `marked_op(offset)`, the same, but for the marks of a translated ROM (block.h), and `operation(opcode)`, one
+// without its operand.
 //
 // The 13 address lines decode as on the board: A12 selects the cartridge; else A7 low the TIA; else A9 low the RAM, A9 high the
 // RIOT's registers. Source: Stella Programmer's Guide, "Memory map".
@@ -14,7 +14,7 @@
 
 #include "cartridge/access.h"
 #include "console/config.h"
-#include "console/tia_follower.h"
+#include "console/latch_search.h"
 #include "cpu_6507/execute.h"
 
 namespace cule {
@@ -96,6 +96,9 @@ CULE_COLD bool strobe_vertical(TiaPorts& ports, uint32_t reg, uint32_t value, in
   return true;
 }
 
+// An instruction that begins before a cycle writes no later than so many cycles after it.
+constexpr int32_t kLongestInstruction = 8;
+
 // Where it is not known up to which color clock a frame's picture is drawn: the frame was cut off, or its last write, which takes effect
 // some clocks later, came just before its end.
 constexpr int32_t kUnknownReach = -1;
@@ -108,9 +111,7 @@ struct Machine {
   Rom rom;
   uint8_t* cartridge_bytes;
   Devices& devices;
-  TiaFollower& follower;
-  RecordLayout records;  // where the TIA's state is as the buffer begins
-  size_t env;
+  TiaTrail& trail;
   InstructionBuffer buffer;
   // The config's, at hand.
   CartridgeMap map;
@@ -125,10 +126,16 @@ struct Machine {
   int32_t touched_cycle = 0;
   int32_t instructions_left = 0;
   uint32_t latches_read = 0;  // the collision latches that the program has looked at
-  uint32_t held = 0;          // a bit for each slot of `ram.held` that says what a register holds
   bool frame_ended = false;
   bool moved = false;    // the next instruction is not where it was looked for
   bool roomy = false;    // before this write to the TIA the frame does not end by its length, and the buffer is not full
+
+  // Empties the instruction buffer; from here on it tells what happens to `tia`.
+  CULE_INLINE void begin_record(const TiaState& tia) {
+    ram.tia() = tia;
+    buffer.count = buffer.after_clear = 0;
+    trail.clear();
+  }
 
   CULE_INLINE void load(const ConsoleState& state) {
     r = state.cpu;
@@ -157,7 +164,6 @@ struct Machine {
     touched_cycle = other.touched_cycle;
     instructions_left = other.instructions_left;
     latches_read = other.latches_read;
-    held = other.held;
     frame_ended = other.frame_ended;
     moved = other.moved;
     buffer.count = other.buffer.count;
@@ -171,7 +177,6 @@ struct Machine {
     ports_reset(devices.ports);
     cycle = hmove_cycle = touched_cycle = 0;
     slices = map.reset_slices;
-    held = 0;
     if (map.scheme == Scheme::kDPC) dpc_reset(*reinterpret_cast<Dpc*>(cartridge_bytes));
     reset_registers(r);
     r.pc = read(0xFFFC);
@@ -234,7 +239,9 @@ struct Machine {
     const uint32_t reg = address & 0x0F;
     if (reg > tia_read::CXPPMM) return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
     latches_read |= latches_of_register(reg);
-    return collision_register(follow(encode_entry(cycle, kMarkTouch, 0)), reg) | (bus & 0x3F);
+    TiaState& tia = ram.tia();
+    tia.collisions = static_cast<uint16_t>(search_latches(trail, config.format, buffer, latches_read, tia.collisions, cycle));
+    return collision_register(tia.collisions, reg) | (bus & 0x3F);
   }
 
   CULE_INLINE void show_slices(uint32_t shown) {
@@ -254,33 +261,43 @@ struct Machine {
     const bool recorded = wanted && to_tia && cycle < cycle_limit;
     if (wanted) bus = value;
     if (in_ram) ram.set(address & 0x7F, value);
-    if (recorded) record(address & 0x3F, value, cycle);
+    if (recorded) record<false>(address & 0x3F, value, cycle);
     if (wanted && !in_ram && !recorded) write_elsewhere(address, value, false);
   }
 
   CULE_INLINE void write_elsewhere(uint32_t address, uint32_t value, bool after_write) {
     if (address & 0x1000) show_slices(cartridge_write(config.map, slices, cartridge_bytes, address, value));
     else if (address & 0x80) write_riot(devices, address, value, cycle);
-    else write_tia(address & 0x3F, value, after_write);
+    else write_tia<false>(address & 0x3F, value, after_write);
   }
 
-  // Whether `reg` has `value` already, as far as is known. It has from now on.
-  CULE_INLINE bool holds(uint32_t reg, uint32_t value) {
-    if (!holds_value(reg)) return false;
-    const uint32_t slot = held_value_slot(reg), bit = 1u << slot;
-    const bool same = (held & bit) && ram.held(slot) == value;
-    held |= bit;
-    ram.hold(slot, value);
-    return same;
-  }
-
+  // Does a write that is recorded, and leaves an entry if it changes anything. `kKnown`: `reg` is known when this is compiled.
+  template <bool kKnown>
   CULE_INLINE void record(uint32_t reg, uint32_t value, int32_t at) {
-    if (holds(reg, value)) touched_cycle = at;
-    else if (roomy) buffer.entries[buffer.count++] = encode_early_entry(at, reg, value);
-    else if (buffer.count < buffer.capacity) buffer.entries[buffer.count++] = encode_entry(at, reg, value);
+    const bool room = roomy || buffer.count < buffer.capacity;
+    TiaState& tia = ram.tia();
+    const uint32_t entry = roomy ? encode_early_entry(at, reg, value) : encode_entry(at, reg, value);
+    bool changes;
+    if (kKnown && room && is_at_hand(reg, value)) changes = apply_at_hand(tia, config.format, reg, value, at);
+    else if (kKnown && changes_nothing(tia, reg, value)) changes = false;
+    else changes = apply_entry(tia, config.format, entry, room);
+    if (!changes) touched_cycle = at;
+    else if (room) buffer.entries[buffer.count++] = entry;
     else devices.faults |= kFaultBufferFull;
   }
 
+  CULE_INLINE void record_mark(TiaMark mark, uint32_t value) { record_mark(mark, value, cycle); }
+  CULE_INLINE void record_mark(TiaMark mark, uint32_t value, int32_t at) {
+    if (buffer.count == buffer.capacity) {
+      devices.faults |= kFaultBufferFull;
+      return;
+    }
+    const uint32_t entry = encode_entry(at, mark, value);
+    buffer.entries[buffer.count++] = entry;
+    apply_mark(ram.tia(), config.format, entry);
+  }
+
+  template <bool kKnown>
   CULE_INLINE void write_tia(uint32_t reg, uint32_t value, bool after_write) {
     using namespace tia_write;
     if (!roomy && cycle >= cycle_limit) frame_ended = true;
@@ -292,10 +309,13 @@ struct Machine {
       return;
     }
     if (reg >= RESM0 && reg <= HMOVE) value = note_hmove(reg, value);
-    if (is_recorded(reg)) record(reg, value, cycle);
+    if (is_recorded(reg)) record<kKnown>(reg, value, cycle);
     else touched_cycle = cycle;
     if (reg <= VBLANK) frame_ended |= strobe_vertical(devices.ports, reg, value, cycle);
-    if (reg == CXCLR) buffer.after_clear = buffer.count;
+    if (reg == CXCLR) {
+      buffer.after_clear = buffer.count;
+      trail.note_clear();
+    }
   }
 
   // Entries whose effect depends on how long ago HMOVE was carry that instead of the strobe's value (instruction_buffer.h);
@@ -326,6 +346,7 @@ struct Machine {
   // Where a new frame begins, all cycle counters start over, but for the position within the scanline.
   CULE_INLINE void begin_frame() {
     frame_ended = false;
+    trail.begin_frame();
     TiaPorts& ports = devices.ports;
     if (ports.frame_open) {
       if (cycle >= kOpenFrameLimit) move_back(kOpenFrameStep, kBeyondPicture);
@@ -333,7 +354,7 @@ struct Machine {
     }
     move_back(cycle - cycle % kCyclesPerLine, 0);
     ports.frame_first_cycle = cycle;
-    record(kMarkFrameBegin, config.pal & ports.scanlines & 1, cycle);
+    record_mark(kMarkFrameBegin, config.pal & ports.scanlines & 1);
     ports.frame_open = 1;
     ports.greyed = 0;
   }
@@ -345,16 +366,17 @@ struct Machine {
     const uint32_t last = buffer.count ? buffer.entries[buffer.count - 1] : 0;
     const int32_t written_cycle = entry_register(last) < kMarkFrameBegin ? entry_cycle(last) : 0;
     const int32_t last_cycle = touched_cycle > written_cycle ? touched_cycle : written_cycle;
-    record(kMarkTouch, 0, last_cycle);
+    finish_writes(ram.tia(), config.format, buffer.entries, buffer.count);
+    record_mark(kMarkTouch, 0, last_cycle);
     if (frame_ended) {
       ports.frame_open = 0;
       ports.scanlines = static_cast<uint32_t>(cycle / kCyclesPerLine);
       ports.greyed = 0;
     } else if (!ports.greyed) {
-      record(kMarkGreyOut, 0, cycle);
+      record_mark(kMarkGreyOut, 0);
       ports.greyed = 1;
     }
-    record(kMarkFrameEnd, 0, cycle);
+    record_mark(kMarkFrameEnd, 0);
     if (r.jammed) devices.faults |= kFaultJam;
     const int32_t last_clock = config.format.last_clock, clock = last_cycle * kClocksPerCycle;
     if (frame_ended && clock >= last_clock) return last_clock;
@@ -388,25 +410,20 @@ struct Machine {
     return with_operand(rom.operation(ram.get(first)), ram.get((first + 1) & 0x7F), ram.get((first + 2) & 0x7F));
   }
 
-  // Says that the program will look at these collision latches.
-  CULE_INLINE void expect_reads(uint32_t latches) {
-    latches_read = latches;
-    follow_buffer();
+  // Says that nothing is written to the TIA after cycle `end` before this is called again: for the segments that begin before all that is
+  // written until then has taken effect, its state is kept as it is now.
+  CULE_INLINE void begin_segments(int32_t end) {
+    const int32_t clock = end * kClocksPerCycle + kLongestDelay;
+    if (trail.segment < kSegments && segment_clock(config.format, trail.segment) < clock) {
+      keep_starts(trail, config.format, ram.tia(), buffer.count, clock);
+    }
   }
 
-  // Replays what the last instructions have added to the buffer, where somebody wants to know.
-  CULE_INLINE void follow_buffer() {
-    if ((latches_read || follower.starts.words) && !(follower.ready && follower.replayed == buffer.count)) follow(0);
-  }
-  CULE_INLINE uint32_t follow(uint32_t mark) {
-    return follow_entries(follower, config.format, records, env, buffer, latches_read, mark);
-  }
-
-  // Whether the frame cannot end by its length before cycle `end`, nor the buffer be full, whatever is executed until then. An
-  // instruction that begins before `end` writes no later than 8 cycles after it; each write takes 3 cycles at least.
+  // Whether the frame cannot end by its length before cycle `end`, nor the buffer be full, whatever is executed until then. Each write
+  // takes 3 cycles at least.
   CULE_INLINE bool has_room(int32_t end) const {
     const uint32_t writes = static_cast<uint32_t>(end - cycle) / 3 + 4;
-    return end + 8 < cycle_limit && buffer.count + writes <= buffer.capacity;
+    return end + kLongestInstruction < cycle_limit && buffer.count + writes <= buffer.capacity;
   }
 
   // Whether the frame goes on.

@@ -55,6 +55,7 @@ template <class M, Reach kReach>
 struct PlainView {
   static constexpr RareOps kRareOps = kReach == Reach::kInterpreted ? RareOps::kCommon : RareOps::kUsed;
   static constexpr bool kReadsChips = kReach != Reach::kInBlock, kRecordsOnly = kReach == Reach::kInBlock || kReach == Reach::kInZeroPage;
+  static constexpr bool kKnown = kReach == Reach::kFixed || kReach == Reach::kInTia;  // addresses are known when this is compiled
   M& machine;
   Registers& r;
   int32_t& cycle;
@@ -205,13 +206,13 @@ struct PlainView {
   }
   CULE_INLINE void record_only(uint32_t address, uint32_t value) {
     take_room();
-    machine.record(address & 0x3F, value, cycle);
+    machine.template record<kKnown>(address & 0x3F, value, cycle);
     machine.roomy = false;
   }
   CULE_INLINE void write_tia(uint32_t reg, uint32_t value) {
     take_room();
     CULE_ASSUME(reg >= tia_write::WSYNC);
-    machine.write_tia(reg, value, false);
+    machine.template write_tia<kKnown>(reg, value, false);
     machine.roomy = false;
   }
 };

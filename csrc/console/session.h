@@ -104,8 +104,7 @@ struct Session {
   // One frame with these inputs, drawn.
   CULE_COLD void run_frame(const Inputs& inputs) {
     machine.devices.inputs = inputs;
-    machine.buffer.count = machine.buffer.after_clear = 0;
-    machine.follower.ready = false;
+    machine.begin_record(tia);
     machine.run_frame(core);
     for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(tia, config.format, machine.buffer.entries[i], view);
   }
@@ -180,7 +179,6 @@ struct Session {
     machine.devices.inputs = Inputs{};
     machine.reset(timer);
     tia_reset(tia);
-    machine.follower.ready = false;
     view.clear();
     view.objects_changed(kAllObjects);
   }

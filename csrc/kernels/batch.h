@@ -93,7 +93,7 @@ struct Batch {
   uint8_t* pooled;           // [n][picture_bytes][channels]: what the newest observation was made of, where TiaState::observed is 0
   uint32_t* buffers;         // [n on a GPU, threads on a CPU][buffer_capacity]
   StepTrace* traces;         // [n]
-  uint32_t* segments;        // GPU only: see segments.h
+  uint32_t* segments;        // GPU only: see segment_starts.h
   uint32_t* noop_random;     // Mt19937 words, [625][n]; null with a pool
   uint32_t* env_random;      // likewise, for the one game that needs it; else null
   // Boot states, for the exact reset: [groups], fields as in ResetPool.

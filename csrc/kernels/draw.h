@@ -1,74 +1,134 @@
-// The TIA part of a step, for one env by one thread: replays the instruction buffer, drawing only the frames that show.
+// The TIA part of a step: draws the frames that show, and finds the collisions of those that do not, in pieces that may run side by side.
+//
+// While the CPU part runs, it leaves a copy of the TIA's state for every segment of kSegmentLines scanlines (TiaTrail). From there each
+// piece goes on by itself: on a GPU a thread has one segment, on a CPU one after the other is done, and a frame that is drawn is one
+// piece. Where lines of older frames show through (kPictureBroken), a piece is those scanlines of all frames, one after the other.
 #pragma once
 
-#include "console/tia_follower.h"
 #include "kernels/observe/observe.h"
+#include "kernels/segment_starts.h"
 #include "tia/picture_view.h"
 
 namespace cule {
+
+// What the CPU part of a step has left of an env.
+struct Recording {
+  const uint32_t* entries;
+  SegmentStarts starts;
+};
+
+// Makes the state after the last frame the env's. Until then the env's is the one before the step.
+CULE_INLINE void settle(const Batch& batch, size_t env, const SegmentStarts& starts) {
+  const size_t end = segment_slots(batch.options);
+  if (starts.entry_of(end) == kNoSegment) return;
+  const uint8_t observed = *tia_byte(batch, env, offsetof(TiaState, observed));
+  SegmentStart state;
+  starts.load(end, state);
+  state.tia.observed = observed;
+  store_part(batch.records, env, offsetof(EnvRecord, tia), state.tia);
+}
 
 // The first of a step's frames that must be drawn: the last two are looked at; where lines of older ones show through, all are needed.
 CULE_INLINE uint32_t first_drawn_frame(const StepTrace& trace) {
   return (trace.flags & kPictureBroken) || trace.frames < 2 ? 0 : trace.frames - 2;
 }
 
-// The collision latches that entry `index` of a frame that is not drawn matters to: none, where a later CXCLR wipes them out.
-CULE_INLINE uint32_t wanted_latches(const StepTrace& trace, uint32_t index) { return index < trace.after_clear ? 0 : kAllCollisions; }
-
-// Replays entries [begin, end) in `view`, until the end of frame number `frames`. Returns the entry after the last one replayed.
-template <class View>
-CULE_COLD uint32_t replay_frames(TiaState& tia, const TiaFormat& format, const uint32_t* entries, uint32_t begin,
-                                      uint32_t end, uint32_t frames, View& view) {
-  uint32_t i = begin;
-  while (i < end && frames > 0) {
-    const uint32_t entry = entries[i++];
-    replay_entry(tia, format, entry, view);
-    frames -= entry_register(entry) == kMarkFrameEnd;
-  }
-  return i;
-}
-
 // Whether the last two frames share a picture, and the observation wants the first of them: it has to be taken in between.
 // The first was cut off in this step, then, so that kPictureBroken has both drawn, one after the other.
 CULE_INLINE bool pools_between(uint32_t flags) { return (flags & kLastResumed) && (flags & (kPoolBoth | kPoolBackOntoOld)); }
 
-// Where frame `frame` begins, if the follower has been there, and if all that it knows too little of, the latches, is wiped out after it.
-CULE_INLINE const SegmentStart* known_start(const TiaFollower& follower, const StepTrace& trace, uint32_t frame) {
-  const uint32_t passed = static_cast<uint32_t>(follower.frame) - frame;
-  if (!follower.ready || !follower.frames || frame == 0 || passed >= static_cast<uint32_t>(kFrameStarts)) return nullptr;
-  const SegmentStart& start = follower.frames[frame % kFrameStarts];
-  return start.entry < trace.after_clear ? &start : nullptr;
+CULE_INLINE Replay replay_of(const StepTrace& trace, const uint32_t* entries) {
+  return {entries, trace.entries, trace.after_clear, kFrameEnd};
 }
 
-CULE_COLD void draw_frames(const Batch& batch, size_t env, const uint32_t* entries, const TiaFollower& follower) {
+// Draws `count` segments from the one in `slot` on. Returns the collisions in them that no later CXCLR wipes out.
+CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recording& recording, size_t slot, int count, PictureView& view) {
+  const TiaFormat& format = config_of(batch, env).format;
+  const int segment = static_cast<int>(slot % kSegments);
+  SegmentStart at;
+  recording.starts.load(slot, at);
+  // Latches that were set before come in with the whole; here only the new ones count.
+  at.tia.collisions = 0;
+  const Replay replay = replay_of(batch.traces[env], recording.entries);
+  replay_segment(at, format, replay, segment_clock(format, segment), end_clock(format, segment, count), count == 1, view);
+  return at.tia.collisions;
+}
+
+// A frame's end, for the lines that `view` has from `first_line` on: they turn grey, as far as they lie below where the frame was cut off.
+// The frame begins at entry `at` of `end`; returns the first one behind it.
+CULE_INLINE uint32_t end_frame(const TiaFormat& format, const TiaState& tia, const uint32_t* entries, uint32_t at, uint32_t end,
+                               PictureView& view, int first_line) {
+  for (bool ended = false; at < end && !ended; ++at) {  // a buffer that was full has no last end
+    ended = entry_register(entries[at]) == kMarkFrameEnd;
+    if (entry_register(entries[at]) != kMarkGreyOut) continue;
+    const int line = grey_out_line(format, entry_cycle(entries[at]));
+    view.grey_out(tia, line > first_line ? line : first_line);
+  }
+  return at;
+}
+
+// Draws `count` segments from `segment` on, of all frames, one after the other. Returns the collisions in them that no later CXCLR wipes
+// out.
+CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording& recording, int segment, int count) {
+  const StepTrace& trace = batch.traces[env];
+  const ConsoleConfig& config = config_of(batch, env);
+  const uint32_t* entries = recording.entries;
+  const int first_line = segment * kSegmentLines, height = static_cast<int>(config.height);
+  const int end_line = segment + count < kSegments && (segment + count) * kSegmentLines < height ? (segment + count) * kSegmentLines : height;
+  PictureView view{pictures_of(batch, env), batch.picture_bytes, end_line, {}};
+  TiaState shown{};  // says which picture is drawn: as yet the one in front before the step
+  shown.front = (*tia_byte(batch, env, offsetof(TiaState, front)) & 1) ^ ((trace.flags & kFrontTurned) != 0);
+  uint32_t found = 0, at = 0;
+  for (uint32_t frame = 0; frame < trace.frames; ++frame) {
+    if (frame + 1 == trace.frames && pools_between(trace.flags)) {
+      pool_before_last(batch, env, trace.flags, view.row(shown, 0), static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
+    }
+    view.objects_changed(kAllObjects);  // from whatever they were in the frame before
+    const size_t slot = static_cast<size_t>(frame) * kSegments + static_cast<size_t>(segment);
+    if (recording.starts.entry_of(slot) != kNoSegment) found |= draw_segments(batch, env, recording, slot, count, view);
+    shown.front ^= at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
+    at = end_frame(config.format, shown, entries, at, trace.entries, view, first_line);
+  }
+  return found;
+}
+
+// The collisions in a segment of a frame that is not drawn, as far as they are not known and no later CXCLR wipes them out.
+CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording& recording, size_t slot) {
+  const StepTrace& trace = batch.traces[env];
+  // Nothing of a frame counts where the latches are cleared in a later one.
+  if (recording.starts.entry_of((slot / kSegments + 1) * kSegments) <= trace.after_clear) return 0;
+  uint16_t known;
+  memcpy(&known, tia_byte(batch, env, offsetof(TiaState, collisions)), sizeof known);
+  SegmentSearch search;
+  return search.search(config_of(batch, env).format, recording.starts, slot, replay_of(trace, recording.entries), kAllCollisions & ~known);
+}
+
+// One piece: `count` segments of a frame from the one in `slot` on, or, where their order matters, of all frames. Returns the collisions in
+// them that are not known so far and that no later CXCLR wipes out. Only frames that are drawn are in pieces of more than one segment.
+CULE_HD inline uint32_t draw_part(const Batch& batch, size_t env, const Recording& recording, size_t slot, int count) {
+  const StepTrace& trace = batch.traces[env];
+  const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
+  if (trace.flags & kPictureBroken) return frame == 0 ? draw_in_order(batch, env, recording, static_cast<int>(slot), count) : 0;
+  if (recording.starts.entry_of(slot) == kNoSegment) return 0;
+  if (frame < first_drawn_frame(trace)) return find_unseen(batch, env, recording, slot);
+  PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config_of(batch, env).height), {}};
+  return draw_segments(batch, env, recording, slot, count, view);
+}
+
+// All pieces of a step, by one thread.
+CULE_HD inline void draw_frames(const Batch& batch, size_t env, const Recording& recording) {
   const StepTrace& trace = batch.traces[env];
   if (trace.entries == 0) return;
-  const ConsoleConfig& config = config_of(batch, env);
-  TiaState tia;
-  load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
-  uint32_t skipped = first_drawn_frame(trace);
-  uint32_t at = 0;
-  if (const SegmentStart* start = known_start(follower, trace, skipped)) {
-    const uint8_t observed = tia.observed;  // which is not the follower's to know
-    tia = start->tia;
-    tia.observed = observed;
-    at = start->entry;
-    skipped = 0;
+  constexpr size_t kCollisions = offsetof(EnvRecord, tia) + offsetof(TiaState, collisions);
+  uint32_t latches;  // and the two bytes behind them
+  load_part(batch.records, env, kCollisions, latches);
+  const size_t drawn = first_drawn_frame(trace) * kSegments, end = static_cast<size_t>(trace.frames) * kSegments;
+  for (size_t slot = 0; slot < drawn; ++slot) {
+    latches |= draw_part(batch, env, recording, slot, 1);
+    store_part(batch.records, env, kCollisions, latches);  // what is known need not be looked for
   }
-  CollisionView latches;
-  while (at < trace.entries && skipped > 0) {
-    const uint32_t entry = entries[at];
-    latches.wanted = wanted_latches(trace, at++);
-    replay_entry(tia, config.format, entry, latches);
-    skipped -= entry_register(entry) == kMarkFrameEnd;
-  }
-  PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
-  if (pools_between(trace.flags)) {
-    at = replay_frames(tia, config.format, entries, at, trace.entries, trace.frames - 1, view);
-    pool_before_last(batch, env, trace.flags, view.row(tia, 0), 0, ~0u);
-  }
-  replay_frames(tia, config.format, entries, at, trace.entries, ~0u, view);
-  store_part(batch.records, env, offsetof(EnvRecord, tia), tia);
+  for (size_t slot = drawn; slot < end; slot += kSegments) latches |= draw_part(batch, env, recording, slot, kSegments);
+  store_part(batch.records, env, kCollisions, latches);
 }
 
 }  // namespace cule

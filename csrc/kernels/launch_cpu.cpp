@@ -23,10 +23,17 @@ namespace {
 
 // What one thread works with, whichever env it works on.
 struct Workspace {
-  explicit Workspace(const Batch& batch) : entries(batch.buffer_capacity) {}
-  std::vector<uint32_t> entries;
-  TiaFollower follower{};
-  SegmentStart frame_starts[kFrameStarts];
+  explicit Workspace(const Batch& batch) : entries(batch.buffer_capacity), starts(segment_words(batch.options)) {
+    trail.starts = starts_alone(starts.data());
+  }
+  bool fits(const Batch& batch) const {
+    return entries.size() >= batch.buffer_capacity && starts.size() >= segment_words(batch.options);
+  }
+  Workplace place() { return {entries.data(), trail, tia}; }
+
+  std::vector<uint32_t> entries, starts;
+  TiaTrail trail{};
+  TiaState tia{};
 };
 
 // Calls `work(index)` for every index below `count` from `threads` threads, the caller's among them.
@@ -110,22 +117,23 @@ constexpr StaticCore kCore;
 
 void reset_env(const Batch& batch, size_t env, int64_t seed, Workspace& workspace) {
   if (batch.pool.size) copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, seed));
-  else restart_exactly(batch, env, seed, workspace.entries.data(), kCore, workspace.follower);
+  else restart_exactly(batch, env, seed, kCore, workspace.place());
   observe(batch, env, batch.traces[env].flags);
 }
 
 void step_env(const Batch& batch, size_t env, Workspace& workspace) {
-  uint32_t* entries = workspace.entries.data();
-  workspace.follower.ready = false;
-  workspace.follower.frames = workspace.frame_starts;
+  const Recording recording{workspace.entries.data(), workspace.trail.starts};
   Devices devices;
-  PlainMachine machine = make_plain_machine(batch, env, batch.records, env, entries, devices, workspace.follower);
+  PlainMachine machine = make_plain_machine(batch, env, devices, workspace.place());
+  clear_starts(batch, recording.starts);
   step_frames(batch, env, machine, kCore);
+  leave_end(batch, env, machine);
   const uint32_t flags = batch.traces[env].flags;
   const bool reset_instead = batch.options.autoreset == AutoresetMode::kNextStep && (flags & kResetNow);
   if (!reset_instead) {
     if (draws_over_observed(batch, env, batch.traces[env])) keep_observed(batch, env, OneLane{});
-    draw_frames(batch, env, entries, workspace.follower);
+    settle(batch, env, recording.starts);
+    draw_frames(batch, env, recording);
     observe(batch, env, flags);
   }
   // A lost life may report a termination without ending the episode (life_loss_info).
@@ -158,7 +166,7 @@ class CpuBackend final : public Backend {
  private:
   template <class Work>
   void for_each_env(const Batch& batch, const Work& work) {
-    if (!workspaces_.empty() && workspaces_[0]->entries.size() < batch.buffer_capacity) workspaces_.clear();  // another batch's
+    if (!workspaces_.empty() && !workspaces_[0]->fits(batch)) workspaces_.clear();  // another batch's
     while (static_cast<int>(workspaces_.size()) < pool_.threads()) workspaces_.push_back(std::make_unique<Workspace>(batch));
     pool_.run(batch.num_envs, [&](int thread, int env) { work(static_cast<size_t>(env), *workspaces_[thread]); });
   }
@@ -170,7 +178,7 @@ class CpuBackend final : public Backend {
 template <class Body, class Core>
 void with_first_session(const Batch& batch, const Core& core, const Body& body) {
   Workspace workspace(batch);
-  with_session(batch, 0, workspace.entries.data(), core, workspace.follower, body);
+  with_session(batch, 0, core, workspace.place(), body);
 }
 
 }  // namespace

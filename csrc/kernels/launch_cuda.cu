@@ -12,11 +12,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/draw.h"
 #include "kernels/launch.h"
 #include "kernels/observe/observe.h"
 #include "kernels/play.cuh"
 #include "kernels/reset.h"
-#include "kernels/segments.h"
 
 namespace cule {
 namespace {
@@ -51,7 +51,8 @@ __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_c
   const int env = blockIdx.x * blockDim.x + threadIdx.x;
   if (env >= batch.num_envs) return;
   const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
-  const uint32_t found = draw_segment(batch, env, slot, batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity);
+  const Recording recording{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, starts_of_env(batch, env)};
+  const uint32_t found = draw_part(batch, env, recording, slot, 1);
   constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
   static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are the low half of their word");
   if (found) atomicOr(batch.records.words + kWord * batch.records.word_stride + env * batch.records.env_stride, found);
@@ -76,9 +77,11 @@ __global__ void __launch_bounds__(kWarp) restart_by_emulation(const __grid_const
   const size_t env = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (env >= static_cast<size_t>(batch.num_envs)) return;
   if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
-  TiaFollower follower;
-  restart_exactly(batch, env, seeds ? seeds[env] : kNoSeed, batch.buffers + env * batch.buffer_capacity,
-                  DynamicCore{}, follower);
+  TiaState tia;
+  TiaTrail trail;
+  trail.starts = starts_of_env(batch, env);
+  const Workplace place{batch.buffers + env * batch.buffer_capacity, trail, tia};
+  restart_exactly(batch, env, seeds ? seeds[env] : kNoSeed, DynamicCore{}, place);
 }
 
 // Marks what `observe` has to do after a reset by mask.
@@ -120,7 +123,7 @@ __global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch b
   __syncthreads();
   for (int i = 0; i < count; ++i) keep_observed(batch, found[i], BlockLanes{});
   __syncthreads();
-  if (env < batch.num_envs) settle(batch, env);
+  if (env < batch.num_envs) settle(batch, env, starts_of_env(batch, env));
 }
 
 // Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of rows by each warp. This pass looks

@@ -14,15 +14,14 @@ constexpr int kWarp = 32;
 constexpr int kPlayMostWarps = kPlayMostThreads / kWarp;
 constexpr int kPlayFewWarps = 4;  // of a block that have envs, where they wait for nobody
 
-// RAM in shared memory, and behind it what the TIA's registers hold; one word more than that for each thread, so that the same byte of all
-// threads is in different banks.
-constexpr uint32_t kRamStride = kRamBytes + kHeldValues + 4;
+// RAM in shared memory, and behind it the TIA's state: an odd number of words for each thread, so that the same byte of all threads is in
+// different banks.
+constexpr uint32_t kRamStride = kRamBytes + sizeof(TiaState) + (sizeof(TiaState) / 4 % 2 ? 0 : 4);
 struct SharedRam {
   uint8_t* bytes;
   __device__ __forceinline__ uint32_t get(uint32_t index) const { return bytes[index]; }
   __device__ __forceinline__ void set(uint32_t index, uint32_t value) const { bytes[index] = static_cast<uint8_t>(value); }
-  __device__ __forceinline__ uint32_t held(uint32_t slot) const { return bytes[kRamBytes + slot]; }
-  __device__ __forceinline__ void hold(uint32_t slot, uint32_t value) const { bytes[kRamBytes + slot] = static_cast<uint8_t>(value); }
+  __device__ __forceinline__ TiaState& tia() const { return *reinterpret_cast<TiaState*>(bytes + kRamBytes); }
 };
 
 // ROM in global memory, which nobody writes to.
@@ -85,16 +84,16 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
   uint32_t* global_ram = reinterpret_cast<uint32_t*>(batch.ram + static_cast<size_t>(env) * kRamBytes);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) ram[i] = global_ram[i];
   Devices devices;
-  TiaFollower follower;
+  TiaTrail trail;
+  trail.starts = starts_of_env(batch, env);
   const MicroOp* micro_ops = batch.micro_ops + config.rom_offset;
   const CachedRom rom{batch.roms + config.rom_offset, micro_ops, core.marked_ops(batch.marked_ops, micro_ops), batch.operations};
   Machine<SharedRam, CachedRom> machine{
       config, SharedRam{reinterpret_cast<uint8_t*>(ram)}, rom, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,
-      devices, follower, batch.records, static_cast<size_t>(env),
+      devices, trail,
       InstructionBuffer{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, batch.buffer_capacity, 0, 0},
       map ? *map : config.map, config.rom_bytes, config.cycle_limit};
-  follower.starts = segment_starts(batch);
-  clear_starts(batch, env);
+  clear_starts(batch, trail.starts);
   step_frames(batch, env, machine, core);
   leave_end(batch, env, machine);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];

@@ -70,15 +70,13 @@ CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
 
 // Runs `body` with a session of env that one thread plays, drawing every frame, and stores what it leaves.
 template <class Core, class Body>
-CULE_HD inline void with_session(const Batch& batch, size_t env, uint32_t* entries, const Core& core, TiaFollower& follower,
-                                 const Body& body) {
+CULE_HD inline void with_session(const Batch& batch, size_t env, const Core& core, const Workplace& place, const Body& body) {
   const ConsoleConfig& config = config_of(batch, env);
   EnvRecord record;
   load_part(batch.records, env, 0, record);
   PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
-  const RecordLayout here{reinterpret_cast<uint32_t*>(&record), 1, kRecordWords};
   Devices devices{};
-  PlainMachine machine = make_plain_machine(batch, env, here, 0, entries, devices, follower);
+  PlainMachine machine = make_plain_machine(batch, env, devices, place);
   machine.load(record.console);
   Session<PlainMachine, Core, PictureView> session{config, machine, core, view, record.tia, record.game, record.env,
                                                    batch.power_on, batch.options.repeat_action_probability, static_cast<uint32_t>(env),
@@ -140,13 +138,12 @@ CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t see
 
 // Starts env's next episode by emulating it, as ale-py does.
 template <class Core>
-CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed, uint32_t* entries, const Core& core,
-                                    TiaFollower& follower) {
+CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed, const Core& core, const Workplace& place) {
   if (seed != kNoSeed) seed_env(batch, env, seed, true);
   const StepOptions& options = batch.options;
   const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
   const int noops = static_cast<int>(random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
-  with_session(batch, env, entries, core, follower, [&](auto& session) {
+  with_session(batch, env, core, place, [&](auto& session) {
     start_with_noops(session, starts_with_fire(batch, env), noops);
   });
   finish_reset(batch, env);

@@ -49,9 +49,12 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
     return;
   }
   // What the program looked at in the last step, it is likely to look at in this one.
-  machine.expect_reads(trace.latches_read);
+  machine.latches_read = trace.latches_read;
   GameState game;
   ConsoleState console;
+  TiaState tia;
+  load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
+  machine.begin_record(tia);
   load_part(batch.records, env, kGame, game);
   load_part(batch.records, env, kConsole, console);
   machine.load(console);

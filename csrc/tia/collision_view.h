@@ -17,15 +17,16 @@ CULE_INLINE uint32_t block_of(int pixel) { return static_cast<uint32_t>(pixel) /
 // The blocks that pixels [begin, end) touch; `end` may be beyond the line.
 CULE_INLINE uint32_t blocks_between(int begin, int end) { return (2u << block_of(end - 1)) - (1u << block_of(begin)); }
 
-CULE_INLINE uint32_t playfield_blocks(const TiaState& tia) {
+// The blocks that a playfield touches whose right half is the left one again, or that mirrored, or, where nobody knows, both.
+CULE_INLINE uint32_t playfield_blocks(uint32_t playfield, bool repeated, bool mirrored) {
   // The left half: its 20 bits in pairs, and of each pair one bit.
-  uint32_t half = (tia.playfield | tia.playfield >> 1) & 0x55555;
+  uint32_t half = (playfield | playfield >> 1) & 0x55555;
   half = (half | half >> 1) & 0x33333;
   half = (half | half >> 2) & 0xF0F0F;
   half = (half | half >> 4) & 0xF00FF;
   half = (half | half >> 8) & 0x003FF;
-  const uint32_t mirrored = reverse_byte(half & 0xFF) << 2 | (half >> 7 & 2) | half >> 9;
-  return half | (tia.reflect_now ? mirrored : half) << kLineBlocks / 2;
+  const uint32_t right = reverse_byte(half & 0xFF) << 2 | (half >> 7 & 2) | half >> 9;
+  return half | ((repeated ? half : 0) | (mirrored ? right : 0)) << kLineBlocks / 2;
 }
 
 // The blocks that a movable object touches with all its copies.
@@ -44,6 +45,21 @@ CULE_INLINE uint32_t lowest_object(uint32_t objects) {
   const uint32_t lowest = objects & (0u - objects);
   return (lowest >> 1) - (lowest >> 3) - (lowest >> 3 & 2);  // of 1, 2, 4, 8 and 16: 0 to 4
 }
+
+// The blocks that both objects of one of `latches` are in.
+CULE_INLINE uint32_t common_blocks(const uint32_t (&blocks)[kNumTiaObjects], uint32_t latches) {
+  constexpr uint64_t kFirst = latch_objects(false), kSecond = latch_objects(true);
+  uint32_t of[kNumTiaObjects], common = 0;
+#pragma unroll
+  for (uint32_t object = 0; object < kNumTiaObjects; ++object) of[object] = blocks[object];
+#pragma unroll
+  for (uint32_t latch = 0; latch < kNumLatches; ++latch) {
+    if (latches >> latch & 1) common |= of[kFirst >> 3 * latch & 7] & of[kSecond >> 3 * latch & 7];
+  }
+  return common;
+}
+
+constexpr uint32_t kMovableObjects = kAllObjects & ~(1u << kPlayfield);
 
 // With nothing wanted it only keeps the state moving.
 struct CollisionView {
@@ -65,7 +81,6 @@ struct CollisionView {
 
  private:
   static constexpr uint32_t kNotKnown = ~0u;  // no latches
-  static constexpr uint32_t kMovableObjects = kAllObjects & ~(1u << kPlayfield);
   using Word = LineBits;
   static constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
 
@@ -97,27 +112,14 @@ struct CollisionView {
     const uint32_t seen = on & watched;
     uint32_t left = stale & seen;
     stale &= ~seen;
-    if (left & 1u << kPlayfield) blocks[kPlayfield] = playfield_blocks(tia);
+    if (left & 1u << kPlayfield) blocks[kPlayfield] = playfield_blocks(tia.playfield, !tia.reflect_now, tia.reflect_now);
     // In a loop, so that a GPU has little code to fetch, and each of its threads can have another object.
 #pragma unroll 1
     for (left &= kMovableObjects; left; left &= left - 1) {
       const uint32_t object = lowest_object(left);
       blocks[object] = movable_blocks(extent_of(tia, object));
     }
-    crossing = common_blocks(possible);
-  }
-
-  // The blocks that both objects of one of `latches` are in.
-  CULE_INLINE uint32_t common_blocks(uint32_t latches) const {
-    constexpr uint64_t kFirst = latch_objects(false), kSecond = latch_objects(true);
-    uint32_t of[kNumTiaObjects], common = 0;
-#pragma unroll
-    for (uint32_t object = 0; object < kNumTiaObjects; ++object) of[object] = blocks[object];
-#pragma unroll
-    for (uint32_t latch = 0; latch < kNumLatches; ++latch) {
-      if (latches >> latch & 1) common |= of[kFirst >> 3 * latch & 7] & of[kSecond >> 3 * latch & 7];
-    }
-    return common;
+    crossing = common_blocks(blocks, possible);
   }
 
   // Those of the open latches that pixels [begin, end) set, which may be set in the blocks `here` only.

@@ -8,31 +8,13 @@
 // `View::kSeesColors` is false for one to which colors are all the same, so that they need not be changed at the right moment.
 #pragma once
 
+#include "tia/beam.h"
 #include "tia/instruction_buffer.h"
-#include "tia/motion.h"
 #include "tia/objects.h"
 
 namespace cule {
 
 constexpr uint32_t kAllObjects = (1u << kNumTiaObjects) - 1;
-constexpr int kCombPixels = 8;  // black after HMOVE
-
-// What happens where a visible scanline ends: a mirrored playfield takes over its new setting, the players' first copies
-// show again, the stars of Cosmic Ark move.
-template <class View>
-CULE_INLINE void end_line(TiaState& tia, View& view) {
-  uint32_t changed = 0;
-  if (tia.reflect_now != (tia.ctrlpf & 1)) changed |= 1u << kPlayfield;
-  tia.reflect_now = tia.ctrlpf & 1;
-  if (tia.skip_first[0]) changed |= 1u << kPlayer0;
-  if (tia.skip_first[1]) changed |= 1u << kPlayer1;
-  tia.skip_first.word = 0;
-  if (tia.stars_on) {
-    move_stars(tia);
-    changed |= 1u << kMissile0;
-  }
-  if (changed) view.objects_changed(changed);
-}
 
 // One piece of one scanline: `advance` clocks from the cursor, which stands `from` clocks into line `line`.
 template <class View>
@@ -40,27 +22,24 @@ CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int a
   const int end = from + advance;
   const int begin = from < kHblankClocks ? (end < kHblankClocks ? end : kHblankClocks) : from;
   if (end > begin) view.show(tia, line, begin - kHblankClocks, end - kHblankClocks);
-  constexpr int kCombEnd = kHblankClocks + kCombPixels;
   if (begin < kCombEnd && end >= kCombEnd) tia.hmove_blank = 0;
 }
 
-// Where the picture is not drawn on.
-constexpr int32_t kNoClock = -1;
-
 template <class View>
 CULE_INLINE void draw_until(TiaState& tia, const TiaFormat& format, int32_t clock, View& view) {
-  if (clock < format.first_clock || tia.cursor >= format.last_clock || tia.cursor >= clock) return;
-  if (clock > format.last_clock) clock = format.last_clock;
+  if (!has_way_to(tia, format, clock)) return;
 #pragma unroll 1
   do {
-    const int from = kClocksPerLine - tia.line_left;
+    const int from = clocks_into_line(tia);
     const int line = (tia.cursor - tia.origin - (from == kClocksPerLine)) / kClocksPerLine;
     const bool line_ends = clock > tia.cursor + tia.line_left;
     const int advance = line_ends ? tia.line_left : clock - tia.cursor;
     tia.cursor += advance;
     tia.line_left = line_ends ? kClocksPerLine : tia.line_left - advance;
     draw_piece(tia, view, line, from, advance);
-    if (tia.line_left == kClocksPerLine) end_line(tia, view);
+    if (!line_ends) continue;
+    const uint32_t changed = end_lines(tia, 1);
+    if (changed) view.objects_changed(changed);
   } while (tia.cursor < clock);
 }
 

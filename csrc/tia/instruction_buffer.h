@@ -37,36 +37,4 @@ CULE_INLINE int32_t entry_cycle(uint32_t entry) { return static_cast<int32_t>(en
 CULE_INLINE uint32_t entry_register(uint32_t entry) { return entry >> kEntryRegisterShift & 0x3F; }
 CULE_INLINE uint32_t entry_value(uint32_t entry) { return entry & 0xFF; }
 
-// Whether a write to `reg` goes into the buffer: all that can change a picture or a collision.
-CULE_INLINE bool is_recorded(uint32_t reg) {
-  constexpr uint64_t kRecorded = ((uint64_t{1} << (tia_write::CXCLR + 1)) - 1) &
-                                 ~(uint64_t{1} << tia_write::VSYNC | uint64_t{1} << tia_write::WSYNC |
-                                   uint64_t{1} << tia_write::RSYNC | uint64_t{0x3F} << tia_write::AUDC0);
-  return kRecorded >> reg & 1;
-}
-
-// Whether a register does nothing but hold what was written to it last, so that writing the same again need not be recorded.
-CULE_INLINE bool holds_value(uint32_t reg) {
-  using namespace tia_write;
-  constexpr uint32_t kLow = 1u << COLUP0 | 1u << COLUP1 | 1u << COLUPF | 1u << COLUBK | 1u << REFP0 | 1u << REFP1 | 1u << PF0 |
-                            1u << PF1 | 1u << PF2 | 1u << ENAM0 | 1u << ENAM1 | 1u << ENABL;
-  constexpr uint32_t kHigh = 1u << (VDELP0 - 32) | 1u << (VDELP1 - 32) | 1u << (VDELBL - 32) | 1u << (RESMP0 - 32) |
-                             1u << (RESMP1 - 32);
-  return (reg & 0x20 ? kHigh : kLow) >> (reg & 0x1F) & 1;
-}
-constexpr uint32_t kHeldValues = 32;
-// Where the value of such a register is kept: no two have the same place.
-CULE_INLINE uint32_t held_value_slot(uint32_t reg) { return (reg + (reg >> 5) * 11) & (kHeldValues - 1); }
-
-// Whether being recorded is all that a write to `reg` does on the CPU part's side (machine.h).
-CULE_INLINE bool only_recorded(uint32_t reg) {
-  using namespace tia_write;
-  constexpr uint32_t kLow = 1u << NUSIZ0 | 1u << NUSIZ1 | 1u << COLUP0 | 1u << COLUP1 | 1u << COLUPF | 1u << COLUBK | 1u << CTRLPF |
-                            1u << REFP0 | 1u << REFP1 | 1u << PF0 | 1u << PF1 | 1u << PF2 | 1u << RESP0 | 1u << RESP1 | 1u << GRP0 |
-                            1u << GRP1 | 1u << ENAM0 | 1u << ENAM1 | 1u << ENABL;
-  constexpr uint32_t kHigh = 1u << (HMP0 - 32) | 1u << (HMP1 - 32) | 1u << (HMM1 - 32) | 1u << (HMBL - 32) | 1u << (VDELP0 - 32) |
-                             1u << (VDELP1 - 32) | 1u << (VDELBL - 32) | 1u << (RESMP0 - 32) | 1u << (RESMP1 - 32) | 1u << (HMCLR - 32);
-  return (reg & 0x20 ? kHigh : kLow) >> (reg & 0x1F) & 1;
-}
-
 }  // namespace cule

@@ -34,6 +34,9 @@ CULE_INLINE int wrap_position(int position) {
 // repeats every four scanlines, on one of which it is at least two pixels wide and on one of which it does not show.
 constexpr uint32_t kStarsHmoveDistance = 21;
 
+// Whether missile 0 moves so, or looks as if.
+CULE_INLINE bool has_stars(const TiaState& tia) { return tia.stars_on || tia.missile0_shape != kMissileNormal; }
+
 CULE_INLINE void move_stars(TiaState& tia) {
   constexpr uint32_t kSteps = 17u << 24 | 0u << 16 | 33u << 8 | 18u;
   tia.stars_phase = (tia.stars_phase + 1) & 3;

@@ -13,12 +13,6 @@ struct LineWord {
   Word bits[kNumTiaObjects];
 };
 
-CULE_INLINE uint32_t reverse_byte(uint32_t byte) {
-  byte = (byte & 0x55) << 1 | (byte >> 1 & 0x55);
-  byte = (byte & 0x33) << 2 | (byte >> 2 & 0x33);
-  return (byte & 0x0F) << 4 | byte >> 4;
-}
-
 // Every bit of an 8-bit pattern twice, four times.
 CULE_INLINE uint32_t double_bits(uint32_t byte) {
   byte = (byte | byte << 4) & 0x0F0F;

@@ -65,8 +65,10 @@ CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_
   uint32_t changed = static_cast<uint32_t>(tia.skip_first[0] != 0) << kPlayer0 |
                      static_cast<uint32_t>(tia.skip_first[1] != 0) << kPlayer1 |
                      static_cast<uint32_t>(tia.missile0_shape != kMissileNormal) << kMissile0;
+  // Most programs strobe HMOVE on many lines with nothing to move.
+  const bool moves = tia.motion.word != 0 || hmove_distance(cycle_in_line, 0) != 0;
 #pragma unroll 1
-  for (uint32_t object = 0; object < kPlayfield; ++object) {
+  for (uint32_t object = 0; moves && object < kPlayfield; ++object) {
     const int distance = hmove_distance(cycle_in_line, static_cast<int>(tia.motion[object]));
     set_position(tia, object, wrap_position(position_of(tia, object) + distance));
     changed |= static_cast<uint32_t>(distance != 0) << object;
@@ -77,46 +79,56 @@ CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_
   view.objects_changed(changed);
 }
 
+// Puts `value` into a field. Returns whether that changes it.
+template <class Field>
+CULE_INLINE bool put(Field&& field, uint32_t value) {
+  const uint32_t before = field;
+  field = static_cast<uint8_t>(value);
+  return value != before;
+}
+
 // Writing one player's graphics takes over the other's old copy; writing player 1's the ball's too.
 template <class View>
-CULE_INLINE void write_graphics(TiaState& tia, uint32_t which, uint8_t byte, View& view) {
+CULE_INLINE bool write_graphics(TiaState& tia, uint32_t which, uint8_t byte, View& view) {
   const uint32_t before[2] = {shown_graphics(tia, 0), shown_graphics(tia, 1)};
   const bool ball_before = ball_on(tia);
-  tia.grp[which] = byte;
-  tia.old_grp[which ^ 1] = tia.grp[which ^ 1];
-  if (which == 1) tia.old_enabl = tia.enabl;
+  bool changed = put(tia.grp[which], byte);
+  changed |= put(tia.old_grp[which ^ 1], tia.grp[which ^ 1]);
+  if (which == 1) changed |= put(tia.old_enabl, tia.enabl);
   view.objects_changed(static_cast<uint32_t>(shown_graphics(tia, 0) != before[0]) << kPlayer0 |
                        static_cast<uint32_t>(shown_graphics(tia, 1) != before[1]) << kPlayer1 |
                        static_cast<uint32_t>(ball_on(tia) != ball_before) << kBall);
+  return changed;
 }
 
 // Sets a register of one bit, by bit 0 of `value`, which `object` depends on.
 template <class Field, class View>
-CULE_INLINE void set_bit(Field&& field, uint32_t value, uint32_t object, View& view) {
-  const uint32_t before = field;
-  field = value & 1;
-  if (field != before) view.objects_changed(1u << object);
+CULE_INLINE bool set_bit(Field&& field, uint32_t value, uint32_t object, View& view) {
+  const bool changed = put(field, value & 1);
+  if (changed) view.objects_changed(1u << object);
+  return changed;
 }
 
-// Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has been drawn. `phase` is RESPx's.
+// Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has been drawn. `phase` is RESPx's. Returns
+// whether anything may have changed; what writes at hand (write_facts.h) say is so.
 template <class View>
-CULE_INLINE void write_register(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle, ResetPhase phase,
+CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle, ResetPhase phase,
                                 View& view) {
   using namespace tia_write;
   const uint8_t byte = static_cast<uint8_t>(value);
   const uint32_t which = reg & 1;
   const int32_t clock = cycle * kClocksPerCycle;
   switch (reg) {
-    case VBLANK: tia.vblank = byte; break;
+    case VBLANK: return put(tia.vblank, byte);
     case NUSIZ0: case NUSIZ1:  // 4, 5
       tia.nusiz[which] = byte;
       tia.skip_first[which] = 0;
       if (which == 0) tia.missile0_shape = kMissileNormal;
       view.objects_changed((1u << kPlayer0 | 1u << kMissile0) << which);
       break;
-    case COLUP0: case COLUP1: tia.colup[which] = (byte & 0xFE) | tia.color_loss; break;
-    case COLUPF: tia.colupf = (byte & 0xFE) | tia.color_loss; break;
-    case COLUBK: tia.colubk = (byte & 0xFE) | tia.color_loss; break;
+    case COLUP0: case COLUP1: return put(tia.colup[which], (byte & 0xFE) | tia.color_loss);
+    case COLUPF: return put(tia.colupf, (byte & 0xFE) | tia.color_loss);
+    case COLUBK: return put(tia.colubk, (byte & 0xFE) | tia.color_loss);
     case CTRLPF:
       tia.ctrlpf = byte;
       // Mirroring changes at once only as long as the beam is in the left half.
@@ -124,13 +136,13 @@ CULE_INLINE void write_register(TiaState& tia, const TiaFormat& format, uint32_t
       view.objects_changed(1u << kBall | 1u << kPlayfield);
       break;
     case REFP0: case REFP1:  // $0B, $0C
-      set_bit(tia.refp[which ^ 1], value >> 3, kPlayer0 + (which ^ 1), view);
-      break;
+      return set_bit(tia.refp[which ^ 1], value >> 3, kPlayer0 + (which ^ 1), view);
     case PF0: case PF1: case PF2: {
       const uint32_t before = tia.playfield;
       tia.playfield = set_playfield(before, reg, value);
-      if (tia.playfield != before) view.objects_changed(1u << kPlayfield);
-      break;
+      if (tia.playfield == before) return false;
+      view.objects_changed(1u << kPlayfield);
+      return true;
     }
     case RESP0: case RESP1:
       set_position(tia, kPlayer0 + which, reset_player_position(clock % kClocksPerLine));
@@ -148,41 +160,42 @@ CULE_INLINE void write_register(TiaState& tia, const TiaFormat& format, uint32_t
       set_position(tia, kBall, reset_position(kBall, clock % kClocksPerLine, value));
       view.objects_changed(1u << kBall);
       break;
-    case GRP0: case GRP1: write_graphics(tia, reg == GRP1, byte, view); break;
+    case GRP0: case GRP1: return write_graphics(tia, reg == GRP1, byte, view);
     case ENAM0: case ENAM1:  // $1D, $1E
-      set_bit(tia.enam[which ^ 1], value >> 1, kMissile0 + (which ^ 1), view);
-      break;
-    case ENABL: set_bit(tia.enabl, value >> 1, kBall, view); break;
+      return set_bit(tia.enam[which ^ 1], value >> 1, kMissile0 + (which ^ 1), view);
+    case ENABL: return set_bit(tia.enabl, value >> 1, kBall, view);
     case HMM0:
       if ((value & 0x0F) && tia.motion[kMissile0] == 7 && value >> 4 == 6) {
         tia.stars_on = 1;
         tia.stars_phase = 0;
       }
-      tia.motion[kMissile0] = byte >> 4;
-      break;
-    case HMP0: case HMP1: case HMM1: case HMBL: tia.motion[reg - HMP0] = byte >> 4; break;
+      return put(tia.motion[kMissile0], byte >> 4);
+    case HMP0: case HMP1: case HMM1: case HMBL: return put(tia.motion[reg - HMP0], byte >> 4);
     case VDELP0: case VDELP1:  // $25, $26
-      set_bit(tia.vdelp[which ^ 1], value, kPlayer0 + (which ^ 1), view);
-      break;
-    case VDELBL: set_bit(tia.vdelbl, value, kBall, view); break;
+      return set_bit(tia.vdelp[which ^ 1], value, kPlayer0 + (which ^ 1), view);
+    case VDELBL: return set_bit(tia.vdelbl, value, kBall, view);
     case RESMP0: case RESMP1:
       lock_missile(tia, which, value);
       view.objects_changed(1u << kMissile0 << which);
       break;
     case HMOVE: move_objects(tia, format, cycle % kCyclesPerLine, view); break;
-    case HMCLR:
+    case HMCLR: {
+      const bool changed = tia.motion.word != 0;
       tia.motion.word = 0;
-      break;
+      return changed;
+    }
     case CXCLR:
       tia.collisions = 0;
       view.objects_changed(0);  // what has been seen counts anew
       break;
     default: break;
   }
+  return true;
 }
 
 // Whether a register holds what is written to it, and the write does nothing else. Programs write most of them on every line, and about
-// half of that changes nothing; then the picture need not be drawn up to there.
+// half of that changes nothing: then it need not be recorded, nor the picture be drawn up to there. Where the beam has stayed behind
+// `tia` (eager.h), it says so only of what changes nothing wherever the beam is.
 CULE_INLINE bool changes_nothing(const TiaState& tia, uint32_t reg, uint32_t value) {
   using namespace tia_write;
   const uint32_t which = reg & 1, other = which ^ 1;
@@ -190,7 +203,7 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, uint32_t reg, uint32_t val
   switch (reg) {
     case VBLANK: return tia.vblank == value;
     case NUSIZ0: case NUSIZ1:
-      return tia.nusiz[which] == value && !tia.skip_first[which] && (which || tia.missile0_shape == kMissileNormal);
+      return tia.nusiz[which] == value && !tia.skip_first[which] && (which || !has_stars(tia));
     case COLUP0: case COLUP1: return tia.colup[which] == color;
     case COLUPF: return tia.colupf == color;
     case COLUBK: return tia.colubk == color;
@@ -205,6 +218,9 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, uint32_t reg, uint32_t val
     case ENABL: return tia.enabl == (value >> 1 & 1);
     case VDELP0: case VDELP1: return tia.vdelp[other] == (value & 1);
     case VDELBL: return tia.vdelbl == (value & 1);
+    case HMP0: case HMP1: case HMM0: case HMM1: case HMBL: return tia.motion[reg - HMP0] == value >> 4;
+    case RESMP0: case RESMP1: return tia.resmp[which] == (value >> 1 & 1);  // $28, $29
+    case HMCLR: return tia.motion.word == 0;
     default: return false;
   }
 }
@@ -235,31 +251,38 @@ struct Effect {
 // Only draws up to `clock`.
 CULE_INLINE Effect drawing_until(int32_t clock) { return {clock, 0, kMarkTouch, 0, ResetPhase::kIdle}; }
 
-// The effect of an entry on `tia`. A player that is reset while it is being drawn is drawn on for a while first.
+// The effect on `tia` of a write at `cycle`. A player that is reset while it is being drawn is drawn on for a while first.
 template <class View>
-CULE_INLINE Effect effect_of(const TiaState& tia, uint32_t entry) {
+CULE_INLINE Effect effect_of_write(const TiaState& tia, uint32_t reg, uint32_t value, int32_t cycle) {
   using namespace tia_write;
-  Effect effect{kNoClock, entry_cycle(entry), entry_register(entry), entry_value(entry), ResetPhase::kIdle};
-  const int32_t clock = effect.cycle * kClocksPerCycle;
-  if (effect.reg == kMarkTouch) return drawing_until(clock);
-  if (effect.reg >= kMarkFrameBegin) return effect;
-  if (changes_nothing(tia, effect.reg, effect.value)) return drawing_until(kNoClock);
-  if (effect.reg == RESP0 || effect.reg == RESP1) {
-    effect.phase = reset_phase(tia, effect.reg & 1, reset_player_position(clock % kClocksPerLine));
+  if (changes_nothing(tia, reg, value)) return drawing_until(kNoClock);
+  Effect effect{kNoClock, cycle, reg, value, ResetPhase::kIdle};
+  const int32_t clock = cycle * kClocksPerCycle;
+  if (reg == RESP0 || reg == RESP1) {
+    effect.phase = reset_phase(tia, reg & 1, reset_player_position(clock % kClocksPerLine));
     effect.clock = clock + (effect.phase == ResetPhase::kDrawing ? kPlayerFinishClocks : 0);
-  } else if (draws_before<View>(effect.reg, effect.value)) {
-    effect.clock = clock + write_delay(effect.reg, effect.cycle);
+  } else if (draws_before<View>(reg, value)) {
+    effect.clock = clock + write_delay(reg, cycle);
   }
   return effect;
+}
+
+template <class View>
+CULE_INLINE Effect effect_of(const TiaState& tia, uint32_t entry) {
+  const uint32_t reg = entry_register(entry), value = entry_value(entry);
+  const int32_t cycle = entry_cycle(entry);
+  if (reg == kMarkTouch) return drawing_until(cycle * kClocksPerCycle);
+  if (reg >= kMarkFrameBegin) return {kNoClock, cycle, reg, value, ResetPhase::kIdle};
+  return effect_of_write<View>(tia, reg, value, cycle);
 }
 
 // Does what `effect` says, the picture having been drawn.
 template <class View>
 CULE_INLINE void take_effect(TiaState& tia, const TiaFormat& format, const Effect& effect, View& view) {
   switch (effect.reg) {
-    case kMarkFrameBegin: return begin_picture(tia, format, effect.value);
-    case kMarkGreyOut: return view.grey_out(tia, grey_out_line(format, effect.cycle));
-    default: return write_register(tia, format, effect.reg, effect.value, effect.cycle, effect.phase, view);
+    case kMarkFrameBegin: begin_picture(tia, format, effect.value); break;
+    case kMarkGreyOut: view.grey_out(tia, grey_out_line(format, effect.cycle)); break;
+    default: write_register(tia, format, effect.reg, effect.value, effect.cycle, effect.phase, view);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "console/core.h"
 #include "console/decode_rom.h"
 #include "console/make_config.h"
+#include "tia/eager.h"
 #include "tia/picture_view.h"
 
 namespace py = pybind11;
@@ -196,48 +197,96 @@ struct PixelView {
   }
 };
 
+// Registers and positions at random; the beam is at the start of line 0.
+TiaState random_state(uint32_t seed) {
+  std::mt19937 random(seed);
+  auto below = [&](uint32_t bound) { return static_cast<uint8_t>(random() % bound); };
+  TiaState tia{};
+  tia_reset(tia);
+  for (uint32_t object = 0; object < kPlayfield; ++object) {
+    set_position(tia, object, below(kLinePixels));
+    tia.motion[object] = below(16);
+  }
+  tia.playfield = random() & random() & random() & 0xFFFFF;
+  tia.ctrlpf = below(256);
+  tia.reflect_now = below(2);
+  for (uint32_t which = 0; which < 2; ++which) {
+    tia.nusiz[which] = below(256);
+    tia.grp[which] = below(256);
+    tia.old_grp[which] = below(256);
+    tia.refp[which] = below(2);
+    tia.vdelp[which] = below(2);
+    tia.skip_first[which] = below(2);
+    tia.enam[which] = below(2);
+    tia.resmp[which] = below(4) == 0;
+  }
+  tia.enabl = below(2);
+  tia.old_enabl = below(2);
+  tia.vdelbl = below(2);
+  tia.missile0_shape = below(3);
+  tia.stars_on = below(4) == 0;
+  tia.stars_phase = below(4);
+  return tia;
+}
+
 // The collisions by a CollisionView and pixel by pixel, as both see the same entries.
 struct Collisions {
   TiaFormat format{0, 1 << 20, 1};
-  TiaState tia{}, oracle{};
+  TiaState tia, oracle;
   CollisionView view;
   PixelView pixels;
 
-  // Registers and positions at random; the beam is at the start of line 0.
-  explicit Collisions(uint32_t seed) {
-    std::mt19937 random(seed);
-    auto below = [&](uint32_t bound) { return static_cast<uint8_t>(random() % bound); };
-    tia_reset(tia);
-    for (uint32_t object = 0; object < kPlayfield; ++object) {
-      set_position(tia, object, below(kLinePixels));
-      tia.motion[object] = below(16);
-    }
-    tia.playfield = random() & random() & random() & 0xFFFFF;
-    tia.ctrlpf = below(256);
-    tia.reflect_now = below(2);
-    for (uint32_t which = 0; which < 2; ++which) {
-      tia.nusiz[which] = below(256);
-      tia.grp[which] = below(256);
-      tia.old_grp[which] = below(256);
-      tia.refp[which] = below(2);
-      tia.vdelp[which] = below(2);
-      tia.skip_first[which] = below(2);
-      tia.enam[which] = below(2);
-      tia.resmp[which] = below(4) == 0;
-    }
-    tia.enabl = below(2);
-    tia.old_enabl = below(2);
-    tia.vdelbl = below(2);
-    tia.missile0_shape = below(3);
-    tia.stars_on = below(4) == 0;
-    tia.stars_phase = below(4);
-    oracle = tia;
-  }
+  explicit Collisions(uint32_t seed) : tia(random_state(seed)), oracle(tia) {}
   void write(int32_t cycle, uint32_t reg, uint32_t value) {
     const uint32_t entry = encode_entry(cycle, reg, value);
     replay_entry(tia, format, entry, view);
     replay_entry(oracle, format, entry, pixels);
   }
+};
+
+// A state whose writes take effect at once while the beam stays behind, and one whose entries are replayed.
+struct Eager {
+  struct BlindView : NoView {
+    void show(const TiaState&, int, int, int) {}
+  };
+  TiaFormat format{4 * kClocksPerLine, 214 * kClocksPerLine, 1};
+  TiaState tia, oracle;
+  BlindView view;
+
+  explicit Eager(uint32_t seed) : tia(random_state(seed)), oracle(tia) { move_both(0, kMarkFrameBegin, 0); }
+
+  // Returns whether the write changes anything.
+  bool write(int32_t cycle, uint32_t reg, uint32_t value) {
+    const uint32_t entry = encode_entry(cycle, reg, value);
+    const bool changes = apply_entry(tia, format, entry, true);
+    if (changes) replay_entry(oracle, format, entry, view);
+    return changes;
+  }
+  void move_both(int32_t cycle, uint32_t mark, uint32_t value) {
+    const uint32_t entry = encode_entry(cycle, mark, value);
+    apply_mark(tia, format, entry);
+    replay_entry(oracle, format, entry, view);
+  }
+  // Whether both are the same once the beam is at the same place.
+  bool agrees() const {
+    TiaState moved = tia, drawn = oracle;
+    BlindView blind;
+    draw_until(drawn, format, tia.cursor, blind);
+    move_beam(moved, format, drawn.cursor);
+    moved.collisions = drawn.collisions = 0;
+    return std::memcmp(&moved, &drawn, sizeof moved) == 0;
+  }
+  // Whether the beam's way to `clock` at once leaves what drawing to it does, and to `between` first.
+  bool moves_as_it_draws(int32_t clock, int32_t between) const {
+    TiaState moved = oracle, stopped = oracle, drawn = oracle;
+    BlindView blind;
+    move_beam(moved, format, clock);
+    move_beam(stopped, format, between);
+    move_beam(stopped, format, clock);
+    draw_until(drawn, format, clock, blind);
+    return std::memcmp(&moved, &drawn, sizeof moved) == 0 && (between > clock || std::memcmp(&stopped, &drawn, sizeof drawn) == 0);
+  }
+  int cursor() const { return oracle.cursor; }
 };
 
 // ---- The TIA, fed through encoded entries, drawing through a PictureView and, beside it, through a CollisionView.
@@ -286,11 +335,11 @@ struct Tia {
 // ---- A console without a television: the bus, a cartridge and a frame of the 6507.
 
 struct CheckedRam {
-  uint8_t *bytes, *registers;
+  uint8_t* bytes;
+  TiaState* state;
   uint32_t get(uint32_t index) const { return check(index), bytes[index]; }
   void set(uint32_t index, uint32_t value) const { check(index), bytes[index] = static_cast<uint8_t>(value); }
-  uint32_t held(uint32_t slot) const { return registers[slot]; }
-  void hold(uint32_t slot, uint32_t value) const { registers[slot] = static_cast<uint8_t>(value); }
+  TiaState& tia() const { return *state; }
   static void check(uint32_t index) {
     if (index >= 128) throw std::out_of_range("RAM");
   }
@@ -318,12 +367,12 @@ struct Console {
   ConsoleConfig config{};
   std::vector<uint8_t> image;
   std::vector<MicroOp> micro_ops;
-  std::vector<uint32_t> entries, record;
+  std::vector<uint32_t> entries, starts;
   std::array<uint8_t, 128> ram{};
   alignas(8) std::array<uint8_t, kCartridgeBytes> cartridge_bytes{};
   Devices devices{};
-  TiaFollower follower{};
-  RecordLayout records;
+  TiaTrail trail{};
+  TiaState tia{}, drawn{};  // as of the last write; as of the last `draw`
   int64_t executed = 0;
   M machine;
 
@@ -333,23 +382,20 @@ struct Console {
         image(bytes_of(rom)),
         micro_ops(decode(scheme, image)),
         entries(capacity),
-        record(sizeof(EnvRecord) / 4),
-        records{record.data(), 1, record.size()},
+        starts(kMostFrames * kSegments * sizeof(SegmentStart) / 4, kNoSegment),
         machine{config,
-                {ram.data(), follower.held},
+                {ram.data(), &tia},
                 {&image, &micro_ops},
                 cartridge_bytes.data(),
                 devices,
-                follower,
-                records,
-                0,
+                trail,
                 {entries.data(), capacity, 0, 0},
                 config.map,
                 static_cast<uint32_t>(image.size()),
                 config.cycle_limit} {
-    TiaState tia{};
-    tia_reset(tia);
-    store_part(records, 0, offsetof(EnvRecord, tia), tia);
+    trail.starts = {{starts.data(), 1, 0}, 0};
+    tia_reset(drawn);
+    machine.begin_record(drawn);
     if (config.map.scheme == Scheme::kDPC) dpc_power_on(*reinterpret_cast<Dpc*>(cartridge_bytes.data()));
     machine.reset(0);
   }
@@ -367,11 +413,28 @@ struct Console {
     return config;
   }
 
-  bool run_frame(const std::string& core) { return draws_all(machine.run_frame(Core(core, &executed))); }
+  static constexpr size_t kMostFrames = 32;  // until they are drawn
+  void begin_frame() {
+    expect_room();
+    machine.begin_frame();
+  }
+  bool run_frame(const std::string& core) {
+    expect_room();
+    return draws_all(machine.run_frame(Core(core, &executed)));
+  }
+  void expect_room() const {
+    if (trail.frame + 1 >= static_cast<int>(kMostFrames)) throw std::length_error("more frames than expected");
+  }
+  // Outside of a frame that runs nobody else keeps where segments begin.
+  M& at_hand() {
+    if (trail.frame < 0) trail.begin_frame();
+    machine.begin_segments(machine.cycle);
+    return machine;
+  }
   bool draws_all(int32_t reach) const { return reach == machine.config.format.last_clock; }
   // One instruction, as the last one of a frame's: where it waits for the timer, it does not skip ahead.
   void step(const std::string& core) {
-    machine.instructions_left = 1;
+    at_hand().instructions_left = 1;
     const Core run(core, &executed);
     MicroOp op = machine.look_ahead();
     if (length_of(op) == 0) op = run(machine, op);
@@ -383,13 +446,10 @@ struct Console {
     py::array_t<uint8_t> out(std::vector<py::ssize_t>{config.height, kLinePixels});
     std::vector<uint8_t> pictures(2 * out.size(), 0xEE);
     PictureView view{pictures.data(), static_cast<uint32_t>(out.size()), static_cast<int>(config.height), {}};
-    TiaState tia;
-    load_part(records, 0, offsetof(EnvRecord, tia), tia);
-    for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(tia, config.format, entries[i], view);
-    store_part(records, 0, offsetof(EnvRecord, tia), tia);
-    machine.buffer.count = machine.buffer.after_clear = 0;
-    follower.ready = false;
-    std::copy_n(pictures.data() + tia.front * out.size(), out.size(), out.mutable_data());
+    for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(drawn, config.format, entries[i], view);
+    machine.begin_record(drawn);
+    std::fill(starts.begin(), starts.end(), kNoSegment);
+    std::copy_n(pictures.data() + drawn.front * out.size(), out.size(), out.mutable_data());
     return out;
   }
   std::vector<std::tuple<int, int, int>> recorded() const {
@@ -480,6 +540,13 @@ PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
       .def_property("wanted", [](const Collisions& c) { return c.view.wanted; }, [](Collisions& c, uint32_t w) { c.view.wanted = w; })
       .def_property_readonly("found", [](const Collisions& c) { return c.tia.collisions; })
       .def_property_readonly("expected", [](const Collisions& c) { return c.oracle.collisions; });
+  py::class_<Eager>(m, "Eager")
+      .def(py::init<uint32_t>(), py::arg("seed"))
+      .def("write", &Eager::write)
+      .def("mark", &Eager::move_both)
+      .def("agrees", &Eager::agrees)
+      .def("moves_as_it_draws", &Eager::moves_as_it_draws)
+      .def_property_readonly("cursor", &Eager::cursor);
   m.def("hmove_distance", &hmove_distance);
   m.def("entry", [](int32_t cycle, uint32_t reg, uint32_t value) {
     const uint32_t entry = encode_entry(cycle, reg, value);
@@ -491,11 +558,11 @@ PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
       .def(py::init<const std::string&, py::bytes, int, int, bool, int, uint32_t, uint32_t>(), py::arg("scheme"), py::arg("rom"),
            py::arg("first_line") = 4, py::arg("lines") = 8, py::arg("pal") = false, py::arg("line_limit") = 290,
            py::arg("inpt_wiring") = 0, py::arg("capacity") = 65536)
-      .def("read", [](Console& c, uint32_t address) { return c.machine.read(address); })
-      .def("write", [](Console& c, uint32_t address, uint32_t value) { c.machine.write(address, value, false); })
-      .def("write_after_write", [](Console& c, uint32_t address, uint32_t value) { c.machine.write(address, value, true); })
+      .def("read", [](Console& c, uint32_t address) { return c.at_hand().read(address); })
+      .def("write", [](Console& c, uint32_t address, uint32_t value) { c.at_hand().write(address, value, false); })
+      .def("write_after_write", [](Console& c, uint32_t address, uint32_t value) { c.at_hand().write(address, value, true); })
       .def("reset", [](Console& c, uint32_t timer) { c.machine.reset(timer); })
-      .def("begin_frame", [](Console& c) { c.machine.begin_frame(); })
+      .def("begin_frame", &Console::begin_frame)
       .def("finish_frame", [](Console& c) { return c.draws_all(c.machine.finish_frame()); })
       .def("run_frame", &Console::run_frame, py::arg("core") = "static")
       .def("step", &Console::step, py::arg("core") = "static")

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 CORES = ["static", "dynamic"]
-VSYNC, VBLANK, WSYNC, RSYNC, COLUBK, RESP0, RESM0, RESM1, RESBL, HMM0, HMOVE = (
+VSYNC, VBLANK, WSYNC, RSYNC, COLUBK, PF1, RESP0, RESM0, RESM1, RESBL, HMM0, HMOVE = (
     0,
     1,
     2,
     3,
     9,
+    0x0E,
     0x10,
     0x12,
     0x13,
@@ -24,6 +25,7 @@ VSYNC, VBLANK, WSYNC, RSYNC, COLUBK, RESP0, RESM0, RESM1, RESBL, HMM0, HMOVE = (
     0x22,
     0x2A,
 )
+GRP0, HMCLR, CXCLR = 0x1B, 0x2B, 0x2C
 INPT0, INPT4, INPT5 = 0x08, 0x0C, 0x0D
 FRAME_BEGIN, TOUCH, GREY_OUT, FRAME_END = 0x30, 0x31, 0x32, 0x33
 FAULT_JAM, FAULT_BUFFER_FULL = 1, 2
@@ -79,9 +81,9 @@ def test_bus_tia_shows_at_all_its_mirrors(chips: ModuleType) -> None:
     for base in range(0, 0x10000, 0x40):
         if decodes_to(base) != "tia":
             continue
-        value = base // 0x40 & 0xFF
-        console.write(base + COLUBK, value)
-        assert console.recorded()[-1] == (0, COLUBK, value)
+        value = base // 0x40 % 255 + 1  # never what the register has
+        console.write(base + PF1, value)
+        assert console.recorded()[-1] == (0, PF1, value)
         for read in (base, base + 0x10, base + 0x30):  # reads see four address lines
             console.bus = 0
             assert (console.read(read + INPT4), console.read(read + INPT5)) == (0x00, 0x80)
@@ -218,24 +220,44 @@ def test_bus_wsync_by_a_push_after_a_push_does_not_halt(chips: ModuleType, core:
 @pytest.mark.parametrize("core", CORES)
 def test_bus_wsync_aligns_the_instructions_after_it(chips: ModuleType, core: str) -> None:
     console = console_with(chips, [0xEA, 0x85, 0x02, 0x85, 0x09, 0x85, 0x02, 0x85, 0x02, 0x85, 0x08])
+    console.a = 0x44
     run_to_end_of_program(console, 6, core)
-    assert console.recorded() == [(76 + 3, COLUBK, 0), (3 * 76 + 3, 0x08, 0)]
+    assert console.recorded() == [(76 + 3, COLUBK, 0x44), (3 * 76 + 3, 0x08, 0x44)]
 
 
 @pytest.mark.parametrize("register", range(0x2D))
-def test_bus_tia_writes_that_repeat_a_value_are_recorded_once_where_a_register_only_holds_it(
-    chips: ModuleType, register: int
-) -> None:
-    """COLUxx, REFPx, PFx, ENAxx, VDELxx and RESMPx; writing the others twice may do more than writing them once."""
-    holds = register in (*range(0x06, 0x0A), 0x0B, 0x0C, *range(0x0D, 0x10), *range(0x1D, 0x20), *range(0x25, 0x2A))
+def test_bus_tia_writes_that_change_nothing_are_not_recorded(chips: ModuleType, register: int) -> None:
+    strobes = (*range(0x10, 0x15), HMOVE, CXCLR)
+    recorded = chips.is_recorded(register) and register != HMCLR  # there is nothing to clear
     console = console_with(chips)
-    console.write(register, 0x14)
+    console.write(register, 0x00)
+    assert len(console.recorded()) == (register in strobes)
+    console.write(register, 0xFF)
+    console.write(register, 0xFF)
+    assert len(console.recorded()) == (3 if register in strobes else recorded)
+    console.write(register, 0x00)
+    assert len(console.recorded()) == (4 if register in strobes else 2 * recorded)
+
+
+def test_bus_motion_is_cleared_once(chips: ModuleType) -> None:
+    console = console_with(chips)
+    for register in (HMM0, HMCLR, HMCLR):
+        console.write(register, 0x30)
+    assert [register for _, register, _ in console.recorded()] == [HMM0, HMCLR]
+
+
+@pytest.mark.parametrize(("which", "other"), [(0, 1), (1, 0)])
+def test_bus_graphics_that_repeat_matter_where_the_other_players_have_changed(
+    chips: ModuleType, which: int, other: int
+) -> None:
+    """They take over the other player's old graphics, which VDELPx shows."""
+    console = console_with(chips)
+    console.write(GRP0 + which, 0x55)
+    console.write(GRP0 + other, 0x66)
     written = len(console.recorded())
-    console.write(register, 0x14)
-    assert len(console.recorded()) == written * (1 if holds else 2)
-    console.write(register, 0x16)
-    console.write(register, 0x14)
-    assert len(console.recorded()) == written * (3 if holds else 4)
+    console.write(GRP0 + which, 0x55)
+    console.write(GRP0 + which, 0x55)
+    assert len(console.recorded()) == written + 1
 
 
 # ---- Input ports

@@ -679,6 +679,88 @@ def test_tia_collisions_of_whole_lines_are_those_of_every_pixel(chips: ModuleTyp
             collisions.write(76 * line + 151, HMOVE, 0)
 
 
+# ---- The state as of the last write, while the beam stays behind
+
+
+def random_write(rng: np.random.Generator) -> tuple[int, int]:
+    """A register that is recorded and a value; small ones, and ones that repeat, among them."""
+    register = int(rng.choice([VBLANK, *range(NUSIZ0, AUDC0), *range(GRP0, CXCLR + 1)]))
+    value = int(rng.integers(0, 256)) if rng.random() < 0.7 else int(rng.choice([0, 2, 0x10, 0x30, 0x70]))
+    if register == HMM0:
+        value = int(rng.choice([0x70, 0x61, 0x60, 0x20]))
+    return register, LONG_AGO if register in (RESM0, RESM1, RESBL) else value
+
+
+def test_tia_beam_moves_as_it_draws(chips: ModuleType) -> None:
+    """Past any number of lines at once, from any place, on its own or in two goes."""
+    rng = np.random.default_rng(1)
+    for seed in range(300):
+        eager = chips.Eager(seed)
+        for clock in sorted(rng.integers(0, 220 * 228, 12).tolist()):
+            for ahead in (0, 1, 67, 68, 75, 76, 227, 228, 229, 456, 457, *rng.integers(0, 60_000, 8).tolist()):
+                between = eager.cursor + int(rng.integers(0, ahead + 1))
+                assert eager.moves_as_it_draws(eager.cursor + ahead, between)
+            eager.mark(clock // 3, TOUCH, 0)
+            eager.write(clock // 3, *random_write(rng))
+
+
+def test_tia_writes_that_take_effect_at_once_leave_what_a_replay_leaves(chips: ModuleType) -> None:
+    rng = np.random.default_rng(2)
+    changed = kept = 0
+    for seed in range(500):
+        eager, cycle = chips.Eager(seed), 0
+        for _ in range(150):
+            cycle += int(rng.choice([0, 3, 5, 14, 76, 230, 2000], p=[0.05, 0.45, 0.3, 0.1, 0.06, 0.03, 0.01]))
+            if eager.write(cycle, *random_write(rng)):
+                changed += 1
+            else:
+                kept += 1
+            assert eager.agrees()
+    assert min(changed, kept) > 5_000
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_tia_latches_are_found_when_they_are_read(chips: ModuleType, dense: bool) -> None:
+    """The search through segments against a replay of all entries: random programs, latches read at any time."""
+    rng = np.random.default_rng(3 + dense)
+    read = 0
+    for _ in range(60):
+        console = chips.Console("4K", bytes(4096), first_line=6, lines=200)
+        tia = chips.Tia(first_line=6, lines=200)
+        fed, cycle, known = 0, 0, int(rng.integers(1, 256))
+        console.begin_frame()
+        for _ in range(400):
+            cycle += int(rng.choice([3, 5, 14, 76, 230], p=[0.3, 0.2, 0.2, 0.2, 0.1]))
+            console.cycle = cycle
+            kind = rng.random()
+            if cycle > 230 * 76:
+                console.write(VSYNC, 2)
+                console.cycle = cycle + 100
+                console.write(VSYNC, 0)
+                console.finish_frame()
+                console.begin_frame()
+                cycle = console.cycle
+            elif kind < (0.3 if dense else 0.02):
+                entries = console.recorded()
+                for entry in entries[fed:]:
+                    tia.write(*entry)
+                fed = len(entries)
+                tia.write(cycle, TOUCH, 0)
+                register = int(rng.choice([number for number in range(8) if known >> number & 1]))
+                console.bus = 0
+                found = console.read(register)
+                assert found == tia.collision_register(register)
+                read += found != 0
+            else:
+                register, value = random_write(rng)
+                if register == CXCLR and rng.random() < 0.8:
+                    continue
+                if register == VBLANK:
+                    value &= 0xFD if rng.random() < 0.8 else 0xFF
+                console.write(register, value)
+    assert read > 50
+
+
 # ---- Frames
 
 

@@ -1,12 +1,16 @@
-// The GPU's way of drawing a step, in segments, on the CPU, for tests.
+// The ways in which a step is drawn, on the CPU, for tests: entry by entry, which is what all others have to be like, in segments as a GPU
+// does it, and in frames as the CPU backend does it. And what the CPU part keeps of the TIA on its way, against a replay of its entries.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <cstring>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "console/core.h"
+#include "kernels/draw.h"
 #include "kernels/memory.h"
-#include "kernels/segments.h"
 #include "kernels/step.h"
 
 namespace py = pybind11;
@@ -15,33 +19,205 @@ namespace {
 
 using namespace cule;
 
-// Steps env 0 of the batch at `address`, and draws it whole or in segments.
-void step(uintptr_t address, bool in_segments) {
-  Batch batch;
-  std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
-  std::vector<uint32_t> entries(batch.buffer_capacity), segments(kSegmentWords * (segment_slots(batch.options) + 1));
-  batch.segments = segments.data();
-  Devices devices;
-  TiaFollower follower{};
-  PlainMachine machine = make_plain_machine(batch, 0, batch.records, 0, entries.data(), devices, follower);
-  if (!in_segments) {
-    step_frames(batch, 0, machine, DynamicCore{});
-    draw_frames(batch, 0, entries.data(), follower);
-    return;
-  }
-  follower.starts = segment_starts(batch);
-  clear_starts(batch, 0);
-  step_frames(batch, 0, machine, DynamicCore{});
-  leave_end(batch, 0, machine);
-  settle(batch, 0);
-  uint32_t found = 0;
-  for (size_t slot = 0; slot < segment_slots(batch.options); ++slot) found |= draw_segment(batch, 0, slot, entries.data());
+// What a view sees that nobody looks at.
+struct BlindView {
+  static constexpr bool kSeesColors = true;
+  void objects_changed(uint32_t) {}
+  void grey_out(const TiaState&, int) {}
+  void show(TiaState&, int, int, int) {}
+};
+
+TiaState load_tia(const Batch& batch) {
   TiaState tia;
   load_part(batch.records, 0, offsetof(EnvRecord, tia), tia);
+  return tia;
+}
+void store_tia(const Batch& batch, const TiaState& tia) { store_part(batch.records, 0, offsetof(EnvRecord, tia), tia); }
+
+// Whether two states are the same, but for the latches and for what the CPU part does not know.
+bool same_but_latches(TiaState a, TiaState b) {
+  a.collisions = b.collisions = 0;
+  a.observed = b.observed = 0;
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+// Env 0 of the batch at an address, and what its step works with.
+struct Step {
+  Batch batch;
+  std::vector<uint32_t> entries, starts;
+  TiaTrail trail{};
+  TiaState tia{};
+  Devices devices{};
+
+  explicit Step(uintptr_t address) {
+    std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
+    entries.resize(batch.buffer_capacity);
+    starts.resize(segment_words(batch.options));
+    trail.starts = starts_alone(starts.data());
+    clear_starts(batch, trail.starts);
+  }
+  Step(const Step&) = delete;
+  PlainMachine machine() { return make_plain_machine(batch, 0, devices, {entries.data(), trail, tia}); }
+  Recording recording() const { return {entries.data(), trail.starts}; }
+  const TiaFormat& format() const { return config_of(batch, 0).format; }
+  template <class Core>
+  void play(const Core& core) {
+    PlainMachine m = machine();
+    step_frames(batch, 0, m, core);
+    leave_end(batch, 0, m);
+  }
+};
+
+// Every frame, entry by entry.
+void draw_by_entries(const Step& step) {
+  const Batch& batch = step.batch;
+  const StepTrace& trace = batch.traces[0];
+  PictureView view{pictures_of(batch, 0), batch.picture_bytes, static_cast<int>(config_of(batch, 0).height), {}};
+  TiaState tia = load_tia(batch);
+  for (uint32_t i = 0, frame = 0; i < trace.entries; ++i) {
+    if (entry_register(step.entries[i]) == kMarkFrameEnd && ++frame + 1 == trace.frames && pools_between(trace.flags)) {
+      replay_entry(tia, step.format(), step.entries[i], view);
+      pool_before_last(batch, 0, trace.flags, view.row(tia, 0), 0, ~0u);
+      continue;
+    }
+    replay_entry(tia, step.format(), step.entries[i], view);
+  }
+  store_tia(batch, tia);
+}
+
+void draw_by_segments(const Step& step) {
+  settle(step.batch, 0, step.trail.starts);
+  uint32_t found = 0;
+  for (size_t slot = 0; slot < segment_slots(step.batch.options); ++slot) found |= draw_part(step.batch, 0, step.recording(), slot, 1);
+  TiaState tia = load_tia(step.batch);
   tia.collisions |= static_cast<uint16_t>(found);
-  store_part(batch.records, 0, offsetof(EnvRecord, tia), tia);
+  store_tia(step.batch, tia);
+}
+
+void play_and_draw(uintptr_t address, const std::string& way) {
+  Step step(address);
+  step.play(DynamicCore{});
+  if (way == "entries") {
+    draw_by_entries(step);
+  } else if (way == "segments") {
+    draw_by_segments(step);
+  } else if (way == "frames") {
+    settle(step.batch, 0, step.trail.starts);
+    draw_frames(step.batch, 0, step.recording());
+  } else {
+    throw std::invalid_argument("expected entries, segments or frames, got " + way);
+  }
+}
+
+// The state where segment `segment` of frame number `frame` begins, by replaying all entries from `tia` on.
+TiaState state_at(const Step& step, TiaState tia, uint32_t frame, int segment) {
+  const int32_t begin = segment_clock(step.format(), segment);
+  BlindView view;
+  uint32_t i = 0;
+  for (; frame > 0; ++i) {
+    frame -= entry_register(step.entries[i]) == kMarkFrameEnd;
+    replay_entry(tia, step.format(), step.entries[i], view);
+  }
+  for (; i < step.batch.traces[0].entries; ++i) {
+    if (ends_drawing(step.entries[i]) || effect_of<BlindView>(tia, step.entries[i]).clock > begin) break;
+    replay_entry(tia, step.format(), step.entries[i], view);
+  }
+  draw_until(tia, step.format(), begin, view);
+  return tia;
+}
+
+// Steps env 0, and compares what the CPU part keeps of the TIA with a replay of its entries. Returns how many segments have begun.
+int play_checked(uintptr_t address) {
+  Step step(address);
+  const TiaState before = load_tia(step.batch);
+  step.play(DynamicCore{});
+  const StepTrace& trace = step.batch.traces[0];
+  int begun = 0;
+  for (size_t slot = 0; slot < segment_slots(step.batch.options); ++slot) {
+    if (step.trail.starts.entry_of(slot) == kNoSegment) continue;
+    const int segment = static_cast<int>(slot % kSegments);
+    const int32_t begin = segment_clock(step.format(), segment);
+    SegmentStart at;
+    step.trail.starts.load(slot, at);
+    // On to where the segment begins, with all of it still to be drawn.
+    BlindView view;
+    while (at.entry < trace.entries && !ends_drawing(step.entries[at.entry]) &&
+           effect_of<BlindView>(at.tia, step.entries[at.entry]).clock <= begin) {
+      const Effect effect = effect_of<BlindView>(at.tia, step.entries[at.entry++]);
+      move_beam(at.tia, step.format(), effect.clock);
+      take_effect(at.tia, step.format(), effect, view);
+    }
+    move_beam(at.tia, step.format(), begin);
+    if (!same_but_latches(at.tia, state_at(step, before, static_cast<uint32_t>(slot / kSegments), segment))) {
+      throw std::logic_error("segment " + std::to_string(slot) + " does not begin as a replay does");
+    }
+    ++begun;
+  }
+  draw_by_entries(step);
+  if (trace.entries && !same_but_latches(step.tia, load_tia(step.batch))) throw std::logic_error("the step does not end as a replay does");
+  return begun;
+}
+
+// Interprets, and compares every collision register that is read with a replay of the entries so far.
+struct ReadsChecked : AnyGame {
+  const Step* step;
+  TiaState* replayed;  // as of entry `*at`
+  uint32_t* at;
+  int* reads;
+
+  template <class M>
+  MicroOp operator()(M& m, MicroOp op) const {
+    const uint32_t latch = latch_read_by(m, op);
+    const MicroOp next = DynamicCore{}(m, op);
+    if (latch <= tia_read::CXPPMM) check(m, latch);
+    return next;
+  }
+  template <class M>
+  void run(M& m) const {
+    interpret(m, *this);
+  }
+
+ private:
+  static constexpr uint32_t kNone = ~0u;
+
+  template <class M>
+  static uint32_t latch_read_by(const M& m, MicroOp op) {
+    if (!(op.control & kReads) || (op.control & (kWrites | kRare))) return kNone;
+    M copy = m;
+    PlainView<M, Reach::kInterpreted> view(copy);
+    const uint32_t address = effective_address(DynamicDecode{op}, view, operand_of(op));
+    return (address & 0x1080) == 0 ? address & 0x0F : kNone;
+  }
+  template <class M>
+  void check(const M& m, uint32_t latch) const {
+    const TiaFormat& format = step->format();
+    CollisionView view;
+    for (; *at < m.buffer.count; ++*at) replay_entry(*replayed, format, step->entries[*at], view);
+    TiaState now = *replayed;
+    replay_entry(now, format, encode_entry(m.cycle, kMarkTouch, 0), view);
+    if ((m.bus & 0xC0) != collision_register(now.collisions, latch)) {
+      throw std::logic_error("collision register " + std::to_string(latch) + " reads " + std::to_string(m.bus & 0xC0) + ", and not " +
+                             std::to_string(collision_register(now.collisions, latch)));
+    }
+    ++*reads;
+  }
+};
+
+// Steps env 0, and returns how many collision registers were read.
+int play_reading(uintptr_t address) {
+  Step step(address);
+  TiaState replayed = load_tia(step.batch);
+  uint32_t at = 0;
+  int reads = 0;
+  step.play(ReadsChecked{{}, &step, &replayed, &at, &reads});
+  draw_by_entries(step);
+  return reads;
 }
 
 }  // namespace
 
-PYBIND11_MODULE(segments_module, m) { m.def("step", &step, py::arg("address"), py::arg("in_segments")); }
+PYBIND11_MODULE(segments_module, m) {
+  m.def("step", &play_and_draw, py::arg("address"), py::arg("way"));
+  m.def("step_checked", &play_checked, py::arg("address"));
+  m.def("step_reading", &play_reading, py::arg("address"));
+}

@@ -1,7 +1,12 @@
-"""A step as a GPU does it, on the CPU: drawn in segments against drawn whole, and all of it against the CPU's own."""
+"""A step drawn in pieces, as the backends do it, against one drawn entry by entry.
+
+And what the CPU part keeps of the TIA on its way (states where segments begin, latches that are read)
+against a replay of the same entries.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import numpy as np
@@ -21,6 +26,8 @@ GAMES = (
     "journey_escape", "video_checkers",
 )  # fmt: skip
 STEPS = 120
+FRAMESKIP, SEGMENTS_AT_LEAST = 4, 9
+READING = ("freeway", "pitfall2", "seaquest", "space_invaders", "robotank")
 # Of a StepTrace (csrc/kernels/batch.h): the place of its flags, and one of them.
 FLAGS, PICTURE_BROKEN = 3, 1
 
@@ -30,36 +37,62 @@ def segments(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     return compile_module("segments_module.cpp", "segments_module", tmp_path_factory.mktemp("segments"))
 
 
-def make_engine(game: str) -> Engine:
+def make_engine(game: str, mode: int | None = None, **kwargs: int) -> Engine:
     found = find_game(game)
-    group = Group(found, found.facts["default_mode"], 0)
-    options = Options(reset_pool_size=2, repeat_action_probability=0.25, autoreset=2)
+    group = Group(found, found.facts["default_mode"] if mode is None else mode, 0)
+    options = Options(reset_pool_size=2, repeat_action_probability=0.25, autoreset=2, **kwargs)
     engine = Engine([group], np.zeros(1, np.uint32), options, torch.device("cpu"), 1)
     engine.reset(None, torch.tensor([11]))
     return engine
 
 
-@pytest.mark.parametrize("game", GAMES)
-def test_segments_are_the_whole(game: str, segments: ModuleType) -> None:
-    whole, pieces = make_engine(game), make_engine(game)
+def play(segments: ModuleType, game: str, steps: int, ways: tuple[str, ...]) -> Iterator[tuple[str, list[Engine]]]:
+    """Steps an engine for each of the `ways`, the same actions for all; says which step it is after each."""
+    engines = [make_engine(game) for _ in ways]
     generator = torch.Generator().manual_seed(2)
-    pictures = set()
-    for number in range(STEPS):
+    for number in range(steps):
         action = int(torch.randint(len(action_numbers(find_game(game), "minimal")), (), generator=generator))
-        for engine in (whole, pieces):
+        for engine, way in zip(engines, ways, strict=True):
             engine.tensors["actions"][:] = action
-            segments.step(engine.batch.address, engine is pieces)
-        for name in ("pictures", "records", "ram", "traces", "pooled"):
-            assert torch.equal(whole.tensors[name], pieces.tensors[name]), f"step {number}: {name} differ"
-        pictures.add(whole.tensors["pictures"].numpy().tobytes())
-        if whole.tensors["terminated"][0]:
-            for engine in (whole, pieces):
+            segments.step(engine.batch.address, way)
+        yield f"step {number}", engines
+        if engines[0].tensors["terminated"][0]:
+            for engine in engines:
                 engine.reset(torch.ones(1, dtype=torch.uint8), None)
+
+
+@pytest.mark.parametrize("way", ["segments", "frames"])
+@pytest.mark.parametrize("game", GAMES)
+def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> None:
+    pictures = set()
+    for number, (whole, pieces) in play(segments, game, STEPS, ("entries", way)):
+        for name in ("pictures", "records", "ram", "traces", "pooled"):
+            assert torch.equal(whole.tensors[name], pieces.tensors[name]), f"{number}: {name} differ"
+        pictures.add(whole.tensors["pictures"].numpy().tobytes())
     assert len(pictures) > STEPS // 4
 
 
+@pytest.mark.parametrize("way", ["segments", "frames"])
+@pytest.mark.parametrize(
+    ("game", "mode"), [("video_checkers", 19), ("tic_tac_toe_3d", 1), ("othello", 1), ("video_chess", 0)]
+)
+def test_frames_that_are_cut_off_go_on_where_they_stopped(game: str, mode: int, way: str, segments: ModuleType) -> None:
+    """To the color clock: the last write before may take effect after its cycle."""
+    whole, pieces = (make_engine(game, mode, frameskip=1) for _ in range(2))
+    generator = torch.Generator().manual_seed(2)
+    for number in range(400):
+        if number % 5 == 0:
+            action = int(torch.randint(9, (), generator=generator))
+        for engine in (whole, pieces):
+            engine.tensors["actions"][:] = action
+            segments.step(engine.batch.address, way if engine is pieces else "entries")
+        for name in ("pictures", "records", "ram", "traces"):
+            assert torch.equal(whole.tensors[name], pieces.tensors[name]), f"step {number}: {name} differ"
+
+
 @pytest.mark.parametrize("capacity", [1, 200, 1500])
-def test_segments_of_a_buffer_that_was_full_end(capacity: int, segments: ModuleType) -> None:
+@pytest.mark.parametrize("way", ["segments", "frames"])
+def test_segments_of_a_buffer_that_was_full_end(capacity: int, way: str, segments: ModuleType) -> None:
     """Where the marks of frames' ends are missing, and order matters. Pictures are wrong then, and nothing else is."""
     whole, pieces = make_engine("tic_tac_toe_3d"), make_engine("tic_tac_toe_3d")
     generator = torch.Generator().manual_seed(2)
@@ -69,7 +102,7 @@ def test_segments_of_a_buffer_that_was_full_end(capacity: int, segments: ModuleT
         for engine in (whole, pieces):
             engine.batch.buffer_capacity = capacity
             engine.tensors["actions"][:] = action
-            segments.step(engine.batch.address, engine is pieces)
+            segments.step(engine.batch.address, way if engine is pieces else "entries")
         for name in ("ram", "traces", "faults"):
             assert torch.equal(whole.tensors[name], pieces.tensors[name]), name
         broken += int(pieces.tensors["traces"].view(torch.int32)[0, FLAGS]) & PICTURE_BROKEN
@@ -87,9 +120,34 @@ def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, segments: ModuleType) -> N
         for engine in (ours, theirs):
             engine.tensors["actions"][:] = action
         ours.step()
-        segments.step(theirs.batch.address, True)
+        segments.step(theirs.batch.address, "segments")
         for name in ("ram", "pictures", "rewards", "faults"):
             assert torch.equal(ours.tensors[name], theirs.tensors[name]), f"step {number}: {name} differ"
         if ours.tensors["terminated"][0]:
             for engine in (ours, theirs):
                 engine.reset(torch.ones(1, dtype=torch.uint8), None)
+
+
+def step_by_step(game: str, step: Callable[[int], int]) -> int:
+    """The sum of what `step` returns for an engine's address, over some tens of steps."""
+    engine, total = make_engine(game), 0
+    generator = torch.Generator().manual_seed(4)
+    for _ in range(40):
+        actions = len(action_numbers(find_game(game), "minimal"))
+        engine.tensors["actions"][:] = int(torch.randint(actions, (), generator=generator))
+        total += step(engine.batch.address)
+        if engine.tensors["terminated"][0]:
+            engine.reset(torch.ones(1, dtype=torch.uint8), None)
+    return total
+
+
+@pytest.mark.parametrize("game", [game.name for game in games()])
+def test_segments_begin_as_a_replay_has_them(game: str, segments: ModuleType) -> None:
+    """The state for each segment, and the one after the step, are those of all entries one after the other."""
+    assert step_by_step(game, segments.step_checked) > 40 * FRAMESKIP * SEGMENTS_AT_LEAST
+
+
+@pytest.mark.parametrize("game", [game.name for game in games()])
+def test_latches_read_as_a_replay_has_them(game: str, segments: ModuleType) -> None:
+    reads = step_by_step(game, segments.step_reading)
+    assert reads > 0 or game not in READING

@@ -30,8 +30,12 @@ STEPS = 400
 def build(game: str, folder: Path) -> ModuleType:
     """The game's blocks as a module."""
     cases, name = folder / "cases.inc", f"translated_{game}"
-    cases.write_text(translation.source_of(find_game(game), translation.blocks_of(find_game(game))))
-    defines = [f'-DRUN_BLOCK_CASES="{cases}"', f"-DCULE_MODULE={name}", f"-DGAME={find_game(game).index}"]
+    blocks = translation.blocks_of(find_game(game))
+    cases.write_text(translation.source_of(find_game(game), blocks))
+    defines = [
+        f'-DRUN_BLOCK_CASES="{cases}"', f"-DCULE_MODULE={name}", f"-DGAME={find_game(game).index}",
+        f"-DLONGEST_BLOCK={translation.longest_block(blocks)}",
+    ]  # fmt: skip
     return compile_module("translated_module.cpp", name, folder, defines)
 
 

@@ -1,4 +1,5 @@
-// One game's translated code on the CPU, beside the interpreter, for tests. RUN_BLOCK_CASES is the file of its blocks, GAME its index.
+// One game's translated code on the CPU, beside the interpreter, for tests. RUN_BLOCK_CASES is the file of its blocks, GAME its index,
+// LONGEST_BLOCK how many cycles one of them takes at most.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -54,18 +55,23 @@ struct RunBlock {
 py::tuple step(uintptr_t address, bool translated) {
   Batch batch;
   std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
-  std::vector<uint32_t> entries(batch.buffer_capacity);
+  std::vector<uint32_t> entries(batch.buffer_capacity), starts(segment_words(batch.options));
   Counts counts{};
   Devices devices;
-  TiaFollower follower{};
-  PlainMachine machine = make_plain_machine(batch, 0, batch.records, 0, entries.data(), devices, follower);
+  TiaTrail trail{};
+  TiaState tia;
+  trail.starts = starts_alone(starts.data());
+  clear_starts(batch, trail.starts);
+  PlainMachine machine = make_plain_machine(batch, 0, devices, {entries.data(), trail, tia});
   if (translated) {
     machine.rom.marked_ops = batch.marked_ops;
-    step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME>{{&counts}});
+    step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME, LONGEST_BLOCK>{{&counts}});
   } else {
     step_frames(batch, 0, machine, DynamicCore{});
   }
-  draw_frames(batch, 0, entries.data(), follower);
+  leave_end(batch, 0, machine);
+  settle(batch, 0, trail.starts);
+  draw_frames(batch, 0, {entries.data(), trail.starts});
   return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()), counts.instructions, counts.blocks,
                         counts.looked_up, counts.known_wrong);
 }

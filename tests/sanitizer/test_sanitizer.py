@@ -5,7 +5,7 @@ sweep.cpp is a program of its own, compiled once per state of the sources with t
 
 Covered is the whole CPU backend as it ships: its threads, resets, drawing and observations, the rules of all games, and
 the switch over all 256 opcodes, whose cases are functions here (CULE_HANDLER), since one function of them all takes a
-compiler ten times as long. Not covered: the bindings, and what only a GPU runs (segments.h, block.h).
+compiler ten times as long. Not covered: the bindings, and what only a GPU runs (block.h).
 """
 
 from __future__ import annotations

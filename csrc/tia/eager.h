@@ -1,0 +1,80 @@
+// The TIA's state as the CPU part of a frame keeps it: each write changes it at once, and the beam stays behind.
+//
+// Most writes only set what the beam neither reads nor changes, so that it may come later, past many of them at once. Those that have
+// to do with where it is, or with what it changes on its way (beam.h), bring it to where they take effect first. What the beam draws
+// on its way is of no interest here: the state is what replaying the same entries one by one leaves (replay_entry), once the beam is
+// where it is there, but for the collision latches.
+#pragma once
+
+#include "tia/tia.h"
+#include "tia/write_facts.h"
+
+namespace cule {
+
+// Sees nothing.
+struct NoView {
+  static constexpr bool kSeesColors = false;
+  CULE_INLINE void objects_changed(uint32_t) {}
+  CULE_INLINE void grey_out(const TiaState&, int) {}
+};
+
+// Brings the beam to where the last writes of a frame take effect, which they would have been drawn up to. Before those of the same
+// cycle, as a jump to a subroutine can push, all have.
+CULE_COLD void finish_writes(TiaState& tia, const TiaFormat& format, const uint32_t* entries, uint32_t count) {
+  const int32_t cycle = count ? entry_cycle(entries[count - 1]) : 0;
+  for (uint32_t i = count; i > 0 && entry_register(entries[i - 1]) < kMarkFrameBegin && entry_cycle(entries[i - 1]) == cycle; --i) {
+    const uint32_t reg = entry_register(entries[i - 1]);
+    if (draws_before<NoView>(reg, entry_value(entries[i - 1]))) {
+      move_beam(tia, format, cycle * kClocksPerCycle + write_delay(reg, cycle));
+    }
+  }
+}
+
+// Does what a mark does.
+CULE_COLD void apply_mark(TiaState& tia, const TiaFormat& format, uint32_t entry) {
+  NoView view;
+  const Effect effect = effect_of<NoView>(tia, entry);
+  move_beam(tia, format, effect.clock);
+  take_effect(tia, format, effect, view);
+}
+
+// Whether a write to `reg`, which is known when this is compiled, takes little code.
+CULE_INLINE bool is_at_hand(uint32_t reg, uint32_t value) {
+  const bool notes_stars = reg == tia_write::HMM0 && (value & 0x0F);
+  return is_at_hand(reg) && !notes_stars;
+}
+CULE_INLINE bool apply_at_hand(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle) {
+  NoView view;
+  return write_register(tia, format, reg, value, cycle, ResetPhase::kIdle, view);
+}
+
+// Does a write to `reg`, which is known when this is compiled. Returns whether that changes anything.
+CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle) {
+  if (is_at_hand(reg, value)) return apply_at_hand(tia, format, reg, value, cycle);
+  NoView view;
+  const Effect effect = effect_of_write<NoView>(tia, reg, value, cycle);
+  if (effect.reg != reg) return false;
+  move_beam(tia, format, effect.clock);
+  write_register(tia, format, reg, value, cycle, effect.phase, view);
+  return true;
+}
+
+// Does any write that is recorded, as `entry` has it. Returns whether that changes anything; where it would and there is no `room` for the
+// entry, it is not done.
+CULE_COLD bool apply_entry(TiaState& tia, const TiaFormat& format, uint32_t entry, bool room) {
+  const uint32_t value = entry_value(entry);
+  const int32_t cycle = entry_cycle(entry);
+  if (!room) return !changes_nothing(tia, entry_register(entry), value);
+#define CULE_CASE(reg) case reg: return is_recorded(reg) && apply_write(tia, format, reg, value, cycle);
+#define CULE_CASES_4(reg) CULE_CASE(reg) CULE_CASE(reg + 1) CULE_CASE(reg + 2) CULE_CASE(reg + 3)
+#define CULE_CASES_16(reg) CULE_CASES_4(reg) CULE_CASES_4(reg + 4) CULE_CASES_4(reg + 8) CULE_CASES_4(reg + 12)
+  switch (entry_register(entry)) {
+    CULE_CASES_16(0x00) CULE_CASES_16(0x10) CULE_CASES_16(0x20)
+    default: return false;
+  }
+#undef CULE_CASE
+#undef CULE_CASES_4
+#undef CULE_CASES_16
+}
+
+}  // namespace cule
