@@ -70,7 +70,7 @@ class AtariEnv(VectorEnv):
         reward_clipping: rewards are -1, 0 or 1.
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
-        translate: CUDA only: whether the game is compiled for the GPU, which takes some ten seconds the first time and
+        translate: CUDA only: whether the game is compiled for the GPU, which takes ten to twenty seconds at first and
             makes steps several times faster, with the same results. True waits for it; None does it where 64 or more
             envs play one game, unless that is known to be faster interpreted, and plays on interpreted meanwhile:
             `translated` says when it is done, `wait_until_translated` waits.
