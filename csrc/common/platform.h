@@ -21,10 +21,7 @@
 // spread_bits makes each byte of a LineBits 0 or $FF, by one of the lowest bits of a word.
 // reverse_byte reverses the bits of one byte.
 // LineBits is the word that the machine computes a scanline's pixels in.
-// CULE_MEET stands behind a loop after which a GPU's compiler brings the lanes of a warp together,
-// without being told to.
-// Where the build defines CULE_SIMULATED_GPU, as tests/kernels does, the host has a GPU's LineBits,
-// and lanes that meet.
+// Where the build defines CULE_SIMULATED_GPU, as tests/kernels does, the host has a GPU's LineBits.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
@@ -45,12 +42,6 @@ namespace cule { using LineBits = uint32_t; }
 #else
 namespace cule { using LineBits = uint64_t; }
 #endif
-#endif
-#if defined(CULE_SIMULATED_GPU)
-namespace simulated { void meet(); }
-#define CULE_MEET() simulated::meet()
-#else
-#define CULE_MEET() static_cast<void>(0)
 #endif
 #define CULE_INLINE_LAMBDA __attribute__((always_inline))
 #if defined(CULE_CHECK_ASSUMPTIONS) && !defined(__CUDA_ARCH__)

@@ -19,7 +19,6 @@ CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Adva
     m.begin_segments(end + longest);
     advance(end);
   }
-  CULE_MEET();
 }
 
 // Waits for nobody.

@@ -46,10 +46,9 @@ namespace {
 
 using simulated::kMostShared;
 
-enum class Wait { kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kAsking, kMeeting };
+enum class Wait { kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kAsking };
 constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",   "__syncthreads",
-                                      "__syncwarp", "__any_sync", "__ballot_sync", "__activemask",
-                                      "CULE_MEET"};
+                                      "__syncwarp", "__any_sync", "__ballot_sync", "__activemask"};
 
 void serve(void* thread);
 
@@ -83,7 +82,6 @@ class Simulator {
   void complete_block();
   void complete_warp(unsigned warp, unsigned lane);
   void answer(unsigned warp);
-  void complete_meeting(unsigned warp);
   unsigned lanes_of(unsigned warp) const { return std::min(kLanes, blockDim.x - warp * kLanes); }
   Thread& thread_at(unsigned warp, unsigned lane) { return *threads_[warp * kLanes + lane]; }
   void fail(const std::string& what);
@@ -320,17 +318,6 @@ void Simulator::answer(unsigned warp) {
       thread.result |= static_cast<unsigned>(together(thread, thread_at(warp, k))) << k;
   }
   for (Thread* thread : asked) wake(*thread);
-  if (asked.empty()) complete_meeting(warp);
-}
-
-// Lanes that have met go on once no other lane can come.
-void Simulator::complete_meeting(unsigned warp) {
-  for (unsigned i = 0; i < lanes_of(warp); ++i) {
-    if (thread_at(warp, i).wait == Wait::kNapping) return;
-  }
-  for (unsigned i = 0; i < lanes_of(warp); ++i) {
-    if (thread_at(warp, i).wait == Wait::kMeeting) wake(thread_at(warp, i));
-  }
 }
 
 }  // namespace
@@ -357,10 +344,6 @@ Settings& settings() { return simulator.settings; }
 void run(const Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
          void** arguments) {
   simulator.run(kernel, blocks, threads, shared_bytes, arguments);
-}
-
-void meet() {
-  if (simulator.settings.together) simulator.wait(Wait::kMeeting);
 }
 
 }  // namespace simulated

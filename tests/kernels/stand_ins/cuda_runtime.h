@@ -112,7 +112,6 @@ Kernel kernel_of(void (*entry)(Parameters...)) {
 // Runs the kernel's blocks, to their end.
 SIMULATED cudaError_t launch(const Kernel& kernel, dim3 blocks, dim3 threads, size_t shared_bytes,
                              void** arguments);
-SIMULATED void meet();  // CULE_MEET (csrc/common/platform.h)
 SIMULATED cudaError_t allow_shared_bytes(const Kernel& kernel, int bytes);
 
 }  // namespace simulated
