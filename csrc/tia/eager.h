@@ -51,9 +51,9 @@ CULE_INLINE bool apply_at_hand(TiaState& tia, const TiaFormat& format, uint32_t 
 // Does a write to `reg`, which is known when this is compiled. Returns whether that changes anything.
 CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle) {
   if (is_at_hand(reg, value)) return apply_at_hand(tia, format, reg, value, cycle);
+  if (changes_nothing(tia, reg, value)) return false;
   NoView view;
   const Effect effect = effect_of_write<NoView>(tia, reg, value, cycle);
-  if (effect.reg != reg) return false;
   move_beam(tia, format, effect.clock);
   write_register(tia, format, reg, value, cycle, effect.phase, view);
   return true;

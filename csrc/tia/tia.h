@@ -194,8 +194,8 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, uint32_t
 }
 
 // Whether a register holds what is written to it, and the write does nothing else. Programs write most of them on every line, and about
-// half of that changes nothing: then it need not be recorded, nor the picture be drawn up to there. Where the beam has stayed behind
-// `tia` (eager.h), it says so only of what changes nothing wherever the beam is.
+// half of that changes nothing: then it need not be recorded. Where the beam has stayed behind `tia` (eager.h), it says so only of what
+// changes nothing wherever the beam is.
 CULE_INLINE bool changes_nothing(const TiaState& tia, uint32_t reg, uint32_t value) {
   using namespace tia_write;
   const uint32_t which = reg & 1, other = which ^ 1;
@@ -255,7 +255,6 @@ CULE_INLINE Effect drawing_until(int32_t clock) { return {clock, 0, kMarkTouch, 
 template <class View>
 CULE_INLINE Effect effect_of_write(const TiaState& tia, uint32_t reg, uint32_t value, int32_t cycle) {
   using namespace tia_write;
-  if (changes_nothing(tia, reg, value)) return drawing_until(kNoClock);
   Effect effect{kNoClock, cycle, reg, value, ResetPhase::kIdle};
   const int32_t clock = cycle * kClocksPerCycle;
   if (reg == RESP0 || reg == RESP1) {
