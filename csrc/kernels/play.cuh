@@ -43,8 +43,8 @@ struct CachedRom {
 // Keeps the warps of a block, which has a multiprocessor to itself, within a scanline of each other.
 // Games follow the beam, so the code that one warp has fetched is there for the others. Only speed
 // depends on it: lanes of a warp that are apart, or lanes that are missing, make it wait for fewer
-// warps. None waits for ever: a warp has begun what its foremost lanes have, so that those of the
-// hindmost warp wait for no other, and lanes behind them for nobody at all.
+// warps. None waits for ever: a warp has begun the newest scanline that lanes of it have waited in, so
+// that those of the hindmost warp wait for nobody.
 struct BlockPace {
   static constexpr uint32_t kFinished = 0x7FFFFFFF;
   static constexpr uint32_t kNapNanoseconds = 64;
@@ -54,9 +54,12 @@ struct BlockPace {
 
   __device__ __forceinline__ void begin_frame() const { frame += 1u << 16; }
   __device__ __forceinline__ void begin_line(int32_t line) const {
-    const uint32_t here = frame + min(static_cast<uint32_t>(line), 0xFFFFu), together = __activemask();
-    const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-    if (lane == __ffs(together) - 1) atomicMax(const_cast<uint32_t*>(begun + warp), here);
+    const uint32_t together = __activemask();
+    const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, first = __ffs(together) - 1;
+    // Lanes whose frames are of different lengths go by the first one's scanline.
+    const uint32_t own = frame + min(static_cast<uint32_t>(line), 0xFFFFu);
+    const uint32_t here = __shfl_sync(together, own, first);
+    if (lane == first) atomicMax(const_cast<uint32_t*>(begun + warp), here);
     // The lanes ask together, as those that waited one by one would part for the rest of the scanline.
     while (__any_sync(together, begun[lane % kPlayMostWarps] + 1 < here)) __nanosleep(kNapNanoseconds);
     __syncwarp(together);

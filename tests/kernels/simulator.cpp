@@ -46,11 +46,18 @@ namespace {
 
 using simulated::kMostShared;
 
-enum class Wait { kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kAsking };
+enum class Wait { kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kAsking };
 constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",   "__syncthreads",
-                                      "__syncwarp", "__any_sync", "__ballot_sync", "__activemask"};
+                                      "__syncwarp", "__any_sync", "__ballot_sync", "__shfl_sync",
+                                      "__activemask"};
 
 void serve(void* thread);
+
+// Whether the lanes that a mask names wait for each other.
+bool is_masked(Wait wait) {
+  return wait == Wait::kWarp || wait == Wait::kAny || wait == Wait::kBallot ||
+         wait == Wait::kShuffle;
+}
 
 struct Thread {
   explicit Thread(unsigned number) : number(number), fiber(serve, this) {}
@@ -59,6 +66,7 @@ struct Thread {
   Wait wait = Wait::kEnded;
   unsigned mask = 0;  // of the lanes that a collective call names
   bool condition = false;  // what the lane brings to a vote
+  unsigned value = 0, source = 0;  // what it brings to a shuffle, and whose value it gets
   const void* site = nullptr;  // where it asked which lanes are with it
   unsigned result = 0;
   Fiber fiber;
@@ -73,6 +81,11 @@ class Simulator {
 
   // What a thread calls: gives the processor up until it has what it waits for.
   unsigned wait(Wait what, unsigned mask = 0, bool condition = false, const void* site = nullptr);
+  unsigned shuffle(unsigned mask, unsigned value, unsigned source) {
+    running_->value = value;
+    running_->source = source;
+    return wait(Wait::kShuffle, mask);
+  }
   void serve(Thread& thread);
 
  private:
@@ -180,8 +193,7 @@ std::string Simulator::waiting() const {
     const Thread& thread = *threads_[i];
     if (thread.wait == Wait::kReady || thread.wait == Wait::kEnded) continue;
     char name[64];
-    const bool masked = thread.wait == Wait::kWarp || thread.wait == Wait::kAny ||
-                        thread.wait == Wait::kBallot;
+    const bool masked = is_masked(thread.wait);
     std::snprintf(name, sizeof name, masked ? "%s(%#x) of warp %u" : "%s",
                   kWaitNames[static_cast<int>(thread.wait)], thread.mask, i / kLanes);
     ++counts[name];
@@ -261,7 +273,7 @@ unsigned Simulator::wait(Wait what, unsigned mask, bool condition, const void* s
   const unsigned warp = thread.number / kLanes, lane = thread.number % kLanes;
   if (what == Wait::kNapping) napping_.push_back(&thread);
   if (what == Wait::kBlock) ++in_block_barrier_;
-  const bool masked = what == Wait::kWarp || what == Wait::kAny || what == Wait::kBallot;
+  const bool masked = is_masked(what);
   if (masked && !(mask >> lane & 1))
     fail("thread " + std::to_string(thread.number) + " calls with a mask without its lane");
   if (what == Wait::kBlock) complete_block();
@@ -285,7 +297,7 @@ void Simulator::complete_warp(unsigned warp, unsigned lane) {
   const Thread& asking = thread_at(warp, lane);
   const Wait wait = asking.wait;
   const unsigned mask = asking.mask;
-  if (wait != Wait::kWarp && wait != Wait::kAny && wait != Wait::kBallot) return;
+  if (!is_masked(wait)) return;
   unsigned ballot = 0;
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
     const Thread& other = thread_at(warp, i);
@@ -296,7 +308,8 @@ void Simulator::complete_warp(unsigned warp, unsigned lane) {
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
     Thread& other = thread_at(warp, i);
     if (!(mask >> i & 1) || other.wait == Wait::kEnded) continue;
-    other.result = wait == Wait::kAny ? ballot != 0 : ballot;
+    if (wait == Wait::kShuffle) other.result = thread_at(warp, other.source % kLanes).value;
+    else other.result = wait == Wait::kAny ? ballot != 0 : ballot;
     wake(other);
   }
 }
@@ -328,6 +341,9 @@ void __syncthreads() { simulator.wait(Wait::kBlock); }
 void __syncwarp(unsigned mask) { simulator.wait(Wait::kWarp, mask); }
 int __any_sync(unsigned mask, int condition) {
   return static_cast<int>(simulator.wait(Wait::kAny, mask, condition != 0));
+}
+unsigned __shfl_sync(unsigned mask, unsigned value, int source) {
+  return simulator.shuffle(mask, value, static_cast<unsigned>(source));
 }
 unsigned __ballot_sync(unsigned mask, int condition) {
   return simulator.wait(Wait::kBallot, mask, condition != 0);

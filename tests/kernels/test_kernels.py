@@ -61,6 +61,16 @@ def test_warps_in_step_whose_lanes_are_apart(library: Path) -> None:
         pair.step()
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_warps_in_step_whose_frames_are_of_different_lengths(library: Path, seed: int) -> None:
+    """Lanes that ask together are in different scanlines, in each of several warps."""
+    names = ("air_raid", "pong", "journey_escape") * 12
+    pair = Pair(SimulatedGpu(library, seed=seed), names, 269, some_options())
+    pair.reset(None, torch.arange(269))
+    for _ in range(3):
+        pair.step()
+
+
 @pytest.mark.parametrize("num_envs", [9, 141])
 def test_multiprocessors_apart(library: Path, num_envs: int) -> None:
     """One has all envs, in a block of all the threads that it can have, in step or not."""
