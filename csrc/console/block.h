@@ -23,10 +23,11 @@ CULE_INLINE bool begin_block(const M& m, uint32_t pc, int32_t instructions, int3
          (writes == 0 || (m.cycle + cycles < m.cycle_limit && m.buffer.count + writes <= m.buffer.capacity));
 }
 
-// Executes the instruction at `pc`. False: it is still to be executed, by the interpreter.
-template <uint32_t kOpcode, Reach kReach, class M>
+// Executes the instruction at `pc`, which writes to the TIA's register `kReg` if it reaches kInTia.
+// False: it is still to be executed, by the interpreter.
+template <uint32_t kOpcode, Reach kReach, uint32_t kReg, class M>
 CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
-  PlainView<M, kReach> view(m);
+  PlainView<M, kReach, KnownRegister<kReg>> view(m);
   const int32_t before = m.cycle;
   m.r.pc = pc;
   execute(StaticDecode<kOpcode>{}, view, operand);
@@ -44,7 +45,10 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   case number: \
     if (!begin_block(m, at, instructions, cycles, writes)) return kInterpret;
 #define CULE_DO(at, opcode, operand) \
-  if (!execute_in_block<opcode, reach_in_block(StaticDecode<opcode>::control, operand)>(m, at, operand)) return kInterpret;
+  if (!execute_in_block<opcode, reach_in_block(StaticDecode<opcode>::control, operand), \
+                        register_in_block(StaticDecode<opcode>::control, operand)>( \
+          m, at, operand)) \
+    return kInterpret;
 #define CULE_DO_BRANCH(at, opcode, operand, taken) \
   CULE_DO(at, opcode, operand) \
   if (m.r.pc != (((at) + 2) & 0xFFFF)) return taken;

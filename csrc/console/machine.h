@@ -261,28 +261,27 @@ struct Machine {
     const bool recorded = wanted && to_tia && cycle < cycle_limit;
     if (wanted) bus = value;
     if (in_ram) ram.set(address & 0x7F, value);
-    if (recorded) record<false>(address & 0x3F, value, cycle);
+    if (recorded) record(AnyRegister{address & 0x3F}, value);
     if (wanted && !in_ram && !recorded) write_elsewhere(address, value, false);
   }
 
   CULE_INLINE void write_elsewhere(uint32_t address, uint32_t value, bool after_write) {
     if (address & 0x1000) show_slices(cartridge_write(config.map, slices, cartridge_bytes, address, value));
     else if (address & 0x80) write_riot(devices, address, value, cycle);
-    else write_tia<false>(address & 0x3F, value, after_write);
+    else write_tia(AnyRegister{address & 0x3F}, value, after_write);
   }
 
-  // Does a write that is recorded, and leaves an entry if it changes anything. `kKnown`: `reg` is known when this is compiled.
-  template <bool kKnown>
-  CULE_INLINE void record(uint32_t reg, uint32_t value, int32_t at) {
-    const bool room = roomy || buffer.count < buffer.capacity;
+  // Does a write that is recorded, and leaves an entry if it changes anything. Where there is no room
+  // for the entry, it is not done.
+  template <class Reg>
+  CULE_INLINE void record(const Reg reg, uint32_t value) {
     TiaState& tia = ram.tia();
-    const uint32_t entry = roomy ? encode_early_entry(at, reg, value) : encode_entry(at, reg, value);
-    bool changes;
-    if (kKnown && room && is_at_hand(reg, value)) changes = apply_at_hand(tia, config.format, reg, value, at);
-    else if (kKnown && changes_nothing(tia, reg, value)) changes = false;
-    else changes = apply_entry(tia, config.format, entry, room);
-    if (!changes) touched_cycle = at;
-    else if (room) buffer.entries[buffer.count++] = entry;
+    const bool room = roomy || buffer.count < buffer.capacity;
+    const int32_t at = roomy ? cycle : recorded_cycle(cycle);
+    const bool changes = room ? apply_write(tia, config.format, reg, value, at)
+                              : would_change(tia, AnyRegister{reg.number}, value);
+    if (!changes) touched_cycle = cycle;
+    else if (room) buffer.entries[buffer.count++] = encode_early_entry(at, reg.number, value);
     else devices.faults |= kFaultBufferFull;
   }
 
@@ -297,9 +296,10 @@ struct Machine {
     apply_mark(ram.tia(), config.format, entry);
   }
 
-  template <bool kKnown>
-  CULE_INLINE void write_tia(uint32_t reg, uint32_t value, bool after_write) {
+  template <class Reg>
+  CULE_INLINE void write_tia(const Reg to, uint32_t value, bool after_write) {
     using namespace tia_write;
+    const uint32_t reg = to.number;
     if (!roomy && cycle >= cycle_limit) frame_ended = true;
     if (reg == WSYNC) {
       // The processor stops at its next read; not between two writes.
@@ -309,7 +309,7 @@ struct Machine {
       return;
     }
     if (reg >= RESM0 && reg <= HMOVE) value = note_hmove(reg, value);
-    if (is_recorded(reg)) record<kKnown>(reg, value, cycle);
+    if (is_recorded(reg)) record(to, value);
     else touched_cycle = cycle;
     if (reg <= VBLANK) frame_ended |= strobe_vertical(devices.ports, reg, value, cycle);
     if (reg == CXCLR) {

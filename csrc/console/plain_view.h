@@ -48,14 +48,19 @@ constexpr Reach reach_in_block(uint32_t control, uint32_t operand) {
   }
   return (control & kZeroPage) && (control & kReads) && !(control & kWrites) && !elsewhere ? Reach::kInZeroPage : Reach::kInBlock;
 }
+// The TIA's register that it writes to where it reaches kInTia.
+constexpr uint32_t register_in_block(uint32_t control, uint32_t operand) {
+  return reach_in_block(control, operand) == Reach::kInTia ? operand & 0x3F : 0;
+}
 
 // Nobody but the caller knows whether the instruction buffer has room, and that the frame does not end by its length (begin_block,
 // Machine::has_room).
-template <class M, Reach kReach>
+//
+// `Reg`: the TIA's register that is written to, where kInTia knows it.
+template <class M, Reach kReach, class Reg = AnyRegister>
 struct PlainView {
   static constexpr RareOps kRareOps = kReach == Reach::kInterpreted ? RareOps::kCommon : RareOps::kUsed;
   static constexpr bool kReadsChips = kReach != Reach::kInBlock, kRecordsOnly = kReach == Reach::kInBlock || kReach == Reach::kInZeroPage;
-  static constexpr bool kKnown = kReach == Reach::kFixed || kReach == Reach::kInTia;  // addresses are known when this is compiled
   M& machine;
   Registers& r;
   int32_t& cycle;
@@ -82,7 +87,7 @@ struct PlainView {
     if constexpr (kReach == Reach::kInRam) {
       odd |= control & (r.d ? +kSetsV : 0u);
     } else if constexpr (kReach == Reach::kInTia) {
-      odd |= !writes_plain_tia(address);
+      odd |= Reg::number < tia_write::WSYNC;
     } else {
       const bool in_ram = is_ram_address(address);
       const bool reads_latch = kReach != Reach::kInterpreted && is_latch(address);
@@ -180,14 +185,14 @@ struct PlainView {
     if constexpr (kReach == Reach::kInRam) {
       if (wanted) machine.ram.set(address & 0x7F, value);
     } else if constexpr (kReach == Reach::kInTia) {
-      if (wanted) write_tia(address & 0x3F, value);
+      if (wanted) write_tia(Reg{}, value);
     } else {
       const bool in_ram = is_ram_address(address);
       if (wanted && in_ram) machine.ram.set(address & 0x7F, value);
       if (!wanted || in_ram) return;
       if (kReach == Reach::kFixed && is_riot(address)) machine.write_elsewhere(address, value, false);
       else if constexpr (kRecordsOnly) record_only(address, value);
-      else write_tia(address & 0x3F, value);
+      else write_tia(AnyRegister{address & 0x3F}, value);
     }
   }
 
@@ -206,13 +211,14 @@ struct PlainView {
   }
   CULE_INLINE void record_only(uint32_t address, uint32_t value) {
     take_room();
-    machine.template record<kKnown>(address & 0x3F, value, cycle);
+    machine.record(AnyRegister{address & 0x3F}, value);
     machine.roomy = false;
   }
-  CULE_INLINE void write_tia(uint32_t reg, uint32_t value) {
+  template <class To>
+  CULE_INLINE void write_tia(const To reg, uint32_t value) {
     take_room();
-    CULE_ASSUME(reg >= tia_write::WSYNC);
-    machine.template write_tia<kKnown>(reg, value, false);
+    CULE_ASSUME(reg.number >= tia_write::WSYNC);
+    machine.write_tia(reg, value, false);
     machine.roomy = false;
   }
 };

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "tia/tia.h"
-#include "tia/write_facts.h"
 
 namespace cule {
 
@@ -38,37 +37,47 @@ CULE_COLD void apply_mark(TiaState& tia, const TiaFormat& format, uint32_t entry
   take_effect(tia, format, effect, view);
 }
 
-// Whether a write to `reg`, which is known when this is compiled, takes little code.
+// Whether a write to a register that is known when this is compiled takes little code.
 CULE_INLINE bool is_at_hand(uint32_t reg, uint32_t value) {
   const bool notes_stars = reg == tia_write::HMM0 && (value & 0x0F);
   return is_at_hand(reg) && !notes_stars;
 }
-CULE_INLINE bool apply_at_hand(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle) {
-  NoView view;
-  return write_register(tia, format, reg, value, cycle, ResetPhase::kIdle, view);
-}
 
-// Does a write to `reg`, which is known when this is compiled. Returns whether that changes anything.
-CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle) {
-  if (is_at_hand(reg, value)) return apply_at_hand(tia, format, reg, value, cycle);
-  if (changes_nothing(tia, reg, value)) return false;
+// Does a write that changes something, the beam having been brought to where it takes effect.
+template <uint32_t kReg>
+CULE_COLD void apply_with_beam(TiaState& tia, const TiaFormat& format, uint32_t value, int32_t cycle) {
+  constexpr KnownRegister<kReg> reg;
   NoView view;
   const Effect effect = effect_of_write<NoView>(tia, reg, value, cycle);
   move_beam(tia, format, effect.clock);
   write_register(tia, format, reg, value, cycle, effect.phase, view);
-  return true;
 }
 
-// Does any write that is recorded, as `entry` has it. Returns whether that changes anything; where it would and there is no `room` for the
-// entry, it is not done.
-CULE_COLD bool apply_entry(TiaState& tia, const TiaFormat& format, uint32_t entry, bool room) {
-  const uint32_t value = entry_value(entry);
-  const int32_t cycle = entry_cycle(entry);
-  if (!room) return !changes_nothing(tia, entry_register(entry), value);
-#define CULE_CASE(reg) case reg: return is_recorded(reg) && apply_write(tia, format, reg, value, cycle);
+// Whether a write would change anything.
+CULE_COLD bool would_change(const TiaState& tia, const AnyRegister reg, uint32_t value) {
+  return !changes_nothing(tia, reg, value);
+}
+
+// Does a write that is recorded. Returns whether it changes anything.
+template <uint32_t kReg>
+CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const KnownRegister<kReg> reg,
+                             uint32_t value, int32_t cycle) {
+  NoView view;
+  if (is_at_hand(kReg, value)) {
+    return write_register(tia, format, reg, value, cycle, ResetPhase::kIdle, view);
+  }
+  if (changes_nothing(tia, reg, value)) return false;
+  apply_with_beam<kReg>(tia, format, value, cycle);
+  return true;
+}
+CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegister reg,
+                           uint32_t value, int32_t cycle) {
+#define CULE_CASE(reg) \
+  case reg: return is_recorded(reg) && apply_write(tia, format, KnownRegister<reg>{}, value, cycle);
 #define CULE_CASES_4(reg) CULE_CASE(reg) CULE_CASE(reg + 1) CULE_CASE(reg + 2) CULE_CASE(reg + 3)
-#define CULE_CASES_16(reg) CULE_CASES_4(reg) CULE_CASES_4(reg + 4) CULE_CASES_4(reg + 8) CULE_CASES_4(reg + 12)
-  switch (entry_register(entry)) {
+#define CULE_CASES_16(reg) \
+  CULE_CASES_4(reg) CULE_CASES_4(reg + 4) CULE_CASES_4(reg + 8) CULE_CASES_4(reg + 12)
+  switch (reg.number) {
     CULE_CASES_16(0x00) CULE_CASES_16(0x10) CULE_CASES_16(0x20)
     default: return false;
   }

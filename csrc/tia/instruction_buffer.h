@@ -29,9 +29,12 @@ CULE_INLINE uint32_t encode_early_entry(int32_t cycle, uint32_t reg, uint32_t va
   return static_cast<uint32_t>(cycle) << kEntryCycleShift | reg << kEntryRegisterShift | value;
 }
 // Past the last cycle that an entry can hold, only the position within the scanline matters, and is kept.
-CULE_INLINE uint32_t encode_entry(int32_t cycle, uint32_t reg, uint32_t value) {
+CULE_INLINE int32_t recorded_cycle(int32_t cycle) {
   constexpr int32_t kMax = kMaxEntryCycle;
-  return encode_early_entry(cycle <= kMax ? cycle : kMax - 2 * kCyclesPerLine + (cycle - kMax) % kCyclesPerLine, reg, value);
+  return cycle <= kMax ? cycle : kMax - 2 * kCyclesPerLine + (cycle - kMax) % kCyclesPerLine;
+}
+CULE_INLINE uint32_t encode_entry(int32_t cycle, uint32_t reg, uint32_t value) {
+  return encode_early_entry(recorded_cycle(cycle), reg, value);
 }
 CULE_INLINE int32_t entry_cycle(uint32_t entry) { return static_cast<int32_t>(entry >> kEntryCycleShift); }
 CULE_INLINE uint32_t entry_register(uint32_t entry) { return entry >> kEntryRegisterShift & 0x3F; }

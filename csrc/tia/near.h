@@ -73,7 +73,8 @@ CULE_INLINE void look_around(SegmentStart& at, const TiaFormat& format, const Re
     if (shown) found.gather(tia, objects);
     if (over) return;
     ChangesView view;
-    write_register(tia, format, reg, entry_value(entry), cycle, ResetPhase::kIdle, view);
+    const uint32_t value = entry_value(entry);
+    write_register(tia, format, AnyRegister{reg}, value, cycle, ResetPhase::kIdle, view);
     found.objects_changed(view.changed, changes_places(reg));
   }
 }

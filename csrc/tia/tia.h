@@ -6,6 +6,7 @@
 #include "tia/collision.h"
 #include "tia/draw.h"
 #include "tia/priority.h"
+#include "tia/write_facts.h"
 
 namespace cule {
 
@@ -111,14 +112,14 @@ CULE_INLINE bool set_bit(Field&& field, uint32_t value, uint32_t object, View& v
 
 // Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has been drawn. `phase` is RESPx's. Returns
 // whether anything may have changed; what writes at hand (write_facts.h) say is so.
-template <class View>
-CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, uint32_t reg, uint32_t value, int32_t cycle, ResetPhase phase,
-                                View& view) {
+template <class Reg, class View>
+CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Reg reg, uint32_t value,
+                                int32_t cycle, ResetPhase phase, View& view) {
   using namespace tia_write;
   const uint8_t byte = static_cast<uint8_t>(value);
-  const uint32_t which = reg & 1;
+  const uint32_t which = reg.number & 1;
   const int32_t clock = cycle * kClocksPerCycle;
-  switch (reg) {
+  switch (reg.number) {
     case VBLANK: return put(tia.vblank, byte);
     case NUSIZ0: case NUSIZ1:  // 4, 5
       tia.nusiz[which] = byte;
@@ -139,7 +140,7 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, uint32_t
       return set_bit(tia.refp[which ^ 1], value >> 3, kPlayer0 + (which ^ 1), view);
     case PF0: case PF1: case PF2: {
       const uint32_t before = tia.playfield;
-      tia.playfield = set_playfield(before, reg, value);
+      tia.playfield = set_playfield(before, reg.number, value);
       if (tia.playfield == before) return false;
       view.objects_changed(1u << kPlayfield);
       return true;
@@ -160,7 +161,7 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, uint32_t
       set_position(tia, kBall, reset_position(kBall, clock % kClocksPerLine, value));
       view.objects_changed(1u << kBall);
       break;
-    case GRP0: case GRP1: return write_graphics(tia, reg == GRP1, byte, view);
+    case GRP0: case GRP1: return write_graphics(tia, which ^ 1, byte, view);  // $1B, $1C
     case ENAM0: case ENAM1:  // $1D, $1E
       return set_bit(tia.enam[which ^ 1], value >> 1, kMissile0 + (which ^ 1), view);
     case ENABL: return set_bit(tia.enabl, value >> 1, kBall, view);
@@ -170,7 +171,7 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, uint32_t
         tia.stars_phase = 0;
       }
       return put(tia.motion[kMissile0], byte >> 4);
-    case HMP0: case HMP1: case HMM1: case HMBL: return put(tia.motion[reg - HMP0], byte >> 4);
+    case HMP0: case HMP1: case HMM1: case HMBL: return put(tia.motion[reg.number - HMP0], byte >> 4);
     case VDELP0: case VDELP1:  // $25, $26
       return set_bit(tia.vdelp[which ^ 1], value, kPlayer0 + (which ^ 1), view);
     case VDELBL: return set_bit(tia.vdelbl, value, kBall, view);
@@ -196,11 +197,12 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, uint32_t
 // Whether a register holds what is written to it, and the write does nothing else. Programs write most of them on every line, and about
 // half of that changes nothing: then it need not be recorded. Where the beam has stayed behind `tia` (eager.h), it says so only of what
 // changes nothing wherever the beam is.
-CULE_INLINE bool changes_nothing(const TiaState& tia, uint32_t reg, uint32_t value) {
+template <class Reg>
+CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t value) {
   using namespace tia_write;
-  const uint32_t which = reg & 1, other = which ^ 1;
+  const uint32_t which = reg.number & 1, other = which ^ 1;
   const uint32_t color = (value & 0xFE) | tia.color_loss;
-  switch (reg) {
+  switch (reg.number) {
     case VBLANK: return tia.vblank == value;
     case NUSIZ0: case NUSIZ1:
       return tia.nusiz[which] == value && !tia.skip_first[which] && (which || !has_stars(tia));
@@ -209,7 +211,8 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, uint32_t reg, uint32_t val
     case COLUBK: return tia.colubk == color;
     case CTRLPF: return tia.ctrlpf == value && tia.reflect_now == (value & 1);
     case REFP0: case REFP1: return tia.refp[other] == (value >> 3 & 1);
-    case PF0: case PF1: case PF2: return tia.playfield == set_playfield(tia.playfield, reg, value);
+    case PF0: case PF1: case PF2:
+      return tia.playfield == set_playfield(tia.playfield, reg.number, value);
     case GRP0: case GRP1: {  // $1B, $1C
       const uint32_t player = other;
       return tia.grp[player] == value && tia.old_grp[player ^ 1] == tia.grp[player ^ 1] && (player == 0 || tia.old_enabl == tia.enabl);
@@ -218,7 +221,8 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, uint32_t reg, uint32_t val
     case ENABL: return tia.enabl == (value >> 1 & 1);
     case VDELP0: case VDELP1: return tia.vdelp[other] == (value & 1);
     case VDELBL: return tia.vdelbl == (value & 1);
-    case HMP0: case HMP1: case HMM0: case HMM1: case HMBL: return tia.motion[reg - HMP0] == value >> 4;
+    case HMP0: case HMP1: case HMM0: case HMM1: case HMBL:
+      return tia.motion[reg.number - HMP0] == value >> 4;
     case RESMP0: case RESMP1: return tia.resmp[which] == (value >> 1 & 1);  // $28, $29
     case HMCLR: return tia.motion.word == 0;
     default: return false;
@@ -252,16 +256,16 @@ struct Effect {
 CULE_INLINE Effect drawing_until(int32_t clock) { return {clock, 0, kMarkTouch, 0, ResetPhase::kIdle}; }
 
 // The effect on `tia` of a write at `cycle`. A player that is reset while it is being drawn is drawn on for a while first.
-template <class View>
-CULE_INLINE Effect effect_of_write(const TiaState& tia, uint32_t reg, uint32_t value, int32_t cycle) {
+template <class View, class Reg>
+CULE_INLINE Effect effect_of_write(const TiaState& tia, const Reg reg, uint32_t value, int32_t cycle) {
   using namespace tia_write;
-  Effect effect{kNoClock, cycle, reg, value, ResetPhase::kIdle};
+  Effect effect{kNoClock, cycle, reg.number, value, ResetPhase::kIdle};
   const int32_t clock = cycle * kClocksPerCycle;
-  if (reg == RESP0 || reg == RESP1) {
-    effect.phase = reset_phase(tia, reg & 1, reset_player_position(clock % kClocksPerLine));
+  if (reg.number == RESP0 || reg.number == RESP1) {
+    effect.phase = reset_phase(tia, reg.number & 1, reset_player_position(clock % kClocksPerLine));
     effect.clock = clock + (effect.phase == ResetPhase::kDrawing ? kPlayerFinishClocks : 0);
-  } else if (draws_before<View>(reg, value)) {
-    effect.clock = clock + write_delay(reg, cycle);
+  } else if (draws_before<View>(reg.number, value)) {
+    effect.clock = clock + write_delay(reg.number, cycle);
   }
   return effect;
 }
@@ -272,7 +276,7 @@ CULE_INLINE Effect effect_of(const TiaState& tia, uint32_t entry) {
   const int32_t cycle = entry_cycle(entry);
   if (reg == kMarkTouch) return drawing_until(cycle * kClocksPerCycle);
   if (reg >= kMarkFrameBegin) return {kNoClock, cycle, reg, value, ResetPhase::kIdle};
-  return effect_of_write<View>(tia, reg, value, cycle);
+  return effect_of_write<View>(tia, AnyRegister{reg}, value, cycle);
 }
 
 // Does what `effect` says, the picture having been drawn.
@@ -281,7 +285,9 @@ CULE_INLINE void take_effect(TiaState& tia, const TiaFormat& format, const Effec
   switch (effect.reg) {
     case kMarkFrameBegin: begin_picture(tia, format, effect.value); break;
     case kMarkGreyOut: view.grey_out(tia, grey_out_line(format, effect.cycle)); break;
-    default: write_register(tia, format, effect.reg, effect.value, effect.cycle, effect.phase, view);
+    default:
+      write_register(tia, format, AnyRegister{effect.reg}, effect.value, effect.cycle, effect.phase,
+                     view);
   }
 }
 

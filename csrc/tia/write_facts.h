@@ -5,9 +5,19 @@
 
 namespace cule {
 
-// Whether a write goes into the instruction buffer: no; yes, and that is all that it does on the CPU part's side; or that part minds it,
-// too (Machine::write_tia).
-enum class Recorded : uint8_t { kNot, kOnly, kAndMinded };
+// A register that is written to: known when this is compiled, so that what depends on it alone folds
+// before anything is inlined, or not before this runs.
+template <uint32_t kNumber>
+struct KnownRegister {
+  static constexpr uint32_t number = kNumber;
+};
+struct AnyRegister {
+  uint32_t number;
+};
+
+// What a write that goes into the instruction buffer does on the CPU part's side: nothing beside, or
+// that part minds it, too (Machine::write_tia).
+enum class Recorded : uint8_t { kOnly, kAndMinded };
 // What a write does to a state that the beam has left behind (eager.h): it only sets what no beam changes, in few instructions; or it may
 // read or set what the beam changes on its way, too, or is rare.
 enum class Applied : uint8_t { kAtHand, kWithBeam };
@@ -21,9 +31,10 @@ struct WriteFacts {
   Changes changes;
 };
 
-// The registers whose facts `fit`, a bit for each. None of the others, such as those of sound, is recorded.
-template <class Fit>
-constexpr uint64_t registers_that(const Fit& fit) {
+// The registers for which `fact` is `value`, a bit for each. Those without a row, such as those of
+// sound, are not recorded.
+template <class Fact>
+constexpr uint64_t registers_where(Fact WriteFacts::*fact, Fact value) {
   using namespace tia_write;
   constexpr Recorded kOnly = Recorded::kOnly, kAndMinded = Recorded::kAndMinded;
   constexpr Applied kAtHand = Applied::kAtHand, kWithBeam = Applied::kWithBeam;
@@ -54,44 +65,24 @@ constexpr uint64_t registers_that(const Fit& fit) {
       {CXCLR, kAndMinded, kAtHand, kPixels},
   };
   uint64_t registers = 0;
-  for (const WriteFacts& facts : kFacts) registers |= uint64_t{fit(facts)} << facts.reg;
+  for (const WriteFacts& facts : kFacts) registers |= uint64_t{facts.*fact == value} << facts.reg;
   return registers;
 }
+constexpr uint64_t kOnlyRecorded = registers_where(&WriteFacts::recorded, Recorded::kOnly);
+constexpr uint64_t kAllRecorded = kOnlyRecorded | registers_where(&WriteFacts::recorded, Recorded::kAndMinded);
+constexpr uint64_t kAtHand = registers_where(&WriteFacts::applied, Applied::kAtHand);
+constexpr uint64_t kChangePlaces = registers_where(&WriteFacts::changes, Changes::kPlaces);
 
-CULE_INLINE bool is_among(uint64_t registers, uint32_t reg) {
+CULE_INLINE constexpr bool is_among(uint64_t registers, uint32_t reg) {
   const uint32_t low = static_cast<uint32_t>(registers), high = static_cast<uint32_t>(registers >> 32);
   return (reg & 0x20 ? high : low) >> (reg & 0x1F) & 1;
 }
 
 // Whether a write to `reg` goes into the buffer: all that can change a picture or a collision.
-CULE_INLINE bool is_recorded(uint32_t reg) {
-  struct Fit {
-    constexpr bool operator()(const WriteFacts& facts) const { return facts.recorded != Recorded::kNot; }
-  };
-  constexpr uint64_t kRegisters = registers_that(Fit{});
-  return is_among(kRegisters, reg);
-}
+CULE_INLINE constexpr bool is_recorded(uint32_t reg) { return is_among(kAllRecorded, reg); }
 // Whether being recorded is all that a write to `reg` does on the CPU part's side.
-CULE_INLINE bool only_recorded(uint32_t reg) {
-  struct Fit {
-    constexpr bool operator()(const WriteFacts& facts) const { return facts.recorded == Recorded::kOnly; }
-  };
-  constexpr uint64_t kRegisters = registers_that(Fit{});
-  return is_among(kRegisters, reg);
-}
-CULE_INLINE bool is_at_hand(uint32_t reg) {
-  struct Fit {
-    constexpr bool operator()(const WriteFacts& facts) const { return facts.applied == Applied::kAtHand; }
-  };
-  constexpr uint64_t kRegisters = registers_that(Fit{});
-  return is_among(kRegisters, reg);
-}
-CULE_INLINE bool changes_places(uint32_t reg) {
-  struct Fit {
-    constexpr bool operator()(const WriteFacts& facts) const { return facts.changes == Changes::kPlaces; }
-  };
-  constexpr uint64_t kRegisters = registers_that(Fit{});
-  return is_among(kRegisters, reg);
-}
+CULE_INLINE constexpr bool only_recorded(uint32_t reg) { return is_among(kOnlyRecorded, reg); }
+CULE_INLINE constexpr bool is_at_hand(uint32_t reg) { return is_among(kAtHand, reg); }
+CULE_INLINE constexpr bool changes_places(uint32_t reg) { return is_among(kChangePlaces, reg); }
 
 }  // namespace cule

@@ -258,7 +258,7 @@ struct Eager {
   // Returns whether the write changes anything.
   bool write(int32_t cycle, uint32_t reg, uint32_t value) {
     const uint32_t entry = encode_entry(cycle, reg, value);
-    const bool changes = apply_entry(tia, format, entry, true);
+    const bool changes = apply_write(tia, format, AnyRegister{reg}, value, entry_cycle(entry));
     if (changes) replay_entry(oracle, format, entry, view);
     return changes;
   }
