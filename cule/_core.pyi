@@ -17,6 +17,7 @@ RANDOM_WORDS: int
 RAM_BYTES: int
 CARTRIDGE_BYTES: int
 LINE_PIXELS: int
+PICTURE_ROWS: int
 LINE_CYCLES: int
 WSYNC: int
 NUM_ACTIONS: int
@@ -83,6 +84,7 @@ class Batch:
     ram: int
     cartridge_bytes: int
     pictures: int
+    row_of: int
     pooled: int
     buffers: int
     traces: int

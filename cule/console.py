@@ -169,6 +169,8 @@ class Console:
             "ram": np.zeros(_core.RAM_BYTES, np.uint8),
             "cartridge_bytes": np.zeros(_core.CARTRIDGE_BYTES // 8, np.uint64).view(np.uint8),
             "pictures": np.zeros(2 * self.picture_bytes, np.uint8),
+            # Here each scanline has its own row.
+            "row_of": np.tile(np.arange(_core.PICTURE_ROWS, dtype=np.uint8), 2),
         }
         self.batch = _core.Batch()
         self.batch.num_envs = self.batch.num_groups = 1

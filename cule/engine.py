@@ -320,6 +320,7 @@ class Engine:
         self._plan("ram", (n, _core.RAM_BYTES), byte)
         self._plan("cartridge_bytes", (n, _core.CARTRIDGE_BYTES), byte)
         self._plan("pictures", (n, 2, self.picture_bytes), byte)
+        self._plan("row_of", (n, 2, _core.PICTURE_ROWS), byte)
         self._plan("pooled", (n, self.picture_bytes * self.options.channels), byte)
         self._plan("traces", (n, _core.TRACE_BYTES), byte)
         self.batch.buffer_capacity = buffer_entries(self.options.frameskip)
@@ -436,15 +437,24 @@ class Engine:
         return words.view(self.num_envs, _core.RECORD_WORDS)
 
     def screen(self, env: int) -> torch.Tensor:
-        """One env's (height, 160) uint8 palette indices, as `screens` gives them, but a view."""
+        """One env's (height, 160) uint8 palette indices, as `screens` gives them."""
         word = int(self.records()[env, _core.FRONT_BYTE // 4])
         front = (word >> (_core.FRONT_BYTE % 4 * 8)) & 1
-        return self.tensors["pictures"][env, front].view(-1, _core.LINE_PIXELS)
+        return self._rows(self.tensors["pictures"][env, front], self.tensors["row_of"][env, front])
 
     def screens(self) -> torch.Tensor:
         """(num_envs, height, 160) uint8 palette indices of the last frame; rows below a lower picture are 0."""
         word = self.records()[:, _core.FRONT_BYTE // 4]
         front = (word >> (_core.FRONT_BYTE % 4 * 8)) & 1
-        pictures = self.tensors["pictures"]
-        chosen = pictures[torch.arange(self.num_envs, device=self.device), front.long()]
-        return chosen.view(self.num_envs, -1, _core.LINE_PIXELS)
+        chosen = torch.arange(self.num_envs, device=self.device), front.long()
+        return self._rows(self.tensors["pictures"][chosen], self.tensors["row_of"][chosen])
+
+    def pictures(self, env_ids: torch.Tensor) -> torch.Tensor:
+        """(len(env_ids), 2, height, 160) uint8: both pictures of envs `env_ids` (int64)."""
+        return self._rows(self.tensors["pictures"][env_ids], self.tensors["row_of"][env_ids])
+
+    def _rows(self, pixels: torch.Tensor, row_of: torch.Tensor) -> torch.Tensor:
+        """The (..., height, 160) scanlines that show the rows of `pixels` that `row_of` says."""
+        rows = pixels.unflatten(-1, (-1, _core.LINE_PIXELS))
+        chosen = row_of[..., : rows.shape[-2], None].long()
+        return rows.gather(-2, chosen.expand(rows.shape))

@@ -96,7 +96,8 @@ class State:
     @staticmethod
     def take(engine: Engine, env_ids: torch.Tensor) -> State:
         """The states of envs `env_ids` (int64)."""
-        tensors = {name: engine.tensors[name][env_ids] for name in _TENSORS}
+        tensors = {name: engine.tensors[name][env_ids] for name in _TENSORS if name != "pictures"}
+        tensors["pictures"] = engine.pictures(env_ids).flatten(-2)
         tensors["records"] = engine.records()[env_ids]
         for name in _RANDOM_TENSORS:
             if name in engine.tensors:
@@ -132,7 +133,9 @@ class State:
             part = self.tensors[name].to(engine.device)
             shared = part.untyped_storage().data_ptr() == target.untyped_storage().data_ptr()
             parts.append(part.clone() if shared else part)
-        _at_once(targets.values(), env_ids, parts)
+        # Each scanline of a state's pictures is where one that is not shared stands.
+        rows = torch.arange(_core.PICTURE_ROWS, device=engine.device).to(torch.uint8)
+        _at_once([*targets.values(), engine.tensors["row_of"]], env_ids, [*parts, rows])
 
     def _check_form(self) -> None:
         """Looks whether games and tensors are of the types that the class names, whatever the env.

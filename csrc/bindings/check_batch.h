@@ -65,6 +65,7 @@ class BatchCheck {
     memory("ram", batch_.ram, product({envs_, kRamBytes}));
     memory("cartridge_bytes", batch_.cartridge_bytes, product({envs_, kCartridgeBytes}));
     memory("pictures", batch_.pictures, product({envs_, 2, batch_.picture_bytes}));
+    memory("row_of", batch_.row_of, product({envs_, 2, Pictures::kRows}));
     optional("env_random", batch_.env_random, random_bytes());
     cartridges();
   }

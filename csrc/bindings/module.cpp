@@ -342,6 +342,7 @@ PYBIND11_MODULE(_core, m) {
   m.attr("RAM_BYTES") = kRamBytes;
   m.attr("CARTRIDGE_BYTES") = kCartridgeBytes;
   m.attr("LINE_PIXELS") = kLinePixels;
+  m.attr("PICTURE_ROWS") = Pictures::kRows;
   m.attr("LINE_CYCLES") = kCyclesPerLine;
   m.attr("WSYNC") = static_cast<uint32_t>(tia_write::WSYNC);
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
@@ -368,6 +369,7 @@ PYBIND11_MODULE(_core, m) {
       CULE_POINTER("records", records.words)
       CULE_COUNT("record_word_stride", records.word_stride) CULE_COUNT("record_env_stride", records.env_stride)
       CULE_POINTER("ram", ram) CULE_POINTER("cartridge_bytes", cartridge_bytes) CULE_POINTER("pictures", pictures)
+      CULE_POINTER("row_of", row_of)
       CULE_POINTER("pooled", pooled) CULE_POINTER("buffers", buffers) CULE_POINTER("traces", traces) CULE_POINTER("segments", segments)
       CULE_POINTER("noop_random", noop_random) CULE_POINTER("env_random", env_random)
       CULE_COUNT("boot_size", boot.size) CULE_POINTER("boot_records", boot.records) CULE_POINTER("boot_ram", boot.ram)

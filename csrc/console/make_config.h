@@ -8,6 +8,7 @@
 #include "cartridge/access.h"
 #include "console/config.h"
 #include "games/games.h"
+#include "tia/pictures.h"
 
 namespace cule {
 
@@ -37,7 +38,7 @@ constexpr uint32_t least_rom_bytes(Scheme scheme) {
 }
 
 // No picture has more scanlines than the longest frame.
-constexpr uint32_t kMostHeight = kPalLineLimit;
+constexpr uint32_t kMostHeight = Pictures::kRows;
 constexpr int32_t cycle_limit(bool pal) { return ((pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine; }
 
 inline int default_mode(const GameInfo& game) { return game.default_mode >= 0 ? game.default_mode : game.modes.values[0]; }

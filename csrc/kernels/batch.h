@@ -5,6 +5,7 @@
 #pragma once
 
 #include "console/session.h"
+#include "tia/pictures.h"
 
 namespace cule {
 
@@ -70,6 +71,7 @@ enum TraceFlag : uint32_t {
   kFresh = 32,           // the observation begins an episode: older frames are black
   kLastResumed = 64,     // the last frame went on in the picture of the one before, which the instruction limit had cut off
   kFrontTurned = 128,    // an odd number of pictures were begun, so that the one in front is not the one that was
+  kLinesLeft = 256,      // a frame was not drawn from first line to last: older ones may show
 };
 
 struct Batch {
@@ -89,7 +91,8 @@ struct Batch {
   RecordLayout records;
   uint8_t* ram;              // [n][128]
   uint8_t* cartridge_bytes;  // [n][128]
-  uint8_t* pictures;         // [n][2][picture_bytes]
+  uint8_t* pictures;         // [n][2][picture_bytes]: rows, in no order but that of row_of
+  uint8_t* row_of;           // [n][2][Pictures::kRows]: the row that each scanline shows
   uint8_t* pooled;           // [n][picture_bytes][channels]: what the newest observation was made of, where TiaState::observed is 0
   uint32_t* buffers;         // [n on a GPU, threads on a CPU][buffer_capacity]
   StepTrace* traces;         // [n]
@@ -121,7 +124,10 @@ struct Batch {
 constexpr size_t kRecordWords = sizeof(EnvRecord) / 4;
 
 CULE_INLINE const ConsoleConfig& config_of(const Batch& batch, size_t env) { return batch.configs[batch.group[env]]; }
-CULE_INLINE uint8_t* pictures_of(const Batch& batch, size_t env) { return batch.pictures + env * 2 * batch.picture_bytes; }
+CULE_INLINE Pictures pictures_of(const Batch& batch, size_t env) {
+  return {batch.pictures + env * 2 * batch.picture_bytes, batch.picture_bytes,
+          batch.row_of + env * 2 * Pictures::kRows};
+}
 
 CULE_INLINE Mt19937 env_random_of(const Batch& batch, size_t env) {
   return {batch.env_random ? batch.env_random + env : nullptr, static_cast<size_t>(batch.num_envs)};

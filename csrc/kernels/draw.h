@@ -3,6 +3,8 @@
 // While the CPU part runs, it leaves a copy of the TIA's state for every segment of kSegmentLines scanlines (TiaTrail). From there each
 // piece goes on by itself: on a GPU a thread has one segment, on a CPU one after the other is done, and a frame that is drawn is one
 // piece. Where lines of older frames show through (kPictureBroken), a piece is those scanlines of all frames, one after the other.
+// Scanlines share rows (tia/pictures.h) where all of a picture is drawn, those of a piece with each
+// other.
 #pragma once
 
 #include "kernels/observe/observe.h"
@@ -26,6 +28,39 @@ CULE_INLINE void settle(const Batch& batch, size_t env, const SegmentStarts& sta
   starts.load(end, state);
   state.tia.observed = observed;
   store_part(batch.records, env, offsetof(EnvRecord, tia), state.tia);
+}
+
+// Gives each scanline its own row, where those that are not drawn are to stay (kLinesLeft).
+template <class Lanes>
+CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes) {
+  constexpr int kRowWords = kLinePixels / 4;
+  const Pictures pictures = pictures_of(batch, env);
+  const int height = static_cast<int>(config_of(batch, env).height);
+  // From below, as rows are shared downwards. The lanes have words each.
+  for (int word = lanes.lane(); word < 2 * kRowWords; word += Lanes::kCount) {
+    const uint32_t which = word >= kRowWords, offset = static_cast<uint32_t>(word) % kRowWords * 4;
+    for (int line = height - 1; line >= 0; --line) {
+      const uint8_t* from = pictures[which].row(static_cast<uint32_t>(line)) + offset;
+      uint8_t* to = pictures.own_row(which, line) + offset;
+      if (from != to) *reinterpret_cast<uint32_t*>(to) = *reinterpret_cast<const uint32_t*>(from);
+    }
+  }
+  lanes.sync();
+  own_rows(pictures, lanes);
+}
+
+// What has to be done before a step's frames are drawn over the pictures.
+CULE_INLINE bool must_prepare(const Batch& batch, size_t env, const StepTrace& trace) {
+  if (trace.entries == 0) return false;
+  return (trace.flags & kLinesLeft) || draws_over_observed(batch, env, trace);
+}
+template <class Lanes>
+CULE_HD inline void prepare(const Batch& batch, size_t env, const Lanes& lanes) {
+  const StepTrace& trace = batch.traces[env];
+  const bool lines_left = trace.flags & kLinesLeft;
+  if (draws_over_observed(batch, env, trace)) keep_observed(batch, env, lanes);
+  lanes.sync();
+  if (lines_left) part_rows(batch, env, lanes);
 }
 
 // The first of a step's frames that must be drawn: the last two are looked at; where lines of older ones show through, all are needed.
@@ -69,19 +104,21 @@ CULE_INLINE uint32_t end_frame(const TiaFormat& format, const TiaState& tia, con
 
 // Draws `count` segments from `segment` on, of all frames, one after the other. Returns the collisions in them that no later CXCLR wipes
 // out.
-CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording& recording, int segment, int count) {
+CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording recording,
+                                 int segment, int count, const LineRoom<LineBits> room) {
   const StepTrace& trace = batch.traces[env];
   const ConsoleConfig& config = config_of(batch, env);
   const uint32_t* entries = recording.entries;
   const int first_line = segment * kSegmentLines, height = static_cast<int>(config.height);
   const int end_line = segment + count < kSegments && (segment + count) * kSegmentLines < height ? (segment + count) * kSegmentLines : height;
-  PictureView view{pictures_of(batch, env), batch.picture_bytes, end_line, {}};
+  PictureView view(pictures_of(batch, env), end_line, false, room);
   TiaState shown{};  // says which picture is drawn: as yet the one in front before the step
   shown.front = (*tia_byte(batch, env, offsetof(TiaState, front)) & 1) ^ ((trace.flags & kFrontTurned) != 0);
   uint32_t found = 0, at = 0;
   for (uint32_t frame = 0; frame < trace.frames; ++frame) {
     if (frame + 1 == trace.frames && pools_between(trace.flags)) {
-      pool_before_last(batch, env, trace.flags, view.row(shown, 0), static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
+      pool_before_last(batch, env, trace.flags, view.pictures[shown.front],
+                       static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
     }
     view.objects_changed(kAllObjects);  // from whatever they were in the frame before
     const size_t slot = static_cast<size_t>(frame) * kSegments + static_cast<size_t>(segment);
@@ -93,7 +130,8 @@ CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording
 }
 
 // The collisions in a segment of a frame that is not drawn, as far as they are not known and no later CXCLR wipes them out.
-CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording& recording, size_t slot) {
+CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording recording,
+                               size_t slot) {
   const StepTrace& trace = batch.traces[env];
   // Nothing of a frame counts where the latches are cleared in a later one.
   if (recording.starts.entry_of((slot / kSegments + 1) * kSegments) <= trace.after_clear) return 0;
@@ -105,13 +143,19 @@ CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording& 
 
 // One piece: `count` segments of a frame from the one in `slot` on, or, where their order matters, of all frames. Returns the collisions in
 // them that are not known so far and that no later CXCLR wipes out. Only frames that are drawn are in pieces of more than one segment.
-CULE_HD inline uint32_t draw_part(const Batch& batch, size_t env, const Recording& recording, size_t slot, int count) {
+// `room` is the thread's for a scanline.
+CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& recording,
+                               size_t slot, int count, const LineRoom<LineBits>& room) {
   const StepTrace& trace = batch.traces[env];
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
-  if (trace.flags & kPictureBroken) return frame == 0 ? draw_in_order(batch, env, recording, static_cast<int>(slot), count) : 0;
+  if (trace.flags & kPictureBroken) {
+    if (frame != 0) return 0;
+    return draw_in_order(batch, env, recording, static_cast<int>(slot), count, room);
+  }
   if (recording.starts.entry_of(slot) == kNoSegment) return 0;
   if (frame < first_drawn_frame(trace)) return find_unseen(batch, env, recording, slot);
-  PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config_of(batch, env).height), {}};
+  PictureView view(pictures_of(batch, env), static_cast<int>(config_of(batch, env).height),
+                   !(trace.flags & kLinesLeft), room);
   return draw_segments(batch, env, recording, slot, count, view);
 }
 
@@ -119,15 +163,19 @@ CULE_HD inline uint32_t draw_part(const Batch& batch, size_t env, const Recordin
 CULE_HD inline void draw_frames(const Batch& batch, size_t env, const Recording& recording) {
   const StepTrace& trace = batch.traces[env];
   if (trace.entries == 0) return;
+  LineBits words[LineRoom<LineBits>::kSize] = {};
+  const LineRoom<LineBits> room{words, 1};
   constexpr size_t kCollisions = offsetof(EnvRecord, tia) + offsetof(TiaState, collisions);
   uint32_t latches;  // and the two bytes behind them
   load_part(batch.records, env, kCollisions, latches);
   const size_t drawn = first_drawn_frame(trace) * kSegments, end = static_cast<size_t>(trace.frames) * kSegments;
   for (size_t slot = 0; slot < drawn; ++slot) {
-    latches |= draw_part(batch, env, recording, slot, 1);
+    latches |= draw_part(batch, env, recording, slot, 1, room);
     store_part(batch.records, env, kCollisions, latches);  // what is known need not be looked for
   }
-  for (size_t slot = drawn; slot < end; slot += kSegments) latches |= draw_part(batch, env, recording, slot, kSegments);
+  for (size_t slot = drawn; slot < end; slot += kSegments) {
+    latches |= draw_part(batch, env, recording, slot, kSegments, room);
+  }
   store_part(batch.records, env, kCollisions, latches);
 }
 

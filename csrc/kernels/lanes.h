@@ -5,7 +5,7 @@
 // do not have it.
 #pragma once
 
-#include "common/platform.h"
+#include "tia/pictures.h"
 
 namespace cule {
 
@@ -28,6 +28,14 @@ CULE_INLINE void for_each_item(const Lanes& lanes, int items, const Body& body) 
       const int item = slot * Lanes::kCount + lanes.lane();
       if (item < items) body(slot, item);
     }
+  }
+}
+
+// Says of each scanline that it shows its own row.
+template <class Lanes>
+CULE_INLINE void own_rows(const Pictures& pictures, const Lanes& lanes) {
+  for (int i = lanes.lane(); i < 2 * static_cast<int>(Pictures::kRows); i += Lanes::kCount) {
+    pictures.row_of[i] = static_cast<uint8_t>(i);
   }
 }
 

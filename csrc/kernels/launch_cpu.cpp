@@ -131,7 +131,7 @@ void step_env(const Batch& batch, size_t env, Workspace& workspace) {
   const uint32_t flags = batch.traces[env].flags;
   const bool reset_instead = batch.options.autoreset == AutoresetMode::kNextStep && (flags & kResetNow);
   if (!reset_instead) {
-    if (draws_over_observed(batch, env, batch.traces[env])) keep_observed(batch, env, OneLane{});
+    if (must_prepare(batch, env, batch.traces[env])) prepare(batch, env, OneLane{});
     settle(batch, env, recording.starts);
     draw_frames(batch, env, recording);
     observe(batch, env, flags);

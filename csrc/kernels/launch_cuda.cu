@@ -23,7 +23,9 @@ namespace {
 
 constexpr int kThreads = 128;
 static_assert(kMostEnvsApart == kPlayMostThreads);
-constexpr int kDrawBlocks = 6;  // at once on a multiprocessor, of the kernel that draws: 80 registers a thread
+// Blocks at once on a multiprocessor, of the kernel that draws: 96 registers a thread, of which six
+// blocks would have to keep some in memory.
+constexpr int kDrawBlocks = 5;
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
@@ -52,11 +54,28 @@ __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_c
   if (env >= batch.num_envs) return;
   const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
   const Recording recording{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, starts_of_env(batch, env)};
-  const uint32_t found = draw_part(batch, env, recording, slot, 1);
+  using Room = LineRoom<LineBits>;
+  // The threads' side by side, so that no two meet in a bank.
+  __shared__ LineBits words[Room::kSize * kThreads];
+  const Room room{words + threadIdx.x, kThreads};
+  const uint32_t found = draw_part(batch, env, recording, slot, 1, room);
   constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
   static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are the low half of their word");
   if (found) atomicOr(batch.records.words + kWord * batch.records.word_stride + env * batch.records.env_stride, found);
 }
+
+// The threads of a warp, or of a block of kThreads.
+struct WarpLanes {
+  static constexpr int kCount = kWarp;
+  __device__ __forceinline__ int lane() const { return threadIdx.x % kWarp; }
+  __device__ __forceinline__ void sync() const { __syncwarp(); }
+  __device__ __forceinline__ bool any(bool condition) const { return __any_sync(~0u, condition); }
+};
+struct BlockLanes {
+  static constexpr int kCount = kThreads;
+  __device__ __forceinline__ int lane() const { return threadIdx.x; }
+  __device__ __forceinline__ void sync() const { __syncthreads(); }
+};
 
 // Copies a state of the pool over each env that starts an episode; a block for each env.
 __global__ void __launch_bounds__(kThreads, 8) restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask,
@@ -67,8 +86,10 @@ __global__ void __launch_bounds__(kThreads, 8) restart_from_pool(const __grid_co
   if (threadIdx.x == 0) slot = restart_record(batch, env, seeds ? seeds[env] : kNoSeed);
   __syncthreads();
   const uint4* from = reinterpret_cast<const uint4*>(batch.pool.pictures + slot * 2 * batch.picture_bytes);
-  uint4* to = reinterpret_cast<uint4*>(pictures_of(batch, env));
+  const Pictures pictures = pictures_of(batch, env);
+  uint4* to = reinterpret_cast<uint4*>(pictures.pixels);
   for (uint32_t i = threadIdx.x; i < 2 * batch.picture_bytes / sizeof(uint4); i += kThreads) to[i] = from[i];
+  own_rows(pictures, BlockLanes{});
 }
 
 // Emulates the start of an episode for each env that starts one; a thread for each env.
@@ -98,30 +119,20 @@ __global__ void __launch_bounds__(kThreads) keep_final(const __grid_constant__ B
   for (size_t i = blockIdx.y * blockDim.x + threadIdx.x; i < bytes; i += gridDim.y * blockDim.x) to[i] = from[i];
 }
 
-// The threads of a warp, or of a block of kThreads.
-struct WarpLanes {
-  static constexpr int kCount = kWarp;
-  __device__ __forceinline__ int lane() const { return threadIdx.x % kWarp; }
-  __device__ __forceinline__ void sync() const { __syncwarp(); }
-  __device__ __forceinline__ bool any(bool condition) const { return __any_sync(~0u, condition); }
-};
-struct BlockLanes {
-  static constexpr int kCount = kThreads;
-  __device__ __forceinline__ int lane() const { return threadIdx.x; }
-  __device__ __forceinline__ void sync() const { __syncthreads(); }
-};
-
-// Saves the frames of newest observations that this step draws over and goes on showing, a few in thousands: each thread looks at one
-// env, and all of the block save what one of them finds.
+// Saves the frames of newest observations that this step draws over and goes on showing, and gives
+// scanlines their own rows where some are left as they are: a few envs in thousands. Each thread
+// looks at one env, and all of the block do what one of them finds.
 __global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch batch) {
   __shared__ int found[kThreads];
   __shared__ int count;
   if (threadIdx.x == 0) count = 0;
   __syncthreads();
   const int env = blockIdx.x * kThreads + threadIdx.x;
-  if (env < batch.num_envs && draws_over_observed(batch, env, batch.traces[env])) found[atomicAdd(&count, 1)] = env;
+  if (env < batch.num_envs && must_prepare(batch, env, batch.traces[env])) {
+    found[atomicAdd(&count, 1)] = env;
+  }
   __syncthreads();
-  for (int i = 0; i < count; ++i) keep_observed(batch, found[i], BlockLanes{});
+  for (int i = 0; i < count; ++i) prepare(batch, found[i], BlockLanes{});
   __syncthreads();
   if (env < batch.num_envs) settle(batch, env, starts_of_env(batch, env));
 }
@@ -133,6 +144,7 @@ __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 8 : 4) observe_envs
   constexpr int kWarps = kThreads / kWarp;
   alignas(FourFloats) __shared__ float pixels[kWarps][kLinePixels * kChannels];
   __shared__ float palette[256 * kChannels];
+  __shared__ uint8_t row_of[2][Pictures::kRows];
   const size_t env = blockIdx.x;
   const uint32_t flags = batch.traces[env].flags;
   if (only_fresh && !(flags & kFresh)) return;
@@ -142,11 +154,18 @@ __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 8 : 4) observe_envs
   if (needs_pooled(flags)) pool_frame(batch, env, flags, picture_pair(batch, env), BlockLanes{});
   const uint8_t* colors = palette_of(batch, config_of(batch, env));
   for (int i = threadIdx.x; i < 256 * kChannels; i += kThreads) palette[i] = static_cast<float>(colors[i]);
+  FrameSource source = frame_source(batch, env, flags);
+  for (uint32_t i = threadIdx.x; i < Pictures::kRows; i += kThreads) {
+    row_of[0][i] = source.pictures.front.row_of[i];
+    row_of[1][i] = source.pictures.back.row_of[i];
+  }
+  source.pictures.front.row_of = row_of[0];
+  source.pictures.back.row_of = row_of[1];
   __syncthreads();
   const int warp = threadIdx.x / kWarp, rows = (format.height + kWarps - 1) / kWarps;
   const int begin = warp * rows, end = min(begin + rows, format.height);
-  resample_rows<kChannels, kMost>(format, format.resamples[batch.group[env]], frame_source(batch, env, flags), palette, begin, end,
-                                  newest_frame(batch, env), pixels[warp], WarpLanes{});
+  resample_rows<kChannels, kMost>(format, format.resamples[batch.group[env]], source, palette,
+                                  begin, end, newest_frame(batch, env), pixels[warp], WarpLanes{});
   if (threadIdx.x == 0) note_observed(batch, env, flags);
 }
 

@@ -1,6 +1,7 @@
 // Starting an episode, for one env: by copying a state of the pool, or by emulating what ale-py emulates.
 #pragma once
 
+#include "kernels/lanes.h"
 #include "kernels/memory.h"
 #include "tia/picture_view.h"
 
@@ -30,8 +31,12 @@ CULE_HD inline void copy_record_from(const Batch& batch, size_t env, const Reset
   copy_bytes(batch.cartridge_bytes + env * kCartridgeBytes, pool.cartridge_bytes + slot * kCartridgeBytes, kCartridgeBytes);
 }
 
+// Start states have each scanline in its own row.
 CULE_HD inline void copy_pictures_from(const Batch& batch, size_t env, const ResetPool& pool, size_t slot) {
-  copy_bytes(pictures_of(batch, env), pool.pictures + slot * 2 * batch.picture_bytes, 2 * batch.picture_bytes);
+  const Pictures pictures = pictures_of(batch, env);
+  const size_t bytes = 2 * batch.picture_bytes;
+  copy_bytes(pictures.pixels, pool.pictures + slot * bytes, bytes);
+  own_rows(pictures, OneLane{});
 }
 
 // Which of its group's pool states env's next episode starts from.
@@ -74,7 +79,8 @@ CULE_HD inline void with_session(const Batch& batch, size_t env, const Core& cor
   const ConsoleConfig& config = config_of(batch, env);
   EnvRecord record;
   load_part(batch.records, env, 0, record);
-  PictureView view{pictures_of(batch, env), batch.picture_bytes, static_cast<int>(config.height), {}};
+  LineBits words[LineRoom<LineBits>::kSize] = {};
+  PictureView view(pictures_of(batch, env), static_cast<int>(config.height), false, {words, 1});
   Devices devices{};
   PlainMachine machine = make_plain_machine(batch, env, devices, place);
   machine.load(record.console);

@@ -61,7 +61,8 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
 
   int32_t reward = 0, done = 0;
   uint32_t frames = 0;
-  bool broken = false, resumed = false, turned = false, stopped = false, life_lost = false;
+  bool broken = false, resumed = false, turned = false, lines_left = false;
+  bool stopped = false, life_lost = false;
   int32_t reached[2] = {};  // how far the frames of either picture were drawn
   int32_t lives = state.lives;
   while (done < options.frameskip && !stopped) {
@@ -80,6 +81,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       turned ^= !resumed;
       // One that is not drawn as far as one before it leaves lines of that one standing.
       const int32_t reach = machine.run_frame(core);
+      lines_left |= resumed || reach != config.format.last_clock;
       int32_t& before = reached[frames & 1];
       broken |= reach < before;
       before = reach > before ? reach : before;
@@ -109,9 +111,11 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   batch.terminated[env] = terminated;
   batch.truncated[env] = state.elapsed_frames >= options.max_frames && !terminated;
   write_outputs(batch, env, state, state.faults);
+  lines_left |= (machine.devices.faults & kFaultBufferFull) != 0;
   trace = {machine.buffer.count, machine.buffer.after_clear, frames,
            observed_frames(options, done, stopped) | (broken ? kPictureBroken : 0u) | (resumed ? kLastResumed : 0u) |
-               (turned ? kFrontTurned : 0u) | (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u),
+               (turned ? kFrontTurned : 0u) | (lines_left ? kLinesLeft : 0u) |
+               (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u),
            machine.latches_read};
 }
 

@@ -4,6 +4,7 @@
 #include "tia/collision.h"
 #include "tia/draw.h"
 #include "tia/line_cache.h"
+#include "tia/pictures.h"
 #include "tia/priority.h"
 
 namespace cule {
@@ -12,40 +13,41 @@ struct PictureView {
   static constexpr bool kSeesColors = true;
   using Word = LineBits;
   using Cache = LineCache<Word>;
-  // How a whole scanline looks.
+  // What a whole scanline looks like, but for its objects.
   struct Look {
     uint32_t colors, flags, collisions;
-    ColorWord<Word> words[Cache::kWords];
   };
   static constexpr int kNoLine = -2;
 
-  uint8_t* pictures;  // [2][stride]; a picture is [height][160]
-  uint32_t stride;
+  Pictures pictures;
   int height;
+  // Whether a scanline that looks like the one above shares its row. Where lines of older frames
+  // may show through, each has its own, before and after: one that is drawn must leave the others.
+  bool shares_rows;
   Cache cache;
   // The last scanline, where it was shown in one piece: the next one mostly looks the same.
-  int last_line = kNoLine;
+  int last_line = kNoLine, last_row = 0;
   bool unchanged = false;  // no object has changed since
   Look last = {};
 
-  CULE_INLINE uint8_t* row(const TiaState& tia, int line) const {
-    return pictures + tia.front * stride + static_cast<uint32_t>(line * kLinePixels);
-  }
+  CULE_INLINE PictureView(const Pictures& shown, int lines, bool shares, const Cache::Room& room)
+      : pictures(shown), height(lines), shares_rows(shares), cache{room} {}
+
   CULE_INLINE void objects_changed(uint32_t objects) {
     cache.objects_changed(objects);
     unchanged &= objects == 0;
   }
 
   CULE_HD void grey_out(const TiaState& tia, int first_line) {
-    last_line = kNoLine;
     for (int line = first_line; line < height; ++line) {
-      uint8_t* pixels = row(tia, line);
+      uint8_t* pixels = pictures.own_row(tia.front, line);
       for (int x = 0; x < kLinePixels; ++x) pixels[x] = (pixels[x] & 0x0F) >> 1;
     }
   }
 
   CULE_HD void clear() {
-    for (uint32_t i = 0; i < 2 * stride; ++i) pictures[i] = 0;
+    for (uint32_t i = 0; i < 2 * pictures.stride; ++i) pictures.pixels[i] = 0;
+    for (uint32_t i = 0; i < 2 * Pictures::kRows; ++i) pictures.row_of[i] = static_cast<uint8_t>(i);
   }
 
   // Pixels [begin, end) of a scanline as draw.h says; black ones after HMOVE reach to the eighth
@@ -58,15 +60,17 @@ struct PictureView {
                             static_cast<uint32_t>(tia.colubk) << 24;
     const uint32_t flags = static_cast<uint32_t>(lit) | static_cast<uint32_t>(combed) << 1 |
                            (tia.ctrlpf & 6u) << 2;
-    const bool alike =
-        whole && line == last_line + 1 && colors == last.colors && flags == last.flags;
-    uint8_t* pixels = row(tia, line);
+    const bool alike = whole && unchanged && line == last_line + 1 && colors == last.colors &&
+                       flags == last.flags;
     last_line = whole ? line : kNoLine;
-    if (alike && unchanged) {
-      copy_from_above(pixels, 0, kLinePixels);
+    if (alike && shares_rows) {
+      pictures.row_number(tia.front, line) = static_cast<uint8_t>(last_row);
       tia.collisions |= static_cast<uint16_t>(last.collisions);
       return;
     }
+    last_row = line;
+    pictures.row_number(tia.front, line) = static_cast<uint8_t>(line);
+    uint8_t* pixels = pictures.own_row(tia.front, line);
     const Inks inks(tia, lit);
     const int painted_end = combed && end < kCombPixels ? kCombPixels : end;
     uint32_t collisions = 0;
@@ -80,22 +84,17 @@ struct PictureView {
         cache.refresh(tia, kAllObjects, word);
         shown = colors_of(tia, word, begin, end, collisions);
       }
-      const ColorWord<Word> above = last.words[word];
-      if (whole) last.words[word] = shown;
-      if (alike && shown == above) copy_from_above(pixels, first, first + high);
-      else paint(pixels + first, shown, inks, low, high, combed && word == 0);
+      paint(pixels + first, shown, inks, low, high, combed && word == 0);
     }
     tia.collisions |= static_cast<uint16_t>(collisions);
     if (!whole) return;
     unchanged = true;
-    last.colors = colors;
-    last.flags = flags;
-    last.collisions = collisions;
+    last = {colors, flags, collisions};
   }
 
  private:
   // Sixteen pixels, which memory takes in one go, in parts of a Word.
-  static constexpr int kChunk = 16, kParts = kChunk / static_cast<int>(sizeof(Word));
+  static constexpr int kChunk = Cache::Room::kChunk, kParts = Cache::Room::kParts;
   static constexpr int kPartPixels = kChunk / kParts;
   struct alignas(kChunk) Chunk {
     Word parts[kParts];
@@ -126,19 +125,21 @@ struct PictureView {
     return chunk;
   }
 
-  // Pixels [begin, end) of the row at `pixels` become those of the row above.
-  static CULE_INLINE void copy_from_above(uint8_t* pixels, int begin, int end) {
-#pragma unroll 2
-    for (int x = begin; x < end; x += kChunk) {
-      *reinterpret_cast<Chunk*>(pixels + x) =
-          *reinterpret_cast<const Chunk*>(pixels + x - kLinePixels);
-    }
+  // The pixels of `chunk` that are in `range`, and the others of the one before, which was cut off.
+  CULE_INLINE Chunk paint_on(const Chunk& chunk, uint32_t range) {
+    Chunk old;
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) old.parts[i] = cache.bits.painted(i);
+    const Chunk merged = merge(old, chunk, range);
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) cache.bits.painted(i) = merged.parts[i];
+    return merged;
   }
 
   // Pixels [low, high) of a word, the first of which is at `pixels`; `combed` blackens those under
   // the comb.
-  static CULE_INLINE void paint(uint8_t* pixels, const ColorWord<Word>& shown, const Inks& inks,
-                                int low, int high, bool combed) {
+  CULE_INLINE void paint(uint8_t* pixels, const ColorWord<Word>& shown, const Inks& inks, int low,
+                         int high, bool combed) {
 #pragma unroll 1
     for (int x = low & -kChunk; x < high; x += kChunk) {
       const uint32_t bits0 = static_cast<uint32_t>(shown.p0 >> x);
@@ -161,7 +162,12 @@ struct PictureView {
         for (int i = 0; i < kCombPixels / kPartPixels; ++i) chunk.parts[i] = 0;
       }
       Chunk* out = reinterpret_cast<Chunk*>(pixels + x);
-      if (x < low || x + kChunk > high) chunk = merge(*out, chunk, pixels_between(low - x, high - x));
+      if (x < low || x + kChunk > high) {
+        // Where all of a line is drawn, what comes before this piece has just been painted, and
+        // what comes behind will be: nothing is read back.
+        if (shares_rows) chunk = paint_on(chunk, pixels_between(low - x, kChunk));
+        else chunk = merge(*out, chunk, pixels_between(low - x, high - x));
+      }
       *out = chunk;
     }
   }

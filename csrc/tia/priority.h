@@ -13,9 +13,6 @@ namespace cule {
 template <class Word>
 struct ColorWord {
   Word p0, p1, pf;  // disjoint; a pixel in none of them shows the background
-  CULE_INLINE bool operator==(const ColorWord& other) const {
-    return p0 == other.p0 && p1 == other.p1 && pf == other.pf;
-  }
 };
 
 template <class Word>

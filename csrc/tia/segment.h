@@ -31,6 +31,8 @@ CULE_INLINE int32_t end_clock(const TiaFormat& format, int segment, int count) {
 struct Replay {
   const uint32_t* entries;
   uint32_t count, after_clear, last;
+
+  CULE_INLINE uint32_t operator[](uint32_t i) const { return i < count ? entries[i] : last; }
 };
 constexpr uint32_t kFrameEnd = kMarkFrameEnd << kEntryRegisterShift;  // the entry, of any cycle
 
@@ -46,10 +48,11 @@ CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const
                                 View& view) {
   TiaState& tia = at.tia;
   int32_t line_end = by_line ? (tia.cursor < begin ? begin : tia.cursor - clocks_into_line(tia)) + kClocksPerLine : end;
+  uint32_t entry = replay[at.entry];
   for (bool ended = false; tia.cursor < end && !ended; line_end += kClocksPerLine) {
     for (bool in_line = true; in_line && !ended;) {
       const bool at_last = at.entry >= replay.count;
-      const uint32_t entry = at_last ? replay.last : replay.entries[at.entry];
+      const uint32_t next = replay[at.entry + 1];  // on its way while this one is drawn up to
       ended = ends_drawing(entry);
       if (ended) break;
       Effect effect = effect_of<View>(tia, entry);
@@ -60,7 +63,10 @@ CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const
       take_effect(tia, format, effect, view);
       if (at.entry < replay.after_clear) tia.collisions = 0;
       ended = in_line && at_last;
-      at.entry += in_line && !at_last;
+      if (in_line && !at_last) {
+        ++at.entry;
+        entry = next;
+      }
     }
   }
 }

@@ -294,7 +294,8 @@ struct Eager {
 struct Tia {
   TiaState tia{}, shadow{};
   TiaFormat format;
-  std::vector<uint8_t> pictures;
+  std::vector<uint8_t> pictures, row_of;
+  LineBits words[LineRoom<LineBits>::kSize] = {};
   PictureView view;
   CollisionView collision_view;
   uint32_t height;
@@ -302,7 +303,11 @@ struct Tia {
   Tia(int first_line, int lines, bool hmove_blanks)
       : format{first_line * kClocksPerLine, (first_line + lines) * kClocksPerLine, hmove_blanks},
         pictures(static_cast<size_t>(2 * lines * kLinePixels), 0xEE),
-        view{pictures.data(), static_cast<uint32_t>(lines * kLinePixels), lines, {}},
+        row_of(2 * Pictures::kRows),
+        view{{pictures.data(), static_cast<uint32_t>(lines * kLinePixels), row_of.data()},
+             lines,
+             false,
+             {words, 1}},
         height(static_cast<uint32_t>(lines)) {
     tia_reset(tia);
     tia_reset(shadow);
@@ -323,10 +328,12 @@ struct Tia {
   template <class Word>
   std::vector<int> object_bits(uint32_t object) const {
     std::vector<int> bits;
-    LineCache<Word> cache;
+    Word words[LineRoom<Word>::kSize];
+    LineCache<Word> cache{{words, 1}};
     for (int word = 0; word < cache.kWords; ++word) cache.refresh(tia, kAllObjects, word);
     for (int x = 0; x < kLinePixels; ++x) {
-      bits.push_back(static_cast<int>(cache.bits[object][x / cache.kBits] >> x % cache.kBits & 1));
+      const Word shown = cache.bits.at(object, x / cache.kBits);
+      bits.push_back(static_cast<int>(shown >> x % cache.kBits & 1));
     }
     return bits;
   }
@@ -445,7 +452,10 @@ struct Console {
   py::array_t<uint8_t> draw() {
     py::array_t<uint8_t> out(std::vector<py::ssize_t>{config.height, kLinePixels});
     std::vector<uint8_t> pictures(2 * out.size(), 0xEE);
-    PictureView view{pictures.data(), static_cast<uint32_t>(out.size()), static_cast<int>(config.height), {}};
+    std::vector<uint8_t> row_of(2 * Pictures::kRows);
+    LineBits words[LineRoom<LineBits>::kSize] = {};
+    PictureView view({pictures.data(), static_cast<uint32_t>(out.size()), row_of.data()},
+                     static_cast<int>(config.height), false, {words, 1});
     for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(drawn, config.format, entries[i], view);
     machine.begin_record(drawn);
     std::fill(starts.begin(), starts.end(), kNoSegment);

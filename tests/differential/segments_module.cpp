@@ -72,12 +72,16 @@ struct Step {
 void draw_by_entries(const Step& step) {
   const Batch& batch = step.batch;
   const StepTrace& trace = batch.traces[0];
-  PictureView view{pictures_of(batch, 0), batch.picture_bytes, static_cast<int>(config_of(batch, 0).height), {}};
+  prepare(batch, 0, OneLane{});
+  part_rows(batch, 0, OneLane{});
+  LineBits words[LineRoom<LineBits>::kSize] = {};
+  PictureView view(pictures_of(batch, 0), static_cast<int>(config_of(batch, 0).height), false,
+                   {words, 1});
   TiaState tia = load_tia(batch);
   for (uint32_t i = 0, frame = 0; i < trace.entries; ++i) {
     if (entry_register(step.entries[i]) == kMarkFrameEnd && ++frame + 1 == trace.frames && pools_between(trace.flags)) {
       replay_entry(tia, step.format(), step.entries[i], view);
-      pool_before_last(batch, 0, trace.flags, view.row(tia, 0), 0, ~0u);
+      pool_before_last(batch, 0, trace.flags, view.pictures[tia.front], 0, ~0u);
       continue;
     }
     replay_entry(tia, step.format(), step.entries[i], view);
@@ -86,9 +90,13 @@ void draw_by_entries(const Step& step) {
 }
 
 void draw_by_segments(const Step& step) {
+  prepare(step.batch, 0, OneLane{});
   settle(step.batch, 0, step.trail.starts);
+  LineBits words[LineRoom<LineBits>::kSize] = {};
   uint32_t found = 0;
-  for (size_t slot = 0; slot < segment_slots(step.batch.options); ++slot) found |= draw_part(step.batch, 0, step.recording(), slot, 1);
+  for (size_t slot = 0; slot < segment_slots(step.batch.options); ++slot) {
+    found |= draw_part(step.batch, 0, step.recording(), slot, 1, {words, 1});
+  }
   TiaState tia = load_tia(step.batch);
   tia.collisions |= static_cast<uint16_t>(found);
   store_tia(step.batch, tia);
@@ -102,6 +110,7 @@ void play_and_draw(uintptr_t address, const std::string& way) {
   } else if (way == "segments") {
     draw_by_segments(step);
   } else if (way == "frames") {
+    prepare(step.batch, 0, OneLane{});
     settle(step.batch, 0, step.trail.starts);
     draw_frames(step.batch, 0, step.recording());
   } else {

@@ -15,6 +15,7 @@ import torch
 from compiled import compile_module
 
 import cule
+from cule import _core
 from cule.console import Group, Options, action_numbers
 from cule.engine import Engine
 from cule.rom import find_game, games
@@ -28,8 +29,8 @@ GAMES = (
 STEPS = 120
 FRAMESKIP, SEGMENTS_AT_LEAST = 4, 9
 READING = ("freeway", "pitfall2", "seaquest", "space_invaders", "robotank")
-# Of a StepTrace (csrc/kernels/batch.h): the place of its flags, and one of them.
-FLAGS, PICTURE_BROKEN = 3, 1
+# Of a StepTrace (csrc/kernels/batch.h): the place of its flags, and two of them.
+FLAGS, PICTURE_BROKEN, LINES_LEFT = 3, 1, 256
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +62,27 @@ def play(segments: ModuleType, game: str, steps: int, ways: tuple[str, ...]) -> 
                 engine.reset(torch.ones(1, dtype=torch.uint8), None)
 
 
+def pictures_of(engine: Engine) -> torch.Tensor:
+    return engine.pictures(torch.arange(engine.num_envs))
+
+
 @pytest.mark.parametrize("way", ["segments", "frames"])
 @pytest.mark.parametrize("game", GAMES)
 def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> None:
-    pictures = set()
+    pictures, shared = set(), 0
+    own = torch.arange(_core.PICTURE_ROWS, dtype=torch.uint8).expand(1, 2, -1)
     for number, (whole, pieces) in play(segments, game, STEPS, ("entries", way)):
-        for name in ("pictures", "records", "ram", "traces", "pooled"):
+        assert torch.equal(pictures_of(whole), pictures_of(pieces)), f"{number}: pictures differ"
+        for name in ("records", "ram", "traces", "pooled"):
             assert torch.equal(whole.tensors[name], pieces.tensors[name]), f"{number}: {name} differ"
-        pictures.add(whole.tensors["pictures"].numpy().tobytes())
+        pictures.add(pictures_of(whole).numpy().tobytes())
+        rows = pieces.tensors["row_of"]
+        assert torch.equal(whole.tensors["row_of"], own) and bool((rows <= own).all())
+        if pieces.tensors["traces"].view(torch.int32)[0, FLAGS] & LINES_LEFT:
+            assert torch.equal(rows, own), f"{number}: a line that is left shares its row"
+        shared += int((rows != own).sum())
     assert len(pictures) > STEPS // 4
+    assert shared > STEPS or game == "journey_escape"  # whose frames all end early
 
 
 @pytest.mark.parametrize("way", ["segments", "frames"])
@@ -86,7 +99,8 @@ def test_frames_that_are_cut_off_go_on_where_they_stopped(game: str, mode: int, 
         for engine in (whole, pieces):
             engine.tensors["actions"][:] = action
             segments.step(engine.batch.address, way if engine is pieces else "entries")
-        for name in ("pictures", "records", "ram", "traces"):
+        assert torch.equal(pictures_of(whole), pictures_of(pieces)), f"step {number}: pictures"
+        for name in ("records", "ram", "traces"):
             assert torch.equal(whole.tensors[name], pieces.tensors[name]), f"step {number}: {name} differ"
 
 
@@ -121,7 +135,8 @@ def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, segments: ModuleType) -> N
             engine.tensors["actions"][:] = action
         ours.step()
         segments.step(theirs.batch.address, "segments")
-        for name in ("ram", "pictures", "rewards", "faults"):
+        assert torch.equal(pictures_of(ours), pictures_of(theirs)), f"step {number}: pictures"
+        for name in ("ram", "rewards", "faults"):
             assert torch.equal(ours.tensors[name], theirs.tensors[name]), f"step {number}: {name} differ"
         if ours.tensors["terminated"][0]:
             for engine in (ours, theirs):

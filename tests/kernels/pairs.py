@@ -56,12 +56,17 @@ class Pair:
         self.compare("a step")
         self.endings += int((self.cpu.tensors["terminated"] | self.cpu.tensors["truncated"]).sum())
 
+    def part(self, engine: Engine, name: str) -> torch.Tensor:
+        if name == "records":
+            return engine.records()
+        if name == "pictures":
+            return engine.pictures(torch.arange(self.num_envs))
+        return engine.tensors[name]
+
     def compare(self, after: str, *left_out: str) -> None:
-        for name in self.cpu._layout.keys() - left_out:
-            ours, theirs = (
-                engine.records() if name == "records" else engine.tensors[name]
-                for engine in (self.gpu, self.cpu)
-            )
+        # Which rows of a picture its scanlines share is no state: a GPU's segments share none.
+        for name in self.cpu._layout.keys() - {"row_of", *left_out}:
+            ours, theirs = (self.part(engine, name) for engine in (self.gpu, self.cpu))
             if not torch.equal(ours, theirs):
                 pytest.fail(f"after {after}: {name} differ in rows {differing(ours, theirs)}")
 

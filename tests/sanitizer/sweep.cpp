@@ -153,10 +153,14 @@ int picture_height(uint32_t game, bool pal) {
 // One console's state, or a pool of them.
 struct States {
   std::vector<uint32_t> records;
-  Bytes ram, cartridge_bytes, pictures;
+  Bytes ram, cartridge_bytes, pictures, row_of;
 
   States(size_t count, size_t picture_bytes)
-      : records(count * kRecordWords), ram(count * kRamBytes), cartridge_bytes(count * kCartridgeBytes), pictures(count * 2 * picture_bytes) {}
+      : records(count * kRecordWords),
+        ram(count * kRamBytes),
+        cartridge_bytes(count * kCartridgeBytes),
+        pictures(count * 2 * picture_bytes),
+        row_of(count * 2 * Pictures::kRows) {}
 
   ResetPool as_pool(int size) const { return {size, records.data(), ram.data(), cartridge_bytes.data(), pictures.data()}; }
   void append_to(States& all) const {
@@ -164,6 +168,7 @@ struct States {
     all.ram.insert(all.ram.end(), ram.begin(), ram.end());
     all.cartridge_bytes.insert(all.cartridge_bytes.end(), cartridge_bytes.begin(), cartridge_bytes.end());
     all.pictures.insert(all.pictures.end(), pictures.begin(), pictures.end());
+    all.row_of.insert(all.row_of.end(), row_of.begin(), row_of.end());
   }
 };
 
@@ -200,6 +205,7 @@ struct Bench {
     batch.ram = state.ram.data();
     batch.cartridge_bytes = state.cartridge_bytes.data();
     batch.pictures = state.pictures.data();
+    batch.row_of = state.row_of.data();
     batch.options.fire_reset = 1;
     batch.observation.channels = 1;
   }
@@ -428,6 +434,7 @@ class Arena {
     b.ram = states_->ram.data();
     b.cartridge_bytes = states_->cartridge_bytes.data();
     b.pictures = states_->pictures.data();
+    b.row_of = states_->row_of.data();
     b.pooled = pooled_.data();
     b.traces = traces_.data();
     b.noop_random = noop_random_.empty() ? nullptr : noop_random_.data();

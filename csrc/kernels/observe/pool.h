@@ -28,12 +28,12 @@ CULE_INLINE uint8_t* tia_byte(const Batch& batch, size_t env, size_t offset) {
 
 // An env's pictures: the last frame's, and the one's before.
 struct PicturePair {
-  const uint8_t *front, *back;
+  Picture front, back;
 };
 CULE_INLINE PicturePair picture_pair(const Batch& batch, size_t env) {
   const uint32_t front = *tia_byte(batch, env, offsetof(TiaState, front)) & 1;
-  const uint8_t* pictures = pictures_of(batch, env);
-  return {pictures + front * batch.picture_bytes, pictures + (front ^ 1) * batch.picture_bytes};
+  const Pictures pictures = pictures_of(batch, env);
+  return {pictures[front], pictures[front ^ 1]};
 }
 
 // Whether the frame is not made of the two pictures alone.
@@ -41,18 +41,19 @@ CULE_INLINE bool needs_pooled(uint32_t flags) {
   return (flags & kPoolBackOntoOld) || ((flags & kPoolBoth) && (flags & kLastResumed));
 }
 
-// Byte `i` of the frame that `flags` (TraceFlag) ask for. `old` is what `pooled` holds.
-CULE_INLINE uint8_t pool_byte(uint32_t flags, const PicturePair& pictures, const uint8_t* palette,
-                              uint32_t channels, uint32_t i, uint32_t old) {
+// Byte `i` of a row of the frame that `flags` (TraceFlag) ask for, from the row that each picture
+// has there. `old` is what `pooled` holds.
+CULE_INLINE uint8_t pool_byte(uint32_t flags, const uint8_t* front, const uint8_t* back,
+                              const uint8_t* palette, uint32_t channels, uint32_t i, uint32_t old) {
   const uint32_t pixel = channels == 1 ? i : i / 3, channel = channels == 1 ? 0 : i % 3;
-  const uint32_t last = palette[pictures.front[pixel] * channels + channel];
+  const uint32_t last = palette[front[pixel] * channels + channel];
   if (flags & kPoolLast) return static_cast<uint8_t>(last);
   uint32_t other = old;
   if (flags & kLastResumed) {  // after pool_before_last
     if (!(flags & kPoolBoth)) return static_cast<uint8_t>(old);
     return static_cast<uint8_t>(last > old ? last : old);
   }
-  const uint32_t before = palette[pictures.back[pixel] * channels + channel];
+  const uint32_t before = palette[back[pixel] * channels + channel];
   if (flags & kPoolBoth) other = last;
   return static_cast<uint8_t>(other > before ? other : before);
 }
@@ -71,10 +72,11 @@ CULE_HD inline void pool_lines(const Batch& batch, size_t env, uint32_t flags,
                  end = (to < config.height ? to : config.height) * line_words;
   for (uint32_t word = from * line_words + static_cast<uint32_t>(lanes.lane()); word < end;
        word += Lanes::kCount) {
-    const uint32_t old = pooled[word];
+    const uint32_t old = pooled[word], line = word / line_words, first = word % line_words * 4;
+    const uint8_t *front = pictures.front.row(line), *back = pictures.back.row(line);
     uint32_t out = 0;
     for (uint32_t i = 0; i < 4; ++i) {
-      const uint32_t byte = pool_byte(flags, pictures, palette, channels, 4 * word + i,
+      const uint32_t byte = pool_byte(flags, front, back, palette, channels, first + i,
                                       old >> 8 * i & 0xFF);
       out |= byte << 8 * i;
     }
@@ -92,7 +94,7 @@ CULE_HD inline void pool_frame(const Batch& batch, size_t env, uint32_t flags,
 // (kLastResumed) before that is drawn: in place of the old frame, or onto it. pool_byte then has
 // only the last one left to add.
 CULE_HD inline void pool_before_last(const Batch& batch, size_t env, uint32_t flags,
-                                     const uint8_t* picture, uint32_t from, uint32_t to) {
+                                     const Picture& picture, uint32_t from, uint32_t to) {
   pool_lines(batch, env, flags & kPoolBoth ? kPoolLast : kPoolBackOntoOld,
              PicturePair{picture, picture}, from, to, OneLane{});
 }

@@ -51,6 +51,12 @@ struct FrameSource {
   PicturePair pictures;
   const uint8_t* pooled;
   int height;
+
+  // Whether two lines of both pictures show the same rows.
+  CULE_INLINE bool same_rows(int a, int b) const {
+    return !pooled && pictures.front.row_of[a] == pictures.front.row_of[b] &&
+           pictures.back.row_of[a] == pictures.back.row_of[b];
+  }
 };
 CULE_INLINE FrameSource frame_source(const Batch& batch, size_t env, uint32_t flags) {
   PicturePair pictures = picture_pair(batch, env);
@@ -89,9 +95,9 @@ struct RowWords<OneLane> {
 template <class Lanes>
 CULE_INLINE RowWords<Lanes> load_row(const FrameSource& source, int line, const Lanes& lanes) {
   RowWords<Lanes> row;
-  const uint32_t* front = reinterpret_cast<const uint32_t*>(source.pictures.front);
-  const uint32_t* back = reinterpret_cast<const uint32_t*>(source.pictures.back);
-  row.load(front + line * row.kWords, back + line * row.kWords, lanes);
+  const uint32_t at = static_cast<uint32_t>(line);
+  row.load(reinterpret_cast<const uint32_t*>(source.pictures.front.row(at)),
+           reinterpret_cast<const uint32_t*>(source.pictures.back.row(at)), lanes);
   return row;
 }
 
@@ -213,8 +219,9 @@ class Resizer {
 
   // Works out the sums of a source row.
   CULE_INLINE void sum(int line) {
-    const bool first = summed_ < 0;
+    const bool first = summed_ < 0, repeats = !first && source_.same_rows(line, summed_);
     summed_ = line;
+    if (repeats) return;
     uint64_t differing = ~uint64_t{0};
     if (source_.pooled) {
       lanes_.sync();
@@ -227,9 +234,7 @@ class Resizer {
       if (line != fetched_) next_ = load_row(source_, line, lanes_);
       if (!first) differing = differing_words(next_, last_, lanes_);
       last_ = next_;
-      // A GPU has the next row on its way while it works on this one.
-      fetched_ = line + 1 < source_.height ? line + 1 : line;
-      next_ = load_row(source_, fetched_, lanes_);
+      if (!kAlone) fetch_behind(line);
       if (!lanes_.any(differing != 0)) return;
       lanes_.sync();
       look_up_row<kChannels>(last_, differing, palette_, pixels_, lanes_);
@@ -247,6 +252,13 @@ class Resizer {
     } else {
       for_each_item<kMost>(lanes_, items_, [&](int slot, int) { sum_item(slot); });
     }
+  }
+
+  // Has the next row that is another one on its way, while the lanes work on that of `line`.
+  CULE_INLINE void fetch_behind(int line) {
+    fetched_ = line;
+    while (fetched_ + 1 < source_.height && source_.same_rows(fetched_, line)) ++fetched_;
+    next_ = load_row(source_, fetched_, lanes_);
   }
 
   // Works out the sum of the pixels that one byte of the frame covers in a row.
