@@ -6,6 +6,7 @@
 // where it is there, but for the collision latches.
 #pragma once
 
+#include "tia/fields.h"
 #include "tia/tia.h"
 
 namespace cule {
@@ -37,7 +38,7 @@ CULE_COLD void apply_mark(TiaState& tia, const TiaFormat& format, uint32_t entry
   take_effect(tia, format, effect, view);
 }
 
-// Whether a write to a register that is known when this is compiled takes little code.
+// Whether a write needs no beam, and little code.
 CULE_INLINE bool is_at_hand(uint32_t reg, uint32_t value) {
   const bool notes_stars = reg == tia_write::HMM0 && (value & 0x0F);
   return is_at_hand(reg) && !notes_stars;
@@ -70,10 +71,21 @@ CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const Known
   apply_with_beam<kReg>(tia, format, value, cycle);
   return true;
 }
+// The frequent ones do not part the lanes of a warp.
 CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegister reg,
                            uint32_t value, int32_t cycle) {
+  using namespace tia_write;
+  const bool field = is_at_hand(reg.number, value) && is_among(kWithField, reg.number);
+  if (field) return set_field(tia, reg.number, value);
+  if (reg.number == GRP0 || reg.number == GRP1) {
+    NoView view;
+    return write_graphics(tia, reg.number == GRP1, static_cast<uint8_t>(value), view);
+  }
+  constexpr uint64_t kGraphics = uint64_t{1} << GRP0 | uint64_t{1} << GRP1;
+  constexpr uint64_t kOthers = kAllRecorded & ~kGraphics & (~kWithField | uint64_t{1} << HMM0);
 #define CULE_CASE(reg) \
-  case reg: return is_recorded(reg) && apply_write(tia, format, KnownRegister<reg>{}, value, cycle);
+  case reg: \
+    return is_among(kOthers, reg) && apply_write(tia, format, KnownRegister<reg>{}, value, cycle);
 #define CULE_CASES_4(reg) CULE_CASE(reg) CULE_CASE(reg + 1) CULE_CASE(reg + 2) CULE_CASE(reg + 3)
 #define CULE_CASES_16(reg) \
   CULE_CASES_4(reg) CULE_CASES_4(reg + 4) CULE_CASES_4(reg + 8) CULE_CASES_4(reg + 12)

@@ -252,14 +252,28 @@ struct Eager {
   TiaFormat format{4 * kClocksPerLine, 214 * kClocksPerLine, 1};
   TiaState tia, oracle;
   BlindView view;
+  bool known_alike = true;
 
   explicit Eager(uint32_t seed) : tia(random_state(seed)), oracle(tia) { move_both(0, kMarkFrameBegin, 0); }
+
+  // Does a write as a translated block does, whose register is known when it is compiled.
+  template <size_t... kRegs>
+  bool write_known(TiaState& to, uint32_t reg, uint32_t value, int32_t cycle,
+                   std::index_sequence<kRegs...>) {
+    bool did = false;
+    ((reg == kRegs && (did = apply_write(to, format, KnownRegister<kRegs>{}, value, cycle))), ...);
+    return did;
+  }
 
   // Returns whether the write changes anything.
   bool write(int32_t cycle, uint32_t reg, uint32_t value) {
     const uint32_t entry = encode_entry(cycle, reg, value);
+    TiaState twin = tia;
+    const bool twin_changes = write_known(twin, reg, value, entry_cycle(entry),
+                                          std::make_index_sequence<tia_write::CXCLR + 1>{});
     const bool changes = apply_write(tia, format, AnyRegister{reg}, value, entry_cycle(entry));
     if (changes) replay_entry(oracle, format, entry, view);
+    known_alike = changes == twin_changes && std::memcmp(&tia, &twin, sizeof tia) == 0;
     return changes;
   }
   void move_both(int32_t cycle, uint32_t mark, uint32_t value) {
@@ -267,8 +281,10 @@ struct Eager {
     apply_mark(tia, format, entry);
     replay_entry(oracle, format, entry, view);
   }
-  // Whether both are the same once the beam is at the same place.
+  // Whether both are the same once the beam is at the same place, and the last write did the same with
+  // its register known.
   bool agrees() const {
+    if (!known_alike) return false;
     TiaState moved = tia, drawn = oracle;
     BlindView blind;
     draw_until(drawn, format, tia.cursor, blind);

@@ -719,6 +719,15 @@ def test_tia_writes_that_take_effect_at_once_leave_what_a_replay_leaves(chips: M
     assert min(changed, kept) > 5_000
 
 
+def test_tia_every_value_of_a_field_takes_effect_at_once(chips: ModuleType) -> None:
+    """All values of all registers but strobes, on random states."""
+    for register in (VBLANK, *range(NUSIZ0, RESP0), *range(GRP0, HMOVE)):
+        eager = chips.Eager(register)
+        for value in range(256):
+            eager.write(100 + value, register, value & 0xF0 if register == HMM0 else value)
+            assert eager.agrees()
+
+
 @pytest.mark.parametrize("dense", [False, True])
 def test_tia_latches_are_found_when_they_are_read(chips: ModuleType, dense: bool) -> None:
     """The search through segments against a replay of all entries: random programs, latches read at any time."""
