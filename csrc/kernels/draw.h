@@ -33,16 +33,17 @@ CULE_INLINE void settle(const Batch& batch, size_t env, const SegmentStarts& sta
 // Gives each scanline its own row, where those that are not drawn are to stay (kLinesLeft).
 template <class Lanes>
 CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes) {
-  constexpr int kRowWords = kLinePixels / 4;
   const Pictures pictures = pictures_of(batch, env);
-  const int height = static_cast<int>(config_of(batch, env).height);
-  // From below, as rows are shared downwards. The lanes have words each.
-  for (int word = lanes.lane(); word < 2 * kRowWords; word += Lanes::kCount) {
-    const uint32_t which = word >= kRowWords, offset = static_cast<uint32_t>(word) % kRowWords * 4;
-    for (int line = height - 1; line >= 0; --line) {
-      const uint8_t* from = pictures[which].row(static_cast<uint32_t>(line)) + offset;
-      uint8_t* to = pictures.own_row(which, line) + offset;
-      if (from != to) *reinterpret_cast<uint32_t*>(to) = *reinterpret_cast<const uint32_t*>(from);
+  const uint32_t height = config_of(batch, env).height;
+  // A row that is shared is its first line's own, so that none is written that is still to be read.
+  for (uint32_t i = 0; i < 2 * height; ++i) {
+    const uint32_t which = i >= height, line = i - which * height;
+    const Picture picture = pictures[which];
+    if (picture.row_of[line] == line) continue;
+    const uint32_t* from = reinterpret_cast<const uint32_t*>(picture.row(line));
+    uint32_t* to = reinterpret_cast<uint32_t*>(pictures.own_row(which, static_cast<int>(line)));
+    for (int word = lanes.lane(); word < kLinePixels / 4; word += Lanes::kCount) {
+      to[word] = from[word];
     }
   }
   lanes.sync();

@@ -33,27 +33,25 @@ struct LineCache {
   static constexpr int kBits = Room::kBits, kWords = Room::kWords;
 
   Room bits;
-  uint32_t ready = 0;  // bit word * 6 + object: whether `bits` has it right
-  static_assert(Room::kObjectWords <= 32, "a bit for each word of each object");
+  uint32_t stale = (1u << kNumTiaObjects) - 1;  // the objects that `bits` does not have right
 
-  CULE_INLINE void objects_changed(uint32_t objects) {
-    constexpr uint32_t kEachWord = 0x01041041;  // bits 0, 6, 12, 18 and 24
-    ready &= ~(objects * kEachWord);
-  }
+  CULE_INLINE void objects_changed(uint32_t objects) { stale |= objects; }
 
-  // Works out those of `objects` that are not right in `word`. In a loop, so that a GPU has little
-  // code to fetch.
-  CULE_INLINE void refresh(const TiaState& tia, uint32_t objects, int word) {
-    const uint32_t shift = static_cast<uint32_t>(word) * kNumTiaObjects;
-    uint32_t wanted = objects & ~(ready >> shift);
-    ready |= wanted << shift;
+  // Works out those that are not right. In a loop, so that a GPU has little code to fetch.
+  CULE_INLINE void refresh(const TiaState& tia) {
+    uint32_t wanted = stale;
+    stale = 0;
     if (wanted & 1u << kPlayfield) {
-      bits.at(kPlayfield, word) = playfield_word<Word>(playfield_line(tia), word * kBits);
+      const uint64_t line = playfield_line(tia);
+#pragma unroll
+      for (int word = 0; word < kWords; ++word) {
+        bits.at(kPlayfield, word) = playfield_word<Word>(line, word * kBits);
+      }
     }
     wanted &= ~(1u << kPlayfield);
 #pragma unroll 1
     for (uint32_t object = 0; wanted; ++object, wanted >>= 1) {
-      if (wanted & 1) bits.at(object, word) = movable_word<Word>(tia, object, word * kBits);
+      if (wanted & 1) refresh_movable(tia, object);
     }
   }
 
@@ -66,6 +64,21 @@ struct LineCache {
       line.bits[object] = bits.at(object, word) & mask;
     }
     return line;
+  }
+
+ private:
+  CULE_INLINE void refresh_movable(const TiaState& tia, uint32_t object) {
+#pragma unroll
+    for (int word = 0; word < kWords; ++word) bits.at(object, word) = 0;
+    for_each_copy(tia, object, [&](uint32_t pattern, int width, int start) CULE_INLINE_LAMBDA {
+      const int word = start / kBits, at = start % kBits;
+      bits.at(object, word) |= static_cast<Word>(pattern) << at;
+      if (at + width > kBits && word + 1 < kWords) {
+        bits.at(object, word + 1) |= pattern >> (kBits - at);
+      }
+      // What leaves the line at the right enters it at the left.
+      if (start + width > kLinePixels) bits.at(object, 0) |= pattern >> (kLinePixels - start);
+    });
   }
 };
 

@@ -94,23 +94,35 @@ CULE_INLINE uint32_t pattern_of(const TiaState& tia, uint32_t object, uint32_t w
   return width == 8 ? pattern : width == 16 ? double_bits(pattern) : quadruple_bits(pattern);
 }
 
-// All of a movable object that the word that begins at `first` shows.
-template <class Word>
-CULE_INLINE Word movable_word(const TiaState& tia, uint32_t object, int first) {
+// Calls `body(pattern, width, start)` for each copy that a movable object shows: its pixels, how
+// many they are, up to 32, and where the first one is (0 to 159).
+template <class Body>
+CULE_INLINE void for_each_copy(const TiaState& tia, uint32_t object, const Body& body) {
   const Extent extent = extent_of(tia, object);
-  if (extent.width == 0) return 0;
+  if (extent.width == 0) return;
   const uint32_t pattern = pattern_of(tia, object, extent.width);
-  Word word = 0;
   // One nibble more than there are distances: the first copy's, 0.
   uint32_t distances = extent.distances << 4;
   bool shown = !extent.skip_first;
 #pragma unroll 1
   do {
     const int start = extent.position + static_cast<int>(distances & 0x0F) * 16;
-    if (shown) word |= place<Word>(pattern, start >= kLinePixels ? start - kLinePixels : start, first);
+    if (shown) {
+      body(pattern, static_cast<int>(extent.width),
+           start >= kLinePixels ? start - kLinePixels : start);
+    }
     shown = true;
     distances >>= 4;
   } while (distances);
+}
+
+// All of a movable object that the word that begins at `first` shows.
+template <class Word>
+CULE_INLINE Word movable_word(const TiaState& tia, uint32_t object, int first) {
+  Word word = 0;
+  for_each_copy(tia, object, [&](uint32_t pattern, int, int start) CULE_INLINE_LAMBDA {
+    word |= place<Word>(pattern, start, first);
+  });
   return word;
 }
 

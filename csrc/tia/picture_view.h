@@ -74,6 +74,7 @@ struct PictureView {
     const Inks inks(tia, lit);
     const int painted_end = combed && end < kCombPixels ? kCombPixels : end;
     uint32_t collisions = 0;
+    if (lit) cache.refresh(tia);
 #pragma unroll 1
     for (int word = begin / Cache::kBits; word * Cache::kBits < painted_end; ++word) {
       const int first = word * Cache::kBits, to_end = painted_end - first;
@@ -81,7 +82,6 @@ struct PictureView {
       const int high = to_end < Cache::kBits ? to_end : Cache::kBits;
       ColorWord<Word> shown{};
       if (lit) {
-        cache.refresh(tia, kAllObjects, word);
         shown = colors_of(tia, word, begin, end, collisions);
       }
       paint(pixels + first, shown, inks, low, high, combed && word == 0);

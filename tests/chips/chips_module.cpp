@@ -346,7 +346,7 @@ struct Tia {
     std::vector<int> bits;
     Word words[LineRoom<Word>::kSize];
     LineCache<Word> cache{{words, 1}};
-    for (int word = 0; word < cache.kWords; ++word) cache.refresh(tia, kAllObjects, word);
+    cache.refresh(tia);
     for (int x = 0; x < kLinePixels; ++x) {
       const Word shown = cache.bits.at(object, x / cache.kBits);
       bits.push_back(static_cast<int>(shown >> x % cache.kBits & 1));
