@@ -140,9 +140,10 @@ __global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch b
 // Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of rows by each warp. This pass looks
 // at all envs that stepped, or only at those that were reset.
 template <int kChannels, int kMost>
-__global__ void __launch_bounds__(kThreads, kChannels == 1 ? 8 : 4) observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
+__global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
+    observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
   constexpr int kWarps = kThreads / kWarp;
-  alignas(FourFloats) __shared__ float pixels[kWarps][kLinePixels * kChannels];
+  alignas(FourFloats) __shared__ float pixels[kWarps][kRowFloats<kChannels>];
   __shared__ float palette[256 * kChannels];
   __shared__ uint8_t row_of[2][Pictures::kRows];
   const size_t env = blockIdx.x;

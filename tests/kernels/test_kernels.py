@@ -105,6 +105,8 @@ def test_episodes_whose_start_is_emulated(library: Path, autoreset: int) -> None
     "shape",
     [
         (84, 84, 1),
+        (30, 17, 1),
+        (42, 40, 1),
         (210, 160, 1),
         (1, 1, 3),
         (84, 83, 3),

@@ -15,7 +15,7 @@ inline void observe_alone(const Batch& batch, size_t env, uint32_t flags) {
   shift_stack(batch, env, flags, lane);
   if (!(flags & kPools)) return;
   if (needs_pooled(flags)) pool_frame(batch, env, flags, picture_pair(batch, env), lane);
-  alignas(FourFloats) float pixels[kLinePixels * kChannels];
+  alignas(FourFloats) float pixels[kRowFloats<kChannels>];
   resample_rows<kChannels, kLinePixels * kChannels>(
       format, format.resamples[batch.group[env]], frame_source(batch, env, flags),
       palette_of(batch, config_of(batch, env)), 0, format.height, newest_frame(batch, env), pixels,

@@ -167,9 +167,13 @@ CULE_INLINE float weigh_row(bool linear, float weight, float sum) {
   return static_cast<float>((static_cast<int>(weight) * (static_cast<int>(sum) >> 4)) >> 16);
 }
 
+// Floats for a row of the source, and behind it some that are added with a weight of zero.
+template <int kChannels>
+constexpr int kRowFloats = (kLinePixels + 4) * kChannels;
+
 // Resizes rows of a frame, as many bytes of each as the lanes can have, `kMost` each: from byte
 // `from` on. Each source row is summed once, and not at all where it equals the one above, as most
-// do. `pixels` is room for a source row's, which all lanes see.
+// do. `pixels` is room for a source row's kRowFloats, which all lanes see.
 template <int kChannels, int kMost, class Lanes, class Color>
 class Resizer {
  public:
@@ -187,6 +191,10 @@ class Resizer {
                                                          : kMost * Lanes::kCount),
         linear_(resample.kind == ResampleKind::kLinear),
         weighted_(linear_ || resample.kind == ResampleKind::kArea) {
+    for (int i = kLinePixels * kChannels + lanes.lane(); i < kRowFloats<kChannels>;
+         i += Lanes::kCount) {
+      pixels[i] = 0;
+    }
     for_each_item<kMost>(lanes_, items_, [&](int slot, int item) {
       const ResampleSpan span = column_span(resample_, (from_ + item) / kChannels);
       const int channel = (from_ + item) % kChannels;
@@ -194,6 +202,10 @@ class Resizer {
                      static_cast<uint32_t>(span.count) << kFirstBits |
                      static_cast<uint32_t>(span.weight) << kWeightShift;
       if (kAlone) note_reader(slot, span);
+      for (int c = 0; c < kTaps; ++c) {
+        const bool covered = c < span.count;
+        taps_[slot][c] = covered && weighted_ ? resample_.weights[span.weight + c] : covered;
+      }
     });
   }
 
@@ -267,10 +279,12 @@ class Resizer {
     const float* weight = resample_.weights + (spans_[slot] >> kWeightShift);
     const int count = span_count(slot);
     float total = 0;
+    // What is added with a weight of zero changes nothing.
+    for (int c = 0; c < kTaps; ++c) total += pixel[c * kChannels] * taps_[slot][c];
     if (weighted_)
-      for (int c = 0; c < count; ++c) total += pixel[c * kChannels] * weight[c];
+      for (int c = kTaps; c < count; ++c) total += pixel[c * kChannels] * weight[c];
     else
-      for (int c = 0; c < count; ++c) total += pixel[c * kChannels];
+      for (int c = kTaps; c < count; ++c) total += pixel[c * kChannels];
     sums_[slot] = total;
   }
 
@@ -309,6 +323,9 @@ class Resizer {
   bool linear_, weighted_;
   uint32_t spans_[kMost];
   float sums_[kMost], totals_[kMost];
+  // Where a lane has few bytes of a row, it has the weights of the first pixels of each at hand.
+  static constexpr int kTaps = kMost <= 3 ? 3 : 0;
+  float taps_[kMost][kTaps > 0 ? kTaps : 1];
   RowWords<Lanes> last_{}, next_{};
   int summed_ = -1, fetched_ = -1;
   // Where one thread works alone: the bytes that cover pixels of each word, which are neighbours.
