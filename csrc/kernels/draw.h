@@ -35,16 +35,15 @@ template <class Lanes>
 CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes) {
   const Pictures pictures = pictures_of(batch, env);
   const uint32_t height = config_of(batch, env).height;
-  // A row that is shared is its first line's own, so that none is written that is still to be read.
-  for (uint32_t i = 0; i < 2 * height; ++i) {
+  // The lanes have lines each. A row that is shared is its first line's own, so that none is written
+  // that is still to be read.
+  for (uint32_t i = static_cast<uint32_t>(lanes.lane()); i < 2 * height; i += Lanes::kCount) {
     const uint32_t which = i >= height, line = i - which * height;
     const Picture picture = pictures[which];
     if (picture.row_of[line] == line) continue;
     const uint32_t* from = reinterpret_cast<const uint32_t*>(picture.row(line));
     uint32_t* to = reinterpret_cast<uint32_t*>(pictures.own_row(which, static_cast<int>(line)));
-    for (int word = lanes.lane(); word < kLinePixels / 4; word += Lanes::kCount) {
-      to[word] = from[word];
-    }
+    for (int word = 0; word < kLinePixels / 4; ++word) to[word] = from[word];
   }
   lanes.sync();
   own_rows(pictures, lanes);
