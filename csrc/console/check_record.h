@@ -53,8 +53,8 @@ inline bool fits_objects(const TiaState& tia) {
     if (position_of(tia, object) >= kLinePixels) return false;
   }
   return tia.playfield < 1u << 20 && are_bits(tia.refp) && are_bits(tia.vdelp) && are_bits(tia.skip_first) && are_bits(tia.enam) &&
-         are_bits(tia.resmp) && (tia.color_loss | tia.reflect_now | tia.enabl | tia.old_enabl | tia.vdelbl | tia.stars_on |
-                                 tia.hmove_blank | tia.front) <= 1 &&
+         are_bits(tia.resmp) && are_bits(tia.enabl) &&
+         (tia.color_loss | tia.reflect_now | tia.vdelbl | tia.stars_on | tia.hmove_blank | tia.front) <= 1 &&
          tia.stars_phase <= 3 && tia.missile0_shape <= kMissileHidden && tia.observed <= 7;
 }
 

@@ -280,8 +280,9 @@ struct Machine {
     const int32_t at = roomy ? cycle : recorded_cycle(cycle);
     const bool changes = room ? apply_write(tia, config.format, reg, value, at)
                               : would_change(tia, AnyRegister{reg.number}, value);
-    if (!changes) touched_cycle = cycle;
-    else if (room) buffer.entries[buffer.count++] = encode_early_entry(at, reg.number, value);
+    touched_cycle = cycle;
+    if (!changes) return;
+    if (room) buffer.entries[buffer.count++] = encode_early_entry(at, reg.number, value);
     else devices.faults |= kFaultBufferFull;
   }
 

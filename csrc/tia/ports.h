@@ -13,7 +13,7 @@ struct TiaPorts {
   int32_t frame_first_cycle;    // when the frame's first instruction began: 0 to 75
   int32_t vsync_finish_cycle;   // from when on clearing VSYNC ends the frame
   int32_t hmove_cycle;          // the last HMOVE
-  int32_t touched_cycle;        // the last access that left no entry in the instruction buffer
+  int32_t touched_cycle;        // the last access to the TIA
   int32_t dump_end_cycle;       // when VBLANK last let the paddles' capacitors charge
   uint32_t dumping;             // VBLANK bit 7: they are held at ground
   uint32_t frame_open;          // the last frame was cut off by the instruction limit and goes on

@@ -27,12 +27,14 @@ struct TiaState {
   uint8_t ctrlpf;
   uint8_t reflect_now;  // whether this scanline's right half is mirrored: CTRLPF bit 0, taken over at a line's end
   // Players: [0] and [1].
-  BytePair nusiz, grp, old_grp;  // `old_grp`: what VDELPx shows instead
+  BytePair nusiz;
+  Packed<uint32_t> grp;  // [2] and [3]: the old ones, which VDELPx shows instead
   BytePair refp, vdelp;
   BytePair skip_first;  // the first copy was missed, as RESPx came too late in this scanline
   // Missiles and ball.
   BytePair enam, resmp;
-  uint8_t enabl, old_enabl, vdelbl;
+  BytePair enabl;  // [1]: the old one, which VDELBL shows instead
+  uint8_t vdelbl;
   uint8_t missile0_shape, stars_on, stars_phase;
   uint8_t ball_position;
   uint8_t hmove_blank;  // the first 8 pixels of this scanline are black
@@ -60,16 +62,16 @@ struct TiaFormat {
 
 // The graphics that a player shows: the new ones, or with VDELPx the old.
 CULE_INLINE uint32_t shown_graphics(const TiaState& tia, uint32_t which) {
-  return tia.vdelp[which] ? tia.old_grp[which] : tia.grp[which];
+  return tia.grp[which + 2 * tia.vdelp[which]];
 }
 CULE_INLINE bool player_on(const TiaState& tia, uint32_t which) { return shown_graphics(tia, which) != 0; }
 CULE_INLINE bool missile_on(const TiaState& tia, uint32_t which) { return tia.enam[which] && !tia.resmp[which]; }
-CULE_INLINE bool ball_on(const TiaState& tia) { return tia.vdelbl ? tia.old_enabl : tia.enabl; }
+CULE_INLINE bool ball_on(const TiaState& tia) { return tia.enabl[tia.vdelbl]; }
 
 // One bit for each TiaObject that is switched on. The pairs are worked out side by side.
 CULE_INLINE uint32_t objects_on(const TiaState& tia) {
   const uint32_t delayed = tia.vdelp.word * 0xFFu;
-  const uint32_t shown = (tia.old_grp.word & delayed) | (tia.grp.word & ~delayed);
+  const uint32_t shown = (tia.grp.word >> 16 & delayed) | (tia.grp.word & 0xFFFF & ~delayed);
   const uint32_t missiles = tia.enam.word & ~static_cast<uint32_t>(tia.resmp.word);
   return static_cast<uint32_t>((shown & 0xFF) != 0) << kPlayer0 | static_cast<uint32_t>(shown >> 8 != 0) << kPlayer1 |
          (missiles & 1) << kMissile0 | (missiles >> 8) << kMissile1 | static_cast<uint32_t>(ball_on(tia) != 0) << kBall |

@@ -93,13 +93,17 @@ template <class View>
 CULE_INLINE bool write_graphics(TiaState& tia, uint32_t which, uint8_t byte, View& view) {
   const uint32_t before[2] = {shown_graphics(tia, 0), shown_graphics(tia, 1)};
   const bool ball_before = ball_on(tia);
-  bool changed = put(tia.grp[which], byte);
-  changed |= put(tia.old_grp[which ^ 1], tia.grp[which ^ 1]);
-  if (which == 1) changed |= put(tia.old_enabl, tia.enabl);
+  const uint32_t grp = tia.grp.word, enabl = tia.enabl.word;
+  if (which == 0) {
+    tia.grp.word = (grp & 0x00FFFF00) | byte | (grp & 0x0000FF00) << 16;
+  } else {
+    tia.grp.word = (grp & 0xFF0000FF) | uint32_t{byte} << 8 | (grp & 0x000000FF) << 16;
+    tia.enabl[1] = tia.enabl[0];
+  }
   view.objects_changed(static_cast<uint32_t>(shown_graphics(tia, 0) != before[0]) << kPlayer0 |
                        static_cast<uint32_t>(shown_graphics(tia, 1) != before[1]) << kPlayer1 |
                        static_cast<uint32_t>(ball_on(tia) != ball_before) << kBall);
-  return changed;
+  return tia.grp.word != grp || tia.enabl.word != enabl;
 }
 
 // Sets a register of one bit, by bit 0 of `value`, which `object` depends on.
@@ -164,7 +168,7 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Re
     case GRP0: case GRP1: return write_graphics(tia, which ^ 1, byte, view);  // $1B, $1C
     case ENAM0: case ENAM1:  // $1D, $1E
       return set_bit(tia.enam[which ^ 1], value >> 1, kMissile0 + (which ^ 1), view);
-    case ENABL: return set_bit(tia.enabl, value >> 1, kBall, view);
+    case ENABL: return set_bit(tia.enabl[0], value >> 1, kBall, view);
     case HMM0:
       if ((value & 0x0F) && tia.motion[kMissile0] == 7 && value >> 4 == 6) {
         tia.stars_on = 1;
@@ -214,11 +218,11 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t va
     case PF0: case PF1: case PF2:
       return tia.playfield == set_playfield(tia.playfield, reg.number, value);
     case GRP0: case GRP1: {  // $1B, $1C
-      const uint32_t player = other;
-      return tia.grp[player] == value && tia.old_grp[player ^ 1] == tia.grp[player ^ 1] && (player == 0 || tia.old_enabl == tia.enabl);
+      return tia.grp[other] == value && tia.grp[which + 2] == tia.grp[which] &&
+             (other == 0 || tia.enabl[1] == tia.enabl[0]);
     }
     case ENAM0: case ENAM1: return tia.enam[other] == (value >> 1 & 1);
-    case ENABL: return tia.enabl == (value >> 1 & 1);
+    case ENABL: return tia.enabl[0] == (value >> 1 & 1);
     case VDELP0: case VDELP1: return tia.vdelp[other] == (value & 1);
     case VDELBL: return tia.vdelbl == (value & 1);
     case HMP0: case HMP1: case HMM0: case HMM1: case HMBL:

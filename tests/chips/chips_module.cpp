@@ -166,11 +166,11 @@ bool covers(const TiaState& tia, uint32_t object, int pixel) {
   const bool player = object <= kPlayer1, ball = object == kBall;
   const int size = tia.nusiz[which] & 7;
   const int scale = !player ? 1 : size == 5 ? 2 : size == 7 ? 4 : 1;
-  const uint32_t graphics = tia.vdelp[which] ? tia.old_grp[which] : tia.grp[which];
+  const uint32_t graphics = tia.vdelp[which] ? tia.grp[2 + which] : tia.grp[which];
   int width = player ? 8 * scale : 1 << ((ball ? tia.ctrlpf : tia.nusiz[which]) >> 4 & 3);
   if (object == kMissile0 && tia.missile0_shape == kMissileStretched) width = width < 4 ? 2 : 8;
   if (object == kMissile0 && tia.missile0_shape == kMissileHidden) return false;
-  if (ball && !(tia.vdelbl ? tia.old_enabl : tia.enabl)) return false;
+  if (ball && !(tia.vdelbl ? tia.enabl[1] : tia.enabl[0])) return false;
   if (!ball && !player && (!tia.enam[which] || tia.resmp[which])) return false;
   for (const int distance : ball ? kCopies[0] : kCopies[static_cast<size_t>(size)]) {
     if (player && distance == 0 && tia.skip_first[which]) continue;
@@ -213,15 +213,15 @@ TiaState random_state(uint32_t seed) {
   for (uint32_t which = 0; which < 2; ++which) {
     tia.nusiz[which] = below(256);
     tia.grp[which] = below(256);
-    tia.old_grp[which] = below(256);
+    tia.grp[2 + which] = below(256);
     tia.refp[which] = below(2);
     tia.vdelp[which] = below(2);
     tia.skip_first[which] = below(2);
     tia.enam[which] = below(2);
     tia.resmp[which] = below(4) == 0;
   }
-  tia.enabl = below(2);
-  tia.old_enabl = below(2);
+  tia.enabl[0] = below(2);
+  tia.enabl[1] = below(2);
   tia.vdelbl = below(2);
   tia.missile0_shape = below(3);
   tia.stars_on = below(4) == 0;
