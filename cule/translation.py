@@ -318,6 +318,8 @@ def translate(game: Game, architecture: str, in_step: bool = False) -> tuple[byt
         f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device",
         "--relocatable-device-code=true", "--maxrregcount=80",
     ]  # fmt: skip
+    if int(nvrtc.version().partition(".")[0]) >= 13:
+        options.append("--split-compile=4")  # several threads; older ones do not know it
     key = hashlib.sha256(repr((nvrtc.version(), source, sorted(headers.items()), options)).encode()).hexdigest()
     path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
     try:
