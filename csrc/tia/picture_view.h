@@ -81,9 +81,7 @@ struct PictureView {
       const int low = begin > first ? begin - first : 0;
       const int high = to_end < Cache::kBits ? to_end : Cache::kBits;
       ColorWord<Word> shown{};
-      if (lit) {
-        shown = colors_of(tia, word, begin, end, collisions);
-      }
+      if (lit) shown = colors_of(tia, word, begin, end, collisions);
       paint(pixels + first, shown, inks, low, high, combed && word == 0);
     }
     tia.collisions |= static_cast<uint16_t>(collisions);
