@@ -218,19 +218,34 @@ class _Numbers:
 def source_of(game: Game, blocks: list[Block]) -> str:
     """The C++ function `run_block` of a game."""
     numbers = _Numbers(game, blocks)
-    lines = []
+    entries: set[int] = set()  # blocks in which others go on
+    texts = []
     for number, block in enumerate(blocks, 1):
-        cycles = _most_cycles(block)
-        writes = sum(instruction.tia_writes for instruction in block)
-        lines.append(f"CULE_BLOCK({number}, {block[0].pc:#06x}, {len(block)}, {cycles}, {writes})")
+        lines = []
         for instruction in block:
             what = f"{instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x}"
             if instruction.branches:
-                lines.append(f"  CULE_DO_BRANCH({what}, {numbers.at(instruction.branch_target, instruction)})")
+                taken = numbers.at(instruction.branch_target, instruction)
+                goes_on = _goes_on(number, taken, entries)
+                lines.append(f"  CULE_DO_BRANCH{'_ON' if goes_on else ''}({what}, {taken})")
             else:
                 lines.append(f"  CULE_DO({what})")
-        lines.append(f"CULE_END({numbers.at(block[-1].following, block[-1])})")
-    return "\n".join(lines) + "\n"
+        following = numbers.at(block[-1].following, block[-1])
+        goes_on = _goes_on(number, following, entries)
+        lines.append(f"CULE_{'GO_ON' if goes_on else 'END'}({following})")
+        texts.append(lines)
+    for number, lines in enumerate(texts, 1):
+        begin = [f"CULE_BLOCK({number}, {blocks[number - 1][0].pc:#06x})"]
+        lines[:0] = [*begin, f"CULE_ENTRY({number})"] if number in entries else begin
+    return "\n".join(line for lines in texts for line in lines) + "\n"
+
+
+def _goes_on(number: int, following: int, entries: set[int]) -> bool:
+    """Whether a block goes on in the one that follows without coming back; notes that one down."""
+    goes_on = following in (number, number + 1)
+    if goes_on:
+        entries.add(following)
+    return goes_on
 
 
 def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
@@ -259,7 +274,7 @@ namespace cule {{
 
 struct RunBlock {{
   template <class M>
-  CULE_INLINE uint32_t operator()(M& m, uint32_t number) const {{
+  CULE_INLINE uint32_t operator()(M& m, uint32_t number, int32_t end) const {{
     switch (number) {{
 {cases}
       default: return kInterpret;

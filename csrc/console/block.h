@@ -15,14 +15,6 @@ namespace cule {
 constexpr uint32_t kLookUp = 0;          // nobody knows: what stands there says
 constexpr uint32_t kInterpret = 0xFFFF;  // the block could not go on, or not begin: the interpreter executes the next instruction
 
-// Whether a block may run that begins at `pc`, has `instructions`, takes `cycles` at most and writes to the TIA `writes` times at most.
-// A frame that has become too long ends at a write to the TIA, so a block without any may run then.
-template <class M>
-CULE_INLINE bool begin_block(const M& m, uint32_t pc, int32_t instructions, int32_t cycles, uint32_t writes) {
-  return m.r.pc == pc && m.instructions_left >= instructions &&
-         (writes == 0 || (m.cycle + cycles < m.cycle_limit && m.buffer.count + writes <= m.buffer.capacity));
-}
-
 // Executes the instruction at `pc`, which writes to the TIA's register `kReg` if it reaches kInTia.
 // False: it is still to be executed, by the interpreter.
 template <uint32_t kOpcode, Reach kReach, uint32_t kReg, class M>
@@ -40,10 +32,14 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   return true;
 }
 
-// A case of the switch over blocks; its instructions; its end. `taken` is what follows where a branch is taken, `next` what follows the end.
-#define CULE_BLOCK(number, at, instructions, cycles, writes) \
+// A case of the switch over blocks; where the block itself, or the one before it, goes on in it; its
+// instructions; its end. A block's number says where it begins, but for code that another mirror or
+// bank shows elsewhere. `taken` is what follows where a branch is taken, `next` what follows the
+// end.
+#define CULE_BLOCK(number, at) \
   case number: \
-    if (!begin_block(m, at, instructions, cycles, writes)) return kInterpret;
+    if (m.r.pc != (at)) return kInterpret;
+#define CULE_ENTRY(number) block_##number:
 #define CULE_DO(at, opcode, operand) \
   if (!execute_in_block<opcode, reach_in_block(StaticDecode<opcode>::control, operand), \
                         register_in_block(StaticDecode<opcode>::control, operand)>( \
@@ -53,10 +49,21 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   CULE_DO(at, opcode, operand) \
   if (m.r.pc != (((at) + 2) & 0xFFFF)) return taken;
 #define CULE_END(next) return next;
+// The same, where the block goes on in itself or in the one behind it, without coming back, if that
+// may begin before cycle `end`.
+#define CULE_DO_BRANCH_ON(at, opcode, operand, taken) \
+  CULE_DO(at, opcode, operand) \
+  if (m.r.pc != (((at) + 2) & 0xFFFF)) CULE_GO_ON(taken)
+#define CULE_GO_ON(next) \
+  { \
+    if (m.cycle < end) goto block_##next; \
+    return next; \
+  }
 
 // Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked where blocks begin (begins_block).
-// `run_block(m, number)` executes a block and says what follows; the longest takes `kLongestBlock` cycles at most. The ROM is game
-// `kGame`'s.
+// `run_block(m, number, end)` executes a block, and more where it goes on in what begins before
+// cycle `end`, and says what follows; the longest takes `kLongestBlock` cycles at most. The ROM is
+// game `kGame`'s.
 template <class RunBlock, uint32_t kGame, int32_t kLongestBlock>
 struct TranslatedCore {
   static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock : kLongestInstruction;
@@ -72,18 +79,28 @@ struct TranslatedCore {
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, pace, kLongest, [&](int32_t end) CULE_INLINE_LAMBDA {
-      const bool crowded = !m.has_room(end);
+      const bool crowded = !has_room(m, end + kLongest);
       while (m.runs() && m.cycle < end) {
-        // No block ends the frame; where one would be an instruction too long for it, it does not begin.
-        while (m.cycle < end && begins_block(op)) op = follow_block(m, run_block(m, operand_of(op)));
+        // No block ends the frame: where it is near its end, none begins.
+        while (m.cycle < end && begins_block(op)) {
+          op = follow_block(m, crowded ? kInterpret : run_block(m, operand_of(op), end));
+        }
         for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_leanly(m, op, crowded);
       }
     });
   }
 
  private:
-  // The mark of the block that follows, which needs no look at memory, or what stands at `pc`. All blocks come back to one loop, where a
-  // GPU brings lanes together: blocks that jumped to one another would part them.
+  // Whether the frame cannot end before cycle `end` but by VSYNC, nor the buffer be full. Each
+  // instruction takes 2 cycles at least.
+  template <class M>
+  static CULE_INLINE bool has_room(const M& m, int32_t end) {
+    return m.has_room(end) && m.instructions_left >= (end - m.cycle) / 2;
+  }
+  // The mark of the block that follows, which needs no look at memory, or what stands at `pc`.
+  // Blocks come back to one loop, where a GPU brings lanes together: blocks that jumped to any other
+  // would part them. One that goes on in itself or in the next parts no more lanes than coming back
+  // does: those that do not go on wait in the loop for the others (design/translation_details.md).
   template <class M>
   static CULE_INLINE MicroOp follow_block(const M& m, uint32_t next) {
     if (next == kLookUp) return m.look_ahead();

@@ -27,9 +27,9 @@ struct Counts {
 struct RunBlock {
   Counts* counts;
   template <class M>
-  uint32_t operator()(M& m, uint32_t number) const {
+  uint32_t operator()(M& m, uint32_t number, int32_t end) const {
     const int32_t before = m.instructions_left;
-    const uint32_t next = run(m, number);
+    const uint32_t next = run(m, number, end);
     counts->instructions += before - m.instructions_left;
     ++counts->blocks;
     counts->looked_up += next == kLookUp;
@@ -42,7 +42,7 @@ struct RunBlock {
 
  private:
   template <class M>
-  static uint32_t run(M& m, uint32_t number) {
+  static uint32_t run(M& m, uint32_t number, int32_t end) {
     switch (number) {
 #include RUN_BLOCK_CASES
       default: return kInterpret;

@@ -72,7 +72,7 @@ def test_listing_in_the_design_notes_is_what_is_made() -> None:
     assert listing in translation.source_of(game, translation.blocks_of(game))
     image, _ = rom_of(game)
     lines = re.findall(r"^\$F(\w{3})  ((?:[0-9A-F]{2} )+)", text, re.MULTILINE)
-    assert len(lines) == listing.count("CULE_DO")
+    assert len(lines) == listing.count("  CULE_DO")
     for address, code in lines:
         assert image[int(address, 16) % len(image) :].startswith(bytes.fromhex(code)), address
 
