@@ -20,8 +20,12 @@
 // spread_signs makes each byte of a word 0 or $FF, by its highest bit.
 // spread_bits makes each byte of a LineBits 0 or $FF, by one of the lowest bits of a word.
 // reverse_byte reverses the bits of one byte.
-// LineBits is the word that the machine computes a scanline's pixels in.
-// Where the build defines CULE_SIMULATED_GPU, as tests/kernels does, the host has a GPU's LineBits.
+// count_bits says how many bits of a word are set.
+// greater_bytes has of each pair of bytes of two words the greater one.
+// bytes_from has four bytes of two words, `low` and the one behind it: from byte `first` % 4 on.
+// weigh_byte is byte i of a word, times weight / 2^100, times 2^-49, rounded once: a whole number's
+// bits are those of a float, 2^149 times less, that a GPU multiplies as fast as any.
+// ByteTable looks bytes up among 256, which begin at a multiple of 256, in a GPU's shared memory.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
@@ -81,6 +85,66 @@ CULE_INLINE uint32_t reverse_byte(uint32_t byte) {
   return static_cast<uint32_t>(((byte * 0x80200802ull & 0x0884422110ull) * 0x0101010101ull) >> 32 & 0xFF);
 #endif
 }
+CULE_INLINE int count_bits(uint32_t word) {
+#if defined(__CUDA_ARCH__)
+  return __popc(word);
+#else
+  return __builtin_popcount(word);
+#endif
+}
+CULE_INLINE uint32_t greater_bytes(uint32_t a, uint32_t b) {
+#if defined(__CUDA_ARCH__)
+  // Of halves of words, what their high bytes decide, and their low bytes alone.
+  const uint32_t high = __vmaxu2(a, b), low = __vmaxu2(a & 0x00FF00FF, b & 0x00FF00FF);
+  return __byte_perm(high, low, 0x3614);
+#else
+  uint32_t greater = 0;
+  for (int i = 0; i < 32; i += 8) {
+    const uint32_t mine = a >> i & 0xFF, other = b >> i & 0xFF;
+    greater |= (mine > other ? mine : other) << i;
+  }
+  return greater;
+#endif
+}
+CULE_INLINE uint32_t bytes_from(uint32_t low, uint32_t high, uint32_t first) {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_r(low, high, first * 8);
+#else
+  return static_cast<uint32_t>((low | static_cast<uint64_t>(high) << 32) >> first % 4 * 8);
+#endif
+}
+constexpr float kWeightScale = 1267650600228229401496703205376.0f;  // 2^100
+constexpr float kWeighedScale = 562949953421312.0f;                 // 2^49
+CULE_INLINE float weigh_byte(uint32_t word, int i, float weight) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(__byte_perm(word, 0, 0x4440 | i)) * weight;
+#else
+  return static_cast<float>(word >> 8 * i & 0xFF) * (weight / kWeightScale) / kWeighedScale;
+#endif
+}
+
+class ByteTable {
+ public:
+#if defined(__CUDA_ARCH__)
+  CULE_INLINE explicit ByteTable(const uint8_t* bytes)
+      : at_(static_cast<uint32_t>(__cvta_generic_to_shared(bytes))) {}
+  // What byte `i` of a word stands for.
+  CULE_INLINE uint32_t look_up(uint32_t word, int i) const {
+    uint32_t byte;
+    asm volatile("ld.shared.u8 %0, [%1];" : "=r"(byte) : "r"(__byte_perm(word, at_, 0x7650 | i)));
+    return byte;
+  }
+
+ private:
+  uint32_t at_;
+#else
+  CULE_INLINE explicit ByteTable(const uint8_t* bytes) : bytes_(bytes) {}
+  CULE_INLINE uint32_t look_up(uint32_t word, int i) const { return bytes_[word >> 8 * i & 0xFF]; }
+
+ private:
+  const uint8_t* bytes_;
+#endif
+};
 
 #if defined(__CUDACC__)
 CULE_INLINE uint32_t spread_bits(uint32_t bits) { return spread_signs((bits & 0x0F) * (0x00204081u << 7)); }

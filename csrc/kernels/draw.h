@@ -78,7 +78,7 @@ CULE_INLINE Replay replay_of(const StepTrace& trace, const uint32_t* entries) {
 
 // Draws `count` segments from the one in `slot` on. Returns the collisions in them that no later CXCLR wipes out.
 CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recording& recording, size_t slot, int count, PictureView& view) {
-  const TiaFormat& format = config_of(batch, env).format;
+  const TiaFormat format = config_of(batch, env).format;  // a copy: stores might change the other
   const int segment = static_cast<int>(slot % kSegments);
   SegmentStart at;
   recording.starts.load(slot, at);

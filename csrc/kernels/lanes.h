@@ -1,8 +1,8 @@
 // Who works on an env's picture: one thread alone, or the threads of a warp or block side by side.
 //
 // `lane()` of `kCount` is one of them. `sync()` lets none go on before all have come, and shows each what the others wrote.
-// `any(condition)` has all come, too, and says whether the condition holds for one of them, but orders no memory. The threads of a block
-// do not have it.
+// `ballot(condition)` has all come, too, and has a bit for each of them for which the condition
+// holds, but orders no memory. Only the threads of a warp have it.
 #pragma once
 
 #include "tia/pictures.h"
@@ -13,7 +13,6 @@ struct OneLane {
   static constexpr int kCount = 1;
   CULE_INLINE int lane() const { return 0; }
   CULE_INLINE void sync() const {}
-  CULE_INLINE bool any(bool condition) const { return condition; }
 };
 
 // Calls `body(slot, item)` for each of this lane's `items`, which are shared out in turns. `kMost` is how many a lane can have: their

@@ -69,7 +69,9 @@ struct WarpLanes {
   static constexpr int kCount = kWarp;
   __device__ __forceinline__ int lane() const { return threadIdx.x % kWarp; }
   __device__ __forceinline__ void sync() const { __syncwarp(); }
-  __device__ __forceinline__ bool any(bool condition) const { return __any_sync(~0u, condition); }
+  __device__ __forceinline__ uint32_t ballot(bool condition) const {
+    return __ballot_sync(~0u, condition);
+  }
 };
 struct BlockLanes {
   static constexpr int kCount = kThreads;
@@ -143,30 +145,34 @@ template <int kChannels, int kMost>
 __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
     observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
   constexpr int kWarps = kThreads / kWarp;
-  alignas(FourFloats) __shared__ float pixels[kWarps][kRowFloats<kChannels>];
-  __shared__ float palette[256 * kChannels];
-  __shared__ uint8_t row_of[2][Pictures::kRows];
+  __shared__ Window<kChannels> windows[kWarps];
+  __shared__ SharedPalette<kChannels> palette;
+  constexpr int kRowWords = Pictures::kRows / 4;
+  __shared__ uint32_t row_of[2][kRowWords];
   const size_t env = blockIdx.x;
   const uint32_t flags = batch.traces[env].flags;
   if (only_fresh && !(flags & kFresh)) return;
   const ObservationFormat& format = batch.observation;
+  if (flags & kPools) {
+    const PicturePair pictures = frame_source(batch, env, flags).pictures;
+    for_each_item<2 * kRowWords / kThreads>(BlockLanes{}, 2 * kRowWords, [&](int, int i) {
+      const uint8_t* rows = i < kRowWords ? pictures.front.row_of : pictures.back.row_of;
+      row_of[i / kRowWords][i % kRowWords] = reinterpret_cast<const uint32_t*>(rows)[i % kRowWords];
+    });
+    palette.load(palette_of(batch, config_of(batch, env)), BlockLanes{});
+  }
   shift_stack(batch, env, flags, BlockLanes{});
   if (!(flags & kPools)) return;
   if (needs_pooled(flags)) pool_frame(batch, env, flags, picture_pair(batch, env), BlockLanes{});
-  const uint8_t* colors = palette_of(batch, config_of(batch, env));
-  for (int i = threadIdx.x; i < 256 * kChannels; i += kThreads) palette[i] = static_cast<float>(colors[i]);
   FrameSource source = frame_source(batch, env, flags);
-  for (uint32_t i = threadIdx.x; i < Pictures::kRows; i += kThreads) {
-    row_of[0][i] = source.pictures.front.row_of[i];
-    row_of[1][i] = source.pictures.back.row_of[i];
-  }
-  source.pictures.front.row_of = row_of[0];
-  source.pictures.back.row_of = row_of[1];
+  source.pictures.front.row_of = reinterpret_cast<const uint8_t*>(row_of[0]);
+  source.pictures.back.row_of = reinterpret_cast<const uint8_t*>(row_of[1]);
   __syncthreads();
   const int warp = threadIdx.x / kWarp, rows = (format.height + kWarps - 1) / kWarps;
   const int begin = warp * rows, end = min(begin + rows, format.height);
-  resample_rows<kChannels, kMost>(format, format.resamples[batch.group[env]], source, palette,
-                                  begin, end, newest_frame(batch, env), pixels[warp], WarpLanes{});
+  const Resample resample = format.resamples[batch.group[env]];
+  resample_rows<kChannels, kMost>(format, resample, source, palette, begin,
+                                  end, newest_frame(batch, env), windows[warp], WarpLanes{});
   if (threadIdx.x == 0) note_observed(batch, env, flags);
 }
 

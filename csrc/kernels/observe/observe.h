@@ -1,9 +1,10 @@
 // From pictures to observations: palette, maximum of two frames, area resize, frame stack.
 #pragma once
 
+#include "kernels/observe/alone.h"
 #include "kernels/observe/pool.h"
-#include "kernels/observe/resize.h"
 #include "kernels/observe/stack.h"
+#include "kernels/observe/window.h"
 
 namespace cule {
 
@@ -15,11 +16,9 @@ inline void observe_alone(const Batch& batch, size_t env, uint32_t flags) {
   shift_stack(batch, env, flags, lane);
   if (!(flags & kPools)) return;
   if (needs_pooled(flags)) pool_frame(batch, env, flags, picture_pair(batch, env), lane);
-  alignas(FourFloats) float pixels[kRowFloats<kChannels>];
-  resample_rows<kChannels, kLinePixels * kChannels>(
-      format, format.resamples[batch.group[env]], frame_source(batch, env, flags),
-      palette_of(batch, config_of(batch, env)), 0, format.height, newest_frame(batch, env), pixels,
-      lane);
+  resample_frame<kChannels>(format, format.resamples[batch.group[env]],
+                            frame_source(batch, env, flags),
+                            palette_of(batch, config_of(batch, env)), newest_frame(batch, env));
   note_observed(batch, env, flags);
 }
 inline void observe(const Batch& batch, size_t env, uint32_t flags) {

@@ -1,0 +1,259 @@
+// The rows of a frame as the lanes of a warp resize them.
+//
+// Some scanlines at a time, a window, are looked up and pooled into bytes in memory that the lanes
+// share; from there each lane sums what its bytes of the resized frame cover. Scanlines of which
+// both pictures show the same rows as of the one above are there once, and are summed once.
+#pragma once
+
+#include "kernels/observe/resize.h"
+#include "kernels/observe/stack.h"
+
+namespace cule {
+
+// An env's palette where lanes look pixels up: grey as bytes, so that no more than two of its 64
+// words share a bank; colors as words of three bytes.
+template <int kChannels>
+struct SharedPalette;
+template <>
+struct SharedPalette<1> {
+  alignas(256) uint8_t of[256];
+  template <class Lanes>
+  CULE_INLINE void load(const uint8_t* palette, const Lanes& lanes) {
+    for_each_item<256 / Lanes::kCount>(lanes, 256, [&](int, int i) { of[i] = palette[i]; });
+  }
+  // The values of a word of four pixels.
+  CULE_INLINE void look_up(uint32_t pixels, uint32_t* values) const {
+    const ByteTable table(of);
+    values[0] = table.look_up(pixels, 0) | table.look_up(pixels, 1) << 8 |
+                table.look_up(pixels, 2) << 16 | table.look_up(pixels, 3) << 24;
+  }
+};
+template <>
+struct SharedPalette<3> {
+  uint32_t of[256];
+  template <class Lanes>
+  CULE_INLINE void load(const uint8_t* palette, const Lanes& lanes) {
+    for_each_item<256 / Lanes::kCount>(lanes, 256, [&](int, int i) {
+      const uint8_t* color = palette + 3 * i;
+      of[i] = color[0] | static_cast<uint32_t>(color[1]) << 8 |
+              static_cast<uint32_t>(color[2]) << 16;
+    });
+  }
+  // One channel after the other.
+  CULE_INLINE void look_up(uint32_t pixels, uint32_t* values) const {
+    const uint32_t a = of[pixels & 0xFF], b = of[pixels >> 8 & 0xFF];
+    const uint32_t c = of[pixels >> 16 & 0xFF], d = of[pixels >> 24];
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      const int at = 8 * i;
+      values[i] = (a >> at & 0xFF) | (b >> at & 0xFF) << 8 | (c >> at & 0xFF) << 16 |
+                  (d >> at & 0xFF) << 24;
+    }
+  }
+};
+
+// What the lanes share.
+template <int kChannels>
+struct Window {
+  static constexpr int kLines = kChannels == 1 ? 32 : 16;  // no more than a word has bits
+  static constexpr int kRowBytes = kLinePixels * kChannels;
+  static constexpr int kPlaneWords = kLinePixels / 4;
+  // Row after row, of each one channel after the other. A word behind them is read, for nothing.
+  alignas(16) uint32_t words[kLines * kRowBytes / 4 + 4];
+  uint16_t rows[kLines];  // of both pictures, the front one's in the low byte
+
+  CULE_INLINE const uint8_t* bytes() const { return reinterpret_cast<const uint8_t*>(words); }
+  CULE_INLINE uint8_t* bytes() { return reinterpret_cast<uint8_t*>(words); }
+};
+
+template <int kChannels, int kMost, class Lanes>
+class RowsInWindow {
+ public:
+  CULE_INLINE RowsInWindow(const Resample& resample, const FrameSource& source,
+                           const SharedPalette<kChannels>& palette, Window<kChannels>& window,
+                           const Lanes& lanes)
+      : resample_(resample), source_(source), palette_(palette), window_(window), lanes_(lanes) {}
+
+  // Has a row's bytes [from, from + bytes) summed. Lanes that have none sum something of the row.
+  CULE_INLINE void begin(int from, int bytes) {
+    from_ = from;
+    bool more = false;
+#pragma unroll
+    for (int slot = 0; slot < kMost; ++slot) {
+      const int item = slot * Lanes::kCount + lanes_.lane();
+      const int byte = from + (item < bytes ? item : 0);
+      const ResampleSpan span = column_span(resample_, byte / kChannels);
+      firsts_[slot] = static_cast<uint32_t>(byte % kChannels * kLinePixels + span.first);
+      const bool weighted = is_weighted(resample_);
+      for (int c = 0; c < kTaps; ++c) {
+        const bool covered = c < span.count;
+        taps_[slot][c] = (covered && weighted ? resample_.weights[span.weight + c] : covered) *
+                         kWeightScale;
+      }
+      more |= span.count > kTaps;
+    }
+    more_ = lanes_.ballot(more) != 0;
+  }
+
+  CULE_INLINE void sum(int line, int bytes, float* sums) {
+    if (static_cast<uint32_t>(line - begin_) >= static_cast<uint32_t>(lines_)) load(line);
+    // Bits up to the line's own; all of them from bit 31.
+    const int row = count_bits(distinct_ & ((2u << (line - begin_)) - 1)) - 1;
+    if (row == summed_) return;
+    summed_ = row;
+    const uint8_t* pixels = window_.bytes() + row * Shared::kRowBytes;
+#pragma unroll
+    for (int slot = 0; slot < kMost; ++slot) sums[slot] = sum_first(slot, pixels);
+    if (!more_) return;
+    for_each_item<kMost>(lanes_, bytes, [&](int slot, int item) {
+      sums[slot] = sum_others((from_ + item) / kChannels, pixels + firsts_[slot], sums[slot]);
+    });
+  }
+
+ private:
+  using Shared = Window<kChannels>;
+  // Of the pixels that a byte of the frame covers, the first are at hand with their weights. Those
+  // behind a byte's last have weights of zero, which change no sum.
+  static constexpr int kTaps = 3;
+  static constexpr int kChunks = kLinePixels / static_cast<int>(sizeof(SixteenBytes));
+  // Rows that lanes pool at once, a chunk each, and how many lanes that takes.
+  static constexpr int kRowsAtOnce = Lanes::kCount / kChunks, kPooling = kRowsAtOnce * kChunks;
+
+  // Has the rows of the scanlines from `line` on in the window.
+  CULE_INLINE void load(int line) {
+    begin_ = line;
+    lines_ = source_.height - line < Shared::kLines ? source_.height - line : Shared::kLines;
+    summed_ = -1;
+    const int lane = lanes_.lane();
+    const bool distinct = lane < lines_ && (lane == 0 || source_.pooled ||
+                                            !source_.same_rows(line + lane, line + lane - 1));
+    distinct_ = lanes_.ballot(distinct);
+    if (distinct) {
+      const uint32_t front = source_.pictures.front.row_of[line + lane];
+      const uint32_t back = source_.pictures.back.row_of[line + lane];
+      const int row = count_bits(distinct_ & ((1u << lane) - 1));
+      window_.rows[row] = static_cast<uint16_t>(front | back << 8);
+    }
+    lanes_.sync();  // nobody reads what was in the window, and all see which rows these are
+    if (source_.pooled) copy_pooled();
+    else if (lane < kPooling) pool(lane, count_bits(distinct_));
+    lanes_.sync();
+  }
+
+  CULE_INLINE void copy_pooled() {
+    const uint8_t* from = source_.pooled + begin_ * Shared::kRowBytes;
+#pragma unroll 1
+    for (int i = lanes_.lane(); i < lines_ * Shared::kRowBytes; i += Lanes::kCount) {
+      const int row = i / Shared::kRowBytes, at = i % Shared::kRowBytes;
+      window_.bytes()[row * Shared::kRowBytes + at % kChannels * kLinePixels + at / kChannels] =
+          from[i];
+    }
+  }
+
+  // Looks up and pools one chunk of sixteen pixels of each of the window's rows that are this
+  // lane's turn.
+  CULE_INLINE void pool(int lane, int rows) {
+    const int chunk = lane % kChunks;
+    const uint8_t* front = source_.pictures.front.pixels + chunk * sizeof(SixteenBytes);
+    const uint8_t* back = source_.pictures.back.pixels + chunk * sizeof(SixteenBytes);
+    const auto chunk_of = [](const uint8_t* pixels, uint32_t row) CULE_INLINE_LAMBDA {
+      return *reinterpret_cast<const SixteenBytes*>(pixels + row * uint32_t{kLinePixels});
+    };
+    SixteenBytes next_front{}, next_back{};
+    const auto fetch = [&](int row) CULE_INLINE_LAMBDA {
+      if (row >= rows) return;
+      const uint32_t both = window_.rows[row];
+      next_front = chunk_of(front, both & 0xFF);
+      next_back = chunk_of(back, both >> 8);
+    };
+    int row = lane / kChunks;
+    fetch(row);
+#pragma unroll 1
+    for (; row < rows; row += kRowsAtOnce) {
+      const SixteenBytes in_front = next_front, behind = next_back;
+      fetch(row + kRowsAtOnce);  // on its way
+      SixteenBytes out[kChannels];
+      uint32_t difference = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        uint32_t values[kChannels];
+        palette_.look_up(in_front.words[i], values);
+#pragma unroll
+        for (int channel = 0; channel < kChannels; ++channel) {
+          out[channel].words[i] = values[channel];
+        }
+        difference |= in_front.words[i] ^ behind.words[i];
+      }
+      if (difference) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          uint32_t values[kChannels];
+          palette_.look_up(behind.words[i], values);
+#pragma unroll
+          for (int channel = 0; channel < kChannels; ++channel) {
+            out[channel].words[i] = greater_bytes(out[channel].words[i], values[channel]);
+          }
+        }
+      }
+      SixteenBytes* to = reinterpret_cast<SixteenBytes*>(window_.bytes() + row * Shared::kRowBytes);
+#pragma unroll
+      for (int channel = 0; channel < kChannels; ++channel) {
+        to[channel * kChunks + chunk] = out[channel];
+      }
+    }
+  }
+
+  // The sum of the first pixels that one byte of the frame covers in a row.
+  CULE_INLINE float sum_first(int slot, const uint8_t* pixels) const {
+    const uint32_t first = firsts_[slot];
+    const uint32_t* word = reinterpret_cast<const uint32_t*>(pixels + (first & ~3u));
+    const uint32_t four = bytes_from(word[0], word[1], first);
+    float total = weigh_byte(four, 0, taps_[slot][0]);
+#pragma unroll
+    for (int c = 1; c < kTaps; ++c) total += weigh_byte(four, c, taps_[slot][c]);
+    return total * kWeighedScale;
+  }
+
+  // And of the others, the first one's being at `pixel`.
+  CULE_INLINE float sum_others(int column, const uint8_t* pixel, float total) const {
+    const ResampleSpan span = column_span(resample_, column);
+    const bool weighted = is_weighted(resample_);
+#pragma unroll 1
+    for (int c = kTaps; c < span.count; ++c) {
+      const float value = static_cast<float>(pixel[c]);
+      total += weighted ? value * resample_.weights[span.weight + c] : value;
+    }
+    return total;
+  }
+
+  const Resample& resample_;
+  const FrameSource& source_;
+  const SharedPalette<kChannels>& palette_;
+  Window<kChannels>& window_;
+  const Lanes& lanes_;
+  int from_ = 0;
+  bool more_ = false;  // pixels than the first
+  uint32_t firsts_[kMost];  // where they begin in a row of the window
+  float taps_[kMost][kTaps];
+  // The window's scanlines, which of them show other rows than the one above, and which of those
+  // rows has been summed.
+  int begin_ = 0, lines_ = 0, summed_ = -1;
+  uint32_t distinct_ = 0;
+};
+
+// Rows [begin, end) of the resized frame, by the lanes of a warp, of which each has up to `kMost`
+// bytes of a row at a time.
+template <int kChannels, int kMost, class Lanes>
+CULE_INLINE void resample_rows(const ObservationFormat& format, const Resample& resample,
+                               const FrameSource& source, const SharedPalette<kChannels>& palette,
+                               int begin, int end, uint8_t* out, Window<kChannels>& window,
+                               const Lanes& lanes) {
+#pragma unroll 1
+  for (int from = 0; from < format.width * kChannels; from += kMost * Lanes::kCount) {
+    using Rows = RowsInWindow<kChannels, kMost, Lanes>;
+    Rows rows(resample, source, palette, window, lanes);
+    resize<kChannels, kMost>(format, resample, rows, from, begin, end, out, lanes);
+  }
+}
+
+}  // namespace cule
