@@ -25,7 +25,8 @@ _FILE = Kind("cubin", 1)
 PROFILE_FRAMES = 6000
 # An instruction that is executed less often, in PROFILE_FRAMES, is left to the interpreter: compiling takes time.
 LEAST_COUNT = 30
-# And so is one that more often than this cannot be done in a block.
+# And so is one that more often than this cannot be done in a block; one that more often than this
+# needs the chips, which others of its kind do not, has them.
 MOST_ODD = 0.02
 # How many instructions a kernel translates, the most frequent first. They come to some 200 bytes of machine code each,
 # and as a whole have to fit a GPU's instruction cache, beside the interpreter: fetching code from beyond it takes
@@ -42,6 +43,9 @@ FASTER_INTERPRETED = frozenset((
 MOST_INSTRUCTIONS = 64
 # And nearly the longest: the picture's segments are kept before blocks that write in them (csrc/console/core.h).
 MOST_CYCLES = 5 * _core.LINE_CYCLES
+# What a profile has of each instruction: how often it ran, was odd, needed the chips, was entered;
+# and its program counter (csrc/console/profile.h).
+COUNT, ODD, IN_CHIPS, ENTERED, PC = range(5)
 # Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
 CYCLES, LENGTH_SHIFT, RARE, READS, WRITES, JUMP, INDEXED, OPCODE_SHIFT, OPERAND_SHIFT, BLOCK_CODE = (
     _core.MICRO_OP[field]
@@ -66,6 +70,7 @@ class Instruction:
     operand: int
     length: int
     control: int
+    in_chips: bool
 
     @property
     def branches(self) -> bool:
@@ -98,18 +103,14 @@ class Instruction:
     @property
     def reads_timer(self) -> bool:
         """Whether it may wait for the RIOT's timer, for nobody knows how long."""
-        return bool(self.control & READS) and not self.control & INDEXED and self.operand & 0x1284 == 0x284
-
-    @property
-    def tia_writes(self) -> int:
-        """How many times it writes to the TIA at most."""
-        into_ram = not self.control & INDEXED and self.operand & 0x1280 == 0x80
-        return int(bool(self.control & WRITES and not into_ram) or self.opcode in (PHA, PHP))
+        fixed = not self.control & INDEXED and self.operand & 0x1284 == 0x284
+        return bool(self.control & READS) and (fixed or self.in_chips)
 
     @property
     def most_cycles(self) -> int:
         """How long it takes at most."""
-        return (self.control & CYCLES) + 2 + (LINE_CYCLES if self.tia_register == WSYNC else 0)
+        waits = self.tia_register == WSYNC or (self.in_chips and self.control & WRITES)
+        return (self.control & CYCLES) + 2 + (LINE_CYCLES if waits else 0)
 
 
 Block = tuple[Instruction, ...]
@@ -117,39 +118,49 @@ Block = tuple[Instruction, ...]
 
 @functools.cache
 def profile(game: Game) -> np.ndarray:
-    """(bytes of the ROM, 4) uint32: how often each instruction ran, was odd, was entered; and its program counter."""
+    """(bytes of the ROM, 5) uint32: COUNT to PC of each instruction."""
     console = Console(Group(game, game.facts["default_mode"], 0), Options(), boot(game).pal)
     console.configure()
     console.load(boot(game).snapshot)
-    return np.frombuffer(_core.profile(console.batch, PROFILE_FRAMES), np.uint32).reshape(-1, 4)
+    return np.frombuffer(_core.profile(console.batch, PROFILE_FRAMES), np.uint32).reshape(-1, 5)
 
 
 def _instructions(game: Game, counts: np.ndarray) -> dict[int, Instruction]:
     """What blocks may be made of, by offset."""
     image, scheme = rom_of(game)
     words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2)
+    in_chips, odd = _reach(counts)
+    too_odd = odd > MOST_ODD * counts[:, COUNT]
     found = {}
-    for offset in np.flatnonzero(counts[:, 0] >= LEAST_COUNT):
-        count, odd, _, pc = counts[offset].tolist()
+    for offset in np.flatnonzero(counts[:, COUNT] >= LEAST_COUNT).tolist():
         control, more = words[offset].tolist()
         opcode = more >> OPCODE_SHIFT & 0xFF
-        if odd > MOST_ODD * count or (control & RARE and opcode not in RARE_IN_BLOCKS):
+        if too_odd[offset] or (control & RARE and opcode not in RARE_IN_BLOCKS):
             continue
-        length = control >> LENGTH_SHIFT & 3
-        found[int(offset)] = Instruction(int(offset), pc, opcode, more >> OPERAND_SHIFT, length, control)
+        found[offset] = Instruction(
+            offset, int(counts[offset, PC]), opcode, more >> OPERAND_SHIFT,
+            control >> LENGTH_SHIFT & 3, control, bool(in_chips[offset]),
+        )  # fmt: skip
     return found
+
+
+def _reach(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By offset, whether an instruction has the chips, and how often a block cannot do it then."""
+    in_chips = counts[:, IN_CHIPS] > MOST_ODD * counts[:, COUNT]
+    return in_chips, counts[:, ODD] + np.where(in_chips, 0, counts[:, IN_CHIPS])
 
 
 def blocks_of(game: Game) -> list[Block]:
     """The game's blocks. Each begins where the program was seen to enter it; none overlap."""
     counts = profile(game)
     instructions = _instructions(game, counts)
+    _, odd = _reach(counts)
     _, scheme = rom_of(game)
     behind_gaps = {
         offset for offset in instructions
-        if counts[offset, 2] or not any(
+        if counts[offset, ENTERED] or not any(
             (before := instructions.get(offset - length)) and before.length == length
-            and before.pc + length == instructions[offset].pc and not counts[before.offset, 1]
+            and before.pc + length == instructions[offset].pc and not odd[before.offset]
             for length in (1, 2, 3)
         )
     }  # fmt: skip
@@ -176,7 +187,8 @@ def blocks_of(game: Game) -> list[Block]:
 
 def _most_frequent(blocks: list[Block], counts: np.ndarray) -> list[Block]:
     """As many of the blocks as MOST_TRANSLATED lets pass, in their order."""
-    by_frequency = sorted(blocks, key=lambda block: -np.mean([counts[instruction.offset, 0] for instruction in block]))
+    ran = counts[:, COUNT]
+    by_frequency = sorted(blocks, key=lambda block: -np.mean([ran[each.offset] for each in block]))
     lengths = np.cumsum([len(block) for block in by_frequency])
     kept = set(by_frequency[: int(np.searchsorted(lengths, MOST_TRANSLATED, side="right"))])
     return [block for block in blocks if block in kept]
@@ -229,7 +241,7 @@ def source_of(game: Game, blocks: list[Block]) -> str:
                 goes_on = _goes_on(number, taken, entries)
                 lines.append(f"  CULE_DO_BRANCH{'_ON' if goes_on else ''}({what}, {taken})")
             else:
-                lines.append(f"  CULE_DO({what})")
+                lines.append(f"  CULE_DO{'_IN_CHIPS' if instruction.in_chips else ''}({what})")
         following = numbers.at(block[-1].following, block[-1])
         goes_on = _goes_on(number, following, entries)
         lines.append(f"CULE_{'GO_ON' if goes_on else 'END'}({following})")

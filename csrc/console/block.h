@@ -33,9 +33,9 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
 }
 
 // A case of the switch over blocks; where the block itself, or the one before it, goes on in it; its
-// instructions; its end. A block's number says where it begins, but for code that another mirror or
-// bank shows elsewhere. `taken` is what follows where a branch is taken, `next` what follows the
-// end.
+// instructions, some of which reach chips that others of their kind do not; its end. A block's
+// number says where it begins, but for code that another mirror or bank shows elsewhere. `taken` is
+// what follows where a branch is taken, `next` what follows the end.
 #define CULE_BLOCK(number, at) \
   case number: \
     if (m.r.pc != (at)) return kInterpret;
@@ -45,6 +45,8 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
                         register_in_block(StaticDecode<opcode>::control, operand)>( \
           m, at, operand)) \
     return kInterpret;
+#define CULE_DO_IN_CHIPS(at, opcode, operand) \
+  if (!execute_in_block<opcode, Reach::kInChips, 0>(m, at, operand)) return kInterpret;
 #define CULE_DO_BRANCH(at, opcode, operand, taken) \
   CULE_DO(at, opcode, operand) \
   if (m.r.pc != (((at) + 2) & 0xFFFF)) return taken;
@@ -98,8 +100,8 @@ struct TranslatedCore {
     return m.has_room(end) && m.instructions_left >= (end - m.cycle) / 2;
   }
   // The mark of the block that follows, which needs no look at memory, or what stands at `pc`.
-  // Blocks come back to one loop, where a GPU brings lanes together: blocks that jumped to any other
-  // would part them. One that goes on in itself or in the next parts no more lanes than coming back
+  // Blocks come back to one loop, where a GPU brings lanes together: if they jumped to any other
+  // block, lanes would part. Going on in itself or in the next parts no more lanes than coming back
   // does: those that do not go on wait in the loop for the others (design/translation_details.md).
   template <class M>
   static CULE_INLINE MicroOp follow_block(const M& m, uint32_t next) {

@@ -28,25 +28,24 @@ CULE_INLINE MicroOp execute_oddly(M& m, MicroOp op) {
 
 // What an instruction reaches.
 //   kInBlock     RAM, plain ROM, and the TIA's registers that are only recorded; all rare instructions that programs use
-//   kInZeroPage  the same, and the TIA's input ports
-//   kFixed       the same, and all chips at the address that it is known to have, but for collision latches: lanes come to the
-//                interpreter to have collisions looked for together
-//   kInRam       the same, where that address is RAM's, or there is none: much less to compile
+//   kInChips     the same, and all chips
+//   kInRam       the same, where its address is RAM's, or there is none: much less to compile
 //   kInTia       the same, where it is the TIA's and only written to
 //   kInterpreted RAM, plain ROM, what chips say, and the TIA's registers but VSYNC and VBLANK, which have to do with the frame's end; the
 //                common rare instructions
-enum class Reach { kInBlock, kInZeroPage, kFixed, kInRam, kInTia, kInterpreted };
+enum class Reach { kInBlock, kInChips, kInRam, kInTia, kInterpreted };
 
-// What an instruction reaches in a block. Reading through indices is mostly reading RAM and ROM, and asking the chips costs code; but
-// programs read paddles and switches through indices into the zero page.
+// What an instruction reaches in a block. What is reached through indices, pointers or the stack is
+// mostly RAM and ROM, and asking the chips costs code: what is seen to need them says so
+// (CULE_DO_IN_CHIPS, block.h).
 constexpr Reach reach_in_block(uint32_t control, uint32_t operand) {
   const bool indexed = control & (kIndexX | kIndexY), elsewhere = control & (kIndirect | kRare);
   if (!indexed && !elsewhere) {
     const uint32_t address = operand & (control & kZeroPage ? 0xFFu : 0xFFFFu);
     if (!(control & (kReads | kWrites)) || is_ram_address(address)) return Reach::kInRam;
-    return !(control & kReads) && is_tia_address(address) ? Reach::kInTia : Reach::kFixed;
+    return !(control & kReads) && is_tia_address(address) ? Reach::kInTia : Reach::kInChips;
   }
-  return (control & kZeroPage) && (control & kReads) && !(control & kWrites) && !elsewhere ? Reach::kInZeroPage : Reach::kInBlock;
+  return Reach::kInBlock;
 }
 // The TIA's register that it writes to where it reaches kInTia.
 constexpr uint32_t register_in_block(uint32_t control, uint32_t operand) {
@@ -60,7 +59,7 @@ constexpr uint32_t register_in_block(uint32_t control, uint32_t operand) {
 template <class M, Reach kReach, class Reg = AnyRegister>
 struct PlainView {
   static constexpr RareOps kRareOps = kReach == Reach::kInterpreted ? RareOps::kCommon : RareOps::kUsed;
-  static constexpr bool kReadsChips = kReach != Reach::kInBlock, kRecordsOnly = kReach == Reach::kInBlock || kReach == Reach::kInZeroPage;
+  static constexpr bool kReadsChips = kReach != Reach::kInBlock, kRecordsOnly = !kReadsChips;
   M& machine;
   Registers& r;
   int32_t& cycle;
@@ -90,9 +89,10 @@ struct PlainView {
       odd |= Reg::number < tia_write::WSYNC;
     } else {
       const bool in_ram = is_ram_address(address);
-      const bool reads_latch = kReach != Reach::kInterpreted && is_latch(address);
-      const bool readable = kReadsChips ? !machine.is_special(address) && !reads_latch : in_ram | machine.is_plain_rom(address);
-      const bool writable = in_ram | (writes_plain_tia(address) & !crowded) | (kReach == Reach::kFixed && is_riot(address));
+      const bool readable =
+          kReadsChips ? !machine.is_special(address) : in_ram | machine.is_plain_rom(address);
+      const bool to_riot = kReach == Reach::kInChips && is_riot(address);
+      const bool writable = in_ram | (writes_plain_tia(address) & !crowded) | to_riot;
       // By masks, not by conditions, which a GPU has few of.
       odd |= control & ((readable ? 0u : +kReads) | (writable ? 0u : +kWrites) | (r.d ? +kSetsV : 0u));
     }
@@ -111,27 +111,30 @@ struct PlainView {
   }
 
   static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }
-  static CULE_INLINE bool is_latch(uint32_t address) { return (address & 0x1088) == 0; }
   static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
   static CULE_INLINE bool writes_plain_tia(uint32_t address) {
     const uint32_t reg = address & 0x3F;
     return is_tia_address(address) & (kRecordsOnly ? only_recorded(reg) : reg >= tia_write::WSYNC);
   }
 
-  // Whether a rare instruction is one of kRareOps, and all that it touches is RAM, plain registers of the TIA, or, for where JMP
-  // (indirect) finds its target, which is `address`, plain ROM.
+  // Whether a rare instruction is one of kRareOps, and all that it touches is RAM, plain registers
+  // of the TIA, chips that PLA and PLP read, or, for where JMP (indirect) finds its target, which is
+  // `address`, plain ROM.
   CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
     if (opcode == 0x20) return r.s >= 0x81;                                                   // JSR
     if (opcode == 0x60) return r.s >= 0x7F && r.s <= 0xFD && !returns_to_special();           // RTS
     if (opcode == 0x48 || opcode == 0x08) return r.s >= 0x80 || (only_recorded(r.s & 0x3F) && !crowded);  // PHA, PHP
-    if (opcode == 0x68) return r.s >= 0x80 && r.s <= 0xFE;                                    // PLA
+    if (opcode == 0x68) return pulls_plainly();                                               // PLA
     if (opcode == 0x6C) return (address & 0xFF) != 0xFF && (is_ram_address(address) || jumps_by_rom(address));
     if (kRareOps == RareOps::kCommon) return false;
     switch (opcode) {
-      case 0x28: return r.s >= 0x80 && r.s <= 0xFE;                        // PLP
+      case 0x28: return pulls_plainly();                                   // PLP
       case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;  // CLI, SEI, CLV, CLD, SED
       default: return false;
     }
+  }
+  CULE_INLINE bool pulls_plainly() const {
+    return kReach == Reach::kInChips || (r.s >= 0x80 && r.s <= 0xFE);
   }
   CULE_INLINE bool jumps_by_rom(uint32_t address) const {
     return kRareOps != RareOps::kCommon && machine.is_plain_rom(address) && machine.is_plain_rom(address + 1);
@@ -190,7 +193,7 @@ struct PlainView {
       const bool in_ram = is_ram_address(address);
       if (wanted && in_ram) machine.ram.set(address & 0x7F, value);
       if (!wanted || in_ram) return;
-      if (kReach == Reach::kFixed && is_riot(address)) machine.write_elsewhere(address, value, false);
+      if (kReach == Reach::kInChips && is_riot(address)) machine.write_elsewhere(address, value, false);
       else if constexpr (kRecordsOnly) record_only(address, value);
       else write_tia(AnyRegister{address & 0x3F}, value);
     }

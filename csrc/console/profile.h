@@ -9,6 +9,7 @@ namespace cule {
 struct ProfileEntry {
   uint32_t count;    // how often the instruction that begins here was executed
   uint32_t odd;      // and how often a block could not have done it
+  uint32_t in_chips; // or only one in which it reaches the chips (CULE_DO_IN_CHIPS)
   uint32_t entered;  // and how often from anywhere but the instruction before it
   uint32_t pc;       // at the last time
 };
@@ -31,7 +32,7 @@ class ProfilingCore {
       ++entry.count;
       entry.entered += m.r.pc != next_;
       entry.pc = m.r.pc;
-      entry.odd += is_odd(m, op);
+      note_reach(entry, m, op);
       next_ = (m.r.pc + length_of(op)) & 0xFFFF;
     }
     return DynamicCore{}(m, op);
@@ -43,13 +44,12 @@ class ProfilingCore {
   mutable uint32_t next_ = kNowhere;
 
   template <class M>
-  static bool is_odd(const M& m, MicroOp op) {
-    M copy = m;
-    switch (reach_in_block(op.control, operand_of(op))) {
-      case Reach::kFixed: case Reach::kInRam: case Reach::kInTia: return is_odd_to<Reach::kFixed>(copy, op);
-      case Reach::kInZeroPage: return is_odd_to<Reach::kInZeroPage>(copy, op);
-      default: return is_odd_to<Reach::kInBlock>(copy, op);
-    }
+  static void note_reach(ProfileEntry& entry, const M& m, MicroOp op) {
+    M copy = m, other = m;
+    const bool known = reach_in_block(op.control, operand_of(op)) != Reach::kInBlock;
+    if (!known && !is_odd_to<Reach::kInBlock>(copy, op)) return;
+    if (is_odd_to<Reach::kInChips>(other, op)) ++entry.odd;
+    else if (!known) ++entry.in_chips;
   }
   template <Reach kReach, class M>
   static bool is_odd_to(M& copy, MicroOp op) {

@@ -55,8 +55,10 @@ def test_blocks_follow_the_profile() -> None:
     for block in blocks:
         assert len(block) <= translation.MOST_INSTRUCTIONS
         for before, instruction in zip((None, *block), block, strict=False):
-            assert counts[instruction.offset, 0] >= translation.LEAST_COUNT
-            assert counts[instruction.offset, 1] <= translation.MOST_ODD * counts[instruction.offset, 0]
+            ran, odd, in_chips = counts[instruction.offset, : translation.ENTERED].tolist()
+            assert ran >= translation.LEAST_COUNT
+            assert instruction.in_chips == (in_chips > translation.MOST_ODD * ran)
+            assert odd + (not instruction.in_chips) * in_chips <= translation.MOST_ODD * ran
             assert before is None or before.pc + before.length == instruction.pc
             assert instruction.offset not in seen
             seen.add(instruction.offset)
