@@ -64,7 +64,7 @@ struct SegmentSearch {
       close = true;
     }
     view.wanted = latches;
-    replay_segment(at, format, replay, begin, end, false, view);
+    replay_segment(at, format, replay, begin, end, view);
     return at.tia.collisions;
   }
 };

@@ -77,15 +77,16 @@ CULE_INLINE Replay replay_of(const StepTrace& trace, const uint32_t* entries) {
 }
 
 // Draws `count` segments from the one in `slot` on. Returns the collisions in them that no later CXCLR wipes out.
-CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recording& recording, size_t slot, int count, PictureView& view) {
-  const TiaFormat format = config_of(batch, env).format;  // a copy: stores might change the other
+template <class View>
+CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recording& recording, size_t slot, int count, View& view) {
+  const TiaFormat& format = config_of(batch, env).format;
   const int segment = static_cast<int>(slot % kSegments);
   SegmentStart at;
   recording.starts.load(slot, at);
   // Latches that were set before come in with the whole; here only the new ones count.
   at.tia.collisions = 0;
   const Replay replay = replay_of(batch.traces[env], recording.entries);
-  replay_segment(at, format, replay, segment_clock(format, segment), end_clock(format, segment, count), count == 1, view);
+  replay_segment(at, format, replay, segment_clock(format, segment), end_clock(format, segment, count), view);
   return at.tia.collisions;
 }
 
@@ -111,7 +112,7 @@ CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording
   const uint32_t* entries = recording.entries;
   const int first_line = segment * kSegmentLines, height = static_cast<int>(config.height);
   const int end_line = segment + count < kSegments && (segment + count) * kSegmentLines < height ? (segment + count) * kSegmentLines : height;
-  PictureView view(pictures_of(batch, env), end_line, false, room);
+  PictureView view(pictures_of(batch, env), end_line, room);
   TiaState shown{};  // says which picture is drawn: as yet the one in front before the step
   shown.front = (*tia_byte(batch, env, offsetof(TiaState, front)) & 1) ^ ((trace.flags & kFrontTurned) != 0);
   uint32_t found = 0, at = 0;
@@ -141,22 +142,123 @@ CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording r
   return search.search(config_of(batch, env).format, recording.starts, slot, replay_of(trace, recording.entries), kAllCollisions & ~known);
 }
 
-// One piece: `count` segments of a frame from the one in `slot` on, or, where their order matters, of all frames. Returns the collisions in
-// them that are not known so far and that no later CXCLR wipes out. Only frames that are drawn are in pieces of more than one segment.
-// `room` is the thread's for a scanline.
+// What there is to do about a piece: nothing; to draw those scanlines of all frames; to find collisions
+// in a frame that is not drawn; or to draw segments of one that is, of which each scanline has its own
+// row, or may share one.
+enum class Part { kNothing, kInOrder, kUnseen, kOwnRows, kSharedRows };
+CULE_INLINE Part part_of(const StepTrace& trace, const SegmentStarts& starts, size_t slot) {
+  const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
+  if (trace.flags & kPictureBroken) return frame == 0 ? Part::kInOrder : Part::kNothing;
+  if (starts.entry_of(slot) == kNoSegment) return Part::kNothing;
+  if (frame < first_drawn_frame(trace)) return Part::kUnseen;
+  return trace.flags & kLinesLeft ? Part::kOwnRows : Part::kSharedRows;
+}
+
+template <Painting kPainting>
+CULE_INLINE PictureViewOf<kPainting> view_of(const Batch& batch, size_t env,
+                                             const LineRoom<LineBits>& room, uint8_t* canvas) {
+  const int height = static_cast<int>(config_of(batch, env).height);
+  return {pictures_of(batch, env), height, room, canvas};
+}
+
+template <Painting kPainting>
+CULE_HD inline uint32_t draw_at_once(const Batch& batch, size_t env, const Recording& recording,
+                                     size_t slot, int count, const LineRoom<LineBits>& room) {
+  PictureViewOf<kPainting> view = view_of<kPainting>(batch, env, room, nullptr);
+  return draw_segments(batch, env, recording, slot, count, view);
+}
+CULE_COLD uint32_t draw_own_rows(const Batch& batch, size_t env, const Recording recording,
+                                 size_t slot, int count, const LineRoom<LineBits> room) {
+  return draw_at_once<Painting::kOwnRows>(batch, env, recording, slot, count, room);
+}
+
+// One piece, but for Part::kSharedRows: `count` segments of a frame from the one in `slot` on, or, where their order matters, of all
+// frames. Returns the collisions in them that are not known so far and that no later CXCLR wipes out. Only frames that are drawn are in
+// pieces of more than one segment. `room` is the thread's for a scanline.
+CULE_INLINE uint32_t draw_rare_part(const Batch& batch, size_t env, const Recording& recording,
+                                    Part part, size_t slot, int count,
+                                    const LineRoom<LineBits>& room) {
+  if (part == Part::kUnseen) return find_unseen(batch, env, recording, slot);
+  if (part == Part::kOwnRows) return draw_own_rows(batch, env, recording, slot, count, room);
+  if (part == Part::kInOrder) return draw_in_order(batch, env, recording, static_cast<int>(slot), count, room);
+  return 0;
+}
+
+// One piece, by one thread.
 CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& recording,
                                size_t slot, int count, const LineRoom<LineBits>& room) {
-  const StepTrace& trace = batch.traces[env];
-  const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
-  if (trace.flags & kPictureBroken) {
-    if (frame != 0) return 0;
-    return draw_in_order(batch, env, recording, static_cast<int>(slot), count, room);
+  const Part part = part_of(batch.traces[env], recording.starts, slot);
+  if (part != Part::kSharedRows) return draw_rare_part(batch, env, recording, part, slot, count, room);
+  return draw_at_once<Painting::kSharedRows>(batch, env, recording, slot, count, room);
+}
+
+// Where the lanes of a warp paint scanlines, one each. All of them write down what each has painted:
+// memory takes neighbouring bytes from neighbouring lanes at once.
+template <int kLanes>
+struct Canvases {
+  // Sixteen bytes more than a scanline has, so that eight lanes' are in banks of their own.
+  static constexpr uint32_t kStride = kLinePixels + sizeof(SixteenBytes);
+  struct alignas(16) Painted {
+    uint8_t* to;
+    uint32_t lane;
+  };
+  alignas(16) uint8_t rows[kLanes * kStride];
+  Painted painted[kLanes];
+
+  CULE_INLINE uint8_t* of(int lane) { return rows + static_cast<uint32_t>(lane) * kStride; }
+
+  // Writes down what the lanes have painted, this one to `to`, if that is not null.
+  template <class Lanes>
+  CULE_INLINE void store(uint8_t* to, const Lanes& lanes) {
+    constexpr int kChunks = kLinePixels / static_cast<int>(sizeof(SixteenBytes));
+    constexpr int kAtOnce = kLanes / kChunks;
+    const uint32_t mask = lanes.ballot(to != nullptr), lane = static_cast<uint32_t>(lanes.lane());
+    if (mask == 0) return;
+    if (to) painted[count_bits(mask & ((1u << lane) - 1))] = {to, lane};
+    lanes.sync();
+    const int count = count_bits(mask), chunk = lanes.lane() % kChunks;
+    const int first = lanes.lane() / kChunks;
+#pragma unroll 2
+    for (int i = first; i < count && first < kAtOnce; i += kAtOnce) {
+      const Painted row = painted[i];
+      reinterpret_cast<SixteenBytes*>(row.to)[chunk] =
+          reinterpret_cast<const SixteenBytes*>(rows + row.lane * kStride)[chunk];
+    }
+    lanes.sync();
   }
-  if (recording.starts.entry_of(slot) == kNoSegment) return 0;
-  if (frame < first_drawn_frame(trace)) return find_unseen(batch, env, recording, slot);
-  PictureView view(pictures_of(batch, env), static_cast<int>(config_of(batch, env).height),
-                   !(trace.flags & kLinesLeft), room);
-  return draw_segments(batch, env, recording, slot, count, view);
+};
+
+// draw_part of one segment, by a lane of a warp whose lanes have that of an env each, scanline by
+// scanline, so that they paint at the same time. Not all lanes have an env (`mine`).
+template <class Lanes>
+CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
+                                 const Recording& recording, size_t slot,
+                                 const LineRoom<LineBits>& room, Canvases<Lanes::kCount>& canvases,
+                                 const Lanes& lanes) {
+  uint32_t found = 0;
+  const StepTrace& trace = batch.traces[env];
+  const Part part = mine ? part_of(trace, recording.starts, slot) : Part::kNothing;
+  const int segment = static_cast<int>(slot % kSegments);
+  if (part != Part::kSharedRows) found = draw_rare_part(batch, env, recording, part, slot, 1, room);
+  const TiaFormat format = config_of(batch, env).format;  // a copy: no store changes that
+  const int32_t begin = segment_clock(format, segment), end = end_clock(format, segment, 1);
+  SegmentStart at{};
+  if (part == Part::kSharedRows) recording.starts.load(slot, at);
+  at.tia.collisions = 0;  // as in draw_segments
+  using View = PictureViewOf<Painting::kOnCanvas>;
+  View view = view_of<Painting::kOnCanvas>(batch, env, room, canvases.of(lanes.lane()));
+  SegmentReplay<View> replay{at, format, replay_of(trace, recording.entries), begin, view};
+  int32_t line_end = at.tia.cursor < begin ? begin : at.tia.cursor - clocks_into_line(at.tia);
+  bool going = part == Part::kSharedRows && at.tia.cursor < end;
+  while (lanes.ballot(going)) {
+    line_end += kClocksPerLine;
+    if (going) going = replay.go_on(line_end) && at.tia.cursor < end;
+    lanes.sync();
+    view.flush(at.tia);
+    canvases.store(view.take_painted(), lanes);
+  }
+  replay.latch();
+  return found | at.tia.collisions;
 }
 
 // All pieces of a step, by one thread.

@@ -49,21 +49,6 @@ __global__ void __launch_bounds__(kPlayMostThreads) play(const __grid_constant__
   play_envs<kInStep>(batch, lanes, warps, DynamicCore{}, nullptr);
 }
 
-__global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
-  const int env = blockIdx.x * blockDim.x + threadIdx.x;
-  if (env >= batch.num_envs) return;
-  const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
-  const Recording recording{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, starts_of_env(batch, env)};
-  using Room = LineRoom<LineBits>;
-  // The threads' side by side, so that no two meet in a bank.
-  __shared__ LineBits words[Room::kSize * kThreads];
-  const Room room{words + threadIdx.x, kThreads};
-  const uint32_t found = draw_part(batch, env, recording, slot, 1, room);
-  constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
-  static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are the low half of their word");
-  if (found) atomicOr(batch.records.words + kWord * batch.records.word_stride + env * batch.records.env_stride, found);
-}
-
 // The threads of a warp, or of a block of kThreads.
 struct WarpLanes {
   static constexpr int kCount = kWarp;
@@ -78,6 +63,22 @@ struct BlockLanes {
   __device__ __forceinline__ int lane() const { return threadIdx.x; }
   __device__ __forceinline__ void sync() const { __syncthreads(); }
 };
+
+__global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
+  const int thread = blockIdx.x * blockDim.x + threadIdx.x, env = min(thread, batch.num_envs - 1);
+  const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
+  const Recording recording{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, starts_of_env(batch, env)};
+  using Room = LineRoom<LineBits>;
+  // The threads' side by side, so that no two meet in a bank.
+  __shared__ LineBits words[Room::kSize * kThreads];
+  __shared__ Canvases<kWarp> canvases[kThreads / kWarp];
+  const Room room{words + threadIdx.x, kThreads};
+  const uint32_t found = draw_beside(batch, env, env == thread, recording, slot, room,
+                                     canvases[threadIdx.x / kWarp], WarpLanes{});
+  constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
+  static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are the low half of their word");
+  if (found) atomicOr(batch.records.words + kWord * batch.records.word_stride + env * batch.records.env_stride, found);
+}
 
 // Copies a state of the pool over each env that starts an episode; a block for each env.
 __global__ void __launch_bounds__(kThreads, 8) restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask,

@@ -80,7 +80,7 @@ CULE_HD inline void with_session(const Batch& batch, size_t env, const Core& cor
   EnvRecord record;
   load_part(batch.records, env, 0, record);
   LineBits words[LineRoom<LineBits>::kSize] = {};
-  PictureView view(pictures_of(batch, env), static_cast<int>(config.height), false, {words, 1});
+  PictureView view(pictures_of(batch, env), static_cast<int>(config.height), {words, 1});
   Devices devices{};
   PlainMachine machine = make_plain_machine(batch, env, devices, place);
   machine.load(record.console);

@@ -74,6 +74,8 @@ struct CollisionView {
 
   CULE_INLINE void objects_changed(uint32_t objects) { changed |= objects; }
   CULE_INLINE void grey_out(const TiaState&, int) {}
+  CULE_INLINE void collisions_cleared() {}
+  CULE_INLINE void flush(const TiaState&) {}
 
   CULE_INLINE void show(TiaState& tia, int, int begin, int end) {
     if (wanted && !(tia.vblank & 2)) look(tia, begin, end);

@@ -1,21 +1,19 @@
-// All objects' bits along one scanline, worked out again only for those that changed.
+// All objects' bits along one scanline, worked out again only for those that changed, from the pixel
+// on from which they show it.
 #pragma once
 
 #include "tia/objects.h"
 
 namespace cule {
 
-// A line's words, of pixels, and where a thread has room for those of all objects and for sixteen
-// painted pixels: word after word, or, where threads side by side have theirs in the same memory,
-// each `stride` words further.
+// A line's words, of pixels, and where a thread has room for those of all objects: word after word,
+// or, where threads side by side have theirs in the same memory, each `stride` words further.
 template <class WordType>
 struct LineRoom {
   using Word = WordType;
   static constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
   static constexpr int kWords = (kLinePixels + kBits - 1) / kBits;
-  static constexpr int kObjectWords = kWords * static_cast<int>(kNumTiaObjects);
-  static constexpr int kChunk = 16, kParts = kChunk / static_cast<int>(sizeof(Word));
-  static constexpr int kSize = kObjectWords + kParts;
+  static constexpr int kSize = kWords * static_cast<int>(kNumTiaObjects);
 
   Word* words;
   int stride;
@@ -23,7 +21,6 @@ struct LineRoom {
   CULE_INLINE Word& at(uint32_t object, int word) const {
     return words[(static_cast<int>(object) * kWords + word) * stride];
   }
-  CULE_INLINE Word& painted(int part) const { return words[(kObjectWords + part) * stride]; }
 };
 
 template <class WordType>
@@ -33,25 +30,39 @@ struct LineCache {
   static constexpr int kBits = Room::kBits, kWords = Room::kWords;
 
   Room bits;
-  uint32_t stale = (1u << kNumTiaObjects) - 1;  // the objects that `bits` does not have right
+  static constexpr uint32_t kAll = (1u << kNumTiaObjects) - 1;
+  uint32_t stale = kAll;  // the objects that `bits` does not have right, as from the beam on
+  uint32_t mixed = 0;     // those that have changed within the scanline, and are other ones before
+  bool differs = true;    // whether any of `bits` has changed since somebody set this to false
 
   CULE_INLINE void objects_changed(uint32_t objects) { stale |= objects; }
 
-  // Works out those that are not right. In a loop, so that a GPU has little code to fetch.
-  CULE_INLINE void refresh(const TiaState& tia) {
+  // What is in the middle of a scanline is one thing all along the next.
+  CULE_INLINE void begin_line() {
+    stale |= mixed;
+    mixed = 0;
+  }
+
+  // Works out those that are not right, from pixel `begin` on. In a loop, so that a GPU has little
+  // code to fetch.
+  CULE_INLINE void refresh(const TiaState& tia, int begin) {
     uint32_t wanted = stale;
     stale = 0;
+    if (begin > 0) mixed |= wanted;
     if (wanted & 1u << kPlayfield) {
       const uint64_t line = playfield_line(tia);
 #pragma unroll
       for (int word = 0; word < kWords; ++word) {
-        bits.at(kPlayfield, word) = playfield_word<Word>(line, word * kBits);
+        Word& out = bits.at(kPlayfield, word);
+        const Word before = out;
+        out = playfield_word<Word>(line, word * kBits);
+        keep_before(out, before, word, begin);
       }
     }
     wanted &= ~(1u << kPlayfield);
 #pragma unroll 1
     for (uint32_t object = 0; wanted; ++object, wanted >>= 1) {
-      if (wanted & 1) refresh_movable(tia, object);
+      if (wanted & 1) refresh_movable(tia, object, begin);
     }
   }
 
@@ -67,9 +78,22 @@ struct LineCache {
   }
 
  private:
-  CULE_INLINE void refresh_movable(const TiaState& tia, uint32_t object) {
+  // Puts the pixels before `begin` back into a word, and notes whether the others have changed.
+  CULE_INLINE void keep_before(Word& out, Word before, int word, int begin) {
+    const int first = word * kBits;
+    const Word behind = begin < first + kBits ? pixels_in_word<Word>(first, begin, kLinePixels) : 0;
+    const Word changed = (out ^ before) & behind;
+    out = before ^ changed;
+    differs |= changed != 0;
+  }
+
+  CULE_INLINE void refresh_movable(const TiaState& tia, uint32_t object, int begin) {
+    Word before[kWords];
 #pragma unroll
-    for (int word = 0; word < kWords; ++word) bits.at(object, word) = 0;
+    for (int word = 0; word < kWords; ++word) {
+      before[word] = bits.at(object, word);
+      bits.at(object, word) = 0;
+    }
     for_each_copy(tia, object, [&](uint32_t pattern, int width, int start) CULE_INLINE_LAMBDA {
       const int word = start / kBits, at = start % kBits;
       bits.at(object, word) |= static_cast<Word>(pattern) << at;
@@ -79,6 +103,10 @@ struct LineCache {
       // What leaves the line at the right enters it at the left.
       if (start + width > kLinePixels) bits.at(object, 0) |= pattern >> (kLinePixels - start);
     });
+#pragma unroll
+    for (int word = 0; word < kWords; ++word) {
+      keep_before(bits.at(object, word), before[word], word, begin);
+    }
   }
 };
 

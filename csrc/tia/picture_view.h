@@ -9,34 +9,43 @@
 
 namespace cule {
 
-struct PictureView {
+// Whether a scanline that looks like the one above shares its row. Where lines of older frames may
+// show through, each has its own, before and after: one that is drawn must leave the others. And
+// where a scanline is painted: where it belongs, or, if all of each is drawn, on a canvas first.
+enum class Painting { kOwnRows, kSharedRows, kOnCanvas };
+
+template <Painting kPainting>
+struct PictureViewOf {
   static constexpr bool kSeesColors = true;
+  static constexpr bool kShares = kPainting != Painting::kOwnRows;
   using Word = LineBits;
   using Cache = LineCache<Word>;
-  // What a whole scanline looks like, but for its objects.
+  // What a part of a scanline looks like, but for its objects.
   struct Look {
-    uint32_t colors, flags, collisions;
+    uint32_t colors, flags;
+    CULE_INLINE bool operator==(const Look& other) const {
+      return colors == other.colors && flags == other.flags;
+    }
   };
+  // Flags: the beam is on; pixels are black after HMOVE; collisions no longer count; CTRLPF's, as
+  // score_or_priority has them.
+  static constexpr uint32_t kLit = 1, kCombed = 2, kCleared = 4;
+  static constexpr int kCtrlpfShift = 3;
   static constexpr int kNoLine = -2;
 
   Pictures pictures;
   int height;
-  // Whether a scanline that looks like the one above shares its row. Where lines of older frames
-  // may show through, each has its own, before and after: one that is drawn must leave the others.
-  bool shares_rows;
   Cache cache;
-  // The last scanline, where it was shown in one piece: the next one mostly looks the same.
-  int last_line = kNoLine, last_row = 0;
-  bool unchanged = false;  // no object has changed since
-  Look last = {};
+  uint8_t* canvas;  // room for a scanline
 
-  CULE_INLINE PictureView(const Pictures& shown, int lines, bool shares, const Cache::Room& room)
-      : pictures(shown), height(lines), shares_rows(shares), cache{room} {}
+  CULE_INLINE PictureViewOf(const Pictures& shown, int lines, const typename Cache::Room& room,
+                            uint8_t* canvas = nullptr)
+      : pictures(shown), height(lines), cache{room}, canvas(canvas) {}
 
-  CULE_INLINE void objects_changed(uint32_t objects) {
-    cache.objects_changed(objects);
-    unchanged &= objects == 0;
-  }
+  CULE_INLINE void objects_changed(uint32_t objects) { cache.objects_changed(objects); }
+
+  // What has been shown sets no latches any more.
+  CULE_INLINE void collisions_cleared() { look_.flags |= kCleared; }
 
   CULE_HD void grey_out(const TiaState& tia, int first_line) {
     for (int line = first_line; line < height; ++line) {
@@ -51,59 +60,104 @@ struct PictureView {
   }
 
   // Pixels [begin, end) of a scanline as draw.h says; black ones after HMOVE reach to the eighth
-  // pixel at once.
+  // pixel at once. They are painted together with those of the same scanline that follow, as long
+  // as no color changes; where rows are shared, only then, else at once.
   CULE_INLINE void show(TiaState& tia, int line, int begin, int end) {
     if (line >= height) return;
-    const bool whole = begin == 0 && end == kLinePixels;
-    const bool lit = !(tia.vblank & 2), combed = tia.hmove_blank && begin < kCombPixels;
-    const uint32_t colors = tia.colup.word | static_cast<uint32_t>(tia.colupf) << 16 |
-                            static_cast<uint32_t>(tia.colubk) << 24;
-    const uint32_t flags = static_cast<uint32_t>(lit) | static_cast<uint32_t>(combed) << 1 |
-                           (tia.ctrlpf & 6u) << 2;
-    const bool alike = whole && unchanged && line == last_line + 1 && colors == last.colors &&
-                       flags == last.flags;
-    last_line = whole ? line : kNoLine;
-    if (alike && shares_rows) {
-      pictures.row_number(tia.front, line) = static_cast<uint8_t>(last_row);
-      tia.collisions |= static_cast<uint16_t>(last.collisions);
+    Look look = look_of(tia);
+    const bool goes_on = line == line_ && tia.front == front_;
+    if (begin >= kCombPixels) look.flags = (look.flags & ~kCombed) | (goes_on ? look_.flags & kCombed : 0);
+    if (!goes_on || !(look == look_)) {
+      if (kShares) flush(tia);
+      if (!goes_on) cache.begin_line();
+      line_ = line;
+      front_ = tia.front;
+      look_ = look;
+      begin_ = begin;
+    }
+    end_ = end;
+    if (look.flags & kLit) cache.refresh(tia, begin);
+    if (!kShares) flush(tia);
+  }
+
+  // Where what is on the canvas belongs, or null if that has been asked for. A scanline is on it once
+  // flush() has been called at its end.
+  CULE_INLINE uint8_t* take_painted() {
+    const int line = painted_;
+    painted_ = kNoLine;
+    return line != kNoLine ? pictures.own_row(front_, line) : nullptr;
+  }
+
+  // Paints what has been shown. Its collisions are latched only now.
+  CULE_INLINE void flush(TiaState& tia) {
+    if (begin_ == end_) return;
+    const bool whole = begin_ == 0 && end_ == kLinePixels;
+    const bool alike = kShares && whole && !cache.differs && line_ == last_line_ + 1 &&
+                       look_ == last_;
+    last_line_ = whole ? line_ : kNoLine;
+    if (alike) {
+      pictures.row_number(front_, line_) = static_cast<uint8_t>(last_row_);
+      tia.collisions |= static_cast<uint16_t>(last_collisions_);
+      begin_ = end_;
       return;
     }
-    last_row = line;
-    pictures.row_number(tia.front, line) = static_cast<uint8_t>(line);
-    uint8_t* pixels = pictures.own_row(tia.front, line);
-    const Inks inks(tia, lit);
-    const int painted_end = combed && end < kCombPixels ? kCombPixels : end;
+    last_row_ = line_;
+    pictures.row_number(front_, line_) = static_cast<uint8_t>(line_);
+    uint8_t* pixels = pictures.own_row(front_, line_);
+    if (kPainting == Painting::kOnCanvas) pixels = canvas;
+    const bool lit = look_.flags & kLit, combed = look_.flags & kCombed;
+    const Inks inks(look_.colors, lit);
+    const int painted_end = combed && end_ < kCombPixels ? kCombPixels : end_;
     uint32_t collisions = 0;
-    if (lit) cache.refresh(tia);
 #pragma unroll 1
-    for (int word = begin / Cache::kBits; word * Cache::kBits < painted_end; ++word) {
+    for (int word = begin_ / Cache::kBits; word * Cache::kBits < painted_end; ++word) {
       const int first = word * Cache::kBits, to_end = painted_end - first;
-      const int low = begin > first ? begin - first : 0;
+      const int low = begin_ > first ? begin_ - first : 0;
       const int high = to_end < Cache::kBits ? to_end : Cache::kBits;
       ColorWord<Word> shown{};
-      if (lit) shown = colors_of(tia, word, begin, end, collisions);
+      if (lit) shown = colors_of(word, collisions);
       paint(pixels + first, shown, inks, low, high, combed && word == 0);
     }
-    tia.collisions |= static_cast<uint16_t>(collisions);
+    if (!(look_.flags & kCleared)) tia.collisions |= static_cast<uint16_t>(collisions);
+    painted_ = line_;
+    begin_ = end_;
     if (!whole) return;
-    unchanged = true;
-    last = {colors, flags, collisions};
+    cache.differs = false;
+    last_ = look_;
+    last_collisions_ = collisions;
   }
 
  private:
   // Sixteen pixels, which memory takes in one go, in parts of a Word.
-  static constexpr int kChunk = Cache::Room::kChunk, kParts = Cache::Room::kParts;
+  static constexpr int kChunk = 16, kParts = kChunk / static_cast<int>(sizeof(Word));
   static constexpr int kPartPixels = kChunk / kParts;
   struct alignas(kChunk) Chunk {
     Word parts[kParts];
   };
 
+  // What has been shown, but is not painted yet: pixels of a scanline of a picture.
+  int line_ = kNoLine, begin_ = 0, end_ = 0;
+  uint32_t front_ = 0;
+  Look look_ = {};
+  // The last scanline, where it was painted in one piece: the next one mostly looks the same.
+  int last_line_ = kNoLine, last_row_ = 0;
+  Look last_ = {};
+  uint32_t last_collisions_ = 0;
+  int painted_ = kNoLine;  // which scanline is on the canvas
+
+  static CULE_INLINE Look look_of(const TiaState& tia) {
+    const uint32_t lit = tia.vblank & 2 ? 0 : kLit, combed = tia.hmove_blank ? kCombed : 0;
+    return {tia.colup.word | static_cast<uint32_t>(tia.colupf) << 16 |
+                static_cast<uint32_t>(tia.colubk) << 24,
+            lit | combed | score_or_priority(tia) << kCtrlpfShift};
+  }
+
   // A Word of pixels of the background's color, and by which bits the other colors differ from it.
   struct Inks {
     Word bk, p0, p1, pf;
-    CULE_INLINE Inks(const TiaState& tia, bool lit)
-        : bk(lit ? all_of(tia.colubk) : 0), p0(all_of(tia.colup[0]) ^ bk),
-          p1(all_of(tia.colup[1]) ^ bk), pf(all_of(tia.colupf) ^ bk) {}
+    CULE_INLINE Inks(uint32_t colors, bool lit)
+        : bk(lit ? all_of(colors >> 24) : 0), p0(all_of(colors & 0xFF) ^ bk),
+          p1(all_of(colors >> 8 & 0xFF) ^ bk), pf(all_of(colors >> 16 & 0xFF) ^ bk) {}
     static CULE_INLINE Word all_of(uint32_t color) { return color * (~Word{0} / 0xFF); }
   };
 
@@ -121,17 +175,6 @@ struct PictureView {
       chunk.parts[i] = old.parts[i] ^ (differing & spread_bits(range >> kPartPixels * i));
     }
     return chunk;
-  }
-
-  // The pixels of `chunk` that are in `range`, and the others of the one before, which was cut off.
-  CULE_INLINE Chunk paint_on(const Chunk& chunk, uint32_t range) {
-    Chunk old;
-#pragma unroll
-    for (int i = 0; i < kParts; ++i) old.parts[i] = cache.bits.painted(i);
-    const Chunk merged = merge(old, chunk, range);
-#pragma unroll
-    for (int i = 0; i < kParts; ++i) cache.bits.painted(i) = merged.parts[i];
-    return merged;
   }
 
   // Pixels [low, high) of a word, the first of which is at `pixels`; `combed` blackens those under
@@ -161,19 +204,15 @@ struct PictureView {
       }
       Chunk* out = reinterpret_cast<Chunk*>(pixels + x);
       if (x < low || x + kChunk > high) {
-        // Where all of a line is drawn, what comes before this piece has just been painted, and
-        // what comes behind will be: nothing is read back.
-        if (shares_rows) chunk = paint_on(chunk, pixels_between(low - x, kChunk));
-        else chunk = merge(*out, chunk, pixels_between(low - x, high - x));
+        chunk = merge(*out, chunk, pixels_between(low - x, high - x));
       }
       *out = chunk;
     }
   }
 
-  // Which color each pixel of [begin, end) in `word` has. Adds its collisions.
-  CULE_INLINE ColorWord<Word> colors_of(const TiaState& tia, int word, int begin, int end,
-                                        uint32_t& collisions) const {
-    const LineWord<Word> objects = cache.piece(word, begin, end);
+  // Which color each pixel that is to be painted in `word` has. Adds its collisions.
+  CULE_INLINE ColorWord<Word> colors_of(int word, uint32_t& collisions) const {
+    const LineWord<Word> objects = cache.piece(word, begin_, end_);
     Word any = 0, several = 0;
 #pragma unroll
     for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
@@ -182,8 +221,11 @@ struct PictureView {
     }
     if (any == 0) return {};
     if (several) collisions |= find_collisions(objects);
-    return resolve_priority(tia, objects, word * Cache::kBits);
+    return resolve_priority(look_.flags >> kCtrlpfShift, objects, word * Cache::kBits);
   }
 };
+
+// Paints all at once.
+using PictureView = PictureViewOf<Painting::kOwnRows>;
 
 }  // namespace cule

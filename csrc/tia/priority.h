@@ -15,18 +15,23 @@ struct ColorWord {
   Word p0, p1, pf;  // disjoint; a pixel in none of them shows the background
 };
 
+// CTRLPF's bits 1 (score) and 2 (priority), one of which is 0: the one that counts.
+CULE_INLINE uint32_t score_or_priority(const TiaState& tia) {
+  const uint32_t both = tia.ctrlpf & 6u;
+  if (both != 6) return both;
+  return objects_on(tia) == 1u << kPlayfield ? 2 : 4;
+}
+
 template <class Word>
-CULE_INLINE ColorWord<Word> resolve_priority(const TiaState& tia, const LineWord<Word>& line, int first) {
+CULE_INLINE ColorWord<Word> resolve_priority(uint32_t score_or_priority, const LineWord<Word>& line, int first) {
   constexpr int kHalf = kLinePixels / 2;
   const Word playfield = line.bits[kPlayfield];
   Word p0 = line.bits[kPlayer0] | line.bits[kMissile0];
   Word p1 = line.bits[kPlayer1] | line.bits[kMissile1];
   Word pf = line.bits[kBall] | playfield;
-  if ((tia.ctrlpf & 6) == 0) return {p0, p1 & ~p0, pf & ~p0 & ~p1};
-  const bool alone = objects_on(tia) == 1u << kPlayfield;
-  const bool priority = (tia.ctrlpf & 4) && !(alone && (tia.ctrlpf & 2));
-  if (priority) return {p0 & ~pf, p1 & ~p0 & ~pf, pf};
-  if (tia.ctrlpf & 2) {
+  if (score_or_priority == 0) return {p0, p1 & ~p0, pf & ~p0 & ~p1};
+  if (score_or_priority & 4) return {p0 & ~pf, p1 & ~p0 & ~pf, pf};
+  if (score_or_priority & 2) {
     constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
     const int to_half = kHalf - first;
     const Word left = to_half >= kBits ? ~Word{0} : to_half <= 0 ? 0 : (Word{1} << to_half) - 1;

@@ -39,36 +39,53 @@ constexpr uint32_t kFrameEnd = kMarkFrameEnd << kEntryRegisterShift;  // the ent
 // Whether nothing is drawn of a frame any more. What turns grey then is another matter.
 CULE_INLINE bool ends_drawing(uint32_t entry) { return entry_register(entry) >= kMarkGreyOut; }
 
-// Goes on in `view` from `at` to color clock `end`, but not beyond the frame or the last entry. What comes before clock `begin` is not
-// shown. `begin` and `end` are where scanlines begin.
-//
-// `by_line`: line by line, so that lanes of a warp that are in different segments do the same thing at the same time.
+// Goes on in `view` from `at`. What comes before color clock `begin` is not shown. A view may latch
+// collisions late, until its flush(), and is told where they are cleared.
 template <class View>
-CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const Replay& replay, int32_t begin, int32_t end, bool by_line,
-                                View& view) {
-  TiaState& tia = at.tia;
-  int32_t line_end = by_line ? (tia.cursor < begin ? begin : tia.cursor - clocks_into_line(tia)) + kClocksPerLine : end;
-  uint32_t entry = replay[at.entry];
-  for (bool ended = false; tia.cursor < end && !ended; line_end += kClocksPerLine) {
-    for (bool in_line = true; in_line && !ended;) {
+struct SegmentReplay {
+  SegmentStart& at;
+  const TiaFormat& format;
+  const Replay replay;
+  int32_t begin;
+  View& view;
+  uint32_t entry = replay[at.entry];  // at hand before it takes effect
+
+  // To color clock `end`, but not beyond the frame or the last entry: returns whether there is more
+  // to do. `begin` and `end` are where scanlines begin.
+  CULE_INLINE bool go_on(int32_t end) {
+    TiaState& tia = at.tia;
+    for (;;) {
+      if (ends_drawing(entry)) return false;
       const bool at_last = at.entry >= replay.count;
       const uint32_t next = replay[at.entry + 1];  // on its way while this one is drawn up to
-      ended = ends_drawing(entry);
-      if (ended) break;
       Effect effect = effect_of<View>(tia, entry);
-      in_line = effect.clock < line_end;
-      if (!in_line) effect = drawing_until(line_end);
+      const bool here = effect.clock < end;
+      if (!here) effect = drawing_until(end);
       if (tia.cursor < begin) move_beam(tia, format, effect.clock < begin ? effect.clock : begin);
       draw_until(tia, format, effect.clock, view);
+      if (effect.reg == tia_write::CXCLR) view.collisions_cleared();
       take_effect(tia, format, effect, view);
-      if (at.entry < replay.after_clear) tia.collisions = 0;
-      ended = in_line && at_last;
-      if (in_line && !at_last) {
-        ++at.entry;
-        entry = next;
-      }
+      if (!here) return true;
+      if (at_last) return false;
+      ++at.entry;
+      entry = next;
     }
   }
+
+  // Before what is latched counts.
+  CULE_INLINE void latch() {
+    view.flush(at.tia);
+    if (at.entry < replay.after_clear) at.tia.collisions = 0;
+  }
+};
+
+// All of it in one go.
+template <class View>
+CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const Replay& replay, int32_t begin, int32_t end,
+                                View& view) {
+  SegmentReplay<View> segment{at, format, replay, begin, view};
+  if (at.tia.cursor < end) segment.go_on(end);
+  segment.latch();
 }
 
 }  // namespace cule

@@ -322,7 +322,6 @@ struct Tia {
         row_of(2 * Pictures::kRows),
         view{{pictures.data(), static_cast<uint32_t>(lines * kLinePixels), row_of.data()},
              lines,
-             false,
              {words, 1}},
         height(static_cast<uint32_t>(lines)) {
     tia_reset(tia);
@@ -346,7 +345,7 @@ struct Tia {
     std::vector<int> bits;
     Word words[LineRoom<Word>::kSize];
     LineCache<Word> cache{{words, 1}};
-    cache.refresh(tia);
+    cache.refresh(tia, 0);
     for (int x = 0; x < kLinePixels; ++x) {
       const Word shown = cache.bits.at(object, x / cache.kBits);
       bits.push_back(static_cast<int>(shown >> x % cache.kBits & 1));
@@ -471,7 +470,7 @@ struct Console {
     std::vector<uint8_t> row_of(2 * Pictures::kRows);
     LineBits words[LineRoom<LineBits>::kSize] = {};
     PictureView view({pictures.data(), static_cast<uint32_t>(out.size()), row_of.data()},
-                     static_cast<int>(config.height), false, {words, 1});
+                     static_cast<int>(config.height), {words, 1});
     for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(drawn, config.format, entries[i], view);
     machine.begin_record(drawn);
     std::fill(starts.begin(), starts.end(), kNoSegment);

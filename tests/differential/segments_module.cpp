@@ -75,7 +75,7 @@ void draw_by_entries(const Step& step) {
   prepare(batch, 0, OneLane{});
   part_rows(batch, 0, OneLane{});
   LineBits words[LineRoom<LineBits>::kSize] = {};
-  PictureView view(pictures_of(batch, 0), static_cast<int>(config_of(batch, 0).height), false,
+  PictureView view(pictures_of(batch, 0), static_cast<int>(config_of(batch, 0).height),
                    {words, 1});
   TiaState tia = load_tia(batch);
   for (uint32_t i = 0, frame = 0; i < trace.entries; ++i) {
