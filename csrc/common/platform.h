@@ -17,6 +17,7 @@
 // CULE_CHECK_ASSUMPTIONS, as tests do, the host stops if it is not.
 // CULE_OPAQUE stands between a 32-bit variable and the optimizer, for ptxas 13.0: where conditions become bits of more than one byte
 // of a word, it can put those of one byte into another.
+// pick_bytes has bytes of a word, as its selector's lowest four nibbles number them.
 // spread_signs makes each byte of a word 0 or $FF, by its highest bit.
 // spread_bits makes each byte of a LineBits 0 or $FF, by one of the lowest bits of a word.
 // reverse_byte reverses the bits of one byte.
@@ -90,6 +91,15 @@ CULE_INLINE int count_bits(uint32_t word) {
   return __popc(word);
 #else
   return __builtin_popcount(word);
+#endif
+}
+CULE_INLINE uint32_t pick_bytes(uint32_t word, uint32_t selector) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(word, 0, selector);
+#else
+  uint32_t picked = 0;
+  for (int i = 0; i < 4; ++i) picked |= (word >> (selector >> 4 * i & 3) * 8 & 0xFF) << 8 * i;
+  return picked;
 #endif
 }
 CULE_INLINE uint32_t greater_bytes(uint32_t a, uint32_t b) {

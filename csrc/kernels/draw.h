@@ -78,7 +78,8 @@ CULE_INLINE Replay replay_of(const StepTrace& trace, const uint32_t* entries) {
 
 // Draws `count` segments from the one in `slot` on. Returns the collisions in them that no later CXCLR wipes out.
 template <class View>
-CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recording& recording, size_t slot, int count, View& view) {
+CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recording& recording,
+                                   size_t slot, int count, View& view) {
   const TiaFormat& format = config_of(batch, env).format;
   const int segment = static_cast<int>(slot % kSegments);
   SegmentStart at;
@@ -86,7 +87,8 @@ CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recordi
   // Latches that were set before come in with the whole; here only the new ones count.
   at.tia.collisions = 0;
   const Replay replay = replay_of(batch.traces[env], recording.entries);
-  replay_segment(at, format, replay, segment_clock(format, segment), end_clock(format, segment, count), view);
+  replay_segment(at, format, replay, segment_clock(format, segment),
+                 end_clock(format, segment, count), view);
   return at.tia.collisions;
 }
 
@@ -142,9 +144,9 @@ CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording r
   return search.search(config_of(batch, env).format, recording.starts, slot, replay_of(trace, recording.entries), kAllCollisions & ~known);
 }
 
-// What there is to do about a piece: nothing; to draw those scanlines of all frames; to find collisions
-// in a frame that is not drawn; or to draw segments of one that is, of which each scanline has its own
-// row, or may share one.
+// What there is to do about a piece: nothing; to draw those scanlines of all frames; to find
+// collisions in a frame that is not drawn; or to draw segments of one that is, of which each
+// scanline has its own row, or may share one.
 enum class Part { kNothing, kInOrder, kUnseen, kOwnRows, kSharedRows };
 CULE_INLINE Part part_of(const StepTrace& trace, const SegmentStarts& starts, size_t slot) {
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
@@ -172,15 +174,18 @@ CULE_COLD uint32_t draw_own_rows(const Batch& batch, size_t env, const Recording
   return draw_at_once<Painting::kOwnRows>(batch, env, recording, slot, count, room);
 }
 
-// One piece, but for Part::kSharedRows: `count` segments of a frame from the one in `slot` on, or, where their order matters, of all
-// frames. Returns the collisions in them that are not known so far and that no later CXCLR wipes out. Only frames that are drawn are in
-// pieces of more than one segment. `room` is the thread's for a scanline.
+// One piece, but for Part::kSharedRows: `count` segments of a frame from the one in `slot` on, or,
+// where their order matters, of all frames. Returns the collisions in them that are not known so
+// far and that no later CXCLR wipes out. Only frames that are drawn are in pieces of more than one
+// segment. `room` is the thread's for a scanline.
 CULE_INLINE uint32_t draw_rare_part(const Batch& batch, size_t env, const Recording& recording,
                                     Part part, size_t slot, int count,
                                     const LineRoom<LineBits>& room) {
   if (part == Part::kUnseen) return find_unseen(batch, env, recording, slot);
   if (part == Part::kOwnRows) return draw_own_rows(batch, env, recording, slot, count, room);
-  if (part == Part::kInOrder) return draw_in_order(batch, env, recording, static_cast<int>(slot), count, room);
+  if (part == Part::kInOrder) {
+    return draw_in_order(batch, env, recording, static_cast<int>(slot), count, room);
+  }
   return 0;
 }
 
@@ -188,12 +193,14 @@ CULE_INLINE uint32_t draw_rare_part(const Batch& batch, size_t env, const Record
 CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& recording,
                                size_t slot, int count, const LineRoom<LineBits>& room) {
   const Part part = part_of(batch.traces[env], recording.starts, slot);
-  if (part != Part::kSharedRows) return draw_rare_part(batch, env, recording, part, slot, count, room);
+  if (part != Part::kSharedRows) {
+    return draw_rare_part(batch, env, recording, part, slot, count, room);
+  }
   return draw_at_once<Painting::kSharedRows>(batch, env, recording, slot, count, room);
 }
 
-// Where the lanes of a warp paint scanlines, one each. All of them write down what each has painted:
-// memory takes neighbouring bytes from neighbouring lanes at once.
+// Where the lanes of a warp paint scanlines, one each. All of them write down what each has
+// painted: memory takes neighbouring bytes from neighbouring lanes at once.
 template <int kLanes>
 struct Canvases {
   // Sixteen bytes more than a scanline has, so that eight lanes' are in banks of their own.
@@ -252,7 +259,7 @@ CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
   bool going = part == Part::kSharedRows && at.tia.cursor < end;
   while (lanes.ballot(going)) {
     line_end += kClocksPerLine;
-    if (going) going = replay.go_on(line_end) && at.tia.cursor < end;
+    if (going) going = replay.template go_on<true>(line_end) && at.tia.cursor < end;
     lanes.sync();
     view.flush(at.tia);
     canvases.store(view.take_painted(), lanes);

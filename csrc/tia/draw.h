@@ -25,22 +25,26 @@ CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int a
   if (begin < kCombEnd && end >= kCombEnd) tia.hmove_blank = 0;
 }
 
-template <class View>
+// `kOneLine`: there is no more than one scanline's way to `clock`. So there is no loop, before which
+// a compiler would work out for each write what drawing may need.
+template <bool kOneLine = false, class View>
 CULE_INLINE void draw_until(TiaState& tia, const TiaFormat& format, int32_t clock, View& view) {
   if (!has_way_to(tia, format, clock)) return;
 #pragma unroll 1
   do {
-    const int from = clocks_into_line(tia);
-    const int line = (tia.cursor - tia.origin - (from == kClocksPerLine)) / kClocksPerLine;
-    const bool line_ends = clock > tia.cursor + tia.line_left;
-    const int advance = line_ends ? tia.line_left : clock - tia.cursor;
+    if (tia.line_left == 0) {
+      tia.line_left = kClocksPerLine;
+      const uint32_t changed = end_lines(tia, 1);
+      if (changed) view.objects_changed(changed);
+    }
+    const int from = clocks_into_line(tia), way = clock - tia.cursor;
+    const int line = (tia.cursor - tia.origin) / kClocksPerLine;
+    const int advance = way < tia.line_left ? way : tia.line_left;
     tia.cursor += advance;
-    tia.line_left = line_ends ? kClocksPerLine : tia.line_left - advance;
+    tia.line_left -= advance;
     draw_piece(tia, view, line, from, advance);
-    if (!line_ends) continue;
-    const uint32_t changed = end_lines(tia, 1);
-    if (changed) view.objects_changed(changed);
-  } while (tia.cursor < clock);
+  } while (!kOneLine && tia.cursor < clock);
+  CULE_CHECK(tia.cursor == clock);
 }
 
 }  // namespace cule

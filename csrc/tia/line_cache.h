@@ -1,5 +1,5 @@
-// All objects' bits along one scanline, worked out again only for those that changed, from the pixel
-// on from which they show it.
+// All objects' bits along one scanline, worked out again only for those that changed, from where on
+// they show it.
 #pragma once
 
 #include "tia/objects.h"
@@ -48,21 +48,28 @@ struct LineCache {
   CULE_INLINE void refresh(const TiaState& tia, int begin) {
     uint32_t wanted = stale;
     stale = 0;
+    if (wanted == 0) return;
     if (begin > 0) mixed |= wanted;
+    Word behind[kWords], now[kWords];
+#pragma unroll
+    for (int word = 0; word < kWords; ++word) {
+      const int at = begin - word * kBits;
+      behind[word] = at <= 0 ? ~Word{0} : at < kBits ? ~Word{0} << at : 0;
+    }
     if (wanted & 1u << kPlayfield) {
       const uint64_t line = playfield_line(tia);
 #pragma unroll
       for (int word = 0; word < kWords; ++word) {
-        Word& out = bits.at(kPlayfield, word);
-        const Word before = out;
-        out = playfield_word<Word>(line, word * kBits);
-        keep_before(out, before, word, begin);
+        now[word] = playfield_word<Word>(line, word * kBits);
       }
+      keep(kPlayfield, now, behind);
     }
     wanted &= ~(1u << kPlayfield);
 #pragma unroll 1
     for (uint32_t object = 0; wanted; ++object, wanted >>= 1) {
-      if (wanted & 1) refresh_movable(tia, object, begin);
+      if (!(wanted & 1)) continue;
+      find_movable(tia, object, now);
+      keep(object, now, behind);
     }
   }
 
@@ -78,35 +85,34 @@ struct LineCache {
   }
 
  private:
-  // Puts the pixels before `begin` back into a word, and notes whether the others have changed.
-  CULE_INLINE void keep_before(Word& out, Word before, int word, int begin) {
-    const int first = word * kBits;
-    const Word behind = begin < first + kBits ? pixels_in_word<Word>(first, begin, kLinePixels) : 0;
-    const Word changed = (out ^ before) & behind;
-    out = before ^ changed;
+  // Has an object's new words where `behind` has bits, and notes whether they are other ones.
+  CULE_INLINE void keep(uint32_t object, const Word* now, const Word* behind) {
+    Word changed = 0;
+#pragma unroll
+    for (int word = 0; word < kWords; ++word) {
+      Word& out = bits.at(object, word);
+      const Word change = (out ^ now[word]) & behind[word];
+      out ^= change;
+      changed |= change;
+    }
     differs |= changed != 0;
   }
 
-  CULE_INLINE void refresh_movable(const TiaState& tia, uint32_t object, int begin) {
-    Word before[kWords];
+  // The words of a movable object, in registers: which ones a copy is in is asked of each.
+  static CULE_INLINE void find_movable(const TiaState& tia, uint32_t object, Word* now) {
 #pragma unroll
-    for (int word = 0; word < kWords; ++word) {
-      before[word] = bits.at(object, word);
-      bits.at(object, word) = 0;
-    }
+    for (int word = 0; word < kWords; ++word) now[word] = 0;
     for_each_copy(tia, object, [&](uint32_t pattern, int width, int start) CULE_INLINE_LAMBDA {
-      const int word = start / kBits, at = start % kBits;
-      bits.at(object, word) |= static_cast<Word>(pattern) << at;
-      if (at + width > kBits && word + 1 < kWords) {
-        bits.at(object, word + 1) |= pattern >> (kBits - at);
+      const int in_word = start / kBits, at = start % kBits;
+      const Word low = static_cast<Word>(pattern) << at;
+      const Word high = at + width > kBits ? pattern >> (kBits - at) : 0;
+#pragma unroll
+      for (int word = 0; word < kWords; ++word) {
+        now[word] |= word == in_word ? low : word == in_word + 1 ? high : 0;
       }
       // What leaves the line at the right enters it at the left.
-      if (start + width > kLinePixels) bits.at(object, 0) |= pattern >> (kLinePixels - start);
+      now[0] |= start + width > kLinePixels ? pattern >> (kLinePixels - start) : 0;
     });
-#pragma unroll
-    for (int word = 0; word < kWords; ++word) {
-      keep_before(bits.at(object, word), before[word], word, begin);
-    }
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include "tia/collision.h"
 #include "tia/draw.h"
+#include "tia/inks.h"
 #include "tia/line_cache.h"
 #include "tia/pictures.h"
 #include "tia/priority.h"
@@ -66,7 +67,9 @@ struct PictureViewOf {
     if (line >= height) return;
     Look look = look_of(tia);
     const bool goes_on = line == line_ && tia.front == front_;
-    if (begin >= kCombPixels) look.flags = (look.flags & ~kCombed) | (goes_on ? look_.flags & kCombed : 0);
+    if (begin >= kCombPixels) {  // then it says nothing of the first eight
+      look.flags = (look.flags & ~kCombed) | (goes_on ? look_.flags & kCombed : 0);
+    }
     if (!goes_on || !(look == look_)) {
       if (kShares) flush(tia);
       if (!goes_on) cache.begin_line();
@@ -80,8 +83,8 @@ struct PictureViewOf {
     if (!kShares) flush(tia);
   }
 
-  // Where what is on the canvas belongs, or null if that has been asked for. A scanline is on it once
-  // flush() has been called at its end.
+  // Where what is on the canvas belongs, or null if that has been asked for. A scanline is on it
+  // once flush() has been called at its end.
   CULE_INLINE uint8_t* take_painted() {
     const int line = painted_;
     painted_ = kNoLine;
@@ -106,7 +109,7 @@ struct PictureViewOf {
     uint8_t* pixels = pictures.own_row(front_, line_);
     if (kPainting == Painting::kOnCanvas) pixels = canvas;
     const bool lit = look_.flags & kLit, combed = look_.flags & kCombed;
-    const Inks inks(look_.colors, lit);
+    const Inks<Word> inks(lit ? look_.colors : 0);
     const int painted_end = combed && end_ < kCombPixels ? kCombPixels : end_;
     uint32_t collisions = 0;
 #pragma unroll 1
@@ -152,15 +155,6 @@ struct PictureViewOf {
             lit | combed | score_or_priority(tia) << kCtrlpfShift};
   }
 
-  // A Word of pixels of the background's color, and by which bits the other colors differ from it.
-  struct Inks {
-    Word bk, p0, p1, pf;
-    CULE_INLINE Inks(uint32_t colors, bool lit)
-        : bk(lit ? all_of(colors >> 24) : 0), p0(all_of(colors & 0xFF) ^ bk),
-          p1(all_of(colors >> 8 & 0xFF) ^ bk), pf(all_of(colors >> 16 & 0xFF) ^ bk) {}
-    static CULE_INLINE Word all_of(uint32_t color) { return color * (~Word{0} / 0xFF); }
-  };
-
   // Bits [low, high) of a chunk's sixteen, as far as it has them.
   static CULE_INLINE uint32_t pixels_between(int low, int high) {
     const uint32_t below_high = high >= kChunk ? 0xFFFFu : (1u << high) - 1;
@@ -179,25 +173,15 @@ struct PictureViewOf {
 
   // Pixels [low, high) of a word, the first of which is at `pixels`; `combed` blackens those under
   // the comb.
-  CULE_INLINE void paint(uint8_t* pixels, const ColorWord<Word>& shown, const Inks& inks, int low,
-                         int high, bool combed) {
+  CULE_INLINE void paint(uint8_t* pixels, const ColorWord<Word>& shown, const Inks<Word>& inks,
+                         int low, int high, bool combed) {
 #pragma unroll 1
     for (int x = low & -kChunk; x < high; x += kChunk) {
       const uint32_t bits0 = static_cast<uint32_t>(shown.p0 >> x);
       const uint32_t bits1 = static_cast<uint32_t>(shown.p1 >> x);
       const uint32_t bitsf = static_cast<uint32_t>(shown.pf >> x);
       Chunk chunk;
-#pragma unroll
-      for (int i = 0; i < kParts; ++i) chunk.parts[i] = inks.bk;
-      if ((bits0 | bits1 | bitsf) & 0xFFFF) {
-#pragma unroll
-        for (int i = 0; i < kParts; ++i) {
-          const int shift = kPartPixels * i;
-          chunk.parts[i] ^= (inks.p0 & spread_bits(bits0 >> shift)) ^
-                            (inks.p1 & spread_bits(bits1 >> shift)) ^
-                            (inks.pf & spread_bits(bitsf >> shift));
-        }
-      }
+      inks.paint(bits0, bits1, bitsf, chunk.parts);
       if (combed && x == 0) {
 #pragma unroll
         for (int i = 0; i < kCombPixels / kPartPixels; ++i) chunk.parts[i] = 0;

@@ -23,7 +23,8 @@ CULE_INLINE uint32_t score_or_priority(const TiaState& tia) {
 }
 
 template <class Word>
-CULE_INLINE ColorWord<Word> resolve_priority(uint32_t score_or_priority, const LineWord<Word>& line, int first) {
+CULE_INLINE ColorWord<Word> resolve_priority(uint32_t score_or_priority,
+                                             const LineWord<Word>& line, int first) {
   constexpr int kHalf = kLinePixels / 2;
   const Word playfield = line.bits[kPlayfield];
   Word p0 = line.bits[kPlayer0] | line.bits[kMissile0];

@@ -51,7 +51,9 @@ struct SegmentReplay {
   uint32_t entry = replay[at.entry];  // at hand before it takes effect
 
   // To color clock `end`, but not beyond the frame or the last entry: returns whether there is more
-  // to do. `begin` and `end` are where scanlines begin.
+  // to do. `begin` and `end` are where scanlines begin. `kOneLine`: what is shown of it is no more
+  // than one scanline.
+  template <bool kOneLine = false>
   CULE_INLINE bool go_on(int32_t end) {
     TiaState& tia = at.tia;
     for (;;) {
@@ -62,7 +64,7 @@ struct SegmentReplay {
       const bool here = effect.clock < end;
       if (!here) effect = drawing_until(end);
       if (tia.cursor < begin) move_beam(tia, format, effect.clock < begin ? effect.clock : begin);
-      draw_until(tia, format, effect.clock, view);
+      draw_until<kOneLine>(tia, format, effect.clock, view);
       if (effect.reg == tia_write::CXCLR) view.collisions_cleared();
       take_effect(tia, format, effect, view);
       if (!here) return true;
@@ -81,8 +83,8 @@ struct SegmentReplay {
 
 // All of it in one go.
 template <class View>
-CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const Replay& replay, int32_t begin, int32_t end,
-                                View& view) {
+CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const Replay& replay,
+                                int32_t begin, int32_t end, View& view) {
   SegmentReplay<View> segment{at, format, replay, begin, view};
   if (at.tia.cursor < end) segment.go_on(end);
   segment.latch();

@@ -1,0 +1,61 @@
+// From which object a pixel shows to which color it has: sixteen at a time, in parts of a Word.
+//
+// `colors` are those of player 0, player 1, the playfield and the background, from the lowest byte
+// up. Of `p0`, `p1` and `pf`, which say what the pixels show, the first in the lowest bit, no two
+// have the same bit; a pixel in none of them shows the background.
+#pragma once
+
+#include "common/platform.h"
+
+namespace cule {
+
+template <class Word>
+struct Inks;
+
+// By table, a part of eight pixels at a time: the background, and by which bits each of the other
+// colors differs from it.
+template <>
+struct Inks<uint64_t> {
+  uint64_t bk, p0, p1, pf;
+
+  CULE_INLINE explicit Inks(uint32_t colors)
+      : bk(all_of(colors >> 24)), p0(all_of(colors & 0xFF) ^ bk),
+        p1(all_of(colors >> 8 & 0xFF) ^ bk), pf(all_of(colors >> 16 & 0xFF) ^ bk) {}
+  static CULE_INLINE uint64_t all_of(uint32_t color) { return color * (~uint64_t{0} / 0xFF); }
+
+  CULE_INLINE void paint(uint32_t bits0, uint32_t bits1, uint32_t bitsf, uint64_t* parts) const {
+    for (int i = 0; i < 2; ++i) {
+      parts[i] = bk;
+      if (((bits0 | bits1 | bitsf) & 0xFFFF) == 0) continue;
+      parts[i] ^= (p0 & spread_bits(bits0 >> 8 * i)) ^ (p1 & spread_bits(bits1 >> 8 * i)) ^
+                  (pf & spread_bits(bitsf >> 8 * i));
+    }
+  }
+};
+
+// By picking bytes of `colors`, a part of four pixels at a time: by their numbers in nibbles.
+template <>
+struct Inks<uint32_t> {
+  uint32_t colors;
+
+  CULE_INLINE explicit Inks(uint32_t colors) : colors(colors) {}
+
+  CULE_INLINE void paint(uint32_t bits0, uint32_t bits1, uint32_t bitsf, uint32_t* parts) const {
+    const uint32_t low = ~(bits0 | bitsf), high = ~(bits0 | bits1);  // bits of the numbers
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const uint32_t numbers = nibbles(low >> 8 * i) + 2 * nibbles(high >> 8 * i);
+      parts[2 * i] = pick_bytes(colors, numbers);
+      parts[2 * i + 1] = pick_bytes(colors, numbers >> 16);
+    }
+  }
+
+  // Eight bits, each the lowest of a nibble. No sum carries.
+  static CULE_INLINE uint32_t nibbles(uint32_t bits) {
+    bits = (bits & 0xFF) * 0x1001 & 0x000F000F;
+    bits = bits * 0x41 & 0x03030303;
+    return bits * 9 & 0x11111111;
+  }
+};
+
+}  // namespace cule
