@@ -231,33 +231,30 @@ def source_of(game: Game, blocks: list[Block]) -> str:
     """The C++ function `run_block` of a game."""
     numbers = _Numbers(game, blocks)
     entries: set[int] = set()  # blocks in which others go on
+
+    def follow(pc: int | None, seen_from: Instruction) -> str:
+        number = numbers.at(pc, seen_from)
+        if number == LOOK_UP:
+            return "CULE_LOOK_UP"
+        entries.add(number)
+        return f"CULE_GO_ON({number})"
+
     texts = []
-    for number, block in enumerate(blocks, 1):
+    for block in blocks:
         lines = []
         for instruction in block:
             what = f"{instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x}"
             if instruction.branches:
-                taken = numbers.at(instruction.branch_target, instruction)
-                goes_on = _goes_on(number, taken, entries)
-                lines.append(f"  CULE_DO_BRANCH{'_ON' if goes_on else ''}({what}, {taken})")
+                taken = follow(instruction.branch_target, instruction)
+                lines.append(f"  CULE_DO_BRANCH({what}) {taken}")
             else:
                 lines.append(f"  CULE_DO{'_IN_CHIPS' if instruction.in_chips else ''}({what})")
-        following = numbers.at(block[-1].following, block[-1])
-        goes_on = _goes_on(number, following, entries)
-        lines.append(f"CULE_{'GO_ON' if goes_on else 'END'}({following})")
+        lines.append(f"  {follow(block[-1].following, block[-1])}")
         texts.append(lines)
     for number, lines in enumerate(texts, 1):
-        begin = [f"CULE_BLOCK({number}, {blocks[number - 1][0].pc:#06x})"]
-        lines[:0] = [*begin, f"CULE_ENTRY({number})"] if number in entries else begin
+        entry = f" CULE_ENTRY({number})" if number in entries else ""
+        lines.insert(0, f"CULE_BLOCK({number}){entry}")
     return "\n".join(line for lines in texts for line in lines) + "\n"
-
-
-def _goes_on(number: int, following: int, entries: set[int]) -> bool:
-    """Whether a block goes on in the one that follows without coming back; notes that one down."""
-    goes_on = following in (number, number + 1)
-    if goes_on:
-        entries.add(following)
-    return goes_on
 
 
 def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
@@ -265,7 +262,7 @@ def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
     image, scheme = rom_of(game)
     words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2).copy()
     for number, block in enumerate(blocks, 1):
-        words[block[0].offset] = RARE, number << OPERAND_SHIFT | BLOCK_CODE << OPCODE_SHIFT
+        words[block[0].offset] = block[0].pc, number << OPERAND_SHIFT | BLOCK_CODE << OPCODE_SHIFT
     return words
 
 
@@ -289,7 +286,7 @@ struct RunBlock {{
   CULE_INLINE uint32_t operator()(M& m, uint32_t number, int32_t end) const {{
     switch (number) {{
 {cases}
-      default: return kInterpret;
+      default: __builtin_unreachable();
     }}
   }}
 }};

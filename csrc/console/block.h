@@ -32,13 +32,10 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   return true;
 }
 
-// A case of the switch over blocks; where the block itself, or the one before it, goes on in it; its
-// instructions, some of which reach chips that others of their kind do not; its end. A block's
-// number says where it begins, but for code that another mirror or bank shows elsewhere. `taken` is
-// what follows where a branch is taken, `next` what follows the end.
-#define CULE_BLOCK(number, at) \
-  case number: \
-    if (m.r.pc != (at)) return kInterpret;
+// A case of the switch over blocks; its instructions, some of which reach chips that others of
+// their kind do not; what follows where a branch is taken, or the end. If it is known, the block goes
+// on there, without coming back, as long as that begins before cycle `end`: at an entry.
+#define CULE_BLOCK(number) case number:
 #define CULE_ENTRY(number) block_##number:
 #define CULE_DO(at, opcode, operand) \
   if (!execute_in_block<opcode, reach_in_block(StaticDecode<opcode>::control, operand), \
@@ -47,25 +44,19 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
     return kInterpret;
 #define CULE_DO_IN_CHIPS(at, opcode, operand) \
   if (!execute_in_block<opcode, Reach::kInChips, 0>(m, at, operand)) return kInterpret;
-#define CULE_DO_BRANCH(at, opcode, operand, taken) \
+#define CULE_DO_BRANCH(at, opcode, operand) \
   CULE_DO(at, opcode, operand) \
-  if (m.r.pc != (((at) + 2) & 0xFFFF)) return taken;
-#define CULE_END(next) return next;
-// The same, where the block goes on in itself or in the one behind it, without coming back, if that
-// may begin before cycle `end`.
-#define CULE_DO_BRANCH_ON(at, opcode, operand, taken) \
-  CULE_DO(at, opcode, operand) \
-  if (m.r.pc != (((at) + 2) & 0xFFFF)) CULE_GO_ON(taken)
+  if (m.r.pc != (((at) + 2) & 0xFFFF))
 #define CULE_GO_ON(next) \
   { \
     if (m.cycle < end) goto block_##next; \
     return next; \
   }
+#define CULE_LOOK_UP return kLookUp;
 
 // Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked where blocks begin (begins_block).
-// `run_block(m, number, end)` executes a block, and more where it goes on in what begins before
-// cycle `end`, and says what follows; the longest takes `kLongestBlock` cycles at most. The ROM is
-// game `kGame`'s.
+// `run_block(m, number, end)` executes a block, and what it goes on in before cycle `end`, and says
+// what follows; the longest takes `kLongestBlock` cycles at most. The ROM is game `kGame`'s.
 template <class RunBlock, uint32_t kGame, int32_t kLongestBlock>
 struct TranslatedCore {
   static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock : kLongestInstruction;
@@ -85,7 +76,8 @@ struct TranslatedCore {
       while (m.runs() && m.cycle < end) {
         // No block ends the frame: where it is near its end, none begins.
         while (m.cycle < end && begins_block(op)) {
-          op = follow_block(m, crowded ? kInterpret : run_block(m, operand_of(op), end));
+          const bool runs = !crowded && op.control == m.r.pc;
+          op = follow_block(m, runs ? run_block(m, operand_of(op), end) : kInterpret);
         }
         for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_leanly(m, op, crowded);
       }
@@ -100,13 +92,12 @@ struct TranslatedCore {
     return m.has_room(end) && m.instructions_left >= (end - m.cycle) / 2;
   }
   // The mark of the block that follows, which needs no look at memory, or what stands at `pc`.
-  // Blocks come back to one loop, where a GPU brings lanes together: if they jumped to any other
-  // block, lanes would part. Going on in itself or in the next parts no more lanes than coming back
-  // does: those that do not go on wait in the loop for the others (design/translation_details.md).
+  // Lanes whose blocks have gone on in others until nobody knew what follows, or the scanline ended,
+  // wait here for the rest of their warp (design/translation_details.md).
   template <class M>
   static CULE_INLINE MicroOp follow_block(const M& m, uint32_t next) {
     if (next == kLookUp) return m.look_ahead();
-    return next == kInterpret ? m.look_behind() : mark_of_block(next);
+    return next == kInterpret ? m.look_behind() : mark_of_block(next, m.r.pc);
   }
 };
 

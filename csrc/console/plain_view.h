@@ -52,8 +52,8 @@ constexpr uint32_t register_in_block(uint32_t control, uint32_t operand) {
   return reach_in_block(control, operand) == Reach::kInTia ? operand & 0x3F : 0;
 }
 
-// Nobody but the caller knows whether the instruction buffer has room, and that the frame does not end by its length (begin_block,
-// Machine::has_room).
+// Nobody but the caller knows whether the instruction buffer has room, and that the frame does not
+// end by its length (TranslatedCore::has_room, Machine::has_room).
 //
 // `Reg`: the TIA's register that is written to, where kInTia knows it.
 template <class M, Reach kReach, class Reg = AnyRegister>

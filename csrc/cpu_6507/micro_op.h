@@ -67,10 +67,13 @@ CULE_INLINE uint32_t operand_of(MicroOp op) { return op.more >> kOperandShift; }
 constexpr uint32_t kFetchSlowlyCode = 0x12, kJamCode = 0x02;
 constexpr MicroOp kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
 
-// Stands where a translated block begins, whose number is its operand (console/block.h). It has the opcode of another JAM, and takes
-// no time, either.
+// Stands where a translated block begins, whose number is its operand (console/block.h). It has the
+// opcode of another JAM, and instead of control bits the program counter that the block is for: a
+// mirror or another bank may show it elsewhere.
 constexpr uint32_t kBlockCode = 0x22;
-constexpr MicroOp mark_of_block(uint32_t number) { return {kRare, number << kOperandShift | kBlockCode << kOpcodeShift}; }
+constexpr MicroOp mark_of_block(uint32_t number, uint32_t pc) {
+  return {pc, number << kOperandShift | kBlockCode << kOpcodeShift};
+}
 CULE_INLINE bool begins_block(MicroOp op) { return (op.more & 0xFF00) == kBlockCode << kOpcodeShift; }
 
 constexpr uint32_t from_source(Source source) { return static_cast<uint32_t>(source) << kSourceShift; }

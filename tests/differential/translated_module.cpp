@@ -35,7 +35,8 @@ struct RunBlock {
     counts->looked_up += next == kLookUp;
     if (next != kLookUp && next != kInterpret) {
       const MicroOp there = m.look_ahead();
-      counts->known_wrong |= there.more != mark_of_block(next).more;
+      const MicroOp known = mark_of_block(next, m.r.pc);
+      counts->known_wrong |= there.more != known.more || there.control != known.control;
     }
     return next;
   }
@@ -45,7 +46,7 @@ struct RunBlock {
   static uint32_t run(M& m, uint32_t number, int32_t end) {
     switch (number) {
 #include RUN_BLOCK_CASES
-      default: return kInterpret;
+      default: __builtin_unreachable();
     }
   }
 };
