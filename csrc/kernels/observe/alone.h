@@ -27,6 +27,10 @@ class RowsAlone {
     }
   }
 
+  CULE_INLINE CoveredRows covered(int y, int) const { return covered_rows(resample_, y); }
+
+  static constexpr int kReach = 1 << 16;  // all of them
+  CULE_INLINE void reach(int, int) {}
   CULE_INLINE void sum(int line, int bytes, float* sums) {
     if (line == summed_) return;
     const bool first = summed_ < 0;

@@ -75,10 +75,36 @@ CULE_INLINE float weigh_linearly(float weight, float sum) {
   return static_cast<float>((static_cast<int>(weight) * (static_cast<int>(sum) >> 4)) >> 16);
 }
 
+// A row of the resized frame: which rows of the source it covers, and the weights of the first.
+struct alignas(16) CoveredRows {
+  static constexpr int kTaps = 3;
+  uint16_t first, count;
+  float weights[kTaps];
+};
+CULE_INLINE CoveredRows covered_rows(const Resample& resample, int y) {
+  const ResampleSpan span = row_span(resample, y);
+  CoveredRows rows{static_cast<uint16_t>(span.first), static_cast<uint16_t>(span.count), {}};
+  for (int r = 0; r < CoveredRows::kTaps; ++r) {
+    const bool weighted = is_weighted(resample) && r < span.count;
+    rows.weights[r] = weighted ? resample.weights[span.weight + r] : 1.0f;
+  }
+  return rows;
+}
+// Adds the sums of a source row.
+CULE_INLINE void add_row(bool linear, float weight, int count, const float* sums, float* totals) {
+  if (!linear) {
+    for (int i = 0; i < count; ++i) totals[i] += weight * sums[i];
+  } else {
+    for (int i = 0; i < count; ++i) totals[i] += weigh_linearly(weight, sums[i]);
+  }
+}
+
 // Resizes rows [begin, end) of a frame, into `out`, as many bytes of each as the lanes can have,
 // `kMost` each: from byte `from` on. `Rows` has the source's rows, and works out the sums of one:
 //   begin(from, bytes)        from here on it is about these
-//   sum(line, bytes, sums)    brings the lane's sums up to date with source row `line`
+//   covered(y, end)           what row `y` of the frame covers; those before `end` are asked for
+//   reach(line, count)        source rows from `line` on are needed, up to kReach of them
+//   sum(line, bytes, sums)    brings the lane's sums up to date with one of those
 template <int kChannels, int kMost, class Rows, class Lanes>
 CULE_INLINE void resize(const ObservationFormat& format, const Resample& resample, Rows& rows,
                         int from, int begin, int end, uint8_t* out, const Lanes& lanes) {
@@ -86,23 +112,28 @@ CULE_INLINE void resize(const ObservationFormat& format, const Resample& resampl
   const int row_bytes = format.width * kChannels, left = row_bytes - from;
   const int bytes = left < kMost * Lanes::kCount ? left : kMost * Lanes::kCount;
   const int mine = Lanes::kCount == 1 ? bytes : kMost;  // lanes add up what nobody asks for, too
-  const bool linear = resample.kind == ResampleKind::kLinear, weighted = is_weighted(resample);
+  const bool linear = resample.kind == ResampleKind::kLinear;
   float sums[kMost], totals[kMost];
   rows.begin(from, bytes);
-  ResampleSpan next = row_span(resample, begin);
   uint8_t* to = out + begin * row_bytes + from;
   for (int y = begin; y < end; ++y, to += row_bytes) {
-    const ResampleSpan span = next;
-    if (y + 1 < end) next = row_span(resample, y + 1);  // on its way
+    const CoveredRows covered = rows.covered(y, end);
+    const int first = covered.first, count = covered.count;
     for (int i = 0; i < mine; ++i) totals[i] = 0;
-    for (int r = 0; r < span.count; ++r) {
-      const float weight = weighted ? resample.weights[span.weight + r] : 1.0f;
-      rows.sum(span.first + r, bytes, sums);
-      if (!linear) {
-        for (int i = 0; i < mine; ++i) totals[i] += weight * sums[i];
-      } else {
-        for (int i = 0; i < mine; ++i) totals[i] += weigh_linearly(weight, sums[i]);
-      }
+    rows.reach(first, count);
+#pragma unroll
+    for (int r = 0; r < CoveredRows::kTaps; ++r) {
+      if (r >= count) break;
+      rows.sum(first + r, bytes, sums);
+      add_row(linear, covered.weights[r], mine, sums, totals);
+    }
+#pragma unroll 1
+    for (int r = CoveredRows::kTaps; r < count; ++r) {
+      if (r % Rows::kReach == 0) rows.reach(first + r, count - r);
+      rows.sum(first + r, bytes, sums);
+      const ResampleSpan span = row_span(resample, y);
+      const float weight = is_weighted(resample) ? resample.weights[span.weight + r] : 1.0f;
+      add_row(linear, weight, mine, sums, totals);
     }
     if (resample.kind == ResampleKind::kArea) {
       if (Lanes::kCount == 1) round_to_bytes(totals, bytes, to);
@@ -114,7 +145,7 @@ CULE_INLINE void resize(const ObservationFormat& format, const Resample& resampl
     // Averages of integers have as many columns everywhere.
     const int columns = resample.kind == ResampleKind::kAreaInteger ? resample.columns[0].count : 0;
     for_each_item<kMost>(lanes, bytes, [&](int slot, int item) CULE_INLINE_LAMBDA {
-      to[item] = finish_pixel(resample, totals[slot], span.count, columns);
+      to[item] = finish_pixel(resample, totals[slot], count, columns);
     });
   }
 }

@@ -61,6 +61,7 @@ struct Window {
   // Row after row, of each one channel after the other. A word behind them is read, for nothing.
   alignas(16) uint32_t words[kLines * kRowBytes / 4 + 4];
   uint16_t rows[kLines];  // of both pictures, the front one's in the low byte
+  CoveredRows covered[32];  // by rows of the resized frame
 
   CULE_INLINE const uint8_t* bytes() const { return reinterpret_cast<const uint8_t*>(words); }
   CULE_INLINE uint8_t* bytes() { return reinterpret_cast<uint8_t*>(words); }
@@ -95,8 +96,25 @@ class RowsInWindow {
     more_ = lanes_.ballot(more) != 0;
   }
 
+  // Each lane looks one row up, for all.
+  CULE_INLINE CoveredRows covered(int y, int end) {
+    if (y >= covered_end_) {
+      covered_begin_ = y;
+      covered_end_ = y + Lanes::kCount;
+      lanes_.sync();
+      const int mine = y + lanes_.lane();
+      if (mine < end) window_.covered[lanes_.lane()] = covered_rows(resample_, mine);
+      lanes_.sync();
+    }
+    return window_.covered[y - covered_begin_];
+  }
+
+  static constexpr int kReach = Window<kChannels>::kLines;
+  CULE_INLINE void reach(int line, int count) {
+    const int wanted = count < kReach ? count : kReach;
+    if (line < begin_ || line + wanted > begin_ + lines_) load(line);
+  }
   CULE_INLINE void sum(int line, int bytes, float* sums) {
-    if (static_cast<uint32_t>(line - begin_) >= static_cast<uint32_t>(lines_)) load(line);
     // Bits up to the line's own; all of them from bit 31.
     const int row = count_bits(distinct_ & ((2u << (line - begin_)) - 1)) - 1;
     if (row == summed_) return;
@@ -238,6 +256,7 @@ class RowsInWindow {
   // The window's scanlines, which of them show other rows than the one above, and which of those
   // rows has been summed.
   int begin_ = 0, lines_ = 0, summed_ = -1;
+  int covered_begin_ = 0, covered_end_ = 0;  // rows of the frame that are looked up
   uint32_t distinct_ = 0;
 };
 
