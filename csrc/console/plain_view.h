@@ -27,7 +27,7 @@ CULE_INLINE MicroOp execute_oddly(M& m, MicroOp op) {
 }
 
 // What an instruction reaches.
-//   kInBlock     RAM, plain ROM, and the TIA's registers that are only recorded; all rare instructions that programs use
+//   kInBlock     RAM and plain ROM; all rare instructions that programs use
 //   kInChips     the same, and all chips
 //   kInRam       the same, where its address is RAM's, or there is none: much less to compile
 //   kInTia       the same, where it is the TIA's and only written to
@@ -59,7 +59,7 @@ constexpr uint32_t register_in_block(uint32_t control, uint32_t operand) {
 template <class M, Reach kReach, class Reg = AnyRegister>
 struct PlainView {
   static constexpr RareOps kRareOps = kReach == Reach::kInterpreted ? RareOps::kCommon : RareOps::kUsed;
-  static constexpr bool kReadsChips = kReach != Reach::kInBlock, kRecordsOnly = !kReadsChips;
+  static constexpr bool kInMemory = kReach == Reach::kInBlock;
   M& machine;
   Registers& r;
   int32_t& cycle;
@@ -90,9 +90,10 @@ struct PlainView {
     } else {
       const bool in_ram = is_ram_address(address);
       const bool readable =
-          kReadsChips ? !machine.is_special(address) : in_ram | machine.is_plain_rom(address);
+          kInMemory ? in_ram | machine.is_plain_rom(address) : !machine.is_special(address);
       const bool to_riot = kReach == Reach::kInChips && is_riot(address);
-      const bool writable = in_ram | (writes_plain_tia(address) & !crowded) | to_riot;
+      const bool to_tia = !kInMemory && writes_plain_tia(address) && !crowded;
+      const bool writable = in_ram | to_tia | to_riot;
       // By masks, not by conditions, which a GPU has few of.
       odd |= control & ((readable ? 0u : +kReads) | (writable ? 0u : +kWrites) | (r.d ? +kSetsV : 0u));
     }
@@ -114,7 +115,7 @@ struct PlainView {
   static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
   static CULE_INLINE bool writes_plain_tia(uint32_t address) {
     const uint32_t reg = address & 0x3F;
-    return is_tia_address(address) & (kRecordsOnly ? only_recorded(reg) : reg >= tia_write::WSYNC);
+    return is_tia_address(address) & (reg >= tia_write::WSYNC);
   }
 
   // Whether a rare instruction is one of kRareOps, and all that it touches is RAM, plain registers
@@ -123,7 +124,7 @@ struct PlainView {
   CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
     if (opcode == 0x20) return r.s >= 0x81;                                                   // JSR
     if (opcode == 0x60) return r.s >= 0x7F && r.s <= 0xFD && !returns_to_special();           // RTS
-    if (opcode == 0x48 || opcode == 0x08) return r.s >= 0x80 || (only_recorded(r.s & 0x3F) && !crowded);  // PHA, PHP
+    if (opcode == 0x48 || opcode == 0x08) return pushes_plainly();                            // PHA, PHP
     if (opcode == 0x68) return pulls_plainly();                                               // PLA
     if (opcode == 0x6C) return (address & 0xFF) != 0xFF && (is_ram_address(address) || jumps_by_rom(address));
     if (kRareOps == RareOps::kCommon) return false;
@@ -132,6 +133,9 @@ struct PlainView {
       case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;  // CLI, SEI, CLV, CLD, SED
       default: return false;
     }
+  }
+  CULE_INLINE bool pushes_plainly() const {
+    return r.s >= 0x80 || (!kInMemory && only_recorded(r.s & 0x3F) && !crowded);
   }
   CULE_INLINE bool pulls_plainly() const {
     return kReach == Reach::kInChips || (r.s >= 0x80 && r.s <= 0xFE);
@@ -154,7 +158,7 @@ struct PlainView {
       const bool in_rom = wanted && !is_chip(address);
       const uint32_t offset = rom_offset(machine.map, machine.slices, address);
       if (in_rom) value = machine.rom(offset);
-      if constexpr (kReadsChips) {
+      if constexpr (!kInMemory) {
         if (wanted && !in_ram && !in_rom) value = machine.read_chip(address);
       }
     }
@@ -179,13 +183,13 @@ struct PlainView {
   // Onto the stack, which may be the TIA's registers.
   CULE_INLINE void write(uint32_t address, uint32_t value, bool) {
     bus = value;
-    if (is_ram_address(address)) machine.ram.set(address & 0x7F, value);
+    if (kInMemory || is_ram_address(address)) machine.ram.set(address & 0x7F, value);
     else record_only(address, value);
   }
 
   CULE_INLINE void write_if(bool wanted, uint32_t address, uint32_t value) {
     if (wanted) bus = value;
-    if constexpr (kReach == Reach::kInRam) {
+    if constexpr (kReach == Reach::kInRam || kInMemory) {
       if (wanted) machine.ram.set(address & 0x7F, value);
     } else if constexpr (kReach == Reach::kInTia) {
       if (wanted) write_tia(Reg{}, value);
@@ -194,7 +198,6 @@ struct PlainView {
       if (wanted && in_ram) machine.ram.set(address & 0x7F, value);
       if (!wanted || in_ram) return;
       if (kReach == Reach::kInChips && is_riot(address)) machine.write_elsewhere(address, value, false);
-      else if constexpr (kRecordsOnly) record_only(address, value);
       else write_tia(AnyRegister{address & 0x3F}, value);
     }
   }
