@@ -16,6 +16,7 @@ template <class M, class Pace, class Advance>
 CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Advance& advance) {
   for (int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine; m.runs(); end += kCyclesPerLine) {
     pace.begin_line(end / kCyclesPerLine);
+    m.follow();
     m.begin_segments(end + longest);
     advance(end);
   }

@@ -1,13 +1,17 @@
-// The TIA's side of a frame while it runs: the instruction buffer that the processor fills, from where segments of the picture can be
-// drawn, and the search for collisions when a program reads their latches.
+// The TIA's side of a frame while it runs: the instruction buffer that the processor fills, from where
+// segments of the picture can be drawn, and the collisions that programs read.
 //
-// A program that reads latches does so some time after they were set, mostly once a frame, and mostly finds them as they were. So nothing
-// is looked for before: then the segments since the last CXCLR are, one after the other, first for objects that can have met (near.h),
-// and only where there are any pixel by pixel. A search goes on where the last one ended.
+// The latches that a program has ever looked at are kept up as it runs: from scanline to scanline, where
+// the lanes of a warp are together, it is asked which objects can have met (sightings.h), and only where
+// any can a replay of what was written looks pixel by pixel. That goes from some scanline to the next: from
+// the state there, which is kept. A latch that is looked at for the first time is searched for in
+// all segments since the last CXCLR.
 #pragma once
 
 #include "console/record.h"
+#include "tia/latch_view.h"
 #include "tia/near.h"
+#include "tia/sightings.h"
 
 namespace cule {
 
@@ -37,56 +41,64 @@ struct SegmentStarts {
   }
 };
 
-// Looks for collisions in one segment, and goes on there when more of it has been played.
-struct SegmentSearch {
+// Those of `latches` that have been set in the segment in `slot`.
+CULE_INLINE uint32_t search_segment(const TiaFormat& format, const SegmentStarts& starts, size_t slot,
+                                    const Replay& replay, uint32_t latches) {
+  const int segment = static_cast<int>(slot % kSegments);
+  const int32_t begin = segment_clock(format, segment), end = end_clock(format, segment, 1);
   SegmentStart at;
+  starts.load(slot, at);
   Whereabouts whereabouts;
+  look_around(at, format, replay, begin, end, objects_of_latches(latches), whereabouts);
+  if (!whereabouts.may_set(latches)) return 0;
+  starts.load(slot, at);
+  at.tia.collisions = 0;
   CollisionView view;
-  bool begun = false;
-  bool close = false;  // objects can have met in it, so that it is looked at pixel by pixel
-
-  // Returns those of `latches` that have been set in the segment in `slot`. They are the same each time, but for some that are known.
-  CULE_INLINE uint32_t search(const TiaFormat& format, const SegmentStarts& starts, size_t slot, const Replay& replay, uint32_t latches) {
-    const int segment = static_cast<int>(slot % kSegments);
-    const int32_t begin = segment_clock(format, segment), end = end_clock(format, segment, 1);
-    if (!begun) {
-      starts.load(slot, at);
-      whereabouts = {};
-      begun = true;
-      close = false;
-    }
-    if (!close) {
-      look_around(at, format, replay, begin, end, objects_of_latches(latches), whereabouts);
-      if (!whereabouts.may_set(latches)) return 0;
-      starts.load(slot, at);
-      at.tia.collisions = 0;
-      view = {};
-      close = true;
-    }
-    view.wanted = latches;
-    replay_segment(at, format, replay, begin, end, view);
-    return at.tia.collisions;
-  }
-};
+  view.wanted = latches;
+  replay_segment(at, format, replay, begin, end, view);
+  return at.tia.collisions;
+}
 
 // What the CPU part keeps of the TIA while a step runs, beside its state and the buffer.
 struct TiaTrail {
   SegmentStarts starts;
-  int frame, segment;      // the frame that runs, and the next of its segments to begin
-  uint32_t clear_slot;     // the first slot in which there is anything since the last CXCLR
-  uint32_t slot, latches;  // the first slot that has not been searched to its end, and for which latches those before were
-  SegmentSearch search;    // of `slot`
+  int frame, segment;   // the frame that runs, and the next of its segments to begin
+  uint32_t clear_slot;  // the first slot in which there is anything since the last CXCLR
+  // Collisions have been looked for up to color clock `followed` of the frame. From there it goes on from the
+  // state `recent[from]`. The other one is newer, or there is none: all of it has taken effect at clock
+  // `settled`, and then it serves.
+  Sightings seen;  // since `recent[from]`
+  SegmentStart recent[2];
+  uint32_t from;
+  int32_t settled;
+  int32_t followed;
+  uint32_t before;  // the latches as they were before the last look
 
   // A step begins.
   CULE_INLINE void clear() {
     frame = -1;
     segment = 0;
-    clear_slot = slot = latches = 0;
-    search.begun = false;
+    clear_slot = 0;
   }
   CULE_INLINE void begin_frame() {
     ++frame;
     segment = 0;
+  }
+  // Nothing before `start` is still to take effect, and its beam is where it has to be.
+  CULE_INLINE void begin_following(const SegmentStart& start) {
+    from = 0;
+    recent[0] = start;
+    settled = kNever;
+    followed = kFromTheBeam;
+    seen.begin(start.tia, start.entry);
+    seen.written = -kLongestDelay;
+  }
+  static constexpr int32_t kNever = INT32_MAX;
+  static constexpr int32_t kFromTheBeam = INT32_MIN;
+  // Whether anything of the picture is drawn between the last look and `cycle`, or soon.
+  CULE_INLINE bool nears_picture(const TiaFormat& format, int32_t cycle) const {
+    constexpr int32_t kSoon = 2 * kClocksPerLine;
+    return cycle * kClocksPerCycle + kSoon > format.first_clock && followed < format.last_clock;
   }
   CULE_INLINE uint32_t first_slot() const { return static_cast<uint32_t>(frame * kSegments); }
   // Latches are cleared. The newest segment may not have begun yet.
@@ -102,27 +114,81 @@ CULE_COLD void keep_starts(TiaTrail& trail, const TiaFormat& format, const TiaSt
   }
 }
 
-// The latches that are set at `cycle`: `known`, and those of `wanted` that have been set since. Latches that were not wanted so far are
-// looked for from the last CXCLR on.
-CULE_COLD uint32_t search_latches(TiaTrail& trail, const TiaFormat& format, const InstructionBuffer buffer, uint32_t wanted, uint32_t known,
-                                  int32_t cycle) {
-  const uint32_t behind = wanted & ~trail.latches ? 0 : trail.slot;
-  const uint32_t from = behind < trail.clear_slot ? trail.clear_slot : behind;
-  if (from != trail.slot || (wanted & ~trail.latches)) trail.search.begun = false;
-  trail.latches = wanted;
-  const Replay replay{buffer.entries, buffer.count, buffer.after_clear, encode_entry(cycle, kMarkTouch, 0)};
+// Those of `latches` that have been set since the last CXCLR, and by `cycle`.
+CULE_COLD uint32_t search_latches(const TiaTrail& trail, const TiaFormat& format,
+                                  const InstructionBuffer buffer, uint32_t latches, int32_t cycle) {
+  const Replay replay{buffer.entries, buffer.count, buffer.after_clear,
+                      encode_entry(cycle, kMarkTouch, 0)};
   const uint32_t end = trail.first_slot() + static_cast<uint32_t>(trail.segment);
+  uint32_t found = 0;
 #pragma unroll 1
-  for (trail.slot = from; trail.slot < end; ++trail.slot) {
-    const uint32_t latches = wanted & ~known;
-    if (latches && trail.starts.entry_of(trail.slot) != kNoSegment) {
-      known |= trail.search.search(format, trail.starts, trail.slot, replay, latches);
-    }
-    const int segment = static_cast<int>(trail.slot % kSegments);
-    if (trail.slot >= trail.first_slot() && cycle * kClocksPerCycle < end_clock(format, segment, 1)) break;
-    trail.search.begun = false;
+  for (uint32_t slot = trail.clear_slot; slot < end && (latches & ~found); ++slot) {
+    if (trail.starts.entry_of(slot) == kNoSegment) continue;
+    found |= search_segment(format, trail.starts, slot, replay, latches & ~found);
   }
-  return known;
+  return found;
+}
+
+// Those of `latches` that have been set since the last look. `end`: what is drawn before that clock
+// counts, as far as the frame has come at `cycle`.
+CULE_COLD uint32_t look_at_pixels(const TiaTrail& trail, const TiaFormat& format,
+                                  const InstructionBuffer buffer, const TiaState& now,
+                                  uint32_t latches, int32_t cycle, int32_t end) {
+  SegmentStart at = trail.recent[trail.from];
+  const uint32_t possible = may_have_met(trail.seen, at.tia, now, latches);
+  if (possible == 0) return 0;
+  const Replay replay{buffer.entries, buffer.count, buffer.after_clear,
+                      encode_entry(cycle, kMarkTouch, 0)};
+  LineBits words[LineRoom<LineBits>::kSize] = {};
+  LatchView view(possible, {words, 1});
+  at.tia.collisions = 0;
+  replay_segment(at, format, replay, trail.followed, end, view);
+  return at.tia.collisions & possible;
+}
+
+// Goes on looking for collisions from `clock`, where `tia` is the state.
+CULE_INLINE void go_on_from(TiaTrail& trail, const TiaState& tia, int32_t clock) {
+  trail.followed = clock;
+  const uint32_t entries = trail.seen.end;
+  const int32_t settled = trail.seen.written * kClocksPerCycle + kLongestDelay;
+  const bool at_once = settled <= clock;
+  if (!at_once && trail.settled <= clock) {
+    trail.from ^= 1;
+    trail.settled = TiaTrail::kNever;
+  }
+  if (!at_once && trail.settled != TiaTrail::kNever) return;
+  trail.recent[at_once ? trail.from : trail.from ^ 1] = {tia, entries};
+  trail.settled = at_once ? TiaTrail::kNever : settled;
+  if (at_once) trail.seen.begin(tia, entries);
+}
+
+// Has the latches of `wanted` in `tia` as they are at `cycle`. `drawn`: the frame has been drawn up to
+// there, by an access to the TIA; else it will have been at the next, if there is any (finish_frame).
+CULE_COLD void follow_collisions(TiaTrail& trail, const TiaFormat& format,
+                                 const InstructionBuffer buffer, TiaState& tia, uint32_t wanted,
+                                 int32_t cycle, bool drawn) {
+  const int32_t clock = cycle * kClocksPerCycle;
+  trail.before = tia.collisions;
+  trail.seen.gather(buffer.entries, buffer.count);
+  const uint32_t possible = wanted & ~tia.collisions & possible_latches(trail.seen.on);
+  if (possible && clock + kLongestDelay > format.first_clock) {
+    tia.collisions |= static_cast<uint16_t>(look_at_pixels(
+        trail, format, buffer, tia, possible, cycle, drawn ? format.last_clock : clock));
+  }
+  go_on_from(trail, tia, clock);
+}
+
+// The same where a program reads latches, `new_ones` of which it never has before.
+CULE_COLD void read_latches(TiaTrail& trail, const TiaFormat& format,
+                            const InstructionBuffer buffer, TiaState& tia, uint32_t wanted,
+                            uint32_t new_ones, int32_t cycle) {
+  if (new_ones) {
+    tia.collisions |=
+        static_cast<uint16_t>(search_latches(trail, format, buffer, new_ones, cycle));
+  }
+  if (trail.nears_picture(format, cycle)) {
+    follow_collisions(trail, format, buffer, tia, wanted, cycle, true);
+  }
 }
 
 }  // namespace cule

@@ -238,9 +238,10 @@ struct Machine {
     touched_cycle = cycle;
     const uint32_t reg = address & 0x0F;
     if (reg > tia_read::CXPPMM) return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
-    latches_read |= latches_of_register(reg);
     TiaState& tia = ram.tia();
-    tia.collisions = static_cast<uint16_t>(search_latches(trail, config.format, buffer, latches_read, tia.collisions, cycle));
+    const uint32_t latches = latches_of_register(reg), new_ones = latches & ~latches_read;
+    latches_read |= latches;
+    read_latches(trail, config.format, buffer, tia, latches_read, new_ones, cycle);
     return collision_register(tia.collisions, reg) | (bus & 0x3F);
   }
 
@@ -330,6 +331,27 @@ struct Machine {
     return value;
   }
 
+  // Has the latches that the program looks at as they are now, a scanline after the last time. Nothing
+  // is drawn beyond the last access to the TIA, so that without any since then there is nothing new.
+  CULE_INLINE void follow() {
+    if (latches_read == 0 || !trail.nears_picture(config.format, cycle)) return;
+    if (touched_cycle * kClocksPerCycle < trail.followed) return;
+    follow_collisions(trail, config.format, buffer, ram.tia(), latches_read, cycle, false);
+  }
+  // Has them as they are after the last access of a frame, at cycle `last`.
+  CULE_INLINE void finish_following(int32_t last) {
+    if (latches_read == 0) return;
+    const int32_t clock = last * kClocksPerCycle;
+    TiaState& tia = ram.tia();
+    if (clock < trail.followed && clock < config.format.last_clock) {  // the last look went too far
+      tia.collisions = static_cast<uint16_t>(trail.before);
+      tia.collisions |= static_cast<uint16_t>(search_latches(
+          trail, config.format, buffer, latches_read & ~trail.before, last));
+    } else if (trail.nears_picture(config.format, last)) {
+      follow_collisions(trail, config.format, buffer, tia, latches_read, last, true);
+    }
+  }
+
   // Moves all cycle counters back by whole scanlines. `touched_cycle` stays where it is if that is `oldest_touch` or before.
   CULE_INLINE void move_back(int32_t elapsed, int32_t oldest_touch) {
     cycle -= elapsed;
@@ -351,6 +373,7 @@ struct Machine {
     TiaPorts& ports = devices.ports;
     if (ports.frame_open) {
       if (cycle >= kOpenFrameLimit) move_back(kOpenFrameStep, kBeyondPicture);
+      trail.begin_following({ram.tia(), buffer.count});
       return;
     }
     move_back(cycle - cycle % kCyclesPerLine, 0);
@@ -358,6 +381,7 @@ struct Machine {
     record_mark(kMarkFrameBegin, config.pal & ports.scanlines & 1);
     ports.frame_open = 1;
     ports.greyed = 0;
+    trail.begin_following({ram.tia(), buffer.count});
   }
 
   // Closes the frame; returns the color clock up to which its picture is drawn, or kUnknownReach.
@@ -367,6 +391,7 @@ struct Machine {
     const uint32_t last = buffer.count ? buffer.entries[buffer.count - 1] : 0;
     const int32_t written_cycle = entry_register(last) < kMarkFrameBegin ? entry_cycle(last) : 0;
     const int32_t last_cycle = touched_cycle > written_cycle ? touched_cycle : written_cycle;
+    finish_following(last_cycle);
     finish_writes(ram.tia(), config.format, buffer.entries, buffer.count);
     record_mark(kMarkTouch, 0, last_cycle);
     if (frame_ended) {

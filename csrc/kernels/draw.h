@@ -140,8 +140,8 @@ CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording r
   if (recording.starts.entry_of((slot / kSegments + 1) * kSegments) <= trace.after_clear) return 0;
   uint16_t known;
   memcpy(&known, tia_byte(batch, env, offsetof(TiaState, collisions)), sizeof known);
-  SegmentSearch search;
-  return search.search(config_of(batch, env).format, recording.starts, slot, replay_of(trace, recording.entries), kAllCollisions & ~known);
+  return search_segment(config_of(batch, env).format, recording.starts, slot,
+                        replay_of(trace, recording.entries), kAllCollisions & ~known);
 }
 
 // What there is to do about a piece: nothing; to draw those scanlines of all frames; to find

@@ -14,8 +14,6 @@
 
 namespace cule {
 
-constexpr uint32_t kAllObjects = (1u << kNumTiaObjects) - 1;
-
 // One piece of one scanline: `advance` clocks from the cursor, which stands `from` clocks into line `line`.
 template <class View>
 CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int advance) {

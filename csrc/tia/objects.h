@@ -58,26 +58,47 @@ struct Extent {
   bool skip_first;
 };
 
-CULE_INLINE Extent player_extent(const TiaState& tia, uint32_t which) {
+// Where an object is while it is on. Cosmic Ark's stars (motion.h) are another matter.
+CULE_INLINE Extent player_place(const TiaState& tia, uint32_t which) {
   const uint32_t size = tia.nusiz[which] & 7;
   const bool wide = size == 5 || size == 7;
   const int position = position_of(tia, kPlayer0 + which) + wide;
   const uint32_t width = size == 5 ? 16 : size == 7 ? 32 : 8;
-  return {position == kLinePixels ? 0 : position, player_on(tia, which) ? width : 0, copy_distances(size), tia.skip_first[which] != 0};
+  return {position == kLinePixels ? 0 : position, width, copy_distances(size),
+          tia.skip_first[which] != 0};
+}
+CULE_INLINE Extent missile_place(const TiaState& tia, uint32_t which) {
+  return {position_of(tia, kMissile0 + which), 1u << (tia.nusiz[which] >> 4 & 3),
+          copy_distances(tia.nusiz[which]), false};
+}
+CULE_INLINE Extent ball_place(const TiaState& tia) {
+  return {position_of(tia, kBall), 1u << (tia.ctrlpf >> 4 & 3), 0, false};
+}
+CULE_INLINE Extent place_of(const TiaState& tia, uint32_t object) {
+  switch (object) {
+    case kPlayer0: case kPlayer1: return player_place(tia, object - kPlayer0);
+    case kMissile0: case kMissile1: return missile_place(tia, object - kMissile0);
+    default: return ball_place(tia);
+  }
 }
 
+CULE_INLINE Extent player_extent(const TiaState& tia, uint32_t which) {
+  Extent extent = player_place(tia, which);
+  if (!player_on(tia, which)) extent.width = 0;
+  return extent;
+}
 CULE_INLINE Extent missile_extent(const TiaState& tia, uint32_t which) {
-  uint32_t log2_width = tia.nusiz[which] >> 4 & 3;
-  const bool hidden = which == 0 && tia.missile0_shape == kMissileHidden;
-  if (which == 0 && tia.missile0_shape == kMissileStretched) log2_width |= 1;
-  const uint32_t width = missile_on(tia, which) && !hidden ? 1u << log2_width : 0;
-  return {position_of(tia, kMissile0 + which), width, copy_distances(tia.nusiz[which]), false};
+  Extent extent = missile_place(tia, which);
+  const MissileShape shape = which == 0 ? static_cast<MissileShape>(tia.missile0_shape) : kMissileNormal;
+  if (shape == kMissileStretched && (extent.width & 5)) extent.width *= 2;  // of 1, 2, 4 and 8
+  if (!missile_on(tia, which) || shape == kMissileHidden) extent.width = 0;
+  return extent;
 }
-
 CULE_INLINE Extent ball_extent(const TiaState& tia) {
-  return {position_of(tia, kBall), ball_on(tia) ? 1u << (tia.ctrlpf >> 4 & 3) : 0, 0, false};
+  Extent extent = ball_place(tia);
+  if (!ball_on(tia)) extent.width = 0;
+  return extent;
 }
-
 CULE_INLINE Extent extent_of(const TiaState& tia, uint32_t object) {
   switch (object) {
     case kPlayer0: case kPlayer1: return player_extent(tia, object - kPlayer0);
@@ -86,34 +107,44 @@ CULE_INLINE Extent extent_of(const TiaState& tia, uint32_t object) {
   }
 }
 
-// The pixels of one copy of a movable object, which is `width` wide.
-CULE_INLINE uint32_t pattern_of(const TiaState& tia, uint32_t object, uint32_t width) {
+// The pixels of one copy of a movable object, which is `width` wide, and, if it is a player, shows
+// `graphics`.
+CULE_INLINE uint32_t pattern_of(const TiaState& tia, uint32_t object, uint32_t width,
+                                uint32_t graphics) {
   if (object > kPlayer1 || width == 0) return (1u << width) - 1;
-  const uint32_t graphics = shown_graphics(tia, object);
   const uint32_t pattern = tia.refp[object] ? graphics : reverse_byte(graphics);
   return width == 8 ? pattern : width == 16 ? double_bits(pattern) : quadruple_bits(pattern);
 }
+CULE_INLINE uint32_t pattern_of(const TiaState& tia, uint32_t object, uint32_t width) {
+  const uint32_t graphics = object > kPlayer1 ? 0 : shown_graphics(tia, object);
+  return pattern_of(tia, object, width, graphics);
+}
 
-// Calls `body(pattern, width, start)` for each copy that a movable object shows: its pixels, how
-// many they are, up to 32, and where the first one is (0 to 159).
+// Calls `body(start)` for each copy of an object that is on, with where its first pixel is (0 to 159).
 template <class Body>
-CULE_INLINE void for_each_copy(const TiaState& tia, uint32_t object, const Body& body) {
-  const Extent extent = extent_of(tia, object);
-  if (extent.width == 0) return;
-  const uint32_t pattern = pattern_of(tia, object, extent.width);
+CULE_INLINE void for_each_start(const Extent& extent, const Body& body) {
   // One nibble more than there are distances: the first copy's, 0.
   uint32_t distances = extent.distances << 4;
   bool shown = !extent.skip_first;
 #pragma unroll 1
   do {
     const int start = extent.position + static_cast<int>(distances & 0x0F) * 16;
-    if (shown) {
-      body(pattern, static_cast<int>(extent.width),
-           start >= kLinePixels ? start - kLinePixels : start);
-    }
+    if (shown) body(start >= kLinePixels ? start - kLinePixels : start);
     shown = true;
     distances >>= 4;
   } while (distances);
+}
+
+// Calls `body(pattern, width, start)` for each copy that a movable object shows: its pixels, how
+// many they are, up to 32, and where the first one is.
+template <class Body>
+CULE_INLINE void for_each_copy(const TiaState& tia, uint32_t object, const Body& body) {
+  const Extent extent = extent_of(tia, object);
+  if (extent.width == 0) return;
+  const uint32_t pattern = pattern_of(tia, object, extent.width);
+  for_each_start(extent, [&](int start) CULE_INLINE_LAMBDA {
+    body(pattern, static_cast<int>(extent.width), start);
+  });
 }
 
 // All of a movable object that the word that begins at `first` shows.
