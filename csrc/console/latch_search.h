@@ -93,8 +93,8 @@ struct TiaTrail {
     seen.begin(start.tia, start.entry);
     seen.written = -kLongestDelay;
   }
-  static constexpr int32_t kNever = INT32_MAX;
-  static constexpr int32_t kFromTheBeam = INT32_MIN;
+  static constexpr int32_t kNever = 0x7FFFFFFF;
+  static constexpr int32_t kFromTheBeam = -0x7FFFFFFF;
   // Whether anything of the picture is drawn between the last look and `cycle`, or soon.
   CULE_INLINE bool nears_picture(const TiaFormat& format, int32_t cycle) const {
     constexpr int32_t kSoon = 2 * kClocksPerLine;
