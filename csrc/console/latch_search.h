@@ -63,6 +63,7 @@ CULE_INLINE uint32_t search_segment(const TiaFormat& format, const SegmentStarts
 struct TiaTrail {
   SegmentStarts starts;
   int frame, segment;   // the frame that runs, and the next of its segments to begin
+  SegmentStart next;    // what that one would begin with, if it is near
   uint32_t clear_slot;  // the first slot in which there is anything since the last CXCLR
   // Collisions have been looked for up to color clock `followed` of the frame. From there it goes on from the
   // state `recent[from]`. The other one is newer, or there is none: all of it has taken effect at clock
@@ -87,7 +88,7 @@ struct TiaTrail {
   // Nothing before `start` is still to take effect, and its beam is where it has to be.
   CULE_INLINE void begin_following(const SegmentStart& start) {
     from = 0;
-    recent[0] = start;
+    next = recent[0] = start;
     settled = kNever;
     followed = kFromTheBeam;
     seen.begin(start.tia, start.entry);
@@ -105,12 +106,12 @@ struct TiaTrail {
   CULE_INLINE void note_clear() { clear_slot = first_slot() + static_cast<uint32_t>(segment > 2 ? segment - 2 : 0); }
 };
 
-// Keeps `tia` as it is before entry `entry` for the segments that begin before `clock`.
-CULE_COLD void keep_starts(TiaTrail& trail, const TiaFormat& format, const TiaState& tia, uint32_t entry, int32_t clock) {
-  const SegmentStart start{tia, entry};
+// The segments that begin before `clock` begin with what was kept last.
+CULE_COLD void begin_segments(TiaTrail& trail, const TiaFormat& format, int32_t clock) {
+  const int32_t before = clock < format.last_clock ? clock : format.last_clock;
 #pragma unroll 1
-  while (trail.segment < kSegments && segment_clock(format, trail.segment) < (clock < format.last_clock ? clock : format.last_clock)) {
-    trail.starts.store(trail.first_slot() + static_cast<uint32_t>(trail.segment++), start);
+  while (trail.segment < kSegments && segment_clock(format, trail.segment) < before) {
+    trail.starts.store(trail.first_slot() + static_cast<uint32_t>(trail.segment++), trail.next);
   }
 }
 
@@ -183,6 +184,7 @@ CULE_COLD void read_latches(TiaTrail& trail, const TiaFormat& format,
                             const InstructionBuffer buffer, TiaState& tia, uint32_t wanted,
                             uint32_t new_ones, int32_t cycle) {
   if (new_ones) {
+    begin_segments(trail, format, cycle * kClocksPerCycle + kLongestDelay);
     tia.collisions |=
         static_cast<uint16_t>(search_latches(trail, format, buffer, new_ones, cycle));
   }

@@ -391,6 +391,7 @@ struct Machine {
     const uint32_t last = buffer.count ? buffer.entries[buffer.count - 1] : 0;
     const int32_t written_cycle = entry_register(last) < kMarkFrameBegin ? entry_cycle(last) : 0;
     const int32_t last_cycle = touched_cycle > written_cycle ? touched_cycle : written_cycle;
+    begin_segments();
     finish_following(last_cycle);
     finish_writes(ram.tia(), config.format, buffer.entries, buffer.count);
     record_mark(kMarkTouch, 0, last_cycle);
@@ -436,13 +437,19 @@ struct Machine {
     return with_operand(rom.operation(ram.get(first)), ram.get((first + 1) & 0x7F), ram.get((first + 2) & 0x7F));
   }
 
-  // Says that nothing is written to the TIA after cycle `end` before this is called again: for the segments that begin before all that is
-  // written until then has taken effect, its state is kept as it is now.
+  // Says that nothing is written to the TIA after cycle `end` before this is called again: a segment that
+  // begins before all that is written until then has taken effect may begin with the state as it is now,
+  // and does, unless a later one turns out to be early enough.
   CULE_INLINE void begin_segments(int32_t end) {
-    const int32_t clock = end * kClocksPerCycle + kLongestDelay;
-    if (trail.segment < kSegments && segment_clock(config.format, trail.segment) < clock) {
-      keep_starts(trail, config.format, ram.tia(), buffer.count, clock);
-    }
+    if (trail.segment >= kSegments) return;
+    const int32_t begin = segment_clock(config.format, trail.segment);
+    if (begin >= end * kClocksPerCycle + kLongestDelay) return;
+    begin_segments();
+    trail.next = {ram.tia(), buffer.count};
+  }
+  // The segments that may have begun by now do.
+  CULE_INLINE void begin_segments() {
+    cule::begin_segments(trail, config.format, cycle * kClocksPerCycle + kLongestDelay);
   }
 
   // Whether the frame cannot end by its length before cycle `end`, nor the buffer be full, whatever is executed until then. Each write
