@@ -5,26 +5,28 @@
 
 namespace cule {
 
-// Runs the frame in step with the other lanes of the warp: `advance(end)` runs to cycle `end`, one scanline after the other, and who is
-// there first waits for the rest. No __syncwarp has it wait, but the compiler, which brings lanes together behind the loop in `advance`;
-// lanes that went on alone would be slower, not wrong. A game's program follows the beam, so that consoles at the same scanline are at
-// much the same place in it: there they execute the same code, and read the same collisions, together.
+// Runs the frame in step with the other lanes of the warp: `advance(end)` runs to cycle `end`, one scanline
+// after the other. A game's program follows the beam, so that consoles at the same scanline are at much
+// the same place in it: there they execute the same code, and look for the same collisions, together.
 //
-// `pace` is told which scanline begins, and may have the lanes wait. What `advance` begins before cycle `end` takes `longest` cycles at most
-// to its last write to the TIA.
+// `pace` is told which scanline begins, and may have the lanes wait; where it ends, it gets back what it
+// said then, and lets lanes that were together be so again. What `advance` begins before cycle `end`
+// takes `longest` cycles at most to its last write to the TIA.
 template <class M, class Pace, class Advance>
 CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Advance& advance) {
   for (int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine; m.runs(); end += kCyclesPerLine) {
-    pace.begin_line(end / kCyclesPerLine);
+    const uint32_t together = pace.begin_line(end / kCyclesPerLine);
     m.follow();
     m.begin_segments(end + longest);
     advance(end);
+    pace.end_line(together);
   }
 }
 
 // Waits for nobody.
 struct FreePace {
-  CULE_INLINE void begin_line(int32_t) const {}
+  CULE_INLINE uint32_t begin_line(int32_t) const { return 0; }
+  CULE_INLINE void end_line(uint32_t) const {}
 };
 
 // Interprets instructions for as long as the frame goes on. `dispatch` executes one and returns the next.

@@ -260,23 +260,19 @@ int blocks_for(int count, int each) { return (count + each - 1) / each; }
 // the others, but what warps of a multiprocessor wait for most is its fetching of code, of which a translated game has more
 // (benchmarks/NOTES.md).
 PlayLaunch play_launch(int num_envs, int processors, bool translated) {
+  // With fewer envs a warp, two translated warps lose more by waiting for each other than by fetching
+  // the same code at different times.
+  constexpr int kFewLanes = 3;
   const int warps = translated ? 2 : kPlayFewWarps;
   const int lanes = std::min(kWarp, blocks_for(num_envs, warps * processors));
-  if (lanes * warps * processors >= num_envs) return {lanes, warps, warps * kWarp, blocks_for(num_envs, warps * lanes), false};
+  if (lanes * warps * processors >= num_envs) {
+    return {lanes, warps, warps * kWarp, blocks_for(num_envs, warps * lanes),
+            translated && lanes > kFewLanes};
+  }
   // One block for each multiprocessor, or several rounds of such blocks, with as few warps as all envs need.
   const int rounds = blocks_for(num_envs, processors * kPlayMostThreads);
   const int used = blocks_for(num_envs, processors * kWarp * rounds);
   return {lanes, used, used * kWarp, blocks_for(num_envs, used * lanes), true};
-}
-
-// The launch on a GPU that has nothing else to do. Multiprocessors fetch a translated game's code from where they all do: three quarters
-// of them, with more envs each, take 0.92 to 1.01 of the time, as long as that is not just a few envs a warp (benchmarks/NOTES.md).
-PlayLaunch play_launch_alone(int num_envs, int processors, bool translated) {
-  constexpr int kFewLanes = 3;
-  const PlayLaunch wide = play_launch(num_envs, processors, translated);
-  if (!translated || wide.in_step || wide.lanes <= kFewLanes) return wide;
-  const PlayLaunch narrow = play_launch(num_envs, std::max(1, processors * 3 / 4), translated);
-  return narrow.warps == wide.warps ? narrow : wide;
 }
 
 // The launch on some multiprocessors, which leaves no room on them for anything else.
@@ -371,7 +367,7 @@ class CudaBackend final : public Backend {
   }
 
   PlayLaunch launch_for(int num_envs, bool translated) const {
-    return apart_ ? play_launch_apart(num_envs, apart_, translated) : play_launch_alone(num_envs, processors_, translated);
+    return apart_ ? play_launch_apart(num_envs, apart_, translated) : play_launch(num_envs, processors_, translated);
   }
 
   void play_frames(const Batch& batch, cudaStream_t stream) const {

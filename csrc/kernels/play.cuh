@@ -53,7 +53,8 @@ struct BlockPace {
   mutable uint32_t frame = 0;
 
   __device__ __forceinline__ void begin_frame() const { frame += 1u << 16; }
-  __device__ __forceinline__ void begin_line(int32_t line) const {
+  // Returns the lanes of the warp that begin it together.
+  __device__ __forceinline__ uint32_t begin_line(int32_t line) const {
     const uint32_t together = __activemask();
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, first = __ffs(together) - 1;
     // Lanes whose frames are of different lengths go by the first one's scanline.
@@ -63,7 +64,16 @@ struct BlockPace {
     // The lanes ask together, as those that waited one by one would part for the rest of the scanline.
     while (__any_sync(together, begun[lane % kPlayMostWarps] + 1 < here)) __nanosleep(kNapNanoseconds);
     __syncwarp(together);
+    return together;
   }
+  __device__ __forceinline__ void end_line(uint32_t together) const { __syncwarp(together); }
+};
+
+// Lets warps go as they like, but keeps the lanes of each together.
+struct WarpPace {
+  __device__ __forceinline__ void begin_frame() const {}
+  __device__ __forceinline__ uint32_t begin_line(int32_t) const { return __activemask(); }
+  __device__ __forceinline__ void end_line(uint32_t together) const { __syncwarp(together); }
 };
 
 // What a block whose warps are in step has in shared memory.
@@ -107,7 +117,7 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
 template <class Core>
 __device__ __forceinline__ void play_freely(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
   __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayFewWarps * kWarp];
-  play_some(batch, lanes, warps, core, map, shared_ram);
+  play_some(batch, lanes, warps, PacedCore<Core, WarpPace>{core, {}}, map, shared_ram);
   __syncthreads();
 }
 

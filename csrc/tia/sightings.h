@@ -138,6 +138,9 @@ CULE_INLINE uint32_t may_have_met(const Sightings& seen, const TiaState& before,
   blocks[kPlayfield] = playfield_blocks(seen.playfield, repeated, mirrored);
   const uint32_t common = common_blocks(blocks, latches);
   if (common == 0) return 0;
+  // Pixels say no more of objects that can be anywhere.
+  const uint32_t vague = latches & ~possible_latches(kAllObjects & ~moves.again);
+  if (vague && common_blocks(blocks, vague)) return latches;
 
   const uint64_t right = (repeated ? seen.playfield : 0) |
                          (mirrored ? reverse_playfield(seen.playfield) : 0);
@@ -153,7 +156,7 @@ CULE_INLINE uint32_t may_have_met(const Sightings& seen, const TiaState& before,
       const uint32_t object = lowest_object(left);
       uint32_t word = pixels_of(now, object, seen.graphics, first);
       if (moves.moved >> object & 1) word |= pixels_of(before, object, seen.graphics, first);
-      line.bits[object] = moves.again >> object & 1 ? ~0u : word;
+      line.bits[object] = word;
     }
     met |= find_collisions(line);
   }

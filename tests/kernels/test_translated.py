@@ -55,7 +55,7 @@ def compare(game: str, num_envs: int, in_step: bool, library: Path, folder: Path
     assert pair.endings >= num_envs
 
 
-@pytest.mark.parametrize(("num_envs", "in_step"), [(37, False), (141, True)])
+@pytest.mark.parametrize(("num_envs", "in_step"), [(11, False), (141, True)])
 def test_part_of_a_game_is_played_as_interpreted(
     num_envs: int, in_step: bool, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +64,7 @@ def test_part_of_a_game_is_played_as_interpreted(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("num_envs", "in_step"), [(37, False), (141, True)])
+@pytest.mark.parametrize(("num_envs", "in_step"), [(11, False), (141, True)])
 @pytest.mark.parametrize("game", GAMES)
 def test_translated_game_is_played_as_interpreted(
     game: str, num_envs: int, in_step: bool, library: Path, tmp_path: Path
