@@ -74,6 +74,7 @@ struct TiaTrail {
   int32_t settled;
   int32_t followed;
   uint32_t before;  // the latches as they were before the last look
+  bool quiet;       // nothing can meet until something is written
 
   // A step begins.
   CULE_INLINE void clear() {
@@ -91,6 +92,7 @@ struct TiaTrail {
     next = recent[0] = start;
     settled = kNever;
     followed = kFromTheBeam;
+    quiet = false;
     seen.begin(start.tia, start.entry);
     seen.written = -kLongestDelay;
   }
@@ -158,6 +160,7 @@ CULE_INLINE void go_on_from(TiaTrail& trail, const TiaState& tia, int32_t clock)
     trail.settled = TiaTrail::kNever;
   }
   if (!at_once && trail.settled != TiaTrail::kNever) return;
+  if (at_once && entries == trail.recent[trail.from].entry) return;  // only the beam has moved
   trail.recent[at_once ? trail.from : trail.from ^ 1] = {tia, entries};
   trail.settled = at_once ? TiaTrail::kNever : settled;
   if (at_once) trail.seen.begin(tia, entries);
@@ -177,6 +180,7 @@ CULE_COLD void follow_collisions(TiaTrail& trail, const TiaFormat& format,
         trail, format, buffer, tia, possible, cycle, drawn ? format.last_clock : clock));
   }
   go_on_from(trail, tia, clock);
+  trail.quiet = (wanted & ~tia.collisions & possible_latches(trail.seen.on)) == 0;
 }
 
 // The same where a program reads latches, `new_ones` of which it never has before.

@@ -331,13 +331,17 @@ struct Machine {
     return value;
   }
 
-  // Has the latches that the program looks at as they are now, a scanline after the last time. As long as
-  // nothing is written that may wait: a look at many scanlines that are alike costs as much as at one.
-  // Nothing is drawn beyond the last access to the TIA, so that without any there is nothing new.
+  // Has the latches that the program looks at as they are now, a scanline after the last time. Nothing
+  // is drawn beyond the last access to the TIA, so that without any since then there is nothing new.
   CULE_INLINE void follow() {
     if (latches_read == 0 || !trail.nears_picture(config.format, cycle)) return;
-    if (touched_cycle * kClocksPerCycle < trail.followed || buffer.count == trail.seen.end) return;
-    follow_collisions(trail, config.format, buffer, ram.tia(), latches_read, cycle, false);
+    if (touched_cycle * kClocksPerCycle < trail.followed) return;
+    if (trail.quiet && buffer.count == trail.seen.end) {
+      trail.followed = cycle * kClocksPerCycle;
+      trail.before = ram.tia().collisions;
+    } else {
+      follow_collisions(trail, config.format, buffer, ram.tia(), latches_read, cycle, false);
+    }
   }
   // Has them as they are after the last access of a frame, at cycle `last`.
   CULE_INLINE void finish_following(int32_t last) {
