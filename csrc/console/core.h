@@ -9,24 +9,25 @@ namespace cule {
 // after the other. A game's program follows the beam, so that consoles at the same scanline are at much
 // the same place in it: there they execute the same code, and look for the same collisions, together.
 //
-// `pace` is told which scanline begins, and may have the lanes wait; where it ends, it gets back what it
-// said then, and lets lanes that were together be so again. What `advance` begins before cycle `end`
-// takes `longest` cycles at most to its last write to the TIA.
+// `pace` knows the lanes that begin the frame together, and brings them together before each scanline as
+// long as their frames go on; it is told which scanline begins, and may have them wait. What `advance`
+// begins before cycle `end` takes `longest` cycles at most to its last write to the TIA.
 template <class M, class Pace, class Advance>
 CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Advance& advance) {
-  for (int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine; m.runs(); end += kCyclesPerLine) {
-    const uint32_t together = pace.begin_line(end / kCyclesPerLine);
+  int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine;
+  for (uint32_t lanes = pace.lanes(); lanes = pace.meet(lanes, m.runs()), m.runs(); end += kCyclesPerLine) {
+    pace.begin_line(lanes, end / kCyclesPerLine);
     m.follow();
     m.begin_segments(end + longest);
     advance(end);
-    pace.end_line(together);
   }
 }
 
 // Waits for nobody.
 struct FreePace {
-  CULE_INLINE uint32_t begin_line(int32_t) const { return 0; }
-  CULE_INLINE void end_line(uint32_t) const {}
+  CULE_INLINE uint32_t lanes() const { return 0; }
+  CULE_INLINE uint32_t meet(uint32_t, bool) const { return 0; }
+  CULE_INLINE void begin_line(uint32_t, int32_t) const {}
 };
 
 // Interprets instructions for as long as the frame goes on. `dispatch` executes one and returns the next.

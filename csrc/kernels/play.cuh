@@ -40,40 +40,42 @@ struct CachedRom {
   __device__ __forceinline__ MicroOp operation(uint32_t opcode) const { return load(operations + opcode); }
 };
 
-// Keeps the warps of a block, which has a multiprocessor to itself, within a scanline of each other.
+// Lets warps go as they like, but keeps the lanes of each together: those that begin a frame together
+// meet before each scanline, until their frames end.
+struct WarpPace {
+  __device__ __forceinline__ void begin_frame() const {}
+  __device__ __forceinline__ uint32_t lanes() const { return __activemask(); }
+  // All of `lanes` come here. Returns those that go on.
+  __device__ __forceinline__ uint32_t meet(uint32_t lanes, bool goes_on) const {
+    return __ballot_sync(lanes, goes_on);
+  }
+  __device__ __forceinline__ void begin_line(uint32_t, int32_t) const {}
+};
+
+// Keeps the warps of a block, which has a multiprocessor to itself, within a scanline of each other, too.
 // Games follow the beam, so the code that one warp has fetched is there for the others. Only speed
 // depends on it: lanes of a warp that are apart, or lanes that are missing, make it wait for fewer
 // warps. None waits for ever: a warp has begun the newest scanline that lanes of it have waited in, so
 // that those of the hindmost warp wait for nobody.
-struct BlockPace {
+struct BlockPace : WarpPace {
   static constexpr uint32_t kFinished = 0x7FFFFFFF;
   static constexpr uint32_t kNapNanoseconds = 64;
   // [kPlayMostWarps]: the newest frame (high half) and scanline that each warp has begun.
   volatile uint32_t* begun;
   mutable uint32_t frame = 0;
 
+  __device__ __forceinline__ explicit BlockPace(volatile uint32_t* lines) : begun(lines) {}
   __device__ __forceinline__ void begin_frame() const { frame += 1u << 16; }
-  // Returns the lanes of the warp that begin it together.
-  __device__ __forceinline__ uint32_t begin_line(int32_t line) const {
-    const uint32_t together = __activemask();
-    const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, first = __ffs(together) - 1;
+  __device__ __forceinline__ void begin_line(uint32_t lanes, int32_t line) const {
+    const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, first = __ffs(lanes) - 1;
     // Lanes whose frames are of different lengths go by the first one's scanline.
     const uint32_t own = frame + min(static_cast<uint32_t>(line), 0xFFFFu);
-    const uint32_t here = __shfl_sync(together, own, first);
+    const uint32_t here = __shfl_sync(lanes, own, first);
     if (lane == first) atomicMax(const_cast<uint32_t*>(begun + warp), here);
     // The lanes ask together, as those that waited one by one would part for the rest of the scanline.
-    while (__any_sync(together, begun[lane % kPlayMostWarps] + 1 < here)) __nanosleep(kNapNanoseconds);
-    __syncwarp(together);
-    return together;
+    while (__any_sync(lanes, begun[lane % kPlayMostWarps] + 1 < here)) __nanosleep(kNapNanoseconds);
+    __syncwarp(lanes);
   }
-  __device__ __forceinline__ void end_line(uint32_t together) const { __syncwarp(together); }
-};
-
-// Lets warps go as they like, but keeps the lanes of each together.
-struct WarpPace {
-  __device__ __forceinline__ void begin_frame() const {}
-  __device__ __forceinline__ uint32_t begin_line(int32_t) const { return __activemask(); }
-  __device__ __forceinline__ void end_line(uint32_t together) const { __syncwarp(together); }
 };
 
 // What a block whose warps are in step has in shared memory.
@@ -130,7 +132,7 @@ __device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int 
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < kPlayMostWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
   __syncthreads();
-  play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, {begun}}, map, shared.ram);
+  play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, BlockPace(begun)}, map, shared.ram);
   __syncwarp();
   begun[thread / kWarp] = BlockPace::kFinished;
   __syncthreads();
