@@ -39,6 +39,8 @@ from cule.translating import Translating, translating
 
 # For so many envs a game is compiled: for fewer, compiling is not soon made up for.
 LEAST_WORTH_TRANSLATING = 64
+# And from how many on a game of translation.FASTER_INTERPRETED is interpreted.
+LEAST_WORTH_INTERPRETING = 8192
 # Envs that a multiprocessor which does nothing else emulates at most.
 MOST_ENVS_APART = _core.MOST_ENVS_APART
 # Resets that are emulated, of some hundred frames each, without a look for signals.
@@ -169,7 +171,9 @@ class Engine:
             return asked
         if self.device.type != "cuda" or len(games) > 1:
             return False
-        return self.num_envs >= LEAST_WORTH_TRANSLATING and games.isdisjoint(translation.FASTER_INTERPRETED)
+        if self.num_envs >= LEAST_WORTH_INTERPRETING and games & translation.FASTER_INTERPRETED:
+            return False
+        return self.num_envs >= LEAST_WORTH_TRANSLATING
 
     # Translation -------------------------------------------------------------------------------------------------
 

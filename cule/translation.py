@@ -32,8 +32,10 @@ MOST_ODD = 0.02
 # and as a whole have to fit a GPU's instruction cache, beside the interpreter: fetching code from beyond it takes
 # longer than interpreting (benchmarks/NOTES.md).
 MOST_TRANSLATED = 700
-# Games that 4,096 envs play 1.1 to 1.6 times as fast interpreted: envs of a warp are at different places of their code,
-# so that a GPU fetches much of it (all games measured both ways: benchmarks/NOTES.md).
+# Games that many envs play faster interpreted: envs of a warp are at different places of their code,
+# so that a GPU fetches much of it. Measured with 4,096 envs before their warps were in step, since when
+# riverraid and up_n_down are faster translated with those, and interpreted with 65,536
+# (benchmarks/NOTES.md).
 FASTER_INTERPRETED = frozenset((
     "centipede", "chopper_command", "darkchambers", "double_dunk", "elevator_action", "gravitar", "ice_hockey", "klax",
     "krull", "mario_bros", "phoenix", "riverraid", "sir_lancelot", "skiing", "solaris", "star_gunner", "superman",
