@@ -1,5 +1,5 @@
-// A view that latches collisions and shows nothing, for a few scanlines in which objects that matter
-// are known to be near each other: their pixels are compared as each scanline ends.
+// A view that latches collisions and shows nothing, for a few scanlines in which objects that
+// matter are known to be near each other: their pixels are compared as each scanline ends.
 #pragma once
 
 #include "tia/collision.h"

@@ -1,5 +1,6 @@
-// What has been seen of the objects for a while, gathered from what was written: enough to say which of
-// them cannot have met. Most scanlines have no two that matter near each other, and need no closer look.
+// What has been seen of the objects for a while, gathered from what was written: enough to say which
+// of them cannot have met. Most scanlines have no two that matter near each other, and need no closer
+// look.
 #pragma once
 
 #include "tia/collision_view.h"
@@ -90,6 +91,7 @@ CULE_INLINE Moves moves_of(const Sightings& seen, const TiaState& before, const 
              static_cast<uint32_t>((differ & 0xFF0000) != 0) << kMissile0 |
              static_cast<uint32_t>((differ & 0xFF000000) != 0) << kMissile1 |
              static_cast<uint32_t>(before.ball_position != now.ball_position) << kBall;
+    struck |= moves.moved & kMovableObjects;  // as RESxx may have put them back
   }
   // Cosmic Ark's stars move with the beam.
   if (has_stars(before) || has_stars(now)) struck |= moves.again |= 1u << kMissile0;
@@ -105,7 +107,7 @@ CULE_INLINE Extent whole_place(const TiaState& tia, uint32_t object) {
   return place;
 }
 
-// The pixels of `object` in `tia` in the word that begins at `first`, players with all of `graphics`.
+// The pixels of `object` in `tia` in the word that begins at `first`; players have all of `graphics`.
 CULE_INLINE uint32_t pixels_of(const TiaState& tia, uint32_t object, uint32_t graphics, int first) {
   const Extent extent = whole_place(tia, object);
   const uint32_t own = graphics >> (object == kPlayer1 ? 8 : 0) & 0xFF;
@@ -131,10 +133,10 @@ CULE_INLINE uint32_t may_have_met(const Sightings& seen, const TiaState& before,
     if (moves.moved >> object & 1) blocks[object] |= movable_blocks(whole_place(before, object));
     if (moves.again >> object & 1) blocks[object] = kEverywhere;
   }
-  // What the right half has been of the left one.
+  // What the right half has been of the left one, which CTRLPF says, mostly from the next line on.
   const bool turned = moves.moved >> kPlayfield & 1;
-  const bool mirrored = turned || now.reflect_now || (now.ctrlpf & 1);
-  const bool repeated = turned || !(now.reflect_now & now.ctrlpf & 1);
+  const bool mirrored = turned || before.reflect_now || now.reflect_now || (now.ctrlpf & 1);
+  const bool repeated = turned || !(before.reflect_now & now.reflect_now & now.ctrlpf & 1);
   blocks[kPlayfield] = playfield_blocks(seen.playfield, repeated, mirrored);
   const uint32_t common = common_blocks(blocks, latches);
   if (common == 0) return 0;

@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <cstring>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -223,10 +224,99 @@ int play_reading(uintptr_t address) {
   return reads;
 }
 
+// Latches the collisions of all that is shown, worked out anew each time.
+struct PlainLatchView {
+  static constexpr bool kSeesColors = false;
+  void objects_changed(uint32_t) {}
+  void grey_out(const TiaState&, int) {}
+  void show(TiaState& tia, int, int begin, int end) {
+    if (tia.vblank & 2) return;
+    for (int first = 0; first < kLinePixels; first += 32) {
+      if (first + 32 <= begin || first >= end) continue;
+      const uint32_t pixels = pixels_in_word<uint32_t>(first, begin, end);
+      LineWord<uint32_t> line;
+      for (uint32_t object = 0; object < kPlayfield; ++object) {
+        line.bits[object] = movable_word<uint32_t>(tia, object, first) & pixels;
+      }
+      line.bits[kPlayfield] = playfield_word<uint32_t>(playfield_line(tia), first) & pixels;
+      tia.collisions |= static_cast<uint16_t>(find_collisions(line));
+    }
+  }
+};
+
+// A frame's worth and more of accesses to the TIA at random, as no program makes them: objects on and
+// near each other most of the time, moved, resized and recolored anywhere in a scanline; frames that
+// end, that are cut off, and that go on. What is read, and the latches that were read as of each frame's
+// end, are compared with a replay of the entries, one by one. Returns how many reads found one set.
+int read_at_random(uintptr_t address, uint32_t seed) {
+  using namespace tia_write;
+  Step step(address);
+  const TiaFormat& format = step.format();
+  std::mt19937 random(seed);
+  const auto below = [&](uint32_t count) { return static_cast<uint32_t>(random() % count); };
+  PlainMachine m = step.machine();
+  TiaState replayed = load_tia(step.batch);
+  m.load(ConsoleState{});
+  ports_reset(step.devices.ports);
+  m.begin_record(replayed);
+  uint32_t at = 0;
+  int found = 0;
+  PlainLatchView view;
+  const auto replay = [&] {
+    for (; at < m.buffer.count; ++at) replay_entry(replayed, format, step.entries[at], view);
+  };
+  const uint32_t busy = 10 + below(60), quiet = below(30);  // cycles between accesses; lines without
+  for (int frame = 0; frame < step.batch.options.frameskip; ++frame) {
+    m.begin_frame();
+    const int32_t last = static_cast<int32_t>(60 + below(220)) * kCyclesPerLine;
+    const int32_t silent = last - static_cast<int32_t>(quiet) * kCyclesPerLine;
+    int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine;
+    for (; m.cycle < last; end += kCyclesPerLine) {
+      m.follow();
+      m.begin_segments(end + kLongestInstruction);
+      while (m.cycle < end) {
+        m.cycle += static_cast<int32_t>(1 + below(busy));
+        if (m.cycle >= silent) continue;
+        if (below(12) == 0) {
+          const uint32_t reg = below(8);
+          const uint32_t value = m.read_chip(reg);
+          replay();
+          TiaState now = replayed;
+          replay_entry(now, format, encode_entry(m.cycle, kMarkTouch, 0), view);
+          if ((value & 0xC0) != collision_register(now.collisions, reg)) {
+            throw std::logic_error("seed " + std::to_string(seed) + ", frame " + std::to_string(frame) +
+                                   ", cycle " + std::to_string(m.cycle) + ": the latches are " +
+                                   std::to_string(step.tia.collisions) + ", and not " +
+                                   std::to_string(now.collisions));
+          }
+          found += (value & 0xC0) != 0;
+          continue;
+        }
+        const uint32_t rare = below(2) ? VBLANK : CXCLR;
+        const uint32_t reg = below(20) ? NUSIZ0 + below(HMCLR - NUSIZ0 + 1) : rare;
+        // Rarely anything that makes all objects wide, and the beam mostly on.
+        const uint32_t any = below(3) ? below(256) & below(256) : 2;
+        const uint32_t value = reg == VBLANK ? 2 * (below(4) == 0) : any;
+        if (is_recorded(reg)) m.write_tia(AnyRegister{reg}, value, false);
+      }
+    }
+    m.frame_ended = below(3) != 0;
+    m.finish_frame();
+    replay();
+    if ((replayed.collisions ^ step.tia.collisions) & m.latches_read) {
+      throw std::logic_error("seed " + std::to_string(seed) + ": frame " + std::to_string(frame) +
+                             " ends with other latches than a replay of its entries");
+    }
+    if (step.devices.faults & kFaultBufferFull) throw std::logic_error("the buffer is too small");
+  }
+  return found;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(segments_module, m) {
   m.def("step", &play_and_draw, py::arg("address"), py::arg("way"));
   m.def("step_checked", &play_checked, py::arg("address"));
   m.def("step_reading", &play_reading, py::arg("address"));
+  m.def("read_at_random", &read_at_random, py::arg("address"), py::arg("seed"));
 }

@@ -93,7 +93,7 @@ def test_frames_that_are_cut_off_go_on_where_they_stopped(game: str, mode: int, 
     """To the color clock: the last write before may take effect after its cycle."""
     whole, pieces = (make_engine(game, mode, frameskip=1) for _ in range(2))
     generator = torch.Generator().manual_seed(2)
-    for number in range(400):
+    for number in range(1500):
         if number % 5 == 0:
             action = int(torch.randint(9, (), generator=generator))
         for engine in (whole, pieces):
@@ -166,3 +166,10 @@ def test_segments_begin_as_a_replay_has_them(game: str, segments: ModuleType) ->
 def test_latches_read_as_a_replay_has_them(game: str, segments: ModuleType) -> None:
     reads = step_by_step(game, segments.step_reading)
     assert reads > 0 or game not in READING
+
+
+def test_latches_at_random_as_a_replay_has_them(segments: ModuleType) -> None:
+    """What no game does: accesses to the TIA at all times, and frames that are cut off anywhere."""
+    engine = make_engine("pong")
+    found = [segments.read_at_random(engine.batch.address, seed) for seed in range(1500)]
+    assert sum(found) > 1500 and sum(count == 0 for count in found) < 400
