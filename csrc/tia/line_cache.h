@@ -30,8 +30,7 @@ struct LineCache {
   static constexpr int kBits = Room::kBits, kWords = Room::kWords;
 
   Room bits;
-  static constexpr uint32_t kAll = (1u << kNumTiaObjects) - 1;
-  uint32_t stale = kAll;  // the objects that `bits` does not have right, as from the beam on
+  uint32_t stale = kAllObjects;  // the objects that `bits` does not have right, as from the beam on
   uint32_t mixed = 0;     // those that have changed within the scanline, and are other ones before
   bool differs = true;    // whether any of `bits` has changed since somebody set this to false
 

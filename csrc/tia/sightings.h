@@ -9,10 +9,17 @@
 
 namespace cule {
 
-// The objects that `tia` shows, or would as soon as new graphics become old ones.
+// The graphics that `tia` shows, or would as soon as new ones become old ones; player 0 in the low
+// byte.
+CULE_INLINE uint32_t graphics_at_hand(const TiaState& tia) {
+  const uint32_t grp = tia.grp.word;
+  return (grp | (grp >> 16 & tia.vdelp.word * 0xFFu)) & 0xFFFF;
+}
+
+// The objects that it shows so.
 CULE_INLINE uint32_t objects_at_hand(const TiaState& tia) {
   if (tia.vblank & 2) return 0;
-  const uint32_t grp = tia.grp.word, shown = grp | (grp >> 16 & tia.vdelp.word * 0xFFu);
+  const uint32_t shown = graphics_at_hand(tia);
   const uint32_t missiles = tia.enam.word & ~static_cast<uint32_t>(tia.resmp.word);
   return static_cast<uint32_t>((shown & 0x00FF) != 0) << kPlayer0 |
          static_cast<uint32_t>((shown & 0xFF00) != 0) << kPlayer1 |
@@ -36,7 +43,7 @@ struct Sightings {
     end = first;
     on = objects_at_hand(tia);
     moved = again = 0;
-    graphics = (tia.grp.word | (tia.grp.word >> 16 & tia.vdelp.word * 0xFFu)) & 0xFFFF;
+    graphics = graphics_at_hand(tia);
     playfield = tia.playfield;
   }
   // Gathers from the entries before `count`.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../chips/pixel_view.h"
 #include "console/core.h"
 #include "kernels/draw.h"
 #include "kernels/memory.h"
@@ -224,26 +225,6 @@ int play_reading(uintptr_t address) {
   return reads;
 }
 
-// Latches the collisions of all that is shown, worked out anew each time.
-struct PlainLatchView {
-  static constexpr bool kSeesColors = false;
-  void objects_changed(uint32_t) {}
-  void grey_out(const TiaState&, int) {}
-  void show(TiaState& tia, int, int begin, int end) {
-    if (tia.vblank & 2) return;
-    for (int first = 0; first < kLinePixels; first += 32) {
-      if (first + 32 <= begin || first >= end) continue;
-      const uint32_t pixels = pixels_in_word<uint32_t>(first, begin, end);
-      LineWord<uint32_t> line;
-      for (uint32_t object = 0; object < kPlayfield; ++object) {
-        line.bits[object] = movable_word<uint32_t>(tia, object, first) & pixels;
-      }
-      line.bits[kPlayfield] = playfield_word<uint32_t>(playfield_line(tia), first) & pixels;
-      tia.collisions |= static_cast<uint16_t>(find_collisions(line));
-    }
-  }
-};
-
 // A frame's worth and more of accesses to the TIA at random, as no program makes them: objects on and
 // near each other most of the time, moved, resized and recolored anywhere in a scanline; frames that
 // end, that are cut off, and that go on. What is read, and the latches that were read as of each frame's
@@ -261,7 +242,7 @@ int read_at_random(uintptr_t address, uint32_t seed) {
   m.begin_record(replayed);
   uint32_t at = 0;
   int found = 0;
-  PlainLatchView view;
+  PixelView view;
   const auto replay = [&] {
     for (; at < m.buffer.count; ++at) replay_entry(replayed, format, step.entries[at], view);
   };
