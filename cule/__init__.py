@@ -6,8 +6,10 @@ except ModuleNotFoundError as problem:
     if problem.name != "cule._core":
         raise
     raise ImportError(
-        f"expected the compiled module cule._core in {__path__[0]}, but it has not been built there: "
-        "`pip install -e .` builds it in a checkout, in which Python finds this folder before an installed cule"
+        f"expected the compiled module cule._core in {__path__[0]}, but it has not been built "
+        "there: "
+        "`pip install -e .` builds it in a checkout, in which Python finds this folder before an "
+        "installed cule"
     ) from problem
 from cule import errors, presets
 from cule.actions import ACTIONS

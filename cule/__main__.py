@@ -1,4 +1,4 @@
-"""`python -m cule`, installed as `cule`: lists the programs, or runs one: `python -m cule demo`."""
+"""`python -m cule`, installed as `cule`: lists the programs, or runs one, as in `cule demo`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from collections.abc import Sequence
 
 import cule
 
-# The programs: the module that has each one's `main`, and what it does.
+# The programs: the module with its `main`, and what it does.
 PROGRAMS = {
     "demo": ("cule.demo", "plays a dozen games, says how fast, and draws their screens"),
-    "play": ("cule.play", "opens a game in a window, to be played with the keyboard"),
-    "record": ("cule.record", "films games that are played with random actions"),
-    "bench": ("cule.bench.__main__", "measures frames per second, on a CPU beside ale-py"),
-    "info": ("cule.info", "says what is installed, built and found, and what to do about what is not"),
+    "play": ("cule.play", "opens a game in a window, which you play with the keyboard"),
+    "record": ("cule.record", "records a video of games that are played with random actions"),
+    "bench": ("cule.bench.__main__", "measures frames per second; on a CPU, ale-py's, too"),
+    "info": (
+        "cule.info",
+        "says what is installed, built and found, and how to fix what is missing",
+    ),
 }
 LIBRARIES = ("torch", "gymnasium", "ale-py", "numpy")
 

@@ -11,18 +11,19 @@ from cule.arguments import INTEGERS, UNSIGNED, array
 from cule.errors import InvalidType, InvalidValue
 
 ACTIONS = (
-    "NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "UPRIGHT", "UPLEFT", "DOWNRIGHT", "DOWNLEFT", "UPFIRE", "RIGHTFIRE",
-    "LEFTFIRE", "DOWNFIRE", "UPRIGHTFIRE", "UPLEFTFIRE", "DOWNRIGHTFIRE", "DOWNLEFTFIRE",
+    "NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "UPRIGHT", "UPLEFT", "DOWNRIGHT", "DOWNLEFT",
+    "UPFIRE", "RIGHTFIRE", "LEFTFIRE", "DOWNFIRE", "UPRIGHTFIRE", "UPLEFTFIRE", "DOWNRIGHTFIRE",
+    "DOWNLEFTFIRE",
 )  # fmt: skip
 
 _DIRECTIONS = {
-    (0, 0): "", (0, 1): "UP", (1, 0): "RIGHT", (-1, 0): "LEFT", (0, -1): "DOWN", (1, 1): "UPRIGHT", (-1, 1): "UPLEFT",
-    (1, -1): "DOWNRIGHT", (-1, -1): "DOWNLEFT",
+    (0, 0): "", (0, 1): "UP", (1, 0): "RIGHT", (-1, 0): "LEFT", (0, -1): "DOWN",
+    (1, 1): "UPRIGHT", (-1, 1): "UPLEFT", (1, -1): "DOWNRIGHT", (-1, -1): "DOWNLEFT",
 }  # fmt: skip
 
 
 def action_number(horizontal: int, vertical: int, fire: bool) -> int:
-    """The action for a stick at `horizontal`, `vertical` (each -1, 0 or 1; right and up count up) and the button."""
+    """The action for a stick position and the button; right and up are 1, left and down -1."""
     name = _DIRECTIONS[horizontal, vertical] + ("FIRE" if fire else "")
     return ACTIONS.index(name or "NOOP")
 
@@ -45,10 +46,13 @@ def on_device(name: str, values: Any, device: torch.device) -> torch.Tensor:
     return torch.from_numpy(np.array(array(name, values), order="C")).to(device)
 
 
-def check_numbers(name: str, values: Any, num_envs: int, bound: int, device: torch.device) -> torch.Tensor:
+def check_numbers(
+    name: str, values: Any, num_envs: int, bound: int, device: torch.device
+) -> torch.Tensor:
     """Action numbers below `bound`: (num_envs,), of an integer dtype, on `device`.
 
-    On a GPU looking at the values would wait for the device; a wrong one is played as a no-op there.
+    The values are checked on the CPU only, as on a GPU that would wait for the device. There a
+    wrong number is played as a no-op.
 
     Raises:
         TypeError, ValueError: dtype, shape, device or, on the CPU, range is not as described.
@@ -59,10 +63,13 @@ def check_numbers(name: str, values: Any, num_envs: int, bound: int, device: tor
     if tensor.dtype in UNSIGNED:
         tensor = tensor.long()
     if tuple(tensor.shape) != (num_envs,):
-        raise InvalidValue(f"expected {name} to have shape {(num_envs,)}, got {tuple(tensor.shape)}")
+        raise InvalidValue(
+            f"expected {name} to have shape {(num_envs,)}, got {tuple(tensor.shape)}"
+        )
     if device.type == "cpu" and (int(tensor.min()) < 0 or int(tensor.max()) >= bound):
         raise InvalidValue(
-            f"expected {name} from 0 to {bound - 1}, got values from {int(tensor.min())} to {int(tensor.max())}"
+            f"expected {name} from 0 to {bound - 1}, got values from {int(tensor.min())} to "
+            f"{int(tensor.max())}"
         )
     return tensor
 
@@ -70,8 +77,8 @@ def check_numbers(name: str, values: Any, num_envs: int, bound: int, device: tor
 class ContinuousActions:
     """Turns (radius, angle, fire) into action numbers and how far a paddle turns.
 
-    On a GPU cosines and sines may differ from the CPU's in their last bit; where a stick is pushed just as far as the
-    threshold, it may then count there and not here.
+    On a GPU, cosines and sines may differ from the CPU's in the last bit. A stick that is pushed
+    exactly to the threshold may then count as pushed on one of them only.
 
     Args:
         threshold: how far a stick must be pushed, and the button.
@@ -84,34 +91,42 @@ class ContinuousActions:
         for h in (-1, 0, 1):
             for v in (-1, 0, 1):
                 for fire in (0, 1):
-                    # As in ale-py, even where a game without a button has fewer actions than numbers.
+                    # As in ale-py, even where a game without a button has fewer actions than
+                    # numbers.
                     table[h + 1, v + 1, fire] = action_number(h, v, bool(fire))
         self.table = table.to(device)
 
     def _waves(self, angles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosines and sines; on the CPU numpy's, as in ale-py, to the last bit, which decides at the threshold."""
+        """Cosines and sines; on the CPU numpy's, which are bit for bit those of ale-py."""
         if self.device.type != "cpu":
             return torch.cos(angles), torch.sin(angles)
         return torch.from_numpy(np.cos(angles.numpy())), torch.from_numpy(np.sin(angles.numpy()))
 
     def translate(self, actions: Any, num_envs: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The numbers, (num_envs,) int32, and strengths from 0 to 1, (num_envs,) float32, of (num_envs, 3) actions.
+        """The action numbers and the strengths of (num_envs, 3) float32 actions.
+
+        Returns:
+            Numbers, (num_envs,) int32, and strengths from 0 to 1, (num_envs,) float32.
 
         Raises:
-            TypeError, ValueError: the actions' dtype, shape, device or, on the CPU, range is not as described.
+            TypeError, ValueError: the actions' dtype, shape, device or, on the CPU, range is not as
+                described.
         """
         values = on_device("actions", actions, self.device)
         if values.dtype != torch.float32:
             raise InvalidType(f"expected actions to be float32, got {values.dtype}")
         if tuple(values.shape) != (num_envs, 3):
-            raise InvalidValue(f"expected actions to have shape {(num_envs, 3)}, got {tuple(values.shape)}")
+            raise InvalidValue(
+                f"expected actions to have shape {(num_envs, 3)}, got {tuple(values.shape)}"
+            )
         radius = values[:, 0]
         if self.device.type == "cpu":
             if not bool(torch.isfinite(values).all()):
                 raise InvalidValue("expected actions to be finite, got NaN or infinity")
             if float(radius.min()) < 0 or float(radius.max()) > 1:
                 raise InvalidValue(
-                    f"expected actions with a radius from 0 to 1, got {float(radius.min())} to {float(radius.max())}"
+                    f"expected actions with a radius from 0 to 1, got {float(radius.min())} to "
+                    f"{float(radius.max())}"
                 )
         else:
             radius = torch.nan_to_num(radius, nan=0.0).clamp_(0.0, 1.0)

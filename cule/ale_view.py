@@ -1,8 +1,7 @@
-"""What code written for ale-py's single env looks up in `env.unwrapped.ale`, answered by cule.
+"""`env.unwrapped.ale` of ale-py's single env, answered by cule, for code written for that env.
 
-It has what wrappers of such envs read: stable-baselines3's and CleanRL's ask for lives(),
-gymnasium's AtariPreprocessing for the screens, too. It plays nothing and changes nothing: the env's
-own methods do.
+It has what wrappers of such envs read: stable-baselines3's and CleanRL's call lives(), gymnasium's
+AtariPreprocessing reads the screens, too. It changes nothing: the env's own methods play and reset.
 """
 
 from __future__ import annotations
@@ -19,12 +18,14 @@ from cule.vector_env import AtariEnv
 
 
 def _out(values: np.ndarray, into: np.ndarray | None) -> np.ndarray:
-    """The values, which are copied into the caller's array where there is one."""
+    """The values, copied into the caller's array if there is one."""
     if into is None:
         return values
     if into.size != values.size:
         raise InvalidValue(
-            f"expected an array of shape {values.shape} to write to, got one of {into.shape}; where a "
+            f"expected an array of shape {values.shape} to write to, got one of {into.shape}; "
+            "where "
+            "a "
             "wrapper made it in the shape of observations, make the env with obs_type='rgb'"
         )
     np.copyto(into.reshape(values.shape), values)
@@ -32,10 +33,10 @@ def _out(values: np.ndarray, into: np.ndarray | None) -> np.ndarray:
 
 
 class AleView:
-    """Reads one console by the names of ale-py's ALEInterface.
+    """Reads one console under the names of ale-py's ALEInterface.
 
     Args:
-        env: of one console.
+        env: an env of one console.
         ended: whether the last step (terminated, truncated) the episode.
     """
 

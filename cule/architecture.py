@@ -1,4 +1,4 @@
-"""Which GPUs this build has machine code for; no driver can make it from anything."""
+"""Which GPUs this build has machine code for. It has no PTX that a driver could compile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cule import _core
 def serves(architecture: str, major: int, minor: int) -> bool:
     """Whether code for an architecture such as "86" runs on a GPU of capability such as 8.9.
 
-    Code runs on GPUs of the same major version that are as new or newer; "90a" runs on 9.0 alone.
+    Code runs on GPUs of the same major version that are as new or newer; "90a" only on 9.0.
     """
     digits = architecture.rstrip("af")
     built = int(digits[:-1]), int(digits[-1])
@@ -20,7 +20,7 @@ def serves(architecture: str, major: int, minor: int) -> bool:
 
 
 def missing_code(index: int) -> str | None:
-    """What to do where this build has no code for the GPU `cuda:index`; None where it has."""
+    """What to do if this build has no code for the GPU `cuda:index`; None if it has."""
     major, minor = torch.cuda.get_device_capability(index)
     if any(serves(architecture, major, minor) for architecture in _core.CUDA_ARCHITECTURES):
         return None

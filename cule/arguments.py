@@ -1,4 +1,4 @@
-"""Checks of arguments: each returns the value as its plain type, or says what was expected and what came."""
+"""Checks of arguments: each returns the value as its plain type, or raises an error."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gymnasium.vector import AutoresetMode
 
 from cule.errors import InvalidType, InvalidValue
 
-# Counts live in 32 bits.
+# The core keeps counts in 32 bits.
 MOST = 2**31 - 1
 MOST_SEED = 2**63 - 1
-# Of which torch knows little more than the names.
+# Most of torch's functions do not work with these.
 UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, *UNSIGNED)
 
@@ -55,7 +55,9 @@ def probability(name: str, value: Any) -> float:
 def choice(name: str, value: Any, choices: Sequence[str | None]) -> Any:
     """One of a few words, or None where that is one of them."""
     if not (value is None or isinstance(value, str)) or value not in choices:
-        raise InvalidValue(f"expected {name} to be {' or '.join(map(repr, choices))}, got {value!r}")
+        raise InvalidValue(
+            f"expected {name} to be {' or '.join(map(repr, choices))}, got {value!r}"
+        )
     return value
 
 
@@ -79,7 +81,7 @@ def array(name: str, values: Any) -> np.ndarray:
         raise InvalidType(f"expected {name} to be an array of numbers, got {values!r}") from problem
     if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
         raise InvalidType(f"expected {name} to be an array of numbers, got {values!r}")
-    # As the plain type of this size, which torch knows: neither big-endian nor a C type of another name.
+    # The plain type of this size: torch knows neither big-endian types nor C types of other names.
     return found.astype(f"{found.dtype.kind}{found.dtype.itemsize}")
 
 
@@ -91,7 +93,9 @@ def per_env(name: str, value: Any, num_envs: int) -> list[int | None]:
         raise InvalidType(f"expected {name} to be an integer or one for each env, got {value!r}")
     values = [value] * num_envs if one else list(value)
     if len(values) != num_envs:
-        raise InvalidValue(f"expected {name} to be one integer or {num_envs} of them, got {len(values)}")
+        raise InvalidValue(
+            f"expected {name} to be one integer or {num_envs} of them, got {len(values)}"
+        )
     return [None if one is None else integer(name, one, 0) for one in values]
 
 
@@ -100,9 +104,12 @@ def env_ids(values: Any, num_envs: int, device: torch.device) -> torch.Tensor:
     if values is None:
         return torch.arange(num_envs, device=device)
     ids = values if isinstance(values, torch.Tensor) else torch.from_numpy(array("env_ids", values))
-    # No numbers are integers, too.
+    # An empty list has no dtype of its own.
     if ids.dim() != 1 or not (ids.dtype in INTEGERS or ids.numel() == 0):
-        raise InvalidType(f"expected env_ids to be a list of integers, got {ids.dtype} of shape {tuple(ids.shape)}")
+        raise InvalidType(
+            f"expected env_ids to be a list of integers, got {ids.dtype} of shape "
+            f"{tuple(ids.shape)}"
+        )
     ids = ids.long()
     if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= num_envs):
         raise InvalidValue(f"expected env_ids from 0 to {num_envs - 1}, got {ids.tolist()}")
@@ -116,7 +123,9 @@ RESET_OPTIONS = ("reset_mask",)
 def reset_mask(options: Any, num_envs: int) -> torch.Tensor | None:
     """`reset_mask` of the options of a reset, (num_envs,) bool; None where there is none."""
     if options is not None and not isinstance(options, dict):
-        raise InvalidType(f"expected options to be a dict, such as {{'reset_mask': mask}}, got {options!r}")
+        raise InvalidType(
+            f"expected options to be a dict, such as {{'reset_mask': mask}}, got {options!r}"
+        )
     for key in options or {}:
         if key not in RESET_OPTIONS:
             known = " or ".join(RESET_OPTIONS)
@@ -132,7 +141,9 @@ def reset_mask(options: Any, num_envs: int) -> torch.Tensor | None:
         kind = getattr(mask, "dtype", type(mask).__name__)
         raise InvalidType(f"expected reset_mask to be a boolean array, got {kind}")
     if tuple(mask.shape) != (num_envs,):
-        raise InvalidValue(f"expected reset_mask to have shape {(num_envs,)}, got {tuple(mask.shape)}")
+        raise InvalidValue(
+            f"expected reset_mask to have shape {(num_envs,)}, got {tuple(mask.shape)}"
+        )
     return mask
 
 
@@ -152,7 +163,9 @@ def seeds(seed: Any, mask: torch.Tensor | None, num_envs: int) -> torch.Tensor:
     else:
         raise InvalidType(f"expected seed to be an integer or one for each env, got {seed!r}")
     if lowest < 0 or highest > MOST_SEED:
-        raise InvalidValue(f"expected seeds from 0 to {MOST_SEED}, got {lowest if lowest < 0 else highest}")
+        raise InvalidValue(
+            f"expected seeds from 0 to {MOST_SEED}, got {lowest if lowest < 0 else highest}"
+        )
     if isinstance(seed, (int, np.integer)):
         values = np.arange(count, dtype=np.int64) + int(seed)
     chosen = torch.full((num_envs,), -1, dtype=torch.int64, device="cpu")

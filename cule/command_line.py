@@ -1,4 +1,4 @@
-"""What the command lines share: checks of numbers and outputs, and mistakes that are answered with a sentence."""
+"""Shared by the command lines: checks of numbers and outputs, and errors as one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong."""
+    """A parser whose errors are one sentence."""
 
     @property
     def program(self) -> str:
@@ -38,7 +38,7 @@ def number(kind: type[int] | type[float], least: float = 1) -> Callable[[str], f
 
 
 def check_output(option: str, path: Path) -> None:
-    """Checks, before work is done for it, that a file can be written; it is left as it is.
+    """Checks, before any work is done, that a file can be written. The file is not changed.
 
     Raises:
         ValueError: it cannot.
@@ -60,17 +60,17 @@ def run_main(
     argv: Sequence[str] | None,
     interrupted: str = "interrupted",
 ) -> int:
-    """Parses the command line and does what it asks for.
+    """Parses the command line and runs the program.
 
     Args:
-        parser: of the command line.
-        run: does it, and returns the exit status (None: 0).
+        parser: the parser.
+        run: the program; it returns the exit status (None: 0).
         argv: the command line (None: that of the process).
-        interrupted: what is said after Ctrl-C.
+        interrupted: the message after Ctrl-C.
 
     Returns:
-        The exit status: 2 after a user's mistake, or where the machine lacks memory, threads or a working device, and
-        130 after Ctrl-C; each is a line on stderr.
+        The exit status. It is 2 after a user's mistake, or if the machine lacks memory, threads or
+        a working device, and 130 after Ctrl-C; a line on stderr then says why.
     """
     arguments = parser.parse_args(argv)
     try:

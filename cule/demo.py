@@ -1,4 +1,4 @@
-"""`python -m cule.demo`: plays a dozen games with random actions, says how fast, and draws what is on their screens."""
+"""`python -m cule.demo`: plays a dozen games at random, says how fast, and draws their screens."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ COLUMNS = 4
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tiff")
 
 
-def play(game: str, num_envs: int, steps: int, device: torch.device, bar: tqdm) -> tuple[float, np.ndarray]:
+def play(
+    game: str, num_envs: int, steps: int, device: torch.device, bar: tqdm
+) -> tuple[float, np.ndarray]:
     """Plays `steps` steps of random actions.
 
     Returns:
@@ -45,7 +47,7 @@ def play(game: str, num_envs: int, steps: int, device: torch.device, bar: tqdm) 
         for _ in range(steps):
             env.step(actions.random_(0, env.single_action_space.n, generator=generator))
             bar.update()
-        screen = env.get_screen_rgb()[0].cpu().numpy()  # which waits for the device
+        screen = env.get_screen_rgb()[0].cpu().numpy()  # .cpu() waits for the device
         return frames / (time.perf_counter() - begin), screen
 
 
@@ -60,7 +62,7 @@ def check_suffix(path: Path) -> None:
 
 
 def write_picture(path: Path, rgb: np.ndarray) -> None:
-    """Writes an RGB picture, as what its name ends in says.
+    """Writes an RGB picture, in the format that the end of its name says.
 
     Raises:
         OSError: the file cannot be written.
@@ -74,13 +76,26 @@ def make_parser() -> Parser:
     """The command line."""
     parser = Parser(
         prog="python -m cule.demo",
-        description="Plays some games with random actions, prints how many frames a second that makes, and writes a "
-        "picture of their screens. FPS are emulated frames per second, over all consoles together.",
+        description="Plays some games with random actions, prints the frames per second, and "
+        "writes "
+        "a picture of the screens. FPS are emulated frames per second of all consoles together.",
     )
     add = parser.add_argument
     add("games", nargs="*", default=GAMES, metavar="GAME", help="which games (default: a dozen)")
-    add("--num-envs", type=number(int), default=16, metavar="N", help="consoles for each game (default: 16)")
-    add("--steps", type=number(int), default=150, metavar="N", help="steps of four frames (default: 150)")
+    add(
+        "--num-envs",
+        type=number(int),
+        default=16,
+        metavar="N",
+        help="consoles for each game (default: 16)",
+    )
+    add(
+        "--steps",
+        type=number(int),
+        default=150,
+        metavar="N",
+        help="steps of four frames (default: 150)",
+    )
     add("--device", help="cpu, cuda or cuda:1 (default: cuda where there is one, else cpu)")
     add("--output", type=Path, default=Path("demo.png"), metavar="FILE",
         help="a picture: .png, .jpg, .jpeg, .webp, .bmp or .tiff (default: demo.png)")  # fmt: skip
@@ -93,14 +108,16 @@ def run(arguments: argparse.Namespace) -> None:
 
     Raises:
         OSError: the picture cannot be written.
-        ValueError: it asks for what there is not.
+        ValueError: an argument is wrong.
     """
     device = find_device(arguments.device)
     games = [find_game(name).name for name in arguments.games]
     check_suffix(arguments.output)
     check_output("--output", arguments.output)
     speeds, screens = [], []
-    with tqdm(total=len(games) * arguments.steps, unit="step", disable=arguments.quiet, file=sys.stderr) as bar:
+    with tqdm(
+        total=len(games) * arguments.steps, unit="step", disable=arguments.quiet, file=sys.stderr
+    ) as bar:
         for game in games:
             fps, screen = play(game, arguments.num_envs, arguments.steps, device, bar)
             speeds.append(fps)

@@ -1,4 +1,4 @@
-"""Which device envs live on, and what becomes of them when their process forks."""
+"""Which device envs are on, and what happens to them when their process forks."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ from cule.errors import InvalidValue
 
 
 def default_device() -> str:
-    """The device for None: "cuda" where this build and this machine have it, else "cpu"."""
+    """The device for None: "cuda" if this build and this machine have it, else "cpu"."""
     return "cuda" if _core.has_cuda() and torch.cuda.is_available() else "cpu"
 
 
 def find_device(device: str | torch.device | None) -> torch.device:
     """The torch device that `device` means.
 
-    For None it is the CPU, with a warning, where there is a GPU for which this CUDA build has no code.
+    For None it is the CPU, with a warning, if there is a GPU but this build has no code for it.
 
     Raises:
-        ValueError: if it is neither the CPU nor a CUDA device, or this build or machine does not have it.
+        ValueError: if it is neither the CPU nor a CUDA device, or this build or machine does not
+            have it.
     """
     try:
         found = torch.device(device if device is not None else default_device())
     except (RuntimeError, TypeError, ValueError) as problem:
-        raise InvalidValue(f"expected a device such as 'cpu', 'cuda' or 'cuda:1', got {device!r}") from problem
+        raise InvalidValue(
+            f"expected a device such as 'cpu', 'cuda' or 'cuda:1', got {device!r}"
+        ) from problem
     if found.type == "cpu":
         return torch.device("cpu")
     if found.type != "cuda":
@@ -42,23 +45,31 @@ def find_device(device: str | torch.device | None) -> torch.device:
     if not _core.has_cuda():
         raise InvalidValue(
             f"device={device!r} was asked for, but this cule was built without CUDA; "
-            "reinstall it where nvcc is found (CULE_CUDA=ON makes a build without it fail), or use device='cpu'"
+            "reinstall it where nvcc is found (CULE_CUDA=ON makes a build without it fail), or use "
+            "device='cpu'"
         )
     if _forked_after_cuda:
         raise RuntimeError(
-            f"device={device!r} was asked for in a process that was forked after its parent had used CUDA, where CUDA "
-            "cannot work; start processes with multiprocessing's 'spawn' instead, or use CUDA in the children only"
+            f"device={device!r} was asked for in a process that was forked after its parent had "
+            "used CUDA, where CUDA "
+            "cannot work; start processes with multiprocessing's 'spawn' instead, or use CUDA in "
+            "the children only"
         )
     if not torch.cuda.is_available():
         raise InvalidValue(
-            f"device={device!r} was asked for, but torch finds no usable CUDA GPU here; use device='cpu'"
+            f"device={device!r} was asked for, but torch finds no usable CUDA GPU here; use "
+            "device='cpu'"
         )
     index = found.index if found.index is not None else torch.cuda.current_device()
     if index >= torch.cuda.device_count():
-        raise InvalidValue(f"expected a CUDA device below cuda:{torch.cuda.device_count()}, got {device!r}")
+        raise InvalidValue(
+            f"expected a CUDA device below cuda:{torch.cuda.device_count()}, got {device!r}"
+        )
     if lacking := missing_code(index):
         if device is not None:
-            raise InvalidValue(f"device={device!r} was asked for, but {lacking}, or use device='cpu'")
+            raise InvalidValue(
+                f"device={device!r} was asked for, but {lacking}, or use device='cpu'"
+            )
         warnings.warn(f"envs run on the CPU: {lacking}", stacklevel=3)
         return torch.device("cpu")
     return torch.device("cuda", index)
@@ -70,9 +81,10 @@ def usable_cpus() -> int:
 
 
 def _memory_limits(root: Path) -> Iterator[int]:
-    """What the control groups of this process, and those around them, let it have, of either version.
+    """The limits of this process's control groups, of version 1 or 2, and of the groups above them.
 
-    In a container a group's path may be the host's; what is at the root there is then its own.
+    In a container, a group's path may be the path on the host. The container's own group is then at
+    the root.
     """
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
@@ -88,12 +100,12 @@ def _memory_limits(root: Path) -> Iterator[int]:
             continue
         group = PurePosixPath(path.lstrip("/"))
         for each in (group, *group.parents):
-            with suppress(OSError, ValueError):  # there is none here, or its limit is "max"
+            with suppress(OSError, ValueError):  # no such group, or its limit is "max"
                 yield int((folder / each / name).read_text())
 
 
 def usable_memory(root: Path = Path("/")) -> int:
-    """The machine's memory in bytes, or as much of it as this process's container may use.
+    """The machine's memory in bytes, or the limit of this process's container if that is lower.
 
     Args:
         root: where the system's folders `proc` and `sys` are.
@@ -102,9 +114,10 @@ def usable_memory(root: Path = Path("/")) -> int:
     return min((memory, *_memory_limits(root)))
 
 
-# Forks ------------------------------------------------------------------------------------------------------------
+# Forks --------------------------------------------------------------------------------------------
 
-# Things of the compiled core whose end waits for threads or for a GPU, which a forked child does not have.
+# Objects of the compiled core. Freeing one waits for threads or a GPU, which a forked child does
+# not have.
 _backends: weakref.WeakSet[Any] = weakref.WeakSet()
 _forked = _cuda_was_used = _forked_after_cuda = False
 
@@ -116,10 +129,10 @@ def keep_through_forks(backend: Any) -> Any:
 
 
 def avoid_lost_threads() -> None:
-    """Where this process is a fork's child, has torch compute in one thread.
+    """Limits torch to one thread if this process was forked.
 
-    GNU OpenMP, which torch's CPU builds use, waits for ever for the threads that its parent had; torch's own DataLoader
-    does the same in its workers.
+    GNU OpenMP, which torch's CPU builds use, would wait forever for the threads of the parent
+    process. torch's own DataLoader does the same in its workers.
     """
     if _forked and torch.get_num_threads() > 1:
         torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""What wrong arguments raise: Python's own exceptions, which are gymnasium's as well.
+"""Errors for wrong arguments, which are both Python's and gymnasium's.
 
 The message says what was expected and what came.
 """
@@ -9,8 +9,8 @@ from gymnasium.error import Error
 
 
 class InvalidValue(ValueError, Error):
-    """An argument has a value that it cannot have."""
+    """An argument has a wrong value."""
 
 
 class InvalidType(TypeError, Error):
-    """An argument is of a type that it cannot have, or there is no such argument."""
+    """An argument has a wrong type, or there is no such argument."""

@@ -1,8 +1,8 @@
-"""Files that are there whole or not at all, and what is appended to files whole or not at all.
+"""Writes files, and appends to files, completely or not at all.
 
-A new file has a temporary name, in the folder where it belongs, until it is whole. Its writer holds a
-lock on it. A killed process loses its locks: whoever next writes the same file deletes what such a
-process has left.
+A new file has a temporary name, in the folder where it belongs, until it is complete. Its writer
+holds a lock on it. A killed process loses its locks: the next writer of the same file deletes what
+that process has left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-# The temporary name: short however long the file's own name is, which it holds a digest of.
+# The temporary name has a digest of the file's name, so that it is never too long.
 _PART = re.compile(r"\.cule-([0-9a-f]{16})-[0-9a-f]{16}\.part(\.\w+)?")
 _NO_REGULAR_FILES = {
     stat.S_IFDIR: (errno.EISDIR, "Is a directory"),
@@ -33,7 +33,9 @@ _NO_REGULAR_FILES = {
 
 def _check_regular(mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise OSError(*_NO_REGULAR_FILES.get(stat.S_IFMT(mode), (errno.EINVAL, "Is no regular file")))
+        raise OSError(
+            *_NO_REGULAR_FILES.get(stat.S_IFMT(mode), (errno.EINVAL, "Is no regular file"))
+        )
 
 
 @contextmanager
@@ -48,7 +50,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _lock(descriptor: int, *, wait: bool) -> bool:
-    """Whether the file is locked now: not if another has it or the file system has no locks."""
+    """Locks the file; False if another process has the lock or the file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
@@ -61,7 +63,7 @@ def _lock(descriptor: int, *, wait: bool) -> bool:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Gives a regular file to read, and never waits, as a FIFO would let it.
+    """Opens a regular file for reading. Never waits, as opening a FIFO would.
 
     Raises:
         OSError: it cannot be read, or is no regular file.
@@ -84,9 +86,9 @@ def _digest(name: str) -> str:
 
 
 def delete_stale(folder: Path, name: str | None = None) -> None:
-    """Deletes temporary files of writers that are dead: of the file of this name (None: of all).
+    """Deletes the temporary files of dead writers of the file of this name (None: of any file).
 
-    Nothing happens where the folder cannot be read or its file system has no locks.
+    Does nothing if the folder cannot be read or its file system has no locks.
     """
     with suppress(OSError):
         for part in os.listdir(folder):
@@ -104,19 +106,19 @@ def delete_stale(folder: Path, name: str | None = None) -> None:
 
 
 class Unfinished:
-    """A new file that takes its place at the end, by `finish`, or never, by `abandon`.
+    """A new file under a temporary name: `finish` puts it in its place, `abandon` deletes it.
 
-    It has the mode of the file whose place it takes, or what the umask leaves of 0666.
+    It gets the mode of the file that it replaces; if there is none, 0666 less the umask.
 
     Args:
         path: the place. A link is followed.
-        suffix: what the temporary name has to end with, such as ".mp4".
+        suffix: the end of the temporary name, such as ".mp4".
 
     Attributes:
         path: the temporary name.
 
     Raises:
-        OSError: it cannot be made, or there is something at `path` that is no regular file.
+        OSError: it cannot be made, or what is at `path` is not a regular file.
     """
 
     _descriptor: int | None = None
@@ -124,7 +126,7 @@ class Unfinished:
     def __init__(self, path: Path, suffix: str = ""):
         self._asked = path
         with _naming(path):
-            # Also where a link leads to nothing yet.
+            # realpath also follows a link that leads to nothing yet.
             self._target = Path(os.path.realpath(path))
             before = None
             with suppress(FileNotFoundError):
@@ -149,7 +151,7 @@ class Unfinished:
             os.close(descriptor)
 
     def _take_after(self, before: os.stat_result) -> None:
-        """Gives the file the group, the mode and, as root may, the owner of another one."""
+        """Gives the file the group and mode of another one, and its owner if root does this."""
         assert self._descriptor is not None
         for owner, group in ((-1, before.st_gid), (before.st_uid, -1)):
             with suppress(OSError):
@@ -163,10 +165,10 @@ class Unfinished:
         return os.fdopen(os.dup(self._descriptor), "wb")
 
     def finish(self) -> None:
-        """Puts the file in its place, and sees to it that it is on the disk.
+        """Writes the file to the disk and puts it in its place.
 
         Raises:
-            OSError: that cannot be; the file is gone then, and its place is as it was.
+            OSError: that fails. The new file is deleted, and an old one is as it was.
         """
         assert self._descriptor is not None
         try:
@@ -175,7 +177,7 @@ class Unfinished:
                 os.replace(self.path, self._target)
         finally:
             self.abandon()
-        with suppress(OSError):  # not all file systems know how, and the file is in its place
+        with suppress(OSError):  # not all file systems can; the file is in its place already
             folder = os.open(self._target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 os.fsync(folder)
@@ -183,7 +185,7 @@ class Unfinished:
                 os.close(folder)
 
     def abandon(self) -> None:
-        """Deletes the file, unless it is in its place. May be called again."""
+        """Deletes the file, unless it is in its place. Can be called again."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             with suppress(OSError):
@@ -193,14 +195,14 @@ class Unfinished:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Gives a binary file that takes the place of `path` when the block ends, unless that raises.
+    """Gives a binary file that replaces `path` when the block ends without an error.
 
-    So there is, at any moment, what was there before or the whole new file. Several threads and
-    processes may do so at once: one of their files stays. A link is followed, and the mode of the
-    file that was there is kept.
+    At any moment, `path` is either as before or the complete new file. If several threads or
+    processes write it at once, one of their files stays. Links are followed, and the mode of the
+    old file is kept.
 
     Raises:
-        OSError: it cannot be written, or there is something that is no regular file.
+        OSError: it cannot be written, or what is at `path` is not a regular file.
     """
     unfinished = Unfinished(path)
     try:
@@ -216,9 +218,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _appending(path: Path) -> Iterator[tuple[int, int | None]]:
-    """Gives the descriptor and the size of a file that is locked, and is as it was where the block raises.
+    """Locks a file and gives its descriptor and size; an error in the block undoes what it wrote.
 
-    What is no regular file, such as /dev/stdout, has no size (None), and no way back.
+    What is not a regular file, such as /dev/stdout, has no size (None), and nothing is undone.
     """
     with _naming(path):
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -243,7 +245,7 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def append(path: Path, content: bytes) -> None:
-    """Appends all of it to a file, which is made if it is not there, or nothing.
+    """Appends `content` to a file, completely or not at all; the file is made if it is missing.
 
     Raises:
         OSError: it cannot be written.
@@ -253,14 +255,14 @@ def append(path: Path, content: bytes) -> None:
 
 
 def append_line(path: Path, line: str, *, once: bool = False, durable: bool = True) -> None:
-    """Appends a whole line to a file, which is made if it is not there, or nothing.
+    """Appends a line to a file, completely or not at all; the file is made if it is missing.
 
-    It is a line of its own also where the file's last one lacks its end.
+    If the file's last line has no end, it gets one first.
 
     Args:
         path: the file.
-        line: without its end.
-        once: append nothing where the file has this line.
+        line: the text, without the end of the line.
+        once: append nothing if the file has this line already.
         durable: wait until it is on the disk.
 
     Raises:

@@ -1,4 +1,4 @@
-"""`python -m cule.info`: what is installed, built and found, and what to do about what is not."""
+"""`python -m cule.info`: what is installed, built and found, and how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ OPTIONAL = ("imageio", "pygame", "matplotlib", "stable-baselines3", "torchrl", "
 
 @dataclass
 class Section:
-    """What is found about one thing.
+    """The findings about one subject.
 
     Attributes:
-        title: of the section.
-        lines: what is so.
+        title: its name.
+        lines: the facts.
         problems: what is wrong, each with what to do about it.
     """
 
@@ -45,7 +45,7 @@ class Section:
 
 
 def _output_of(*command: str) -> str | None:
-    """What a command prints; None where there is no such command or it fails."""
+    """What a command prints; None if there is no such command or it fails."""
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
         return done.stdout.strip()
@@ -68,7 +68,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _least_versions() -> dict[str, str]:
-    """The versions that the installed package asks for, by package."""
+    """The lowest versions that the installed package requires, by package."""
     with suppress(metadata.PackageNotFoundError):
         lines = [line for line in metadata.requires("cule") or [] if "extra ==" not in line]
         return dict(re.findall(r"^([\w-]+)>=([\d.]+)$", "\n".join(lines), re.MULTILINE))
@@ -76,7 +76,7 @@ def _least_versions() -> dict[str, str]:
 
 
 def versions() -> Section:
-    """Of cule, Python and the packages that it needs or can use."""
+    """The versions of cule, of Python and of the packages that cule needs or can use."""
     from cule import __version__
 
     found = Section("Versions")
@@ -122,7 +122,7 @@ def backends() -> Section:
 
 
 def _driver_gpus() -> list[str]:
-    """What the NVIDIA driver lists: "Tesla T4, 580.95.05, 7.5"."""
+    """The GPUs that the NVIDIA driver lists, such as "Tesla T4, 580.95.05, 7.5"."""
     query = "--query-gpu=name,driver_version,compute_cap"
     return (_output_of("nvidia-smi", query, "--format=csv,noheader") or "").splitlines()
 
@@ -138,7 +138,7 @@ def gpus() -> Section:
     found.lines += [f"the driver lists {line}" for line in listed]
     if not _core.has_cuda():
         found.problems.append(
-            "this cule was built without CUDA, so that envs run on the CPU: install the CUDA "
+            "this cule was built without CUDA, so envs run on the CPU: install the CUDA "
             "toolkit (nvcc), then build cule again with CULE_CUDA=ON (docs/install.md)"
         )
     if torch.version.cuda is None:
@@ -165,7 +165,7 @@ def gpus() -> Section:
 
 
 def compilers() -> Section:
-    """Those that build cule, and the one that compiles games for a GPU at run time."""
+    """The compilers that build cule, and the one that compiles games for a GPU at run time."""
     found = Section("Compilers")
     for name, purpose in (("c++", "builds cule"), ("nvcc", "builds it with CUDA")):
         path = shutil.which(name)
@@ -213,7 +213,8 @@ def roms() -> Section:
         found.problems.append(
             f"{len(problems)} of {len(games())} games cannot be played. The first, {name}: "
             f"{problem}. Install ale-py, whose wheel carries the ROMs, and unset "
-            f"{ROM_DIR_VARIABLE}, or put what lacks into the folder that it names (roms/README.md)"
+            f"{ROM_DIR_VARIABLE}, or put the missing ROMs into the folder that it names "
+            "(roms/README.md)"
         )
     return found
 
@@ -224,7 +225,7 @@ def _nearest(folder: Path) -> Path:
 
 
 def caches() -> Section:
-    """Where games that were compiled for a GPU are kept."""
+    """The folder that keeps games compiled for a GPU."""
     folder = cache_folder().absolute()
     found = Section("Caches")
     files = [path for path in folder.glob("*") if path.is_file()] if folder.is_dir() else []
@@ -233,14 +234,14 @@ def caches() -> Section:
     found.lines.append(f"{count} compiled games, {size:.1f} MiB, in {folder}, which can be deleted")
     if not os.access(_nearest(folder), os.W_OK) or (folder.exists() and not folder.is_dir()):
         found.problems.append(
-            f"{folder} cannot be written, so that each process compiles its game again: "
+            f"{folder} cannot be written, so each process compiles its game again: "
             "name another folder in CULE_CACHE_DIR"
         )
     return found
 
 
 def envs() -> Section:
-    """Makes an env and plays a step in it, on the device that envs have by default."""
+    """Makes an env on the default device and plays a step in it."""
     found = Section("Envs")
     game = next((game.name for game in games() if not _rom_problem(game)), None)
     if game is None:
@@ -248,7 +249,7 @@ def envs() -> Section:
         return found
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what they say is among the GPUs' problems
+            warnings.simplefilter("ignore")  # the section on GPUs has these problems already
             env = AtariEnv(game, 1, num_threads=1, reset_pool_size=1)
         with closing(env):
             env.reset(seed=0)
@@ -280,8 +281,8 @@ def make_parser() -> Parser:
     """The command line."""
     return Parser(
         prog="python -m cule.info",
-        description="Says what is installed, built and found, and what to do about what is not. "
-        "The exit status is 0 where an env can be made, else 1.",
+        description="Says what is installed, built and found, and how to fix what is missing. "
+        "The exit status is 0 if an env can be made, else 1.",
     )
 
 
@@ -294,7 +295,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Says what is here; returns the exit status."""
+    """Prints the report; returns the exit status."""
     return run_main(make_parser(), run, argv)
 
 

@@ -1,4 +1,4 @@
-"""Files of JSON lines: read as far as they are whole."""
+"""Reads files of JSON lines, and reports the damaged lines."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Lines(Generic[T]):
 
     Attributes:
         path: the file.
-        good: what was made of its lines, but for the damaged ones.
-        damaged: for each of those, its number, from 1 on, and what is wrong.
+        good: the lines, as `parse` returned them, without the damaged ones.
+        damaged: the number of each damaged line, from 1 on, and what is wrong with it.
     """
 
     path: Path
@@ -29,10 +29,10 @@ class Lines(Generic[T]):
     damaged: list[tuple[int, Exception]]
 
     def kept(self, what: str) -> list[T]:
-        """What is good, after a warning for each damaged line, which names it.
+        """The good lines, after a warning for each damaged one.
 
         Args:
-            what: the lines are, such as "row of results".
+            what: what a line is, such as "row of results", for the warning.
         """
         for number, problem in self.damaged:
             message = f"left out line {number} of {self.path}, which is no {what}: {problem}"
@@ -41,12 +41,12 @@ class Lines(Generic[T]):
 
 
 def read_lines(path: Path, parse: Callable[[Any], T]) -> Lines[T]:
-    """Reads a file of JSON lines. Empty ones are nothing.
+    """Reads a file of JSON lines. Empty lines are skipped.
 
     Args:
         path: the file.
-        parse: makes of a line's value what is wanted. What it cannot read is damaged: it raises a
-            ValueError, TypeError, LookupError or AttributeError.
+        parse: takes a line's value and returns what is wanted. It raises a ValueError, TypeError,
+            LookupError or AttributeError for a damaged line.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,8 +1,8 @@
-"""Names of games as people type them, and what gymnasium's ids say beside the game.
+"""Names of games as people type them, and what gymnasium's ids say besides the game.
 
-gymnasium's ids of Atari games are made of parts: `PongNoFrameskip-v4` is a game, how many frames a
-step takes, and how often actions stick. The parts mean what ale-py 0.12.1 registers them for;
-`Deterministic` and `-ram`, which it no longer registers, what ale-py 0.10 did.
+gymnasium's ids of Atari games have parts: `PongNoFrameskip-v4` is a game, how many frames a step
+takes, and how often actions stick. The parts have the meaning of ale-py 0.12.1's registered ids;
+`Deterministic` and `-ram`, which it no longer registers, have the meaning of ale-py 0.10's.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Frames of a step by the part of an id; a pair is drawn from for each step, its end left out.
+# Frames in a step, by the part of an id. Of a pair (low, high), each step draws a number from low
+# to high - 1.
 _FRAMESKIPS: dict[str, int | tuple[int, int]] = {"": (2, 5), "NoFrameskip": 1, "Deterministic": 4}
-# Its lasers are drawn in every fourth frame: with as many in a step they would never be seen.
+# The game draws its lasers in every fourth frame: with steps of four frames they are never seen.
 _SPACE_INVADERS_DETERMINISTIC = 3
 _REPEAT_PROBABILITIES = {"0": 0.25, "4": 0.0}
 
@@ -27,8 +28,8 @@ _ID = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PUNCTUATION = re.compile(r"[\s_.,:;!&*'’-]+")
-# What stands on the boxes, spelled alike, where more differs from ale-py's name than case and
-# punctuation.
+# Titles on the boxes, as `spelled_alike` gives them, that differ from ale-py's names in more than
+# case and punctuation.
 OTHER_TITLES = {
     "3dtictactoe": "tic_tac_toe_3d",
     "atlantisii": "atlantis2",
@@ -46,11 +47,11 @@ OTHER_TITLES = {
 
 @dataclass(frozen=True)
 class Name:
-    """A name taken apart.
+    """The parts of a name.
 
     Attributes:
-        game: the part that names the game, spelled alike.
-        meaning: what else it says, by AtariEnv's keywords.
+        game: the part that names the game, as `spelled_alike` gives it.
+        meaning: what the other parts say, as AtariEnv's keywords.
     """
 
     game: str
@@ -76,9 +77,9 @@ def _meaning(game: str, ram: bool, flavour: str, version: str) -> dict[str, Any]
 
 
 def take_apart(name: str) -> Name:
-    """What a name says: PongNoFrameskip-v4 is pong, frameskip=1, repeat_action_probability=0.
+    """The parts of a name: PongNoFrameskip-v4 is pong, frameskip=1, repeat_action_probability=0.
 
-    A v5 says no more than the game does: cule's defaults are those of ale-py's vector env.
+    "-v5" adds nothing to the game, as cule's defaults are those of ale-py's vector env.
     """
     found = _ID.fullmatch(name)
     if not found:
@@ -91,7 +92,7 @@ def take_apart(name: str) -> Name:
 
 
 def older_ids(ale_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A game's ids with v0 and v4, such as "Pong-ramDeterministic-v4", and what else each says."""
+    """A game's ids with v0 and v4, such as "Pong-ramDeterministic-v4", and what each means."""
     for ram, flavour, version in itertools.product(
         ("", "-ram"), _FRAMESKIPS, _REPEAT_PROBABILITIES
     ):
@@ -102,7 +103,7 @@ def older_ids(ale_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def level_of_the_user() -> int:
-    """The stacklevel, for the caller, of the innermost code that is not cule's."""
+    """The stacklevel with which a warning of the caller names the user's line, not one of cule."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "cule":
         level, frame = level + 1, frame.f_back
@@ -110,13 +111,13 @@ def level_of_the_user() -> int:
 
 
 def warn_of_other_meanings(names: Iterable[str], **in_force: Any) -> None:
-    """Says so where a name means something else than the arguments in force, once for all names.
+    """Warns if a name means other keywords than the env has, once for all names.
 
-    It is no error: who wants AtariEnv's preprocessing, of 4 frames a step, often has only a
-    "PongNoFrameskip-v4" at hand, which is what such preprocessing was wrapped around.
+    It is not an error. Those who want AtariEnv's preprocessing, with 4 frames a step, often have an
+    id such as "PongNoFrameskip-v4", around which such preprocessing used to be wrapped.
 
     Warns:
-        UserWarning: names the first such name, what it means, and what is in force.
+        UserWarning: gives the first such name, what it means, and what the env has.
     """
     for name in names:
         meaning = take_apart(name).meaning

@@ -13,17 +13,29 @@ import torch
 
 
 def _candidates() -> list[str]:
-    """Where the library may lie: beside torch, in a CUDA folder, or where the loader looks."""
+    """Where the library may be: beside torch, in a CUDA folder, or where the loader looks."""
     folders = [Path(torch.__file__).parents[1] / "nvidia"]
-    folders += [Path(p) for p in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda") if p]
+    folders += [
+        Path(p)
+        for p in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
+        if p
+    ]
     found: list[Path] = []
     for folder in folders:
-        for pattern in ("*/lib/libnvrtc.so.*", "lib64/libnvrtc.so.*", "targets/*/lib/libnvrtc.so.*"):
+        for pattern in (
+            "*/lib/libnvrtc.so.*",
+            "lib64/libnvrtc.so.*",
+            "targets/*/lib/libnvrtc.so.*",
+        ):
             found += sorted(folder.glob(pattern), reverse=True)
-    # What torch was built with comes first: another version's may lie beside it.
+    # The version that torch was built with comes first: others may be beside it.
     major = f".so.{(torch.version.cuda or '').partition('.')[0]}"
     found.sort(key=lambda path: not path.name.endswith(major))
-    named = [str(path) for path in found if not path.name.startswith("libnvrtc-builtins") and ".alt." not in path.name]
+    named = [
+        str(path)
+        for path in found
+        if not path.name.startswith("libnvrtc-builtins") and ".alt." not in path.name
+    ]
     return [*named, "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
 
 
@@ -37,7 +49,8 @@ def _library() -> Any:
         library.nvrtcGetErrorString.restype = ctypes.c_char_p
         return library
     raise OSError(
-        "expected NVIDIA's run-time compiler, libnvrtc.so, beside torch, in CUDA_HOME or on the loader's path, "
+        "expected NVIDIA's run-time compiler, libnvrtc.so, beside torch, in CUDA_HOME or on the "
+        "loader's path, "
         "and found none"
     )
 
@@ -48,7 +61,7 @@ def _check(code: int, what: str) -> None:
 
 
 def version() -> str:
-    """The compiler's version, such as "13.0". Raises OSError where there is none."""
+    """The compiler's version, such as "13.0". Raises OSError if there is no compiler."""
     major, minor = ctypes.c_int(), ctypes.c_int()
     _check(_library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), "nvrtcVersion")
     return f"{major.value}.{minor.value}"
@@ -59,8 +72,8 @@ def compile_cubin(source: str, headers: Mapping[str, str], options: Sequence[str
 
     Args:
         source: one translation unit.
-        headers: texts of what it includes, by the names that it includes them by.
-        options: the compiler's options; a real architecture (`--gpu-architecture=sm_90`) among them.
+        headers: the text of each header, by the name in its `#include`.
+        options: the compiler's options, with a real architecture (`--gpu-architecture=sm_90`).
 
     Raises:
         OSError: if there is no such compiler.
@@ -80,7 +93,9 @@ def compile_cubin(source: str, headers: Mapping[str, str], options: Sequence[str
         code = library.nvrtcCompileProgram(program, len(options), arguments)
         if code:
             log = _read(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
-            raise RuntimeError(f"nvrtcCompileProgram failed: {library.nvrtcGetErrorString(code).decode()}\n{log}")
+            raise RuntimeError(
+                f"nvrtcCompileProgram failed: {library.nvrtcGetErrorString(code).decode()}\n{log}"
+            )
         return _read(program, "CUBIN")
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
@@ -88,7 +103,10 @@ def compile_cubin(source: str, headers: Mapping[str, str], options: Sequence[str
 
 def _read(program: ctypes.c_void_p, what: str) -> bytes:
     size = ctypes.c_size_t()
-    _check(getattr(_library(), f"nvrtcGet{what}Size")(program, ctypes.byref(size)), f"nvrtcGet{what}Size")
+    _check(
+        getattr(_library(), f"nvrtcGet{what}Size")(program, ctypes.byref(size)),
+        f"nvrtcGet{what}Size",
+    )
     buffer = ctypes.create_string_buffer(size.value)
     _check(getattr(_library(), f"nvrtcGet{what}")(program, buffer), f"nvrtcGet{what}")
     return buffer.raw

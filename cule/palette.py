@@ -1,7 +1,8 @@
-"""The colors that an NTSC and a PAL television show for the TIA's 128 color codes, as ale-py has them.
+"""The colors of the TIA's 128 color codes on NTSC and PAL televisions, as ale-py has them.
 
-A palette index is a COLUxx value: hue in the high nibble, luminance in the next three bits. Bit 0 is set only where a
-PAL console has lost its colors, and then shows the grey of the same luminance.
+A palette index is a COLUxx value: the hue is in the high nibble, the luminance in the next three
+bits. Bit 0 is set only if a PAL console has lost its colors: the color is then the grey of the same
+luminance.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def rgb_palette(pal: bool) -> np.ndarray:
 def grey_palette(pal: bool) -> np.ndarray:
     """(256, 1) uint8: the grey value of every palette index.
 
-    For the odd ones this is the blue of the next color, as ale-py reads its table one entry further on.
+    For odd indices it is the blue of the next color, as ale-py reads its table one entry too far.
     """
     colors = PAL_RGB if pal else NTSC_RGB
     palette = np.zeros((256, 1), dtype=np.uint8)

@@ -1,4 +1,7 @@
-"""`python -m cule.play`: a game in a window, played with the keyboard; without a display, a film of random play."""
+"""`python -m cule.play`: a game in a window, played with the keyboard.
+
+Without a display it records a video of random play.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,9 @@ def make_parser() -> Parser:
     """The command line."""
     parser = Parser(
         prog="python -m cule.play",
-        description="Opens a game in a window. Arrow keys move, space fires, R starts anew, Esc ends. Where there is "
-        "no display, or with --output, it films random play instead.",
+        description="Opens a game in a window. Arrow keys move, space fires, R restarts, Esc "
+        "quits. "
+        "Without a display, or with --output, it records a video of random play instead.",
         epilog="Example: python -m cule.play breakout --scale 4",
     )
     add = parser.add_argument
@@ -44,11 +48,18 @@ def make_parser() -> Parser:
         help="1 is a console's, 60 frames a second (default: 1)",
     )
     add("--mode", type=number(int, 0), metavar="M", help="the game's mode (default: its own)")
-    add("--difficulty", type=number(int, 0), metavar="D", help="the difficulty switches (default: 0)")
+    add(
+        "--difficulty",
+        type=number(int, 0),
+        metavar="D",
+        help="the difficulty switches (default: 0)",
+    )
     add("--seed", type=number(int, 0), default=0, metavar="N", help="which start (default: 0)")
-    add("--output", type=Path, metavar="FILE", help="film random play to this .mp4 or .gif (default without a display: "
+    add("--output", type=Path, metavar="FILE",
+        help="record random play to this .mp4 or .gif (default without a display: "
         "GAME.mp4)")  # fmt: skip
-    add("--seconds", type=number(float), default=10.0, metavar="S", help="length of a film (default: 10)")
+    add("--seconds", type=number(float), default=10.0, metavar="S",
+        help="length of a video (default: 10)")  # fmt: skip
     add("--quiet", action="store_true", help="no progress bar")
     return parser
 
@@ -58,14 +69,14 @@ def open_window(width: int, height: int) -> Any:
 
     Raises:
         ImportError: pygame is not installed.
-        NoWindowError: there is no display that shows it.
+        NoWindowError: no display can show it.
     """
     named = [f"{name}={os.environ[name]}" for name in DISPLAY_VARIABLES if os.environ.get(name)]
     if not named:
         raise NoWindowError("There is no display here")
     if importlib.util.find_spec("pygame") is None:
         raise ImportError(
-            "a window needs pygame: pip install pygame; or name a film with --output"
+            "a window needs pygame: pip install pygame; or name a video with --output"
         )
     import pygame
 
@@ -73,7 +84,7 @@ def open_window(width: int, height: int) -> Any:
         window = pygame.display.set_mode((width, height))
     except pygame.error as problem:
         raise NoWindowError(f"The display takes no window ({problem})") from problem
-    # SDL takes one of these, and says nothing, where it cannot reach the display.
+    # If SDL cannot reach the display, it uses one of these drivers without an error.
     if (driver := pygame.display.get_driver()) in INVISIBLE_DRIVERS:
         pygame.display.quit()
         raise NoWindowError(
@@ -83,7 +94,10 @@ def open_window(width: int, height: int) -> Any:
 
 
 def action_of_keys(keys: Any, pygame: Any, offered: Sequence[str]) -> int:
-    """The index among the actions `offered` that the pressed keys mean; two games offer none with the button."""
+    """The index in `offered` of the action that the pressed keys mean.
+
+    Two games offer no action with the button.
+    """
     horizontal = int(keys[pygame.K_RIGHT]) - int(keys[pygame.K_LEFT])
     vertical = int(keys[pygame.K_UP]) - int(keys[pygame.K_DOWN])
     fire = bool(keys[pygame.K_SPACE]) and "FIRE" in offered
@@ -107,7 +121,9 @@ def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
         clock, score = pygame.time.Clock(), 0
         while True:
             for event in pygame.event.get():
-                if event.type == pygame.QUIT or (event.type == pygame.KEYDOWN and event.key == pygame.K_ESCAPE):
+                if event.type == pygame.QUIT or (
+                    event.type == pygame.KEYDOWN and event.key == pygame.K_ESCAPE
+                ):
                     return
                 if event.type == pygame.KEYDOWN and event.key == pygame.K_r:
                     env.reset()
@@ -115,7 +131,9 @@ def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
             action = action_of_keys(pygame.key.get_pressed(), pygame, env.action_meanings)
             _, _, terminated, truncated, info = env.step([action])
             score += int(info["reward"][0])
-            pygame.display.set_caption(f"{env.games[0].name}  score {score}  lives {int(info['lives'][0])}")
+            pygame.display.set_caption(
+                f"{env.games[0].name}  score {score}  lives {int(info['lives'][0])}"
+            )
             if terminated[0] or truncated[0]:
                 print(f"Game over: {score} points.")
                 score = 0
@@ -131,8 +149,8 @@ def run(options: argparse.Namespace) -> None:
     """What the command line asks for.
 
     Raises:
-        ImportError: pygame, or for a film imageio, is not installed.
-        ValueError: it asks for what there is not.
+        ImportError: pygame, or imageio for a video, is not installed.
+        ValueError: an argument is wrong.
     """
     env = AtariEnv(
         options.game,
@@ -149,13 +167,23 @@ def run(options: argparse.Namespace) -> None:
                 play_in_window(env, options)
                 return
             except NoWindowError as reason:
-                print(f"{reason}: this is a film of random play instead.")
+                print(f"{reason}: recording a video of random play instead.")
     output = options.output or Path(f"{env.games[0].name}.mp4")
-    words = [env.games[0].name, "--output", str(output), "--seconds", str(options.seconds), "--seed", str(options.seed)]
+    words = [
+        env.games[0].name,
+        "--output",
+        str(output),
+        "--seconds",
+        str(options.seconds),
+        "--seed",
+        str(options.seed),
+    ]
     for name in ("mode", "difficulty"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
-    record.run(record.make_parser().parse_args(words + ["--device", "cpu"] + ["--quiet"] * options.quiet))
+    record.run(
+        record.make_parser().parse_args(words + ["--device", "cpu"] + ["--quiet"] * options.quiet)
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,11 +1,11 @@
 """AtariEnv's keywords as papers and libraries have them.
 
-`cule.AtariEnv("pong", 64, **cule.presets.DQN_2015)`. All presets have the same keywords, so that a
-glance tells two of them apart; whatever they leave out is AtariEnv's default. They cannot be
-changed: `cule.presets.DQN_2015 | {"frameskip": 3}` is another one.
+`cule.AtariEnv("pong", 64, **cule.presets.DQN_2015)`. All presets have the same keywords, so that
+they are easy to compare; other keywords have AtariEnv's defaults. A preset cannot be changed:
+`cule.presets.DQN_2015 | {"frameskip": 3}` makes a new one.
 
-`noop_max` is one more than the most no-ops, as in AtariEnv. Where a source starts with at least one
-no-op, and where it presses a second button after FIRE, cule does not.
+`noop_max` is one more than the highest number of no-ops, as in AtariEnv. Some sources start with at
+least one no-op, or press a second button after FIRE; cule does not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-# What all of them have in common.
+# The keywords that are the same in all presets.
 _DQN_OBSERVATION = {
     "img_height": 84,
     "img_width": 84,

@@ -1,4 +1,4 @@
-"""`python -m cule.record`: films games, played with random actions, to an .mp4 or .gif file."""
+"""`python -m cule.record`: records games, played with random actions, to an .mp4 or .gif file."""
 
 from __future__ import annotations
 
@@ -21,20 +21,30 @@ def make_parser() -> Parser:
     """The command line."""
     parser = Parser(
         prog="python -m cule.record",
-        description="Films games that are played with random actions. Several consoles are shown side by side.",
-        epilog="Example: python -m cule.record pong breakout --num-envs 4 --seconds 10 --output film.gif",
+        description="Records a video of games that are played with random actions. Several "
+        "consoles "
+        "are shown side by side.",
+        epilog="Example: python -m cule.record pong breakout --num-envs 4 --seconds 10 --output "
+        "film.gif",
     )
     add = parser.add_argument
     add("games", nargs="+", metavar="GAME", help="games such as pong, ms_pacman or ALE/Pong-v5")
-    add("--output", type=Path, default=Path("film.mp4"), metavar="FILE", help=".mp4 or .gif (default: film.mp4)")
-    add("--seconds", type=number(float), default=10.0, metavar="S", help="length of the film (default: 10)")
-    add("--num-envs", type=number(int), metavar="N", help="consoles, shared out among the games (default: one each)")
+    add("--output", type=Path, default=Path("film.mp4"), metavar="FILE",
+        help=".mp4 or .gif (default: film.mp4)")  # fmt: skip
+    add("--seconds", type=number(float), default=10.0, metavar="S",
+        help="length of the video (default: 10)")  # fmt: skip
+    add("--num-envs", type=number(int), metavar="N",
+        help="consoles, divided among the games (default: one each)")  # fmt: skip
     add("--frameskip", type=number(int), default=2, metavar="N",
-        help="show, and choose an action, every so many frames of the console's 60 a second (default: 2)")  # fmt: skip
-    add("--mode", type=number(int, 0), metavar="M", help="the games' mode (default: each game's own)")
-    add("--difficulty", type=number(int, 0), metavar="D", help="the difficulty switches (default: 0)")
-    add("--seed", type=number(int, 0), default=0, metavar="N", help="which film (default: 0)")
-    add("--device", metavar="D", help="cpu, cuda or cuda:1 (default: cuda where there is one, else cpu)")
+        help="frames from one picture to the next, of 60 a second (default: 2)")  # fmt: skip
+    add("--mode", type=number(int, 0), metavar="M",
+        help="the games' mode (default: each game's own)")  # fmt: skip
+    add("--difficulty", type=number(int, 0), metavar="D",
+        help="the difficulty switches (default: 0)")  # fmt: skip
+    add("--seed", type=number(int, 0), default=0, metavar="N",
+        help="seed of the games and the actions (default: 0)")  # fmt: skip
+    add("--device", metavar="D",
+        help="cpu, cuda or cuda:1 (default: cuda if there is one, else cpu)")  # fmt: skip
     add("--quiet", action="store_true", help="no progress bar")
     return parser
 
@@ -44,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     Raises:
         ImportError: imageio is not installed.
-        ValueError: it asks for what there is not.
+        ValueError: an argument is wrong.
     """
     options = vars(arguments)
     games, frameskip = options["games"], options["frameskip"]
@@ -64,11 +74,11 @@ def run(arguments: argparse.Namespace) -> None:
         film.reset(seed=options["seed"])
         for _ in tqdm(range(steps), unit="frame", disable=options["quiet"], file=sys.stderr):
             film.step(actions.random_(0, int(env.single_action_space.n), generator=generator))
-    print(f"The film is in {options['output']}.")
+    print(f"The video is in {options['output']}.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Films; returns the exit status."""
+    """Records the video; returns the exit status."""
     return run_main(make_parser(), run, argv)
 
 

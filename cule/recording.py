@@ -1,4 +1,4 @@
-"""Films of envs: files of frames, and a wrapper that films some envs of a batch while they play."""
+"""Videos of envs: files of frames, and a wrapper that records some envs of a batch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gymnasium.vector import VectorEnv
 
 from cule.arguments import env_ids as check_env_ids
 from cule.arguments import integer, number
+from cule.env.wrapper import AtariWrapper
 from cule.files import Unfinished
 from cule.screens import mosaic, titles_of
-from cule.wrapper import AtariWrapper
 
-# GIF counts in hundredths of a second, and players take less than two of them for ten.
+# A GIF counts time in hundredths of a second, and players show less than two of them as ten.
 SHORTEST_GIF_FRAME_MS = 20
-# What both kinds of file can hold.
+# The limits of both kinds of file.
 LEAST_FPS, MOST_FPS = 0.01, 100_000
 FFMPEG_ENDED = "ffmpeg ended before its time, as where the disk is full"
 
@@ -32,17 +32,18 @@ FFMPEG_ENDED = "ffmpeg ended before its time, as where the disk is full"
 class VideoFile:
     """A file of frames, written by imageio: .mp4 (H.264) or .gif (exact colors, larger).
 
-    Use it as a context manager, or call `close`: until then, and where there are no frames, the file holds what it held
-    before.
+    Use it as a context manager, or call `close`. Until then, and if there are no frames, a file
+    that was there is as before.
 
     Args:
         path: where to write; a file that is there is replaced.
-        fps: frames per second, from 0.01 to 100,000. A GIF that cannot be as fast leaves frames out.
+        fps: frames per second, from 0.01 to 100,000. A GIF that cannot be this fast leaves frames
+            out.
 
     Raises:
         ImportError: imageio is not installed.
         TypeError: `fps` is not a number.
-        ValueError: the name ends otherwise, `fps` is out of range, or the file cannot be written.
+        ValueError: the name ends in neither, `fps` is out of range, or the file cannot be written.
     """
 
     _writer: Any = None
@@ -52,44 +53,62 @@ class VideoFile:
         self.path, self.fps = Path(path), number("fps", fps, LEAST_FPS, MOST_FPS)
         kind = self.path.suffix.lower()
         if kind not in (".mp4", ".gif"):
-            raise ValueError(f"expected the name of a video to end in .mp4 or .gif, got {str(path)!r}")
+            raise ValueError(
+                f"expected the name of a video to end in .mp4 or .gif, got {str(path)!r}"
+            )
         try:
             import imageio
             import imageio_ffmpeg  # noqa: F401 (what imageio writes .mp4 with)
         except ImportError as problem:
-            raise ImportError("videos need imageio with ffmpeg: pip install 'imageio[ffmpeg]' pillow") from problem
+            raise ImportError(
+                "videos need imageio with ffmpeg: pip install 'imageio[ffmpeg]' pillow"
+            ) from problem
         try:
             self._unfinished = Unfinished(self.path, kind)
         except OSError as problem:
             raise self._error(problem) from problem
         self.frames = 0
         self._shape: tuple[int, ...] | None = None
-        self._every = max(1, math.ceil(SHORTEST_GIF_FRAME_MS * self.fps / 1000)) if kind == ".gif" else 1
+        self._every = (
+            max(1, math.ceil(SHORTEST_GIF_FRAME_MS * self.fps / 1000)) if kind == ".gif" else 1
+        )
         try:
             if kind == ".gif":
                 milliseconds = round(1000 * self._every / self.fps)
-                # It is written at the end in any case.
+                # imageio writes all of a GIF at the end in any case.
                 self._gif = io.BytesIO()
-                self._writer = imageio.get_writer(self._gif, "GIF", mode="I", duration=milliseconds, loop=0)
+                self._writer = imageio.get_writer(
+                    self._gif, "GIF", mode="I", duration=milliseconds, loop=0
+                )
             else:
                 # Sides only have to be even, as the console's pictures are.
-                self._writer = imageio.get_writer(self._unfinished.path, fps=self.fps, macro_block_size=2)
+                self._writer = imageio.get_writer(
+                    self._unfinished.path, fps=self.fps, macro_block_size=2
+                )
         except BaseException:
             self._unfinished.abandon()
             raise
 
     def write(self, frame: np.ndarray) -> None:
-        """Appends a frame: (height, width, 3) uint8 RGB, of the first one's shape.
+        """Appends a frame, (height, width, 3) uint8 RGB; all frames have the same shape.
 
         Raises:
-            ValueError: it is of another shape or dtype, or the file is closed or cannot be written, which ends it.
+            ValueError: it has another shape or dtype, or the file is closed, or writing fails,
+                which closes the file.
         """
         if self._writer is None:
             raise ValueError(f"expected a video file that is open, got {self.path} after its end")
         shape = self._shape or frame.shape
-        if frame.dtype != np.uint8 or frame.shape != shape or frame.ndim != 3 or frame.shape[2] != 3:
+        if (
+            frame.dtype != np.uint8
+            or frame.shape != shape
+            or frame.ndim != 3
+            or frame.shape[2] != 3
+        ):
             wanted = self._shape or "(height, width, 3)"
-            raise ValueError(f"expected a frame of shape {wanted} and uint8, got {frame.shape} and {frame.dtype}")
+            raise ValueError(
+                f"expected a frame of shape {wanted} and uint8, got {frame.shape} and {frame.dtype}"
+            )
         self._shape = shape
         if self.frames % self._every == 0:
             try:
@@ -100,12 +119,12 @@ class VideoFile:
         self.frames += 1
 
     def _error(self, problem: OSError) -> ValueError:
-        # imageio's have no strerror, but ffmpeg's command and all that it said, which ffmpeg has said, too.
+        # imageio's errors have no strerror. They repeat what ffmpeg has printed already.
         reason = problem.strerror or FFMPEG_ENDED
         return ValueError(f"expected a video file that can be written, got {self.path}: {reason}")
 
     def _check_whole(self) -> None:
-        """Sees to it that all frames are in the file: imageio does not ask how ffmpeg ended.
+        """Checks that all frames are in the file: imageio does not look at ffmpeg's exit status.
 
         Raises:
             OSError: they are not.
@@ -117,8 +136,20 @@ class VideoFile:
         from imageio_ffmpeg import get_ffmpeg_exe
 
         quiet = ("-v", "quiet", "-nostats", "-progress", "pipe:1")
-        command = [get_ffmpeg_exe(), *quiet, "-i", self._unfinished.path, "-c", "copy", "-f", "null", "-"]
-        told = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False).stdout
+        command = [
+            get_ffmpeg_exe(),
+            *quiet,
+            "-i",
+            self._unfinished.path,
+            "-c",
+            "copy",
+            "-f",
+            "null",
+            "-",
+        ]
+        told = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False
+        ).stdout
         counts = re.findall(rb"^frame=(\d+)$", told, re.MULTILINE)
         if not counts or int(counts[-1]) != self.frames:
             raise OSError(errno.EIO, FFMPEG_ENDED)
@@ -130,7 +161,7 @@ class VideoFile:
         self._unfinished.abandon()
 
     def close(self) -> None:
-        """Finishes the file. May be called again.
+        """Finishes the file. Can be called again.
 
         Raises:
             ValueError: it cannot be written.
@@ -154,26 +185,30 @@ class VideoFile:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
 
 class RecordVideo(AtariWrapper):
-    """Films some envs of a batch, one frame for each reset and step.
+    """Records a video of some envs of a batch, with one frame for each reset and step.
 
-    Several envs are side by side, each under its game's name, and its number where others play that
-    game. One env fills the picture.
+    Several envs are side by side, each under the name of its game, with its number if other envs
+    play that game, too. A single env fills the picture.
 
     Args:
         env: an AtariEnv, or a wrapper of one.
         path: the file, .mp4 or .gif.
         env_ids: which envs (None: all). Only their screens leave the device.
-        length: how many frames to film, at least 1 (None: until close).
-        fps: frames per second of the film (None: the console's speed).
+        length: how many frames to record, at least 1 (None: until close).
+        fps: frames per second of the video (None: the console's speed).
 
     Raises:
-        TypeError, ValueError: there are no such envs, `length` is no count, or there can be no such file.
+        TypeError, ValueError: there are no such envs, `length` is not a count, or the file cannot
+            be made.
     """
 
     def __init__(
@@ -201,19 +236,23 @@ class RecordVideo(AtariWrapper):
         if self.video.frames == self._length:
             self.video.close()
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the env and films what is on its screens."""
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets the env and records its screens."""
         result = self.env.reset(seed=seed, options=options)
         self._film()
         return result
 
-    def step(self, actions: Any, player_b_actions: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps the env, with the second player's actions where they are given, and films what is on its screens."""
+    def step(
+        self, actions: Any, player_b_actions: Any = None
+    ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the env, with the second player's actions if given, and records its screens."""
         result = super().step(actions, player_b_actions)
         self._film()
         return result
 
     def close(self, **arguments: Any) -> None:
-        """Finishes the film and closes the env."""
+        """Finishes the video and closes the env."""
         self.video.close()
         super().close(**arguments)

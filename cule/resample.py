@@ -1,10 +1,12 @@
-"""Tables for resizing pictures to observations exactly as OpenCV's `cv2.resize` does with `cv2.INTER_AREA`.
+"""Tables that resize pictures exactly as OpenCV's `cv2.resize` does with `cv2.INTER_AREA`.
 
-For each output line the table lists the source lines that it covers and how much of each. OpenCV computes the shares in
-double precision and keeps them in single precision (modules/imgproc/src/resize.cpp describes the method; the code here
-is ours). Where both scales are whole numbers it averages in integers instead; where one axis grows, it interpolates
-linearly along both, with integers as weights. Its scale is one over the target's share of the source, in doubles:
-210 / 1 comes out a little off 210, and its rounding is then that of weights, not that of integers.
+For each output line, a table lists the source lines that it covers and the share of each. OpenCV
+computes the shares in double precision and keeps them in single precision
+(modules/imgproc/src/resize.cpp describes the method; the code here is ours). There are two other
+cases. If both scales are whole numbers, OpenCV averages in integers. If one axis grows, it
+interpolates linearly along both, with integer weights. The scale is 1 / (target / source) in
+doubles, so that a ratio such as 210 to 1 may not come out as a whole number, and is then rounded as
+in the first case.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ import numpy as np
 from cule.errors import InvalidValue
 
 COPY, AREA, AREA_INTEGER, LINEAR = 0, 1, 2, 3
-# Of an observation's height and width: the tables' indices have 15 bits on a GPU.
+# The largest height and width of an observation: on a GPU the tables' indices have 15 bits.
 LARGEST = 4096
-# What LINEAR's two weights add up to.
+# The sum of LINEAR's two weights.
 _WHOLE = 2048
 # A share of a source line this small is left out.
 _NEGLIGIBLE = 1e-3
@@ -28,7 +30,7 @@ _NEGLIGIBLE = 1e-3
 
 @dataclass(frozen=True)
 class Tables:
-    """What one picture height needs.
+    """The tables for one picture height.
 
     Attributes:
         kind: COPY, AREA, AREA_INTEGER or LINEAR.
@@ -51,7 +53,7 @@ def _scale(source: int, target: int) -> float:
 
 
 def _is_whole(scale: float) -> bool:
-    """Whether OpenCV takes a scale for a whole number."""
+    """Whether OpenCV treats a scale as a whole number."""
     return abs(scale - round(scale)) < sys.float_info.epsilon
 
 
@@ -76,7 +78,7 @@ def _shares(source: int, target: int, weights: list[float]) -> np.ndarray:
 
 
 def _neighbours(source: int, target: int, weights: list[float]) -> np.ndarray:
-    """The spans of one axis for LINEAR: the lines before and behind a position. Appends their weights."""
+    """The spans of one axis for LINEAR: the lines around a position. Appends their weights."""
     spans = np.zeros((target, 3), dtype=np.int32)
     grow, scale = target / source, _scale(source, target)
     for i in range(target):
@@ -85,7 +87,9 @@ def _neighbours(source: int, target: int, weights: list[float]) -> np.ndarray:
         share = np.float32(beyond - np.floor(beyond)) if beyond > 0 else np.float32(0)
         if first >= source - 1:
             first, share = source - 1, np.float32(0)
-        pair = [float(np.rint(part * np.float32(_WHOLE))) for part in (np.float32(1) - share, share)][: source - first]
+        pair = [
+            float(np.rint(part * np.float32(_WHOLE))) for part in (np.float32(1) - share, share)
+        ][: source - first]
         spans[i] = first, len(pair), len(weights)
         weights.extend(pair)
     return spans
@@ -102,7 +106,8 @@ def make_tables(source_height: int, source_width: int, height: int, width: int) 
         return Tables(COPY, empty, empty, np.zeros(1, np.float32), 1.0)
     if height > LARGEST or width > LARGEST:
         raise InvalidValue(
-            f"expected observations of at most {LARGEST} x {LARGEST} pixels, got img_height={height}, img_width={width}"
+            f"expected observations of at most {LARGEST} x {LARGEST} pixels, got "
+            f"img_height={height}, img_width={width}"
         )
     weights: list[float] = []
     if height > source_height or width > source_width:
@@ -112,10 +117,20 @@ def make_tables(source_height: int, source_width: int, height: int, width: int) 
     scales = _scale(source_height, height), _scale(source_width, width)
     if all(map(_is_whole, scales)):
         rows_each, columns_each = map(round, scales)
-        rows = np.stack([np.arange(height) * rows_each, np.full(height, rows_each), np.zeros(height)], 1)
-        columns = np.stack([np.arange(width) * columns_each, np.full(width, columns_each), np.zeros(width)], 1)
+        rows = np.stack(
+            [np.arange(height) * rows_each, np.full(height, rows_each), np.zeros(height)], 1
+        )
+        columns = np.stack(
+            [np.arange(width) * columns_each, np.full(width, columns_each), np.zeros(width)], 1
+        )
         scale = float(np.float32(1.0) / np.float32(rows_each * columns_each))
-        return Tables(AREA_INTEGER, rows.astype(np.int32), columns.astype(np.int32), np.zeros(1, np.float32), scale)
+        return Tables(
+            AREA_INTEGER,
+            rows.astype(np.int32),
+            columns.astype(np.int32),
+            np.zeros(1, np.float32),
+            scale,
+        )
     rows = _shares(source_height, height, weights)
     columns = _shares(source_width, width, weights)
     return Tables(AREA, rows, columns, np.array(weights, dtype=np.float32), 1.0)

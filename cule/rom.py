@@ -1,7 +1,7 @@
 """Games and their ROM images: names, files, MD5 sums, cartridge types.
 
-ROMs come from the ale-py wheel, or from the folder that the environment variable CULE_ROM_DIR names. An image is taken
-only for the game whose MD5 it has.
+ROMs come from the ale-py wheel, or from the folder in the environment variable CULE_ROM_DIR. The
+MD5 of an image must be that of the game.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cule.errors import InvalidType, InvalidValue
 from cule.names import OTHER_TITLES, spelled_alike, take_apart
 
 ROM_DIR_VARIABLE = "CULE_ROM_DIR"
-# In bytes: Solaris's and five others'.
+# In bytes: Solaris and five other games are this large.
 LARGEST_IMAGE = 16384
 
 
@@ -32,7 +32,7 @@ class Game:
     Attributes:
         index: its place in the list of games.
         name: ale-py's ROM id, such as "ms_pacman".
-        md5: of the ROM image that the game's rules are known to hold for.
+        md5: of the ROM image that the game's rules are for.
         facts: the other fields of GameInfo (csrc/games/game.h).
     """
 
@@ -54,7 +54,7 @@ class Game:
 
     @property
     def modes(self) -> tuple[int, ...]:
-        """The modes that ale-py lists, the default not always first."""
+        """The modes that ale-py lists; the default is not always the first."""
         return tuple(self.facts["modes"])
 
     @property
@@ -66,7 +66,9 @@ class Game:
 @functools.cache
 def games() -> tuple[Game, ...]:
     """All games, in alphabetical order of their names."""
-    return tuple(Game(i, facts["name"], facts["md5"], facts) for i, facts in enumerate(_core.games()))
+    return tuple(
+        Game(i, facts["name"], facts["md5"], facts) for i, facts in enumerate(_core.games())
+    )
 
 
 def list_games() -> list[str]:
@@ -83,18 +85,21 @@ def _games_by_spelling() -> dict[str, Game]:
 
 
 def _closest(text: str) -> list[str]:
-    """The names of at most three games: those that the text begins with, the longest first, then those most like it."""
+    """At most three games: those whose names the text begins with, then the most similar."""
     known = _games_by_spelling()
-    starts = sorted((spelling for spelling in known if text.startswith(spelling)), key=len, reverse=True)
+    starts = sorted(
+        (spelling for spelling in known if text.startswith(spelling)), key=len, reverse=True
+    )
     alike = difflib.get_close_matches(text, list(known), n=3, cutoff=0.6)
     return list(dict.fromkeys(known[spelling].name for spelling in starts + alike))[:3]
 
 
 def find_game(name: str) -> Game:
-    """The game that `name` means, in whatever case and with whatever punctuation.
+    """The game that `name` means; case and punctuation do not matter.
 
-    A ROM id ("ms_pacman"), a title ("Ms. Pac-Man"), or an id of gymnasium's ("ALE/MsPacman-v5", "cule/MsPacman-v5",
-    "MsPacmanNoFrameskip-v4"), of which only the game counts here; cule.names has what else it says.
+    A name is a ROM id ("ms_pacman"), a title ("Ms. Pac-Man"), or one of gymnasium's ids
+    ("ALE/MsPacman-v5", "cule/MsPacman-v5", "MsPacmanNoFrameskip-v4"). Of an id, only the game
+    counts here; cule.names says what the rest means.
 
     Raises:
         TypeError: if `name` is not a string.
@@ -108,7 +113,9 @@ def find_game(name: str) -> Game:
         return found
     guesses = _closest(spelling)
     hint = f"; closest: {', '.join(map(repr, guesses))}" if guesses else ""
-    raise InvalidValue(f"expected one of the {len(games())} games of cule.list_games(), got {name!r}{hint}")
+    raise InvalidValue(
+        f"expected one of the {len(games())} games of cule.list_games(), got {name!r}{hint}"
+    )
 
 
 @functools.cache
@@ -136,24 +143,28 @@ def rom_path(game: Game) -> Path:
 
 
 def _read_image(game: Game, path: Path) -> bytes:
-    """What a file holds, if it is one and no larger than ROM images are.
+    """The content of a file, which must be a regular file and no larger than a ROM image.
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is something else than a file, or larger.
+        ValueError: it is not a regular file, or is too large.
     """
-    # Without O_NONBLOCK a FIFO that nobody writes to is waited for.
+    # Without O_NONBLOCK, opening a FIFO would wait for a writer.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             kind = "a FIFO" if stat.S_ISFIFO(found.st_mode) else "a device"
-            raise InvalidValue(f"expected the ROM of {game.name!r} at {path}, got {kind} in place of a file")
-        # Files of /proc claim to be empty.
+            raise InvalidValue(
+                f"expected the ROM of {game.name!r} at {path}, got {kind} in place of a file"
+            )
+        # Files in /proc report that they are empty.
         image = b"" if found.st_size > LARGEST_IMAGE else file.read(LARGEST_IMAGE + 1)
     size = max(found.st_size, len(image))
     if size > LARGEST_IMAGE:
         raise InvalidValue(
-            f"expected {path} to be the ROM of {game.name!r}, and so at most {LARGEST_IMAGE} bytes, got {size}"
+            f"expected {path} to be the ROM of {game.name!r}, and so at most {LARGEST_IMAGE} "
+            "bytes, "
+            f"got {size}"
         )
     return image
 
@@ -187,10 +198,10 @@ def _contains(image: bytes, *signatures: str) -> bool:
 
 
 def detect_scheme(image: bytes) -> str:
-    """The bank-switching scheme of a ROM image, told from its size and from code that only such cartridges have.
+    """The bank-switching scheme of a ROM image, found from its size and from code signatures.
 
-    The signatures are 6502 instructions that touch a scheme's hot spots; they are the ones by which ale-py tells the
-    schemes apart. Schemes that none of the 104 games uses are not told apart.
+    The signatures are 6502 instructions that access a scheme's hot spots, the same as ale-py looks
+    for. Schemes that none of the 104 games uses are not distinguished.
 
     Raises:
         ValueError: if no scheme has images of this size.
@@ -218,4 +229,6 @@ def detect_scheme(image: bytes) -> str:
         return "DPC"
     if size == 16384:
         return "F6SC" if superchip else "F6"
-    raise ValueError(f"expected a ROM image of 2, 4, 8 or 16 KiB, or Pitfall II's 10 KiB, got {size} bytes")
+    raise ValueError(
+        f"expected a ROM image of 2, 4, 8 or 16 KiB, or Pitfall II's 10 KiB, got {size} bytes"
+    )

@@ -13,13 +13,26 @@ from cule.engine import Engine
 
 # The console's pixels are about twice as wide as they are high.
 PIXEL_WIDTH = 2
-# Of a framed mosaic, in pixels and in colors.
+# A mosaic with titles: its sizes in pixels, and its colors.
 MARGIN, TITLE_HEIGHT = 6, 22
 BACKGROUND, INK = (32, 32, 32), (235, 235, 235)
 
 
-def colored(engine: Engine, palette: Callable[[bool], np.ndarray], env_ids: torch.Tensor | None = None) -> torch.Tensor:
-    """(n, height, 160, channels) uint8: the last frames of some envs (None: all) in the colors of `palette(pal)`."""
+def colored(
+    engine: Engine,
+    palette: Callable[[bool], np.ndarray],
+    env_ids: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The last frames of some envs in color.
+
+    Args:
+        engine: the consoles.
+        palette: gives the (256, channels) uint8 colors of a television, PAL or not.
+        env_ids: which envs (None: all).
+
+    Returns:
+        (n, height, 160, channels) uint8.
+    """
     pal = torch.tensor([int(booted.pal) for booted in engine.boots], device=engine.device)
     group = engine.tensors["group"].view(torch.int32).long()
     screens = engine.screens()
@@ -38,12 +51,12 @@ def mosaic(
 
     Args:
         screens: of each console, (height, 160, 3) uint8.
-        titles: stands above each screen, with a margin around both. None: there are no margins, and
-            empty places are black.
+        titles: the text above each screen; there is a margin around both. None: there are no
+            margins, and empty places are black.
         columns: how many screens are in a row.
 
     Returns:
-        (rows * height, columns * 320, 3) uint8, and titles and margins: pixels are drawn twice as
+        (rows * height, columns * 320, 3) uint8, plus titles and margins. Pixels are drawn twice as
         wide as high.
     """
     margin, top = (0, 0) if titles is None else (MARGIN, MARGIN + TITLE_HEIGHT)
@@ -70,7 +83,7 @@ def _write(picture: np.ndarray, text: str, x: int, y: int) -> None:
 
 
 def titles_of(games: Sequence[str], env_ids: Sequence[int]) -> list[str]:
-    """What stands above each env: its game, with its number where several envs play that game."""
+    """The title of each env: its game, with its number if several envs play that game."""
     counts = Counter(games)
     return [
         f"{game} {i}" if counts[game] > 1 else game for game, i in zip(games, env_ids, strict=True)

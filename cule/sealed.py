@@ -1,7 +1,7 @@
-"""Files that tell whether they are as they were written: states, checkpoints, compiled kernels.
+"""Files with a checksum, which shows damage: states, checkpoints, compiled kernels.
 
 Such a file is a line that names its kind, the version of the kind (4 bytes, little-endian), the
-SHA-256 of the rest, and the rest.
+SHA-256 of the content, and the content.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _CHUNK_BYTES = 1 << 20
 
 
 class _Hashing:
-    """What torch.save writes to: passes all on, and hashes it.
+    """A file for torch.save: hashes what is written and passes it on.
 
-    It keeps the error that writing gave: torch.save raises one of its own instead.
+    It keeps an error of the underlying file, as torch.save raises one of its own instead.
     """
 
     def __init__(self, file: BinaryIO):
@@ -48,7 +48,7 @@ class Kind:
 
     Attributes:
         name: such as "state", whose files begin with the line "cule state".
-        version: the one that is read.
+        version: the version that can be read.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Kind:
         return f"cule {self.name}\n".encode()
 
     def write(self, path: Path, write: Callable[[Any], None], version: int | None = None) -> None:
-        """Writes a file, which holds what it held before until all is written.
+        """Writes a file. A file that was there is replaced once all is written.
 
         Args:
             path: the file.
-            write: is given a file, and writes the content to it, from its beginning to its end.
-            version: which to note (None: the kind's).
+            write: takes a file and writes the content to it, from the beginning to the end.
+            version: the version to write into it (None: the kind's).
 
         Raises:
             ValueError: the file cannot be written.
@@ -88,7 +88,7 @@ class Kind:
 
     @contextmanager
     def reading(self, path: Path) -> Iterator[BinaryIO]:
-        """Gives a file, at the beginning of its content, which is as it was written.
+        """Opens a file, checks it, and gives it at the beginning of its content.
 
         Raises:
             ValueError: the file cannot be read, is of another kind or version, or is damaged.
@@ -99,15 +99,19 @@ class Kind:
                 yield file
         except OSError as problem:
             reason = problem.strerror or problem
-            raise ValueError(f"expected a {self.name} file at {path}, but it cannot be read: {reason}") from problem
+            raise ValueError(
+                f"expected a {self.name} file at {path}, but it cannot be read: {reason}"
+            ) from problem
 
     def _check(self, path: Path, file: BinaryIO) -> None:
-        """Reads a whole file, and leaves it at the beginning of its content."""
+        """Checks the whole file, then goes back to the beginning of its content."""
         magic, hashing = self.magic, hashlib.sha256()
         size = len(magic) + 4 + hashing.digest_size
         head = file.read(size)
         if not head.startswith(magic) or len(head) < size:
-            raise ValueError(f"expected a {self.name} file of cule, got {path}, which is none or is cut off")
+            raise ValueError(
+                f"expected a {self.name} file of cule, got {path}, which is none or is cut off"
+            )
         version = int.from_bytes(head[len(magic) : len(magic) + 4], "little")
         if version != self.version:
             age = "a newer" if version > self.version else "an older"
@@ -116,5 +120,7 @@ class Kind:
         while chunk := file.read(_CHUNK_BYTES):
             hashing.update(chunk)
         if hashing.digest() != head[-hashing.digest_size :]:
-            raise ValueError(f"expected {path} to be as it was written, but it is damaged or cut off")
+            raise ValueError(
+                f"expected {path} to be as it was written, but it is damaged or cut off"
+            )
         file.seek(size)

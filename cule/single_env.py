@@ -1,8 +1,8 @@
 """One console as a gymnasium.Env: gymnasium.make("cule/Pong-v5").
 
-It observes as one env of AtariEnv does, or whole screens, as ale-py's single env. Seeds, frameskips
-that are drawn, and ends of episodes are those of ale-py's (https://ale.farama.org/env-spec), so
-that runs can be the same, seed for seed.
+Its observations are those of one env of AtariEnv, or whole screens as in ale-py's single env.
+Seeds, random frameskips and ends of episodes are those of ale-py (https://ale.farama.org/env-spec),
+so that the same seeds give the same runs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 
 from cule import _core, arguments
-from cule.adapters.keywords import refuse
 from cule.ale_view import AleView
+from cule.env.guard import changes, reads
+from cule.env.keywords import refuse
+from cule.env.lineup import games_of_envs
+from cule.env.rendering import FRAMES_PER_SECOND
 from cule.errors import InvalidType, InvalidValue
-from cule.guard import changes, reads
-from cule.lineup import games_of_envs
 from cule.names import warn_of_other_meanings
-from cule.rendering import FRAMES_PER_SECOND
 from cule.state import State
 from cule.vector_env import AtariEnv
 
@@ -33,7 +33,7 @@ _RENDER_MODES = ("human", "rgb_array")
 _RESERVED = {
     "num_envs": "it has one console",
     "output": "it gives arrays",
-    "autoreset_mode": "whoever plays it resets it",
+    "autoreset_mode": "its user resets it",
 }
 _OF_IMAGES = dict.fromkeys(
     ("img_height", "img_width", "grayscale", "stack_num", "maxpool"),
@@ -67,20 +67,20 @@ class SingleAtariEnv(gymnasium.Env):
 
     Args:
         game: as AtariEnv's.
-        device: as AtariEnv's; the CPU, where a single console is fastest, unless another is named.
+        device: as AtariEnv's, but by default the CPU, where a single console is fastest.
         obs_type: "image" and "ram" as AtariEnv's; "rgb" or "grayscale": the whole screen after the
-            last frame, and none of AtariEnv's img_height, img_width, grayscale, stack_num, maxpool.
-        frameskip: frames in a step; or (low, high): each step draws it, at least `low` and less
-            than `high`.
-        max_num_frames_per_episode: frames after which an episode is truncated, with those that a
-            reset plays.
+            last frame, without AtariEnv's img_height, img_width, grayscale, stack_num, maxpool.
+        frameskip: frames in a step; or (low, high): each step draws it at random, from low to high
+            - 1.
+        max_num_frames_per_episode: frames after which an episode is truncated; the frames that a
+            reset plays count, too.
         repeat_action_probability: as AtariEnv's.
         render_mode: None; "rgb_array": `render` gives (height, 320, 3) uint8; "human": each reset
             and step draws the screen in a window, which needs `pip install pygame`.
-        **options: AtariEnv's other keywords, but for num_envs, output and autoreset_mode.
+        **options: AtariEnv's other keywords, except num_envs, output and autoreset_mode.
 
     Attributes:
-        ale: an AleView: what wrappers of ale-py's env look up there.
+        ale: an AleView, for wrappers that read ale-py's `env.unwrapped.ale`.
 
     Raises:
         TypeError, ValueError: as AtariEnv's.
@@ -105,13 +105,13 @@ class SingleAtariEnv(gymnasium.Env):
     ):
         self.render_mode = arguments.choice("render_mode", render_mode, (None, *_RENDER_MODES))
         self.obs_type = arguments.choice("obs_type", obs_type, OBS_TYPES)
-        # The wrapper AtariPreprocessing of gymnasium 1.1 to 1.4 asks for it by this name.
+        # gymnasium's AtariPreprocessing, from 1.1 to 1.4, reads it under this name.
         self._frameskip = _frameskips(frameskip)
         self._max_frames = arguments.integer(
             "max_num_frames_per_episode", max_num_frames_per_episode
         )
         refuse("SingleAtariEnv", options, _RESERVED | (_OF_IMAGES if obs_type in SCREENS else {}))
-        if obs_type in SCREENS:  # what is made of them then is as small as can be
+        if obs_type in SCREENS:  # AtariEnv's observations are not used: they are as small as can be
             options |= {"img_height": 1, "img_width": 1, "stack_num": 1, "maxpool": False}
         (played,) = games_of_envs(game, 1)
         warn_of_other_meanings(
@@ -158,7 +158,7 @@ class SingleAtariEnv(gymnasium.Env):
         return {key: int(value[0]) for key, value in infos.items() if not key.startswith("_")}
 
     def _seed(self, seed: int) -> int:
-        """Seeds `np_random`, for frameskips and wrappers' no-ops, as ale-py's env does.
+        """Seeds `np_random`, which draws frameskips and wrappers' no-ops, as ale-py's env does.
 
         Returns:
             The seed that `np_random` got.
@@ -174,18 +174,18 @@ class SingleAtariEnv(gymnasium.Env):
         """Starts an episode.
 
         Args:
-            seed: of the console, and of `np_random`; None: both go on as they are.
+            seed: for the console and for `np_random`; None: both go on as they are.
             options: None or empty, as one console takes none.
 
         Returns:
             The observation, uint8: (stack_num, img_height, img_width); (128,) with obs_type "ram";
-            (height, 160, 3) with "rgb"; (height, 160) with "grayscale". And a dict of numbers, with
-            `seeds` (of `np_random`, of the console) where there is a seed.
+            (height, 160, 3) with "rgb"; (height, 160) with "grayscale". And a dict of numbers. With
+            a seed it has `seeds`, that of `np_random` and that of the console.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
             RuntimeError: another thread is in the env.
-            TypeError, ValueError: `seed` is no integer of at least 0, or there are options.
+            TypeError, ValueError: `seed` is not an integer of at least 0, or there are options.
         """
         if options:
             raise InvalidValue(f"expected no options, as one console takes none, got {options!r}")
@@ -197,13 +197,13 @@ class SingleAtariEnv(gymnasium.Env):
         if seed is not None:
             info["seeds"] = (self._seed(seed), seed)
         self._terminated = self._truncated = False
-        # AtariEnv counts from here.
+        # AtariEnv counts an episode's frames from here on.
         self.env.engine.batch.max_frames = max(1, self._max_frames - info["episode_frame_number"])
         return self._observation(observations), info
 
     @changes
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Plays `frameskip` frames; none after a truncation, until the next reset.
+        """Plays `frameskip` frames. After a truncation it plays none until the next reset.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded, RuntimeError,
@@ -239,7 +239,7 @@ class SingleAtariEnv(gymnasium.Env):
         """Frees the console."""
         self.env.close()
 
-    # What ale-py's env has ------------------------------------------------------------------------
+    # The methods of ale-py's env ------------------------------------------------------------------
 
     def get_action_meanings(self) -> list[str]:
         """The names of the actions, in the order of the action space."""
@@ -269,6 +269,6 @@ class SingleAtariEnv(gymnasium.Env):
 
     @changes
     def restore_state(self, state: State) -> None:
-        """Puts a state that clone_state took back; `ale.lives()` follows with the next step."""
+        """Puts a state from clone_state back; `ale.lives()` is right after the next step."""
         self.env.restore_state(state)
         self._terminated = self._truncated = False

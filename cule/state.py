@@ -17,22 +17,22 @@ from cule.engine import Engine
 from cule.sealed import Kind
 
 VERSION = 2
-# Of torch.save's making.
+# Their content is what torch.save writes.
 _FILE = Kind("state", VERSION)
-# What makes up an env, by the names of the engine's tensors; all have the env as first axis.
+# The engine's tensors that hold the state of an env. The env is their first axis.
 _TENSORS = (
-    "ram", "cartridge_bytes", "pictures", "pooled", "observations", "rewards", "raw_rewards", "terminated", "truncated",
-    "lives", "frame_numbers", "episode_frame_numbers", "faults",
+    "ram", "cartridge_bytes", "pictures", "pooled", "observations", "rewards", "raw_rewards",
+    "terminated", "truncated", "lives", "frame_numbers", "episode_frame_numbers", "faults",
 )  # fmt: skip
-# These have the env as second axis, and are there only without a reset pool.
+# The env is the second axis of these. They exist only without a reset pool.
 _RANDOM_TENSORS = ("noop_random", "env_random")
 
 
 def _oddity(part: Any) -> str | None:
-    """What keeps something from being a tensor with all its elements in memory, or None."""
+    """What is wrong with a part that is not a tensor with all its elements in memory, or None."""
     if not isinstance(part, torch.Tensor):
         return f"a {type(part).__name__}"
-    # Subclasses that stand for other tensors, or for none.
+    # A subclass that wraps other tensors, or has no elements.
     if type(part).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return f"a {type(part).__name__}"
     if part.is_nested:
@@ -57,14 +57,14 @@ _assign: Any = operator.setitem
 def _at_once(
     targets: Iterable[torch.Tensor], ids: torch.Tensor, parts: Iterable[torch.Tensor]
 ) -> None:
-    """Assigns `target[ids] = part` to each. No byte code is between, where an interrupt could come."""
-    with torch._C.DisableTorchFunction():  # which could be Python's
+    """Assigns `target[ids] = part` for each target; no interrupt can come between them."""
+    with torch._C.DisableTorchFunction():  # which could be written in Python
         deque(map(_assign, targets, repeat(ids), parts), maxlen=0)
 
 
 @dataclass(eq=False)
 class State:
-    """The states of some envs. Can be pickled, and saved with torch.save and loaded with torch.load.
+    """The states of some envs. They can be pickled, and saved and loaded by torch.
 
     Attributes:
         version: of this format.
@@ -77,7 +77,7 @@ class State:
     tensors: dict[str, torch.Tensor]
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same states, bit for bit, on whatever devices."""
+        """Whether both hold the same states, bit for bit. They may be on different devices."""
         if not isinstance(other, State):
             return NotImplemented
         mine, theirs = self.tensors, other.tensors
@@ -91,7 +91,10 @@ class State:
     @staticmethod
     def _games(engine: Engine, env_ids: torch.Tensor) -> list[tuple[str, int, int]]:
         groups = engine.tensors["group"].view(torch.int32)[env_ids].tolist()
-        return [(engine.groups[g].game.name, engine.groups[g].mode, engine.groups[g].difficulty) for g in groups]
+        return [
+            (engine.groups[g].game.name, engine.groups[g].mode, engine.groups[g].difficulty)
+            for g in groups
+        ]
 
     @staticmethod
     def take(engine: Engine, env_ids: torch.Tensor) -> State:
@@ -105,13 +108,13 @@ class State:
         return State(VERSION, State._games(engine, env_ids), tensors)
 
     def put(self, engine: Engine, env_ids: torch.Tensor, *, trusted: bool = False) -> None:
-        """Makes envs `env_ids` what these states are.
+        """Puts these states into the envs `env_ids`.
 
-        States that are `trusted`, as the engine has just given them, are not looked into, and stay on the device.
+        `trusted` states, which the engine has just given, are not checked and stay on the device.
 
         Raises:
-            ValueError: the version, the games, the number of states or their parts' shapes, dtypes or contents do not
-                fit.
+            ValueError: the version, the games, the number of states, or a part's shape, dtype or
+                content is wrong.
         """
         if self.version != VERSION:
             raise ValueError(f"expected a state of version {VERSION}, got version {self.version!r}")
@@ -119,12 +122,18 @@ class State:
             self._check_form()
         games = State._games(engine, env_ids)
         if len(games) != len(self.games):
-            raise ValueError(f"expected {len(games)} states, one for each env, got {len(self.games)}")
+            raise ValueError(
+                f"expected {len(games)} states, one for each env, got {len(self.games)}"
+            )
         if games != self.games:
             mine, its = next((a, b) for a, b in zip(games, self.games, strict=True) if a != b)
-            raise ValueError(f"expected a state of (game, mode, difficulty) {mine}, got one of {its}")
+            raise ValueError(
+                f"expected a state of (game, mode, difficulty) {mine}, got one of {its}"
+            )
         targets = {name: engine.tensors[name] for name in _TENSORS} | {"records": engine.records()}
-        targets |= {name: engine.tensors[name].t() for name in _RANDOM_TENSORS if name in engine.tensors}
+        targets |= {
+            name: engine.tensors[name].t() for name in _RANDOM_TENSORS if name in engine.tensors
+        }
         self._check_parts(targets)
         if not trusted:
             self._check_contents(engine, env_ids)
@@ -133,15 +142,15 @@ class State:
             part = self.tensors[name].to(engine.device)
             shared = part.untyped_storage().data_ptr() == target.untyped_storage().data_ptr()
             parts.append(part.clone() if shared else part)
-        # Each scanline of a state's pictures is where one that is not shared stands.
+        # In a state's pictures each scanline has a row of its own.
         rows = torch.arange(_core.PICTURE_ROWS, device=engine.device).to(torch.uint8)
         _at_once([*targets.values(), engine.tensors["row_of"]], env_ids, [*parts, rows])
 
     def _check_form(self) -> None:
-        """Looks whether games and tensors are of the types that the class names, whatever the env.
+        """Checks the types of games and tensors, which do not depend on the env.
 
         Raises:
-            ValueError: it is not.
+            ValueError: a type is wrong.
         """
         games, tensors = self.games, self.tensors
         if not isinstance(games, list) or not all(
@@ -158,10 +167,10 @@ class State:
                 raise ValueError(f"expected {name} to be a plain tensor, got {oddity}")
 
     def _check_parts(self, targets: dict[str, torch.Tensor]) -> None:
-        """Looks whether the parts are named, shaped and typed as an engine's, a row for each state.
+        """Checks that the parts have the engine's names, shapes and dtypes, with a row a state.
 
         Raises:
-            ValueError: they do not.
+            ValueError: one is different.
         """
         if set(targets) != set(self.tensors):
             raise ValueError("expected a state of an env with the same reset_pool_size, 0 or not 0")
@@ -181,12 +190,14 @@ class State:
                 )
 
     def _check_contents(self, engine: Engine, env_ids: torch.Tensor) -> None:
-        """Looks whether playing could have left these states: they hold indices, which nobody checks later.
+        """Checks that playing can produce these states, as nothing checks their indices later.
 
         Raises:
-            ValueError: it could not.
+            ValueError: it cannot.
         """
-        records, cartridges = (self.tensors[name].cpu().contiguous() for name in ("records", "cartridge_bytes"))
+        records, cartridges = (
+            self.tensors[name].cpu().contiguous() for name in ("records", "cartridge_bytes")
+        )
         configs = engine.tensors["configs"].cpu()
         groups = engine.tensors["group"].view(torch.int32)[env_ids].cpu()
         parts = (records, cartridges, configs, groups)
@@ -200,18 +211,21 @@ class State:
         for name in ("terminated", "truncated"):
             wrong = torch.nonzero(self.tensors[name] > 1).flatten().tolist()
             if wrong:
-                found = (wrong[0], f"what {name} says")
+                found = (wrong[0], name)
         if found is not None:
             index, part = found
-            raise ValueError(f"expected states as playing leaves them, got state {index}, where {part} cannot be so")
+            raise ValueError(
+                "expected states that playing can produce, "
+                f"got state {index} with an impossible value in {part}"
+            )
 
-    # Files ---------------------------------------------------------------------------------------------------------
+    # Files ----------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Writes the states to a file, which holds what it held before until all is written.
+        """Writes the states to a file. A file that was there is replaced once all is written.
 
         Raises:
-            ValueError: the file cannot be written, or the states hold what is no plain tensor.
+            ValueError: the file cannot be written, or a part of the states is not a plain tensor.
         """
         self._check_form()
         tensors = {name: tensor.cpu() for name, tensor in self.tensors.items()}
@@ -220,21 +234,27 @@ class State:
 
     @staticmethod
     def load(path: str | Path) -> State:
-        """The states that `save` wrote to a file, on the CPU; `restore_state` moves them to its device.
+        """The states that `save` wrote to a file. They are on the CPU; `restore_state` moves them.
 
         Raises:
-            ValueError: the file cannot be read, is no state file, is damaged, or is of another version.
+            ValueError: the file cannot be read, is not a state file, is damaged, or is of another
+                version.
         """
         with _FILE.reading(Path(path)) as file:
             try:
                 parts = torch.load(file, map_location="cpu", weights_only=True)
-                games = [(str(name), int(mode), int(difficulty)) for name, mode, difficulty in parts["games"]]
+                games = [
+                    (str(name), int(mode), int(difficulty))
+                    for name, mode, difficulty in parts["games"]
+                ]
                 state = State(VERSION, games, dict(parts["tensors"]))
                 state._check_form()
-            except Exception as problem:  # torch.load lets out whatever its parts raise
-                raise ValueError(f"expected {path} to hold states as State.save writes them: {problem}") from problem
+            except Exception as problem:  # torch.load can raise any error
+                raise ValueError(
+                    f"expected {path} to hold states as State.save writes them: {problem}"
+                ) from problem
         return state
 
 
-# So that torch.load, which by default makes nothing but tensors and plain values, makes these, too.
+# By default torch.load makes only tensors and plain values. This lets it make states, too.
 torch.serialization.add_safe_globals([State])

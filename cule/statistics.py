@@ -8,25 +8,28 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from cule.arguments import integer
+from cule.env.wrapper import AtariWrapper
 from cule.errors import InvalidValue
-from cule.wrapper import AtariWrapper
 
 
 class EpisodeStatistics(AtariWrapper):
-    """Adds to each step's info what gymnasium's RecordEpisodeStatistics does, as tensors on the env's device.
+    """Adds what gymnasium's RecordEpisodeStatistics adds to the info, as tensors on the device.
 
-    `info["episode"]` holds `r`, (num_envs,) float32, the sum of an episode's unclipped rewards, and `l`, (num_envs,)
-    int64, the number of its steps; both are 0 but where `info["_episode"]`, (num_envs,) bool, says that an episode
-    ended in this step. Unlike gymnasium's, the entries are there in every step. With `life_loss_info` an episode is a
-    whole game, whose lost lives do not end it; with `episodic_life` it is a life, as the env then starts a new game.
+    `info["episode"]` holds `r`, (num_envs,) float32, the sum of an episode's unclipped rewards, and
+    `l`, (num_envs,) int64, the number of its steps. `info["_episode"]`, (num_envs,) bool, says
+    whose episode ended in this step; `r` and `l` of the others are 0. Unlike gymnasium's, the
+    entries are there in every step.
+
+    With `life_loss_info` an episode is a whole game, as a lost life does not end it. With
+    `episodic_life` it is one life, as the env then starts a new game.
 
     Args:
         env: an AtariEnv with output="torch", or a wrapper of one.
-        buffer_length: of how many of the latest episodes the means are; at least num_envs of them.
+        buffer_length: the means are over this many of the latest episodes, and at least num_envs.
 
     Raises:
-        TypeError: it is another env, or `buffer_length` is no integer.
-        ValueError: `buffer_length` is below 1, or the env's output are arrays.
+        TypeError: it is another env, or `buffer_length` is not an integer.
+        ValueError: `buffer_length` is below 1, or the env has output="numpy".
     """
 
     def __init__(self, env: VectorEnv, buffer_length: int = 100):
@@ -44,14 +47,20 @@ class EpisodeStatistics(AtariWrapper):
         def zeros(count: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
             return torch.zeros(count, dtype=dtype, device=base.device)
 
-        self._returns, self._lengths, self._frames, self._lives = (zeros(base.num_envs) for _ in range(4))
+        self._returns, self._lengths, self._frames, self._lives = (
+            zeros(base.num_envs) for _ in range(4)
+        )
         self._were_done = zeros(base.num_envs, torch.bool)
-        # The last place takes what is no episode.
-        self._last_returns, self._last_lengths = (zeros(self._size + 1, torch.float32) for _ in range(2))
+        # The last place takes the values of envs whose episode goes on.
+        self._last_returns, self._last_lengths = (
+            zeros(self._size + 1, torch.float32) for _ in range(2)
+        )
         self._places = torch.arange(self._size, device=base.device)
         self._count = zeros(1)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Resets the env, and forgets the unfinished episodes of the envs that are reset."""
         observations, info = self.env.reset(seed=seed, options=options)
         mask = (options or {}).get("reset_mask")
@@ -65,8 +74,10 @@ class EpisodeStatistics(AtariWrapper):
         self._frames.copy_(info["episode_frame_number"])
         self._lives.copy_(info["lives"])
 
-    def step(self, actions: Any, player_b_actions: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps the env, with the second player's actions where they are given; see the class for the info."""
+    def step(
+        self, actions: Any, player_b_actions: Any = None
+    ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the env, with the second player's actions if given; see the class for the info."""
         observations, rewards, terminated, truncated, info = super().step(actions, player_b_actions)
         done = terminated | truncated
         if self._life_loss_info:
@@ -74,7 +85,7 @@ class EpisodeStatistics(AtariWrapper):
                 done &= info["episode_frame_number"] <= self._frames
             else:
                 done &= ~((info["lives"] < self._lives) & (info["lives"] > 0)) | truncated
-        # The step after an episode resets, or, where nothing is reset by itself, does nothing.
+        # The step after an episode only resets the env, or does nothing if autoreset is disabled.
         ended = done if self._same_step else done & ~self._were_done
         self._returns += info["reward"]
         self._lengths += 1 if self._same_step else ~self._were_done
@@ -103,15 +114,15 @@ class EpisodeStatistics(AtariWrapper):
 
     @property
     def episode_count(self) -> torch.Tensor:
-        """() int64: episodes so far."""
+        """() int64: how many episodes have ended."""
         return self._count[0]
 
     @property
     def mean_return(self) -> torch.Tensor:
-        """() float32: the mean return of the latest episodes; NaN where there is none."""
+        """() float32: the mean return of the latest episodes; NaN if there is none."""
         return self._mean(self._last_returns)
 
     @property
     def mean_length(self) -> torch.Tensor:
-        """() float32: the mean number of steps of the latest episodes; NaN where there is none."""
+        """() float32: the mean number of steps of the latest episodes; NaN if there is none."""
         return self._mean(self._last_lengths)

@@ -1,4 +1,4 @@
-"""Games that are compiled for a GPU by a thread, while their envs play on interpreted."""
+"""Compiles games for a GPU in a thread, while their envs go on interpreted."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from tqdm import tqdm
 from cule import translation
 from cule.rom import Game
 
-# What a kernel is made for: the game, the GPU's architecture, and whether its warps wait for each other.
+# What a kernel depends on: the game, the GPU's architecture, and whether its warps wait for each
+# other.
 Key = tuple[Game, str, bool]
-# A line says so where somebody has waited for a kernel so long: one that has been kept is there before.
+# After this time of waiting for a kernel, a line on stderr says so. A kernel from the cache takes
+# less.
 SECONDS_BEFORE_A_LINE = 1.0
 
 
 class Translating:
-    """A kernel that a thread makes, for all envs of this process that want it meanwhile.
+    """A kernel that a thread compiles, for all envs of this process that want it.
 
-    The thread keeps no env alive, and touches no GPU: whoever wants the kernel loads it. At the
-    process's end it is waited for, so that what it has compiled is kept for the next one.
+    The thread keeps no env alive and does not use a GPU: the envs load the kernel. The process
+    waits for it at its end, so that the next process finds the kernel in the cache.
     """
 
     def __init__(self, key: Key):
@@ -29,13 +31,15 @@ class Translating:
         self._done = threading.Event()
         self._made: tuple[bytes, np.ndarray] | None = None
         self._problem: BaseException | None = None
-        threading.Thread(target=self._make, args=(key,), name=f"cule translates {self.game.name}").start()
+        threading.Thread(
+            target=self._make, args=(key,), name=f"cule translates {self.game.name}"
+        ).start()
 
     def _make(self, key: Key) -> None:
         game, architecture, in_step = key
         try:
             self._made = translation.translate(game, architecture, in_step)
-        except BaseException as problem:  # whoever waits for it is told
+        except BaseException as problem:  # `result` raises it
             self._problem = problem
         finally:
             with _lock:
@@ -48,10 +52,10 @@ class Translating:
         return self._done.is_set()
 
     def result(self, progress: bool = False) -> tuple[bytes, np.ndarray]:
-        """The kernel and the marked operations, as translation.translate gives them, when they are made.
+        """Waits for the kernel and the marked operations, which translation.translate returns.
 
         Args:
-            progress: whether a line says so where that takes seconds and stderr is a terminal.
+            progress: whether a line says so, if that takes seconds and stderr is a terminal.
 
         Raises:
             OSError: there is no run-time compiler.
@@ -59,7 +63,9 @@ class Translating:
         """
         if not self._done.wait(SECONDS_BEFORE_A_LINE):
             said = f"compiling {self.game.name} for the GPU: some seconds, this once"
-            with tqdm(desc=said, bar_format="{desc}", leave=False, disable=None if progress else True):
+            with tqdm(
+                desc=said, bar_format="{desc}", leave=False, disable=None if progress else True
+            ):
                 self._done.wait()
         if self._problem is not None:
             raise self._problem
@@ -72,7 +78,7 @@ _being_made: dict[Key, Translating] = {}
 
 
 def translating(game: Game, architecture: str, in_step: bool) -> Translating:
-    """The game's kernel, which is being made from now on, or has been since another env wanted it."""
+    """The game's kernel; starts to compile it unless another env has done so."""
     key = (game, architecture, in_step)
     with _lock:
         if key not in _being_made:

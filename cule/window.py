@@ -10,10 +10,11 @@ from gymnasium.error import DependencyNotInstalled
 
 from cule.errors import InvalidValue
 
-# A window fills at most this share of the desktop, and is at most so many times as large as its
+# A window fills at most this share of the desktop, and is at most this many times as large as its
 # picture.
 _SHARE_OF_DESKTOP, _LARGEST_SCALE = 0.85, 3.0
-# What SDL draws to when it finds no display; only who names one wants that.
+# SDL's drivers without a visible window. SDL uses one if it finds no display, but it is wanted only
+# if SDL_VIDEODRIVER names it.
 INVISIBLE_DRIVERS = ("dummy", "offscreen")
 
 
@@ -37,10 +38,10 @@ class Window:
     """A window that shows one picture after the other.
 
     Args:
-        title: what its bar says.
+        title: the text of the title bar.
         width: of the pictures, in pixels.
-        height: likewise.
-        pictures_per_second: how fast `show` lets them follow each other.
+        height: of the pictures, in pixels.
+        pictures_per_second: how fast pictures are shown.
 
     Raises:
         gymnasium.error.DependencyNotInstalled: pygame is not installed.
@@ -66,7 +67,7 @@ class Window:
             pygame.display.quit()
             raise InvalidValue(
                 f"expected a display for render_mode='human', but it takes no window ({problem}); "
-                "render_mode='rgb_array' gives pictures, and cule.RecordVideo films"
+                "render_mode='rgb_array' gives pictures, and cule.RecordVideo records a video"
             ) from problem
         pygame.display.set_caption(title)
         self._picture = pygame.Surface((width, height))
@@ -74,7 +75,7 @@ class Window:
         self.is_open = True
 
     def show(self, picture: np.ndarray) -> None:
-        """Draws a picture, (height, width, 3) uint8, when its time has come, until it is closed."""
+        """Draws a picture, (height, width, 3) uint8, unless the window is closed, and waits."""
         pygame = self._pygame
         if not self.is_open or not pygame.display.get_init():
             return
@@ -87,7 +88,7 @@ class Window:
         self._clock.tick(self._rate)
 
     def close(self) -> None:
-        """Closes the window; it may be closed already."""
+        """Closes the window. Can be called again."""
         if self.is_open:
             self.is_open = False
             self._pygame.display.quit()

@@ -36,7 +36,7 @@ def test_record_films_games_side_by_side(tmp_path: Path, capsys: pytest.CaptureF
     path = tmp_path / "film.gif"
     assert record.main(["pong", "freeway", "--num-envs", "3", *SHORT, "--output", str(path), "--device", "cpu"]) == 0
     frames = imageio.mimread(path)
-    assert capsys.readouterr().out == f"The film is in {path}.\n"
+    assert capsys.readouterr().out == f"The video is in {path}.\n"
     env = cule.AtariEnv(["pong", "freeway"], 3, device="cpu")
     env.reset(seed=0)
     titles = ["pong 0", "pong 1", "freeway"]
@@ -116,7 +116,7 @@ def test_play_films_where_the_display_shows_no_window(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout.startswith(reason)
-    assert done.stdout.splitlines()[0].endswith(": this is a film of random play instead.")
+    assert done.stdout.splitlines()[0].endswith(": recording a video of random play instead.")
     assert (tmp_path / "pong.mp4").stat().st_size > 500
 
 

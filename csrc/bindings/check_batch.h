@@ -1,5 +1,6 @@
-// Looks whether a batch is one that can be played: that its numbers are in range, that no address is missing, that behind each there are
-// as many bytes as these numbers ask for, as far as the caller said, and, on the host, that there is memory at all.
+// Checks that a batch can be played: numbers are in range, no address is missing, and the memory at
+// each address is as large as these numbers need, by the size that the caller gave. On the host,
+// that memory must also exist.
 #pragma once
 
 #include <sys/mman.h>
@@ -16,9 +17,9 @@
 
 namespace cule {
 
-constexpr int64_t kMostFrameskip = 10'000, kMostNoops = 10'000;  // as cule/settings.py has them
+constexpr int64_t kMostFrameskip = 10'000, kMostNoops = 10'000;  // as in cule/env/settings.py
 
-// A product, or the largest number there is where that is greater.
+// A product, or the largest number if it overflows.
 inline uint64_t product(std::initializer_list<uint64_t> factors) {
   uint64_t result = 1;
   for (uint64_t factor : factors) {
@@ -27,7 +28,7 @@ inline uint64_t product(std::initializer_list<uint64_t> factors) {
   return result;
 }
 
-// Whether all pages of some memory belong to this process: the system refuses to synchronize what does not.
+// Whether all pages of some memory belong to this process: msync fails for others.
 inline bool is_mapped(const void* begin, uint64_t bytes) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uint64_t>(begin) / page * page;
@@ -38,11 +39,14 @@ inline bool is_mapped(const void* begin, uint64_t bytes) {
 
 class BatchCheck {
  public:
-  // `bytes` has what is known to be behind the batch's addresses, by the names of its fields.
+  // `bytes` has the size of the memory at each of the batch's addresses, by the field's name.
   BatchCheck(const Batch& batch, const std::map<std::string, uint64_t>& bytes, bool on_host)
-      : batch_(batch), bytes_(bytes), on_host_(on_host), envs_(static_cast<uint64_t>(batch.num_envs)) {}
+      : batch_(batch),
+        bytes_(bytes),
+        on_host_(on_host),
+        envs_(static_cast<uint64_t>(batch.num_envs)) {}
 
-  // What all that plays needs.
+  // What everything that plays needs.
   void consoles() const {
     constexpr int64_t kMost = 1 << 24;
     range("num_envs", batch_.num_envs, 1, kMost);
@@ -50,11 +54,14 @@ class BatchCheck {
     range("picture_bytes", batch_.picture_bytes, 1, kMostHeight * kLinePixels);
     range("buffer_capacity", batch_.buffer_capacity, 1, 1 << 26);
     range("power_on_count", batch_.power_on.count, 1, 1 << 26);
-    const uint64_t groups = batch_.num_groups, word_stride = batch_.records.word_stride, env_stride = batch_.records.env_stride;
-    if (!(word_stride == 1 && env_stride == kRecordWords) && !(word_stride == envs_ && env_stride == 1)) {
-      throw std::invalid_argument("expected a batch's record_word_stride and record_env_stride to be 1 and " + std::to_string(kRecordWords) +
-                                  " or " + std::to_string(envs_) + " and 1, got " + std::to_string(word_stride) + " and " +
-                                  std::to_string(env_stride));
+    const uint64_t groups = batch_.num_groups, word_stride = batch_.records.word_stride,
+                   env_stride = batch_.records.env_stride;
+    if (!(word_stride == 1 && env_stride == kRecordWords) &&
+        !(word_stride == envs_ && env_stride == 1)) {
+      throw std::invalid_argument(
+          "expected a batch's record_word_stride and record_env_stride to be 1 and " +
+          std::to_string(kRecordWords) + " or " + std::to_string(envs_) + " and 1, got " +
+          std::to_string(word_stride) + " and " + std::to_string(env_stride));
     }
     memory("group", batch_.group, product({envs_, 4}));
     memory("configs", batch_.configs, product({groups, sizeof(ConsoleConfig)}));
@@ -70,7 +77,7 @@ class BatchCheck {
     cartridges();
   }
 
-  // What steps and resets need besides.
+  // What steps and resets need, too.
   void envs() const {
     consoles();
     const StepOptions& options = batch_.options;
@@ -83,17 +90,20 @@ class BatchCheck {
     range("observation_width", observation.width, 1, INT32_MAX);
     range("stack", observation.stack, 1, INT32_MAX);
     if (observation.channels != 1 && observation.channels != 3) {
-      throw std::invalid_argument("expected channels to be 1 or 3, got " + std::to_string(observation.channels));
+      throw std::invalid_argument("expected channels to be 1 or 3, got " +
+                                  std::to_string(observation.channels));
     }
     const auto channels = static_cast<uint64_t>(observation.channels);
-    const uint64_t observed = product({envs_, static_cast<uint64_t>(observation.stack), static_cast<uint64_t>(observation.height),
+    const uint64_t observed = product({envs_, static_cast<uint64_t>(observation.stack),
+                                       static_cast<uint64_t>(observation.height),
                                        static_cast<uint64_t>(observation.width), channels});
     memory("pooled", batch_.pooled, product({envs_, batch_.picture_bytes, channels}));
     memory("traces", batch_.traces, product({envs_, sizeof(StepTrace)}));
     memory("palettes", observation.palettes, 2 * 256 * channels);
     memory("resamples", observation.resamples, product({batch_.num_groups, sizeof(Resample)}));
     memory("observations", batch_.observations, observed);
-    if (options.autoreset == AutoresetMode::kSameStep) memory("final_observations", batch_.final_observations, observed);
+    if (options.autoreset == AutoresetMode::kSameStep)
+      memory("final_observations", batch_.final_observations, observed);
     if (!on_host_) {
       const uint64_t starts = static_cast<uint64_t>(options.frameskip) * kSegments + 1;
       memory("buffers", batch_.buffers, product({envs_, batch_.buffer_capacity, 4}));
@@ -117,8 +127,10 @@ class BatchCheck {
     const auto known = bytes_.find(name);
     const uint64_t there = known == bytes_.end() ? 0 : known->second;
     if (begin && bytes <= there && (!on_host_ || is_mapped(begin, bytes))) return;
-    throw std::invalid_argument(std::string("expected a batch's ") + name + " to be the address of " + std::to_string(bytes) +
-                                " bytes, got " + std::to_string(there) + " at " + std::to_string(reinterpret_cast<uintptr_t>(begin)));
+    throw std::invalid_argument(std::string("expected a batch's ") + name +
+                                " to be the address of " + std::to_string(bytes) + " bytes, got " +
+                                std::to_string(there) + " at " +
+                                std::to_string(reinterpret_cast<uintptr_t>(begin)));
   }
   void optional(const char* name, const void* begin, uint64_t bytes) const {
     if (begin) memory(name, begin, bytes);
@@ -154,21 +166,25 @@ class BatchCheck {
     const uint64_t count = product({batch_.num_groups, static_cast<uint64_t>(pool.size)});
     memory((prefix + "_records").c_str(), pool.records, product({count, sizeof(EnvRecord)}));
     memory((prefix + "_ram").c_str(), pool.ram, product({count, kRamBytes}));
-    memory((prefix + "_cartridge_bytes").c_str(), pool.cartridge_bytes, product({count, kCartridgeBytes}));
-    memory((prefix + "_pictures").c_str(), pool.pictures, product({count, 2, batch_.picture_bytes}));
+    memory((prefix + "_cartridge_bytes").c_str(), pool.cartridge_bytes,
+           product({count, kCartridgeBytes}));
+    memory((prefix + "_pictures").c_str(), pool.pictures,
+           product({count, 2, batch_.picture_bytes}));
   }
 
-  // On a GPU nobody here can read them.
+  // A GPU's cannot be read here.
   void cartridges() const {
     memory("roms", batch_.roms, 0);
     memory("micro_ops", batch_.micro_ops, 0);
     if (!on_host_) return;
-    for (uint64_t env = 0; env < envs_; ++env) range("group", batch_.group[env], 0, int64_t{batch_.num_groups} - 1);
+    for (uint64_t env = 0; env < envs_; ++env)
+      range("group", batch_.group[env], 0, int64_t{batch_.num_groups} - 1);
     for (uint32_t group = 0; group < batch_.num_groups; ++group) {
       const ConsoleConfig& config = batch_.configs[group];
       if (const char* part = find_misfit(config, batch_.picture_bytes)) {
-        throw std::invalid_argument("expected a batch's configs as make_config makes them, got number " + std::to_string(group) +
-                                    ", whose " + part + " cannot be so");
+        throw std::invalid_argument(
+            "expected a batch's configs as make_config makes them, got number " +
+            std::to_string(group) + " with an impossible value in " + part);
       }
       const uint64_t bytes = uint64_t{config.rom_offset} + config.rom_bytes + 1;
       memory("roms", batch_.roms, bytes);

@@ -1,4 +1,4 @@
-"""cule's envs as other libraries want them: stable-baselines3, TorchRL, EnvPool (and CleanRL), JAX.
+"""cule's envs with the interfaces of stable-baselines3, TorchRL, EnvPool (for CleanRL) and JAX.
 
-Each module needs its library, and nothing else in cule does: stable-baselines3, torchrl, jax.
+Only these modules need those libraries: stable-baselines3, torchrl, jax.
 """

@@ -1,8 +1,7 @@
 """EnvPool 1.x: `from cule.adapters import envpool` in place of `import envpool`.
 
-Names, defaults and meanings of the keywords are those of EnvPool 1.2.5's Atari envs. What differs
-is said in `make`. Scripts written for EnvPool 0.x, such as CleanRL's, take
-`cule.adapters.envpool_v0`.
+Names, defaults and meanings of the keywords are those of EnvPool 1.2.5's Atari envs; `make` lists
+the differences. Scripts written for EnvPool 0.x, such as CleanRL's, use `cule.adapters.envpool_v0`.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
     def __repr__(self) -> str:
         return repr(self.spec).replace("EnvSpec", type(self).__name__, 1)
 
-    # gymnasium.Env's asks for the id in a spec of gymnasium's.
+    # gymnasium.Env's reads the id of a gymnasium spec, which this env does not have.
     __str__ = __repr__
 
     def seed(self, seed: Any = None) -> None:
@@ -89,12 +88,12 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
             stacklevel=2,
         )
 
-    # What a call gives ----------------------------------------------------------------------------
+    # What calls return ----------------------------------------------------------------------------
 
     def _images(self, observations: np.ndarray) -> np.ndarray:
         """AtariEnv's observations as EnvPool has them.
 
-        An episode begins with its first frame in every plane, and colors are planes, too.
+        At the start of an episode all planes show its first frame. Colors are planes, too.
         """
         stack = observations.shape[1]
         for env in np.flatnonzero(self._steps < stack - 1):
@@ -200,11 +199,11 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         return self.recv()
 
     def async_reset(self) -> None:
-        """Starts new episodes, whose first observations the next `recv` gives."""
+        """Starts new episodes; the next `recv` gives their first observations."""
         self._fresh = self._restart(self.all_env_ids, None)
 
     def send(self, actions: Any, env_id: Any = None) -> None:
-        """Hands over the actions of all envs, in the order of `env_id`.
+        """Starts a step of all envs, with actions in the order of `env_id`.
 
         Args:
             actions: (num_envs,) integers; or a dict of them as "action", and "env_id".
@@ -240,7 +239,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         self.env.send(actions)
 
     def recv(self) -> tuple[Any, ...]:
-        """What came of the last `send` or `async_reset`, of all envs in ascending order."""
+        """The results of the last `send` or `async_reset`, of all envs in ascending order."""
         if self._fresh is not None:
             (observations, info), self._fresh = self._fresh, None
             none = np.zeros(self.num_envs, bool)
@@ -248,7 +247,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
                 observations, np.zeros(self.num_envs, np.float32), none, none.copy(), info
             )
         observations, rewards, terminated, _, info = self.env.recv()
-        # The step after the end of a game, or of the time for it, resets.
+        # The step after a game has ended, or has been cut off, resets the env.
         self._steps = np.where(self._over, 0, self._steps + 1).astype(np.int32)
         truncated = self._steps >= self.config["max_episode_steps"]
         lost = (info["lives"] > 0) & (info["lives"] < self._lives)
@@ -284,43 +283,44 @@ def make(
     render_mode: Literal["rgb_array"] | None = None,
     **options: Any,
 ) -> EnvPool:
-    """An EnvPool of Atari games, as EnvPool 1.2.5 has it.
+    """An EnvPool of Atari games, as in EnvPool 1.2.5.
 
-    As there, "gym" means the same as "gymnasium": `reset` gives two values and `step` five.
-    EnvPool 0.x, where it gives one and four, is `cule.adapters.envpool_v0`.
+    As there, "gym" means the same as "gymnasium": `reset` returns two values and `step` five. In
+    EnvPool 0.x "gym" returns one and four: for that, see `cule.adapters.envpool_v0`.
 
     Differences from EnvPool 1.2.5:
 
     - All envs are stepped at once: `batch_size` is `num_envs`, `env_id` of `step` and `send` names
-      each env, and the first reset is of all of them.
-    - `reset` takes a seed, which EnvPool's ignores; a seed is at least 0.
+      every env, and the first reset resets all of them.
+    - `reset` uses its seed, which EnvPool's ignores; a seed is at least 0.
     - Games are played from the ROMs and by the rules of ale-py 0.12.1.
-    - The random no-ops of an episode's start are others. Games without FIRE start after 0 to
-      noop_max - 1 of them, where EnvPool's start after 1 to noop_max.
+    - The random no-ops at the start of an episode are different. Games without FIRE start after 0
+      to noop_max - 1 of them, EnvPool's after 1 to noop_max.
     - Resets draw from a pool of start states, unless `reset_pool_size=0`.
-    - With `episodic_life` the step after a lost life plays on; EnvPool's plays no-ops and FIRE in
-      its place.
-    - The last observation of an episode is pooled as ale-py does it, from other frames.
+    - With `episodic_life`, the step after a lost life plays its action; EnvPool's plays no-ops and
+      FIRE instead.
+    - The last observation of an episode is pooled from the same frames as ale-py's, which are not
+      EnvPool's.
     - Games whose screen has more than 210 lines show all of them.
-    - Actions are integers of any width, below `action_space.n`; EnvPool rounds floats, and checks
-      no number.
-    - `device` and `reset_pool_size` are AtariEnv's.
+    - Actions are integers of any width, below `action_space.n`; EnvPool rounds floats, and does not
+      check numbers.
+    - There are two more keywords, AtariEnv's `device` and `reset_pool_size`.
 
-    What EnvPool has and this has not: env_type="dm", `xla` (see `cule.adapters.jax`),
-    `max_num_players` but for 1, `thread_affinity_offset` but for -1, `use_inter_area_resize=False`
-    where something is resized, render_mode="human", `render_env_id`, `render_width`,
-    `render_height`, `render_camera_id`, and `base_path`.
+    These parts of EnvPool are missing: env_type="dm", `xla` (see `cule.adapters.jax`),
+    `max_num_players` other than 1, `thread_affinity_offset` other than -1,
+    `use_inter_area_resize=False` with a resize, render_mode="human", `render_env_id`,
+    `render_width`, `render_height`, `render_camera_id`, and `base_path`.
 
     Args:
         task_id: "Pong-v5" or another name that AtariEnv knows.
         env_type: "gym" or "gymnasium", which mean the same.
-        render_mode: "rgb_array", if `render` is to be called.
+        render_mode: "rgb_array" if you want to call `render`.
         **options: EnvPool's keywords, with its defaults: num_envs, seed, max_episode_steps,
             reward_clip, frame_skip, gray_scale, img_height, stack_num, episodic_life...
             `envpool_spec.Config` has them all.
 
     Raises:
-        TypeError, ValueError: a keyword is not known, or its value is not what it should be.
+        TypeError, ValueError: a keyword is unknown, or its value is wrong.
     """
     if env_type not in ("gym", "gymnasium"):
         raise ValueError(f"expected env_type to be 'gym' or 'gymnasium', got {env_type!r}")

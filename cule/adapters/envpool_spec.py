@@ -1,4 +1,4 @@
-"""What EnvPool says of its Atari envs before they run: their keywords, arrays and spaces."""
+"""EnvPool's specs of its Atari envs: their keywords, arrays and spaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete
 
 from cule import arguments
 from cule.console import action_numbers
-from cule.lineup import choose_action_space, games_of_envs, make_groups
+from cule.env.lineup import choose_action_space, games_of_envs, make_groups
 
 RAM_BYTES = 128
 
@@ -51,8 +51,8 @@ class Config(NamedTuple):
     def atari_options(self) -> dict[str, Any]:
         """AtariEnv's keywords for the same envs.
 
-        AtariEnv's `episodic_life` starts a new game after each life, as ale-py's does; EnvPool goes
-        on with the next.
+        AtariEnv's `episodic_life` starts a new game after each life, as ale-py's does. EnvPool's
+        goes on with the next life, which is AtariEnv's `life_loss_info`.
         """
         return {
             "batch_size": self.batch_size,
@@ -83,7 +83,7 @@ def or_none(value: int) -> int | None:
 
 
 class ArraySpec(NamedTuple):
-    """An array of EnvPool's, without the axis of the envs; -1 is the axis of its one player."""
+    """One of EnvPool's arrays, without the axis of the envs; -1 is the axis of the one player."""
 
     dtype: type
     shape: list[int]
@@ -104,10 +104,10 @@ class EnvSpec:
 
     Attributes:
         config: a `Config`.
-        state_array_spec: a dict of what a step gives, by EnvPool's names, each an `ArraySpec`.
-        action_array_spec: a dict of what it takes.
-        observation_space: of one env: (stack_num, img_height, img_width) uint8, in color three
-            planes for each frame.
+        state_array_spec: what a step returns: an `ArraySpec` by each of EnvPool's names.
+        action_array_spec: what a step takes, likewise.
+        observation_space: of one env: (stack_num, img_height, img_width) uint8; in color there are
+            three planes for each frame.
         action_space: of one env.
         reward_threshold: None.
 
@@ -158,7 +158,7 @@ def make_spec(task_id: str, **options: Any) -> EnvSpec:
     """The spec of the envs that `make` makes with the same keywords.
 
     Raises:
-        TypeError, ValueError: a keyword is not known, or its value is one that cule does not have.
+        TypeError, ValueError: a keyword is unknown, or cule does not have its value.
     """
     unknown = [name for name in options if name not in Config._fields or name == "task"]
     if unknown:
@@ -177,7 +177,7 @@ def make_spec(task_id: str, **options: Any) -> EnvSpec:
 
 
 def _check(config: Config) -> None:
-    """Refuses what AtariEnv would not understand, or cule does not have.
+    """Refuses what AtariEnv does not check, or cule does not have.
 
     Raises:
         TypeError, ValueError: see `make_spec`.

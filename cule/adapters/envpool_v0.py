@@ -1,7 +1,7 @@
-"""EnvPool 0.x: with `from cule.adapters import envpool_v0 as envpool` CleanRL's loops run on.
+"""EnvPool 0.x: `from cule.adapters import envpool_v0 as envpool` in CleanRL's scripts.
 
-It is what EnvPool 0.8.4 is beside a gym older than 0.26: env_type="gym" gives observations from
-`reset`, and four values from `step`. Everything else is as in `cule.adapters.envpool`.
+It behaves as EnvPool 0.8.4 with a gym older than 0.26: with env_type="gym", `reset` returns
+observations only, and `step` four values. Everything else is as in `cule.adapters.envpool`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class GymEnvPool(EnvPool):
     """A batch of envs with gym's old interface: four values. Made by `make` with env_type="gym"."""
 
     def _make_spaces(self) -> None:
-        """Scripts may ask if a space is one of gym's: where they have imported gym, it is."""
+        """Makes gym's spaces if gym has been imported, as scripts may check for them."""
         super()._make_spaces()
         gym = sys.modules.get("gym")
         if gym is not None:
@@ -59,20 +59,19 @@ class GymEnvPool(EnvPool):
 
 
 def make(task_id: str, env_type: Literal["gym", "gymnasium"] = "gym", **options: Any) -> EnvPool:
-    """An EnvPool of Atari games, as EnvPool 0.8.4 has it.
+    """An EnvPool of Atari games, as in EnvPool 0.8.4.
 
-    What differs is said in `cule.adapters.envpool.make`. `mode` and `difficulty` are EnvPool 1.x's.
+    `cule.adapters.envpool.make` lists the differences. `mode` and `difficulty` are EnvPool 1.x's.
 
     Args:
         task_id: "Pong-v5" or another name that AtariEnv knows.
-        env_type: "gym": `reset` gives observations, and with `gym_reset_return_info=True` an info,
-            too; `step` gives observations, rewards, done and an info, which has
-            "TimeLimit.truncated" and no "ram".
-            "gymnasium": two and five values.
-        **options: as `cule.adapters.envpool.make` has them.
+        env_type: "gym": `reset` returns observations, and with `gym_reset_return_info=True` an
+            info, too; `step` returns observations, rewards, done and an info, which has
+            "TimeLimit.truncated" and no "ram". "gymnasium": two and five values.
+        **options: as in `cule.adapters.envpool.make`.
 
     Raises:
-        TypeError, ValueError: a keyword is not known, or its value is not what it should be.
+        TypeError, ValueError: a keyword is unknown, or its value is wrong.
     """
     if env_type not in ("gym", "gymnasium"):
         raise ValueError(f"expected env_type to be 'gym' or 'gymnasium', got {env_type!r}")

@@ -1,4 +1,4 @@
-"""JAX arrays, handed over by DLPack: on a GPU nothing passes through the host's memory.
+"""JAX arrays, exchanged by DLPack: on a GPU nothing passes through the host's memory.
 
 `AtariJaxEnv` is called from Python; `AtariJaxEnv.xla` gives functions that `jax.jit` and
 `jax.lax.scan` take.
@@ -18,7 +18,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 from jax.experimental import io_callback
 
-from cule.adapters.keywords import refuse
+from cule.env.keywords import refuse
 from cule.vector_env import AtariEnv
 
 _RESERVED = {"output": "it gives JAX arrays"}
@@ -27,7 +27,7 @@ _RESERVED = {"output": "it gives JAX arrays"}
 def to_jax(tensor: torch.Tensor) -> jax.Array:
     """A copy of a tensor as an array on the same device.
 
-    JAX takes its arrays for constant; cule's tensors are not.
+    JAX assumes that arrays do not change; cule overwrites its tensors.
     """
     return jax.dlpack.from_dlpack(tensor.clone())
 
@@ -38,7 +38,7 @@ def to_torch(array: jax.Array) -> torch.Tensor:
 
 
 def _plain_seed(seed: Any) -> Any:
-    """A seed as AtariEnv takes it: JAX and numpy have single numbers as arrays, too."""
+    """A seed as AtariEnv takes it: in JAX and numpy a single number may be an array."""
     if not isinstance(seed, (jax.Array, np.ndarray)):
         return seed
     plain = np.asarray(seed)
@@ -46,10 +46,10 @@ def _plain_seed(seed: Any) -> Any:
 
 
 def _refuse_tracing(what: str, *values: Any) -> None:
-    """Checks that JAX traces with none of the values, as under jax.jit, jax.vmap or jax.lax.scan.
+    """Checks that JAX traces none of the values, as it does in jax.jit, jax.vmap and jax.lax.scan.
 
     Raises:
-        TypeError: one is.
+        TypeError: it traces one.
     """
     if any(isinstance(value, jax.core.Tracer) for value in values):
         raise TypeError(
@@ -67,7 +67,7 @@ class AtariJaxEnv:
         game: as AtariEnv's.
         num_envs: how many consoles.
         device: as AtariEnv's.
-        **options: AtariEnv's other keywords, but for output.
+        **options: AtariEnv's other keywords, except output.
 
     Attributes:
         env: the AtariEnv.
@@ -136,8 +136,8 @@ class AtariJaxEnv:
         Raises:
             TypeError, ValueError: as AtariEnv's; or JAX is tracing the call.
         """
-        # Inside jax.jit new arrays are traced, too: a reset without arguments would be played once,
-        # at compile time.
+        # In jax.jit new arrays are traced, too. Without the last argument, a reset without
+        # arguments would pass here, and be played once, at compile time.
         mask = (options or {}).get("reset_mask") if isinstance(options, dict) else None
         _refuse_tracing("reset", seed, mask, jnp.zeros(()))
         if isinstance(mask, jax.Array):
@@ -158,8 +158,8 @@ class AtariJaxEnv:
             Observations, rewards int32, terminated, truncated, and the info.
 
         Raises:
-            TypeError, ValueError: the actions' dtype, shape, device or range is not as AtariEnv's
-                `step` has it; or JAX is tracing the call.
+            TypeError, ValueError: the actions' dtype, shape, device or range is not as in
+                AtariEnv.step; or JAX is tracing the call.
         """
         _refuse_tracing("step", actions)
         played = to_torch(actions) if isinstance(actions, jax.Array) else actions
@@ -173,10 +173,10 @@ class AtariJaxEnv:
         )
 
     def xla(self) -> tuple[jax.Array, Callable[..., Any], Callable[..., Any]]:
-        """A handle and two functions for `jax.jit` and `jax.lax.scan`, as ale-py's `xla` has them.
+        """A handle and two functions for `jax.jit` and `jax.lax.scan`, as in ale-py's `xla`.
 
-        JAX calls the env from the compiled program, in order, by `jax.experimental.io_callback`.
-        `jax.vmap` and `jax.grad` do not take it.
+        The compiled program calls the env, in order, by `jax.experimental.io_callback`, which
+        `jax.vmap` and `jax.grad` do not support.
 
         Returns:
             The handle, an array that the functions take and return.
@@ -200,7 +200,7 @@ class AtariJaxEnv:
         return jnp.zeros(1, jnp.uint8), self._traced_reset, self._traced_step
 
     def _shapes(self, stepped: bool) -> tuple[Any, ...]:
-        """What a traced reset or step gives."""
+        """The shapes and dtypes that a traced reset or step returns."""
 
         def each(dtype: Any) -> jax.ShapeDtypeStruct:
             return jax.ShapeDtypeStruct((self.num_envs,), dtype)
@@ -222,7 +222,7 @@ class AtariJaxEnv:
         return observations, info
 
     def _fresh(self, result: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Arrays that the next call leaves alone."""
+        """The results as arrays that the next call does not overwrite."""
         *tensors, info = result
         kept = {key: value.numpy().copy() for key, value in info.items() if not key.startswith("_")}
         return (*(tensor.numpy().copy() for tensor in tensors), kept)
@@ -243,7 +243,7 @@ class AtariJaxEnv:
         return handle, io_callback(play, self._shapes(True), jnp.asarray(actions), ordered=True)
 
     def render(self) -> Any:
-        """The screens, as AtariEnv's `render` has them."""
+        """The screens, as AtariEnv's `render` gives them."""
         return self.env.render()
 
     def get_ram(self) -> jax.Array:

@@ -13,14 +13,14 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from cule import arguments
-from cule.adapters.keywords import refuse
+from cule.env.keywords import refuse
 from cule.statistics import EpisodeStatistics
 from cule.vector_env import AtariEnv
 
 _RESERVED = {
-    "autoreset_mode": "stable-baselines3 has ended envs reset in the same step",
+    "autoreset_mode": "stable-baselines3 expects envs to reset in the same step",
     "output": "it takes and gives arrays",
-    "render_mode": "stable-baselines3 puts the envs' pictures together",
+    "render_mode": "stable-baselines3 combines the envs' pictures",
 }
 
 
@@ -28,17 +28,17 @@ class AtariVecEnv(VecEnv):
     """Atari 2600 games for stable-baselines3.
 
     Observations are images with the channels first, (num_envs, stack_num, img_height, img_width)
-    uint8, or three channels for each frame in color. Infos have what a Monitor reports, with
-    unclipped rewards. `life_loss_info=True` is what stable-baselines3's own AtariWrapper does: a
-    lost life is reported as an end, but the game goes on.
+    uint8; in color there are three channels for each frame. Infos have what a Monitor reports, with
+    unclipped rewards. `life_loss_info=True` does what stable-baselines3's own AtariWrapper does: a
+    lost life is reported as the end of an episode, but the game goes on.
 
     Args:
         game: as AtariEnv's.
         num_envs: how many consoles.
-        device: as AtariEnv's. stable-baselines3 works with arrays, so that what a GPU plays is
-            copied from it.
-        **options: AtariEnv's other keywords, but for autoreset_mode, output and render_mode.
-            Observations are images.
+        device: as AtariEnv's. stable-baselines3 works with arrays, so what a GPU plays is copied to
+            the host.
+        **options: AtariEnv's other keywords, except autoreset_mode, output and render_mode;
+            `obs_type` is "image".
 
     Raises:
         TypeError, ValueError: as AtariEnv's.
@@ -74,13 +74,13 @@ class AtariVecEnv(VecEnv):
         return observations.cpu().numpy().copy()
 
     def set_options(self, options: dict[str, Any] | list[dict[str, Any]] | None = None) -> None:
-        """What the next `reset` gets besides seeds: AtariEnv's options, one dict for all envs.
+        """Sets the options of the next `reset`, one dict for all envs.
 
         Args:
             options: `reset_mask`, (num_envs,) bool: which envs are reset; the others go on.
 
         Raises:
-            TypeError, ValueError: it is not one dict for all envs, or not of AtariEnv's options.
+            TypeError, ValueError: it is not one dict for all envs, or has other options.
         """
         if isinstance(options, list):
             same = all(one is options[0] or one == options[0] for one in options)
@@ -94,7 +94,7 @@ class AtariVecEnv(VecEnv):
         super().set_options(options)
 
     def reset(self) -> np.ndarray:
-        """Starts new episodes, with what `seed` and `set_options` got since the last time."""
+        """Starts new episodes, as `seed` and `set_options` have asked since the last reset."""
         options = self._options[0]
         mask = arguments.reset_mask(options, self.num_envs)
         chosen = range(self.num_envs) if mask is None else torch.nonzero(mask).flatten().tolist()
@@ -154,7 +154,7 @@ class AtariVecEnv(VecEnv):
     def set_attr(
         self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None
     ) -> None:
-        """Sets an attribute of the whole batch; no env has one of its own."""
+        """Sets an attribute of the whole batch; envs have no attributes of their own."""
         if self._count(indices) != self.num_envs:
             raise ValueError(
                 f"expected all envs, as they share their attributes, got indices {indices}"
@@ -168,12 +168,12 @@ class AtariVecEnv(VecEnv):
         indices: int | Iterable[int] | None = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Calls a method of the whole batch, once; its result, once for each env."""
+        """Calls a method of the whole batch once; repeats its result for each env."""
         result = getattr(self.env, method_name)(*method_args, **method_kwargs)
         return [result] * self._count(indices)
 
     def env_is_wrapped(
         self, wrapper_class: type, indices: int | Iterable[int] | None = None
     ) -> list[bool]:
-        """No env is wrapped, but infos have what a Monitor puts there."""
+        """True only for Monitor: no env is wrapped, but infos have what a Monitor adds."""
         return [wrapper_class is Monitor] * self._count(indices)

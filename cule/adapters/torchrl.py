@@ -10,11 +10,11 @@ from tensordict import TensorDict, TensorDictBase
 from torchrl.data import Binary, Bounded, Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
-from cule.adapters.keywords import refuse
+from cule.env.keywords import refuse
 from cule.vector_env import AtariEnv
 
 _RESERVED = {
-    "autoreset_mode": "TorchRL resets what is done",
+    "autoreset_mode": "TorchRL resets envs that are done",
     "output": "TorchRL works with tensors",
 }
 
@@ -24,15 +24,15 @@ class AtariTorchRLEnv(EnvBase):
 
     Keys: `pixels` (num_envs, stack_num, img_height, img_width) uint8 (`ram`, (num_envs, 128), with
     obs_type="ram"), `action` (num_envs,) int64, `reward` (num_envs, 1) float32, `done`,
-    `terminated`, `truncated` (num_envs, 1) bool, `lives` (num_envs, 1) int32. They are fresh in
-    each step.
+    `terminated`, `truncated` (num_envs, 1) bool, `lives` (num_envs, 1) int32. Each step returns
+    fresh tensors.
 
     Args:
         game: as AtariEnv's.
         num_envs: how many consoles.
         device: as AtariEnv's.
-        **options: AtariEnv's other keywords, but for autoreset_mode and output: TorchRL resets what
-            is done.
+        **options: AtariEnv's other keywords, except autoreset_mode and output: TorchRL resets envs
+            that are done.
 
     Raises:
         TypeError, ValueError: as AtariEnv's.
@@ -48,7 +48,7 @@ class AtariTorchRLEnv(EnvBase):
         refuse("AtariTorchRLEnv", options, _RESERVED)
         self.atari = AtariEnv(game, num_envs, device, autoreset_mode="Disabled", **options)
         super().__init__(device=self.atari.device, batch_size=torch.Size([num_envs]))
-        # EnvBase takes an env for closed until it says that it is open.
+        # To EnvBase an env is closed until it says that it is open.
         self.is_closed = False
         self._seed_of_reset: int | None = None
         where: dict[str, Any] = {"device": self.atari.device}

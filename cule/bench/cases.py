@@ -20,11 +20,11 @@ class Case:
         frameskip: frames in a step.
         num_threads: CPU threads, for either system.
         seconds: how long each system is measured.
-        rounds: how many rounds make up these seconds.
-        warmup_steps: steps before measuring, at least.
+        rounds: into how many rounds these seconds are divided.
+        warmup_steps: the least number of steps before measuring.
         against_ale: whether ale-py is measured in turns with cule.
-        against_envpool: whether EnvPool is.
-        against_original: whether CuLE 0.1 is.
+        against_envpool: whether EnvPool is measured, too.
+        against_original: whether CuLE 0.1 is measured, too.
     """
 
     game: str
@@ -42,8 +42,17 @@ class Case:
 
     @property
     def command(self) -> str:
-        """The command that measures this case again, every default spelt out."""
-        parts = ["python", "-m", "cule.bench", self.game, "--num-envs", self.num_envs, "--device", self.device]
+        """The command that measures this case again, with every default written out."""
+        parts = [
+            "python",
+            "-m",
+            "cule.bench",
+            self.game,
+            "--num-envs",
+            self.num_envs,
+            "--device",
+            self.device,
+        ]
         for name in ("frameskip", "num_threads", "seconds", "rounds", "warmup_steps"):
             parts += [f"--{name.replace('_', '-')}", getattr(self, name)]
         parts.append("--against-ale" if self.against_ale else "--no-against-ale")

@@ -1,4 +1,4 @@
-"""Measuring a case, in a process of its own."""
+"""Measures a case, in a process of its own."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LONGEST_REASON = 400
 
 @dataclass(frozen=True)
 class Measurement:
-    """What came of a system in a case.
+    """The result of one system in a case. The last three attributes are None except for cule.
 
     Attributes:
         rounds: FPS in each round.
-        warmup_steps: steps before them.
-        distinct_share: of the envs' states after those; None for the others.
-        bytes_per_env: device memory that an env takes; None for the others.
-        faulty_envs: envs that report a fault at the end; None for the others.
+        warmup_steps: the number of steps before the first round.
+        distinct_share: the share of distinct states among the envs after those steps.
+        bytes_per_env: the device memory of an env.
+        faulty_envs: how many envs report a fault at the end.
     """
 
     rounds: list[float]
@@ -39,8 +39,8 @@ class Measurement:
 
 
 def steps_within(system: System, seconds: float) -> int:
-    """How many steps take about so many seconds."""
-    system.play(TRIAL_STEPS)  # what is made at first use is made
+    """How many steps take about `seconds`."""
+    system.play(TRIAL_STEPS)  # what is allocated or compiled at first use is not timed
     trial = TRIAL_STEPS
     while (took := system.seconds(trial)) < min(0.1, seconds / 4):
         trial *= 4
@@ -67,7 +67,11 @@ def measure(case: Case) -> dict[str, Measurement]:
                 rounds[system.name].append(round(fps, 1))
         measured = {name: Measurement(fps, warmup_steps) for name, fps in rounds.items()}
         measured[ours.name] = Measurement(
-            rounds[ours.name], warmup_steps, round(share, 4), ours.env.engine.bytes_per_env, ours.faulty_envs()
+            rounds[ours.name],
+            warmup_steps,
+            round(share, 4),
+            ours.env.engine.bytes_per_env,
+            ours.faulty_envs(),
         )
         return measured
     finally:
@@ -78,8 +82,8 @@ def measure(case: Case) -> dict[str, Measurement]:
 class Worker:
     """A process that measures one case after the other.
 
-    It is replaced where a case ended it, as the system does where memory is short, or failed in a way that may have
-    left it useless, as a CUDA error does, after which the device answers nothing any more.
+    It is replaced if a case ends it, as the system does when memory is short, or if a case fails in
+    a way that may leave it useless: after a CUDA error, the process can no longer use the device.
     """
 
     def __init__(self) -> None:
@@ -88,7 +92,7 @@ class Worker:
     def measure(self, case: Case) -> dict[str, Measurement] | str:
         """Each system's measurement, by its name; or why there is none."""
         if self._pool is None:
-            # A forked process could not use CUDA where this one has.
+            # A forked process could not use CUDA if this one has used it.
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         try:
             return self._pool.submit(measure, case).result()

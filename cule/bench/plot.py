@@ -1,6 +1,7 @@
 """A plot of FPS against the number of envs, as in figure 2 of the CuLE paper.
 
-There is a panel for each mode, and in it a box for each number of envs: the slowest game, the quartiles, the fastest.
+There is a panel for each mode, with a box for each number of envs. A box shows the slowest game,
+the quartiles and the fastest game.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def new_figure(path: Path) -> Any:
     """An empty matplotlib figure.
 
     Raises:
-        ValueError: matplotlib is not installed, or does not write files of the kind that `path` names.
+        ValueError: matplotlib is not installed, or cannot write files with the suffix of `path`.
     """
     try:
         from matplotlib.figure import Figure
@@ -30,14 +31,25 @@ def new_figure(path: Path) -> Any:
     figure = Figure(layout="constrained")
     kinds = figure.canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
-        raise ValueError(f"expected --plot to name a file that ends in one of {', '.join(sorted(kinds))}, got {path}")
+        raise ValueError(
+            f"expected --plot to name a file that ends in one of {', '.join(sorted(kinds))}, got "
+            f"{path}"
+        )
     return figure
 
 
 def boxes(rows: Iterable[Row]) -> dict[str, dict[str, dict[int, list[float]]]]:
-    """FPS of the games by mode, by system and device, by number of envs. A case measured again counts once, as last."""
+    """FPS of the games by mode, by system and device, and by number of envs.
+
+    If a case was measured several times, its last row counts.
+    """
     latest = {
-        (row.mode, f"{row.system}, {row.device_name}, frameskip {row.frameskip}", row.num_envs, row.game): row.fps
+        (
+            row.mode,
+            f"{row.system}, {row.device_name}, frameskip {row.frameskip}",
+            row.num_envs,
+            row.game,
+        ): row.fps
         for row in rows
         if row.fps is not None
     }
@@ -48,17 +60,23 @@ def boxes(rows: Iterable[Row]) -> dict[str, dict[str, dict[int, list[float]]]]:
 
 
 def plot(rows: Iterable[Row], path: Path) -> None:
-    """Draws the rows into a file of a kind that matplotlib writes, by its ending.
+    """Draws the rows into a file, in the format that its suffix names.
 
     Raises:
-        ValueError: no row has been measured, matplotlib is not installed, or the file cannot be written.
+        ValueError: no row has been measured, matplotlib is not installed, or the file cannot be
+            written.
     """
     figure = new_figure(path)
     panels = boxes(rows)
     if not panels:
         raise ValueError("expected --plot to have a case that has been measured, got none")
-    modes = sorted(panels, key=lambda mode: (MODES.index(mode) if mode in MODES else len(MODES), mode))
-    colors = {name: f"C{i}" for i, name in enumerate(sorted({name for panel in panels.values() for name in panel}))}
+    modes = sorted(
+        panels, key=lambda mode: (MODES.index(mode) if mode in MODES else len(MODES), mode)
+    )
+    colors = {
+        name: f"C{i}"
+        for i, name in enumerate(sorted({name for panel in panels.values() for name in panel}))
+    }
     figure.set_size_inches(PANEL_WIDTH * len(modes), HEIGHT)
     all_axes = figure.subplots(1, len(modes), sharey=True, squeeze=False)[0]
     legend: dict[str, Any] = {}
@@ -76,8 +94,14 @@ def plot(rows: Iterable[Row], path: Path) -> None:
         raise ValueError(f"{wanted}, got {path}: {problem.strerror}") from problem
 
 
-def _draw_boxes(axes: Any, panel: dict[str, dict[int, list[float]]], colors: dict[str, str]) -> dict[str, Any]:
-    """Draws a mode's boxes, those of one number of envs beside each other; returns one of each name."""
+def _draw_boxes(
+    axes: Any, panel: dict[str, dict[int, list[float]]], colors: dict[str, str]
+) -> dict[str, Any]:
+    """Draws a mode's boxes, with those of one number of envs side by side.
+
+    Returns:
+        One box of each name, for the legend.
+    """
     from matplotlib.ticker import EngFormatter, LogLocator
 
     counts = sorted({count for by_count in panel.values() for count in by_count})
@@ -85,10 +109,11 @@ def _draw_boxes(axes: Any, panel: dict[str, dict[int, list[float]]], colors: dic
     drawn = {}
     for i, (name, color) in enumerate(colors.items()):
         shown = sorted(panel.get(name, {}))
+        offset = (i - (len(colors) - 1) / 2) * width
         if shown:
             result = axes.boxplot(
                 [panel[name][count] for count in shown],
-                positions=[counts.index(count) + (i - (len(colors) - 1) / 2) * width for count in shown],
+                positions=[counts.index(count) + offset for count in shown],
                 widths=0.9 * width, whis=(0, 100), patch_artist=True, boxprops={"facecolor": color},
                 medianprops={"color": "black"},
             )  # fmt: skip

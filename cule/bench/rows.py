@@ -1,4 +1,4 @@
-"""Results as rows: what was measured, on what; written and read as JSON lines, shown as a table."""
+"""Results as rows, which are written and read as JSON lines and shown as a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ EVALUATION = "evaluation"
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the results, on one system in one case; benchmarks/results/README.md says what its keys mean."""
+    """One line of the results: one system in one case.
+
+    benchmarks/results/README.md says what the keys mean.
+    """
 
     commit: str
     date: str
@@ -55,7 +58,7 @@ class Row:
     error: str | None = None
 
 
-# What the keys of a row hold.
+# The types of a row's keys.
 _TYPES: dict[str, tuple[type, ...]] = {
     field.name: {
         "str": (str,), "str | None": (str, NoneType), "int": (int,), "int | None": (int, NoneType),
@@ -65,26 +68,44 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-# Where and by what it was measured -------------------------------------------------------------------------------
+# Commit and machine -------------------------------------------------------------------------------
 
 
 def output_of(*command: str, folder: Path | None = None) -> str:
-    """What a command prints, stripped; empty where there is no such command or it fails."""
+    """What a command prints, stripped; empty if there is no such command or it fails."""
     with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=30)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=True, timeout=30
+        )
         return done.stdout.strip()
     return ""
 
 
 def commit() -> str:
-    """The commit of the source tree that cule runs from, marked where files differ from it; else cule's version."""
+    """The commit of cule's source tree, "-dirty" if files have changed; else cule's version."""
     folder = Path(__file__).resolve().parents[1]
     if output_of("git", "ls-files", "--error-unmatch", "__init__.py", folder=folder):
-        changed = output_of("git", "status", "--porcelain", "--untracked-files=no", "--", ".", "../csrc", folder=folder)
-        return output_of("git", "rev-parse", "--short=12", "HEAD", folder=folder) + ("-dirty" if changed else "")
+        changed = output_of(
+            "git",
+            "status",
+            "--porcelain",
+            "--untracked-files=no",
+            "--",
+            ".",
+            "../csrc",
+            folder=folder,
+        )
+        return output_of("git", "rev-parse", "--short=12", "HEAD", folder=folder) + (
+            "-dirty" if changed else ""
+        )
     from cule import __version__
 
     return f"v{__version__}"
+
+
+def now() -> str:
+    """The time in UTC, such as "2026-11-21T12:00:00+00:00"."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 def cpu_name() -> str:
@@ -97,16 +118,26 @@ def cpu_name() -> str:
 
 
 def machine(device: torch.device, threads: int) -> dict[str, Any]:
-    """The keys of a row that tell the machine."""
+    """The keys of a row that describe the machine."""
     if device.type == "cpu":
         plural = "s" if threads > 1 else ""
-        return {"device_name": f"{cpu_name()}, {threads} thread{plural}", "driver": None, "cuda": None}
-    driver = output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0]
-    return {"device_name": torch.cuda.get_device_name(device), "driver": driver or None, "cuda": torch.version.cuda}
+        return {
+            "device_name": f"{cpu_name()}, {threads} thread{plural}",
+            "driver": None,
+            "cuda": None,
+        }
+    driver = output_of(
+        "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"
+    ).partition("\n")[0]
+    return {
+        "device_name": torch.cuda.get_device_name(device),
+        "driver": driver or None,
+        "cuda": torch.version.cuda,
+    }
 
 
 class RowMaker:
-    """Makes the rows of a run, all of whose cases have one device and one number of threads."""
+    """Makes the rows of a run, whose cases all have the same device and number of threads."""
 
     def __init__(self, device: torch.device, num_threads: int):
         self.commit = commit()
@@ -114,7 +145,7 @@ class RowMaker:
         self.on_cpu = machine(torch.device("cpu"), num_threads)
 
     def rows(self, case: Case, outcome: dict[str, Measurement] | str) -> Iterator[Row]:
-        """A row for each system of the case, measured or, where `outcome` is the reason, not."""
+        """A row for each system of the case; if `outcome` is a reason, rows of a failure."""
         for kind in [CuleSystem, *others_of(case)]:
             system, where = kind.name, self.on_device
             if kind.on_host and case.mode != "with-policy":
@@ -128,23 +159,23 @@ class RowMaker:
                     **dataclasses.asdict(outcome[system]),
                 }  # fmt: skip
             yield Row(
-                commit=self.commit, date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                commit=self.commit, date=now(),
                 system=system, mode=case.mode, torch=torch.__version__, game=case.game,
                 rom_md5=find_game(case.game).md5, num_envs=case.num_envs, frameskip=case.frameskip,
                 command=case.command, **where, **found,
             )  # fmt: skip
 
 
-# Reading and showing ---------------------------------------------------------------------------------------------
+# Reading and showing ------------------------------------------------------------------------------
 
 
 def append_row(path: Path, row: Mapping[str, Any], *, once: bool = False) -> None:
-    """Appends a row to a file, or nothing.
+    """Appends a row to a file, completely or not at all.
 
     Args:
-        path: the file; it and its folder are made if they are not there.
-        row: what JSON can hold.
-        once: append nothing where the file has this row.
+        path: the file; it and its folder are made if they are missing.
+        row: values that JSON can hold.
+        once: append nothing if the file has this row already.
 
     Raises:
         ValueError: the file cannot be written.
@@ -158,7 +189,7 @@ def append_row(path: Path, row: Mapping[str, Any], *, once: bool = False) -> Non
 
 
 def _parse(values: dict[str, Any]) -> Row | None:
-    """The row of a line; None for an evaluation of a trained policy, which measures no speed."""
+    """The row of a line; None for an evaluation of a trained policy, which has no speed."""
     if values.get("mode") == EVALUATION:
         return None
     row = Row(**{key: value for key, value in values.items() if key in _TYPES})
@@ -170,13 +201,13 @@ def _parse(values: dict[str, Any]) -> Row | None:
 
 
 def read_rows(paths: Iterable[Path]) -> list[Row]:
-    """The rows of files, in their order. Keys that are unknown here, as of training, are left out.
+    """The rows of files, in their order.
 
-    So are rows of evaluations of trained policies, which measure no speed, and, with a warning each,
-    damaged lines.
+    Unknown keys, such as those of training, are left out. So are rows of evaluations of trained
+    policies, which do not measure speed. Damaged lines are left out, too, with a warning for each.
 
     Raises:
-        ValueError: a file cannot be read, or has lines, but no row.
+        ValueError: a file cannot be read, or has lines but no row.
     """
     rows: list[Row] = []
     for path in paths:
@@ -193,7 +224,7 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
 
 
 def _numbers(case: dict[str, Row], others: Sequence[str]) -> list[float]:
-    """The numbers of a case's line in the table, NaN where one is not known."""
+    """The numbers of a case's line in the table, NaN if one is not known."""
     row = case.get(CuleSystem.name)
     ours = row.fps if row else None
     found = [ours, row.steps_per_second, row.bytes_per_env] if row else [None] * 3
@@ -211,8 +242,9 @@ def _median(numbers: Iterable[float]) -> float:
 def _line(name: str, num_envs: int, numbers: Sequence[float]) -> str:
     formats = [">14,.0f", ">12,.0f", ">12,.0f"] + [">14,.0f", ">8.2f"] * len(OTHERS)
     cells = [f"{name:<20}{num_envs:>10,}"]
-    cells += [" " * int(form[1:].partition(",")[0].partition(".")[0]) if math.isnan(number) else format(number, form)
-              for form, number in zip(formats, numbers, strict=False)]  # fmt: skip
+    for form, number in zip(formats, numbers, strict=False):
+        width = int(form[1:].partition(",")[0].partition(".")[0])
+        cells.append(" " * width if math.isnan(number) else format(number, form))
     return "".join(cells).rstrip()
 
 
@@ -237,12 +269,17 @@ def _block(title: str, cases: Sequence[dict[str, Row]]) -> str:
 
 
 def table(rows: Iterable[Row]) -> str:
-    """The rows as text, a block for each mode, frameskip and device. Of rows of one command the last ones count."""
+    """The rows as text, in a block for each mode, frameskip and device.
+
+    If a command was run several times, its last rows count.
+    """
     cases: dict[str, dict[str, Row]] = {}
     for row in rows:
         cases.setdefault(row.command, {})[row.system] = row
     blocks: dict[str, list[dict[str, Row]]] = {}
     for case in cases.values():
         row = next(iter(case.values()))
-        blocks.setdefault(f"{row.mode}, frameskip {row.frameskip}, {row.device_name}", []).append(case)
+        blocks.setdefault(f"{row.mode}, frameskip {row.frameskip}, {row.device_name}", []).append(
+            case
+        )
     return "\n\n".join(_block(title, of_block) for title, of_block in blocks.items())

@@ -1,4 +1,4 @@
-"""What is measured: cule.AtariEnv, ale_py.AtariVectorEnv, EnvPool and CuLE 0.1, each with what chooses its actions."""
+"""The systems that are measured: cule.AtariEnv, ale_py.AtariVectorEnv, EnvPool and CuLE 0.1."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from cule.bench.cases import Case
 from cule.rom import find_game, rom_path
 from cule.vector_env import AtariEnv
 
-# Envs spread out for as long as so many steps more let the share of distinct ones grow by more than this.
+# Warming up goes on while SPREAD_STEPS more steps let the share of distinct states grow by more
+# than SPREAD_GROWTH.
 SPREAD_STEPS, SPREAD_GROWTH, MOST_SPREAD_STEPS = 100, 0.01, 3_000
 
 
 class NatureCnn(nn.Module):
-    """The network of Mnih et al. (2015), as a policy: (n, 4, 84, 84) uint8 to actions (n,), drawn from its softmax."""
+    """The network of Mnih et al. (2015) as a policy: draws actions from its softmax.
+
+    Takes (n, 4, 84, 84) uint8 and gives (n,) int64.
+    """
 
     def __init__(self, num_actions: int):
         super().__init__()
@@ -33,25 +37,28 @@ class NatureCnn(nn.Module):
     @torch.inference_mode()
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Actions, (n,) int64."""
-        # A race of exponentials; torch.multinomial would wait for the device.
+        # Samples by a race of exponentials, as torch.multinomial would wait for the device.
         chances = self.logits(observations.float() / 255.0).softmax(dim=1)
         return (chances / torch.empty_like(chances).exponential_()).argmax(dim=1)
 
 
 class CuleSystem:
-    """cule.AtariEnv, with what chooses its actions on the same device."""
+    """cule.AtariEnv; its actions are chosen on the same device."""
 
     name, on_host = "cule", False
 
     def __init__(self, case: Case):
         self.device = torch.device(case.device)
         self.env = AtariEnv(
-            case.game, case.num_envs, device=self.device, num_threads=case.num_threads, frameskip=case.frameskip,
+            case.game, case.num_envs, device=self.device, num_threads=case.num_threads,
+            frameskip=case.frameskip,
             obs_type="ram" if case.mode == "emulation-only" else "image",
         )  # fmt: skip
         self.env.wait_until_translated()
         self.num_actions = int(self.env.single_action_space.n)
-        self.policy = NatureCnn(self.num_actions).to(self.device) if case.mode == "with-policy" else None
+        self.policy = (
+            NatureCnn(self.num_actions).to(self.device) if case.mode == "with-policy" else None
+        )
         self.actions = torch.zeros(case.num_envs, dtype=torch.int64, device=self.device)
         self.generator = torch.Generator(self.device).manual_seed(0)
         self.observations, self.info = self.env.reset(seed=0)
@@ -70,9 +77,10 @@ class CuleSystem:
         return timed(self.device, self.play, steps)
 
     def distinct_share(self) -> float:
-        """The share of envs that are in different states: distinct contents of RAM over the number of envs."""
+        """The share of different states: distinct contents of RAM over the number of envs."""
         words = self.env.get_ram().view(torch.int64)
-        # A random linear hash, modulo 2^64: rows that differ rarely meet, and a row is one number to sort by.
+        # A random linear hash modulo 2^64 makes each row one number, which can be sorted. Different
+        # rows rarely have the same hash.
         factors = np.random.default_rng(0).integers(-(2**63), 2**63, size=words.shape[1]) | 1
         hashes = (words * torch.from_numpy(factors).to(self.device)).sum(dim=1)
         return len(hashes.unique()) / len(hashes)
@@ -94,16 +102,23 @@ class HostSystem:
 
     @staticmethod
     def check(case: Case) -> None:
-        """Looks whether the case can be measured.
+        """Checks that the case can be measured.
 
         Raises:
             ValueError: it cannot.
         """
 
     def __init__(self, case: Case, env: Any, num_actions: int, observations: np.ndarray):
-        self.env, self.num_envs, self.num_actions, self.observations = env, case.num_envs, num_actions, observations
+        self.env, self.num_envs, self.num_actions, self.observations = (
+            env,
+            case.num_envs,
+            num_actions,
+            observations,
+        )
         self.device = torch.device(case.device)
-        self.policy = NatureCnn(self.num_actions).to(self.device) if case.mode == "with-policy" else None
+        self.policy = (
+            NatureCnn(self.num_actions).to(self.device) if case.mode == "with-policy" else None
+        )
         self.generator = np.random.default_rng(0)
 
     def play(self, steps: int, *, random: bool = False) -> None:
@@ -112,7 +127,9 @@ class HostSystem:
             if self.policy is None or random:
                 actions = self.generator.integers(self.num_actions, size=self.num_envs)
             else:
-                actions = self.policy(torch.from_numpy(self.observations).to(self.device)).cpu().numpy()
+                actions = (
+                    self.policy(torch.from_numpy(self.observations).to(self.device)).cpu().numpy()
+                )
             self.observations = self.env.step(actions)[0]
 
     def seconds(self, steps: int) -> float:
@@ -144,22 +161,26 @@ class EnvPoolSystem(HostSystem):
 
     @staticmethod
     def task(case: Case) -> str:
-        """The game's name there: ale-py's but for TicTacToe3d."""
+        """The game's name there: ale-py's except for TicTacToe3d."""
         return "".join(word.capitalize() for word in find_game(case.game).name.split("_")) + "-v5"
 
     @staticmethod
     def check(case: Case) -> None:
-        """Looks whether EnvPool is installed and has the game.
+        """Checks that EnvPool is installed and has the game.
 
         Raises:
-            ValueError: it is not, or has not.
+            ValueError: one of them is not so.
         """
         try:
             import envpool
         except ImportError as problem:
-            raise ValueError(f"expected EnvPool for --against-envpool (pip install envpool), got: {problem}") from None
+            raise ValueError(
+                f"expected EnvPool for --against-envpool (pip install envpool), got: {problem}"
+            ) from None
         if EnvPoolSystem.task(case) not in envpool.list_all_envs():
-            raise ValueError(f"expected a game that EnvPool has for --against-envpool, got {case.game!r}")
+            raise ValueError(
+                f"expected a game that EnvPool has for --against-envpool, got {case.game!r}"
+            )
 
     def __init__(self, case: Case):
         self.check(case)
@@ -173,17 +194,17 @@ class EnvPoolSystem(HostSystem):
 
 
 class OriginalSystem:
-    """CuLE 0.1, as its own examples use it: one grey frame of 84x84 a step, waiting for the device at each step."""
+    """CuLE 0.1 as its own examples use it: a step gives one grey 84x84 frame and waits for it."""
 
     name, on_host = "CuLE 0.1", False
     START_STEPS = 400  # before the first observation, as in its examples
 
     @staticmethod
     def check(case: Case) -> None:
-        """Looks whether CuLE 0.1 is there and can do what the case asks for.
+        """Checks that CuLE 0.1 is installed and can do what the case asks for.
 
         Raises:
-            ValueError: it is not, or cannot.
+            ValueError: one of them is not so.
         """
         if case.mode == "with-policy":
             raise ValueError(
@@ -192,7 +213,9 @@ class OriginalSystem:
         try:
             import torchcule.atari  # noqa: F401 (whether it can be imported)
         except ImportError as problem:
-            raise ValueError(f"expected torchcule (docs/benchmarks.md) for --against-original: {problem}") from None
+            raise ValueError(
+                f"expected torchcule (docs/benchmarks.md) for --against-original: {problem}"
+            ) from None
 
     def __init__(self, case: Case):
         self.check(case)
@@ -200,12 +223,15 @@ class OriginalSystem:
 
         self.device = torch.device(case.device)
         self.env = Env(
-            str(rom_path(find_game(case.game))), case.num_envs, color_mode="gray", device=self.device, rescale=True,
+            str(rom_path(find_game(case.game))), case.num_envs, color_mode="gray",
+            device=self.device, rescale=True,
             frameskip=case.frameskip, repeat_prob=0.0, episodic_life=True,
         )  # fmt: skip
-        # It takes a ROM that it does not know for this one.
+        # It treats an unknown ROM as Bowling.
         if "bowling" in self.env.cart.game_name().lower() and case.game != "bowling":
-            raise ValueError(f"expected a ROM that CuLE 0.1 knows, got {case.game!r}, which it takes for Bowling")
+            raise ValueError(
+                f"expected a ROM that CuLE 0.1 knows, got {case.game!r}, which it takes for Bowling"
+            )
         self.env.train(case.frameskip)
         self.env.reset(initial_steps=self.START_STEPS)
 
@@ -228,20 +254,20 @@ OTHERS: tuple[type[Other], ...] = (AleSystem, EnvPoolSystem, OriginalSystem)
 
 
 def others_of(case: Case) -> list[type[Other]]:
-    """What is measured in a case besides cule."""
+    """The systems that are measured in a case besides cule."""
     asked = (case.against_ale, case.against_envpool, case.against_original)
     return [kind for kind, wanted in zip(OTHERS, asked, strict=True) if wanted]
 
 
 def clocked(play: Callable[[int], None], steps: int) -> float:
-    """Seconds on the clock that `play(steps)` takes."""
+    """The seconds that `play(steps)` takes, by the clock."""
     begin = time.perf_counter()
     play(steps)
     return time.perf_counter() - begin
 
 
 def timed(device: torch.device, play: Callable[[int], None], steps: int) -> float:
-    """Seconds that `play(steps)` takes, on a GPU by its own clock."""
+    """The seconds that `play(steps)` takes, on a GPU by its own clock."""
     if device.type != "cuda":
         return clocked(play, steps)
     with torch.cuda.device(device):
@@ -254,11 +280,11 @@ def timed(device: torch.device, play: Callable[[int], None], steps: int) -> floa
 
 
 def spread_out(system: CuleSystem, least_steps: int) -> tuple[int, float]:
-    """Plays at random until envs do not become more different any more.
+    """Plays at random until the envs' states stop becoming more different.
 
-    Envs start from a few dozen states. While they are alike, a GPU's threads do the same at the same time, which makes
-    it faster than it will be. How different a game's states become is its own affair, so no share of distinct ones is
-    waited for, but its growth coming to an end.
+    Envs start from a few dozen states. While they are alike, the threads of a GPU do the same at
+    the same time, which is faster than usual. How different the states become depends on the game:
+    so this waits until the share of distinct states stops growing, not for a certain share.
 
     Returns:
         How many steps that took, and the share of distinct states after them.

@@ -19,7 +19,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import vector as wrappers
 
 import cule
-from cule import unknown_keywords
+from cule.env import keywords as env_keywords
 
 SMALL: dict[str, Any] = {"device": "cpu", "num_threads": 1, "reset_pool_size": 1}
 
@@ -147,7 +147,7 @@ def test_unknown_keyword_like_none_says_where_they_are_listed() -> None:
 def test_other_libraries_names_lead_to_keywords_that_there_are() -> None:
     keywords = inspect.signature(cule.AtariEnv).parameters
     assert "num_envs" in keywords, "the signature is the constructor's own"
-    for name, meant in unknown_keywords.OTHER_NAMES.items():
+    for name, meant in env_keywords.OTHER_NAMES.items():
         assert name not in keywords
         assert set(meant.split(",")[0].split(" and ")) <= set(keywords)
 

@@ -1,7 +1,7 @@
-"""gymnasium's wrappers that compute with arrays say so when they are put around an env of tensors.
+"""Refuses gymnasium's wrappers that compute with arrays around an env of tensors.
 
-A wrapper does not tell its env that it wraps it. What it can be known by is the first `reset`,
-which comes from it.
+A wrapper does not tell its env that it wraps it. But it calls the env's `reset`, which can look at
+its callers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gymnasium.wrappers import vector
 
 from cule.errors import InvalidValue
 
-# Others hand on what they are given, or what a function of the user's makes of it.
+# The other wrappers pass values on, or call a function of the user.
 WRAPPERS_OF_ARRAYS = (
     vector.DictInfoToList,
     vector.NormalizeObservation,
@@ -26,13 +26,13 @@ WRAPPERS_OF_ARRAYS = (
 
 
 def refuse_array_wrappers(env: VectorEnv) -> None:
-    """Looks at the wrappers that a call of `reset`, which calls this, has come through.
+    """Checks the wrappers that call `reset`, which calls this function.
 
     Args:
-        env: one whose output are tensors.
+        env: an env with output="torch".
 
     Raises:
-        ValueError: one of them computes with arrays.
+        ValueError: one of the wrappers computes with arrays.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

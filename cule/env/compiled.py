@@ -1,7 +1,7 @@
-"""`AtariEnv.step` under torch.compile: one custom op, which stands for the whole step in the graph.
+"""`AtariEnv.step` under torch.compile: the whole step is one custom op in the graph.
 
-Its results are fresh tensors. An env has a ticket, which the op changes, so that no compiler drops,
-merges or reorders steps; what else a step changes a graph does not see.
+Its results are fresh tensors. Each env has a ticket, a tensor that the op changes, so that a
+compiler does not drop, merge or reorder steps. The graph sees nothing else that a step changes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from gymnasium.vector import AutoresetMode
 if TYPE_CHECKING:
     from cule.vector_env import AtariEnv
 
-# What the op gives: these, of the info these, and in SAME_STEP `final_obs` and of which envs it is,
-# else nothing twice.
+# The results of the op: the first four of `step`, entries of the info, and in SAME_STEP `final_obs`
+# with its mask, else two empty tensors.
 _RESULTS = ("observations", "rewards", "terminated", "truncated")
 _KEYS = ("lives", "frame_number", "episode_frame_number", "fault", "reward")
 _FINAL = ("final_obs", "_final_obs")
@@ -38,18 +38,19 @@ def register(env: AtariEnv) -> tuple[str, torch.Tensor, tuple[torch.Tensor, ...]
         The name by which the op finds it, its ticket, and its tensors in the order of the results.
     """
     tensors = env.engine.tensors
-    infos = {**env._info, "reward": tensors["raw_rewards"]}
+    outputs = env._outputs
+    infos = {**outputs.info, "reward": tensors["raw_rewards"]}
     nothing = torch.zeros(0, dtype=torch.bool, device=env.device)
     final = (
-        (tensors["final_observations"], env._done)
+        (tensors["final_observations"], outputs.done)
         if "final_observations" in tensors
         else (nothing, nothing)
     )
     views = (
-        env._observations, tensors["rewards"], env._terminated, env._truncated,
+        outputs.observations, tensors["rewards"], outputs.terminated, outputs.truncated,
         *(infos[key] for key in _KEYS), *final,
     )  # fmt: skip
-    # Compilers keep graphs on the disk, by what stands in them: shapes are to stand there, too.
+    # Compilers keep graphs on the disk, by what is in them, so the shapes are part of the name.
     name = f"{next(_numbers)}: {', '.join(f'{tuple(view.shape)} {view.dtype}' for view in views)}"
     _envs[name] = env
     return name, torch.zeros(1, dtype=torch.int64, device=env.device), views
@@ -60,7 +61,7 @@ def _step(
 ) -> tuple[torch.Tensor, ...]:
     env._play(actions, player_b_actions)
     env._renderer.step()
-    torch.logical_or(env._terminated, env._truncated, out=env._done)
+    env._outputs.find_done()
     return tuple(view.clone() for view in env._views)
 
 
@@ -83,11 +84,10 @@ def _shapes(
 def step(
     env: AtariEnv, actions: Any, player_b_actions: Any
 ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-    """What `AtariEnv.step` does, as a compiler traces it; in SAME_STEP it always gives `final_obs`.
+    """`AtariEnv.step` as a compiler traces it. In SAME_STEP it always gives `final_obs`.
 
     Raises:
-        ValueError: the env gives arrays.
-        And what `AtariEnv.step` raises.
+        ValueError: the env has output="numpy". And what `AtariEnv.step` raises.
     """
     if env.closed:
         raise error.ClosedEnvironmentError("expected an open env, got step() after close()")
@@ -101,10 +101,10 @@ def step(
         player_b_actions = torch.as_tensor(player_b_actions, device=env.device)
     results = torch.ops.cule.step(actions.detach(), player_b_actions, env._op_name, env._ticket)
     infos = {
-        "env_id": env._info["env_id"],
+        "env_id": env._outputs.info["env_id"],
         **dict(zip(_KEYS, results[len(_RESULTS) :], strict=False)),
     }
-    infos |= {f"_{key}": env._everywhere for key in infos}
+    infos |= {f"_{key}": env._outputs.everywhere for key in infos}
     if env.autoreset_mode == AutoresetMode.SAME_STEP:
         infos |= dict(zip(_FINAL, results[-2:], strict=True))
     return results[0], results[1], results[2], results[3], infos

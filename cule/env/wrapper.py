@@ -11,7 +11,7 @@ from cule.vector_env import AtariEnv
 
 
 class AtariWrapper(VectorWrapper):
-    """A wrapper that looks into the AtariEnv below it, `atari`, and knows of the second player's actions.
+    """A wrapper that uses the AtariEnv below it, `atari`, and passes on both players' actions.
 
     Args:
         env: an AtariEnv, or a wrapper of one.
@@ -32,7 +32,12 @@ class AtariWrapper(VectorWrapper):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def step(self, actions: Any, player_b_actions: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps the env, with the second player's actions where they are given: other wrappers do not know of them."""
+    def step(
+        self, actions: Any, player_b_actions: Any = None
+    ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the env; the second player's actions are passed on only if given.
+
+        Other wrappers do not take them.
+        """
         options = {} if player_b_actions is None else {"player_b_actions": player_b_actions}
         return self.env.step(actions, **options)

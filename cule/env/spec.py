@@ -13,12 +13,12 @@ from gymnasium.vector import AutoresetMode
 
 from cule.rom import Game
 
-# What make_vec has other defaults for than AtariEnv.
+# For these, make_vec's defaults differ from AtariEnv's.
 _ALWAYS = ("num_envs", "output", "render_mode")
 
 
 def _plain(value: Any) -> Any:
-    """As a value that JSON knows."""
+    """The value as a type that JSON has."""
     if isinstance(value, AutoresetMode):
         return value.value
     if hasattr(value, "tolist"):

@@ -1,4 +1,4 @@
-"""A constructor that is given a keyword it does not have names the one that was meant."""
+"""Keywords that a constructor does not take: unknown ones, and those that it sets itself."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from cule.errors import InvalidType
 
 P = ParamSpec("P")
 
-# What other libraries call the same thing: EnvPool, ale-py, gymnasium's AtariPreprocessing,
+# Names for the same thing in other libraries: EnvPool, ale-py, gymnasium's AtariPreprocessing,
 # stable-baselines3, OpenAI baselines, CuLE 0.1.
 OTHER_NAMES = {
     "action_repeat_probability": "repeat_action_probability",
@@ -45,7 +45,7 @@ OTHER_NAMES = {
 
 
 def meant_by(name: str, keywords: Iterable[str]) -> str | None:
-    """What `name` seems to mean: another library's name for it, or the closest of `keywords`."""
+    """The keyword that `name` seems to mean: by another library's name, or the most similar one."""
     if name in OTHER_NAMES:
         return OTHER_NAMES[name]
     closest = difflib.get_close_matches(name.lower(), list(keywords), n=1, cutoff=0.6)
@@ -53,7 +53,7 @@ def meant_by(name: str, keywords: Iterable[str]) -> str | None:
 
 
 def names_what_was_meant(constructor: Callable[P, None]) -> Callable[P, None]:
-    """Has a constructor answer an unknown keyword with the one that was meant.
+    """Decorates a constructor: its error for an unknown keyword names the one that was meant.
 
     Raises:
         InvalidType: there is no such keyword.
@@ -71,3 +71,19 @@ def names_what_was_meant(constructor: Callable[P, None]) -> Callable[P, None]:
         constructor(*positional, **given)
 
     return checked
+
+
+def refuse(owner: str, options: dict[str, Any], reserved: dict[str, str]) -> None:
+    """Checks that `options` has none of the keywords that `owner` sets itself.
+
+    Args:
+        owner: the class or function whose keywords these are, for the message.
+        options: AtariEnv's keywords, as the user gave them.
+        reserved: the keywords that are refused, each with the reason.
+
+    Raises:
+        TypeError: one of them is there.
+    """
+    for name, reason in reserved.items():
+        if name in options:
+            raise TypeError(f"expected no {name} for {owner}, as {reason}, got {options[name]!r}")

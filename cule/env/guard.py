@@ -1,4 +1,4 @@
-"""One thread at a time in an env: decorators of the methods that read or write what it holds."""
+"""One thread at a time in an env: decorators for the methods that read or change it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def _guarded(method: Method, changes: bool) -> Method:
 
     @functools.wraps(method)
     def enter(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        # The compiled core enters, calls and leaves: no interrupt can leave the env locked.
+        # The compiled core locks, calls and unlocks, so that no interrupt leaves the env locked.
         return self._guard.call(name, changes, method, self, *arguments, **keywords)
 
     return enter  # type: ignore[return-value]
 
 
 def reads(method: Method) -> Method:
-    """A method that reads an env; a signal's handler may call it inside another.
+    """A method that reads an env. A signal's handler may call it while another method runs.
 
     It raises RuntimeError while another thread is in the env.
     """
@@ -29,8 +29,9 @@ def reads(method: Method) -> Method:
 
 
 def changes(method: Method) -> Method:
-    """A method that changes an env, and is called inside no other of its methods.
+    """A method that changes an env. It cannot be called while another method runs.
 
-    It raises RuntimeError while another thread is in the env, or this one, as in a signal's handler.
+    It raises RuntimeError while any thread is in the env, also if that is this thread, as when a
+    signal's handler calls it.
     """
     return _guarded(method, True)

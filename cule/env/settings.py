@@ -1,4 +1,4 @@
-"""What AtariEnv's keywords must be, each by itself and together."""
+"""Checks of AtariEnv's keywords, alone and together."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from cule.console import AUTORESET_MODES, Options
 from cule.device import find_device, usable_cpus
 from cule.errors import InvalidValue
 
-# Each thread, and on a GPU each env, keeps room for the TIA writes of a step: 34 KiB, and 10 for
-# each further frame.
+# Each thread, and on a GPU each env, has a buffer for the TIA writes of a step: 34 KiB, and 10 KiB
+# for each further frame.
 MOST_FRAMESKIP = 10_000
 MOST_THREADS = 1024
 MOST_ENVS = 2**20
-# Each start state of a pool is emulated: some hundred frames, and its no-ops.
+# Each start state of a pool is emulated: some hundred frames and the no-ops.
 MOST_NOOPS = MOST_START_STATES = 10_000
 RENDER_MODES = ("human", "rgb_array", "rgb_array_list", "mosaic")
 
@@ -38,7 +38,7 @@ def _optional(check: Check) -> Check:
     return lambda name, value: None if value is None else check(name, value)
 
 
-# Those of one value for the whole batch.
+# The keywords with one value for the whole batch.
 _CHECKS: dict[str, Check] = {
     "num_envs": partial(integer, most=MOST_ENVS),
     "obs_type": partial(choice, choices=("image", "ram")),
@@ -73,10 +73,10 @@ _CHECKS: dict[str, Check] = {
 
 
 def check(given: Mapping[str, Any]) -> SimpleNamespace:
-    """AtariEnv's keywords but for `game`, as plain values; `mode` and `difficulty` for each env.
+    """AtariEnv's keywords except `game`, as plain values; `mode` and `difficulty` for each env.
 
     Raises:
-        TypeError, ValueError: one is not what it should be, or does not go with another one.
+        TypeError, ValueError: one is wrong, or cannot be combined with another one.
     """
     checked = SimpleNamespace(**{name: check(name, given[name]) for name, check in _CHECKS.items()})
     count = checked.num_envs
@@ -110,7 +110,7 @@ def threads(checked: SimpleNamespace) -> int:
 
 
 def step_options(checked: SimpleNamespace, action_space: str) -> Options:
-    """What a step does, by keywords that `check` has checked."""
+    """The engine's options, from keywords that `check` has checked."""
     return Options(
         frameskip=checked.frameskip,
         max_frames=checked.max_num_frames_per_episode,

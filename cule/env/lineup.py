@@ -22,7 +22,9 @@ def games_of_envs(game: str | Sequence[str], num_envs: int) -> list[Game]:
     if isinstance(game, bytes) or not isinstance(game, Sequence) or not game:
         raise InvalidType(f"expected the name of a game or a sequence of names, got {game!r}")
     if len(game) > num_envs:
-        raise InvalidValue(f"expected num_envs to be at least the number of games ({len(game)}), got {num_envs}")
+        raise InvalidValue(
+            f"expected num_envs to be at least the number of games ({len(game)}), got {num_envs}"
+        )
     chosen = [find_game(name) for name in game]
     return [chosen[i * len(chosen) // num_envs] for i in range(num_envs)]
 
@@ -41,17 +43,30 @@ def make_groups(
         mode = game.facts["default_mode"] if mode is None else mode
         difficulty = 0 if difficulty is None else difficulty
         if mode not in game.modes:
-            raise InvalidValue(f"expected a mode of {game.name!r} ({', '.join(map(str, game.modes))}), got {mode}")
+            listed = ", ".join(map(str, game.modes))
+            raise InvalidValue(f"expected a mode of {game.name!r} ({listed}), got {mode}")
         # ale-py starts every game at difficulty 0, listed or not.
         if difficulty != 0 and difficulty not in game.difficulties:
             listed = ", ".join(map(str, game.difficulties))
-            raise InvalidValue(f"expected a difficulty of {game.name!r} ({listed}), got {difficulty}")
+            raise InvalidValue(
+                f"expected a difficulty of {game.name!r} ({listed}), got {difficulty}"
+            )
         indices.append(groups.setdefault(Group(game, mode, difficulty), len(groups)))
     return list(groups), np.array(indices)
 
 
 def choose_action_space(groups: Sequence[Group], full: bool) -> str:
-    """The groups' common action space, by `action_numbers`' names; games that offer different actions share all 18."""
+    """The groups' common action space, as `action_numbers` names it.
+
+    Games that offer different actions share all 18.
+    """
     space = "full" if full else "minimal"
     offered = {action_numbers(group.game, space) for group in groups}
     return space if len(offered) == 1 else "all"
+
+
+def in_words(games: Sequence[Game]) -> str:
+    """The game's name, or the names of the first three of several."""
+    names = list(dict.fromkeys(game.name for game in games))
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more

@@ -1,7 +1,7 @@
-"""What `render` gives, by render mode, in gymnasium's words.
+"""What `render` gives, one class for each render mode.
 
-"mosaic" and "rgb_array" draw the screens when they are asked for. "human" and "rgb_array_list" look
-at every reset and step, as gymnasium's do.
+"mosaic" and "rgb_array" draw the screens when `render` is called. "human" and "rgb_array_list" draw
+them at every reset and step, as in gymnasium.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cule.palette import rgb_palette
 from cule.screens import PIXEL_WIDTH, colored, mosaic
 from cule.window import Window
 
-# Frames a second of a console.
+# The speed of a console.
 FRAMES_PER_SECOND = 60
 
 
@@ -72,7 +72,7 @@ class PictureLists(Renderer):
         self._forget()
 
     def _forget(self) -> None:
-        # Palette indices, which take a sixth of what colors do.
+        # Palette indices take a sixth of the memory of colors.
         self._screens: list[list[np.ndarray]] = [[] for _ in self._pal]
 
     def _look(self, env_ids: Any) -> None:
@@ -80,7 +80,7 @@ class PictureLists(Renderer):
             self._screens[i].append(screen.copy())
 
     def reset(self, mask: torch.Tensor | None) -> None:
-        """Forgets the frames of the envs that begin, but for the one that they begin with."""
+        """Forgets the frames of the envs that are reset, and keeps their first new one."""
         chosen = (
             list(range(len(self._pal))) if mask is None else torch.nonzero(mask).flatten().tolist()
         )
@@ -103,7 +103,7 @@ class PictureLists(Renderer):
 
 
 class Human(Renderer):
-    """A window, which each reset and step draws anew, at the speed of a console."""
+    """A window that each reset and step draws again, at the speed of a console."""
 
     def __init__(self, engine: Engine, title: str):
         super().__init__(engine, title)

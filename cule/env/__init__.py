@@ -1,0 +1,1 @@
+"""What `cule.AtariEnv` is made of."""

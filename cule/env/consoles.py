@@ -1,0 +1,188 @@
+"""The part of AtariEnv that knows nothing of learning: RAM, screens, states, closing."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from gymnasium import error
+from gymnasium.vector import VectorEnv
+
+from cule import _core, arguments
+from cule.engine import Engine
+from cule.env.guard import changes, reads
+from cule.env.outputs import Outputs
+from cule.env.rendering import Renderer
+from cule.errors import InvalidType, InvalidValue
+from cule.palette import grey_palette, rgb_palette
+from cule.rom import Game
+from cule.screens import colored
+from cule.state import State
+
+# What a call gives: a tensor, or with output="numpy" an array. With a union every caller would have
+# to say which of them it is.
+Array = Any
+
+
+class Consoles(VectorEnv):
+    """A batch of consoles: their RAM, screens and states, and how they are closed.
+
+    AtariEnv's constructor sets the attributes.
+
+    Attributes:
+        engine: the consoles' memory; there is none after close().
+        games: what each console plays.
+        device: where the memory is.
+    """
+
+    engine: Engine
+    games: list[Game]
+    device: torch.device
+    _guard: _core.Guard
+    _process: int
+    _started: bool
+    _outputs: Outputs
+    _renderer: Renderer
+    # What close() takes away, as it holds the engine's memory.
+    _HOLDERS = ("engine", "_renderer", "_inputs", "_outputs", "_views")
+
+    # Who may use it -------------------------------------------------------------------------------
+
+    def _check_open(self, what: str) -> None:
+        # An interrupted close() leaves an env that is not closed and has no engine.
+        if self.closed or "engine" not in self.__dict__:
+            raise error.ClosedEnvironmentError(f"expected an open env, got {what}() after close()")
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                f"expected {what}() in the process that made the env (pid {self._process}), got "
+                f"process {os.getpid()}: threads and GPUs do not outlive a fork; make the env "
+                "after it"
+            )
+
+    def _check_started(self, what: str) -> None:
+        if not self._started:
+            raise error.ResetNeeded(f"expected reset() before the first {what}")
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "an AtariEnv cannot be pickled or copied, as it owns threads and memory of a device; "
+            "clone_state() gives what can be, and a process of its own can make an env of its own"
+        )
+
+    def close_extras(self, **_: Any) -> None:
+        """Frees the envs' memory.
+
+        close() calls it. It may be called again, and after a constructor that raised an error.
+        """
+        if "_guard" in self.__dict__:
+            # As a method that only reads: a signal's handler may close an env and end the process.
+            self._guard.call("close", False, self._free)
+
+    def _free(self) -> None:
+        if "_renderer" in self.__dict__:
+            self._renderer.close()
+        if "engine" in self.__dict__:
+            self.engine.close()
+        for name in self._HOLDERS:
+            self.__dict__.pop(name, None)
+
+    # Looking inside -------------------------------------------------------------------------------
+
+    @reads
+    def get_ram(self) -> Array:
+        """(num_envs, 128) uint8: the consoles' RAM, $80 to $FF."""
+        self._check_open("get_ram")
+        return self._outputs.give(self.engine.tensors["ram"].clone())
+
+    @reads
+    def get_screen(self) -> Array:
+        """(num_envs, height, 160) uint8: palette indices of the last emulated frame.
+
+        In a batch of games of different heights, lower pictures end in rows of zeros.
+        """
+        self._check_open("get_screen")
+        return self._outputs.give(self.engine.screens())
+
+    @reads
+    def get_screen_rgb(self) -> Array:
+        """(num_envs, height, 160, 3) uint8: the last emulated frame in color."""
+        self._check_open("get_screen_rgb")
+        return self._outputs.give(self.rgb_screens())
+
+    @reads
+    def rgb_screens(self, env_ids: torch.Tensor | None = None) -> torch.Tensor:
+        """(n, height, 160, 3) uint8, on the device: some envs' (None: all) last frames in color."""
+        self._check_open("get_screen_rgb")
+        return colored(self.engine, rgb_palette, env_ids)
+
+    @reads
+    def get_screen_grayscale(self) -> Array:
+        """(num_envs, height, 160) uint8: the last emulated frame in grey."""
+        self._check_open("get_screen_grayscale")
+        self._check_open("get_screen_grayscale")
+        return self._outputs.give(colored(self.engine, grey_palette)[..., 0])
+
+    @reads
+    def render(self) -> Any:
+        """The screens as `render_mode` says; "mosaic": (rows * height, columns * 320, 3) uint8."""
+        self._check_open("render")
+        return self._renderer.render()
+
+    # States ---------------------------------------------------------------------------------------
+
+    def _env_ids(self, env_ids: Any) -> torch.Tensor:
+        return arguments.env_ids(env_ids, self.num_envs, self.device)
+
+    def _target_ids(self, env_ids: Any) -> torch.Tensor:
+        ids = self._env_ids(env_ids)
+        if ids.unique().numel() != ids.numel():
+            raise InvalidValue(f"expected each env to get one state, got env_ids {ids.tolist()}")
+        return ids
+
+    @reads
+    def clone_state(self, env_ids: Any = None) -> State:
+        """The states of the given envs (None: all). They can be pickled and saved with torch.save.
+
+        Raises:
+            gymnasium.error.ResetNeeded: there is no state before the first reset.
+            TypeError, ValueError: `env_ids` is not a list of envs.
+        """
+        self._check_open("clone_state")
+        self._check_started("clone_state")
+        return State.take(self.engine, self._env_ids(env_ids))
+
+    @changes
+    def restore_state(self, state: State, env_ids: Any = None) -> None:
+        """Puts states from clone_state back, one into each of the given envs (None: all).
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset, envs are left out.
+            TypeError, ValueError: the state is of another version, game or kind of env, or the
+                number of states is not that of the envs.
+        """
+        self._check_open("restore_state")
+        if not isinstance(state, State):
+            raise InvalidType(f"expected a cule.State, got {type(state).__name__}")
+        ids = self._target_ids(env_ids)
+        if len(ids) < self.num_envs:
+            self._check_started("restore_state to some of the envs")
+        state.put(self.engine, ids)
+        self._started = True
+
+    @changes
+    def copy_state(self, src_ids: Any, dst_ids: Any) -> None:
+        """Copies the state of each env in `src_ids` to the env at the same place in `dst_ids`.
+
+        The states stay on the device.
+
+        Raises:
+            gymnasium.error.ResetNeeded: there is no state before the first reset.
+            TypeError, ValueError: the lists differ in length, or an env would get two states or the
+                state of another game.
+        """
+        self._check_open("copy_state")
+        self._check_started("copy_state")
+        sources = self._env_ids(src_ids)
+        targets = self._target_ids(dst_ids)
+        State.take(self.engine, sources).put(self.engine, targets, trusted=True)

@@ -1,0 +1,61 @@
+"""From the actions of a call to the tensors that the kernels read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from cule.actions import ACTIONS, ContinuousActions, check_numbers
+from cule.engine import Engine
+
+
+class Inputs:
+    """Checks the actions of both players and copies them to the engine's tensors.
+
+    Args:
+        engine: what plays them.
+        num_actions: of the first player, who may do the actions 0 to `num_actions - 1`.
+        threshold: of continuous actions, how far a stick must be pushed; None: actions are numbers.
+    """
+
+    def __init__(self, engine: Engine, num_actions: int, threshold: float | None):
+        self._engine, self._num_actions = engine, num_actions
+        self._continuous: ContinuousActions | None = None
+        if threshold is not None:
+            self._continuous = ContinuousActions(threshold, engine.device)
+            engine.place("strengths", self._per_env(torch.ones, torch.float32))
+
+    def _per_env(self, make: Any, dtype: torch.dtype) -> torch.Tensor:
+        return make(self._engine.num_envs, dtype=dtype, device=self._engine.device)
+
+    def set(self, actions: Any, player_b_actions: Any) -> None:
+        """Takes the actions of the next step; None for the second player: nothing is pressed.
+
+        Raises:
+            TypeError, ValueError: dtype, shape, device or, on the CPU, range is not as described in
+                AtariEnv.step.
+        """
+        engine = self._engine
+        if self._continuous is not None:
+            numbers, strengths = self._continuous.translate(actions, engine.num_envs)
+            engine.tensors["strengths"].copy_(strengths)
+        else:
+            numbers = self._checked("actions", actions, self._num_actions)
+        engine.tensors["actions"].copy_(numbers)
+        self._set_player_b(player_b_actions)
+
+    def _checked(self, name: str, actions: Any, bound: int) -> torch.Tensor:
+        return check_numbers(name, actions, self._engine.num_envs, bound, self._engine.device)
+
+    def _set_player_b(self, actions: Any) -> None:
+        engine = self._engine
+        if actions is None:
+            engine.batch.actions_b = 0
+            return
+        numbers = self._checked("player_b_actions", actions, len(ACTIONS))
+        kept = engine.tensors.get("actions_b")
+        if kept is None:
+            kept = self._per_env(torch.zeros, torch.int32)
+        kept.copy_(numbers)
+        engine.place("actions_b", kept)

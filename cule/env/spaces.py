@@ -1,0 +1,26 @@
+"""The observations and actions of one env, as gymnasium's spaces."""
+
+from __future__ import annotations
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from cule import _core
+from cule.engine import Engine
+
+
+def observation_space(engine: Engine, obs_type: str) -> Box:
+    """Pixels from 0 to 255, or with `obs_type` "ram" the console's 128 bytes."""
+    if obs_type == "ram":
+        shape: tuple[int, ...] = (_core.RAM_BYTES,)
+    else:
+        shape = tuple(engine.tensors["observations"].shape[1:])
+    return Box(low=0, high=255, shape=shape, dtype=np.uint8)
+
+
+def action_space(num_actions: int, continuous: bool) -> Discrete | Box:
+    """The numbers below `num_actions`; or (radius, angle in radians, fire), (3,) float32."""
+    if not continuous:
+        return Discrete(num_actions)
+    low, high = np.array([0, -np.pi, 0], np.float32), np.array([1, np.pi, 1], np.float32)
+    return Box(low=low, high=high, dtype=np.float32)
