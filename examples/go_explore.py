@@ -1,7 +1,8 @@
-"""Exploration by forking, after Go-Explore (Ecoffet et al., 2021): back to where few have been, and on at random.
+"""Exploration by forking, after Go-Explore (Ecoffet et al., 2021): from rare states, on at random.
 
-A cell is what a picture looks like from afar. After each round, consoles in cells that have been seen often become
-copies of consoles in rare ones. States are copied from console to console on the device, not through the host.
+A cell is a picture scaled down to a few coarse pixels. After each round, consoles in cells that
+have been seen often become copies of consoles in rare ones. States are copied on the device, not
+through the host.
 
     python examples/go_explore.py pitfall --num-envs 512 --rounds 200
 """
@@ -17,37 +18,45 @@ from tqdm import tqdm
 
 import cule
 
-CELL_COUNT = 1 << 22  # cells are told apart by a hash of this many values
+CELL_COUNT = 1 << 22  # a cell is known by a hash of this many values
 SHADES, ROWS, COLUMNS = 8, 11, 8
 
 
 def cells_of(observations: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
-    """The cells, (n,) int64, of (n, stack, height, width) uint8 observations: their newest frame, small and coarse."""
+    """The cells, (n,) int64, of (n, stack, height, width) uint8 observations: of the newest
+    frame."""
     small = adaptive_avg_pool2d(observations[:, -1:].float(), (ROWS, COLUMNS)).flatten(1)
     return ((small * SHADES / 256).long() * factors).sum(1) % CELL_COUNT
 
 
 def now(device: torch.device) -> float:
-    """Seconds on a clock, when the device has done all that it was told."""
+    """Seconds on a clock, once the device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
 
 
 def main() -> None:
-    """Explores, and says how many cells were seen."""
+    """Explores, and prints how many cells were seen."""
     parser = argparse.ArgumentParser(
         prog="python examples/go_explore.py", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("game", nargs="?", default="ms_pacman", help="what to play (default: ms_pacman)")
+    parser.add_argument(
+        "game", nargs="?", default="ms_pacman", help="what to play (default: ms_pacman)"
+    )
     parser.add_argument("--num-envs", type=int, default=128, help="consoles (default: 128)")
-    parser.add_argument("--rounds", type=int, default=50, help="rounds, each ended by a fork (default: 50)")
+    parser.add_argument(
+        "--rounds", type=int, default=50, help="rounds, each ended by a fork (default: 50)"
+    )
     parser.add_argument("--steps", type=int, default=10, help="steps of a round (default: 10)")
     parser.add_argument("--no-forks", action="store_true", help="only act at random, to compare")
-    parser.add_argument("--device", help="cpu or cuda (default: cuda where there is one)")
+    parser.add_argument("--device", help="cpu or cuda (default: cuda if there is one)")
     options = parser.parse_args()
     if options.rounds < 1 or options.steps < 1:
-        parser.error(f"expected --rounds and --steps to be at least 1, got {options.rounds} and {options.steps}")
+        parser.error(
+            f"expected --rounds and --steps to be at least 1, got {options.rounds} and "
+            f"{options.steps}"
+        )
 
     torch.manual_seed(0)
     try:
@@ -73,7 +82,10 @@ def main() -> None:
             seconds += now(device) - begin
             forks += len(moved)
     env.close()
-    print(f"{int((visits > 0).sum()):,} cells seen in {options.rounds * options.steps * options.num_envs:,} steps")
+    print(
+        f"{int((visits > 0).sum()):,} cells seen in "
+        f"{options.rounds * options.steps * options.num_envs:,} steps"
+    )
     if forks:
         print(f"{forks:,} forks, {forks / seconds:,.0f} a second")
 

@@ -1,4 +1,4 @@
-"""What train.py can be told, in one dataclass; the comments under the fields are the help."""
+"""The settings of train.py in one dataclass; the strings under the fields are the help texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from examples.common.presets import by_device, filled
 class Args:
     """Trains A2C with V-trace on Atari games, thousands of environments at once.
 
-    Frames are emulated frames: a step of one env is four of them. The paper's "training frames" are a quarter.
+    Frames are emulated frames: a step of one env is four of them. The paper's "training frames" are
+    a quarter.
     """
 
     game: str = "pong"
@@ -26,42 +27,48 @@ class Args:
     folder: Path = Path("runs/a2c_vtrace")
     """where the log, the checkpoints and the plot go"""
     resume: bool = False
-    """go on from the checkpoint in the folder, exactly where it was written; start anew where there is none"""
+    """go on from the checkpoint in the folder, exactly where it was written; without one, start a
+    new run"""
     overwrite: bool = False
-    """start anew in a folder that has another run's checkpoints, which are deleted"""
+    """start a new run in a folder that has another run's checkpoints, which are deleted"""
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None
-    """cpu, cuda or cuda:1; by default cuda where there is one; under torchrun each process takes its own GPU"""
+    """cpu, cuda or cuda:1; by default cuda if there is one; under torchrun each process takes its
+    own GPU"""
     seed: int = 0
-    """of the weights, the actions and the envs"""
+    """seed of the weights, the actions and the envs"""
 
     num_envs: int | None = by_device(gpu=1200, cpu=120)
     """envs of all processes together (1,200 on a GPU, 120 on a CPU)"""
     num_batches: int = 20
-    """groups of envs that update the network in turn; 1 with steps_per_update = n_steps is vanilla A2C"""
+    """groups of envs that update the network in turn; 1 with steps_per_update = n_steps is vanilla
+    A2C"""
     n_steps: int = 20
     """steps of a group's envs in an update"""
     steps_per_update: int = 1
     """steps that all envs play between two updates"""
     updates_at_once: int = 1
-    """updates between two phases of play, each by the next group; 2 use every step twice"""
+    """updates between two phases of play, each by the next group; with 2 every step is used
+    twice"""
     overlap: bool = False
-    """learn while the envs play the next steps, with weights one iteration old; on a GPU each on a part of it"""
+    """learn while the envs play the next steps, with weights one iteration old; on a GPU each on a
+    part of it"""
     multiprocessors: int = 0
-    """on a GPU with cule: how many of its multiprocessors emulate, with nothing else on them; 0: with overlap half of
-    them, so that the others learn meanwhile, else what is best, shared with all else"""
+    """on a GPU with cule: how many of its multiprocessors only emulate; 0: with overlap half of
+    them, so that the others learn at the same time; else none is reserved"""
     total_frames: int | None = by_device(gpu=200_000_000, cpu=20_000_000)
     """when to stop (200,000,000 on a GPU, 20,000,000 on a CPU)"""
     warmup_steps: int = 300
-    """steps that all envs play before the first update, in which their games spread out"""
+    """steps that all envs play before the first update, so that their games are at different
+    points"""
     max_seconds: float | None = None
     """when to stop, in seconds of training"""
 
     life_loss_ends: bool = True
-    """while learning, a lost life is an end (the game goes on)"""
+    """in training, a lost life ends an episode (the game goes on)"""
     sticky: float = 0.0
-    """probability, each frame, that the frame before's action goes on"""
+    """probability that a frame repeats the last frame's action"""
     max_episode_frames: int = 108_000
     """frames after which an episode is truncated"""
 
@@ -70,23 +77,23 @@ class Args:
     width: float = 1.0
     """multiplies the network's channels and features"""
     optimizer: Literal["adam", "rmsprop"] = "adam"
-    """what applies the gradients"""
+    """the optimizer"""
     learning_rate: float = 6.5e-4
-    """of the optimizer"""
+    """the optimizer's learning rate"""
     anneal: bool = False
     """let the learning rate fall to 0 at total_frames"""
     adam_epsilon: float = 1e-5
     """the optimizer's epsilon"""
     rmsprop_decay: float = 0.99
-    """how slowly RMSprop's mean square moves"""
+    """decay of RMSprop's mean square"""
     gamma: float = 0.99
     """discount of a step"""
     value_weight: float = 0.5
-    """of the value's squared error in the loss"""
+    """weight of the value's squared error in the loss"""
     entropy_weight: float = 0.01
-    """of the policy's entropy in the loss"""
+    """weight of the policy's entropy in the loss"""
     max_grad_norm: float = 0.5
-    """longer gradients are shortened to this"""
+    """gradients with a larger norm are scaled down to this"""
     rho_bar: float = 1.0
     """V-trace's threshold of ratios in the targets and in the policy gradient"""
     c_bar: float = 1.0
@@ -97,18 +104,19 @@ class Args:
     bf16: bool = True
     """on a GPU, compute in bfloat16 (weights and sums stay in float32)"""
     channels_last: bool = True
-    """on a GPU, keep images with their channels side by side"""
+    """on a GPU, use the channels_last memory format"""
     compile: bool = False
     """compile the network and the loss with torch.compile"""
     cuda_graphs: bool = True
     """on a GPU, capture learning and, with cule, playing as CUDA graphs and replay them"""
     learner_chunk: int = 65_536
-    """most observations in one forward and backward pass; a larger update adds up gradients of several"""
+    """most observations in one forward and backward pass; a larger update accumulates gradients of
+    several"""
     num_threads: int = 0
-    """CPU threads, of the emulator and, where all is on the CPU, of torch; 0: one for each core"""
+    """CPU threads of the emulator and of torch; 0: one for each core"""
 
     log_every: int = 50
-    """updates between two lines of the log; the host waits for the device only there"""
+    """updates between two lines of the log; only then the host waits for the device"""
     checkpoint_every: int | None = by_device(gpu=50_000_000, cpu=1_000_000)
     """frames between two checkpoints (50,000,000 on a GPU, 1,000,000 on a CPU); one is also written
     at the end"""
@@ -120,9 +128,10 @@ class Args:
     """draw the score against wall clock and frames at the end"""
 
     eval_every: int = 0
-    """frames between two evaluations on ale-py, whose time does not count; 0: only one at the end"""
+    """frames between two evaluations on ale-py, whose time does not count; 0: only one at the
+    end"""
     eval_from: float | None = None
-    """no evaluation, but for the last, while the mean score in training is below this"""
+    """no evaluation except the last while the mean score in training is below this"""
     eval_episodes: int = 32
     """episodes of an evaluation, all played at once; 0: no evaluation"""
     eval_sticky: float = 0.0
@@ -132,33 +141,34 @@ class Args:
     stop_at_score: float | None = None
     """stop after an evaluation whose mean score is at least this"""
     results: Path | None = None
-    """file to which the run's result is appended, as a JSON line; it is in the folder in any case"""
+    """file to which the run's result is appended, as a JSON line; it is in the folder in any
+    case"""
 
     @property
     def algorithm(self) -> str:
-        """What the settings amount to."""
+        """The name of the algorithm that these settings are."""
         once = self.steps_per_update == self.n_steps and self.updates_at_once == 1
         on_policy = self.num_batches == 1 and once and not self.overlap
         return "A2C" if on_policy else "A2C+V-trace"
 
     def use_threads(self) -> None:
-        """Lets torch use as many CPU threads as the emulator may.
+        """Lets torch use as many CPU threads as the emulator.
 
         Raises:
-            ValueError: they are less than none.
+            ValueError: the number is negative.
         """
         at_least(0, self, "num_threads")
         if self.num_threads:
             torch.set_num_threads(self.num_threads)
 
     def on(self, device: torch.device, known: Mapping[str, Any] | None = None) -> Args:
-        """The settings as they are on this device.
+        """The settings for this device.
 
-        What was left open is filled in; the CPU computes in float32, and has no graphs to capture.
+        Those that are not set are filled in. The CPU computes in float32 and has no CUDA graphs.
 
         Args:
             device: where the program computes.
-            known: the settings of the run that goes on, if one does.
+            known: the settings of the run that is resumed, if one is.
         """
         args = filled(self, device, known)
         if device.type == "cuda":
@@ -166,17 +176,19 @@ class Args:
         return dataclasses.replace(args, bf16=False, channels_last=False, cuda_graphs=False)
 
     def check(self, world_size: int) -> None:
-        """Looks whether the numbers fit each other.
+        """Checks the numbers, alone and together.
 
         Raises:
-            ValueError: they do not.
+            ValueError: one is wrong.
         """
         at_least(
-            1, self, "num_envs", "num_batches", "n_steps", "steps_per_update", "updates_at_once", "log_every",
+            1, self, "num_envs", "num_batches", "n_steps", "steps_per_update", "updates_at_once",
+            "log_every",
             "learner_chunk", "max_episode_frames", "eval_max_frames",
         )  # fmt: skip
         at_least(
-            0, self, "multiprocessors", "total_frames", "warmup_steps", "max_seconds", "learning_rate", "adam_epsilon",
+            0, self, "multiprocessors", "total_frames", "warmup_steps", "max_seconds",
+            "learning_rate", "adam_epsilon",
             "max_grad_norm", "rho_bar", "c_bar", "checkpoint_every", "eval_every", "eval_episodes",
         )  # fmt: skip
         within(0, 1, self, "sticky", "gamma", "trace_decay", "rmsprop_decay", "eval_sticky")
@@ -184,7 +196,8 @@ class Args:
         above(0, self, "width")
         if self.steps_per_update > self.n_steps:
             raise ValueError(
-                f"expected steps_per_update to be at most n_steps ({self.n_steps}), as nothing would be learned from "
+                f"expected steps_per_update to be at most n_steps ({self.n_steps}), as nothing "
+                "would be learned from "
                 f"the other steps, got {self.steps_per_update}"
             )
         if self.num_envs % (world_size * self.num_batches):
@@ -193,8 +206,14 @@ class Args:
                 f"({self.num_batches} x {world_size}), got {self.num_envs}"
             )
         if self.stop_at_score is not None and not (self.eval_every and self.eval_episodes):
-            raise ValueError("expected eval_every and eval_episodes above 0 with stop_at_score: evaluations have it")
+            raise ValueError(
+                "expected eval_every and eval_episodes above 0 with stop_at_score: evaluations "
+                "have it"
+            )
         if self.resume and self.overwrite:
             raise ValueError("expected resume or overwrite, got both")
         if self.resume and self.emulator != "cule":
-            raise ValueError("expected emulator cule with resume: ale-py's vector environment cannot save its states")
+            raise ValueError(
+                "expected emulator cule with resume: ale-py's vector environment cannot save its "
+                "states"
+            )

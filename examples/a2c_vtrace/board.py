@@ -1,7 +1,7 @@
-"""TensorBoard events, each appended to their file whole or not at all.
+"""TensorBoard events, each appended to the file completely or not at all.
 
-torch's SummaryWriter leaves writing to a thread, which on a full disk ends in a traceback and leaves
-half an event behind.
+torch's SummaryWriter writes in a thread, which on a full disk prints a traceback and leaves half an
+event in the file.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Board:
     """Writes a file of events.
 
     Args:
-        folder: for it; made if it is not there.
-        begin: what earlier files say of this step and later ones does not count; 0: all counts.
+        folder: where the file goes; made if it is missing.
+        begin: events of this step and later ones in earlier files do not count; 0: all count.
 
     Raises:
         OSError: it cannot be written.
@@ -49,7 +49,7 @@ class Board:
         """Writes some numbers.
 
         Args:
-            step: to which they belong.
+            step: the step that they belong to.
             values: the numbers, by their tags.
 
         Raises:

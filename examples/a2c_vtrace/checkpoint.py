@@ -1,8 +1,8 @@
-"""Checkpoints: sets of files, one for each process, each of one moment.
+"""Checkpoints: sets of files, one for each process, all written at the same step.
 
-A set is complete when a file says so, which is written when all the others are there; so whenever a
-program is killed, a complete set can be read. The set before the newest is kept, too: where a file
-is damaged, which its checksum tells, all processes go on from that one.
+A set is complete when there is a mark, a file that is written after all the others. So there is
+always a complete set, even if a program is killed. The set before the newest is kept, too: if a
+checksum shows that a file is damaged, all processes go on from that one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from cule.files import delete_stale, replacing
 from cule.sealed import Kind
 from examples.a2c_vtrace.world import World
 
-# Of torch.save's making.
+# The content is what torch.save writes.
 FILE = Kind("checkpoint", 1)
 COMPLETE = re.compile(r"step-(\d+)-of-(\d+)\.complete")
 PART = re.compile(r"step-(\d+)-rank\d+\.pt")
-# Which of the sets was the newest, in checkpoints without checksums.
+# Names the newest set in older checkpoints, which have no checksums.
 EARLIER = "latest.json"
 
 
@@ -32,7 +32,7 @@ class Set:
     """A complete set.
 
     Attributes:
-        steps: of each env, when it was written.
+        steps: of each env, when the set was written.
         world_size: the number of processes that wrote it.
     """
 
@@ -45,15 +45,17 @@ def part_of(steps: int, rank: int) -> str:
     return f"step-{steps}-rank{rank}.pt"
 
 
-def save(folder: Path, steps: int, state: dict[str, Any], world: World, before: int | None = None) -> None:
+def save(
+    folder: Path, steps: int, state: dict[str, Any], world: World, before: int | None = None
+) -> None:
     """Writes this process's state; all processes have to call it.
 
     Args:
-        folder: where checkpoints go; made if it is not there.
-        steps: of each env so far, which name the set.
-        state: what torch.save takes.
+        folder: where checkpoints go; made if it is missing.
+        steps: of each env so far; the set is named after them.
+        state: a value for torch.save.
         world: the processes.
-        before: steps of the set that is kept beside this one; all others are deleted.
+        before: the steps of another set that is kept; all others are deleted.
 
     Raises:
         ValueError: a process cannot write.
@@ -61,7 +63,7 @@ def save(folder: Path, steps: int, state: dict[str, Any], world: World, before: 
     with world.together():
         folder.mkdir(parents=True, exist_ok=True)
         if world.rank == 0:
-            # It is not complete while its files are replaced one by one.
+            # The set is not complete while its files are replaced one by one.
             delete_marks(folder, steps)
     with world.together():
         FILE.write(folder / part_of(steps, world.rank), lambda file: torch.save(state, file))
@@ -80,7 +82,7 @@ def delete_marks(folder: Path, steps: int) -> None:
 
 
 def delete_sets(folder: Path, but: tuple[int | None, ...] = ()) -> None:
-    """Deletes all sets but those of these steps, also such as are not complete."""
+    """Deletes all sets except those of these steps, also incomplete ones."""
     for pattern in (COMPLETE, PART):
         for path in folder.iterdir():
             match = pattern.fullmatch(path.name)
@@ -104,37 +106,39 @@ def complete_sets(folder: Path) -> list[Set]:
 
 
 def any_in(folder: Path) -> bool:
-    """Whether a run has left checkpoints in a folder, of whatever version."""
+    """Whether a run has left checkpoints in a folder, of any version."""
     return bool(complete_sets(folder)) or (folder / EARLIER).exists()
 
 
 def load(folder: Path, world: World, world_size: int | None = None) -> dict[str, Any] | None:
-    """This process's state from the newest set that none finds damaged; all have to call it.
+    """This process's state from the newest set that no process finds damaged; all have to call it.
 
-    Where that is not the newest of all, a warning says so.
+    A warning says so if that is not the newest of all sets.
 
     Args:
-        folder: with the sets.
+        folder: where the sets are.
         world: the processes.
-        world_size: how many have to have written the set (None: any number).
+        world_size: how many processes must have written the set (None: any number).
 
     Returns:
         The state; None if there is no set.
 
     Raises:
-        ValueError: the newest set is of another number of processes, or there are sets, but all
-            are damaged or of an earlier version.
+        ValueError: another number of processes wrote the newest set, or there are sets, but all are
+            damaged or of an earlier version.
     """
     sets = complete_sets(folder)
     if not sets and (folder / EARLIER).exists():
         raise ValueError(
-            f"expected checkpoints with checksums, got those of an earlier version in {folder}: go on with the "
-            "version that wrote them, or begin anew with --overwrite"
+            f"expected checkpoints with checksums, got those of an earlier version in {folder}: go "
+            "on with the "
+            "version that wrote them, or start a new run with --overwrite"
         )
     for found in sets:
         if world_size not in (None, found.world_size):
             raise ValueError(
-                f"expected as many processes as wrote the checkpoint in {folder} ({found.world_size}), "
+                f"expected the number of processes that wrote the checkpoint in {folder} "
+                f"({found.world_size}), "
                 f"got {world_size}"
             )
         problem = None
@@ -148,5 +152,7 @@ def load(folder: Path, world: World, world_size: int | None = None) -> dict[str,
         if problem is not None:
             warnings.warn(f"left out the checkpoint of step {found.steps}: {problem}", stacklevel=2)
     if sets:
-        raise ValueError(f"expected a whole checkpoint in {folder}, got {len(sets)}, all of them damaged")
+        raise ValueError(
+            f"expected a whole checkpoint in {folder}, got {len(sets)}, all of them damaged"
+        )
     return None

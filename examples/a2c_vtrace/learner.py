@@ -14,13 +14,18 @@ METRICS = ("policy_loss", "value_loss", "entropy", "ratio", "grad_norm")
 
 
 def losses(model: nn.Module, batch: Batch, args: Args) -> torch.Tensor:
-    """The loss of a batch and what it is made of: (5,) float32 loss, policy loss, value loss, entropy, mean ratio.
+    """The loss of a batch and its parts.
 
-    All are means over the batch's steps; steps that reset an env count as 0.
+    Returns:
+        (5,) float32: loss, policy loss, value loss, entropy, mean ratio. All are means over the
+        batch's steps; steps that reset an env count as 0.
     """
     steps, width = batch.actions.shape
     log_pi_all, values = model(batch.observations.flatten(0, 1))
-    log_pi_all, values = log_pi_all.unflatten(0, (steps + 1, width))[:-1], values.unflatten(0, (steps + 1, width))
+    log_pi_all, values = (
+        log_pi_all.unflatten(0, (steps + 1, width))[:-1],
+        values.unflatten(0, (steps + 1, width)),
+    )
     log_pi = log_pi_all.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
     log_ratios = (log_pi - batch.log_mu).detach().masked_fill(~batch.played, -torch.inf)
     corrected = vtrace(
@@ -35,23 +40,32 @@ def losses(model: nn.Module, batch: Batch, args: Args) -> torch.Tensor:
     return torch.stack([loss, policy_loss, value_loss, entropy, log_ratios.exp().mean()])
 
 
-def make_optimizer(parameters: list[nn.Parameter], args: Args, device: torch.device) -> torch.optim.Optimizer:
-    """The optimizer, its learning rate a tensor on the device, so that a captured step follows it."""
+def make_optimizer(
+    parameters: list[nn.Parameter], args: Args, device: torch.device
+) -> torch.optim.Optimizer:
+    """The optimizer. Its learning rate is a tensor on the device, which a captured step reads."""
     on_gpu = device.type == "cuda"
     rate = torch.tensor(args.learning_rate, dtype=torch.float32, device=device)
     if args.optimizer == "adam":
-        return torch.optim.Adam(parameters, lr=rate, eps=args.adam_epsilon, fused=True, capturable=on_gpu)
+        return torch.optim.Adam(
+            parameters, lr=rate, eps=args.adam_epsilon, fused=True, capturable=on_gpu
+        )
     return torch.optim.RMSprop(
-        parameters, lr=rate, alpha=args.rmsprop_decay, eps=args.adam_epsilon, capturable=on_gpu, foreach=on_gpu
+        parameters,
+        lr=rate,
+        alpha=args.rmsprop_decay,
+        eps=args.adam_epsilon,
+        capturable=on_gpu,
+        foreach=on_gpu,
     )
 
 
 class Learner:
-    """Updates a model from a rollout, group after group of its envs.
+    """Updates a model from a rollout, with one group of envs after the other.
 
     Args:
         model: the ActorCritic.
-        rollout: what was played; written elsewhere.
+        rollout: the steps that were played; the player writes them.
         args: the settings.
         world_size: processes that average their gradients.
 
@@ -71,8 +85,11 @@ class Learner:
         # One flat gradient: one all-reduce, one norm. The parameters' gradients are views of it.
         self.gradient = torch.zeros(sum(p.numel() for p in self.parameters), device=device)
         parts = self.gradient.split([p.numel() for p in self.parameters])
-        # Laid out as the parameters are (channels last or not), as fused optimizers want it.
-        self.gradients = [part.as_strided(p.shape, p.stride()) for part, p in zip(parts, self.parameters, strict=True)]
+        # They have the parameters' memory format, as fused optimizers need.
+        self.gradients = [
+            part.as_strided(p.shape, p.stride())
+            for part, p in zip(parts, self.parameters, strict=True)
+        ]
         for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
             parameter.grad = gradient
         self.group = torch.zeros(1, dtype=torch.int64, device=device)
@@ -83,14 +100,15 @@ class Learner:
         self.chunks = torch.arange(self.group_size, device=device).split(envs_at_once)
 
     def warm_up(self) -> None:
-        """Makes what is compiled on first use, without learning anything."""
+        """Compiles what is compiled on first use, without learning anything."""
         self.compute_gradient()
         self.gradient.zero_()
         self.metrics.zero_()
         self.group.zero_()
 
     def compute_gradient(self) -> None:
-        """Puts this process's gradient of the group's loss into `gradient`, and passes the turn to the next group."""
+        """Computes this process's gradient of the group's loss; then it is the next group's
+        turn."""
         self.gradient.zero_()
         for chunk in self.chunks:
             batch = self.rollout.batch(self.end, self.group * self.group_size + chunk)
@@ -103,7 +121,7 @@ class Learner:
         self.group.add_(1).remainder_(self.args.num_batches)
 
     def apply_gradient(self) -> None:
-        """Shortens the gradient and lets the optimizer take its step."""
+        """Clips the gradient and lets the optimizer take its step."""
         norm = self.gradient.norm()
         self.metrics[-1] += norm
         self.gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
@@ -116,7 +134,7 @@ class Learner:
             self.gradient /= self.world_size
 
     def set_learning_rate(self, rate: float) -> None:
-        """From the next step on."""
+        """Sets the learning rate of the next steps."""
         self.optimizer.param_groups[0]["lr"].fill_(rate)
 
     def take_metrics(self) -> torch.Tensor:
@@ -126,7 +144,7 @@ class Learner:
         return sums
 
     def state_dict(self) -> dict:
-        """All that the next updates depend on."""
+        """Everything that the next updates depend on."""
         return {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -136,7 +154,7 @@ class Learner:
         }
 
     def load_state_dict(self, state: dict) -> None:
-        """Puts back what state_dict() gave."""
+        """Restores what state_dict() returned."""
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         for name in ("group", "end", "metrics"):

@@ -1,4 +1,4 @@
-"""What a run tells: a JSONL log, TensorBoard events, a progress bar. Only process 0 tells anything."""
+"""The log of a run: a JSONL file, TensorBoard events, a progress bar. Only process 0 writes it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from examples.a2c_vtrace.board import Board
 
 LOG = "log.jsonl"
-# What the progress bar shows, beside the frames per second.
+# What the progress bar shows besides the frames per second.
 SHOWN = ("ups", "score", "test_score")
-# What the lines of each kind have at least.
+# The keys that every line of a kind has.
 NEEDED = {
     "training": {"frames", "seconds", "score"},
     "evaluation": {"frames", "seconds", "test_score", "test_deviation"},
@@ -31,7 +31,7 @@ def _parse(line: dict[str, Any]) -> dict[str, Any]:
     """A line of a log.
 
     Raises:
-        LookupError, TypeError, ValueError: it is none.
+        LookupError, TypeError, ValueError: it is not one.
     """
     if missing := NEEDED[line["kind"]] - line.keys():
         raise ValueError(f"expected {', '.join(sorted(missing))} in it")
@@ -41,7 +41,7 @@ def _parse(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log. Of damaged ones a warning tells.
+    """The lines of a log. Damaged ones are left out with a warning.
 
     Raises:
         OSError: it cannot be read.
@@ -50,7 +50,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def cut_log(path: Path, told: int, tested: int) -> None:
-    """Takes away what a run that goes on from a checkpoint will log again, and what is damaged.
+    """Removes the lines that a run resumed from a checkpoint will log again, and damaged ones.
 
     Args:
         path: the log; there may be none.
@@ -79,10 +79,10 @@ class Log:
 
     Args:
         args: the settings.
-        told: frames at the last line about training that is to stay; 0 for a new run.
+        told: frames at the last line about training that is kept; 0 for a new run.
         tested: the same for evaluations.
-        frames: where the run starts, or goes on.
-        speak: whether this process is the one that tells.
+        frames: the frames at which the run starts or goes on.
+        speak: whether this process writes the log.
 
     Raises:
         ValueError: the log cannot be read or written.
@@ -104,13 +104,15 @@ class Log:
             else:
                 self.path.write_bytes(b"")
             if args.tensorboard:
-                # Takes seconds to import.
+                # The import takes seconds.
                 from examples.a2c_vtrace.board import Board
 
-                self.board = Board(args.folder / "tensorboard", 1 + max(told, tested) if frames else 0)
+                self.board = Board(
+                    args.folder / "tensorboard", 1 + max(told, tested) if frames else 0
+                )
 
     def show(self, frames: int, *, warming_up: bool) -> None:
-        """Moves the progress bar on: so many frames are played; warming up, nothing is learned."""
+        """Moves the progress bar to the number of frames played."""
         self.bar.reach(frames, "warming up" if warming_up else "")
 
     def write(self, kind: str, frames: int, values: dict[str, Any]) -> None:
@@ -119,7 +121,7 @@ class Log:
         Args:
             kind: "training" or "evaluation".
             frames: emulated frames so far.
-            values: numbers, or None where there is none yet.
+            values: numbers, or None if there is none yet.
 
         Raises:
             ValueError: it cannot be written; the files are as they were.
@@ -133,7 +135,9 @@ class Log:
         with _writing(self.path):
             append_line(self.path, json.dumps(line), durable=False)
             if self.board is not None:
-                known = {f"{kind}/{name}": value for name, value in values.items() if value is not None}
+                known = {
+                    f"{kind}/{name}": value for name, value in values.items() if value is not None
+                }
                 self.board.write(frames, known)
 
     def close(self) -> None:

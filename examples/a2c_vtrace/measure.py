@@ -1,13 +1,14 @@
-"""How fast emulation alone, play with the network, and training are, and where the time of training goes.
+"""Measures the speed of emulation, of play with the network and of training, and its parts.
 
-    python -m examples.a2c_vtrace.measure --game assault --num-envs 256 1024 4096 16384 65536 --results rows.jsonl
+    python -m examples.a2c_vtrace.measure --game assault --num-envs 256 1024 4096 --results out.jsonl
 
-Each number of envs gives three rows, as in the paper's figure 4: mode emulation-only (random actions), with-policy (the
-network chooses, nothing is learned) and training. Settings of training are those of train.py, as --train.NAME.
+Each number of envs gives three rows, as in the paper's figure 4: mode emulation-only (random
+actions), with-policy (the network chooses, nothing is learned) and training. Settings of training
+are those of train.py, as --train.NAME.
 
-The row of training says how the milliseconds of an iteration are spent. Each part is run by itself, many times over, as
-it runs in training, and so timed; `idle` is what an iteration takes beyond the sum of its parts. With overlap it is
-negative by what was saved.
+The row of training says how the milliseconds of an iteration are spent. Each part is timed alone,
+over many calls like those in training. `idle` is the time of an iteration less the sum of its
+parts; with overlap it is negative.
 """
 
 from __future__ import annotations
@@ -43,13 +44,15 @@ class Args:
     num_envs: tuple[int, ...] = (256, 1024, 4096, 16384, 65536)
     """numbers of envs; each is a case"""
     seconds: float = 5.0
-    """how long to measure each mode, and a tenth of it each part of training"""
+    """how long to measure each mode; each part of training gets a tenth of it"""
     warmup_steps: int = 500
-    """steps before measuring, in which games spread out"""
+    """steps before measuring, so that games are at different points"""
     train: arguments.Args = field(
-        default_factory=lambda: arguments.Args(num_batches=1, n_steps=5, steps_per_update=5, game="")
+        default_factory=lambda: arguments.Args(
+            num_batches=1, n_steps=5, steps_per_update=5, game=""
+        )
     )
-    """settings of training; vanilla A2C unless said otherwise"""
+    """settings of training; vanilla A2C by default"""
     progress: bool = True
     """show a progress bar"""
     results: Path | None = None
@@ -57,7 +60,7 @@ class Args:
 
 
 class Meter:
-    """Times what a Trainer does.
+    """Times the parts of a Trainer.
 
     Args:
         args: the settings of training.
@@ -73,7 +76,10 @@ class Meter:
         actions = torch.zeros(env.num_envs, dtype=torch.int64, device=world.device)
         count = int(env.single_action_space.n)
         observations, (frames, *_) = rollout.observations(), env.step(actions)
-        step = {name: getattr(rollout, name)[0].clone() for name in ("actions", "log_mu", "rewards", "discounts")}
+        step = {
+            name: getattr(rollout, name)[0].clone()
+            for name in ("actions", "log_mu", "rewards", "discounts")
+        }
         step["played"] = rollout.played[0].clone()
         started = torch.zeros_like(step["played"])
         group = torch.arange(learner.group_size, device=world.device)
@@ -103,7 +109,7 @@ class Meter:
 
         self.emulate = on_env(lambda: env.step(actions.random_(0, count)))
         self.play = on_env(player.step)
-        # What an iteration consists of, and how often: name, function, calls.
+        # The parts of an iteration: name, function, number of calls.
         steps, updates = args.steps_per_update, args.updates_at_once
         self.parts = (
             ("emulation", self.emulate, steps),
@@ -117,7 +123,7 @@ class Meter:
             self.emulate()
 
     def seconds_of(self, function: Callable[[], Any], seconds: float) -> float:
-        """How long a call takes, on average over calls of about `seconds` together; nothing waits between them."""
+        """How long a call takes, on average over `seconds` of calls without a wait between them."""
         for _ in range(CALLS_BEFORE_CAPTURE + 2):
             function()
         calls = 1
@@ -134,7 +140,9 @@ class Meter:
 
     def milliseconds(self, iteration: float, seconds: float) -> dict[str, float]:
         """How the seconds of an iteration are spent, in milliseconds, by part."""
-        spent = {name: calls * 1e3 * self.seconds_of(part, seconds) for name, part, calls in self.parts}
+        spent = {
+            name: calls * 1e3 * self.seconds_of(part, seconds) for name, part, calls in self.parts
+        }
         # The learner gathers its batch itself.
         spent["learning"] -= spent["gathering"]
         spent["idle"] = iteration * 1e3 - sum(spent.values())
@@ -142,7 +150,7 @@ class Meter:
 
 
 def measure(args: Args, num_envs: int, world: World) -> list[dict[str, Any]]:
-    """The rows of a number of envs."""
+    """The rows for one number of envs."""
     train = dataclasses.replace(args.train, game=args.game, num_envs=num_envs, warmup_steps=0)
     train = train.on(world.device)
     train.check(1)
@@ -151,7 +159,8 @@ def measure(args: Args, num_envs: int, world: World) -> list[dict[str, Any]]:
 
     def add(mode: str, fps: float, **more: Any) -> None:
         rows.append(row_of(
-            system=train.emulator, mode=mode, game=args.game, num_envs=num_envs, fps=fps, device=world.device,
+            system=train.emulator, mode=mode, game=args.game, num_envs=num_envs, fps=fps,
+            device=world.device,
             threads=train.num_threads, **more,
         ))  # fmt: skip
 
@@ -164,13 +173,19 @@ def measure(args: Args, num_envs: int, world: World) -> list[dict[str, Any]]:
     with Utilization(world.device) as utilization:
         seconds = meter.seconds_of(meter.trainer.iterate, args.seconds)
     add(
-        "training", num_envs * FRAMESKIP * train.steps_per_update / seconds, algorithm=train.algorithm, num_gpus=1,
-        updates_per_second=round(train.updates_at_once / seconds, 2), iteration_milliseconds=round(seconds * 1e3, 4),
-        part_milliseconds=meter.milliseconds(seconds, args.seconds / 10), model=train.model, overlap=train.overlap,
-        num_batches=train.num_batches, n_steps=train.n_steps, steps_per_update=train.steps_per_update,
+        "training", num_envs * FRAMESKIP * train.steps_per_update / seconds,
+        algorithm=train.algorithm, num_gpus=1,
+        updates_per_second=round(train.updates_at_once / seconds, 2),
+        iteration_milliseconds=round(seconds * 1e3, 4),
+        part_milliseconds=meter.milliseconds(seconds, args.seconds / 10), model=train.model,
+        overlap=train.overlap,
+        num_batches=train.num_batches, n_steps=train.n_steps,
+        steps_per_update=train.steps_per_update,
         updates_at_once=train.updates_at_once, multiprocessors=train.multiprocessors,
-        bf16=train.bf16, channels_last=train.channels_last, compile=train.compile, cuda_graphs=train.cuda_graphs,
-        seed=train.seed, score=None, frames=meter.trainer.frames, seconds_to_score=None, **utilization.row(),
+        bf16=train.bf16, channels_last=train.channels_last, compile=train.compile,
+        cuda_graphs=train.cuda_graphs,
+        seed=train.seed, score=None, frames=meter.trainer.frames, seconds_to_score=None,
+        **utilization.row(),
     )  # fmt: skip
     meter.trainer.close()
     return rows

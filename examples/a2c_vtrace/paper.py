@@ -1,12 +1,12 @@
-"""Runs the trainings of the paper's tables 3 and 4, one at a time on each GPU, and prints the tables as Markdown.
+"""Runs the trainings of the paper's tables 3 and 4 and prints the tables as Markdown.
 
     python -m examples.a2c_vtrace.paper --gpus 0 1 --results benchmarks/results/table3.jsonl
     python -m examples.a2c_vtrace.paper --settings fastest --games pong --seeds 0 1 2
     python -m examples.a2c_vtrace.paper --table 4
 
-Each training is a process of its own, in a folder of its own, where its output and its row are. What has a row is not
-run again, so that all this can be stopped, by SIGINT or SIGTERM, and called once more to go on; a training that was
-stopped begins anew.
+Each training is a process of its own, one at a time on each GPU. Its output and its row are in a
+folder of its own. A training that has a row is not run again: you can stop this program by SIGINT
+or SIGTERM and call it again to go on. A training that was stopped starts from the beginning.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ import json
 import os
 import queue
 import signal
-import statistics
 import subprocess
 import sys
 import threading
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,37 +28,19 @@ from tqdm import tqdm
 
 from cule.files import replacing
 from cule.json_lines import read_lines
+from examples.a2c_vtrace.paper_settings import (
+    GOALS,
+    PROGRAMS,
+    QUIET_TRAIN,
+    SETTINGS,
+    TRAIN,
+    Options,
+)  # fmt: skip
+from examples.a2c_vtrace.paper_tables import Row, table3, table4, table_of
 from examples.common.program import run_program
 from examples.common.results import append_row
 
 ROOT = Path(__file__).resolve().parents[2]
-Options = dict[str, Any]
-Row = dict[str, Any]
-
-# Test scores of table 3.
-GOALS = {"pong": 18, "ms_pacman": 1500, "asterix": 1000, "assault": 800}
-A2C = {"num_batches": 1, "n_steps": 5, "steps_per_update": 5}
-VTRACE20 = {"num_envs": 1200, "num_batches": 20, "n_steps": 20, "steps_per_update": 1}
-# Table 3's settings, and the fastest that we know.
-SETTINGS: dict[str, Options] = {
-    "ale": {"emulator": "ale-py", "num_envs": 120, **A2C},
-    "a2c": {"num_envs": 1200, **A2C},
-    "vtrace5": {"num_envs": 1200, "num_batches": 5, "n_steps": 5, "steps_per_update": 1},
-    "vtrace20": VTRACE20,
-    "fastest": {**VTRACE20, "updates_at_once": 3, "overlap": True},
-}
-# What they do not say.
-PLAIN: Options = {"emulator": "cule", "updates_at_once": 1, "overlap": False, "learning_rate": 6.5e-4, "num_gpus": 1}
-TRAIN = "examples.a2c_vtrace.train"
-QUIET = {"progress": False}
-# A training that was cut off begins anew.
-QUIET_TRAIN = {**QUIET, "plot": False, "tensorboard": False, "checkpoint_every": 0, "overwrite": True}
-# Table 4's programs, and what is particular to each.
-PROGRAMS: dict[str, tuple[str, Options]] = {
-    "A2C": (TRAIN, {**A2C, "warmup_steps": 20, "eval_episodes": 0, **QUIET_TRAIN}),
-    "PPO": ("examples.ppo.ppo", QUIET),
-    "DQN": ("examples.dqn.dqn", QUIET),
-}
 
 
 @dataclass
@@ -68,27 +48,31 @@ class Args:
     """Runs the trainings of the paper's tables 3 and 4, and prints the tables."""
 
     table: Literal[3, 4] = 3
-    """3: wall clock and frames to a test score; 4: frames per second of A2C, PPO and DQN, with cule and with ale-py"""
+    """3: wall clock and frames to a test score; 4: frames per second of A2C, PPO and DQN, with cule
+    and with ale-py"""
     games: tuple[str, ...] = tuple(GOALS)
-    """of table 3, each with the paper's test score"""
+    """games of table 3, each with the paper's test score"""
     settings: tuple[Literal["ale", "a2c", "vtrace5", "vtrace20", "fastest"], ...] = tuple(SETTINGS)
-    """of table 3: A2C with 120 envs of ale-py, with 1,200 of cule, V-trace with 5 and 20 batches, the fastest known"""
+    """settings of table 3: A2C with 120 envs of ale-py or 1,200 of cule, V-trace with 5 or 20
+    batches, the fastest"""
     seeds: tuple[int, ...] = (0, 1, 2)
-    """of table 3"""
+    """seeds of table 3"""
     num_envs: tuple[int, ...] = (256, 1024)
-    """of table 4, whose game is Pong"""
+    """numbers of envs of table 4, whose game is Pong"""
     gpus: tuple[int, ...] = (0,)
     """which GPUs to train on, each at the same time"""
     together: int = 1
-    """trainings at once on each GPU; rows of more than one say so, as they share it: their seconds count for less"""
+    """trainings at once on each GPU; the rows note it if they share one, as that makes them
+    slower"""
     folder: Path = Path("runs/paper")
     """where the trainings' folders are"""
     results: Path | None = None
-    """file to which the rows are appended, as JSON lines; each is in its training's folder in any case"""
+    """file to which the rows are appended, as JSON lines; each is in its training's folder in any
+    case"""
     show: tuple[Path, ...] = ()
     """run nothing, and show the table of the rows in these files"""
     but: tuple[str, ...] = ()
-    """settings of every training that are to be others, as NAME=VALUE, such as max_seconds=600"""
+    """settings to change in every training, as NAME=VALUE, such as max_seconds=600"""
     progress: bool = True
     """show a progress bar"""
 
@@ -108,12 +92,16 @@ class Job:
         where = {"folder": folder} if self.module == TRAIN else {"results": folder / "result.jsonl"}
         for name, value in (self.options | where).items():
             option = name.replace("_", "-")
-            words += [f"--{'' if value else 'no-'}{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
+            words += (
+                [f"--{'' if value else 'no-'}{option}"]
+                if isinstance(value, bool)
+                else [f"--{option}", str(value)]
+            )
         return words
 
 
 def table3_jobs(args: Args) -> list[Job]:
-    """The trainings of table 3, all games and settings with a seed before the next seed.
+    """The trainings of table 3: all games and settings with the first seed, then with the next.
 
     Raises:
         ValueError: the paper has no score for a game.
@@ -125,7 +113,8 @@ def table3_jobs(args: Args) -> list[Job]:
     for seed, setting, game in itertools.product(args.seeds, args.settings, args.games):
         goal = GOALS[game]
         options = {
-            "game": game, "seed": seed, "stop_at_score": goal, "eval_every": 2_000_000, "eval_from": goal - goal / 5,
+            "game": game, "seed": seed, "stop_at_score": goal, "eval_every": 2_000_000,
+            "eval_from": goal - goal / 5,
             **SETTINGS[setting], **QUIET_TRAIN,
         }  # fmt: skip
         jobs.append(Job(f"{setting}-{game}-{seed}", TRAIN, options))
@@ -138,9 +127,15 @@ def table4_jobs(args: Args) -> list[Job]:
     for emulator, num_envs, (algorithm, (module, more)) in itertools.product(
         ("cule", "ale-py"), args.num_envs, PROGRAMS.items()
     ):
-        # Some twenty seconds of each.
+        # Each takes some twenty seconds.
         frames = 10_000_000 if emulator == "cule" and num_envs >= 1024 else 3_000_000
-        options = {"game": "pong", "emulator": emulator, "num_envs": num_envs, "total_frames": frames, **more}
+        options = {
+            "game": "pong",
+            "emulator": emulator,
+            "num_envs": num_envs,
+            "total_frames": frames,
+            **more,
+        }
         jobs.append(Job(f"{algorithm.lower()}-{emulator}-{num_envs}", module, options))
     return jobs
 
@@ -150,7 +145,7 @@ class Campaign:
 
     Args:
         args: where and how.
-        jobs: what, in this order.
+        jobs: what to run, in this order.
     """
 
     def __init__(self, args: Args, jobs: Sequence[Job]):
@@ -161,15 +156,19 @@ class Campaign:
         self.lock = threading.Lock()
         self.processes: set[subprocess.Popen] = set()
         self.waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        self.bar = tqdm(total=len(jobs), unit="training", disable=not args.progress, file=sys.stderr)
+        self.bar = tqdm(
+            total=len(jobs), unit="training", disable=not args.progress, file=sys.stderr
+        )
 
     def run(self) -> None:
-        """Runs all jobs that have no row yet. A signal stops those that run, and keeps the others from beginning."""
+        """Runs all jobs that have no row yet. A signal stops those that run; no others start."""
         for job in self.jobs:
             self.waiting.put(job)
         slots = [gpu for _ in range(self.args.together) for gpu in self.args.gpus]
         workers = [threading.Thread(target=self._work, args=(gpu,)) for gpu in slots]
-        before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)
+        }
         try:
             for worker in workers:
                 worker.start()
@@ -204,7 +203,7 @@ class Campaign:
                 self.bar.update()
 
     def _row_of(self, job: Job, gpu: int) -> Row | None:
-        """The job's row, which is there already or comes now; None if there is none, for what the job's output says."""
+        """The job's row, from its folder or from running it; None if it failed (see its output)."""
         folder = self.args.folder / job.name
         done = folder / "done.json"
         if done.exists():
@@ -219,7 +218,7 @@ class Campaign:
                 env={**os.environ, "CUDA_VISIBLE_DEVICES": str(gpu)},
             )  # fmt: skip
             self.processes.add(process)
-            # A signal may have come by while it started.
+            # A signal may have come while it started.
             if self.stopping.is_set():
                 process.terminate()
             status = process.wait()
@@ -240,7 +239,7 @@ class Campaign:
 
 
 def rows_of(path: Path) -> list[Row]:
-    """The rows in a file. Of damaged ones a warning tells.
+    """The rows in a file. Damaged ones are left out with a warning.
 
     Raises:
         OSError: it cannot be read.
@@ -252,94 +251,20 @@ def rows_of(path: Path) -> list[Row]:
     return lines.kept("row of results")
 
 
-# Tables --------------------------------------------------------------------------------------------------------------
-
-
-def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table; all columns but the first are of numbers."""
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *lines))
-
-
-def setting_of(row: Row) -> str:
-    """Which of SETTINGS, or else what, a row of training was trained with."""
-    names = (*VTRACE20, *PLAIN)
-    asked = {name: row.get(name, PLAIN.get(name)) for name in names} | {"emulator": row["system"]}
-    for name, options in SETTINGS.items():
-        if asked == PLAIN | options:
-            return name
-    others = (f"{name} {value}" for name, value in asked.items() if value != PLAIN.get(name))
-    return ", ".join(others).replace("_", " ")
-
-
-def table_of(row: Row) -> int | None:
-    """The table that a row of training is for: 3 if it was to reach a score, or else 4 if that has its algorithm."""
-    if row.get("stop_at_score") is not None:
-        return 3
-    return 4 if row["algorithm"] in PROGRAMS else None
-
-
-def alone(row: Row) -> bool:
-    """Whether a training had its GPU to itself."""
-    return row.get("trainings_on_gpu", 1) == 1
-
-
-def table3(rows: Sequence[Row]) -> str:
-    """Seconds and million frames to each game's score, means over seeds, and how many of these reached it.
-
-    Of several rows of a seed the newest counts, those first that had the GPU to themselves. Where a seed has none of
-    these, the mean of the seconds is shown as a bound: what shared a GPU took longer than it needs.
-    """
-    cells: dict[str, dict[str, dict[int, Row]]] = defaultdict(lambda: defaultdict(dict))
-    for row in sorted(rows, key=lambda row: (alone(row), row["date"])):
-        cells[setting_of(row)][row["game"]][row["seed"]] = row
-
-    def cell(found: Sequence[Row]) -> str:
-        good = [row for row in found if row["seconds_to_score"] is not None]
-        if not good:
-            return f"0 of {len(found)}" if found else ""
-        seconds = statistics.mean(row["seconds_to_score"] for row in good)
-        frames = statistics.mean(row["frames_to_score"] for row in good) / 1e6
-        return f"{'' if all(map(alone, good)) else '<'}{seconds:.1f} s, {frames:.1f} M ({len(good)} of {len(found)})"
-
-    games = [game for game in GOALS if any(game in found for found in cells.values())]
-    order = sorted(cells, key=lambda name: [*SETTINGS, name].index(name))
-    lines = [[name, *(cell([*cells[name][game].values()]) for game in games)] for name in order]
-    return markdown(["", *(f"{game} {GOALS[game]}" for game in games)], lines)
-
-
-def table4(rows: Sequence[Row]) -> str:
-    """FPS of each algorithm, number of envs and emulator, of several rows the fastest, and how busy the GPU was."""
-    found = {
-        (row["algorithm"], row["num_envs"], row["system"]): row for row in sorted(rows, key=lambda row: row["fps"])
-    }
-
-    def cells(row: Row | None) -> list[str]:
-        if row is None:
-            return ["", ""]
-        busy = row["gpu_utilization_mean"]
-        return [f"{row['fps']:,.0f}", "" if busy is None else f"{busy:.0f}%"]
-
-    pairs = sorted({key[:2] for key in found}, key=lambda pair: (list(PROGRAMS).index(pair[0]), pair[1]))
-    lines = [
-        [algorithm, f"{num_envs:,}", *cells(found.get((algorithm, num_envs, "cule"))),
-         *cells(found.get((algorithm, num_envs, "ale-py")))]
-        for algorithm, num_envs in pairs
-    ]  # fmt: skip
-    return markdown(["", "envs", "cule FPS", "GPU busy", "ale-py FPS", "GPU busy"], lines)
-
-
 def run(args: Args) -> int:
-    """Runs what is asked for and prints the table; returns the exit status, 1 if a training failed or was stopped.
+    """Runs the trainings and prints the table.
+
+    Returns:
+        The exit status, 1 if a training failed or was stopped.
 
     Raises:
         OSError: a file to show cannot be read.
-        ValueError: a setting is not as it should be.
+        ValueError: a setting is wrong.
     """
     table = table3 if args.table == 3 else table4
     if args.show:
         rows = [row for path in args.show for row in rows_of(path)]
-        # measure.py's rows, of no seconds, are in no table.
+        # measure.py's rows have no seconds and are in no table.
         trainings = [row for row in rows if row["mode"] == "training" and "seconds" in row]
         print(table([row for row in trainings if table_of(row) == args.table]))
         return 0
@@ -358,7 +283,9 @@ def run(args: Args) -> int:
     if campaign.rows:
         print(table(campaign.rows))
     for name in campaign.failed:
-        print(f"paper: {name} failed; {args.folder / name / 'output.txt'} says why", file=sys.stderr)
+        print(
+            f"paper: {name} failed; {args.folder / name / 'output.txt'} says why", file=sys.stderr
+        )
     if campaign.stopping.is_set():
         print("Stopped by a signal; the same command goes on.", file=sys.stderr)
     return int(bool(campaign.failed) or campaign.stopping.is_set())

@@ -1,4 +1,4 @@
-"""Playing: a policy chooses, the envs step, the rollout keeps it; nothing leaves the device."""
+"""Plays: a policy chooses actions, the envs step, and the rollout stores it, all on the device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from examples.common.episodes import Episodes
 
 
 class Player(nn.Module):
-    """Plays with a policy. A module, so that the buffers of its parts are saved with a state_dict.
+    """Plays with a policy. It is a module, so that a state_dict has the buffers of its parts.
 
     Args:
         env: the envs.
@@ -23,7 +23,7 @@ class Player(nn.Module):
 
     def __init__(self, env: Env, policy: nn.Module, rollout: Rollout, gamma: float):
         super().__init__()
-        # Not registered: whoever learns the policy's weights saves them.
+        # Not registered as a submodule: the learner saves the policy's weights.
         object.__setattr__(self, "policy", policy)
         self.env, self.rollout, self.gamma = env, rollout, gamma
         self.episodes = Episodes(env.num_envs, env.device)
@@ -36,7 +36,7 @@ class Player(nn.Module):
 
     @torch.no_grad()
     def warm_up(self) -> None:
-        """Makes what is compiled on first use, without playing."""
+        """Compiles what is compiled on first use, without playing."""
         self.policy(self.rollout.observations())
 
     @torch.no_grad()

@@ -20,7 +20,7 @@ RESULT = "result.jsonl"
 
 
 def title_of(run: Path) -> str:
-    """A run's game, algorithm and commit, by its newest result; its name where it has none."""
+    """A run's game, algorithm and commit, from its newest result; its name if it has none."""
     with suppress(OSError, ValueError, LookupError, TypeError):
         row = json.loads((run / RESULT).read_text().splitlines()[-1])
         commit = f", commit {row['commit']}" if row["commit"] else ""  # outside a checkout
@@ -29,7 +29,7 @@ def title_of(run: Path) -> str:
 
 
 def scores_of(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The lines of a run's log that have a score: of training, and of evaluations on ale-py.
+    """The lines of a run's log with a score: those of training, and those of evaluations.
 
     Raises:
         ValueError: the folder has no log.
@@ -42,10 +42,10 @@ def scores_of(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def plot(runs: Sequence[Path], out: Path) -> bool:
-    """Draws the runs' scores: of training as lines, of evaluations as points with deviation.
+    """Draws the runs' scores: those of training as lines, those of evaluations with error bars.
 
     Returns:
-        Whether there was anything to draw: where no episode has ended there is no picture.
+        Whether there was anything to draw: without a finished episode there is no picture.
 
     Raises:
         ValueError: there are no runs, a folder has no log, or the picture cannot be written.
@@ -55,7 +55,7 @@ def plot(runs: Sequence[Path], out: Path) -> bool:
     scores = [scores_of(run) for run in runs]
     if not any(training or tests for training, tests in scores):
         return False
-    # Takes a second to import.
+    # The import takes a second.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.5), layout="constrained")
@@ -83,7 +83,9 @@ def plot(runs: Sequence[Path], out: Path) -> bool:
         with replacing(out) as file:
             figure.savefig(file, format=out.suffix[1:] or "png", dpi=120)
     except OSError as problem:
-        raise ValueError(f"expected a picture that can be written, got {out}: {problem.strerror}") from problem
+        raise ValueError(
+            f"expected a picture that can be written, got {out}: {problem.strerror}"
+        ) from problem
     return True
 
 
@@ -98,10 +100,10 @@ class Args:
 
 
 def run(args: Args) -> None:
-    """What the command line asks for.
+    """Does what the command line asks for.
 
     Raises:
-        ValueError: the runs are none, or have nothing to draw.
+        ValueError: there are no runs, or there is nothing to draw.
     """
     if not plot(args.runs, args.out):
         raise ValueError("expected runs in which an episode has ended, got none")

@@ -1,4 +1,4 @@
-"""What was played lately: a ring on the device that players write and learners read."""
+"""The last steps that were played: a ring on the device that players write and learners read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Batch:
         log_mu: (T, B) float32, log-probabilities of the actions under the policy that chose them.
         rewards: (T, B) float32.
         discounts: (T, B) float32.
-        played: (T, B) bool; False where the step reset the env.
+        played: (T, B) bool; False if the step reset the env.
     """
 
     observations: torch.Tensor
@@ -32,23 +32,25 @@ class Batch:
 
 
 class Rollout(StepRing):
-    """The ring, with the actions and the logarithms of their probabilities under the policy that played.
+    """The ring, with the actions and their log-probabilities under the policy that played.
 
     Args:
         num_envs: envs.
         n_steps: T, the steps of a batch.
-        ahead: steps that may be written while a batch that ends at the position before them is read.
+        ahead: how many steps may be written while a batch that ends before them is read.
         device: where it is kept.
     """
 
     def __init__(self, num_envs: int, n_steps: int, ahead: int, device: torch.device):
         # A batch reads T + 1 frames and the three before them.
-        super().__init__(n_steps + STACK + ahead, num_envs, device, actions=torch.int64, log_mu=torch.float32)
+        super().__init__(
+            n_steps + STACK + ahead, num_envs, device, actions=torch.int64, log_mu=torch.float32
+        )
         self.n_steps = n_steps
         self.register_buffer("_steps", torch.arange(-n_steps, 1, device=device), persistent=False)
 
     def batch(self, end: torch.Tensor, envs: torch.Tensor) -> Batch:
-        """The T steps of `envs` (B,) int64 that lead to position `end` (1,) int64."""
+        """The T steps of `envs` (B,) int64 before position `end` (1,) int64."""
         slots = ((end + self._steps) % self.length).unsqueeze(1)
         parts = {
             name: getattr(self, name)[slots[:-1], envs]

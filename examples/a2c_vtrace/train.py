@@ -5,8 +5,9 @@
 
 README.md beside this file explains it; `--help` lists the settings, which are in arguments.py.
 
-The clock: `seconds` are of training, from the first step played, logs and checkpoints included, evaluations not. These
-are counted in `evaluation_seconds`; making the envs and the network, and compiling, in `startup_seconds`.
+There are three times. `seconds` is training, from the first step on, with logs and checkpoints but
+without evaluations. `evaluation_seconds` is evaluations. `startup_seconds` is making the envs and
+the network, and compiling.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import dataclasses
 import itertools
 import json
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -23,52 +23,32 @@ from typing import Any
 
 import torch
 
-from cule.json_lines import read_lines
 from examples.a2c_vtrace import checkpoint
 from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.evaluate import Evaluator
 from examples.a2c_vtrace.learner import METRICS
 from examples.a2c_vtrace.log import Log
 from examples.a2c_vtrace.plot import RESULT, plot
+from examples.a2c_vtrace.result import result_of, row_before
+from examples.a2c_vtrace.stopper import Stopper
 from examples.a2c_vtrace.trainer import Trainer
 from examples.a2c_vtrace.world import World
-from examples.common.emulator import FRAMESKIP
 from examples.common.presets import announcement
 from examples.common.program import run_program
-from examples.common.results import Utilization, append_row, row_of
+from examples.common.results import Utilization, append_row
 
 EVALUATION_SEED = 1_000_000
 
 
-class Stopper:
-    """Takes SIGTERM and SIGINT as the wish to stop, for as long as a `with` block runs."""
-
-    SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-    def __init__(self):
-        self.wanted = False
-
-    def _note(self, *_: Any) -> None:
-        self.wanted = True
-
-    def __enter__(self) -> Stopper:
-        self._before = {number: signal.signal(number, self._note) for number in self.SIGNALS}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-
 class Run:
-    """A training run: the loop around a Trainer, and all that is told and kept.
+    """A training run: the loop around a Trainer, with its log, evaluations and checkpoints.
 
     Args:
         args: the settings.
         world: this process among the others.
 
     Raises:
-        ValueError: settings do not fit, or the checkpoint to resume from is another run's.
+        ValueError: settings are wrong, or the checkpoint to resume from is another run's.
     """
 
     def __init__(self, args: Args, world: World):
@@ -96,11 +76,11 @@ class Run:
         if state is not None:
             self.load_state_dict(state)
             if self.speaks:
-                self.row_before = self._row_before()
+                self.row_before = row_before(self)
         self.finished = world.any(self.row_before is not None)
         if self.finished:
             return
-        # An evaluation of just this state stays in the log, unless it is to come again.
+        # An evaluation of this very state stays in the log, unless it will be repeated.
         tested = self.trainer.frames
         if state is not None and (self.reached or tested >= args.total_frames):
             tested = state["test_frames"] or 0
@@ -116,26 +96,28 @@ class Run:
         self.startup_seconds = time.perf_counter() - begun
 
     def _found_state(self) -> dict[str, Any] | None:
-        """The checkpoint to go on from, if that is wanted and there is one."""
+        """The checkpoint to resume from, if that is wanted and there is one."""
         folder = self.args.folder / "checkpoints"
         if self.args.resume:
             return checkpoint.load(folder, self.world, self.world.size)
         there = checkpoint.any_in(folder)
         if there and not self.args.overwrite:
             raise ValueError(
-                f"expected a folder without checkpoints, got {self.args.folder}, which has another run's: "
-                f"--resume goes on from them, --overwrite deletes them, --folder names another folder"
+                f"expected a folder without checkpoints, got {self.args.folder}, which has another "
+                "run's: "
+                "--resume goes on from them, --overwrite deletes them, --folder names another "
+                "folder"
             )
-        # All have looked.
+        # Only delete them after all processes have looked.
         self.world.barrier()
         if there and self.speaks:
             checkpoint.delete(folder)
         return None
 
-    # The clock -------------------------------------------------------------------------------------------------------
+    # The clock ------------------------------------------------------------------------------------
 
     def start_clock(self) -> None:
-        """From here on time counts as training."""
+        """From here on, time counts as training."""
         self._clock = time.perf_counter()
 
     def stop_clock(self) -> None:
@@ -150,12 +132,15 @@ class Run:
         """Seconds of training by now. Does not wait for the device."""
         return self.seconds + time.perf_counter() - self._clock
 
-    # Telling ---------------------------------------------------------------------------------------------------------
+    # Logging and evaluating -----------------------------------------------------------------------
 
     def tell(self) -> None:
-        """Writes a line of the log, over what has happened since the last one. All processes have to call it."""
+        """Writes a line of the log about the time since the last one. All processes have to call
+        it."""
         trainer = self.trainer
-        sums = self.world.sum(torch.cat([trainer.player.episodes.take_scores(), trainer.learner.take_metrics()]))
+        sums = self.world.sum(
+            torch.cat([trainer.player.episodes.take_scores(), trainer.learner.take_metrics()])
+        )
         self.stop_clock()
         frames, updates, seconds = self.logged
         self.logged = (trainer.frames, trainer.updates, self.seconds)
@@ -170,20 +155,26 @@ class Run:
             "ups": (trainer.updates - updates) / passed,
             "episodes": int(episodes),
             "score": self.score if episodes else None,
-            **{name: total / count if count else None for name, total in zip(METRICS, sums[2:], strict=True)},
+            **{
+                name: total / count if count else None
+                for name, total in zip(METRICS, sums[2:], strict=True)
+            },
         }
         with self.world.together():
             self.log.write("training", trainer.frames, values)
 
     @property
     def promising(self) -> bool:
-        """Whether training does well enough for an evaluation. The same in all processes."""
-        return self.args.eval_from is None or (self.score is not None and self.score >= self.args.eval_from)
+        """Whether the score in training is high enough for an evaluation; the same in all
+        processes."""
+        return self.args.eval_from is None or (
+            self.score is not None and self.score >= self.args.eval_from
+        )
 
     def evaluate(self, stopper: Stopper) -> None:
-        """Tries the policy out on ale-py, and notes if it is good enough to stop. All processes have to call it.
+        """Evaluates the policy on ale-py, and notes if it is good enough to stop.
 
-        What a signal cuts off is as if it had not begun.
+        All processes have to call it. An evaluation that a signal stops leaves no trace.
         """
         args, trainer = self.args, self.trainer
         self.stop_clock()
@@ -195,26 +186,38 @@ class Run:
                 )
                 cut_off = scores is None
                 if scores is not None:
-                    self.test = {"test_score": float(scores.mean()), "test_deviation": float(scores.std())}
+                    self.test = {
+                        "test_score": float(scores.mean()),
+                        "test_deviation": float(scores.std()),
+                    }
                     values = {"updates": trainer.updates, "seconds": self.seconds, **self.test}
                     self.log.write("evaluation", trainer.frames, values)
-                    good = args.stop_at_score is not None and self.test["test_score"] >= args.stop_at_score
+                    good = (
+                        args.stop_at_score is not None
+                        and self.test["test_score"] >= args.stop_at_score
+                    )
         if not self.world.any(cut_off):
             self.test_frames = trainer.frames
         if self.world.any(good):
-            self.reached = {"frames_to_score": trainer.frames, "seconds_to_score": round(self.seconds, 3)}
+            self.reached = {
+                "frames_to_score": trainer.frames,
+                "seconds_to_score": round(self.seconds, 3),
+            }
         self.evaluation_seconds += time.perf_counter() - begun
         self.start_clock()
 
-    # Keeping ---------------------------------------------------------------------------------------------------------
+    # Saving and resuming --------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Writes a checkpoint, unless it is there. All processes have to call it."""
+        """Writes a checkpoint, unless it exists. All processes have to call it."""
         self.stop_clock()
         before, steps = self.saved_steps, self.trainer.steps
         if before == steps:
             return
-        args = {name: str(v) if isinstance(v, Path) else v for name, v in dataclasses.asdict(self.args).items()}
+        args = {
+            name: str(v) if isinstance(v, Path) else v
+            for name, v in dataclasses.asdict(self.args).items()
+        }
         state = {
             "algorithm": self.args.algorithm,
             "args": args,
@@ -232,71 +235,45 @@ class Run:
         self.saved_steps = steps
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from a checkpoint.
+        """Resumes from a checkpoint.
 
         Raises:
-            ValueError: it is of a run with other settings.
+            ValueError: it is from a run with other settings.
         """
-        # What may differ: how long to go on, where things are and what is told.
+        # These settings may differ: how long to train, where things are and what is shown.
         free = {
-            "folder", "resume", "overwrite", "device", "total_frames", "max_seconds", "progress", "tensorboard", "plot",
-            "results", "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk",
+            "folder", "resume", "overwrite", "device", "total_frames", "max_seconds", "progress",
+            "tensorboard", "plot",
+            "results", "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile",
+            "learner_chunk",
             "stop_at_score", "bf16", "channels_last", "multiprocessors",
         }  # fmt: skip
         if self.args.anneal:
             free.remove("total_frames")
-        changed = {name: was for name, was in state["args"].items() if was != getattr(self.args, name)}
+        changed = {
+            name: was for name, was in state["args"].items() if was != getattr(self.args, name)
+        }
         for name, was in changed.items():
             if name not in free and not name.startswith("eval_"):
-                raise ValueError(f"expected {name} as in the checkpoint ({was}), got {getattr(self.args, name)}")
+                raise ValueError(
+                    f"expected {name} as in the checkpoint ({was}), got {getattr(self.args, name)}"
+                )
         self.trainer.load_state_dict(state["trainer"])
         self.saved_steps = self.trainer.steps
         self.seconds, self.evaluation_seconds = state["seconds"], state["evaluation_seconds"]
         self.logged, self.score = tuple(state["logged"]), state["score"]
-        # What evaluations said counts if they are to be the same.
+        # Earlier evaluations count if later ones have the same settings.
         if "stop_at_score" not in changed and not any(name.startswith("eval_") for name in changed):
-            self.test, self.test_frames, self.reached = state["test"], state["test_frames"], state["reached"]
+            self.test, self.test_frames, self.reached = (
+                state["test"],
+                state["test_frames"],
+                state["reached"],
+            )
 
-    def result(self, utilization: Utilization) -> dict[str, Any]:
-        """The run as a row of benchmarks/results."""
-        args, trainer = self.args, self.trainer
-        settings = (
-            "num_batches", "n_steps", "steps_per_update", "updates_at_once", "warmup_steps", "overlap",
-            "multiprocessors", "model", "optimizer", "learning_rate", "bf16", "compile", "cuda_graphs", "stop_at_score",
-            "eval_episodes", "eval_sticky", "eval_max_frames",
-        )  # fmt: skip
-        return row_of(
-            system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
-            fps=trainer.frames / self.seconds, device=self.world.device, threads=args.num_threads,
-            algorithm=self.args.algorithm, seed=args.seed, num_gpus=self.world.size,
-            score=self.test.get("test_score"), score_deviation=self.test.get("test_deviation"),
-            frames=trainer.frames, training_frames=trainer.frames // FRAMESKIP,
-            updates=trainer.updates, updates_per_second=round(trainer.updates / self.seconds, 2),
-            seconds=round(self.seconds, 3), evaluation_seconds=round(self.evaluation_seconds, 3),
-            startup_seconds=round(self.startup_seconds, 3),
-            **(self.reached or {"frames_to_score": None, "seconds_to_score": None}),
-            **utilization.row(), **{name: getattr(args, name) for name in settings},
-        )  # fmt: skip
-
-    def _row_before(self) -> dict[str, Any] | None:
-        """The row of this run, where it was finished before, as these settings have it."""
-        args, trainer, path = self.args, self.trainer, self.args.folder / RESULT
-        long_enough = args.max_seconds is not None and self.seconds >= args.max_seconds
-        if not (trainer.frames >= args.total_frames or self.reached or long_enough) or not path.exists():
-            return None
-        names = ("stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames")
-        wanted = {name: getattr(args, name) for name in names}
-        wanted |= {"frames": trainer.frames, "updates": trainer.updates}
-        for row in reversed(read_lines(path, dict).kept("row of results")):
-            if all(row.get(name) == value for name, value in wanted.items()):
-                # Without a score its evaluation was cut off.
-                return row if not args.eval_episodes or row.get("score") is not None else None
-        return None
-
-    # The loop --------------------------------------------------------------------------------------------------------
+    # The loop -------------------------------------------------------------------------------------
 
     def crossed(self, before: int, every: int) -> bool:
-        """Whether a multiple of `every` frames lies behind us that did not `before`; never for 0."""
+        """Whether the run has passed a multiple of `every` frames since `before`; never for 0."""
         return every > 0 and self.trainer.frames // every > before // every
 
     def enough(self, stopper: Stopper) -> bool:
@@ -305,7 +282,7 @@ class Run:
         return self.world.any(stopper.wanted or too_long)
 
     def train(self, stopper: Stopper) -> None:
-        """Trains until there is a reason to stop, and keeps the end."""
+        """Trains until there is a reason to stop; then saves, logs and evaluates."""
         args, trainer = self.args, self.trainer
         self.start_clock()
         for iteration in itertools.count(1):
@@ -320,13 +297,14 @@ class Run:
                 self.evaluate(stopper)
             if self.crossed(frames, args.checkpoint_every):
                 self.save()
-            # Several processes can agree to stop only where they all come by; that they ask each other takes time.
+            # Several processes have to agree to stop at the same iteration, and asking takes time.
             if (self.world.size == 1 or iteration % args.log_every == 0) and self.enough(stopper):
                 break
         self.stop_clock()
-        # A signal may have reached some of the processes only.
+        # A signal may have reached only some of the processes.
         self.interrupted = self.world.any(stopper.wanted)
-        # Before the last line of the log, which a run that goes on writes where it would have been without a stop.
+        # Saved before the last line of the log. A resumed run then writes that line where it would
+        # have been.
         self.save()
         self.start_clock()
         if trainer.updates > self.logged[1]:
@@ -336,7 +314,7 @@ class Run:
             self.interrupted = self.world.any(stopper.wanted)
 
     def close(self) -> None:
-        """Frees what is held."""
+        """Frees the envs and ends the log."""
         if self.log is not None:
             self.log.close()
         self.trainer.close()
@@ -348,7 +326,7 @@ def train(args: Args) -> dict[str, Any]:
     """Trains as the settings say; returns the result's row.
 
     Raises:
-        ValueError: settings do not fit, or the checkpoint to resume from is another run's.
+        ValueError: settings are wrong, or the checkpoint to resume from is another run's.
     """
     args.use_threads()
     world = World.join(args.device)
@@ -360,18 +338,23 @@ def train(args: Args) -> dict[str, Any]:
             else:
                 with Stopper() as stopper, Utilization(world.device) as utilization:
                     run.train(stopper)
-                row = run.result(utilization)
+                row = result_of(run, utilization)
         finally:
             run.close()
         if run.speaks:
-            append_row(row, args.folder / RESULT, None if run.interrupted else args.results, once=True)
+            append_row(
+                row, args.folder / RESULT, None if run.interrupted else args.results, once=True
+            )
             if args.plot:
                 picture = args.folder / "scores.png"
                 if not plot([args.folder], picture):
-                    picture.unlink(missing_ok=True)  # of another run
+                    picture.unlink(missing_ok=True)  # an older run's
                     print("No episode has ended: there is no scores.png.", file=sys.stderr)
             if run.interrupted:
-                print("Stopped by a signal; the checkpoint is written, --resume goes on from it.", file=sys.stderr)
+                print(
+                    "Stopped by a signal; the checkpoint is written, --resume goes on from it.",
+                    file=sys.stderr,
+                )
     finally:
         world.leave()
     return row

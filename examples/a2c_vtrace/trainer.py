@@ -1,10 +1,12 @@
 """One process's envs, network, player and learner, and the order in which they work.
 
-Without `overlap` an iteration plays `steps_per_update` steps, then learns from the last `n_steps` of the next group of
-envs, or of several groups in turn (`updates_at_once`). With it, learning is from what had been played before the
-iteration, on a second stream, while the envs play on: the weights that play change when both are done, and are one
-iteration older. V-trace corrects for that as for the rest. Emulation then has some of the GPU's multiprocessors for
-itself: where kernels that learn get in between, it takes half as long again.
+Without `overlap`, an iteration plays `steps_per_update` steps. Then it learns from the last
+`n_steps` of the next group of envs, or of several groups in turn (`updates_at_once`).
+
+With `overlap`, it learns from the steps before the iteration, on a second stream, while the envs
+play on. The weights that play change when both are done, and are one iteration older; V-trace
+corrects for that, too. Emulation then has some of the GPU's multiprocessors for itself: sharing
+them with learning kernels makes it half as long again.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ from examples.a2c_vtrace.world import World
 from examples.common.emulator import FRAMESKIP, make_env
 from examples.common.graphed import Graphed
 
-# Seeds of envs of two runs do not meet: env i of run `seed` gets seed * SEED_STRIDE + i.
+# Env i of run `seed` gets seed * SEED_STRIDE + i, so that two runs have different env seeds.
 SEED_STRIDE = 1_000_003
 
 
 def make_policy(model: ActorCritic, bf16: bool) -> ActorCritic:
-    """A copy of the model to play with, in bfloat16 if so: then no step of play converts weights."""
+    """A copy of the model to play with; in bfloat16, so that steps need not convert weights."""
     policy = copy.deepcopy(model).requires_grad_(False)
     return policy.to(torch.bfloat16) if bf16 else policy
 
@@ -41,13 +43,13 @@ class Trainer:
     """Plays and learns.
 
     Args:
-        args: the settings, as Args.on() has them for the world's device.
+        args: the settings, from Args.on() for the world's device.
         world: this process among the others.
 
     Attributes:
         policy: the network that plays.
-        steps: played by each env so far.
-        updates: of the network so far.
+        steps: how many steps each env has played.
+        updates: how many times the network was updated.
 
     Raises:
         ValueError: the game or the network does not exist.
@@ -63,7 +65,9 @@ class Trainer:
             multiprocessors=self._multiprocessors(),
         )  # fmt: skip
         torch.manual_seed(args.seed)
-        model = ActorCritic(int(self.env.single_action_space.n), args.model, args.width).to(self.device)
+        model = ActorCritic(int(self.env.single_action_space.n), args.model, args.width).to(
+            self.device
+        )
         world.share([parameter.detach() for parameter in model.parameters()])
         if args.channels_last:
             model.to(memory_format=torch.channels_last)
@@ -74,23 +78,31 @@ class Trainer:
         self.learner = Learner(model, rollout, args, world.size)
         self.steps = self.updates = 0
 
-        self._learner_stream = torch.cuda.Stream(self.device) if args.overlap and self.device.type == "cuda" else None
+        self._learner_stream = (
+            torch.cuda.Stream(self.device) if args.overlap and self.device.type == "cuda" else None
+        )
         self._play_steps: Callable[[], None] = self._play
-        self._compute_gradient, self._apply_gradient = self.learner.compute_gradient, self.learner.apply_gradient
+        self._compute_gradient, self._apply_gradient = (
+            self.learner.compute_gradient,
+            self.learner.apply_gradient,
+        )
         if args.cuda_graphs:
-            self._compute_gradient, self._apply_gradient = map(Graphed, (self._compute_gradient, self._apply_gradient))
+            self._compute_gradient, self._apply_gradient = map(
+                Graphed, (self._compute_gradient, self._apply_gradient)
+            )
             # ale-py plays on the host.
             if args.emulator == "cule":
                 self._play_steps = Graphed(self._play)
 
-        # From here on each process draws its own numbers.
+        # From here on each process has its own random numbers.
         torch.manual_seed(args.seed * SEED_STRIDE + world.rank)
         self.player.begin(args.seed * SEED_STRIDE + world.rank * self.num_envs)
         self.player.warm_up()
         self.learner.warm_up()
 
     def _multiprocessors(self) -> int | None:
-        """How many are for emulation alone; None where it shares them all, as with overlap too many envs do."""
+        """How many multiprocessors only emulate; None: all are shared, as there are too many
+        envs."""
         if self.device.type != "cuda":
             return None
         if self.args.multiprocessors or not self.args.overlap:
@@ -109,7 +121,8 @@ class Trainer:
         return self.steps >= max(self.args.n_steps, self.args.warmup_steps)
 
     def iterate(self) -> None:
-        """Plays `steps_per_update` steps and, once there are enough of them, learns. Waits for nothing."""
+        """Plays `steps_per_update` steps and, once there are enough, learns. Does not wait for the
+        device."""
         if not self.args.overlap:
             self._play_steps()
             self.steps += self.args.steps_per_update
@@ -152,11 +165,12 @@ class Trainer:
 
     @torch.no_grad()
     def hand_over(self) -> None:
-        """Gives the weights learned to the policy that plays."""
+        """Copies the learned weights to the policy that plays."""
         torch._foreach_copy_(list(self.policy.parameters()), self.learner.parameters)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the rest of the run depends on; the envs too if they are cule's: ale-py's cannot be saved."""
+        """Everything that the rest of the run depends on, except ale-py's envs, which cannot be
+        saved."""
         envs = None
         if self.args.emulator == "cule":
             state = self.env.clone_state()
@@ -168,7 +182,9 @@ class Trainer:
             "player": self.player.state_dict(),
             "envs": envs,
             "random": torch.get_rng_state(),
-            "cuda_random": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
+            "cuda_random": torch.cuda.get_rng_state(self.device)
+            if self.device.type == "cuda"
+            else None,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -187,10 +203,10 @@ class Trainer:
         self.hand_over()
 
     def close(self) -> None:
-        """Frees the envs and what was captured.
+        """Frees the envs and the captured graphs.
 
-        These are functions of the trainer, which holds them: left to Python's garbage collector they would go at any
-        time, and so while another trainer captures its own.
+        The graphs refer to the trainer, and the trainer to them. Python's garbage collector could
+        free them at any time, also while another trainer captures its own.
         """
         del self._play_steps, self._compute_gradient, self._apply_gradient
         self.env.close()

@@ -8,14 +8,16 @@ Symbols, with T steps of B envs, and x_t the observation at which action a_t was
     rho_t      = min(rho_bar, pi(a_t | x_t) / mu(a_t | x_t))
     c_t        = lambda min(c_bar, pi(a_t | x_t) / mu(a_t | x_t))
     delta_t V  = rho_t (r_t + gamma_t V(x_{t+1}) - V(x_t))
-    v_s        = V(x_s) + sum over t = s .. T-1 of (product over i = s .. t-1 of gamma_i c_i) delta_t V
+    v_s        = V(x_s) + sum over t = s .. T-1 of
+                     (product over i = s .. t-1 of gamma_i c_i) delta_t V
 
-Worked out from the last step to the first, as in the paper's remark 1:
+It is computed from the last step to the first, as in the paper's remark 1:
 
     v_s - V(x_s) = delta_s V + gamma_s c_s (v_{s+1} - V(x_{s+1})),   v_T = V(x_T)
 
-A ratio of 0 (log_ratios of minus infinity) makes v_s = V(x_s): that is how a step which was not played, but reset the
-env, is left out, and how the step before it bootstraps from its own final observation where it was truncated.
+A ratio of 0 (a log ratio of minus infinity) makes v_s = V(x_s). This leaves out a step that was not
+played but reset the env. The step before it, if truncated, then bootstraps from its own final
+observation.
 """
 
 from __future__ import annotations
@@ -26,11 +28,12 @@ import torch
 
 
 class VTrace(NamedTuple):
-    """What V-trace gives, none of it to be differentiated.
+    """The results of V-trace, without gradients.
 
     Attributes:
-        targets: (T, B) float32, v_s, what V(x_s) should be.
-        advantages: (T, B) float32, rho_s (r_s + gamma_s v_{s+1} - V(x_s)), what the policy gradient is weighted with.
+        targets: (T, B) float32, v_s, the targets of V(x_s).
+        advantages: (T, B) float32, rho_s (r_s + gamma_s v_{s+1} - V(x_s)), the weights of the
+            policy gradient.
     """
 
     targets: torch.Tensor
@@ -60,13 +63,19 @@ def vtrace(
         trace_decay: lambda, from 0 to 1.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not match.
     """
     steps, width = log_ratios.shape
-    if rewards.shape != (steps, width) or discounts.shape != (steps, width) or values.shape != (steps + 1, width):
+    if (
+        rewards.shape != (steps, width)
+        or discounts.shape != (steps, width)
+        or values.shape != (steps + 1, width)
+    ):
         raise ValueError(
-            f"expected rewards and discounts of shape {(steps, width)}, as log_ratios, and values of shape "
-            f"{(steps + 1, width)}, got {tuple(rewards.shape)}, {tuple(discounts.shape)} and {tuple(values.shape)}"
+            f"expected rewards and discounts of shape {(steps, width)}, as log_ratios, and values "
+            "of shape "
+            f"{(steps + 1, width)}, got {tuple(rewards.shape)}, {tuple(discounts.shape)} and "
+            f"{tuple(values.shape)}"
         )
     ratios = log_ratios.exp()
     rhos, traces = ratios.clamp(max=rho_bar), trace_decay * ratios.clamp(max=c_bar)

@@ -1,9 +1,10 @@
-"""Films a trained policy: the newest checkpoint of a run plays on cule, and its scores are told.
+"""Records a video of a trained policy: a run's newest checkpoint plays on cule.
 
     python -m examples.a2c_vtrace.watch runs/pong --output pong.mp4
 
-Each episode starts with up to 30 no-ops. Several are played at once, each in an env of its own, and
-are side by side in the film. evaluate.py beside this file measures a policy, on ale-py.
+It also prints the scores. Each episode starts with up to 30 no-ops. Several are played at once,
+each in an env of its own, and are side by side in the video. To measure a policy, use evaluate.py,
+on ale-py.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ from examples.common.program import run_program
 
 @dataclass
 class Args:
-    """Films a trained policy and tells its scores."""
+    """Records a video of a trained policy and prints its scores."""
 
     run: tyro.conf.Positional[Path]
     """the run folder that train.py wrote"""
     output: Path = Path("film.mp4")
-    """the film, .mp4 or .gif"""
+    """the video, .mp4 or .gif"""
     episodes: int = 1
-    """how many to play, side by side; the film ends with the longest"""
+    """how many to play, side by side; the video ends with the longest"""
     sticky: float = 0.0
-    """probability, each frame, that the frame before's action goes on"""
+    """probability that a frame repeats the last frame's action"""
     greedy: bool = False
-    """take the likeliest action instead of drawing one"""
+    """take the likeliest action instead of sampling one"""
     seed: int = 0
-    """of the envs and the actions"""
+    """seed of the envs and the actions"""
     max_frames: int = 18_000
     """frames after which an episode is cut; 3,600 are a minute"""
     device: str | None = None
-    """where the policy computes and the game is emulated; by default cuda where there is one"""
+    """where the policy computes and the game is emulated; by default cuda if there is one"""
     progress: bool = True
     """show a progress bar"""
 
@@ -74,8 +75,7 @@ def watch(args: Args) -> list[float]:
 
     Raises:
         ImportError: imageio is not installed.
-        ValueError: there is no checkpoint, a setting is not as it should be, or the film cannot be
-            written.
+        ValueError: there is no checkpoint, a setting is wrong, or the video cannot be written.
     """
     at_least(1, args, "episodes", "max_frames")
     within(0, MOST_SEED, args, "seed")
@@ -91,12 +91,12 @@ def watch(args: Args) -> list[float]:
         scores = play(policy, film, args)
     told = ", ".join(f"{score:g}" for score in scores)
     print(f"{game}, {state['algorithm']} after {state['frames']:,} frames: score {told}")
-    print(f"The film is in {args.output}.")
+    print(f"The video is in {args.output}.")
     return scores
 
 
 def main() -> int:
-    """Films; returns the exit status."""
+    """Records the video; returns the exit status."""
     return run_program("examples.a2c_vtrace.watch", Args, watch)
 
 

@@ -1,4 +1,4 @@
-"""The processes that train together: one alone, or those that torchrun started."""
+"""The processes that train together: a single one, or those that torchrun started."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class World:
 
     @staticmethod
     def join(device: str | None) -> World:
-        """Meets the other processes, where torchrun started any; each takes the GPU of its local rank.
+        """Joins the processes that torchrun started, if any; each takes the GPU of its local rank.
 
         Raises:
             ValueError: the device does not exist.
@@ -41,20 +41,21 @@ class World:
             device = f"cuda:{os.environ['LOCAL_RANK']}"
         found = choose_device(device)
         if size > 1:
-            # Optimizers import this. If that happens while there is a process group, the group is never freed (torch
-            # 2.13): its threads live on while Python ends, and abort the process if they have a tensor to give back.
+            # Optimizers import this. If that happens while there is a process group, the group is
+            # never freed (torch 2.13): its threads still run while Python exits, and abort the
+            # process if they free a tensor.
             importlib.import_module("torch._dynamo")
-            # gloo carries what the hosts agree on, also beside NCCL.
+            # gloo is for tensors on the hosts, also with NCCL.
             dist.init_process_group("cpu:gloo,cuda:nccl" if found.type == "cuda" else "gloo")
         return World(int(os.environ.get("RANK", "0")), size, found)
 
     def leave(self) -> None:
-        """Parts from the other processes."""
+        """Leaves the other processes."""
         if self.size > 1:
             dist.destroy_process_group()
 
     def any(self, wish: bool) -> bool:
-        """Whether any process has this wish; all have to ask."""
+        """Whether the wish is true in any process; all have to call it."""
         if self.size == 1:
             return wish
         wishes = torch.tensor([int(wish)])
@@ -63,12 +64,12 @@ class World:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Lets all processes fail at the end of a block where one does; all have to come by.
+        """If one process fails in a block, all fail at its end; all have to run the block.
 
-        So none waits for another that has ended.
+        So no process waits for one that has ended.
 
         Raises:
-            ValueError: another process failed. What failed here is raised as it is.
+            ValueError: another process failed. An error of this process is raised as it is.
         """
         try:
             yield
@@ -76,7 +77,9 @@ class World:
             self.any(True)
             raise
         if self.any(False):
-            raise ValueError("expected all processes to go on, but another one failed, and says why")
+            raise ValueError(
+                "expected all processes to go on, but another one failed, and says why"
+            )
 
     def barrier(self) -> None:
         """Waits until all processes are here."""
@@ -90,7 +93,7 @@ class World:
         return values.tolist()
 
     def share(self, tensors: list[torch.Tensor]) -> None:
-        """Makes these tensors what they are in process 0."""
+        """Copies these tensors from process 0 to all others."""
         if self.size > 1:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)

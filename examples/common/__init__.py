@@ -1,1 +1,1 @@
-"""What the examples share: environments by name, frames stored once, rows of results."""
+"""Shared by the examples: environments by name, frames stored once, rows of results."""

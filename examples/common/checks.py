@@ -1,15 +1,15 @@
-"""What programs ask of the numbers that they are told."""
+"""Checks of the numbers in a program's settings."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# Seeds of the envs are multiples of it (trainer.py), and have to fit 64 bits.
+# Env seeds are multiples of a seed (trainer.py), and have to fit into 64 bits.
 MOST_SEED = 2**32 - 1
 
 
 def at_least(least: float, args: Any, *names: str) -> None:
-    """Looks whether these fields of a dataclass, where they are not None, are at least so much.
+    """Checks that these fields of a dataclass are None or at least `least`.
 
     Raises:
         ValueError: one is less.
@@ -21,7 +21,7 @@ def at_least(least: float, args: Any, *names: str) -> None:
 
 
 def within(least: float, most: float, args: Any, *names: str) -> None:
-    """Looks whether these fields of a dataclass, numbers or tuples of numbers, are from `least` to `most`.
+    """Checks that these fields, numbers or tuples of numbers, are from `least` to `most`.
 
     Raises:
         ValueError: one is not.
@@ -34,7 +34,7 @@ def within(least: float, most: float, args: Any, *names: str) -> None:
 
 
 def above(limit: float, args: Any, *names: str) -> None:
-    """Looks whether these fields of a dataclass are more than so much.
+    """Checks that these fields of a dataclass are above `limit`.
 
     Raises:
         ValueError: one is not.

@@ -8,9 +8,10 @@ from cule.device import find_device
 
 
 def choose_device(name: str | None) -> torch.device:
-    """The device of this name, by default a GPU where there is one.
+    """The device of this name, by default a GPU if there is one.
 
-    torch is told to be fast on it: float32 products may round to TensorFloat-32, and cuDNN tries its algorithms out.
+    On a GPU torch is set up for speed: float32 products may use TensorFloat-32, and cuDNN
+    benchmarks its algorithms.
 
     Raises:
         ValueError: the device does not exist.

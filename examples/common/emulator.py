@@ -1,14 +1,17 @@
-"""The environments that the examples train on: cule's, or ale-py's behind the same few calls.
+"""The environments that the examples train on: cule's, or ale-py's with the same interface.
 
-Both give one frame per observation (stack_num=1); common/frames.py keeps frames and builds stacks of four from them.
+Both give one frame per observation (stack_num=1); common/frames.py keeps frames and builds stacks
+of four from them.
 
-Both reset in NEXT_STEP mode: the step that ends an episode returns its final observation, and the step after it ignores
-the action and returns the first observation of the next episode. So the final observation is stored like any other,
-its value is there to bootstrap from where an episode was truncated, and no second observation tensor is filled or
-evaluated.
-The price is one step per episode that teaches nothing; episodes.py finds those, and learners leave them out.
-SAME_STEP would need the values of all final observations, in every step, since which envs are done is not known on the
-host; DISABLED would need a masked reset for the same reason.
+Both reset in NEXT_STEP mode: the step that ends an episode returns its final observation. The next
+step ignores the action and returns the first observation of the next episode. So the final
+observation is stored like any other, and a truncated episode can bootstrap from its value. No
+second observation tensor is needed.
+
+The price is one step per episode that teaches nothing; episodes.py finds those steps, and learners
+leave them out. SAME_STEP would need the values of all final observations in every step, as the host
+does not know which envs are done. DISABLED would need a masked reset in every step, for the same
+reason.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ FRAMESKIP = 4
 
 
 class Env(Protocol):
-    """What the examples ask of an environment; all tensors on `device`."""
+    """What the examples need of an environment; all tensors are on `device`."""
 
     num_envs: int
     device: torch.device
@@ -39,7 +42,8 @@ class Env(Protocol):
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Frames, clipped rewards (num_envs,), terminated, truncated (num_envs,) bool, and infos.
 
-        Of the infos the examples read `reward`, not clipped, and `episode_frame_number`, both (num_envs,).
+        The examples read two entries of the infos: `reward`, not clipped, and
+        `episode_frame_number`, both (num_envs,).
         """
 
     def close(self) -> None:
@@ -47,7 +51,7 @@ class Env(Protocol):
 
 
 class AleEnv:
-    """ale_py.AtariVectorEnv with tensors on `device`: what cule replaces, to compare with.
+    """ale_py.AtariVectorEnv with tensors on `device`, to compare cule with.
 
     Args:
         game: as ale-py names it.
@@ -59,7 +63,7 @@ class AleEnv:
     def __init__(self, game: str, num_envs: int, device: torch.device, **options: Any):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.num_envs, self.device = num_envs, device
-        # Clipped here, as ale-py gives either clipped rewards or the others.
+        # step() clips the rewards, as ale-py gives either clipped or raw ones.
         self.env = ale_py.AtariVectorEnv(game, num_envs, reward_clipping=False, **options)
         self.single_action_space = self.env.single_action_space
 
@@ -67,16 +71,27 @@ class AleEnv:
         return torch.from_numpy(array).to(self.device)
 
     def reset(self, *, seed: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """As Env has it."""
+        """As in Env."""
         # ale-py keeps seeds in 32 bits.
         frames, infos = self.env.reset(seed=seed % 2**31)
-        return self._place(frames), {"episode_frame_number": self._place(infos["episode_frame_number"])}
+        return self._place(frames), {
+            "episode_frame_number": self._place(infos["episode_frame_number"])
+        }
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """As Env has it; waits for the device, which has the actions."""
+        """As in Env; waits for the device to copy the actions."""
         frames, rewards, terminated, truncated, infos = self.env.step(actions.cpu().numpy())
-        placed = {"reward": self._place(rewards), "episode_frame_number": self._place(infos["episode_frame_number"])}
-        return self._place(frames), placed["reward"].sign(), self._place(terminated), self._place(truncated), placed
+        placed = {
+            "reward": self._place(rewards),
+            "episode_frame_number": self._place(infos["episode_frame_number"]),
+        }
+        return (
+            self._place(frames),
+            placed["reward"].sign(),
+            self._place(terminated),
+            self._place(truncated),
+            placed,
+        )
 
     def close(self) -> None:
         """Frees the envs."""
@@ -106,7 +121,7 @@ def make_env(
         repeat_action_probability: of sticky actions.
         max_frames: after which an episode is truncated.
         num_threads: on the CPU; 0: one for each core.
-        multiprocessors: with cule on a GPU, as cule.AtariEnv has it.
+        multiprocessors: with cule on a GPU, as in cule.AtariEnv.
 
     Raises:
         ValueError: there is no such emulator, game or device.
@@ -120,11 +135,13 @@ def make_env(
         "num_threads": num_threads,
     }
     if emulator == "cule":
-        env = cule.AtariEnv(game, num_envs, device=device, multiprocessors=multiprocessors, **options)
-        # Steps are captured in CUDA graphs, which go on with what they captured.
+        env = cule.AtariEnv(
+            game, num_envs, device=device, multiprocessors=multiprocessors, **options
+        )
+        # A CUDA graph keeps the kernels that it has captured, so they have to be the final ones.
         env.wait_until_translated()
         return env
     if emulator == "ale-py":
-        # cule knows every game that ale-py has, by all of its names, and says which are close to a wrong one.
+        # cule has all of ale-py's games under all their names, and suggests names for a wrong one.
         return AleEnv(cule.rom.find_game(game).name, num_envs, device, **options)
     raise ValueError(f"expected emulator to be one of {', '.join(EMULATORS)}, got {emulator!r}")

@@ -1,4 +1,4 @@
-"""Which steps began an episode, and the scores of those that ended, without leaving the device."""
+"""Finds the steps that begin an episode and the scores of finished episodes, on the device."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import nn
 
 
 class Episodes(nn.Module):
-    """Follows every env's episodes. A module, so that its buffers are saved with a state_dict.
+    """Follows every env's episodes. It is a module, so that a state_dict has its buffers.
 
     Args:
         num_envs: envs, which reset in NEXT_STEP mode.
@@ -20,7 +20,8 @@ class Episodes(nn.Module):
         def place(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
             self.register_buffer(name, torch.zeros(shape, dtype=dtype, device=device))
 
-        # Whether the last step reported an end, of an episode or a life, and the frame of its episode that it led to.
+        # Whether the last step reported the end of an episode or a life, and the frame number after
+        # it.
         place("done", (num_envs,), torch.bool)
         place("frame", (num_envs,), torch.int32)
         place("score", (num_envs,), torch.float32)
@@ -28,17 +29,20 @@ class Episodes(nn.Module):
         place("score_count", (), torch.int64)
 
     def begin(self, infos: dict[str, torch.Tensor]) -> None:
-        """All envs have been reset, which gave these infos."""
+        """Starts after a reset of all envs, which gave these infos."""
         self.done.zero_()
         self.score.zero_()
         self.frame.copy_(infos["episode_frame_number"])
 
-    def follow(self, terminated: torch.Tensor, truncated: torch.Tensor, infos: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Takes in what a step returned.
+    def follow(
+        self, terminated: torch.Tensor, truncated: torch.Tensor, infos: dict[str, torch.Tensor]
+    ) -> torch.Tensor:
+        """Takes the results of a step.
 
         Returns:
-            (num_envs,) bool: the step reset the env. A lost life can be reported as an end without a reset, so that a
-            reset is told from `episode_frame_number`, which falls then and only then.
+            (num_envs,) bool: the step reset the env. This is found from `episode_frame_number`,
+            which falls only at a
+            reset: a lost life may be reported as an end without a reset.
         """
         started = self.done & (infos["episode_frame_number"] <= self.frame)
         self.score_sum += (self.score * started).sum()
@@ -49,7 +53,8 @@ class Episodes(nn.Module):
         return started
 
     def take_scores(self) -> torch.Tensor:
-        """(2,) float64: sum and number of the unclipped scores of episodes that ended since the last call."""
+        """(2,) float64: sum and number of the unclipped scores of episodes that ended since the
+        last call."""
         scores = torch.stack([self.score_sum, self.score_count.double()])
         self.score_sum.zero_()
         self.score_count.zero_()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-# Calls before a function is captured, in which libraries choose kernels and memory.
+# Calls before a function is captured, so that libraries choose kernels and allocate memory first.
 CALLS_BEFORE_CAPTURE = 3
 
 
@@ -14,7 +14,8 @@ class Graphed:
     """A function captured as a CUDA graph after some calls, and replayed from then on.
 
     Args:
-        function: works on the current CUDA stream, on tensors that stay where they are, and waits for nothing.
+        function: works on the current CUDA stream, on tensors that stay where they are, and does
+            not wait.
     """
 
     def __init__(self, function: Callable[[], None]):
@@ -29,10 +30,12 @@ class Graphed:
             return
         if self.graph is None:
             graph = torch.cuda.CUDAGraph()
-            # A stream of its own: cuBLAS's workspace belongs to the capture's stream, and is given up with the first of
-            # its graphs (https://github.com/pytorch/pytorch/issues/193402). Only this thread has to keep still
-            # meanwhile.
-            with torch.cuda.graph(graph, stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
+            # A stream of its own, as cuBLAS's workspace belongs to the stream of the capture and is
+            # freed with the first of its graphs (https://github.com/pytorch/pytorch/issues/193402).
+            # Other threads may use CUDA during the capture.
+            with torch.cuda.graph(
+                graph, stream=torch.cuda.Stream(), capture_error_mode="thread_local"
+            ):
                 self.function()
             self.graph = graph
         self.graph.replay()

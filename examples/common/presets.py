@@ -1,4 +1,4 @@
-"""Settings that fit the machine: where one is left open, a GPU has one value and a CPU another."""
+"""Settings with one default for a GPU and another for a CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Args = TypeVar("Args")
 
 
 def by_device(*, gpu: int, cpu: int) -> Any:
-    """A field of a dataclass of settings that is None, open, until `filled`."""
+    """A field of a dataclass of settings that is None until `filled` sets it."""
     return dataclasses.field(default=None, metadata={"cuda": gpu, "cpu": cpu})
 
 
@@ -26,12 +26,12 @@ def open_settings(args: Any) -> list[dataclasses.Field]:
 
 
 def filled(args: Args, device: torch.device, known: Mapping[str, Any] | None = None) -> Args:
-    """The settings with those that were open as they are on this device.
+    """The settings, with this device's defaults for those that are not set.
 
     Args:
         args: the settings.
         device: where the program computes.
-        known: what a run that goes on was made with, which comes before what fits the device.
+        known: the settings of a run that is resumed, which come before the device's defaults.
     """
     known = known or {}
     return dataclasses.replace(
@@ -44,7 +44,7 @@ def filled(args: Args, device: torch.device, known: Mapping[str, Any] | None = N
 
 
 def announcement(given: Any, args: Any, device: torch.device, algorithm: str) -> str:
-    """A line that says what is trained where, and which settings the machine decided.
+    """A line that says what is trained where, and which settings are the device's defaults.
 
     Args:
         given: the settings as they were given.

@@ -1,4 +1,4 @@
-"""What the programs' mains share: settings from the command line, and mistakes answered in a line."""
+"""Shared by the programs: settings from the command line, and errors as one line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def run_program(module: str, settings: type[Args], run: Callable[[Args], Any]) -
     """Reads the command line and runs.
 
     Args:
-        module: the program, as `python -m` has it: help and messages about mistakes name it so.
-        settings: the dataclass of them.
+        module: the program's name for `python -m`, which help texts and errors show.
+        settings: the dataclass of the settings.
         run: is called with them.
 
     Returns:
-        The exit status: what `run` returns, if that is an int, or 0; and 2 after a setting that
-        does not fit, a file that cannot be read or written, or a package that is missing, which is
-        said in a line on stderr.
+        The exit status: what `run` returns if that is an int, else 0. It is 2 after a wrong
+        setting, a file that cannot be read or written, or a missing package; a line on stderr then
+        says why.
     """
     try:
         result = run(tyro.cli(settings, prog=f"python -m {module}"))

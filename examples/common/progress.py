@@ -1,4 +1,4 @@
-"""How far a training is, and when it ends: a bar on stderr that moves from the first step on."""
+"""A progress bar of a training on stderr, which moves from the first step on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 
 class Progress(tqdm):
-    """Counts emulated frames, and tells how many a second and how long the rest takes.
+    """Counts emulated frames; shows frames per second and the time that is left.
 
     Args:
         game: what is trained.
@@ -26,7 +26,8 @@ class Progress(tqdm):
         )  # fmt: skip
 
     def reach(self, frames: int, phase: str = "") -> None:
-        """So many frames are played by now; `phase` says what is done before learning begins."""
+        """Moves to the number of frames played; `phase` names what is done before learning
+        begins."""
         self.update(frames - self.n)
         if phase != self.phase:
             self.phase = phase

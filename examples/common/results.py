@@ -1,4 +1,4 @@
-"""Rows of results, as benchmarks/results has them, and how busy a GPU was meanwhile."""
+"""Rows of results, as in benchmarks/results, and how busy a GPU was during a run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ SAMPLE_MILLISECONDS = 250
 
 
 def commit() -> str:
-    """The commit of the source tree that these examples are in, marked where files differ from it."""
+    """The commit of these examples' source tree, "-dirty" if files have changed."""
     folder = Path(__file__).resolve().parent
     changed = output_of("git", "status", "--porcelain", "--untracked-files=no", folder=folder)
-    return output_of("git", "rev-parse", "--short=12", "HEAD", folder=folder) + ("-dirty" if changed else "")
+    return output_of("git", "rev-parse", "--short=12", "HEAD", folder=folder) + (
+        "-dirty" if changed else ""
+    )
 
 
-# Of the code that runs, which was read when the program began.
+# Found at the start, when the code that runs was read.
 COMMIT = commit()
 
 
@@ -42,7 +44,15 @@ def command_line() -> str:
 
 
 def row_of(
-    *, system: str, mode: str, game: str, num_envs: int, fps: float, device: torch.device, threads: int, **more: Any
+    *,
+    system: str,
+    mode: str,
+    game: str,
+    num_envs: int,
+    fps: float,
+    device: torch.device,
+    threads: int,
+    **more: Any,
 ) -> dict[str, Any]:
     """A row with the keys that every benchmark of the project has, and `more`.
 
@@ -78,7 +88,7 @@ def row_of(
 
 
 def append_row(row: dict[str, Any], *paths: Path | None, once: bool = False) -> None:
-    """Appends a row, as a JSON line, to the files that are given; with `once` where they lack it.
+    """Appends a row, as a JSON line, to the given files; with `once`, to those that lack it.
 
     Raises:
         ValueError: a file cannot be written.
@@ -89,7 +99,7 @@ def append_row(row: dict[str, Any], *paths: Path | None, once: bool = False) -> 
 
 
 class Utilization:
-    """How busy a GPU is while a `with` block runs, in percent, as nvidia-smi tells it; nothing on a CPU.
+    """How busy a GPU is while a `with` block runs, in percent, from nvidia-smi; nothing on a CPU.
 
     Args:
         device: the GPU.
@@ -104,11 +114,19 @@ class Utilization:
     def __enter__(self) -> Utilization:
         if self.device.type == "cuda":
             gpu = f"GPU-{torch.cuda.get_device_properties(self.device).uuid}"
-            command = ["nvidia-smi", "-i", gpu, "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
-            # Not a pipe, which hours of samples would fill.
+            command = [
+                "nvidia-smi",
+                "-i",
+                gpu,
+                "--query-gpu=utilization.gpu",
+                "--format=csv,noheader,nounits",
+            ]
+            # A file, as hours of samples would fill a pipe.
             self._printed = tempfile.TemporaryFile("w+")
             with suppress(OSError):
-                self._process = subprocess.Popen([*command, "-lms", str(SAMPLE_MILLISECONDS)], stdout=self._printed)
+                self._process = subprocess.Popen(
+                    [*command, "-lms", str(SAMPLE_MILLISECONDS)], stdout=self._printed
+                )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -123,8 +141,12 @@ class Utilization:
             self._printed.close()
 
     def row(self) -> dict[str, float | None]:
-        """`gpu_utilization_min`, `_mean` and `_max`; None where nothing was sampled."""
+        """`gpu_utilization_min`, `_mean` and `_max`; None if nothing was sampled."""
         samples = self._samples
         least, most = (min(samples), max(samples)) if samples else (None, None)
         mean = round(sum(samples) / len(samples), 1) if samples else None
-        return {"gpu_utilization_min": least, "gpu_utilization_mean": mean, "gpu_utilization_max": most}
+        return {
+            "gpu_utilization_min": least,
+            "gpu_utilization_mean": mean,
+            "gpu_utilization_max": most,
+        }

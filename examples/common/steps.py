@@ -1,8 +1,8 @@
-"""Steps on the device: what was seen, done and got in the newest steps of every env, in one ring.
+"""A ring of the newest steps of every env, on the device: observations, actions and rewards.
 
-Slot t of the ring holds the frame x_t that was seen, and what became of it: the action a_t, the reward r_t, the
-discount gamma_t (0 where x_{t+1} is terminal), and whether the step was played at all or reset the env. The position is
-kept on the device, so that writing and reading can be captured in CUDA graphs.
+Slot t of the ring holds the frame x_t, the action a_t, the reward r_t, the discount gamma_t (0 if
+x_{t+1} is terminal), and whether the step was played or reset the env. The position is on the
+device, so that writing and reading can be captured in CUDA graphs.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from torch import nn
 
 from examples.common.frames import FrameRing
 
-# What all learners keep of a step.
+# The parts of a step that all learners keep.
 STEP = {"rewards": torch.float32, "discounts": torch.float32, "played": torch.bool}
 
 
 class StepRing(nn.Module):
-    """The ring. A module, so that its buffers are saved with a state_dict.
+    """The ring. It is a module, so that a state_dict has its buffers.
 
     Args:
         length: slots.
         num_envs: envs.
         device: where it is kept.
-        kept: what else is kept of a step, by name, and as which dtype.
+        kept: the names and dtypes of more parts of a step.
 
     Attributes:
-        position: (1,) int64 on the device, steps played; slot position % length holds the newest frame.
-        frames: the frames, stored once.
-        rewards, discounts, played, and what else is kept: (length, num_envs).
+        position: (1,) int64 on the device, steps played; slot position % length holds the newest
+            frame.
+        frames: the frames, stored once. rewards, discounts, played and the other parts: (length,
+        num_envs).
     """
 
     def __init__(self, length: int, num_envs: int, device: torch.device, **kept: torch.dtype):
@@ -46,14 +47,16 @@ class StepRing(nn.Module):
         self.frames.write(self.position % self.length, frames, started)
 
     def observations(self) -> torch.Tensor:
-        """What is seen at the position: (num_envs, 4, 84, 84) uint8."""
+        """The observations at the position: (num_envs, 4, 84, 84) uint8."""
         return self.frames.stacks(self.position % self.length, self._envs)
 
-    def append(self, step: dict[str, torch.Tensor], frames: torch.Tensor, started: torch.Tensor) -> None:
-        """Writes what became of the position's observation, and the frames that followed; moves on by one.
+    def append(
+        self, step: dict[str, torch.Tensor], frames: torch.Tensor, started: torch.Tensor
+    ) -> None:
+        """Writes the step from the position's observation and the frames after it; moves on by one.
 
         Args:
-            step: (num_envs,) each: all that is kept of a step, by name.
+            step: the parts of the step by name, (num_envs,) each.
             frames: (num_envs, 1, 84, 84) uint8.
             started: (num_envs,) bool: the frame is the first of an episode.
         """

@@ -1,15 +1,18 @@
-"""DQN (Mnih et al., 2015) on many Atari games at once, with a replay memory on the device that stores frames once.
+"""DQN (Mnih et al., 2015) on many Atari games at once, with its replay memory on the device.
 
     python -m examples.dqn.dqn --game pong
 
-Every `steps_per_update` steps of all envs the network is updated `updates_at_once` times, each time from `minibatch`
-transitions drawn from the memory. A transition is two places in the ring of frames, from which the stacks before and
-after it are gathered; a million frames take 7 GB. What a transition teaches:
+Every `steps_per_update` steps of all envs the network is updated `updates_at_once` times, each time
+from `minibatch` transitions sampled from the memory. The memory stores each frame once and gathers
+stacks when they are read; a million frames take 7 GB. The target of a transition:
 
-    Q(x_t, a_t)  <-  r_t + gamma_t max_a Q_target(x_{t+1}, a),   gamma_t = 0 where x_{t+1} is terminal
+    Q(x_t, a_t)  <-  r_t + gamma_t max_a Q_target(x_{t+1}, a)
 
-With --double the action of the maximum is the learning network's. Truncated episodes bootstrap from their final
-observation, which is stored like any other; steps that were not played but reset an env count as nothing.
+with gamma_t = 0 where x_{t+1} is terminal.
+
+With --double the learning network chooses the action of the maximum. Truncated episodes bootstrap
+from their final observation, which is stored like any other. Steps that were not played but reset
+an env do not count.
 """
 
 from __future__ import annotations
@@ -48,9 +51,9 @@ class Args:
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None
-    """cpu, cuda or cuda:1; by default cuda where there is one"""
+    """cpu, cuda or cuda:1; by default cuda if there is one"""
     seed: int = 0
-    """of the weights, the actions and the envs"""
+    """seed of the weights, the actions and the envs"""
     num_envs: int | None = by_device(gpu=256, cpu=16)
     """envs (256 on a GPU, 16 on a CPU)"""
     num_threads: int = 0
@@ -72,7 +75,7 @@ class Args:
     double: bool = False
     """double DQN: the learning network chooses the next action, the target network values it"""
     learning_rate: float = 1e-4
-    """of Adam"""
+    """Adam's learning rate"""
     gamma: float = 0.99
     """discount of a step"""
     first_epsilon: float = 1.0
@@ -91,7 +94,7 @@ class Args:
     cuda_graphs: bool = True
     """on a GPU, replay updates, and with cule steps, as CUDA graphs"""
     log_every: int = 200
-    """rounds between two looks at the scores; the host waits for the device only there"""
+    """rounds between two looks at the scores; only then the host waits for the device"""
     progress: bool = True
     """show a progress bar"""
     results: Path | None = None
@@ -113,7 +116,7 @@ class QNetwork(nn.Module):
         self.values = initialised(nn.Linear(features, num_actions), gain=1.0)
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        """As the class says."""
+        """The values of all actions."""
         return self.values(self.features(observations)).float()
 
 
@@ -121,7 +124,7 @@ class Memory(StepRing):
     """The newest transitions of each env.
 
     Args:
-        transitions: of each env; the ring has a slot more, for the newest frame.
+        transitions: of each env; the ring has one more slot, for the newest frame.
         num_envs: envs.
         device: where it is kept.
     """
@@ -130,12 +133,15 @@ class Memory(StepRing):
         super().__init__(transitions + 1, num_envs, device, actions=torch.uint8)
 
     def draw(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Places of transitions, drawn evenly: slots and envs, (count,) int64 each.
+        """Samples places of transitions uniformly: slots and envs, (count,) int64 each.
 
-        The three oldest frames serve as stacks of the ones after them only. There have to be four steps.
+        The three oldest frames are only used in the stacks of later ones. There have to be at least
+        four steps.
         """
         steps = torch.clamp(self.position, max=self.length - 1) - (STACK - 1)
-        back = (torch.rand(count, dtype=torch.float64, device=self.position.device) * steps).long() + 1
+        back = (
+            torch.rand(count, dtype=torch.float64, device=self.position.device) * steps
+        ).long() + 1
         envs = torch.randint(self.num_envs, (count,), device=self.position.device)
         return (self.position - back) % self.length, envs
 
@@ -144,15 +150,24 @@ class Dqn:
     """Envs, networks and the memory; playing and learning.
 
     Args:
-        args: the settings, none of them open.
-        device: where all is.
+        args: the settings, after `filled`.
+        device: where everything is.
 
     Raises:
-        ValueError: a game or a setting is not as it should be.
+        ValueError: a game or a setting is wrong.
     """
 
     def __init__(self, args: Args, device: torch.device):
-        at_least(1, args, "num_envs", "steps_per_update", "updates_at_once", "minibatch", "target_every", "log_every")
+        at_least(
+            1,
+            args,
+            "num_envs",
+            "steps_per_update",
+            "updates_at_once",
+            "minibatch",
+            "target_every",
+            "log_every",
+        )
         at_least(1, args, "epsilon_frames")
         at_least(0, args, "num_threads", "total_frames", "learning_rate")
         within(0, 1, args, "gamma", "first_epsilon", "last_epsilon")
@@ -165,7 +180,9 @@ class Dqn:
             )
         self.args, self.device = args, device
         on_gpu = device.type == "cuda"
-        self.env = make_env(args.emulator, args.game, args.num_envs, device, num_threads=args.num_threads)
+        self.env = make_env(
+            args.emulator, args.game, args.num_envs, device, num_threads=args.num_threads
+        )
         torch.manual_seed(args.seed)
         self.num_actions = int(self.env.single_action_space.n)
         self.network = QNetwork(self.num_actions, args.model, args.width).to(device)
@@ -174,7 +191,7 @@ class Dqn:
         self.target = copy.deepcopy(self.network).requires_grad_(False)
         self.autocast = torch.autocast(device.type, torch.bfloat16, enabled=args.bf16 and on_gpu)
         self.parameters = list(self.network.parameters())
-        # Laid out as the parameters are, as a fused optimizer wants it.
+        # They have the parameters' memory format, as a fused optimizer needs.
         for parameter in self.parameters:
             parameter.grad = torch.zeros_like(parameter)
         self.optimizer = torch.optim.Adam(
@@ -202,7 +219,9 @@ class Dqn:
         with self.autocast:
             best = self.network(self.memory.observations()).argmax(dim=1)
         chances = torch.rand(self.args.num_envs, device=self.device)
-        actions = torch.where(chances < self.epsilon, torch.randint_like(best, self.num_actions), best)
+        actions = torch.where(
+            chances < self.epsilon, torch.randint_like(best, self.num_actions), best
+        )
         frames, rewards, terminated, truncated, infos = self.env.step(actions)
         started = self.episodes.follow(terminated, truncated, infos)
         step = {
@@ -214,7 +233,7 @@ class Dqn:
         self.memory.append(step, frames, started)
 
     def targets(self, slots: torch.Tensor, envs: torch.Tensor) -> torch.Tensor:
-        """What the values of transitions should be: (n,) float32.
+        """The targets of transitions' values: (n,) float32.
 
         Args:
             slots: of the memory, (n,) int64.
@@ -243,7 +262,7 @@ class Dqn:
 
     @torch.no_grad()
     def copy_to_target(self) -> None:
-        """Makes the target network what the network is."""
+        """Copies the network to the target network."""
         torch._foreach_copy_(list(self.target.parameters()), self.parameters)
 
     def iterate(self) -> None:
@@ -263,7 +282,8 @@ class Dqn:
                 self.copy_to_target()
 
     def close(self) -> None:
-        """Frees the envs and what was captured (see Trainer.close in ../a2c_vtrace/trainer.py)."""
+        """Frees the envs and the captured graphs (see Trainer.close in
+        ../a2c_vtrace/trainer.py)."""
         del self.step, self.update
         self.env.close()
 
@@ -272,7 +292,7 @@ def train(args: Args) -> dict[str, Any]:
     """Trains as the settings say; returns the result's row.
 
     Raises:
-        ValueError: a setting is not as it should be.
+        ValueError: a setting is wrong.
     """
     device = choose_device(args.device)
     given, args = args, filled(args, device)
@@ -294,10 +314,13 @@ def train(args: Args) -> dict[str, Any]:
         seconds = time.perf_counter() - begun
     dqn.close()
     row = row_of(
-        system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs, fps=dqn.frames / seconds,
+        system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
+        fps=dqn.frames / seconds,
         device=device, threads=args.num_threads, algorithm=algorithm, seed=args.seed,
-        num_gpus=1, score=score, frames=dqn.frames, training_frames=dqn.frames // FRAMESKIP, updates=dqn.updates,
-        updates_per_second=round(dqn.updates / seconds, 2), seconds=round(seconds, 3), seconds_to_score=None,
+        num_gpus=1, score=score, frames=dqn.frames, training_frames=dqn.frames // FRAMESKIP,
+        updates=dqn.updates,
+        updates_per_second=round(dqn.updates / seconds, 2), seconds=round(seconds, 3),
+        seconds_to_score=None,
         **utilization.row(),
     )  # fmt: skip
     append_row(row, args.results)

@@ -2,15 +2,16 @@
 
     python -m examples.ppo.ppo --game pong
 
-The envs play `n_steps` steps; then the network is trained on them for some epochs of shuffled minibatches, in which its
-policy may not move far from the one that played. Frames are stored once, by the rollout of ../a2c_vtrace, and stacked
-when a minibatch reads them. Advantages are Schulman et al.'s (2016) GAE. In the notation of ../a2c_vtrace/vtrace.py:
+The envs play `n_steps` steps. Then the network is trained on them for some epochs of shuffled
+minibatches; the clipped loss keeps the policy near the one that played. The rollout of
+../a2c_vtrace stores each frame once and stacks them when a minibatch reads them. Advantages are
+Schulman et al.'s (2016) GAE. In the notation of ../a2c_vtrace/vtrace.py:
 
     delta_t = r_t + gamma_t V(x_{t+1}) - V(x_t)
     A_t     = delta_t + gamma_t lambda A_{t+1},   0 for a step that was not played but reset the env
 
-A termination makes gamma_t 0; a truncation does not, so its step bootstraps from the final observation's value, and no
-further, since the step after it was not played.
+A termination makes gamma_t 0. A truncation does not: its step bootstraps from the final
+observation's value. The trace ends there, as the next step was not played.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ class Args:
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None
-    """cpu, cuda or cuda:1; by default cuda where there is one"""
+    """cpu, cuda or cuda:1; by default cuda if there is one"""
     seed: int = 0
-    """of the weights, the actions and the envs"""
+    """seed of the weights, the actions and the envs"""
     num_envs: int | None = by_device(gpu=1024, cpu=16)
     """envs (1,024 on a GPU, 16 on a CPU)"""
     num_threads: int = 0
@@ -60,23 +61,23 @@ class Args:
     n_steps: int | None = by_device(gpu=32, cpu=128)
     """steps that the envs play between two phases of learning (32 on a GPU, 128 on a CPU)"""
     epochs: int = 3
-    """how often a phase of learning goes through all steps"""
+    """how many times a phase of learning goes through all steps"""
     minibatch: int | None = by_device(gpu=4096, cpu=256)
     """steps in an update (4,096 on a GPU, 256 on a CPU)"""
     learning_rate: float = 2.5e-4
-    """of Adam; falls to 0 at total_frames"""
+    """Adam's learning rate; it falls to 0 at total_frames"""
     gamma: float = 0.99
     """discount of a step"""
     trace_decay: float = 0.95
     """GAE's lambda"""
     clip: float = 0.1
-    """how far a ratio of probabilities may move from 1"""
+    """ratios of probabilities are clipped to within this of 1"""
     value_weight: float = 0.5
-    """of the value's squared error in the loss"""
+    """weight of the value's squared error in the loss"""
     entropy_weight: float = 0.01
-    """of the policy's entropy in the loss"""
+    """weight of the policy's entropy in the loss"""
     max_grad_norm: float = 0.5
-    """longer gradients are shortened to this"""
+    """gradients with a larger norm are scaled down to this"""
     model: Literal["nature", "impala"] = "nature"
     """the Nature CNN or the IMPALA ResNet"""
     width: float = 1.0
@@ -93,9 +94,14 @@ class Args:
 
 @torch.no_grad()
 def gae(
-    rewards: torch.Tensor, discounts: torch.Tensor, played: torch.Tensor, values: torch.Tensor, trace_decay: float
+    rewards: torch.Tensor,
+    discounts: torch.Tensor,
+    played: torch.Tensor,
+    values: torch.Tensor,
+    trace_decay: float,
 ) -> torch.Tensor:
-    """Advantages (T, B) of steps with rewards, discounts and played (T, B), and values (T + 1, B)."""
+    """Advantages (T, B) of steps with rewards, discounts and played (T, B), and values (T + 1,
+    B)."""
     deltas = rewards + discounts * values[1:] - values[:-1]
     advantage = torch.zeros_like(values[0])
     advantages = torch.empty_like(rewards)
@@ -109,30 +115,37 @@ class Ppo:
     """Envs, network, and the two phases, playing and learning.
 
     Args:
-        args: the settings, none of them open.
-        device: where all is.
+        args: the settings, after `filled`.
+        device: where everything is.
 
     Raises:
-        ValueError: a game or a setting is not as it should be.
+        ValueError: a game or a setting is wrong.
     """
 
     def __init__(self, args: Args, device: torch.device):
         at_least(1, args, "num_envs", "n_steps", "epochs")
-        at_least(2, args, "minibatch")  # whose advantages have a deviation
+        at_least(2, args, "minibatch")  # so that advantages have a standard deviation
         at_least(0, args, "num_threads", "total_frames", "learning_rate", "clip", "max_grad_norm")
         within(0, 1, args, "gamma", "trace_decay")
         within(0, MOST_SEED, args, "seed")
         above(0, args, "width")
         if args.num_envs * args.n_steps % args.minibatch:
             raise ValueError(
-                f"expected minibatch to divide num_envs times n_steps ({args.num_envs * args.n_steps}), "
+                "expected minibatch to divide num_envs times n_steps "
+                f"({args.num_envs * args.n_steps}), "
                 f"got {args.minibatch}"
             )
         self.args, self.device = args, device
-        self.env = make_env(args.emulator, args.game, args.num_envs, device, num_threads=args.num_threads)
+        self.env = make_env(
+            args.emulator, args.game, args.num_envs, device, num_threads=args.num_threads
+        )
         torch.manual_seed(args.seed)
-        self.model = ActorCritic(int(self.env.single_action_space.n), args.model, args.width).to(device)
-        self.autocast = torch.autocast(device.type, torch.bfloat16, enabled=args.bf16 and device.type == "cuda")
+        self.model = ActorCritic(int(self.env.single_action_space.n), args.model, args.width).to(
+            device
+        )
+        self.autocast = torch.autocast(
+            device.type, torch.bfloat16, enabled=args.bf16 and device.type == "cuda"
+        )
         if device.type == "cuda":
             self.model.to(memory_format=torch.channels_last)
         rate = torch.tensor(args.learning_rate, device=device)
@@ -149,7 +162,7 @@ class Ppo:
             self.player.step()
 
     def play(self, tell: Callable[[int], Any] = lambda frames: None) -> None:
-        """Plays n_steps steps; after each, `tell` is called with the frames so far."""
+        """Plays n_steps steps; calls `tell` with the frames so far after each."""
         for _ in range(self.args.n_steps):
             self.step()
             self.frames += self.args.num_envs * FRAMESKIP
@@ -166,17 +179,23 @@ class Ppo:
         """The values of all envs' observations in some slots: (slots, num_envs) float32."""
         envs = torch.arange(self.args.num_envs, device=self.device)
         with self.autocast:
-            return torch.stack([self.model(self.rollout.frames.stacks(slot, envs))[1] for slot in slots.unbind()])
+            return torch.stack(
+                [self.model(self.rollout.frames.stacks(slot, envs))[1] for slot in slots.unbind()]
+            )
 
     def learn(self) -> None:
-        """Goes through the steps just played, some epochs long."""
+        """Trains on the steps just played for `epochs` epochs."""
         args, rollout = self.args, self.rollout
         left = 1.0 - self.frames / args.total_frames
         self.optimizer.param_groups[0]["lr"].fill_(args.learning_rate * max(left, 0.0))
-        slots = (rollout.position + torch.arange(-args.n_steps, 1, device=self.device)) % rollout.length
+        slots = (
+            rollout.position + torch.arange(-args.n_steps, 1, device=self.device)
+        ) % rollout.length
         values, steps = self.values(slots), slots[:-1]
         played = rollout.played[steps].float()
-        advantages = gae(rollout.rewards[steps], rollout.discounts[steps], played, values, args.trace_decay)
+        advantages = gae(
+            rollout.rewards[steps], rollout.discounts[steps], played, values, args.trace_decay
+        )
         targets = advantages + values[:-1]
         for _ in range(args.epochs):
             for step, env in self.minibatches(args.n_steps):
@@ -199,7 +218,8 @@ class Ppo:
                 self.updates += 1
 
     def close(self) -> None:
-        """Frees the envs and what was captured (see Trainer.close in ../a2c_vtrace/trainer.py)."""
+        """Frees the envs and the captured graphs (see Trainer.close in
+        ../a2c_vtrace/trainer.py)."""
         del self.step
         self.env.close()
 
@@ -208,7 +228,7 @@ def train(args: Args) -> dict[str, Any]:
     """Trains as the settings say; returns the result's row.
 
     Raises:
-        ValueError: a setting is not as it should be.
+        ValueError: a setting is wrong.
     """
     device = choose_device(args.device)
     given, args = args, filled(args, device)
@@ -227,10 +247,13 @@ def train(args: Args) -> dict[str, Any]:
         seconds = time.perf_counter() - begun
     ppo.close()
     row = row_of(
-        system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs, fps=ppo.frames / seconds,
-        device=device, threads=args.num_threads, algorithm="PPO", seed=args.seed, num_gpus=1, score=score,
+        system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
+        fps=ppo.frames / seconds,
+        device=device, threads=args.num_threads, algorithm="PPO", seed=args.seed, num_gpus=1,
+        score=score,
         frames=ppo.frames, training_frames=ppo.frames // FRAMESKIP, updates=ppo.updates,
-        updates_per_second=round(ppo.updates / seconds, 2), seconds=round(seconds, 3), seconds_to_score=None,
+        updates_per_second=round(ppo.updates / seconds, 2), seconds=round(seconds, 3),
+        seconds_to_score=None,
         **utilization.row(),
     )  # fmt: skip
     append_row(row, args.results)

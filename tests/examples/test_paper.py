@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import tyro
 
-from examples.a2c_vtrace import arguments, paper
+from examples.a2c_vtrace import arguments, paper, paper_settings, paper_tables
 from examples.dqn import dqn
 from examples.ppo import ppo
 
@@ -32,7 +32,7 @@ def settings(folder, **changes):
 
 def result(setting, game, seconds, seed=0, **changes):
     """A row of train.py, as far as tables read it."""
-    options = paper.PLAIN | paper.SETTINGS[setting]
+    options = paper_settings.PLAIN | paper_settings.SETTINGS[setting]
     rest = {name: value for name, value in options.items() if name != "emulator"}
     frames = None if seconds is None else int(seconds * 1e6)
     row = {"system": options["emulator"], "game": game, "seconds_to_score": seconds, "frames_to_score": frames}
@@ -96,7 +96,7 @@ def test_table_3_has_means_over_seeds_each_by_its_best_row():
         result("ale", "pong", 300.0), result("ale", "pong", 900.0, trainings_on_gpu=3, **newer),
         result("vtrace20", "pong", 7.0, num_envs=64),
     ]  # fmt: skip
-    assert paper.table3(rows).splitlines() == [
+    assert paper_tables.table3(rows).splitlines() == [
         "|  | pong 18 | asterix 1000 |",
         "| --- | ---: | ---: |",
         "| ale | 300.0 s, 300.0 M (1 of 1) |  |",
@@ -112,7 +112,7 @@ def test_table_4_has_both_emulators_side_by_side():
         {**shared, "system": "cule", "fps": 406004.4, "gpu_utilization_mean": None},
         {**shared, "system": "ale-py", "fps": 1000.0, "gpu_utilization_mean": 5.0},
     ]
-    assert paper.table4(rows).splitlines()[2:] == ["| PPO | 1,024 | 406,004 |  | 1,234 | 10% |"]
+    assert paper_tables.table4(rows).splitlines()[2:] == ["| PPO | 1,024 | 406,004 |  | 1,234 | 10% |"]
 
 
 def test_what_is_no_file_of_rows_is_told_in_a_sentence(tmp_path):

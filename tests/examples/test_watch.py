@@ -47,7 +47,7 @@ def test_two_commands_make_an_agent_and_its_film(tmp_path):
     assert told[0].stderr.splitlines()[0].startswith("Training A2C+V-trace on pong, on the CPU (1 ")
     scores, film = told[1].stdout.splitlines()
     assert re.fullmatch(r"pong, A2C\+V-trace after 1,536 frames: score -?\d+", scores)
-    assert film == "The film is in pong.mp4."
+    assert film == "The video is in pong.mp4."
     # The first frame and one for each step.
     assert imageio.get_reader(tmp_path / "pong.mp4").count_frames() == 1 + 200 // 4
     # No episode of Pong ends so early.
