@@ -1,4 +1,5 @@
-// Checks of what Python passes: each gives the value as its plain type, or says what was expected and what came.
+// Checks of Python's arguments: each returns the value as its plain type, or throws an error that
+// says what was expected and what came.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -19,23 +20,27 @@ inline std::string text_of(const pybind11::handle& value) {
 inline int64_t integer(const char* name, const pybind11::handle& value, int64_t least,
                        int64_t most = std::numeric_limits<int32_t>::max()) {
   if (!PyLong_Check(value.ptr())) {
-    throw pybind11::type_error(std::string("expected ") + name + " to be an integer, got " + text_of(value));
+    throw pybind11::type_error(std::string("expected ") + name + " to be an integer, got " +
+                               text_of(value));
   }
   int overflow = 0;
   const long long found = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow || found < least || found > most) {
-    throw std::invalid_argument(std::string("expected ") + name + " to be from " + std::to_string(least) + " to " + std::to_string(most) +
-                                ", got " + text_of(value));
+    throw std::invalid_argument(std::string("expected ") + name + " to be from " +
+                                std::to_string(least) + " to " + std::to_string(most) + ", got " +
+                                text_of(value));
   }
   return found;
 }
 
-// An address of user memory, or 0, where values of `alignment` bytes may stand.
+// An address of user memory with this alignment, or 0.
 inline uintptr_t address(const char* name, const pybind11::handle& value, size_t alignment) {
-  const auto found = static_cast<uintptr_t>(integer(name, value, 0, std::numeric_limits<int64_t>::max()));
+  const auto found = static_cast<uintptr_t>(
+      integer(name, value, 0, std::numeric_limits<int64_t>::max()));
   if (found % alignment) {
-    throw std::invalid_argument(std::string("expected ") + name + " to be an address that is a multiple of " + std::to_string(alignment) +
-                                ", got " + text_of(value));
+    throw std::invalid_argument(std::string("expected ") + name +
+                                " to be an address that is a multiple of " +
+                                std::to_string(alignment) + ", got " + text_of(value));
   }
   return found;
 }
@@ -46,7 +51,8 @@ class Bytes {
   Bytes(const char* name, const pybind11::handle& value) : name_(name) {
     if (PyObject_GetBuffer(value.ptr(), &view_, PyBUF_SIMPLE) != 0) {
       PyErr_Clear();
-      throw pybind11::type_error(std::string("expected ") + name + " to be a contiguous array, got " + text_of(value));
+      throw pybind11::type_error(std::string("expected ") + name +
+                                 " to be a contiguous array, got " + text_of(value));
     }
   }
   ~Bytes() { PyBuffer_Release(&view_); }
@@ -54,10 +60,11 @@ class Bytes {
   Bytes& operator=(const Bytes&) = delete;
 
   const uint8_t* data() const { return static_cast<const uint8_t*>(view_.buf); }
-  // How many things of `bytes` each there are.
+  // How many elements of `bytes` bytes there are.
   size_t count(size_t bytes) const {
     if (view_.len % static_cast<Py_ssize_t>(bytes)) {
-      throw std::invalid_argument(std::string("expected ") + name_ + " to be of " + std::to_string(bytes) + " bytes each, got " +
+      throw std::invalid_argument(std::string("expected ") + name_ + " to be of " +
+                                  std::to_string(bytes) + " bytes each, got " +
                                   std::to_string(view_.len) + " bytes");
     }
     return static_cast<size_t>(view_.len) / bytes;

@@ -1,7 +1,7 @@
-// Who is in an env: one thread at a time.
+// Lets one thread at a time into an env.
 //
-// It is C++ so that an exception which Python raises between any two byte codes, as a signal's handler does, cannot come
-// between entering and leaving.
+// It is C++ because Python may raise an exception between any two byte codes, as from a signal's
+// handler. In C++ none can come between entering and leaving.
 #pragma once
 
 #include <pthread.h>
@@ -12,27 +12,28 @@
 
 namespace cule {
 
-// Python's own lock is held wherever a guard's fields are read or written.
+// The GIL is held whenever a guard's fields are read or written.
 class Guard {
  public:
-  // Calls `function` with this thread in the env. A call that only reads may come inside another of the same thread, as a signal's
-  // handler makes it; one that `changes` the env may not, as it would come between two halves of the other.
-  pybind11::object call(const char* name, bool changes, const pybind11::object& function, const pybind11::args& arguments,
-                        const pybind11::kwargs& keywords) {
+  // Calls `function` with this thread in the env. A signal's handler may make such a call during
+  // another call of the same thread. It may then only read: a call that `changes` the env would
+  // come between two halves of the other.
+  pybind11::object call(const char* name, bool changes, const pybind11::object& function,
+                        const pybind11::args& arguments, const pybind11::kwargs& keywords) {
     const Visit visit(*this, name, changes);
     PyObject* result = PyObject_Call(function.ptr(), arguments.ptr(), keywords.ptr());
     if (!result) throw pybind11::error_already_set();
     return pybind11::reinterpret_steal<pybind11::object>(result);
   }
 
-  // A forked child has none of its parent's other threads: nobody is in its envs.
+  // A forked child has no other threads of its parent, so no thread is in its envs.
   static void watch_forks() {
     pthread_atfork(nullptr, nullptr, [] { ++forks; });
   }
 
  private:
   struct Occupant {
-    const char* name = nullptr;  // of the outermost call in there, or null: nobody is
+    const char* name = nullptr;  // of the outermost call; null if no thread is in the env
     unsigned long thread = 0;
     unsigned long forks = 0;
   };
@@ -45,11 +46,12 @@ class Guard {
         : occupant(guard.occupant_), before(occupant.forks == forks ? occupant : Occupant{}) {
       const unsigned long thread = PyThread_get_thread_ident();
       if (before.name && before.thread != thread) {
-        throw std::runtime_error(std::string("expected one thread at a time in an env, got ") + name +
-                                 "() while another thread is in one");
+        throw std::runtime_error(std::string("expected one thread at a time in an env, got ") +
+                                 name + "() while another thread is in one");
       }
       if (before.name && changes) {
-        throw std::runtime_error(std::string("expected ") + before.name + "() to return before the env is changed, got " + name +
+        throw std::runtime_error(std::string("expected ") + before.name +
+                                 "() to return before the env is changed, got " + name +
                                  "() inside it, as from a signal's handler");
       }
       occupant = {before.name ? before.name : name, thread, forks};
@@ -59,7 +61,7 @@ class Guard {
     Visit& operator=(const Visit&) = delete;
   };
 
-  inline static unsigned long forks = 0;  // of this process and those before it, seen from the child
+  inline static unsigned long forks = 0;  // how many forks lead to this process
   Occupant occupant_;
 };
 

@@ -1,9 +1,10 @@
-// DPC (Activision's Display Processor Chip, Pitfall II): F8 banking plus eight data fetchers over a 2 KiB display ROM, a
-// random number generator and three-voice music. Registers are read at $1000-$103F and written at $1040-$107F.
+// DPC (Activision's Display Processor Chip, Pitfall II): F8 banking plus eight data fetchers over a
+// 2 KiB display ROM, a random number generator and three-voice music. Registers are read at
+// $1000-$103F and written at $1040-$107F.
 //
-// Source: US patent 4,644,495 (Crane) for the registers; as in ale-py, the random number generator is clocked by
-// accesses to the registers and to the window's last 64 bytes only, and the music clock runs at 15,750 Hz of a
-// 1,193,191.67 Hz processor, with its remainder kept as a double.
+// Source: US patent 4,644,495 (Crane) for the registers. As in ale-py, only accesses to the
+// registers and to the window's last 64 bytes clock the random number generator. The music clock
+// runs at 15,750 Hz of a 1,193,191.67 Hz processor, with its remainder kept as a double.
 #pragma once
 
 #include "cartridge/atari_banks.h"
@@ -67,7 +68,8 @@ CULE_HD inline void update_music(Dpc& dpc, int32_t cycle) {
 // Three square waves through a resistor ladder.
 CULE_HD inline uint32_t music_amplitude(Dpc& dpc, int32_t cycle) {
   update_music(dpc, cycle);
-  const uint32_t voices = (dpc.music_mode[0] && dpc.flags[5]) | (dpc.music_mode[1] && dpc.flags[6]) << 1 |
+  const uint32_t voices = (dpc.music_mode[0] && dpc.flags[5]) |
+                          (dpc.music_mode[1] && dpc.flags[6]) << 1 |
                           (dpc.music_mode[2] && dpc.flags[7]) << 2;
   constexpr uint32_t kAmplitudes = 0xFBA69540u;  // one nibble for each combination of voices
   return kAmplitudes >> 4 * voices & 0x0F;
@@ -88,7 +90,8 @@ CULE_HD inline uint32_t dpc_read(Dpc& dpc, uint32_t offset, int32_t cycle, const
     case 7: value = dpc.flags[i]; break;
     default: break;
   }
-  if (i < 5 || !dpc.music_mode[i - 5]) dpc.counters[i] = static_cast<uint16_t>((dpc.counters[i] - 1) & 0x7FF);
+  if (i < 5 || !dpc.music_mode[i - 5])
+    dpc.counters[i] = static_cast<uint16_t>((dpc.counters[i] - 1) & 0x7FF);
   return value;
 }
 

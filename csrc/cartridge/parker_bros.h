@@ -1,5 +1,6 @@
-// E0 (Parker Brothers): 8 KiB in eight 1 KiB slices. $1FE0-$1FE7 choose the slice at $1000, $1FE8-$1FEF the one at $1400,
-// $1FF0-$1FF7 the one at $1800; the last slice is always at $1C00.
+// E0 (Parker Brothers): 8 KiB in eight 1 KiB slices. $1FE0-$1FE7 choose the slice at $1000,
+// $1FE8-$1FEF the one at $1400, and $1FF0-$1FF7 the one at $1800. The last slice is always at
+// $1C00.
 #pragma once
 
 #include "cartridge/cartridge.h"

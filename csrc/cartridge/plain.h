@@ -1,5 +1,6 @@
-// 2K and 4K: no bank switching. A 2K image shows twice. FE (Robot Tank, Decathlon): 8 KiB, where address line 13 of the
-// 6507's 16-bit program counter selects the half, so that a JSR or RTS to $Dxxx or $Fxxx switches banks by itself.
+// 2K and 4K: no bank switching. The window shows a 2K image twice. FE (Robot Tank, Decathlon): 8
+// KiB. Bit 13 of the 6507's 16-bit program counter selects the half, so that a JSR or RTS to $Dxxx
+// or $Fxxx switches banks.
 #pragma once
 
 #include "cartridge/cartridge.h"

@@ -1,4 +1,4 @@
-// Arithmetic on cycle counters that matter only by their differences, and so may wrap around.
+// Arithmetic on cycle counters. Only their differences matter, so they may wrap around.
 #pragma once
 
 #include "common/platform.h"

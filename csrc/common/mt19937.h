@@ -1,6 +1,8 @@
-// The Mersenne Twister MT19937 over memory that the caller provides, for following ale-py's per-env generators.
+// The Mersenne Twister MT19937 over memory that the caller provides, for following ale-py's per-env
+// generators.
 //
-// M. Matsumoto, T. Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998); seeding as in their 2002 revision and std::mt19937.
+// M. Matsumoto, T. Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998); seeding as in their 2002
+// revision and std::mt19937.
 #pragma once
 
 #include "common/platform.h"
@@ -11,7 +13,7 @@ struct Mt19937 {
   static constexpr uint32_t kWords = 624;
   static constexpr uint32_t kStateWords = kWords + 1;  // the last one counts the words used
 
-  uint32_t* words;   // word i stands at words[i * stride]
+  uint32_t* words;   // word i is words[i * stride]
   size_t stride;
 
   CULE_INLINE uint32_t& at(uint32_t i) const { return words[i * stride]; }
@@ -43,7 +45,8 @@ struct Mt19937 {
     return y ^ y >> 18;
   }
 
-  // Uniform in [0, bound), as libstdc++'s uniform_int_distribution draws it (Lemire's multiply and reject).
+  // Uniform in [0, bound), as in libstdc++'s uniform_int_distribution (Lemire's multiply and
+  // reject).
   CULE_HD uint32_t below(uint32_t bound) const {
     uint64_t product = uint64_t{next()} * bound;
     if (static_cast<uint32_t>(product) < bound) {

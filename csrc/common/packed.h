@@ -1,5 +1,6 @@
-// A small array in one word: an index that is not known when this is compiled shifts, so that a GPU can keep the array in a register.
-// In memory its elements stand as those of an array of bytes do, where they have 8 bits.
+// A small array in one word. An index that is unknown at compile time becomes a shift, so that a
+// GPU can keep the array in a register. With 8-bit elements the memory layout is that of an array
+// of bytes.
 #pragma once
 
 #include "common/platform.h"
@@ -19,7 +20,9 @@ struct Packed {
       word = static_cast<Word>((word & ~(kElement << shift)) | (value & kElement) << shift);
       return *this;
     }
-    CULE_INLINE Element& operator=(const Element& other) { return *this = static_cast<uint32_t>(other); }
+    CULE_INLINE Element& operator=(const Element& other) {
+      return *this = static_cast<uint32_t>(other);
+    }
   };
 
   CULE_INLINE uint32_t operator[](uint32_t index) const { return word >> kBits * index & kElement; }

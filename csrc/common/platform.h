@@ -1,32 +1,36 @@
-// The one place that knows which compiler is reading the core.
+// The only file that knows which compiler reads the core.
 //
-// Every other header is plain C++17 that compiles unchanged for the host and, marked with these macros, for
-// CUDA devices. No other file may test __CUDACC__ or __CUDA_ARCH__.
+// Every other header is plain C++17, marked with these macros, and compiles unchanged for the host
+// and for CUDA devices. No other file may test __CUDACC__ or __CUDA_ARCH__.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-// CULE_COLD marks what runs rarely, at least on a GPU: a function of its own on both, as a CPU's handlers and a GPU's loop are to be
-// small.
-// CULE_HANDLER marks one of many cases of a switch: a part of it, but where the build defines CULE_SANITIZED: instrumented, one
-// function of them all would take a compiler minutes.
-// CULE_INLINE_LAMBDA stands behind a lambda's parameters.
-// CULE_ASSUME says what is always true, and CULE_CHECK does where the optimizer need not know. Where the build defines
-// CULE_CHECK_ASSUMPTIONS, as tests do, the host stops if it is not.
-// CULE_OPAQUE stands between a 32-bit variable and the optimizer, for ptxas 13.0: where conditions become bits of more than one byte
-// of a word, it can put those of one byte into another.
-// pick_bytes has bytes of a word, as its selector's lowest four nibbles number them.
+// CULE_COLD marks code that runs rarely, at least on a GPU. It is never inlined, so that a CPU's
+//   handlers and a GPU's loop stay small.
+// CULE_HANDLER marks one of many cases of a switch. It is inlined, unless the build defines
+//   CULE_SANITIZED: with instrumentation, a compiler would take minutes for one function with all
+//   cases.
+// CULE_INLINE_LAMBDA comes after a lambda's parameters.
+// CULE_ASSUME states what is always true, for the optimizer; CULE_CHECK does so without telling the
+//   optimizer. If the build defines CULE_CHECK_ASSUMPTIONS, as in tests, the host stops if it is
+//   false.
+// CULE_OPAQUE hides a 32-bit variable from the optimizer. It works around ptxas 13.0: if conditions
+//   become bits of more than one byte of a word, ptxas can put the bits of one byte into another.
+// pick_bytes takes bytes of a word by number: the selector's lowest four nibbles.
 // spread_signs makes each byte of a word 0 or $FF, by its highest bit.
 // spread_bits makes each byte of a LineBits 0 or $FF, by one of the lowest bits of a word.
 // reverse_byte reverses the bits of one byte.
-// count_bits says how many bits of a word are set.
-// greater_bytes has of each pair of bytes of two words the greater one.
-// bytes_from has four bytes of two words, `low` and the one behind it: from byte `first` % 4 on.
-// weigh_byte is byte i of a word, times weight / 2^100, times 2^-49, rounded once: a whole number's
-// bits are those of a float, 2^149 times less, that a GPU multiplies as fast as any.
-// ByteTable looks bytes up among 256, which begin at a multiple of 256, in a GPU's shared memory.
+// count_bits counts the bits of a word that are set.
+// greater_bytes takes the greater byte of each pair of bytes of two words.
+// bytes_from takes four bytes from byte `first` % 4 on of two words, `low` and the one after it.
+// weigh_byte is byte i of a word times weight / 2^100 times 2^-49, rounded once. An integer's bits,
+//   read as a float, are the integer times 2^-149; a GPU multiplies such a float as fast as any
+//   other.
+// ByteTable looks bytes up in a table of 256, which begins at a multiple of 256, in a GPU's shared
+//   memory.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
@@ -82,8 +86,10 @@ CULE_INLINE uint32_t reverse_byte(uint32_t byte) {
   asm("brev.b32 %0, %1;" : "=r"(reversed) : "r"(byte));
   return reversed >> 24;
 #else
-  // Five copies of the byte, of which each gives up to two bits that are then where they belong in one of five others.
-  return static_cast<uint32_t>(((byte * 0x80200802ull & 0x0884422110ull) * 0x0101010101ull) >> 32 & 0xFF);
+  // Makes five copies of the byte, keeps up to two bits of each, and adds up five shifted copies of
+  // the result, in which these bits are in their new places.
+  const uint64_t kept = byte * 0x80200802ull & 0x0884422110ull;
+  return static_cast<uint32_t>((kept * 0x0101010101ull) >> 32 & 0xFF);
 #endif
 }
 CULE_INLINE int count_bits(uint32_t word) {
@@ -104,7 +110,7 @@ CULE_INLINE uint32_t pick_bytes(uint32_t word, uint32_t selector) {
 }
 CULE_INLINE uint32_t greater_bytes(uint32_t a, uint32_t b) {
 #if defined(__CUDA_ARCH__)
-  // Of halves of words, what their high bytes decide, and their low bytes alone.
+  // Compares 16-bit halves: as they are, where the high bytes decide, and with the low bytes alone.
   const uint32_t high = __vmaxu2(a, b), low = __vmaxu2(a & 0x00FF00FF, b & 0x00FF00FF);
   return __byte_perm(high, low, 0x3614);
 #else
@@ -138,7 +144,7 @@ class ByteTable {
 #if defined(__CUDA_ARCH__)
   CULE_INLINE explicit ByteTable(const uint8_t* bytes)
       : at_(static_cast<uint32_t>(__cvta_generic_to_shared(bytes))) {}
-  // What byte `i` of a word stands for.
+  // The table's entry for byte `i` of a word.
   CULE_INLINE uint32_t look_up(uint32_t word, int i) const {
     uint32_t byte;
     asm volatile("ld.shared.u8 %0, [%1];" : "=r"(byte) : "r"(__byte_perm(word, at_, 0x7650 | i)));
@@ -157,7 +163,9 @@ class ByteTable {
 };
 
 #if defined(__CUDACC__)
-CULE_INLINE uint32_t spread_bits(uint32_t bits) { return spread_signs((bits & 0x0F) * (0x00204081u << 7)); }
+CULE_INLINE uint32_t spread_bits(uint32_t bits) {
+  return spread_signs((bits & 0x0F) * (0x00204081u << 7));
+}
 #else
 struct SpreadBytes {
   uint64_t of[256];
@@ -165,7 +173,9 @@ struct SpreadBytes {
 constexpr SpreadBytes spread_bytes() {
   SpreadBytes table{};
   for (int byte = 0; byte < 256; ++byte) {
-    for (int bit = 0; bit < 8; ++bit) table.of[byte] |= uint64_t(byte >> bit & 1 ? 0xFF : 0) << 8 * bit;
+    for (int bit = 0; bit < 8; ++bit) {
+      table.of[byte] |= uint64_t(byte >> bit & 1 ? 0xFF : 0) << 8 * bit;
+    }
   }
   return table;
 }

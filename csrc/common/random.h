@@ -1,6 +1,8 @@
-// Random numbers that are a function of a key and a counter alone, so that every backend draws the same ones in any order.
+// Random numbers that depend only on a key and a counter, so that every backend gets the same ones
+// in any order.
 //
-// Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2,
+// 3", SC 2011.
 #pragma once
 
 #include "common/platform.h"
@@ -17,7 +19,8 @@ CULE_HD inline RandomWords philox(uint64_t key, uint64_t counter_low, uint64_t c
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53} * c0, p1 = uint64_t{0xCD9E8D57} * c2;
-    const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
+    const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0,
+                   n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
     c1 = static_cast<uint32_t>(p1);
     c3 = static_cast<uint32_t>(p0);
     c0 = n0;
@@ -28,7 +31,7 @@ CULE_HD inline RandomWords philox(uint64_t key, uint64_t counter_low, uint64_t c
   return {{c0, c1, c2, c3}};
 }
 
-// What a draw is for; each purpose has its own sequence.
+// What a random number is for; each purpose has its own sequence.
 enum RandomPurpose : uint32_t { kDrawStickyActions, kDrawResetState };
 
 CULE_INLINE RandomWords draw(uint64_t seed, uint32_t env, RandomPurpose purpose, uint32_t counter) {
@@ -36,7 +39,9 @@ CULE_INLINE RandomWords draw(uint64_t seed, uint32_t env, RandomPurpose purpose,
 }
 
 // Uniform in [0, 1), in steps of 2^-24.
-CULE_INLINE float unit_float(uint32_t word) { return static_cast<float>(word >> 8) * (1.0f / 16777216.0f); }
+CULE_INLINE float unit_float(uint32_t word) {
+  return static_cast<float>(word >> 8) * (1.0f / 16777216.0f);
+}
 
 // Uniform in [0, bound), up to a bias of bound / 2^32.
 CULE_INLINE uint32_t below(uint32_t word, uint32_t bound) {

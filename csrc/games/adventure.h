@@ -1,5 +1,5 @@
-// Adventure (Atari 1980). One point for bringing the chalice into the yellow castle, which ends the game, as does
-// being eaten by a dragon. There are no lives: always 1.
+// Adventure (Atari 1980). One point for bringing the chalice into the yellow castle, which ends the
+// game, as does being eaten by a dragon. There are no lives: always 1.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Air Raid (Men-A-Vision 1982). A six-digit score; over when the count of spare buildings runs below zero.
+// Air Raid (Men-A-Vision 1982). A six-digit score; over when the count of spare buildings runs
+// below zero.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Alien (20th Century Fox 1982). Five score digits in a byte each, in units of ten; over with the last life.
+// Alien (20th Century Fox 1982). Five score digits in a byte each, in units of ten; over with the
+// last life.
 #pragma once
 
 #include "games/game.h"
@@ -23,7 +24,8 @@ struct Alien : GameWithLives {
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     int score = 0;
-    for (int address = 0x83; address <= 0x8B; address += 2) score = 10 * score + digit(memory(address));
+    for (int address = 0x83; address <= 0x8B; address += 2)
+      score = 10 * score + digit(memory(address));
     reward_score_change(state, 10 * score);
     state.lives = memory(0xC0) & 0x0F;
     state.terminal = state.lives == 0;

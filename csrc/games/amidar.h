@@ -1,4 +1,5 @@
-// Amidar (Parker Brothers 1982). A six-digit score; the byte that holds the lives turns $80 when it is over.
+// Amidar (Parker Brothers 1982). A six-digit score; the byte that holds the lives turns $80 when it
+// is over.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Asterix (Atari 1983). A six-digit score; over on the last frame of the last life's death, since a held fire button
-// would start a new game before the lives are seen to reach zero.
+// Asterix (Atari 1983). A six-digit score; over on the last frame of the last life's death, since a
+// held fire button would start a new game before the lives are seen to reach zero.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Asteroids (Atari 1981). Four score digits in units of ten, which may roll over; over with the last ship.
+// Asteroids (Atari 1981). Four score digits in units of ten, which may roll over; over with the
+// last ship.
 #pragma once
 
 #include "games/game.h"
@@ -10,7 +11,8 @@ struct Asteroids : GameWithLives {
     GameInfo game;
     game.name = "asteroids";
     game.md5 = "ccbd36746ed4525821a8083b0d6d2c2c";
-    game.minimal_actions = kAllActions & ~action_set(kDownRight, kDownLeft, kDownRightFire, kDownLeftFire);
+    game.minimal_actions = kAllActions &
+                           ~action_set(kDownRight, kDownLeft, kDownRightFire, kDownLeftFire);
     game.modes = game.modes.range(0, 33);
     game.modes.values[32] = 0x80;  // for children
     game.difficulties = {0, 3};

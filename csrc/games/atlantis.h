@@ -1,5 +1,5 @@
-// Atlantis (Imagic 1982). A six-digit score in units of a hundred; over when the last installation has fallen, and the
-// score, overwritten on that frame, is left as it was.
+// Atlantis (Imagic 1982). A six-digit score in units of a hundred; over when the last installation
+// has fallen, and the score, overwritten on that frame, is left as it was.
 #pragma once
 
 #include "games/game.h"

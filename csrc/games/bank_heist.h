@@ -1,4 +1,5 @@
-// Bank Heist (20th Century Fox 1983). A six-digit score; over at the end of the death that finds no spare car.
+// Bank Heist (20th Century Fox 1983). A six-digit score; over at the end of the death that finds no
+// spare car.
 #pragma once
 
 #include "games/game.h"

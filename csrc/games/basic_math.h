@@ -1,4 +1,5 @@
-// Basic Math (Atari 1977). One point for each right answer out of ten; over when the final screen is up.
+// Basic Math (Atari 1977). One point for each right answer out of ten; over when the final screen
+// is up.
 #pragma once
 
 #include "games/game.h"

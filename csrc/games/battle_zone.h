@@ -1,4 +1,5 @@
-// Battlezone (Atari 1983). Three score digits in units of a thousand, 10 being a blank; over with the last tank.
+// Battlezone (Atari 1983). Three score digits in units of a thousand, 10 being a blank; over with
+// the last tank.
 #pragma once
 
 #include "games/game.h"
@@ -23,7 +24,8 @@ struct BattleZone : GameWithLives {
   CULE_HD static void step(const Memory& memory, GameState& state) {
     const int high = memory(0x9E);
     const int low = memory(0x9D);
-    reward_score_change(state, 1000 * (100 * digit(high >> 4) + 10 * digit(high & 0x0F) + digit(low >> 4)));
+    reward_score_change(
+        state, 1000 * (100 * digit(high >> 4) + 10 * digit(high & 0x0F) + digit(low >> 4)));
     state.lives = memory(0xBA) & 0x0F;
     state.terminal = state.lives == 0;
   }

@@ -1,4 +1,5 @@
-// Beamrider (Activision 1984). A six-digit score; over when the count of spare ships runs below zero.
+// Beamrider (Activision 1984). A six-digit score; over when the count of spare ships runs below
+// zero.
 #pragma once
 
 #include "games/game.h"
@@ -10,7 +11,8 @@ struct BeamRider : GameWithLives {
     GameInfo game;
     game.name = "beam_rider";
     game.md5 = "79ab4123a83dc11d468fb2108ea09e2e";
-    game.minimal_actions = action_set(kNoop, kFire, kUp, kRight, kLeft, kUpRight, kUpLeft, kRightFire, kLeftFire);
+    game.minimal_actions = action_set(kNoop, kFire, kUp, kRight, kLeft, kUpRight, kUpLeft,
+                                      kRightFire, kLeftFire);
     game.starting_actions = {kRight};
     game.difficulties = {0, 1};
     return game;
@@ -18,7 +20,8 @@ struct BeamRider : GameWithLives {
 
   CULE_HD static void reset(GameState& state) { state.lives = 3; }
 
-  // The count flickers while a ship is lost, so the loss of one is believed only once $8C says that the show is over.
+  // The count flickers while a ship is lost, so the loss of one is believed only once $8C says that
+  // the show is over.
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     reward_score_change(state, bcd_score(memory, 0x8B, 0x8A, 0x89));

@@ -1,4 +1,5 @@
-// Blackjack (Atari 1977). The score is the chips held; over when there are none (shown as blanks), or 1000.
+// Blackjack (Atari 1977). The score is the chips held; over when there are none (shown as blanks),
+// or 1000.
 #pragma once
 
 #include "games/game.h"

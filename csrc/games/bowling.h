@@ -1,4 +1,5 @@
-// Bowling (Atari 1979). A three-digit score; over after the tenth frame. There are no lives: always 0.
+// Bowling (Atari 1979). A three-digit score; over after the tenth frame. There are no lives: always
+// 0.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Boxing (Activision 1980). Punches landed minus punches taken; over at 100 of either, shown as KO, or when the clock
-// runs out. There are no lives: always 0.
+// Boxing (Activision 1980). Punches landed minus punches taken; over at 100 of either, shown as KO,
+// or when the clock runs out. There are no lives: always 0.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Carnival (Coleco 1982). Four score digits in units of ten; over when there are no bullets left. There are no lives:
-// always 0.
+// Carnival (Coleco 1982). Four score digits in units of ten; over when there are no bullets left.
+// There are no lives: always 0.
 #pragma once
 
 #include "games/game.h"

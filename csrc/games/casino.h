@@ -1,5 +1,5 @@
-// Casino (Atari 1979). The score is the chips held, or the points of Poker Solitaire. Card games end without chips or
-// with the bank broken; Poker Solitaire ends when all hands have been counted.
+// Casino (Atari 1979). The score is the chips held, or the points of Poker Solitaire. Card games
+// end without chips or with the bank broken; Poker Solitaire ends when all hands have been counted.
 #pragma once
 
 #include "games/game.h"
@@ -22,8 +22,9 @@ struct Casino : Game {
 
   static constexpr int kPokerSolitaire = 3;
 
-  // At the end of a card game the cartridge hands out chips for the next one while it locks the controls: a change of
-  // the score then brings no reward, but the last reward is not cleared either.
+  // At the end of a card game the cartridge hands out chips for the next one while it locks the
+  // controls: a change of the score then brings no reward, but the last reward is not cleared
+  // either.
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     const int score = bcd_score(memory, 0x8C, 0x95);

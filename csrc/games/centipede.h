@@ -1,4 +1,5 @@
-// Centipede (Atari 1983). A six-digit score, which may be cleared before the game is over: no reward is negative.
+// Centipede (Atari 1983). A six-digit score, which may be cleared before the game is over: no
+// reward is negative.
 #pragma once
 
 #include "games/game.h"

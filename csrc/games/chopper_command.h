@@ -1,5 +1,6 @@
-// Chopper Command (Activision 1982). Four score digits in units of a hundred; over with the last chopper. The title
-// screen shows no chopper left either, but faces left: the game has started once the chopper has faced right.
+// Chopper Command (Activision 1982). Four score digits in units of a hundred; over with the last
+// chopper. The title screen shows no chopper left either, but faces left: the game has started once
+// the chopper has faced right.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Crazy Climber (Atari 1983). Four score digits in a byte each, in units of a hundred; no reward is negative. Over with
-// the last life.
+// Crazy Climber (Atari 1983). Four score digits in a byte each, in units of a hundred; no reward is
+// negative. Over with the last life.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Dark Chambers (Atari 1989). Four score digits in units of ten; over without health, when the level falls back, or
-// when the score rolls over.
+// Dark Chambers (Atari 1989). Four score digits in units of ten; over without health, when the
+// level falls back, or when the score rolls over.
 #pragma once
 
 #include "games/game.h"

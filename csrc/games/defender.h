@@ -1,4 +1,5 @@
-// Defender (Atari 1982). Six score digits in a byte each, 10 being a blank; over with the last ship.
+// Defender (Atari 1982). Six score digits in a byte each, 10 being a blank; over with the last
+// ship.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Demon Attack (Imagic 1982). A six-digit score, which holds $AB $CD $EA until the game first starts; over when the
-// last cannon is gone and the display changes.
+// Demon Attack (Imagic 1982). A six-digit score, which holds $AB $CD $EA until the game first
+// starts; over when the last cannon is gone and the display changes.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Donkey Kong (Coleco 1982). Four score digits in units of a hundred; over once the last Mario has come to rest.
+// Donkey Kong (Coleco 1982). Four score digits in units of a hundred; over once the last Mario has
+// come to rest.
 #pragma once
 
 #include "games/game.h"

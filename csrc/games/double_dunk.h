@@ -1,5 +1,5 @@
-// Double Dunk (Atari 1989). The player's points minus the computer's; over when either has 24 and play has stopped.
-// There are no lives: always 0.
+// Double Dunk (Atari 1989). The player's points minus the computer's; over when either has 24 and
+// play has stopped. There are no lives: always 0.
 #pragma once
 
 #include "games/game.h"
@@ -42,11 +42,12 @@ struct DoubleDunk : Game {
   // Right switches the entry on, left switches it off; its `bit` of $80 tells which it is.
   template <class Console>
   CULE_HD static void switch_entry(Console& console, int bit, bool on) {
-    while (((console.ram(0x80) & bit) != 0) != on && !console.gives_up()) tap(console, on ? kRight : kLeft);
+    while (((console.ram(0x80) & bit) != 0) != on && !console.gives_up())
+      tap(console, on ? kRight : kLeft);
   }
 
-  // The bits of `mode` are the menu's third to sixth entries: three-point shots, the 10 second rule, the 3 second rule
-  // and fouls.
+  // The bits of `mode` are the menu's third to sixth entries: three-point shots, the 10 second
+  // rule, the 3 second rule and fouls.
   template <class Console>
   CULE_HD static void set_mode(Console& console, int mode) {
     console.press_select(1);

@@ -1,5 +1,5 @@
-// Elevator Action (Atari, a prototype of 1983). A six-digit score; over with the last life. The title screen, where $81
-// is zero, shows no lives either.
+// Elevator Action (Atari, a prototype of 1983). A six-digit score; over with the last life. The
+// title screen, where $81 is zero, shows no lives either.
 #pragma once
 
 #include "games/game.h"
@@ -11,7 +11,8 @@ struct ElevatorAction : GameWithLives {
     GameInfo game;
     game.name = "elevator_action";
     game.md5 = "71f8bacfbdca019113f3f0801849057e";
-    game.starting_actions = game.starting_actions.range(kFire, 16, Action{0});  // fire, held for 16 frames
+    // fire, held for 16 frames
+    game.starting_actions = game.starting_actions.range(kFire, 16, Action{0});
     return game;
   }
 

@@ -1,5 +1,5 @@
-// Enduro (Activision 1983). One point for each car passed: 200 on the first day, 300 on each later one. Over when a day
-// ends too soon. There are no lives: always 0.
+// Enduro (Activision 1983). One point for each car passed: 200 on the first day, 300 on each later
+// one. Over when a day ends too soon. There are no lives: always 0.
 #pragma once
 
 #include "games/game.h"
@@ -11,7 +11,8 @@ struct Enduro : Game {
     GameInfo game;
     game.name = "enduro";
     game.md5 = "94b92a882f6dbaa6993a46e2dcc58402";
-    game.minimal_actions = action_set(kNoop, kFire, kRight, kLeft, kDown, kDownRight, kDownLeft, kRightFire, kLeftFire);
+    game.minimal_actions = action_set(kNoop, kFire, kRight, kLeft, kDown, kDownRight, kDownLeft,
+                                      kRightFire, kLeftFire);
     game.starting_actions = {kFire};
     return game;
   }

@@ -1,5 +1,6 @@
-// E.T. the Extra-Terrestrial (Atari 1982). A six-digit score, handed out on the screen between rounds; over when the
-// title screen (8 in $80) is back and the count of spare lives has run below zero.
+// E.T. the Extra-Terrestrial (Atari 1982). A six-digit score, handed out on the screen between
+// rounds; over when the title screen (8 in $80) is back and the count of spare lives has run below
+// zero.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Fishing Derby (Activision 1980). The score is the player's catch less the opponent's, in pounds; the first to 99
-// ends the game.
+// Fishing Derby (Activision 1980). The score is the player's catch less the opponent's, in pounds;
+// the first to 99 ends the game.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Frogger (Parker Brothers 1982). Four digits of score; over when the count of frogs in reserve falls below zero.
+// Frogger (Parker Brothers 1982). Four digits of score; over when the count of frogs in reserve
+// falls below zero.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Frostbite (Activision 1983). Six digits of score; over once the last life is lost and the game-over flag is up.
+// Frostbite (Activision 1983). Six digits of score; over once the last life is lost and the
+// game-over flag is up.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,4 @@
-// Galaxian (Atari 1983). Six digits of score, which roll over; a flag tells that the game is over.
+// Galaxian (Atari 1983). Six digits of score, which roll over; a flag says that the game is over.
 #pragma once
 
 #include "games/game.h"

@@ -1,20 +1,39 @@
-// What a game is, beyond its ROM: where its score and lives stand in RAM, when it ends, how its modes are reached.
+// The rules of a game: where its score and lives are in RAM, when it ends, how its modes are
+// reached.
 //
-// One small header per game derives from `Game` and hides what differs. Facts (RAM addresses, conditions) follow
-// what ale-py 0.12.1 reports, which the differential tests check frame by frame.
+// Each game has a small header with a struct that derives from `Game` and hides what differs. Facts
+// (RAM addresses, conditions) follow what ale-py 0.12.1 reports, which the differential tests check
+// frame by frame.
 //
-// A game's functions see RAM through `memory`: `memory(0x8D)` is the byte that the 6507 finds at $8D (any alias:
-// only the low 7 bits count), `memory.cart_ram(i)` byte `i` of a Superchip's 128.
+// A game's functions read RAM through `memory`: `memory(0x8D)` is the byte that the 6507 reads at
+// $8D (or any alias, as only the low 7 bits count), and `memory.cart_ram(i)` is byte `i` of a
+// Superchip's 128.
 #pragma once
 
 #include "common/platform.h"
 
 namespace cule {
 
-// The 18 joystick actions, numbered as ale-py numbers them, then player B's 18, then the console's RESET.
+// The 18 joystick actions with ale-py's numbers, then player B's 18, then the console's RESET.
 enum Action : uint8_t {
-  kNoop = 0, kFire, kUp, kRight, kLeft, kDown, kUpRight, kUpLeft, kDownRight, kDownLeft,
-  kUpFire, kRightFire, kLeftFire, kDownFire, kUpRightFire, kUpLeftFire, kDownRightFire, kDownLeftFire,
+  kNoop = 0,
+  kFire,
+  kUp,
+  kRight,
+  kLeft,
+  kDown,
+  kUpRight,
+  kUpLeft,
+  kDownRight,
+  kDownLeft,
+  kUpFire,
+  kRightFire,
+  kLeftFire,
+  kDownFire,
+  kUpRightFire,
+  kUpLeftFire,
+  kDownRightFire,
+  kDownLeftFire,
   kNumActions = 18,
   kResetSwitch = 40,
 };
@@ -24,9 +43,11 @@ using ActionSet = uint32_t;
 template <class... Actions>
 constexpr ActionSet action_set(Actions... actions) { return ((ActionSet{1} << actions) | ...); }
 constexpr ActionSet kAllActions = (ActionSet{1} << kNumActions) - 1;
-constexpr ActionSet kActionsWithFire = action_set(kFire, kUpFire, kRightFire, kLeftFire, kDownFire, kUpRightFire,
-                                                  kUpLeftFire, kDownRightFire, kDownLeftFire);
-constexpr ActionSet kEightWays = action_set(kUp, kRight, kLeft, kDown, kUpRight, kUpLeft, kDownRight, kDownLeft);
+constexpr ActionSet kActionsWithFire = action_set(kFire, kUpFire, kRightFire, kLeftFire, kDownFire,
+                                                  kUpRightFire, kUpLeftFire, kDownRightFire,
+                                                  kDownLeftFire);
+constexpr ActionSet kEightWays = action_set(kUp, kRight, kLeft, kDown, kUpRight, kUpLeft,
+                                            kDownRight, kDownLeft);
 
 // A short list that can be a compile-time constant.
 template <class T, int kCapacity>
@@ -35,7 +56,8 @@ struct ShortList {
   T values[kCapacity] = {};
   constexpr ShortList() = default;
   template <class... Values>
-  constexpr ShortList(T first, Values... rest) : count(1 + sizeof...(rest)), values{first, static_cast<T>(rest)...} {}
+  constexpr ShortList(T first, Values... rest)
+      : count(1 + sizeof...(rest)), values{first, static_cast<T>(rest)...} {}
   // first, first + step, ..., `n` values in all.
   static constexpr ShortList range(T first, int n, T step = 1) {
     ShortList list;
@@ -47,7 +69,7 @@ struct ShortList {
 
 enum class Controller : uint8_t { kJoystick, kPaddles };
 
-// What the world outside the console needs to know of a game. All of it is a compile-time constant.
+// What code outside the console needs to know of a game. All of it is a compile-time constant.
 struct GameInfo {
   const char* name = "";  // the ROM id of ale-py, e.g. "ms_pacman"
   const char* md5 = "";   // of the one ROM image that the facts below hold for
@@ -59,11 +81,12 @@ struct GameInfo {
   int default_mode = -1;                   // -1: the first of `modes`
   ShortList<uint8_t, 4> difficulties{0};   // bit 0: left switch at A, bit 1: right switch at A
 
-  // How the cartridge wants the console set up.
+  // How the console is set up for the cartridge.
   Controller left = Controller::kJoystick;
   Controller right = Controller::kJoystick;
   bool swap_paddles = false;  // the two paddles of a port change places
-  bool swap_ports = false;    // the left controller goes into the right port and the other way round
+  // the left controller is in the right port, and the right one in the left
+  bool swap_ports = false;
   uint8_t power_on_difficulty = 0;  // the switches until the first reset
   int paddle_max = 790196;    // ohms at the left stop
   int y_start = 34;           // first visible scanline
@@ -71,12 +94,13 @@ struct GameInfo {
   bool hmove_blanks = true;   // show the comb of black bars that HMOVE leaves
 };
 
-// One env's score keeping: part of the env's state, so plain data. A game uses the fields that it needs.
+// One env's score, lives and end. It is part of the env's state. A game uses the fields that it
+// needs.
 struct GameState {
   int32_t reward = 0;   // of the last frame
   int32_t score = 0;    // as of the last frame
   int32_t lives = 0;
-  int32_t aux[4] = {};  // whatever else must be remembered; each game names its own
+  int32_t aux[4] = {};  // what else a game remembers; each game names its own
   uint8_t terminal = 0;
   uint8_t started = 0;
   uint8_t pad[2] = {};
@@ -91,13 +115,14 @@ struct Game {
   CULE_HD static void step(const Memory&, GameState&) {}
   // The lives that are reported, from the state that `step` left.
   CULE_HD static int lives(const GameState& state) { return state.terminal ? 0 : 1; }
-  // Brings the console into `mode`, one of `info().modes`. `Console` offers `ram(address)`, `cart_ram(i)`,
-  // `select_until(hold_frames, condition)`, `press_select(hold_frames)`, `act(action)`, `soft_reset()`, `random()`.
+  // Brings the console into `mode`, one of `info().modes`. `Console` offers `ram(address)`,
+  // `cart_ram(i)`, `select_until(hold_frames, condition)`, `press_select(hold_frames)`,
+  // `act(action)`, `soft_reset()`, `random()`.
   template <class Console>
   CULE_HD static void set_mode(Console&, int) {}
 };
 
-// The lives of a game that counts them: none once it is over.
+// For a game that counts lives: there are none once it is over.
 struct GameWithLives : Game {
   CULE_HD static int lives(const GameState& state) { return state.terminal ? 0 : state.lives; }
 };
@@ -105,7 +130,7 @@ struct GameWithLives : Game {
 // Two binary-coded decimal digits. A nibble above 9 counts as it is (13 in the tens is 130).
 CULE_INLINE int bcd(int byte) { return 10 * (byte >> 4) + (byte & 0x0F); }
 
-// The decimal number whose two-digit bytes stand at the given addresses, most significant first.
+// The decimal number whose two-digit bytes are at the given addresses, most significant first.
 template <class Memory, class... Rest>
 CULE_HD int bcd_score(const Memory& memory, int address, Rest... rest) {
   int value = bcd(memory(address));

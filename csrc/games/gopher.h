@@ -10,7 +10,8 @@ struct Gopher : GameWithLives {
     GameInfo game;
     game.name = "gopher";
     game.md5 = "c16c79aad6272baffb8aae9a7fff0864";
-    game.minimal_actions = action_set(kNoop, kFire, kUp, kRight, kLeft, kUpFire, kRightFire, kLeftFire);
+    game.minimal_actions = action_set(kNoop, kFire, kUp, kRight, kLeft, kUpFire, kRightFire,
+                                      kLeftFire);
     game.starting_actions = {kFire};
     game.modes = {0, 2};
     game.difficulties = {0, 1};

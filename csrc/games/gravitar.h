@@ -1,5 +1,5 @@
-// Gravitar (Atari 1983). Six digits of score; over when the screen number says so. The ship count is not yet in RAM
-// on the opening screen: there it is taken to be six.
+// Gravitar (Atari 1983). Six digits of score; over when the screen number says so. The ship count
+// is not yet in RAM on the opening screen: there it is taken to be six.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Haunted House (Atari 1982). Each match struck costs a point; carrying the urn out of the house earns 100 and ends
-// the game, as does the loss of the last life.
+// Haunted House (Atari 1982). Each match struck costs a point; carrying the urn out of the house
+// earns 100 and ends the game, as does the loss of the last life.
 #pragma once
 
 #include "games/game.h"

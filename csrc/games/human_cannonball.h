@@ -26,7 +26,8 @@ struct HumanCannonball : Game {
   template <class Console>
   CULE_HD static void set_mode(Console& console, int mode) {
     // While SELECT is in use the two counters show the game, from 1, and the number of players.
-    console.select_until(2, [&] { return console.ram(0xB6) == mode + 1 && console.ram(0xB7) == 1; });
+    console.select_until(2,
+                         [&] { return console.ram(0xB6) == mode + 1 && console.ram(0xB7) == 1; });
     console.soft_reset();
   }
 };

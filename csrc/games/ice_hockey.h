@@ -1,5 +1,5 @@
-// Ice Hockey (Activision 1981). The score is the player's goals less the opponent's, and no frame earns more than one;
-// the game ends with the clock.
+// Ice Hockey (Activision 1981). The score is the player's goals less the opponent's, and no frame
+// earns more than one; the game ends with the clock.
 #pragma once
 
 #include "games/game.h"

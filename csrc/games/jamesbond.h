@@ -1,5 +1,5 @@
-// James Bond 007 (Parker Brothers 1984). Six digits of score; over when the death screen shows with no life in
-// reserve. That screen passes, so the end is visible for a while only.
+// James Bond 007 (Parker Brothers 1984). Six digits of score; over when the death screen shows with
+// no life in reserve. That screen passes, so the end is visible for a while only.
 #pragma once
 
 #include "games/game.h"

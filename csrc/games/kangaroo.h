@@ -1,4 +1,5 @@
-// Kangaroo (Atari 1983). The score counts in hundreds; over when the count of lives in reserve falls below zero.
+// Kangaroo (Atari 1983). The score counts in hundreds; over when the count of lives in reserve
+// falls below zero.
 #pragma once
 
 #include "games/game.h"

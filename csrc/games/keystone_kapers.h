@@ -1,4 +1,5 @@
-// Keystone Kapers (Activision 1983). Four digits of score; over when no life is left and play has stopped.
+// Keystone Kapers (Activision 1983). Four digits of score; over when no life is left and play has
+// stopped.
 #pragma once
 
 #include "games/game.h"
@@ -10,7 +11,8 @@ struct KeystoneKapers : GameWithLives {
     GameInfo game;
     game.name = "keystone_kapers";
     game.md5 = "6c1f3f2e359dbf55df462ccbcdd2f6bf";
-    game.minimal_actions = kEightWays | action_set(kNoop, kFire, kUpFire, kRightFire, kLeftFire, kDownFire);
+    game.minimal_actions = kEightWays |
+                           action_set(kNoop, kFire, kUpFire, kRightFire, kLeftFire, kDownFire);
     game.starting_actions = {kResetSwitch};
     return game;
   }

@@ -1,5 +1,5 @@
-// Klax (Atari 1990). Six digits of score, in the cartridge's own RAM; over when too many tiles were missed, when the
-// 25 places of the well are taken, or at level 99.
+// Klax (Atari 1990). Six digits of score, in the cartridge's own RAM; over when too many tiles were
+// missed, when the 25 places of the well are taken, or at level 99.
 #pragma once
 
 #include "games/game.h"
@@ -28,8 +28,8 @@ struct Klax : Game {
 
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
-    reward_score_change(state, 10000 * bcd(memory.cart_ram(0x36)) + 100 * bcd(memory.cart_ram(0x35)) +
-                                   bcd(memory.cart_ram(0x34)));
+    reward_score_change(state, 10000 * bcd(memory.cart_ram(0x36)) +
+                                   100 * bcd(memory.cart_ram(0x35)) + bcd(memory.cart_ram(0x34)));
     const int missed = memory.cart_ram(0x6E);
     const int allowed = memory.cart_ram(0x69);
     const bool dropped_out = allowed > 0 && missed == allowed;

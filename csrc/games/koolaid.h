@@ -1,4 +1,4 @@
-// Kool-Aid Man (M Network 1983). The score counts in hundreds; a flag tells that the game is over.
+// Kool-Aid Man (M Network 1983). The score counts in hundreds; a flag says that the game is over.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Krull (Atari 1983). Six digits of score; over when no life is in reserve and two state bytes show the closing screen.
+// Krull (Atari 1983). Six digits of score; over when no life is in reserve and two state bytes show
+// the closing screen.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Kung-Fu Master (Activision 1987). Six digits of score; over when the count of lives in reserve falls below zero.
+// Kung-Fu Master (Activision 1987). Six digits of score; over when the count of lives in reserve
+// falls below zero.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Lost Luggage (Apollo 1982). Six digits of score; over when no life is left and the closing animation has run out.
+// Lost Luggage (Apollo 1982). Six digits of score; over when no life is left and the closing
+// animation has run out.
 #pragma once
 
 #include "games/game.h"
@@ -23,7 +24,8 @@ struct LostLuggage : GameWithLives {
   CULE_HD static void step(const Memory& memory, GameState& state) {
     reward_score_change(state, bcd_score(memory, 0x94, 0x95, 0x96));
     state.lives = memory(0xCA);
-    state.terminal = state.lives == 0 && memory(0xC8) == 0x0A && memory(0xA5) == 0 && memory(0xA9) == 0;
+    state.terminal = state.lives == 0 && memory(0xC8) == 0x0A && memory(0xA5) == 0 &&
+                     memory(0xA9) == 0;
   }
 
   template <class Console>

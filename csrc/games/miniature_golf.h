@@ -1,5 +1,6 @@
-// Miniature Golf (Atari 1979). Each hole played earns its par less the strokes taken; over after the last hole.
-// The left counter shows all strokes so far, modulo 100; between holes the right one shows the next hole's par.
+// Miniature Golf (Atari 1979). Each hole played earns its par less the strokes taken; over after
+// the last hole. The left counter shows all strokes so far, modulo 100; between holes the right one
+// shows the next hole's par.
 #pragma once
 
 #include "games/game.h"
@@ -10,7 +11,8 @@ struct MiniatureGolf : Game {
   // `state.score` is the left counter as last seen in play.
   static constexpr int kHole = 0;
   static constexpr int kPar = 1;
-  static constexpr int kWrapped = 2;        // strokes that the counter lost in wrapping around during this hole
+  // strokes that the counter lost in wrapping around during this hole
+  static constexpr int kWrapped = 2;
   static constexpr int kStrokesBefore = 3;  // the counter at the start of this hole
 
   static constexpr GameInfo info() {

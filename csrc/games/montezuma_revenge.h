@@ -1,5 +1,5 @@
-// Montezuma's Revenge (Parker Brothers 1984). Six digits of score; over when the last life is lost and the closing
-// state is reached.
+// Montezuma's Revenge (Parker Brothers 1984). Six digits of score; over when the last life is lost
+// and the closing state is reached.
 #pragma once
 
 #include "games/game.h"

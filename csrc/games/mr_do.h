@@ -1,4 +1,5 @@
-// Mr. Do! (CBS Electronics 1983). The score counts in tens; a state byte tells that the game is over.
+// Mr. Do! (CBS Electronics 1983). The score counts in tens; a state byte says that the game is
+// over.
 #pragma once
 
 #include "games/game.h"

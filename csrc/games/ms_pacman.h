@@ -1,4 +1,5 @@
-// Ms. Pac-Man (Atari 1982). Six digits of score; over when the last life is lost, at one moment of the death animation.
+// Ms. Pac-Man (Atari 1982). Six digits of score; over when the last life is lost, at one moment of
+// the death animation.
 #pragma once
 
 #include "games/game.h"
@@ -31,7 +32,8 @@ struct MsPacman : GameWithLives {
     // Mode 0 is the regular game; the others are numbered variations.
     const int number = mode == 0 ? 1 : mode;
     const int regular = mode == 0 ? 1 : 0;
-    console.select_until(10, [&] { return console.ram(0x99) == number && console.ram(0xA1) == regular; });
+    console.select_until(
+        10, [&] { return console.ram(0x99) == number && console.ram(0xA1) == regular; });
     console.soft_reset();
   }
 };

@@ -1,4 +1,5 @@
-// Pac-Man (Atari 1982). Six digits of score; over when the last life is lost, at one moment of the death animation.
+// Pac-Man (Atari 1982). Six digits of score; over when the last life is lost, at one moment of the
+// death animation.
 #pragma once
 
 #include "games/game.h"
@@ -29,7 +30,8 @@ struct Pacman : GameWithLives {
   template <class Console>
   CULE_HD static void set_mode(Console& console, int mode) {
     // The score shows the game, from 1; each comes for one player and for two.
-    console.select_until(2, [&] { return console.ram(0xCC) == mode + 1 && console.ram(0xE6) == 0; });
+    console.select_until(2,
+                         [&] { return console.ram(0xCC) == mode + 1 && console.ram(0xE6) == 0; });
     console.soft_reset();
   }
 };

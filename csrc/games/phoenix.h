@@ -1,4 +1,5 @@
-// Phoenix (Atari 1983). The score counts in tens, five digits of them; a state byte tells that the game is over.
+// Phoenix (Atari 1983). The score counts in tens, five digits of them; a state byte says that the
+// game is over.
 #pragma once
 
 #include "games/game.h"
@@ -10,7 +11,8 @@ struct Phoenix : GameWithLives {
     GameInfo game;
     game.name = "phoenix";
     game.md5 = "7e52a95074a66640fcfde124fffd491a";
-    game.minimal_actions = action_set(kNoop, kFire, kRight, kLeft, kDown, kRightFire, kLeftFire, kDownFire);
+    game.minimal_actions = action_set(kNoop, kFire, kRight, kLeft, kDown, kRightFire, kLeftFire,
+                                      kDownFire);
     return game;
   }
 

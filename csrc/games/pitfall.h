@@ -1,5 +1,5 @@
-// Pitfall! (Activision 1982). Six digits of score, 2,000 to begin with; over when no life is in reserve and Harry can
-// no longer be moved.
+// Pitfall! (Activision 1982). Six digits of score, which starts at 2,000; over when no life is in
+// reserve and Harry can no longer be moved.
 #pragma once
 
 #include "games/game.h"

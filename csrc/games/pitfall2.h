@@ -1,5 +1,5 @@
-// Pitfall II: Lost Caverns (Activision 1984). The score starts at 4000 and cannot run out: Harry never dies, and only
-// the perfect score of 199000 ends the game.
+// Pitfall II: Lost Caverns (Activision 1984). The score starts at 4000 and cannot run out: Harry
+// never dies, and only the perfect score of 199000 ends the game.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Private Eye (Activision 1983). The score starts at 1000. The case is over when the copyright notice starts to scroll.
+// Private Eye (Activision 1983). The score starts at 1000. The case is over when the copyright
+// notice starts to scroll.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,6 @@
-// Q*bert (Parker Brothers 1983). Four lives; the game keeps them in a signed byte that counts 2, 1, 0, -1, -2, where
-// -2, or a jump from -1 back to 2, is the end. The frame that ends the game brings no reward.
+// Q*bert (Parker Brothers 1983). Four lives; the game keeps them in a signed byte that counts 2, 1,
+// 0, -1, -2, where -2, or a jump from -1 back to 2, is the end. The frame that ends the game brings
+// no reward.
 #pragma once
 
 #include "games/game.h"

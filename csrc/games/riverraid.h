@@ -1,5 +1,6 @@
-// River Raid (Activision 1982). Each digit of the score, and the planes in reserve, stand in RAM as offsets into the
-// digits' bitmaps: eight times the number. The end is the lives byte stepping from $59 to $58.
+// River Raid (Activision 1982). Each digit of the score, and the planes in reserve, are in RAM as
+// offsets into the digits' bitmaps: eight times the number. The end is the lives byte stepping from
+// $59 to $58.
 #pragma once
 
 #include "games/game.h"
@@ -19,14 +20,17 @@ struct Riverraid : Game {
   static constexpr int kFullReserve = 0x58, kNoReserve = 0x59;
 
   // Anything that is not the place of a digit's bitmap counts as 0.
-  CULE_HD static int digit(int offset) { return (offset & 7) == 0 && offset <= 72 ? offset >> 3 : 0; }
+  CULE_HD static int digit(int offset) {
+    return (offset & 7) == 0 && offset <= 72 ? offset >> 3 : 0;
+  }
 
   CULE_HD static void reset(GameState& state) { state.aux[kLivesByte] = kFullReserve; }
 
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     int score = 0;
-    for (int address = 0xCD; address <= 0xD7; address += 2) score = score * 10 + digit(memory(address));
+    for (int address = 0xCD; address <= 0xD7; address += 2)
+      score = score * 10 + digit(memory(address));
     reward_score_change(state, score);
     const int lives_byte = memory(0xC0);
     state.terminal = lives_byte == kFullReserve && state.aux[kLivesByte] == kNoReserve;

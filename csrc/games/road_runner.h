@@ -1,5 +1,5 @@
-// Road Runner (Atari 1989). Four score digits, one a byte, 10 standing for a blank; in hundreds. Ends when the last
-// bird is caught, seen from its motion.
+// Road Runner (Atari 1989). Four score digits, one a byte, 10 standing for a blank; in hundreds.
+// Ends when the last bird is caught, seen from its motion.
 #pragma once
 
 #include "games/game.h"
@@ -21,7 +21,8 @@ struct RoadRunner : GameWithLives {
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     int score = 0;
-    for (int address = 0xCC; address >= 0xC9; --address) score = score * 10 + digit(memory(address));
+    for (int address = 0xCC; address >= 0xC9; --address)
+      score = score * 10 + digit(memory(address));
     reward_score_change(state, 100 * score);
     const int spare_lives = memory(0xC4) & 7;
     const bool falls = memory(0xB9) != 0 || memory(0xBD) != 0;

@@ -1,5 +1,5 @@
-// Robot Tank (Activision 1983). The score is the number of tanks destroyed, counted in squadrons of twelve. Ends with
-// the last of the player's tanks.
+// Robot Tank (Activision 1983). The score is the number of tanks destroyed, counted in squadrons of
+// twelve. Ends with the last of the player's tanks.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Sir Lancelot (Xonox 1983). Six score digits; over when no life is left and the game-over state has come.
+// Sir Lancelot (Xonox 1983). Six score digits; over when no life is left and the game-over state
+// has come.
 #pragma once
 
 #include "games/game.h"

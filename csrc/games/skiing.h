@@ -1,5 +1,5 @@
-// Skiing (Activision 1980). The score is the time on the clock in hundredths of a second, and each costs 1. Ends at the
-// foot of the slope. No button is used.
+// Skiing (Activision 1980). The score is the time on the clock in hundredths of a second, and each
+// costs 1. Ends at the foot of the slope. No button is used.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Space Invaders (Atari 1980). Four score digits that roll over at 10000. Ends when no cannon is left or a flag
-// says so.
+// Space Invaders (Atari 1980). Four score digits that roll over at 10000. Ends when no cannon is
+// left or a flag says so.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Stargunner (Telesys 1982). Four score digits, one a byte, 10 standing for a blank; in hundreds. Over when no ship is
-// left; five are reported until the game has set up its own count.
+// Stargunner (Telesys 1982). Four score digits, one a byte, 10 standing for a blank; in hundreds.
+// Over when no ship is left; five are reported until the game has set up its own count.
 #pragma once
 
 #include "games/game.h"
@@ -22,7 +22,8 @@ struct StarGunner : GameWithLives {
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     int score = 0;
-    for (int address = 0x86; address >= 0x83; --address) score = score * 10 + digit(memory(address));
+    for (int address = 0x86; address >= 0x83; --address)
+      score = score * 10 + digit(memory(address));
     reward_score_change(state, 100 * score);
     const int ships = memory(0x87);
     state.terminal = ships == 0;

@@ -1,5 +1,5 @@
-// Tennis (Activision 1981). A point counts 1 for or against; a game that is won shows as the change of the lead in
-// games instead. Ends with the set.
+// Tennis (Activision 1981). A point counts 1 for or against; a game that is won shows as the change
+// of the lead in games instead. Ends with the set.
 #pragma once
 
 #include "games/game.h"
@@ -19,7 +19,9 @@ struct Tennis : Game {
   static constexpr int kGamesLead = 0;   // aux: the player's games less the computer's
   static constexpr int kPointsLead = 1;  // aux: the same within the game
 
-  CULE_HD static void reset(GameState& state) { state.aux[kGamesLead] = state.aux[kPointsLead] = 0; }
+  CULE_HD static void reset(GameState& state) {
+    state.aux[kGamesLead] = state.aux[kPointsLead] = 0;
+  }
 
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {

@@ -1,4 +1,5 @@
-// Tetris 26 (Colin Hughes). Four score digits; a score that falls costs nothing. A flag says that the pile is full.
+// Tetris 26 (Colin Hughes). Four score digits; a score that falls costs nothing. A flag says that
+// the pile is full.
 #pragma once
 
 #include "games/game.h"

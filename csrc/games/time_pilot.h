@@ -1,5 +1,5 @@
-// Time Pilot (Coleco 1983). Four digits, in hundreds; a flag says that it is over. The lives are only read while the
-// plane flies.
+// Time Pilot (Coleco 1983). Four digits, in hundreds; a flag says that it is over. The lives are
+// only read while the plane flies.
 #pragma once
 
 #include "games/game.h"
@@ -11,8 +11,8 @@ struct TimePilot : GameWithLives {
     GameInfo game;
     game.name = "time_pilot";
     game.md5 = "fc2104dd2dadf9a6176c1c1c8f87ced9";
-    game.minimal_actions =
-        action_set(kNoop, kFire, kUp, kRight, kLeft, kDown, kUpFire, kRightFire, kLeftFire, kDownFire);
+    game.minimal_actions = action_set(kNoop, kFire, kUp, kRight, kLeft, kDown, kUpFire, kRightFire,
+                                      kLeftFire, kDownFire);
     game.difficulties = {0, 1, 2};
     return game;
   }

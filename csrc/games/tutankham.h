@@ -1,4 +1,5 @@
-// Tutankham (Parker Brothers 1983). Four score digits; over when no life is left and the last death has been shown.
+// Tutankham (Parker Brothers 1983). Four score digits; over when no life is left and the last death
+// has been shown.
 #pragma once
 
 #include "games/game.h"
@@ -10,7 +11,8 @@ struct Tutankham : GameWithLives {
     GameInfo game;
     game.name = "tutankham";
     game.md5 = "085322bae40d904f53bdcc56df0593fc";
-    game.minimal_actions = action_set(kNoop, kUp, kRight, kLeft, kDown, kUpFire, kRightFire, kLeftFire);
+    game.minimal_actions = action_set(kNoop, kUp, kRight, kLeft, kDown, kUpFire, kRightFire,
+                                      kLeftFire);
     game.modes = {0, 4, 8, 12};
     return game;
   }

@@ -1,4 +1,5 @@
-// Venture (Coleco 1982). Four digits, in hundreds; over when the last life's death is shown and its sound has ended.
+// Venture (Coleco 1982). Four digits, in hundreds; over when the last life's death is shown and its
+// sound has ended.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Video Checkers (Atari 1980). Against the computer: 1 for taking its last piece, -1 for losing one's own; in variants
-// 11 to 19 (giveaway checkers) the other way round.
+// Video Checkers (Atari 1980). Against the computer: 1 for taking its last piece, -1 for losing
+// one's own; in variants 11 to 19 (giveaway checkers) the other way round.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Video Chess (Atari 1979). Against the computer: 1 for its mate, -1 for one's own. Only looked at on the player's
-// turn, because the computer tries out moves on the same board.
+// Video Chess (Atari 1979). Against the computer: 1 for its mate, -1 for one's own. Only looked at
+// on the player's turn, because the computer tries out moves on the same board.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,6 @@
-// Video Cube (Atari 1982). The score is the number of faces of one colour; all six end the game. So does dawdling until
-// the idle timer rolls over, at -1. A mode is 100 * cube + variant; cubes 0 and 1 are the same.
+// Video Cube (Atari 1982). The score is the number of faces of one colour; all six end the game. So
+// does dawdling until the idle timer rolls over, at -1. A mode is 100 * cube + variant; cubes 0 and
+// 1 are the same.
 #pragma once
 
 #include "games/game.h"
@@ -15,7 +16,8 @@ struct VideoCube : Game {
     game.starting_actions = {kFire, kNoop, kNoop};
     game.modes.count = 0;
     for (int cube = 0; cube <= 50; ++cube) {
-      for (int variant = 0; variant < 3; ++variant) game.modes.values[game.modes.count++] = 100 * cube + variant;
+      for (int variant = 0; variant < 3; ++variant)
+        game.modes.values[game.modes.count++] = 100 * cube + variant;
     }
     game.difficulties = {0, 1};
     return game;

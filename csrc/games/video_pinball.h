@@ -1,5 +1,5 @@
-// Video Pinball (Atari 1981). Six score digits; a flag says that it is over. The lives are counted from the balls
-// played and the extra ball.
+// Video Pinball (Atari 1981). Six score digits; a flag says that it is over. The lives are found
+// from the balls played and the extra ball.
 #pragma once
 
 #include "games/game.h"
@@ -11,7 +11,8 @@ struct VideoPinball : GameWithLives {
     GameInfo game;
     game.name = "video_pinball";
     game.md5 = "107cc025334211e6d29da0b6be46aec7";
-    game.minimal_actions = action_set(kNoop, kFire, kUp, kRight, kLeft, kDown, kUpFire, kRightFire, kLeftFire);
+    game.minimal_actions = action_set(kNoop, kFire, kUp, kRight, kLeft, kDown, kUpFire, kRightFire,
+                                      kLeftFire);
     game.modes = {0, 2};
     game.difficulties = {0, 1};
     return game;

@@ -1,5 +1,6 @@
-// Wizard of Wor (CBS Electronics 1982). Three digits, in hundreds, under a flag in the top digit. Over when no life is
-// left and the game-over state has come. The lives are only read while the worrior waits to enter.
+// Wizard of Wor (CBS Electronics 1982). Three digits, in hundreds, under a flag in the top digit.
+// Over when no life is left and the game-over state has come. The lives are only read while the
+// worrior waits to enter.
 #pragma once
 
 #include "games/game.h"
@@ -11,8 +12,8 @@ struct WizardOfWor : GameWithLives {
     GameInfo game;
     game.name = "wizard_of_wor";
     game.md5 = "7e8aa18bc9502eb57daaf5e7c1e94da7";
-    game.minimal_actions =
-        action_set(kNoop, kFire, kUp, kRight, kLeft, kDown, kUpFire, kRightFire, kLeftFire, kDownFire);
+    game.minimal_actions = action_set(kNoop, kFire, kUp, kRight, kLeft, kDown, kUpFire, kRightFire,
+                                      kLeftFire, kDownFire);
     game.difficulties = {0, 1};
     game.swap_ports = true;
     return game;

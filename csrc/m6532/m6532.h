@@ -1,7 +1,9 @@
-// The M6532 (RIOT): two ports and the interval timer. Its 128 bytes of RAM are wired to the bus (console/machine.h).
+// The M6532 (RIOT): two ports and the interval timer. Its 128 bytes of RAM are wired to the bus
+// (console/machine.h).
 //
-// Source: Stella Programmer's Guide, "PIA 6532"; the timer's behaviour around expiry is ale-py's, whose values at and after
-// zero differ from a chip's. The output latches and the edge detector do nothing here, as no game of the list uses them.
+// Source: Stella Programmer's Guide, "PIA 6532". The timer's behaviour around expiry is ale-py's,
+// whose values at and after zero differ from those of the chip. The output latches and the edge
+// detector are left out, as none of the games uses them.
 #pragma once
 
 #include "common/cycles.h"
@@ -9,29 +11,32 @@
 namespace cule {
 
 // Read addresses, by their low 3 bits.
-enum M6532Read : uint32_t { kReadSwcha = 0, kReadSwacnt = 1, kReadSwchb = 2, kReadSwbcnt = 3 };  // else INTIM / TIMINT
+// else INTIM / TIMINT
+enum M6532Read : uint32_t { kReadSwcha = 0, kReadSwacnt = 1, kReadSwchb = 2, kReadSwbcnt = 3 };
 
 struct M6532 {
   uint32_t timer;                  // the value last written
   uint32_t interval_shift;         // log2 of the cycles that it counts in: 0, 3, 6 or 10
-  int32_t timer_set_cycle;         // when it was written, on the console's cycle counter
-  int32_t interrupt_reset_cycle;   // when INTIM was first read after it expired
-  uint32_t read_after_interrupt;   // whether it has been
+  int32_t timer_set_cycle;         // the cycle in which it was written, on the console's counter
+  int32_t interrupt_reset_cycle;   // the cycle of the first read of INTIM after it expired
+  uint32_t read_after_interrupt;   // whether INTIM has been read since it expired
   uint32_t ddra;                   // SWACNT
 };
 
-// `timer` is what the console's random generator drew for this reset.
+// `timer` is a random number of the console for this reset.
 CULE_INLINE void m6532_reset(M6532& riot, uint32_t timer) { riot = M6532{timer, 6, 0, 0, 0, 0}; }
 
-// The cycle counter has been moved back by `cycles`. A timer that nobody sets goes back for ever and wraps around.
+// Adapts to a cycle counter that has been moved back by `cycles`. A timer that is never set wraps
+// around.
 CULE_INLINE void m6532_rebase(M6532& riot, int32_t cycles) {
   riot.timer_set_cycle = wrapping_minus(riot.timer_set_cycle, cycles);
   riot.interrupt_reset_cycle = wrapping_minus(riot.interrupt_reset_cycle, cycles);
 }
 
-// INTIM. Counts down once an interval; from its expiry on, once a cycle.
+// INTIM. Counts down once each interval; after it has expired, once each cycle.
 CULE_INLINE uint32_t read_intim(M6532& riot, int32_t cycle) {
-  const uint32_t delta = static_cast<uint32_t>(cycle) - 1 - static_cast<uint32_t>(riot.timer_set_cycle);
+  const uint32_t delta = static_cast<uint32_t>(cycle) - 1 -
+                         static_cast<uint32_t>(riot.timer_set_cycle);
   const uint32_t intervals = delta >> riot.interval_shift;
   int32_t value = static_cast<int32_t>(riot.timer - intervals - 1);
   if (value >= 0) return value & 0xFF;
@@ -41,7 +46,8 @@ CULE_INLINE uint32_t read_intim(M6532& riot, int32_t cycle) {
     riot.interrupt_reset_cycle = cycle;
   }
   if (riot.read_after_interrupt) {
-    const uint32_t expired = static_cast<uint32_t>(riot.timer_set_cycle) + (riot.timer << riot.interval_shift);
+    const uint32_t expired = static_cast<uint32_t>(riot.timer_set_cycle) +
+                             (riot.timer << riot.interval_shift);
     const uint32_t offset = static_cast<uint32_t>(riot.interrupt_reset_cycle) - expired;
     value = static_cast<int32_t>(riot.timer - intervals - offset);
   }
@@ -50,13 +56,15 @@ CULE_INLINE uint32_t read_intim(M6532& riot, int32_t cycle) {
 
 // TIMINT: bit 7 once the timer has expired, until INTIM is read.
 CULE_INLINE uint32_t read_timint(const M6532& riot, int32_t cycle) {
-  const uint32_t delta = static_cast<uint32_t>(cycle) - 1 - static_cast<uint32_t>(riot.timer_set_cycle);
+  const uint32_t delta = static_cast<uint32_t>(cycle) - 1 -
+                         static_cast<uint32_t>(riot.timer_set_cycle);
   const int32_t value = static_cast<int32_t>(riot.timer - (delta >> riot.interval_shift) - 1);
   return value >= 0 || riot.read_after_interrupt ? 0x00 : 0x80;
 }
 
 // `swcha` and `swchb` are the levels at the two ports' pins.
-CULE_INLINE uint32_t m6532_read(M6532& riot, uint32_t address, int32_t cycle, uint32_t swcha, uint32_t swchb) {
+CULE_INLINE uint32_t m6532_read(M6532& riot, uint32_t address, int32_t cycle, uint32_t swcha,
+                                uint32_t swchb) {
   if (address & 4) return address & 1 ? read_timint(riot, cycle) : read_intim(riot, cycle);
   switch (address & 3) {
     case kReadSwcha: return swcha;
