@@ -1,13 +1,16 @@
-"""What all tests share: the devices that are there."""
+"""Fixtures of all tests: the devices that are there, and a folder for compiled C++."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 import torch
 
 from cule import _core
 
-# The tests' tensors are small: torch's threads would only get in each other's and other test processes' way.
+# The tests' tensors are small, so that more threads would only slow down each other and other test
+# processes.
 torch.set_num_threads(1)
 
 
@@ -22,5 +25,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:
-    """Each device on which envs can live here."""
+    """Each device on which envs can be here."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def build_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tests' compiled C++ is kept between runs (tests/support/build.py)."""
+    cache = getattr(request.config, "cache", None)
+    return Path(cache.mkdir("built")) if cache is not None else tmp_path_factory.getbasetemp()

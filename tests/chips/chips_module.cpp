@@ -476,7 +476,7 @@ std::array<uint32_t, 4> array_of(const RandomWords& r) { return {r.words[0], r.w
 
 }  // namespace
 
-PYBIND11_MODULE(CHIPS_MODULE_NAME, m) {
+PYBIND11_MODULE(chips_module, m) {
   m.def("run_cpu", &run_cpu);
   // (opcode, length, base cycles, operand); length 0: to be fetched slowly.
   auto fields = [](MicroOp op) {

@@ -7,18 +7,19 @@ against a replay of the same entries.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
-from compiled import compile_module
 
 import cule
 from cule import _core
 from cule.console import Group, Options, action_numbers
 from cule.engine import Engine
 from cule.rom import find_game, games
+from tests.support.build import CHECKED, build_module
 
 # PAL, 250 lines, collisions read and cleared at all times, long frames, mid-line writes, frames that are cut off,
 # frames that are short.
@@ -26,6 +27,7 @@ GAMES = (
     "pong", "air_raid", "freeway", "space_invaders", "pitfall2", "robotank", "tic_tac_toe_3d", "ms_pacman",
     "journey_escape", "video_checkers",
 )  # fmt: skip
+MODULE_FLAGS = [*CHECKED, "-Wno-unknown-pragmas"]
 STEPS = 120
 FRAMESKIP, SEGMENTS_AT_LEAST = 4, 9
 READING = ("freeway", "pitfall2", "seaquest", "space_invaders", "robotank")
@@ -34,8 +36,9 @@ FLAGS, PICTURE_BROKEN, LINES_LEFT = 3, 1, 256
 
 
 @pytest.fixture(scope="module")
-def segments(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return compile_module("segments_module.cpp", "segments_module", tmp_path_factory.mktemp("segments"))
+def segments(build_folder: Path) -> ModuleType:
+    source = Path(__file__).with_name("segments_module.cpp")
+    return build_module("segments_module", source, build_folder, compile_flags=MODULE_FLAGS)
 
 
 def make_engine(game: str, mode: int | None = None, **kwargs: int) -> Engine:

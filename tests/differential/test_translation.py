@@ -11,12 +11,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
-from compiled import compile_module
 
 from cule import translation
 from cule.console import Group, Options
 from cule.engine import Engine
 from cule.rom import find_game
+from tests.support.build import CHECKED, build_module
 
 # One of each bank-switching scheme at least, programs with stack tricks, and much reading of collisions.
 QUICK = ("pong", "up_n_down")  # 2K, F8
@@ -32,11 +32,13 @@ def build(game: str, folder: Path) -> ModuleType:
     cases, name = folder / "cases.inc", f"translated_{game}"
     blocks = translation.blocks_of(find_game(game))
     cases.write_text(translation.source_of(find_game(game), blocks))
-    defines = [
+    flags = [
+        *CHECKED, "-Wno-unknown-pragmas",
         f'-DRUN_BLOCK_CASES="{cases}"', f"-DCULE_MODULE={name}", f"-DGAME={find_game(game).index}",
         f"-DLONGEST_BLOCK={translation.longest_block(blocks)}",
     ]  # fmt: skip
-    return compile_module("translated_module.cpp", name, folder, defines)
+    source = Path(__file__).with_name("translated_module.cpp")
+    return build_module(name, source, folder, compile_flags=flags)
 
 
 def make_engine(game: str) -> Engine:

@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
-import hashlib
-import os
-import shlex
-import subprocess
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from cule.engine import Engine
+from tests.support import build as support
+from tests.support.build import CHECKED, CSRC, SHARED
 
 HERE = Path(__file__).resolve().parent
-CSRC = HERE.parents[1] / "csrc"
 STAND_INS = HERE / "stand_ins"
-# As CMakeLists.txt has it, but for a host that is a GPU, and with checks of what the core assumes.
+# As on the host, but the host is a GPU, with checks of the core's assumptions.
 FLAGS = [
-    "-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off",
-    "-fno-strict-aliasing", "-fno-extern-tls-init", "-U_FORTIFY_SOURCE",
-    "-DCULE_SIMULATED_GPU", "-DCULE_CHECK_ASSUMPTIONS", "-Wall", "-Wextra", "-Wno-unknown-pragmas",
-    f"-I{STAND_INS}", f"-I{HERE}", f"-I{CSRC}",
+    *SHARED, *CHECKED, "-fno-extern-tls-init", "-U_FORTIFY_SOURCE", "-DCULE_SIMULATED_GPU",
+    "-Wextra", "-Wno-unknown-pragmas", f"-I{STAND_INS}", f"-I{HERE}", "-include", "cuda_runtime.h",
 ]  # fmt: skip
 SIMULATOR = [HERE / "simulator.cpp", HERE / "runtime.cpp"]
 BACKEND = [*SIMULATOR, HERE / "backend.cpp", CSRC / "kernels/launch_cuda.cu"]
-
-
-def _digest(command: Sequence[str], sources: Sequence[Path]) -> str:
-    """A hash of all that a library is made from."""
-    digest = hashlib.sha256("\0".join(command).encode())
-    headers = [
-        path
-        for folder in (CSRC, HERE)
-        for path in sorted(folder.rglob("*"))
-        if path.suffix in (".h", ".cuh")
-    ]
-    for path in [*sources, *headers]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:20]
 
 
 def build(
@@ -50,46 +29,14 @@ def build(
     libraries: Sequence[Path] = (),
     flags: Sequence[str] = (),
 ) -> Path:
-    """The library `name` of C++ or CUDA sources, by the compiler `CXX`, else `c++`.
-
-    It is compiled into `folder` unless it is there, with more `flags`, and links with `libraries`.
-    """
-    command = [*shlex.split(os.environ.get("CXX", "c++")), *FLAGS, *flags]
-    target = folder / f"{name}_{_digest([*command, *map(str, libraries)], sources)}.so"
-    with open(folder / f"{name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # pytest-xdist's workers: one compiles, the others wait
-        if target.exists():
-            return target
-        for old in folder.glob(f"{name}_*"):
-            old.unlink()
-
-        def compile_one(source: Path) -> str:
-            made = folder / f"{name}_{source.stem}_{os.getpid()}.o"
-            words = [
-                *command,
-                "-include",
-                "cuda_runtime.h",
-                "-x",
-                "c++",
-                "-c",
-                str(source),
-                "-o",
-                str(made),
-            ]
-            result = subprocess.run(words, capture_output=True, text=True, check=False)
-            assert result.returncode == 0, f"{source.name} does not compile:\n{result.stderr}"
-            return str(made)
-
-        with ThreadPoolExecutor(2) as pool:
-            objects = list(pool.map(compile_one, sources))
-        scratch = folder / f"{name}_{os.getpid()}.linking"
-        subprocess.run(
-            [*command, "-shared", *objects, *map(str, libraries), "-o", str(scratch)], check=True
-        )
-        for made in objects:
-            os.unlink(made)
-        os.replace(scratch, target)
-    return target
+    """A library of the simulated GPU, compiled with more `flags`, that links with `libraries`."""
+    return support.build(
+        name,
+        sources,
+        folder,
+        compile_flags=[*FLAGS, *flags],
+        link_flags=["-shared", *map(str, libraries)],
+    )
 
 
 class SimulatedGpu:

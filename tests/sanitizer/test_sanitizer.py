@@ -10,10 +10,8 @@ compiler ten times as long. Not covered: the bindings, and what only a GPU runs 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,11 +21,9 @@ import pytest
 from cule.console import buffer_entries
 from cule.resample import make_tables
 from cule.rom import detect_scheme, games, load_rom, rom_path
+from tests.support.build import CSRC, SANITIZED, build
 
 HERE = Path(__file__).resolve().parent
-CSRC = HERE.parents[1] / "csrc"
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-DCULE_SANITIZED"]
-FLAGS = ["-std=c++17", "-O1", "-g", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread", *SANITIZE]
 SOURCES = [HERE / "sweep.cpp", CSRC / "kernels/launch_cpu.cpp", CSRC / "kernels/launch_no_cuda.cpp"]
 ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1",
@@ -45,39 +41,11 @@ SHAPES = ((84, 84), (105, 80), (50, 37))
 pytestmark = pytest.mark.slow
 
 
-def _digest(command: list[str]) -> str:
-    digest = hashlib.sha256("\0".join(command).encode())
-    for path in [*SOURCES, *sorted(CSRC.rglob("*.h"))]:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:20]
-
-
 @pytest.fixture(scope="session")
-def sweep(request: pytest.FixtureRequest) -> Path:
+def sweep(build_folder: Path) -> Path:
     """The compiled program."""
-    folder = Path(request.config.cache.mkdir("sanitizer"))
-    command = [*shlex.split(os.environ.get("CXX", "c++")), *FLAGS, f"-I{CSRC}"]
-    target = folder / f"sweep_{_digest(command)}"
-    if target.exists():
-        return target
-    for old in folder.glob("sweep_*"):
-        old.unlink()
-
-    def compile_one(source: Path) -> Path:
-        made = folder / f"{source.stem}_{os.getpid()}.o"
-        compiled = [*command, "-c", str(source), "-o", str(made)]
-        result = subprocess.run(compiled, capture_output=True, text=True, check=False)
-        assert result.returncode == 0, f"{source.name} does not compile:\n{result.stderr}"
-        return made
-
-    with ThreadPoolExecutor(SHARDS) as pool:
-        objects = list(pool.map(compile_one, SOURCES))
-    scratch = folder / f"linking_{os.getpid()}"
-    subprocess.run([*command, *map(str, objects), "-o", str(scratch)], check=True)
-    for made in objects:
-        made.unlink()
-    os.replace(scratch, target)
-    return target
+    flags = ["-pthread", *SANITIZED]
+    return build("sweep", SOURCES, build_folder, compile_flags=flags, link_flags=(), suffix="")
 
 
 def _spans(spans: list[list[int]]) -> str:
