@@ -15,7 +15,7 @@ torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """GPU tests are skipped where there is no GPU or no CUDA build."""
+    """GPU tests are skipped if there is no GPU or no CUDA build."""
     if _core.has_cuda() and torch.cuda.is_available():
         return
     for item in items:

@@ -1,8 +1,8 @@
-"""`python -m tests.digest`: two devices beside each other, step by step, in all games.
+"""`python -m tests.digest`: compares two devices step by step in all games.
 
-Every env of every step becomes one number: its observation, reward, endings, lives, frame numbers,
-faults and RAM. A difference in any of them is a difference of the numbers, but for one case in
-2**64. This is how a CUDA build is compared with the CPU's: see `--help`.
+Every env of every step becomes one number, from its observation, reward, end, lives, frame numbers,
+faults and RAM. If any of them differs, the numbers differ, except in one case in 2**64. This is how
+a CUDA build is compared with the CPU's: see `--help`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Digest:
 
 
 def compare(envs: list[cule.AtariEnv], steps: int) -> tuple[torch.Tensor, int]:
-    """Steps the envs with the same actions. Which envs ever differed, and how many episodes ended."""
+    """Steps the envs with the same actions. Which envs ever differed, and how many episodes
+    ended."""
     first = envs[0]
     generator = torch.Generator().manual_seed(1)
     digest = Digest()

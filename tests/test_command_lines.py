@@ -1,4 +1,5 @@
-"""`python -m cule.play` and `cule.record`: what they do, and what they say to a user's mistakes."""
+"""`python -m cule.play` and `cule.record`: what they do, and their messages about a user's
+mistakes."""
 
 from __future__ import annotations
 
@@ -34,7 +35,12 @@ def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_record_films_games_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     path = tmp_path / "film.gif"
-    assert record.main(["pong", "freeway", "--num-envs", "3", *SHORT, "--output", str(path), "--device", "cpu"]) == 0
+    assert (
+        record.main(
+            ["pong", "freeway", "--num-envs", "3", *SHORT, "--output", str(path), "--device", "cpu"]
+        )
+        == 0
+    )
     frames = imageio.mimread(path)
     assert capsys.readouterr().out == f"The video is in {path}.\n"
     env = cule.AtariEnv(["pong", "freeway"], 3, device="cpu")
@@ -44,7 +50,12 @@ def test_record_films_games_side_by_side(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_record_shows_its_progress(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    assert record.main(["pong", "--seconds", "0.2", "--output", str(tmp_path / "film.mp4"), "--device", "cpu"]) == 0
+    assert (
+        record.main(
+            ["pong", "--seconds", "0.2", "--output", str(tmp_path / "film.mp4"), "--device", "cpu"]
+        )
+        == 0
+    )
     assert "6/6" in capsys.readouterr().err
 
 
@@ -75,7 +86,8 @@ class Keyboard:
 
 
 def test_play_listens_to_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a window of SDL's dummy display: FIRE starts the ball, RIGHT moves the paddle, Esc ends."""
+    """In a window of SDL's dummy display: FIRE starts the ball, RIGHT moves the paddle, Esc
+    ends."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr(play, "INVISIBLE_DRIVERS", ())
     escape = pygame.event.Event(pygame.KEYDOWN, key=pygame.K_ESCAPE)
@@ -85,7 +97,9 @@ def test_play_listens_to_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pygame.key, "get_pressed", keyboard.get_pressed)
     shown: list[np.ndarray] = []
     monkeypatch.setattr(
-        pygame.display, "flip", lambda: shown.append(pygame.surfarray.array3d(pygame.display.get_surface()))
+        pygame.display,
+        "flip",
+        lambda: shown.append(pygame.surfarray.array3d(pygame.display.get_surface())),
     )
     assert play.main(["breakout", "--scale", "1", "--speed", "50"]) == 0
     assert len(shown) == 90
@@ -108,7 +122,7 @@ def test_play_films_where_the_display_shows_no_window(
     no_display: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In a process of its own, as SDL looks for a display once; it would play for ever."""
+    """In a process of its own, as SDL looks for a display once; it would play forever."""
     monkeypatch.setenv(variable, value)
     command = [sys.executable, "-m", "cule.play", "pong", *SHORT]
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -122,9 +136,12 @@ def test_play_films_where_the_display_shows_no_window(
 
 @pytest.mark.parametrize("game", ["breakout", "skiing"])
 def test_keys_mean_actions(game: str) -> None:
-    offered = cule.AtariEnv(game, 1, device="cpu", full_action_space=True, reset_pool_size=1).action_meanings
+    offered = cule.AtariEnv(
+        game, 1, device="cpu", full_action_space=True, reset_pool_size=1
+    ).action_meanings
     for held, name in (
-        (set(), "NOOP"), ({pygame.K_UP, pygame.K_LEFT}, "UPLEFT"), ({pygame.K_LEFT, pygame.K_RIGHT}, "NOOP"),
+        (set(), "NOOP"), ({pygame.K_UP, pygame.K_LEFT}, "UPLEFT"),
+        ({pygame.K_LEFT, pygame.K_RIGHT}, "NOOP"),
         ({pygame.K_DOWN, pygame.K_SPACE}, "DOWNFIRE" if game == "breakout" else "DOWN"),
     ):  # fmt: skip
         assert offered[play.action_of_keys(Keyboard(held, {}), pygame, offered)] == name
@@ -142,7 +159,11 @@ MISTAKES: list[tuple[str, list[str], str]] = [
     ),
     ("record", ["pong", "--mode", "7"], "expected a mode of 'pong' (0, 1), got 7"),
     ("record", ["pong", "--output", "film.avi"], "to end in .mp4 or .gif, got 'film.avi'"),
-    ("record", ["pong", "--output", "/nowhere/film.mp4"], "a video file that can be written, got /nowhere/film.mp4"),
+    (
+        "record",
+        ["pong", "--output", "/nowhere/film.mp4"],
+        "a video file that can be written, got /nowhere/film.mp4",
+    ),
     ("record", ["pong", "--device", "tpu"], "got 'tpu'"),
     ("record", ["pong", "--speed", "3"], "unrecognized arguments: --speed 3"),
     ("play", ["pnog"], "got 'pnog'; closest: 'pong'"),
@@ -152,9 +173,15 @@ MISTAKES: list[tuple[str, list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("program", "arguments", "sentence"), MISTAKES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("program", "arguments", "sentence"), MISTAKES, ids=lambda value: str(value)[:40]
+)
 def test_mistakes_are_answered_with_a_sentence(
-    program: str, arguments: Sequence[str], sentence: str, capsys: pytest.CaptureFixture, no_display: None
+    program: str,
+    arguments: Sequence[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture,
+    no_display: None,
 ) -> None:
     main = {"play": play.main, "record": record.main}[program]
     try:
@@ -184,14 +211,18 @@ def test_what_the_machine_refuses_is_a_line(
     def run(_: Any) -> None:
         raise problem
 
-    module = importlib.import_module("cule.bench.__main__" if program == "bench" else f"cule.{program}")
+    module = importlib.import_module(
+        "cule.bench.__main__" if program == "bench" else f"cule.{program}"
+    )
     monkeypatch.setattr(module, "run", run)
     assert module.main(["pong"]) == status
     error = capsys.readouterr().err
     assert error.startswith(f"cule.{program}: {line}") and error.count("\n") == 1
 
 
-def test_interrupted_film_is_what_was_filmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_film_is_what_was_filmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(*_: Any, **__: Any) -> Any:
         yield from range(3)
         raise KeyboardInterrupt
@@ -249,7 +280,11 @@ def test_one_parser_serves_all_programs() -> None:
 @pytest.mark.parametrize("program", ["bench", "demo", "info", "play", "record"])
 def test_help_explains_every_option(program: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", f"cule.{program}", "--help"], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-m", f"cule.{program}", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     assert done.stderr == ""
     assert f"usage: python -m cule.{program}" in done.stdout

@@ -17,7 +17,9 @@ from cule.screens import BACKGROUND, MARGIN, TITLE_HEIGHT, mosaic
 SHORT = ["--num-envs", "2", "--steps", "3", "--device", "cpu", "--quiet"]
 
 
-def test_demo_writes_a_picture_of_the_right_shape_and_colors(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_demo_writes_a_picture_of_the_right_shape_and_colors(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     path = tmp_path / "picture.png"
     # Five games make two rows; air_raid's PAL picture has 250 lines.
     games = ["pong", "breakout", "ms_pacman", "air_raid", "freeway"]
@@ -67,9 +69,18 @@ def test_demo_games_are_games() -> None:
     ("arguments", "sentence"),
     [
         (["pnog"], "got 'pnog'; closest: 'pong'"),
-        (["pong", "--steps", "0"], "argument --steps: expected a whole number of at least 1, got '0'"),
-        (["pong", "--num-envs", "0"], "argument --num-envs: expected a whole number of at least 1, got '0'"),
-        (["pong", "--num-envs", "x"], "argument --num-envs: expected a whole number of at least 1, got 'x'"),
+        (
+            ["pong", "--steps", "0"],
+            "argument --steps: expected a whole number of at least 1, got '0'",
+        ),
+        (
+            ["pong", "--num-envs", "0"],
+            "argument --num-envs: expected a whole number of at least 1, got '0'",
+        ),
+        (
+            ["pong", "--num-envs", "x"],
+            "argument --num-envs: expected a whole number of at least 1, got 'x'",
+        ),
         (["pong", "--device", "tpu"], "got 'tpu'"),
         (["pong", "--steps", "1", "--num-envs", "1", "--output", "/dev/null/demo.png"], "--output"),
     ],
@@ -98,7 +109,10 @@ def test_demo_tries_the_output_before_it_plays(
     (tmp_path / "folder.png").mkdir()
     for path in (tmp_path / "folder.png", tmp_path / "nowhere" / "demo.png"):
         assert demo.main(["pong", *SHORT, "--output", str(path)]) == 2
-        assert f"expected --output to name a file that can be written, got {path}: " in capsys.readouterr().err
+        assert (
+            f"expected --output to name a file that can be written, got {path}: "
+            in capsys.readouterr().err
+        )
     for name in ("demo.xyz", "demo", ".png"):
         assert demo.main(["pong", *SHORT, "--output", name]) == 2
         sentence = f"to end in one of .png, .jpg, .jpeg, .webp, .bmp, .tiff, got {name}\n"
@@ -108,7 +122,11 @@ def test_demo_tries_the_output_before_it_plays(
 @pytest.mark.parametrize(
     ("problem", "status", "line"),
     [
-        (torch.OutOfMemoryError("expected room for 1000000 envs\nand more"), 2, "expected room for 1000000 envs"),
+        (
+            torch.OutOfMemoryError("expected room for 1000000 envs\nand more"),
+            2,
+            "expected room for 1000000 envs",
+        ),
         (RuntimeError("expected to start 9 threads"), 2, "expected to start 9 threads"),
         (MemoryError(), 2, "MemoryError"),
         (KeyboardInterrupt(), 130, "interrupted"),
@@ -119,7 +137,7 @@ def test_demo_answers_what_the_machine_refuses_with_a_line(
     problem: BaseException, status: int, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture,
 ) -> None:  # fmt: skip
-    """And leaves an older picture as it is."""
+    """An older picture stays as it is."""
 
     def play(*_: Any) -> Any:
         raise problem

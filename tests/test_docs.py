@@ -17,16 +17,48 @@ from cule import _core
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 FOLDERS = ("docs", "design", "benchmarks", "examples", "roms")
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))])
-SOURCES = ("csrc", "cule", "tests", "examples", "release", "CMakeLists.txt", "pyproject.toml", "setup.py")
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))]
+)
+SOURCES = (
+    "csrc",
+    "cule",
+    "tests",
+    "examples",
+    "release",
+    "CMakeLists.txt",
+    "pyproject.toml",
+    "setup.py",
+)
 # What makes a command short; the last of two equal options counts.
 SHORTER = {
     "cule": [],
-    "cule.bench": ["--seconds", "0.2", "--rounds", "1", "--warmup-steps", "2", "--num-envs", "2", "--quiet"],
+    "cule.bench": [
+        "--seconds",
+        "0.2",
+        "--rounds",
+        "1",
+        "--warmup-steps",
+        "2",
+        "--num-envs",
+        "2",
+        "--quiet",
+    ],
     "cule.info": [],
     "cule.demo": ["--num-envs", "2", "--steps", "3", "--quiet"],
     "cule.play": ["--seconds", "0.2", "--quiet"],
-    "tests.digest": ["pong", "--devices", "cpu", "cpu", "--envs", "1", "--steps", "2", "--pool", "1"],
+    "tests.digest": [
+        "pong",
+        "--devices",
+        "cpu",
+        "cpu",
+        "--envs",
+        "1",
+        "--steps",
+        "2",
+        "--pool",
+        "1",
+    ],
     "tests.peers": ["--help"],
     "cule.record": ["--seconds", "0.2", "--quiet"],
     "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
@@ -45,21 +77,27 @@ def blocks(kind: str) -> list[tuple[str, str]]:
 
 
 def smaller(code: str) -> str:
-    """A snippet with fewer envs, steps and start states; up to 8 envs, and 57 of as many games, stay as they are."""
-    counts = {text for text in re.findall(r"num_envs=(\d+)", code) if int(text) > 8 and int(text) != 57}
+    """A snippet with fewer envs, steps and start states; up to 8 envs, and 57 of as many games,
+    stay as they are."""
+    counts = {
+        text for text in re.findall(r"num_envs=(\d+)", code) if int(text) > 8 and int(text) != 57
+    }
     for count in counts:
         code = re.sub(rf"(num_envs=|\] \* ){count}\b", r"\g<1>8", code)
     code = code.replace("num_envs=57,", "num_envs=57, reset_pool_size=1,")
     return re.sub(r"\b(range\(|length=)\d\d+\)", r"\g<1>3)", code)
 
 
-@pytest.mark.parametrize(("where", "code"), blocks("python"), ids=lambda value: value if "\n" not in value else "")
+@pytest.mark.parametrize(
+    ("where", "code"), blocks("python"), ids=lambda value: value if "\n" not in value else ""
+)
 def test_snippet_runs(where: str, code: str, tmp_path: Path) -> None:
     """In a process of its own, so that it brings all that it needs."""
     if '"cuda"' in code and not WITH_CUDA:
         pytest.skip("needs a CUDA build and a GPU")
     done = subprocess.run(
-        [sys.executable, "-c", smaller(code)], cwd=tmp_path, env=environment(), capture_output=True, text=True,
+        [sys.executable, "-c", smaller(code)], cwd=tmp_path, env=environment(), capture_output=True,
+        text=True,
         timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{where}: {done.stderr}"
@@ -69,14 +107,20 @@ def environment() -> dict[str, str]:
     """The environment of a process that finds this cule and no display."""
     without = {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return {name: value for name, value in os.environ.items() if name not in without} | {"PYTHONPATH": path}
+    return {name: value for name, value in os.environ.items() if name not in without} | {
+        "PYTHONPATH": path
+    }
 
 
 def commands() -> list[tuple[str, str]]:
     """(where, command) of all shell lines, and of `python ...` in the text of a page."""
     found = []
     for where, text in blocks("sh"):
-        found += [(where, line.split("#")[0].strip()) for line in text.splitlines() if line.split("#")[0].strip()]
+        found += [
+            (where, line.split("#")[0].strip())
+            for line in text.splitlines()
+            if line.split("#")[0].strip()
+        ]
     for page in PAGES:
         prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
         lines = re.findall(r"`((?:python|pip|make) [^`\n]+)`", prose)
@@ -85,12 +129,17 @@ def commands() -> list[tuple[str, str]]:
 
 
 def check_pip_install(where: str, words: list[str]) -> None:
-    """This folder, with extras that it has, or packages that it depends on or names to those who lack them."""
+    """This folder, with extras that it has, or packages that it depends on or names to those who
+    lack them."""
     if "--index-url" in words:
         del words[words.index("--index-url") + 1]
     text = (ROOT / "pyproject.toml").read_text()
     extras = re.findall(r"^(\w+) = \[", text, re.MULTILINE)
-    packages = {*re.findall(r'"([\w-]+)[^"]*"', text), "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"}
+    packages = {
+        *re.findall(r'"([\w-]+)[^"]*"', text),
+        "nvidia-cuda-nvrtc",
+        "nvidia-cuda-nvrtc-cu12",
+    }
     if "-r" in words:
         file = words.pop(words.index("-r") + 1)
         assert (ROOT / file).exists(), f"{where}: there is no {file}"
@@ -100,7 +149,9 @@ def check_pip_install(where: str, words: list[str]) -> None:
     for target in targets:
         name, _, named = target.rstrip("]").partition("[")
         if name == ".":
-            assert set(filter(None, named.split(","))) <= set(extras), f"{where}: there is no such extra"
+            assert set(filter(None, named.split(","))) <= set(extras), (
+                f"{where}: there is no such extra"
+            )
         else:
             assert name in packages, f"{where}: cule has nothing to do with {name}"
 
@@ -123,10 +174,13 @@ def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
     program = words[2] if words[1] == "-m" else words[1]
     assert program in SHORTER, f"{where}: {command}"
     words[1:3] = words[1:3] if words[1] == "-m" else [str(ROOT / words[1]), *words[2:3]]
-    shorter = SHORTER[program] + (["--results", str(tmp_path / "rows.jsonl")] if program == "cule.bench" else [])
+    shorter = SHORTER[program] + (
+        ["--results", str(tmp_path / "rows.jsonl")] if program == "cule.bench" else []
+    )
     words = ["pong" if program == "cule.bench" and word == "all" else word for word in words]
     done = subprocess.run(
-        [sys.executable, *words[1:], *shorter], cwd=tmp_path, env=environment(), capture_output=True, text=True,
+        [sys.executable, *words[1:], *shorter], cwd=tmp_path, env=environment(),
+        capture_output=True, text=True,
         timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{where}: {command}: {done.stderr}"
@@ -143,30 +197,49 @@ def test_links_lead_somewhere() -> None:
             assert file.exists(), f"{page.name}: {target}"
             if heading:
                 headings = re.findall(r"^#+ (.+)$", file.read_text(), re.MULTILINE)
-                anchors = {re.sub(r"[^\w -]", "", found).lower().replace(" ", "-") for found in headings}
+                anchors = {
+                    re.sub(r"[^\w -]", "", found).lower().replace(" ", "-") for found in headings
+                }
                 assert heading in anchors, f"{page.name}: {target}"
 
 
 def test_names_in_design_notes_are_in_the_source() -> None:
-    """Identifiers in backticks: kConstants, TypeNames, snake_case, functions(). The log may cite what is gone."""
+    """Identifiers in backticks: kConstants, TypeNames, snake_case, functions(). The log may name
+    what no longer exists."""
     suffixes = {".h", ".cpp", ".cu", ".cuh", ".py", ".pyi"}
     files = [ROOT / name for name in SOURCES if (ROOT / name).is_file()]
-    files += [file for name in SOURCES for file in (ROOT / name).rglob("*") if file.suffix in suffixes]
+    files += [
+        file for name in SOURCES for file in (ROOT / name).rglob("*") if file.suffix in suffixes
+    ]
     known = set(re.findall(r"\w+", "\n".join(file.read_text() for file in files)))
     known |= {file.stem for file in [*files, *DOCUMENTS]}
     for page in [*(ROOT / "design").glob("*.md"), ROOT / "benchmarks" / "NOTES.md"]:
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
         quoted = " ".join(re.findall(r"`([^`]+)`", text))
-        names = set(re.findall(r"\b(?!__)(?:\w+_\w+|k[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)\b|\b[a-z]\w+(?=\(\))", quoted))
-        assert not names - known, f"{page.name} cites {sorted(names - known)}, which the source does not have"
+        names = set(
+            re.findall(
+                r"\b(?!__)(?:\w+_\w+|k[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)\b|\b[a-z]\w+(?=\(\))", quoted
+            )
+        )
+        assert not names - known, (
+            f"{page.name} cites {sorted(names - known)}, which the source does not have"
+        )
 
 
 def test_commands_for_contributors_name_what_is_there() -> None:
     """Targets of make, and files, folders and modules of Python's commands."""
-    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(
+        r"^ *```sh\n(.*?)^ *```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE
+    )
     lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    made = [word for words in lines if "make" in words for word in words if "=" not in word and word != "make"]
+    made = [
+        word
+        for words in lines
+        if "make" in words
+        for word in words
+        if "=" not in word and word != "make"
+    ]
     assert made and set(made) <= targets
     run = [words for words in lines if words[:1] == ["python"]]
     assert len(run) > 10
@@ -175,7 +248,9 @@ def test_commands_for_contributors_name_what_is_there() -> None:
             assert "/" not in word or (ROOT / word).exists(), f"CONTRIBUTING.md: there is no {word}"
         if words[1] == "-m" and words[2] != "pytest":
             file = ROOT / words[2].replace(".", "/")
-            assert file.is_dir() or file.with_suffix(".py").exists(), f"CONTRIBUTING.md: there is no {words[2]}"
+            assert file.is_dir() or file.with_suffix(".py").exists(), (
+                f"CONTRIBUTING.md: there is no {words[2]}"
+            )
 
 
 def test_table_of_keywords_is_complete() -> None:
@@ -185,6 +260,10 @@ def test_table_of_keywords_is_complete() -> None:
     import cule
 
     text = (ROOT / "docs" / "api.md").read_text()
-    names = [name for name in inspect.signature(cule.AtariEnv.__init__).parameters if name != "self"]
+    names = [
+        name for name in inspect.signature(cule.AtariEnv.__init__).parameters if name != "self"
+    ]
     missing = [name for name in names if f"`{name}`" not in text]
-    assert missing == ["batch_size", "thread_affinity_offset"], "only ale-py's keywords for what cule has not"
+    assert missing == ["batch_size", "thread_affinity_offset"], (
+        "only ale-py's keywords for what cule has not"
+    )

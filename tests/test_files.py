@@ -1,4 +1,5 @@
-"""Files that are replaced or appended to: whole or as they were, whoever writes, kills or fills the disk."""
+"""Files that are replaced or appended to: complete or as before, also after kills and on a full
+disk."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def umask(mask: int) -> Iterator[None]:
 
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Room for so many bytes is left; what os.write cannot write whole it writes in part, as on a full disk."""
+    """There is room for this many bytes; os.write writes only part of more, as on a full disk."""
     left, write = [0], os.write
 
     def write_some(descriptor: int, content: bytes) -> int:
@@ -53,7 +54,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return left
 
 
-# Replacing -------------------------------------------------------------------------------------------------------
+# Replacing ----------------------------------------------------------------------------------------
 
 
 def test_replacing_gives_the_new_file_or_leaves_the_old_one(tmp_path: Path) -> None:
@@ -158,7 +159,9 @@ def test_replacing_as_root_keeps_the_owner(tmp_path: Path) -> None:
         ("link to a device", "Is a device, not a regular file"),
     ],
 )
-def test_replacing_and_opened_refuse_what_is_no_regular_file(kind: str, reason: str, tmp_path: Path) -> None:
+def test_replacing_and_opened_refuse_what_is_no_regular_file(
+    kind: str, reason: str, tmp_path: Path
+) -> None:
     path = tmp_path / "file"
     if kind == "folder":
         path.mkdir()
@@ -219,7 +222,8 @@ KILLED = """
 def writing(path: Path) -> Iterator[subprocess.Popen]:
     """A process within `replacing`."""
     with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(ALONE) + textwrap.dedent(KILLED), str(path)], stdout=subprocess.PIPE
+        [sys.executable, "-c", textwrap.dedent(ALONE) + textwrap.dedent(KILLED), str(path)],
+        stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"writing\n"
@@ -231,7 +235,11 @@ def writing(path: Path) -> Iterator[subprocess.Popen]:
 
 def test_replacing_deletes_what_killed_processes_left_and_nothing_else(tmp_path: Path) -> None:
     path, other = tmp_path / "file", tmp_path / "other"
-    for name in (".cule-notes.part", ".file.123.part", ".cule-0123456789abcdef-0123456789abcdef.part.d"):
+    for name in (
+        ".cule-notes.part",
+        ".file.123.part",
+        ".cule-0123456789abcdef-0123456789abcdef.part.d",
+    ):
         (tmp_path / name).mkdir() if name.endswith(".d") else (tmp_path / name).write_bytes(OLD)
     before = set(tmp_path.iterdir())
     with writing(other) as process:
@@ -241,7 +249,9 @@ def test_replacing_deletes_what_killed_processes_left_and_nothing_else(tmp_path:
         with writing(path) as process:
             process.send_signal(signal.SIGKILL)
             process.wait()
-        assert len(set(tmp_path.iterdir()) - before) == 2, "each save deletes what the one before left"
+        assert len(set(tmp_path.iterdir()) - before) == 2, (
+            "each save deletes what the one before left"
+        )
     with writing(path) as process:
         (alive,) = set(tmp_path.iterdir()) - before - {left_by_other}
         write(path)
@@ -277,7 +287,9 @@ def test_replacing_survives_others_who_clean_up_all_the_time(tmp_path: Path) -> 
             cleaner.join()
 
 
-def test_replacing_works_where_the_file_system_has_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replacing_works_where_the_file_system_has_no_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What cannot be locked is not known to be dead, and stays."""
     import fcntl
 
@@ -316,11 +328,13 @@ def test_replacing_by_threads_at_once_gives_whole_files(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-# Appending -------------------------------------------------------------------------------------------------------
+# Appending ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("room", [0, 1, 5, 11])
-def test_append_line_on_a_full_disk_appends_nothing(room: int, tmp_path: Path, full_disk: list[int]) -> None:
+def test_append_line_on_a_full_disk_appends_nothing(
+    room: int, tmp_path: Path, full_disk: list[int]
+) -> None:
     path = tmp_path / "rows"
     full_disk[0] = 100
     append_line(path, "whole")
@@ -354,7 +368,7 @@ def test_append_line_takes_devices(tmp_path: Path) -> None:
 
 
 def test_append_line_by_processes_at_once_tears_nothing(tmp_path: Path) -> None:
-    """Some of them fail, each time, and take away what they have begun, and no other's lines."""
+    """Some of them fail each time and remove what they have begun, but no other's lines."""
     path, code = tmp_path / "rows", """
         import os, sys
         from pathlib import Path

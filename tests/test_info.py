@@ -1,4 +1,4 @@
-"""`python -m cule.info` says what is here and, of what is wrong, what to do about it."""
+"""`python -m cule.info` says what is there and how to fix what is wrong."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call_hook(checkout: Path, hook: str, folder: Path, **variables: str) -> Path:
-    """Has the build backend do what pip asks it for; gives what it made in `folder`."""
+    """Calls the build backend as pip does; returns the file that it made in `folder`."""
     folder.mkdir(parents=True)
     command = [sys.executable, "-W", "error::UserWarning", "-c", HOOK, hook, str(folder)]
     done = subprocess.run(

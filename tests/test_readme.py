@@ -1,6 +1,6 @@
-"""README.md and docs/games.md say what is true: the table of games, files that are named, benchmark figures.
+"""README.md and docs/games.md are true: the table of games, names of files, benchmark figures.
 
-`python tests/test_readme.py` writes the table anew.
+`python tests/test_readme.py` writes the table again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def game_table() -> str:
     for game in games():
         actions = len(action_numbers(game, "minimal"))
         paddles = " (paddle)" if game.facts["uses_paddles"] else ""
-        lines.append(f"| `{game.name}` | {modes(game)} | {ranges(game.difficulties)} | {actions}{paddles} |")
+        lines.append(
+            f"| `{game.name}` | {modes(game)} | {ranges(game.difficulties)} | {actions}{paddles} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -77,9 +79,17 @@ def test_readme_folders_and_files_exist() -> None:
 def test_readme_of_the_training_has_what_its_rows_say() -> None:
     """Tables 3 and 4, cell by cell: what paper.py makes of the rows."""
     text = (ROOT / "examples" / "a2c_vtrace" / "README.md").read_text().replace("| |", "|  |")
-    paths = [ROOT / path for path in sorted(set(re.findall(r"benchmarks/results/2[\w.-]+-h200\.jsonl", text)))]
+    paths = [
+        ROOT / path
+        for path in sorted(set(re.findall(r"benchmarks/results/2[\w.-]+-h200\.jsonl", text)))
+    ]
     assert paths
-    trainings = [row for path in paths for row in paper.rows_of(path) if row["mode"] == "training" and "seconds" in row]
+    trainings = [
+        row
+        for path in paths
+        for row in paper.rows_of(path)
+        if row["mode"] == "training" and "seconds" in row
+    ]
     settings = [
         *paper.SETTINGS,
         paper.setting_of(paper.PLAIN | paper.VTRACE20 | {"updates_at_once": 3, "system": "cule"}),
@@ -95,9 +105,12 @@ def test_readme_of_the_training_has_what_its_rows_say() -> None:
 
 
 def test_readme_figures_are_rows_of_the_results() -> None:
-    """Figures are lines "| game | FPS of cule | of ale-py | ratio | of EnvPool | ratio |" below their file's name."""
+    """Figures are lines "| game | FPS of cule | of ale-py | ratio | of EnvPool | ratio |" below
+    their file's name."""
     link = r"\[`(benchmarks/results/[\w.-]+\.jsonl)`\]\(\1\)"
-    for name, table in re.findall(link + r".*?\n\n((?:\|[^\n]*\n)+)", README.read_text(), re.DOTALL):
+    for name, table in re.findall(
+        link + r".*?\n\n((?:\|[^\n]*\n)+)", README.read_text(), re.DOTALL
+    ):
         rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
         line = r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| [\d.]+ \| ([\d,]+) \| [\d.]+ \|$"
         figures = re.findall(line, table, re.MULTILINE)
@@ -110,16 +123,21 @@ def test_readme_figures_are_rows_of_the_results() -> None:
 
 
 def test_figures_of_four_systems_are_rows_of_the_results() -> None:
-    """In docs/migrating.md: lines "| game | FPS of cule | of ale-py | of EnvPool | of CuLE 0.1 |" below their file."""
+    """In docs/migrating.md: lines "| game | FPS of cule | of ale-py | of EnvPool | of CuLE 0.1 |"
+    below their file."""
     text = (ROOT / "docs" / "migrating.md").read_text()
-    ((name, table),) = re.findall(r"\(\.\./(benchmarks/results/[\w.-]+\.jsonl)\)\.\n\n((?:\|[^\n]*\n)+)", text)
+    ((name, table),) = re.findall(
+        r"\(\.\./(benchmarks/results/[\w.-]+\.jsonl)\)\.\n\n((?:\|[^\n]*\n)+)", text
+    )
     rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
     assert len({row["commit"] for row in rows}) == 1
     figures = re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE)
     assert figures
     for game, measured in figures:
         fps = {row["system"]: f"{row['fps']:,.0f}" for row in rows if row["game"] == game}
-        assert measured.split(" | ") == [fps[system] for system in ("cule", "ale-py", "EnvPool", "CuLE 0.1")]
+        assert measured.split(" | ") == [
+            fps[system] for system in ("cule", "ale-py", "EnvPool", "CuLE 0.1")
+        ]
 
 
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN"])
@@ -136,7 +154,8 @@ def test_readmes_of_ppo_and_dqn_have_what_their_rows_say(algorithm: str) -> None
 
 
 def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
-    """Lines "| N envs (K games) | million FPS of the slowest | quartiles | fastest |" below the file and commits."""
+    """Lines "| N envs (K games) | million FPS of the slowest | quartiles | fastest |" below the
+    file and commits."""
     pattern = r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\) of commits? ([\w ]+).*?\n\n((?:\|[^\n]*\n)+)"
     (found,) = re.findall(pattern, README.read_text(), re.DOTALL)
     name, commits, table = found

@@ -14,7 +14,9 @@ def names_of(body: list[ast.stmt]) -> set[str]:
     """What a module's or a class's body defines or declares."""
     defined = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     declared = {
-        node.target.id for node in body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        node.target.id
+        for node in body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
     return {name for name in defined | declared if not name.startswith("_")}
 

@@ -249,7 +249,8 @@ def test_keywords_mean_what_envpools_mean() -> None:
 
 def test_screens_are_rendered_where_asked_for() -> None:
     env = envpool.make(
-        "Pong-v5", num_envs=3, render_mode="rgb_array", img_height=210, img_width=160, stack_num=1, gray_scale=False,
+        "Pong-v5", num_envs=3, render_mode="rgb_array", img_height=210, img_width=160, stack_num=1,
+        gray_scale=False,
         use_inter_area_resize=False, frame_skip=1, **OPTIONS,
     )  # fmt: skip
     env.reset()

@@ -1,4 +1,5 @@
-"""The stable-baselines3 adapter, with stable-baselines3's own checker, algorithms and evaluation."""
+"""The stable-baselines3 adapter, with stable-baselines3's own checker, algorithms and
+evaluation."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def test_ppo_learns_from_images(device: str) -> None:
 def test_dqn_learns_from_images() -> None:
     env = make(num_envs=2, max_num_frames_per_episode=60, grayscale=False, stack_num=1)
     assert env.observation_space.shape == (3, 84, 84)
-    model = DQN("CnnPolicy", env, buffer_size=200, learning_starts=20, train_freq=4, device="cpu", seed=0)
+    model = DQN(
+        "CnnPolicy", env, buffer_size=200, learning_starts=20, train_freq=4, device="cpu", seed=0
+    )
     model.learn(80)
     assert model.num_timesteps == 80
 
@@ -51,7 +54,9 @@ def test_evaluation_counts_whole_games() -> None:
     model = PPO("CnnPolicy", env, n_steps=8, device="cpu", seed=0)
     assert env.env_is_wrapped(Monitor) == [True] * 3
     assert env.env_is_wrapped(VecMonitor) == [False] * 3
-    _, lengths = evaluate_policy(model, env, n_eval_episodes=2, return_episode_rewards=True, deterministic=False)
+    _, lengths = evaluate_policy(
+        model, env, n_eval_episodes=2, return_episode_rewards=True, deterministic=False
+    )
     assert len(lengths) == 2
     assert min(lengths) > 60, "five lives, not one"
 
@@ -61,7 +66,13 @@ def test_step_gives_what_the_env_gives(grayscale: bool, device: str) -> None:
     options = {"grayscale": grayscale, "max_num_frames_per_episode": 60, "reset_pool_size": 0}
     ours = make("ms_pacman", 3, device, **options)
     plain = cule.AtariEnv(
-        "ms_pacman", 3, device=device, num_threads=1, output="numpy", autoreset_mode="SameStep", **options
+        "ms_pacman",
+        3,
+        device=device,
+        num_threads=1,
+        output="numpy",
+        autoreset_mode="SameStep",
+        **options,
     )
     ours.seed(5)
     kept = ours.reset()
@@ -69,7 +80,9 @@ def test_step_gives_what_the_env_gives(grayscale: bool, device: str) -> None:
 
     def images(observations: np.ndarray) -> np.ndarray:
         return (
-            observations if grayscale else observations.transpose(0, 1, 4, 2, 3).reshape(len(observations), 12, 84, 84)
+            observations
+            if grayscale
+            else observations.transpose(0, 1, 4, 2, 3).reshape(len(observations), 12, 84, 84)
         )
 
     np.testing.assert_array_equal(first, images(plain.reset(seed=5)[0]))
@@ -89,7 +102,9 @@ def test_step_gives_what_the_env_gives(grayscale: bool, device: str) -> None:
             assert bool(infos[i]) == dones[i]
             if dones[i]:
                 ends += 1
-                np.testing.assert_array_equal(infos[i]["terminal_observation"], images(theirs[4]["final_obs"])[i])
+                np.testing.assert_array_equal(
+                    infos[i]["terminal_observation"], images(theirs[4]["final_obs"])[i]
+                )
                 assert infos[i]["TimeLimit.truncated"]
                 assert infos[i]["episode"]["r"] == total[i]
                 total[i] = 0
@@ -98,16 +113,22 @@ def test_step_gives_what_the_env_gives(grayscale: bool, device: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [{"output": "numpy"}, {"autoreset_mode": "NextStep"}, {"render_mode": "mosaic"}], ids=str
+    "option",
+    [{"output": "numpy"}, {"autoreset_mode": "NextStep"}, {"render_mode": "mosaic"}],
+    ids=str,
 )
 def test_keywords_that_the_adapter_sets_are_refused(option: dict[str, Any]) -> None:
     (name,) = option
-    with pytest.raises(TypeError, match=f"^expected no {name} for AtariVecEnv, as .*, got '{option[name]}'$"):
+    with pytest.raises(
+        TypeError, match=f"^expected no {name} for AtariVecEnv, as .*, got '{option[name]}'$"
+    ):
         make(**option)
 
 
 def test_ram_is_refused_for_what_it_is() -> None:
-    with pytest.raises(ValueError, match=r"expected obs_type to be 'image' for AtariVecEnv, .*, got 'ram'"):
+    with pytest.raises(
+        ValueError, match=r"expected obs_type to be 'image' for AtariVecEnv, .*, got 'ram'"
+    ):
         make(obs_type="ram")
     make(obs_type="image").close()
 
@@ -117,7 +138,9 @@ def test_wrappers_attributes_and_pictures() -> None:
     assert env.get_attr("num_envs") == [2, 2]
     assert env.get_attr("action_meanings", 0)[0][0] == "NOOP"
     assert len(env.env_method("get_ram", indices=[1])) == 1
-    with pytest.raises(ValueError, match="expected all envs, as they share their attributes, got indices 0"):
+    with pytest.raises(
+        ValueError, match="expected all envs, as they share their attributes, got indices 0"
+    ):
         env.set_attr("note", 1, 0)
     env.set_attr("note", 1)
     assert env.get_attr("note") == [1, 1]
@@ -149,7 +172,9 @@ def test_options_of_a_reset_reach_the_env() -> None:
     plain.reset(seed=[6], options={"reset_mask": np.array([False, True, False])})
     assert env.env.get_ram()[1].equal(plain.get_ram()[1]), "env 1 got the seed of env 1"
     env.reset()
-    assert len({info["episode_frame_number"] // 40 for info in env.reset_infos}) == 1, "options are for one reset"
+    assert len({info["episode_frame_number"] // 40 for info in env.reset_infos}) == 1, (
+        "options are for one reset"
+    )
 
 
 @pytest.mark.parametrize(

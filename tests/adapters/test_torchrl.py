@@ -21,7 +21,9 @@ def make(device: str, game: Any = "breakout", num_envs: int = 3, **options: Any)
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"obs_type": "ram"}, {"continuous": True}, {"grayscale": False, "stack_num": 1}], ids=str
+    "options",
+    [{}, {"obs_type": "ram"}, {"continuous": True}, {"grayscale": False, "stack_num": 1}],
+    ids=str,
 )
 def test_env_passes_the_checker(options: dict[str, Any], device: str) -> None:
     check_env_specs(make(device, **options), seed=0, break_when_any_done="both")
@@ -35,7 +37,9 @@ def test_rollout_is_what_the_env_plays(device: str) -> None:
     data = ours.rollout(40, break_when_any_done=False, policy=RandomPolicy(ours.action_spec))
     assert data.batch_size == (3, 40)
     assert data.device == ours.atari.device
-    plain = cule.AtariEnv("breakout", 3, device=device, num_threads=1, autoreset_mode="Disabled", **options)
+    plain = cule.AtariEnv(
+        "breakout", 3, device=device, num_threads=1, autoreset_mode="Disabled", **options
+    )
     obs, _ = plain.reset(seed=4)
     for step in range(40):
         row = data[:, step]
@@ -70,7 +74,9 @@ def test_collector_gathers_on_the_device(device: str) -> None:
 @pytest.mark.parametrize("option", [{"output": "numpy"}, {"autoreset_mode": "NextStep"}], ids=str)
 def test_keywords_that_the_adapter_sets_are_refused(option: dict[str, Any]) -> None:
     (name,) = option
-    with pytest.raises(TypeError, match=f"^expected no {name} for AtariTorchRLEnv, as .*, got '{option[name]}'$"):
+    with pytest.raises(
+        TypeError, match=f"^expected no {name} for AtariTorchRLEnv, as .*, got '{option[name]}'$"
+    ):
         make("cpu", **option)
 
 

@@ -203,7 +203,7 @@ struct Collisions {
   }
 };
 
-// A state whose writes take effect at once while the beam stays behind, and one whose entries are replayed.
+// A state whose writes take effect at once, before the beam is there, and one whose entries are replayed.
 struct Eager {
   struct BlindView : NoView {
     void show(const TiaState&, int, int, int) {}
@@ -215,7 +215,7 @@ struct Eager {
 
   explicit Eager(uint32_t seed) : tia(random_state(seed)), oracle(tia) { move_both(0, kMarkFrameBegin, 0); }
 
-  // Does a write as a translated block does, whose register is known when it is compiled.
+  // Does a write as a translated block does: the register is known at compile time.
   template <size_t... kRegs>
   bool write_known(TiaState& to, uint32_t reg, uint32_t value, int32_t cycle,
                    std::index_sequence<kRegs...>) {
@@ -251,7 +251,7 @@ struct Eager {
     moved.collisions = drawn.collisions = 0;
     return std::memcmp(&moved, &drawn, sizeof moved) == 0;
   }
-  // Whether the beam's way to `clock` at once leaves what drawing to it does, and to `between` first.
+  // Whether drawing to `clock` at once gives the same state as drawing to `between` first.
   bool moves_as_it_draws(int32_t clock, int32_t between) const {
     TiaState moved = oracle, stopped = oracle, drawn = oracle;
     BlindView blind;
@@ -334,7 +334,7 @@ struct CheckedRom {
   MicroOp operation(uint32_t opcode) const { return operation_of(opcode & 0xFF); }
 };
 
-// The micro-operations of `image`, and the one behind it.
+// The micro-operations of `image`, and the one after its end.
 std::vector<MicroOp> decode(const std::string& scheme, const std::vector<uint8_t>& image) {
   std::vector<MicroOp> micro_ops(image.size() + 1, kFetchSlowly);
   decode_rom(map_of_scheme(scheme), image.data(), static_cast<uint32_t>(image.size()), micro_ops.data());

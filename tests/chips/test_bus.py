@@ -1,8 +1,9 @@
-"""The console around the chips: address decoding, the data bus, WSYNC, VSYNC, input ports, and how a frame ends.
+"""The console around the chips: address decoding, the data bus, WSYNC, VSYNC, input ports, and how
+a frame ends.
 
-Source: Stella Programmer's Guide ("Memory map", "WSYNC", "VSYNC", "INPT0"). When a frame ends and how paddles charge
-are ale-py's: VSYNC must have been on for 76 cycles, a TIA write beyond the limit of scanlines ends the frame, and so do
-25,000 instructions.
+Source: Stella Programmer's Guide ("Memory map", "WSYNC", "VSYNC", "INPT0"). When a frame ends and
+how paddles charge are ale-py's: VSYNC must have been on for 76 cycles, a TIA write beyond the limit
+of scanlines ends the frame, and so do 25,000 instructions.
 """
 
 from types import ModuleType
@@ -10,24 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.registers import (  # isort: skip
+    VSYNC, VBLANK, WSYNC, COLUBK, PF0, PF1, RESP0, RESM0, RESM1, RESBL, GRP0, HMM0, HMOVE,
+    HMCLR, CXCLR, CXP0FB, INPT0, INPT1, INPT4, INPT5, SWCHA, SWACNT, SWCHB, INTIM, TIM64T,
+    T1024T, FRAME_BEGIN, TOUCH, GREY_OUT, FRAME_END,
+)  # fmt: skip
+
 CORES = ["static", "dynamic"]
-VSYNC, VBLANK, WSYNC, RSYNC, COLUBK, PF1, RESP0, RESM0, RESM1, RESBL, HMM0, HMOVE = (
-    0,
-    1,
-    2,
-    3,
-    9,
-    0x0E,
-    0x10,
-    0x12,
-    0x13,
-    0x14,
-    0x22,
-    0x2A,
-)
-GRP0, HMCLR, CXCLR = 0x1B, 0x2B, 0x2C
-INPT0, INPT4, INPT5 = 0x08, 0x0C, 0x0D
-FRAME_BEGIN, TOUCH, GREY_OUT, FRAME_END = 0x30, 0x31, 0x32, 0x33
 FAULT_JAM, FAULT_BUFFER_FULL = 1, 2
 
 
@@ -97,7 +87,7 @@ def test_bus_riot_shows_at_all_its_mirrors(chips: ModuleType) -> None:
             continue
         value = 0x10 + base // 0x80 % 64
         console.write(base + 1, value)
-        assert console.read(0x281) == value
+        assert console.read(SWACNT) == value
         console.write(base + 0x14, value)  # TIM1T
         console.cycle += 3
         assert console.read(base + 4) == value - 3
@@ -130,7 +120,7 @@ def test_bus_holds_the_last_byte_read_or_written(chips: ModuleType) -> None:
     assert console.bus == 0x2A
     assert (console.read(0x80), console.bus) == (0x2A, 0x2A)
     assert (console.read(0x1000), console.bus) == (0x77, 0x77)
-    assert (console.read(0x282), console.bus) == (0x3F, 0x3F)
+    assert (console.read(SWCHB), console.bus) == (0x3F, 0x3F)
     console.write(COLUBK, 0x44)
     assert console.bus == 0x44
 
@@ -146,7 +136,9 @@ def test_bus_holds_the_last_byte_read_or_written(chips: ModuleType) -> None:
         ([0xB1, 0x80], 0x25),
     ],
 )
-def test_bus_noise_in_instructions(chips: ModuleType, core: str, code: list[int], noise: int) -> None:
+def test_bus_noise_in_instructions(
+    chips: ModuleType, core: str, code: list[int], noise: int
+) -> None:
     console = console_with(chips, code)
     console.set_inputs(inpt4=0x80)
     console.write(0x80, 0x0C)
@@ -158,7 +150,9 @@ def test_bus_noise_in_instructions(chips: ModuleType, core: str, code: list[int]
 @pytest.mark.parametrize("core", CORES)
 def test_bus_code_runs_from_ram(chips: ModuleType, core: str) -> None:
     console = console_with(chips, [0x4C, 0x80, 0x00])  # JMP $0080
-    for i, byte in enumerate([0xA9, 0x5A, 0x85, 0x90, 0x4C, 0x10, 0xF0]):  # LDA #$5A; STA $90; JMP $F010
+    for i, byte in enumerate(
+        [0xA9, 0x5A, 0x85, 0x90, 0x4C, 0x10, 0xF0]
+    ):  # LDA #$5A; STA $90; JMP $F010
         console.write(0x80 + i, byte)
     run_to_end_of_program(console, 4, core)
     assert (console.pc, console.ram[0x10]) == (0xF010, 0x5A)
@@ -167,7 +161,7 @@ def test_bus_code_runs_from_ram(chips: ModuleType, core: str) -> None:
 
 @pytest.mark.parametrize("core", CORES)
 def test_bus_instruction_across_two_slices(chips: ModuleType, core: str) -> None:
-    """E0: its first byte stands in slice 0 of the image, the others in slice 5."""
+    """E0: its first byte is in slice 0 of the image, the others in slice 5."""
     image = bytearray(8192)
     image[0x3FF] = 0xAD  # LDA $00AB
     image[5 * 1024 : 5 * 1024 + 2] = [0xAB, 0x00]
@@ -209,7 +203,9 @@ def test_bus_wsync_halts_to_the_end_of_the_line(chips: ModuleType, cycle: int, a
 
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize(("s", "cycle"), [(0x03, 6), (0x02, 76)])
-def test_bus_wsync_by_a_push_after_a_push_does_not_halt(chips: ModuleType, core: str, s: int, cycle: int) -> None:
+def test_bus_wsync_by_a_push_after_a_push_does_not_halt(
+    chips: ModuleType, core: str, s: int, cycle: int
+) -> None:
     """JSR with the stack over the TIA: its second byte on WSYNC, or its first."""
     console = console_with(chips, [0x20, 0x00, 0xF1])
     console.s = s
@@ -219,14 +215,18 @@ def test_bus_wsync_by_a_push_after_a_push_does_not_halt(chips: ModuleType, core:
 
 @pytest.mark.parametrize("core", CORES)
 def test_bus_wsync_aligns_the_instructions_after_it(chips: ModuleType, core: str) -> None:
-    console = console_with(chips, [0xEA, 0x85, 0x02, 0x85, 0x09, 0x85, 0x02, 0x85, 0x02, 0x85, 0x08])
+    console = console_with(
+        chips, [0xEA, 0x85, 0x02, 0x85, 0x09, 0x85, 0x02, 0x85, 0x02, 0x85, 0x08]
+    )
     console.a = 0x44
     run_to_end_of_program(console, 6, core)
     assert console.recorded() == [(76 + 3, COLUBK, 0x44), (3 * 76 + 3, 0x08, 0x44)]
 
 
 @pytest.mark.parametrize("register", range(0x2D))
-def test_bus_tia_writes_that_change_nothing_are_not_recorded(chips: ModuleType, register: int) -> None:
+def test_bus_tia_writes_that_change_nothing_are_not_recorded(
+    chips: ModuleType, register: int
+) -> None:
     strobes = (*range(0x10, 0x15), HMOVE, CXCLR)
     recorded = chips.is_recorded(register) and register != HMCLR  # there is nothing to clear
     console = console_with(chips)
@@ -267,7 +267,7 @@ def test_bus_joystick_buttons_and_switches(chips: ModuleType) -> None:
     console = console_with(chips)
     console.bus = 0
     console.set_inputs(swcha=0x7B, swchb=0xC8, inpt4=0x80, inpt5=0)
-    assert [console.read(0x280), console.read(0x282)] == [0x7B, 0xC8]
+    assert [console.read(SWCHA), console.read(SWCHB)] == [0x7B, 0xC8]
     console.bus = 0
     assert [console.read(INPT4), console.read(INPT5)] == [0x80, 0x00]
 
@@ -298,7 +298,7 @@ def test_bus_paddle_charges_after_it_is_let_go(chips: ModuleType, paddle: int) -
     console.write(VBLANK, 0x02)
     assert read_at(5000 + needed) == [0, 0]
     assert read_at(5000 + needed + 1) == [0x80, 0x80]
-    console.write(VBLANK, 0x00)  # not let go again
+    console.write(VBLANK, 0x00)  # not discharged again
     assert read_at(5000 + needed + 2) == [0x80, 0x80]
 
 
@@ -307,12 +307,17 @@ def test_bus_paddle_without_resistance_reads_charged(chips: ModuleType) -> None:
     console.set_inputs(charge0=0, charge1=1000)
     console.write(VBLANK, 0x80)
     console.bus = 0
-    assert [console.read(INPT0), console.read(INPT0 + 1)] == [0x80, 0x00]
+    assert [console.read(INPT0), console.read(INPT1)] == [0x80, 0x00]
 
 
-@pytest.mark.parametrize(("needed", "charged"), [(200, False), (299, False), (301, True), (500, True)])
-def test_bus_paddle_let_go_in_an_earlier_frame(chips: ModuleType, needed: int, charged: bool) -> None:
-    """Let go 300 cycles before the frame. One that has been charged since then reads as not charged, as in ale-py."""
+@pytest.mark.parametrize(
+    ("needed", "charged"), [(200, False), (299, False), (301, True), (500, True)]
+)
+def test_bus_paddle_let_go_in_an_earlier_frame(
+    chips: ModuleType, needed: int, charged: bool
+) -> None:
+    """Charging began 300 cycles before the frame. A paddle that has been charged since then reads
+    as not charged, as in ale-py."""
     console = console_with(chips, inpt_wiring=0x0002)
     console.set_inputs(charge0=needed)
     console.begin_frame()
@@ -330,7 +335,9 @@ def test_bus_paddle_let_go_in_an_earlier_frame(chips: ModuleType, needed: int, c
     assert console.read(INPT0) == (0x80 if charged else 0)
 
 
-@pytest.mark.parametrize(("ohms", "cycles"), [(0, 0), (27450, 522), (408823, 7783), (790196, 15045)])
+@pytest.mark.parametrize(
+    ("ohms", "cycles"), [(0, 0), (27450, 522), (408823, 7783), (790196, 15045)]
+)
 def test_bus_charge_cycles(chips: ModuleType, ohms: int, cycles: int) -> None:
     """1.6 R C at 1.19 MHz, with 0.01 microfarad: 0.01904 cycles an ohm."""
     assert chips.charge_cycles(ohms) == cycles
@@ -342,20 +349,20 @@ def test_bus_charge_cycles(chips: ModuleType, ohms: int, cycles: int) -> None:
 def test_bus_collisions_are_those_up_to_the_read(chips: ModuleType) -> None:
     console = console_with(chips)  # visible from line 4 on
     console.begin_frame()
-    for register, value in ((0x1B, 0xFF), (0x0D, 0xF0), (0x10, 0)):  # GRP0, PF0, RESP0
+    for register, value in ((GRP0, 0xFF), (PF0, 0xF0), (RESP0, 0)):
         console.write(register, value)
     console.cycle = 4 * 76 + 10
     console.bus = 0
-    assert console.read(0x02) == 0x00  # CXP0FB, in the blank of the first line
+    assert console.read(CXP0FB) == 0x00  # in the blank of the first line
     console.cycle = 5 * 76 + 60
     console.bus = 0
-    assert console.read(0x02) == 0x80
-    console.write(0x2C, 0)  # CXCLR
+    assert console.read(CXP0FB) == 0x80
+    console.write(CXCLR, 0)
     console.bus = 0
-    assert console.read(0x02) == 0x00
+    assert console.read(CXP0FB) == 0x00
     console.cycle = 6 * 76 + 60
     console.bus = 0
-    assert console.read(0x02) == 0x80
+    assert console.read(CXP0FB) == 0x80
 
 
 # ---- What is recorded
@@ -374,7 +381,9 @@ def test_bus_resets_carry_the_cycles_since_hmove(chips: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("distance", "flag"), [(20, 0), (21, 1), (22, 0)])
-def test_bus_hmm0_carries_whether_hmove_was_21_cycles_ago(chips: ModuleType, distance: int, flag: int) -> None:
+def test_bus_hmm0_carries_whether_hmove_was_21_cycles_ago(
+    chips: ModuleType, distance: int, flag: int
+) -> None:
     console = console_with(chips)
     console.cycle = 500
     console.write(HMOVE, 0)
@@ -397,7 +406,9 @@ def test_bus_full_buffer_is_a_fault(chips: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("held", "ends"), [(75, False), (76, True), (77, True), (228, True)])
-def test_bus_vsync_ends_the_frame_when_cleared_after_a_line(chips: ModuleType, held: int, ends: bool) -> None:
+def test_bus_vsync_ends_the_frame_when_cleared_after_a_line(
+    chips: ModuleType, held: int, ends: bool
+) -> None:
     console = console_with(chips)
     console.begin_frame()
     console.cycle = 1000
@@ -536,13 +547,14 @@ def test_bus_cut_off_frame_can_still_end(chips: ModuleType, core: str) -> None:
 
 @pytest.mark.parametrize("core", CORES)
 def test_bus_frame_that_never_ends_keeps_time(chips: ModuleType, core: str) -> None:
-    """The counter stays bounded; the place in the scanline, the timer, HMOVE and the paddles do not notice."""
+    """The counter stays bounded; the place in the scanline, the timer, HMOVE and the paddles do not
+    notice."""
     console = console_with(chips, [0x4C, 0x00, 0xF0], inpt_wiring=0x0002)  # JMP $F000, 3 cycles
     console.set_inputs(charge0=900)
     highest = cycles = 0
     for frame in range(400):
         if frame % 100 == 0:
-            console.write(0x297, 0x40)  # T1024T
+            console.write(T1024T, 0x40)
             set_at = cycles
         console.run_frame(core)
         cycles += 75000
@@ -551,7 +563,7 @@ def test_bus_frame_that_never_ends_keeps_time(chips: ModuleType, core: str) -> N
         assert (cycles - console.cycle) % 152 == 0
         intervals = (cycles - set_at - 1) // 1024
         if intervals < 0x40:
-            assert console.read(0x284) == 0x40 - intervals - 1
+            assert console.read(INTIM) == 0x40 - intervals - 1
     assert highest < 2**24 < cycles
     console.write(VBLANK, 0x80)
     console.write(VBLANK, 0x00)
@@ -577,7 +589,7 @@ def test_bus_begin_frame_keeps_the_place_in_the_line(chips: ModuleType) -> None:
     console = console_with(chips)
     console.begin_frame()
     console.cycle = 1000
-    console.write(0x296, 100)  # TIM64T
+    console.write(TIM64T, 100)
     console.write(VSYNC, 2)
     console.cycle = 262 * 76 + 31
     console.write(VSYNC, 0)
@@ -589,8 +601,10 @@ def test_bus_begin_frame_keeps_the_place_in_the_line(chips: ModuleType) -> None:
     console.write(RESM0, 0)
     assert console.recorded()[-2:] == [(31, FRAME_BEGIN, 0), (38, RESM0, 7)]
     assert (
-        console.read(0x284)
-        == 0xFF - (262 * 76 + 38 - 1000 - 6400 - 1) % 256 - (262 * 76 + 38 - 1000 - 6400 - 1) // 64 % 256
+        console.read(INTIM)
+        == 0xFF
+        - (262 * 76 + 38 - 1000 - 6400 - 1) % 256
+        - (262 * 76 + 38 - 1000 - 6400 - 1) // 64 % 256
     )
 
 
@@ -599,22 +613,30 @@ def test_bus_reset_starts_at_the_vector_with_ram_kept(chips: ModuleType) -> None
     console.write(0x80, 0x99)
     console.pc, console.a, console.s, console.cycle = 0x1234, 7, 8, 999
     console.reset(50)
-    assert (console.pc, console.a, console.s, console.cycle, console.ram[0]) == (0xF000, 0, 0xFF, 0, 0x99)
+    assert (console.pc, console.a, console.s, console.cycle, console.ram[0]) == (
+        0xF000,
+        0,
+        0xFF,
+        0,
+        0x99,
+    )
     console.cycle = 1
-    assert console.read(0x284) == 49
+    assert console.read(INTIM) == 49
 
 
-def test_bus_frame_without_end_keeps_its_counters_small_and_their_differences(chips: ModuleType) -> None:
+def test_bus_frame_without_end_keeps_its_counters_small_and_their_differences(
+    chips: ModuleType,
+) -> None:
     limit, step = (1 << 19) + (152 << 16), 152 << 16
     console = console_with(chips)
     console.begin_frame()
     console.finish_frame()
     console.cycle = limit - 500
-    console.write(0x297, 20)
+    console.write(T1024T, 20)
     console.cycle = limit + 31
     console.begin_frame()
     assert console.frame_open == 1
     assert console.cycle == limit + 31 - step
-    assert console.read(0x284) == 19
+    assert console.read(INTIM) == 19
     console.cycle += 2 * 1024
-    assert console.read(0x284) == 17
+    assert console.read(INTIM) == 17

@@ -1,7 +1,8 @@
 """The cartridges' bank switching, RAM and coprocessor, on images of random bytes.
 
-Sources: Kevin Horton, "Cart Information" (schemes and hot spots); US patent 4,644,495 (DPC). The DPC's random number
-generator is clocked by accesses to its registers and to the window's last 64 bytes, as in ale-py, and not by every one.
+Sources: Kevin Horton, "Cart Information" (schemes and hot spots); US patent 4,644,495 (DPC). The
+DPC's random number generator is clocked by accesses to its registers and to the window's last 64
+bytes, as in ale-py, and not by every one.
 """
 
 from fractions import Fraction
@@ -10,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.support.registers import VSYNC
 
 SIZES = {
     "2K": 2048,
@@ -24,7 +27,12 @@ SIZES = {
 }
 # Offsets into the window that are special in no scheme, in each of its four slices.
 PLAIN = [0x100, 0x234, 0x3FF, 0x400, 0x5A5, 0x7FF, 0x800, 0x987, 0xBFF, 0xC00, 0xDEF, 0xFBF]
-BANK_SCHEMES = {"F8": (0x1FF8, 2, 1), "F8SC": (0x1FF8, 2, 1), "F6": (0x1FF6, 4, 0), "F6SC": (0x1FF6, 4, 0)}
+BANK_SCHEMES = {
+    "F8": (0x1FF8, 2, 1),
+    "F8SC": (0x1FF8, 2, 1),
+    "F6": (0x1FF6, 4, 0),
+    "F6SC": (0x1FF6, 4, 0),
+}
 
 
 def image_of(scheme: str) -> bytes:
@@ -66,7 +74,9 @@ def test_cartridge_rom_ignores_writes(chips: ModuleType, scheme: str) -> None:
 
 @pytest.mark.parametrize("access", ["read", "write"])
 @pytest.mark.parametrize("scheme", BANK_SCHEMES)
-def test_cartridge_atari_hot_spots_select_banks(chips: ModuleType, scheme: str, access: str) -> None:
+def test_cartridge_atari_hot_spots_select_banks(
+    chips: ModuleType, scheme: str, access: str
+) -> None:
     first_hot_spot, banks, start = BANK_SCHEMES[scheme]
     console = plug_in(chips, scheme)
     assert plain_bytes(console) == bank_bytes(scheme, start)
@@ -75,7 +85,8 @@ def test_cartridge_atari_hot_spots_select_banks(chips: ModuleType, scheme: str, 
             console.write(first_hot_spot + bank, 0x5A)
         else:  # the read itself already comes from the new bank
             assert (
-                console.read(first_hot_spot + bank) == image_of(scheme)[4096 * bank + (first_hot_spot & 0xFFF) + bank]
+                console.read(first_hot_spot + bank)
+                == image_of(scheme)[4096 * bank + (first_hot_spot & 0xFFF) + bank]
             )
         assert plain_bytes(console) == bank_bytes(scheme, bank)
         assert plain_bytes(console, 0xF000) == bank_bytes(scheme, bank)
@@ -99,7 +110,9 @@ def test_cartridge_atari_only_hot_spots_switch(chips: ModuleType, scheme: str, a
 
 
 @pytest.mark.parametrize("scheme", ["F8SC", "F6SC"])
-def test_cartridge_superchip_ram_has_a_write_and_a_read_port(chips: ModuleType, scheme: str) -> None:
+def test_cartridge_superchip_ram_has_a_write_and_a_read_port(
+    chips: ModuleType, scheme: str
+) -> None:
     console = plug_in(chips, scheme)
     values = [(37 * i + 11) % 256 for i in range(128)]
     for i in range(128):
@@ -117,7 +130,9 @@ def test_cartridge_without_superchip_has_rom_there(chips: ModuleType, scheme: st
     console = plug_in(chips, scheme)
     console.write(0x1000, 0xAA)
     bank = BANK_SCHEMES[scheme][2]
-    assert [console.read(0x1000 + i) for i in range(256)] == list(image_of(scheme)[4096 * bank : 4096 * bank + 256])
+    assert [console.read(0x1000 + i) for i in range(256)] == list(
+        image_of(scheme)[4096 * bank : 4096 * bank + 256]
+    )
 
 
 @pytest.mark.parametrize("access", ["read", "write"])
@@ -149,9 +164,18 @@ def test_cartridge_e0_nothing_else_switches(chips: ModuleType) -> None:
 
 def test_cartridge_fe_address_line_13_selects_the_bank(chips: ModuleType) -> None:
     console = plug_in(chips, "FE")
-    for base, bank in [(0xF000, 0), (0xD000, 1), (0xB000, 0), (0x9000, 1), (0x3000, 0), (0x1000, 1)]:
+    for base, bank in [
+        (0xF000, 0),
+        (0xD000, 1),
+        (0xB000, 0),
+        (0x9000, 1),
+        (0x3000, 0),
+        (0x1000, 1),
+    ]:
         assert plain_bytes(console, base) == bank_bytes("FE", bank)
-        assert [console.read(base + 0xFC0 + i) for i in range(64)] == list(image_of("FE")[4096 * bank + 0xFC0 :][:64])
+        assert [console.read(base + 0xFC0 + i) for i in range(64)] == list(
+            image_of("FE")[4096 * bank + 0xFC0 :][:64]
+        )
 
 
 @pytest.mark.parametrize("core", ["static", "dynamic"])
@@ -169,7 +193,9 @@ def test_cartridge_fe_jsr_and_rts_change_banks(chips: ModuleType, core: str) -> 
 
 
 @pytest.mark.parametrize("core", ["static", "dynamic"])
-def test_cartridge_code_runs_on_in_the_bank_that_it_switched_to(chips: ModuleType, core: str) -> None:
+def test_cartridge_code_runs_on_in_the_bank_that_it_switched_to(
+    chips: ModuleType, core: str
+) -> None:
     image = bytearray(8192)
     image[0x1FFC:0x1FFE] = [0x00, 0xF2]
     image[0x1200:0x1203] = [0xAD, 0xF8, 0xFF]  # bank 1, $F200: LDA $FFF8, to bank 0
@@ -208,16 +234,22 @@ def test_cartridge_dpc_switches_banks_like_f8(chips: ModuleType, access: str) ->
         else:
             assert console.read(0x1FF8 + bank) == image_of("DPC")[4096 * bank + 0xFF8 + bank]
         assert plain_bytes(console) == bank_bytes("DPC", bank)
-        assert [console.read(0x1080 + i) for i in range(128)] == list(image_of("DPC")[4096 * bank + 128 :][:128])
+        assert [console.read(0x1080 + i) for i in range(128)] == list(
+            image_of("DPC")[4096 * bank + 128 :][:128]
+        )
 
 
 @pytest.mark.parametrize("fetcher", range(8))
 def test_cartridge_dpc_fetchers_walk_down_the_display(chips: ModuleType, fetcher: int) -> None:
     console = plug_in(chips, "DPC")
     set_counter(console, fetcher, 0x302)
-    assert [console.read(DATA + fetcher) for _ in range(5)] == [display(c) for c in (0x302, 0x301, 0x300, 0x2FF, 0x2FE)]
+    assert [console.read(DATA + fetcher) for _ in range(5)] == [
+        display(c) for c in (0x302, 0x301, 0x300, 0x2FF, 0x2FE)
+    ]
     set_counter(console, fetcher, 0x001)
-    assert [console.read(DATA + fetcher) for _ in range(3)] == [display(c) for c in (0x001, 0x000, 0x7FF)]
+    assert [console.read(DATA + fetcher) for _ in range(3)] == [
+        display(c) for c in (0x001, 0x000, 0x7FF)
+    ]
 
 
 def test_cartridge_dpc_fetchers_are_independent(chips: ModuleType) -> None:
@@ -239,7 +271,9 @@ def test_cartridge_dpc_counter_high_takes_three_bits(chips: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("fetcher", [0, 4, 5, 7])
-def test_cartridge_dpc_flag_is_set_at_top_and_cleared_at_bottom(chips: ModuleType, fetcher: int) -> None:
+def test_cartridge_dpc_flag_is_set_at_top_and_cleared_at_bottom(
+    chips: ModuleType, fetcher: int
+) -> None:
     """A fetcher at top sets its flag before the byte is masked with it; at bottom it clears it."""
     console = plug_in(chips, "DPC")
     console.write(TOP + fetcher, 0x24)
@@ -263,8 +297,11 @@ def test_cartridge_dpc_writing_top_clears_the_flag(chips: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("function", [0x1018, 0x1020, 0x1028, 0x1030])
-def test_cartridge_dpc_other_functions_read_zero_and_count(chips: ModuleType, function: int) -> None:
-    """As in ale-py. The patent's chip also swaps, reverses and rotates the byte, which Pitfall II does not use."""
+def test_cartridge_dpc_other_functions_read_zero_and_count(
+    chips: ModuleType, function: int
+) -> None:
+    """As in ale-py. The patent's chip also swaps, reverses and rotates the byte, which Pitfall II
+    does not use."""
     console = plug_in(chips, "DPC")
     set_counter(console, 2, 0x155)
     assert console.read(function + 2) == 0
@@ -293,7 +330,16 @@ def test_cartridge_dpc_random_numbers_have_period_255(chips: ModuleType) -> None
 
 @pytest.mark.parametrize(
     ("address", "clocks"),
-    [(0x1008, 1), (0x103F, 1), (0x107F, 1), (0x1080, 0), (0x1400, 0), (0x1FBF, 0), (0x1FC0, 1), (0x1FFF, 1)],
+    [
+        (0x1008, 1),
+        (0x103F, 1),
+        (0x107F, 1),
+        (0x1080, 0),
+        (0x1400, 0),
+        (0x1FBF, 0),
+        (0x1FC0, 1),
+        (0x1FFF, 1),
+    ],
 )
 def test_cartridge_dpc_random_number_clock(chips: ModuleType, address: int, clocks: int) -> None:
     console = plug_in(chips, "DPC")
@@ -312,7 +358,8 @@ def music_clocks(cycle: int) -> int:
 
 @pytest.mark.parametrize("voices", range(8))
 def test_cartridge_dpc_music_amplitudes(chips: ModuleType, voices: int) -> None:
-    """The voices' flags are set from bottom + 1 to top; three of them add up through a resistor ladder."""
+    """The voices' flags are set from bottom + 1 to top; three of them add up through a resistor
+    ladder."""
     console = plug_in(chips, "DPC")
     for voice in range(3):
         console.write(TOP + 5 + voice, 9)
@@ -344,7 +391,9 @@ def test_cartridge_dpc_music_voices_keep_their_own_pitch(chips: ModuleType) -> N
         amplitude = console.read(0x1007)
         counters = [(top - music_clocks(cycle)) % (top + 1) for top in tops]
         on = [counter > bottom for counter, bottom in zip(counters, bottoms, strict=True)]
-        assert amplitude == [0x0, 0x4, 0x5, 0x9, 0x6, 0xA, 0xB, 0xF][on[0] | on[1] << 1 | on[2] << 2]
+        assert (
+            amplitude == [0x0, 0x4, 0x5, 0x9, 0x6, 0xA, 0xB, 0xF][on[0] | on[1] << 1 | on[2] << 2]
+        )
 
 
 def test_cartridge_dpc_music_with_top_zero_is_silent(chips: ModuleType) -> None:
@@ -357,7 +406,8 @@ def test_cartridge_dpc_music_with_top_zero_is_silent(chips: ModuleType) -> None:
 
 
 def test_cartridge_dpc_music_keeps_time_across_frames(chips: ModuleType) -> None:
-    """The cycle counter moves back by whole scanlines where a frame begins; the oscillator does not notice."""
+    """The cycle counter moves back by whole scanlines where a frame begins; the oscillator does not
+    notice."""
     console = plug_in(chips, "DPC")
     console.write(TOP + 5, 49)
     console.write(BOTTOM + 5, 24)
@@ -369,7 +419,7 @@ def test_cartridge_dpc_music_keeps_time_across_frames(chips: ModuleType) -> None
             console.cycle = cycle
             shown.append(console.read(0x1004))
             expected.append(4 if (49 - music_clocks(start + cycle)) % 50 > 24 else 0)
-        console.write(0x0000, 2)  # VSYNC, so that the frame ends
+        console.write(VSYNC, 2)  # so that the frame ends
         console.cycle = 19950 + 200
         console.write(0x0000, 0)
         console.finish_frame()

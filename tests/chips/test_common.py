@@ -1,7 +1,8 @@
 """The random generators that the core draws from.
 
-Sources: Random123's published known answers for Philox4x32-10; C++17 [rand.predef] for std::mt19937; NumPy's MT19937,
-which init_genrand seeds too; D. Lemire, "Fast Random Integer Generation in an Interval" (2019), for `below`.
+Sources: Random123's published known answers for Philox4x32-10; C++17 [rand.predef] for
+std::mt19937; NumPy's MT19937, which init_genrand seeds too; D. Lemire, "Fast Random Integer
+Generation in an Interval" (2019), for `below`.
 """
 
 from types import ModuleType
@@ -34,14 +35,18 @@ def philox_words(key: list[int], counter: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize(("key", "counter", "words"), KNOWN_ANSWERS)
-def test_philox_known_answers(chips: ModuleType, key: int, counter: tuple[int, int], words: list[int]) -> None:
+def test_philox_known_answers(
+    chips: ModuleType, key: int, counter: tuple[int, int], words: list[int]
+) -> None:
     assert chips.philox(key, *counter) == words
 
 
 def test_philox_draws_by_seed_env_purpose_and_counter(chips: ModuleType) -> None:
     rng = np.random.default_rng(1)
     for _ in range(200):
-        seed, env, counter = (int(rng.integers(0, 2**bits, dtype=np.uint64)) for bits in (63, 32, 32))
+        seed, env, counter = (
+            int(rng.integers(0, 2**bits, dtype=np.uint64)) for bits in (63, 32, 32)
+        )
         for purpose in (0, 1):
             expected = philox_words([seed % 2**32, seed >> 32], [purpose, counter, env, 0])
             assert chips.draw(seed, env, purpose, counter) == expected
@@ -50,13 +55,21 @@ def test_philox_draws_by_seed_env_purpose_and_counter(chips: ModuleType) -> None
 def test_philox_draws_differ_in_every_argument(chips: ModuleType) -> None:
     draws = [
         chips.draw(*arguments)
-        for arguments in ((0, 0, 0, 0), (1, 0, 0, 0), (1 << 32, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1))
+        for arguments in (
+            (0, 0, 0, 0),
+            (1, 0, 0, 0),
+            (1 << 32, 0, 0, 0),
+            (0, 1, 0, 0),
+            (0, 0, 1, 0),
+            (0, 0, 0, 1),
+        )
     ]
     assert len({tuple(words) for words in draws}) == 6
 
 
 @pytest.mark.parametrize(
-    ("word", "value"), [(0, 0.0), (0xFF, 0.0), (0x100, 2.0**-24), (0x80000000, 0.5), (0xFFFFFFFF, 1 - 2.0**-24)]
+    ("word", "value"),
+    [(0, 0.0), (0xFF, 0.0), (0x100, 2.0**-24), (0x80000000, 0.5), (0xFFFFFFFF, 1 - 2.0**-24)],
 )
 def test_unit_float_steps(chips: ModuleType, word: int, value: float) -> None:
     assert chips.unit_float(word) == value
@@ -93,7 +106,9 @@ def test_mt19937_matches_numpy(chips: ModuleType, seed: int) -> None:
 
 
 def test_mt19937_works_on_strided_words(chips: ModuleType) -> None:
-    assert chips.mt19937_draws(42, 2000, stride=3).tolist() == chips.mt19937_draws(42, 2000).tolist()
+    assert (
+        chips.mt19937_draws(42, 2000, stride=3).tolist() == chips.mt19937_draws(42, 2000).tolist()
+    )
 
 
 def lemire_below(words: list[int], bound: int, n: int) -> list[int]:

@@ -1,7 +1,8 @@
 """The 6507, one instruction at a time, on 64 KiB of flat memory.
 
-Sources: py65 (an independent 6502, in lockstep, for the documented opcodes); MOS MCS6500 Programming Manual
-(addressing modes, cycles); 64doc (undocumented opcodes). What follows ale-py and not the chip says so.
+Sources: py65 (an independent 6502, in lockstep, for the documented opcodes); MOS MCS6500
+Programming Manual (addressing modes, cycles); 64doc (undocumented opcodes). What follows ale-py and
+not the chip says so.
 """
 
 from collections.abc import Iterable
@@ -39,10 +40,16 @@ def random_bytes(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def random_vectors(opcode: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Registers (n, 6) and code (n, 3) for `opcode`, with the program counter outside of pages 0 and 1."""
+    """Registers (n, 6) and code (n, 3) for `opcode`, with the program counter outside of pages 0
+    and 1."""
     rng = np.random.default_rng([seed, opcode])
     registers = np.stack(
-        [rng.integers(0x200, 0xFFF0, n), *(random_bytes(rng, n) for _ in range(4)), rng.integers(0, 256, n)], 1
+        [
+            rng.integers(0x200, 0xFFF0, n),
+            *(random_bytes(rng, n) for _ in range(4)),
+            rng.integers(0, 256, n),
+        ],
+        1,
     )
     code = np.stack([np.full(n, opcode), random_bytes(rng, n), random_bytes(rng, n)], 1)
     return registers.astype(np.uint32), code.astype(np.uint8)
@@ -52,7 +59,9 @@ def run(
     chips: ModuleType, core: str, memory: np.ndarray, registers: Any, code: Any, steps: int = 1
 ) -> tuple[np.ndarray, list]:
     """The registers afterwards and, per row, the accesses (kind, address, value)."""
-    after, accesses = chips.run_cpu(core, memory, np.atleast_2d(registers), np.atleast_2d(code), steps)
+    after, accesses = chips.run_cpu(
+        core, memory, np.atleast_2d(registers), np.atleast_2d(code), steps
+    )
     return after, [[tuple(a[:3]) for a in row if a[0]] for row in accesses.tolist()]
 
 
@@ -64,7 +73,8 @@ def run_one(
     steps: int = 1,
     **registers: int,
 ) -> tuple[dict[str, int], list]:
-    """One hand-written case: registers by name (default 0, pc $E000, s $FF), memory by address (default 0)."""
+    """One hand-written case: registers by name (default 0, pc $E000, s $FF), memory by address
+    (default 0)."""
     flat = np.zeros(65536, np.uint8)
     for address, value in (memory or {}).items():
         flat[address] = value
@@ -75,7 +85,7 @@ def run_one(
 
 
 class LoggedMemory(list):
-    """py65's memory, which remembers what was written so that it can be taken back."""
+    """py65's memory, which records writes so that they can be undone."""
 
     def __init__(self, values: list[int]) -> None:
         super().__init__(values)
@@ -91,7 +101,9 @@ class LoggedMemory(list):
         self.log.clear()
 
 
-def first_difference(results: Iterable, expected: list, registers: np.ndarray, code: np.ndarray) -> tuple | None:
+def first_difference(
+    results: Iterable, expected: list, registers: np.ndarray, code: np.ndarray
+) -> tuple | None:
     """What was run, what came out and what should have, for the first case that differs."""
     for i, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         if result != wanted:
@@ -117,7 +129,9 @@ def test_cpu_oracle_covers_the_151_documented_opcodes() -> None:
 
 
 @pytest.mark.parametrize("opcode", DOCUMENTED, ids=lambda opcode: f"{opcode:02X}")
-def test_cpu_documented_opcode_matches_py65(chips: ModuleType, memory: np.ndarray, oracle: MPU, opcode: int) -> None:
+def test_cpu_documented_opcode_matches_py65(
+    chips: ModuleType, memory: np.ndarray, oracle: MPU, opcode: int
+) -> None:
     registers, code = random_vectors(opcode, VECTORS)
     if opcode in ADC + SBC:
         registers[:, P] &= ~np.uint32(D_FLAG)  # decimal flags follow ale-py and have their own test
@@ -137,7 +151,19 @@ def test_cpu_documented_opcode_matches_py65(chips: ModuleType, memory: np.ndarra
         cycles = PY65_WRONG_CYCLES.get(opcode, oracle.processorCycles)
         written = [(WRITE, address, oracle.memory[address]) for address, _ in log[3:]]
         expected.append(
-            ([oracle.pc, oracle.a, oracle.x, oracle.y, oracle.sp, oracle.p | ALWAYS_SET, cycles, 0], written)
+            (
+                [
+                    oracle.pc,
+                    oracle.a,
+                    oracle.x,
+                    oracle.y,
+                    oracle.sp,
+                    oracle.p | ALWAYS_SET,
+                    cycles,
+                    0,
+                ],
+                written,
+            )
         )
         oracle.memory.take_back()
     for core in CORES:
@@ -167,7 +193,9 @@ def test_cpu_vectors_cross_pages(chips: ModuleType, memory: np.ndarray) -> None:
         (0xE0FE, 0x00, 0xE100, 3),  # the page is that of the next instruction, not of the branch
     ],
 )
-def test_cpu_branch_cycles(chips: ModuleType, core: str, pc: int, offset: int, taken_pc: int, cycles: int) -> None:
+def test_cpu_branch_cycles(
+    chips: ModuleType, core: str, pc: int, offset: int, taken_pc: int, cycles: int
+) -> None:
     after, accesses = run_one(chips, [0xD0, offset], core=core, pc=pc, p=0)  # BNE
     assert (after["pc"], after["cycles"], accesses) == (taken_pc, cycles, [])
     after, _ = run_one(chips, [0xD0, offset], core=core, pc=pc, p=Z_FLAG)
@@ -181,7 +209,8 @@ def test_cpu_program_counter_wraps(chips: ModuleType, core: str) -> None:
 
 
 def test_cpu_both_cores_agree_on_all_opcodes(chips: ModuleType, memory: np.ndarray) -> None:
-    """The run-time decoding against the compile-time one: registers, cycles, and every access in order."""
+    """The run-time decoding against the compile-time one: registers, cycles, and every access in
+    order."""
     for opcode in range(256):
         registers, code = random_vectors(opcode, VECTORS, seed=1)
         (static_after, static_accesses), (after, accesses) = (
@@ -192,7 +221,8 @@ def test_cpu_both_cores_agree_on_all_opcodes(chips: ModuleType, memory: np.ndarr
 
 
 def test_cpu_micro_ops_have_length_cycles_and_operand(chips: ModuleType) -> None:
-    """The operand's high byte is the instruction's last one; a branch's is its distance, sign-extended."""
+    """The operand's high byte is the instruction's last one; a branch's is its distance,
+    sign-extended."""
     lengths = {"imp": 1, "acc": 1, "abs": 3, "abx": 3, "aby": 3, "ind": 3}
     for opcode in DOCUMENTED:
         mode = MPU.disassemble[opcode][1]
@@ -202,7 +232,9 @@ def test_cpu_micro_ops_have_length_cycles_and_operand(chips: ModuleType) -> None
             operand = {1: opcode << 8, 2: low << 8 | low, 3: high << 8 | low}[length]
             if mode == "rel":
                 operand = (low - 256 if low & 0x80 else low) & 0xFFFF
-            assert chips.micro_op(opcode, low, high) == [opcode, length, cycles, operand], f"{opcode:02X}"
+            assert chips.micro_op(opcode, low, high) == [opcode, length, cycles, operand], (
+                f"{opcode:02X}"
+            )
 
 
 def test_cpu_reset_registers(chips: ModuleType) -> None:
@@ -218,22 +250,44 @@ def test_cpu_reset_registers(chips: ModuleType) -> None:
     [
         ([0xBD, 0xFF, 0x20], {"x": 1}, [(READ, 0x2100, 0)]),  # LDA abs,X: no dummy read at $2000
         ([0x9D, 0xFF, 0x20], {"x": 1, "a": 7}, [(WRITE, 0x2100, 7)]),  # STA abs,X: nor here
-        ([0xFE, 0x00, 0x20], {"x": 1}, [(READ, 0x2001, 0), (WRITE, 0x2001, 1)]),  # INC abs,X: written once
+        (
+            [0xFE, 0x00, 0x20],
+            {"x": 1},
+            [(READ, 0x2001, 0), (WRITE, 0x2001, 1)],
+        ),  # INC abs,X: written once
         ([0xB5, 0x80], {"x": 1}, [(READ, 0x81, 0)]),  # LDA zp,X
         ([0xE8], {}, []),  # INX: no dummy fetch
         ([0x48], {"a": 9, "s": 0x40}, [(WRITE, 0x140, 9)]),  # PHA
         ([0x08], {"p": 0, "s": 0x40}, [(WRITE, 0x140, 0x30)]),  # PHP pushes B, always
-        ([0x68], {"s": 0x40}, [(READ, 0x140, 0), (READ, 0x141, 0)]),  # PLA reads the stack's top first
+        (
+            [0x68],
+            {"s": 0x40},
+            [(READ, 0x140, 0), (READ, 0x141, 0)],
+        ),  # PLA reads the stack's top first
         ([0x28], {"s": 0x40}, [(READ, 0x140, 0), (READ, 0x141, 0)]),  # PLP
-        ([0x60], {"s": 0x40}, [(READ, 0x141, 0), (READ, 0x142, 0)]),  # RTS: at plain addresses, nothing else
+        (
+            [0x60],
+            {"s": 0x40},
+            [(READ, 0x141, 0), (READ, 0x142, 0)],
+        ),  # RTS: at plain addresses, nothing else
         ([0x40], {"s": 0x40}, [(READ, 0x141, 0), (READ, 0x142, 0), (READ, 0x143, 0)]),  # RTI
         ([0x20, 0x34, 0x12], {"s": 0x40}, [(WRITE, 0x140, 0xE0), (WRITE, 0x13F, 0x02)]),  # JSR
         (
             [0x00],  # BRK
             {"s": 0x01, "p": C_FLAG},
-            [(WRITE, 0x101, 0xE0), (WRITE, 0x100, 0x02), (WRITE, 0x1FF, 0x31), (READ, 0xFFFE, 0), (READ, 0xFFFF, 0)],
+            [
+                (WRITE, 0x101, 0xE0),
+                (WRITE, 0x100, 0x02),
+                (WRITE, 0x1FF, 0x31),
+                (READ, 0xFFFE, 0),
+                (READ, 0xFFFF, 0),
+            ],
         ),
-        ([0x6C, 0xFF, 0x20], {}, [(READ, 0x20FF, 0), (READ, 0x2000, 0)]),  # JMP (ind) stays in the page
+        (
+            [0x6C, 0xFF, 0x20],
+            {},
+            [(READ, 0x20FF, 0), (READ, 0x2000, 0)],
+        ),  # JMP (ind) stays in the page
         ([0xB1, 0x80], {"y": 3}, [(READ, 0x80, 0), (READ, 0x81, 0), (READ, 0x03, 0)]),  # LDA (zp),Y
     ],
 )
@@ -241,18 +295,27 @@ def test_cpu_accesses_only_what_the_instruction_needs(
     chips: ModuleType, core: str, code: list[int], registers: dict[str, int], expected: list
 ) -> None:
     _, accesses = run_one(chips, code, core=core, **registers)
-    # BRK's vector may be read before or after it pushes: nothing on the console's bus can tell.
-    assert sorted(accesses, key=lambda access: access[0]) == sorted(expected, key=lambda access: access[0])
+    # BRK's vector may be read before or after it pushes: on the console's bus there is no
+    # difference.
+    assert sorted(accesses, key=lambda access: access[0]) == sorted(
+        expected, key=lambda access: access[0]
+    )
 
 
 @pytest.mark.parametrize("core", CORES)
-@pytest.mark.parametrize(("code", "registers"), [([0xA1, 0xF0], {"x": 0x0F}), ([0xB1, 0xFF], {"y": 0})])
+@pytest.mark.parametrize(
+    ("code", "registers"), [([0xA1, 0xF0], {"x": 0x0F}), ([0xB1, 0xFF], {"y": 0})]
+)
 def test_cpu_pointer_at_ff_takes_its_high_byte_from_100(
     chips: ModuleType, core: str, code: list[int], registers: dict
 ) -> None:
     """As in ale-py; a chip would take it from $00."""
     after, _ = run_one(
-        chips, code, {0xFF: 0x34, 0x100: 0x12, 0x00: 0x56, 0x1234: 0xAB, 0x5634: 0xCD}, core=core, **registers
+        chips,
+        code,
+        {0xFF: 0x34, 0x100: 0x12, 0x00: 0x56, 0x1234: 0xAB, 0x5634: 0xCD},
+        core=core,
+        **registers,
     )
     assert after["a"] == 0xAB
 
@@ -265,7 +328,9 @@ def test_cpu_writes_that_follow_a_write_say_so(chips: ModuleType, core: str) -> 
         _, accesses = chips.run_cpu(
             core, np.zeros(65536, np.uint8), registers, np.array([[opcode, 0x80, 0]], np.uint8), 1
         )
-        flags[opcode] = [after_write for kind, _, _, after_write in accesses[0].tolist() if kind == WRITE]
+        flags[opcode] = [
+            after_write for kind, _, _, after_write in accesses[0].tolist() if kind == WRITE
+        ]
     assert flags == {0x00: [0, 1, 1], 0x20: [0, 1], 0x48: [0], 0x08: [0], 0x85: [0], 0xE6: [0]}
 
 
@@ -274,9 +339,15 @@ def test_cpu_writes_that_follow_a_write_say_so(chips: ModuleType, core: str) -> 
 
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("subtracts", [False, True], ids=["ADC", "SBC"])
-def test_cpu_decimal_mode_computes_in_decimal(chips: ModuleType, core: str, subtracts: bool) -> None:
-    """All 100 x 100 x 2 cases against the mathematics; N, V and Z of the decimal result, as ale-py has them."""
-    a, m, c = (grid.ravel() for grid in np.meshgrid(np.arange(100), np.arange(100), np.arange(2), indexing="ij"))
+def test_cpu_decimal_mode_computes_in_decimal(
+    chips: ModuleType, core: str, subtracts: bool
+) -> None:
+    """All 100 x 100 x 2 cases against arithmetic; N, V and Z of the decimal result, as in
+    ale-py."""
+    a, m, c = (
+        grid.ravel()
+        for grid in np.meshgrid(np.arange(100), np.arange(100), np.arange(2), indexing="ij")
+    )
     packed_a, packed_m = (n // 10 * 16 + n % 10 for n in (a, m))
     zero = np.zeros_like(a)
     registers = np.stack([zero + 0xE000, packed_a, zero, zero, zero + 0xFF, D_FLAG | c], 1)
@@ -289,7 +360,14 @@ def test_cpu_decimal_mode_computes_in_decimal(chips: ModuleType, core: str, subt
     negative = packed >= 0x80
     # Overflow: the result's sign is neither A's nor the operand's.
     overflow = (negative != (packed_a >= 0x80)) & (negative != (packed_m >= 0x80))
-    flags = ALWAYS_SET | D_FLAG | negative * N_FLAG | overflow * V_FLAG | (packed == 0) * Z_FLAG | carry * C_FLAG
+    flags = (
+        ALWAYS_SET
+        | D_FLAG
+        | negative * N_FLAG
+        | overflow * V_FLAG
+        | (packed == 0) * Z_FLAG
+        | carry * C_FLAG
+    )
     assert after[:, A].tolist() == packed.tolist()
     assert after[:, P].tolist() == flags.tolist()
     assert set(after[:, CYCLES].tolist()) == {2}
@@ -315,8 +393,12 @@ def test_cpu_decimal_mode_without_decimal_digits_as_measured_on_ale_py(
 
 @pytest.mark.parametrize("subtracts", [False, True], ids=["ADC", "SBC"])
 def test_cpu_decimal_mode_of_all_bytes_follows_ale_py(chips: ModuleType, subtracts: bool) -> None:
-    """Digits above 9 count as they are. What is below zero even with 100 borrowed is taken for two digits itself."""
-    a, m, c = (grid.ravel() for grid in np.meshgrid(np.arange(256), np.arange(256), np.arange(2), indexing="ij"))
+    """Digits above 9 count as they are. A result below zero even with 100 borrowed is used as two
+    digits."""
+    a, m, c = (
+        grid.ravel()
+        for grid in np.meshgrid(np.arange(256), np.arange(256), np.arange(2), indexing="ij")
+    )
     zero = np.zeros_like(a)
     registers = np.stack([zero + 0xE000, a, zero, zero, zero + 0xFF, D_FLAG | c], 1)
     code = np.stack([zero + (0xE9 if subtracts else 0x69), m], 1)
@@ -335,7 +417,14 @@ def test_cpu_decimal_mode_of_all_bytes_follows_ale_py(chips: ModuleType, subtrac
     want_a = np.where(value < 0, wrapped // 16 * 10 + wrapped % 16, digits)
     negative = want_a >= 0x80
     overflow = (negative != (a >= 0x80)) & (negative != (m >= 0x80))
-    flags = ALWAYS_SET | D_FLAG | negative * N_FLAG | overflow * V_FLAG | (want_a == 0) * Z_FLAG | carry * C_FLAG
+    flags = (
+        ALWAYS_SET
+        | D_FLAG
+        | negative * N_FLAG
+        | overflow * V_FLAG
+        | (want_a == 0) * Z_FLAG
+        | carry * C_FLAG
+    )
     assert_equal(after[:, A], want_a)
     assert_equal(after[:, P], flags)
 
@@ -354,14 +443,28 @@ MODIFY = {
     "DCP": ([0xC7, 0xD7, 0xC3, 0xD3, 0xCF, 0xDF, 0xDB], 0xCE, 0xCD),  # DEC, CMP
     "ISB": ([0xE7, 0xF7, 0xE3, 0xF3, 0xEF, 0xFF, 0xFB], 0xEE, 0xED),  # INC, SBC
 }
-OPERAND_BYTES = {"imm": 1, "zp": 1, "zpx": 1, "zpy": 1, "indx": 1, "indy": 1, "abs": 2, "absx": 2, "absy": 2, "imp": 0}
+OPERAND_BYTES = {
+    "imm": 1,
+    "zp": 1,
+    "zpx": 1,
+    "zpy": 1,
+    "indx": 1,
+    "indy": 1,
+    "abs": 2,
+    "absx": 2,
+    "absy": 2,
+    "imp": 0,
+}
 
 
 def addresses_of(
     mode: str, memory: np.ndarray, registers: np.ndarray, code: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The effective addresses, and whether indexing crosses a page."""
-    low, high, x, y = (column.astype(np.int64) for column in (code[:, 1], code[:, 2], registers[:, X], registers[:, Y]))
+    low, high, x, y = (
+        column.astype(np.int64)
+        for column in (code[:, 1], code[:, 2], registers[:, X], registers[:, Y])
+    )
     base, index = low, np.zeros_like(low)
     if mode in ("zpx", "zpy"):
         base = (low + (x if mode == "zpx" else y)) & 0xFF
@@ -382,7 +485,8 @@ def with_nz(p: int | np.ndarray, value: np.ndarray) -> np.ndarray:
 def vectors_away_from_code(
     opcode: int, mode: str, memory: np.ndarray, n: int = 1000
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Random vectors that do not touch the bytes at the program counter; with their addresses and page crossings."""
+    """Random vectors that do not touch the bytes at the program counter; with their addresses and
+    page crossings."""
     registers, code = random_vectors(opcode, n, seed=2)
     addresses, crosses = addresses_of(mode, memory, registers, code)
     keep = (addresses - registers[:, PC]) & 0xFFFF >= 8
@@ -418,24 +522,34 @@ def test_cpu_undocumented_modify_is_two_documented_ones(
         (0xBF, "absy", 4),
     ],
 )
-def test_cpu_lax_loads_a_and_x(chips: ModuleType, memory: np.ndarray, opcode: int, mode: str, cycles: int) -> None:
+def test_cpu_lax_loads_a_and_x(
+    chips: ModuleType, memory: np.ndarray, opcode: int, mode: str, cycles: int
+) -> None:
     registers, code, addresses, crosses = vectors_away_from_code(opcode, mode, memory)
     after, _ = run(chips, "static", memory, registers, code)
     value = memory[addresses].astype(int)
     assert_equal(after[:, A], value)
     assert_equal(after[:, X], value)
     assert_equal(after[:, P], with_nz(registers[:, P].astype(int), value))
-    assert_equal(after[:, CYCLES], (cycles + (crosses if mode in ("indy", "absy") else 0 * crosses)))
+    assert_equal(
+        after[:, CYCLES], (cycles + (crosses if mode in ("indy", "absy") else 0 * crosses))
+    )
 
 
 @pytest.mark.parametrize(
-    ("opcode", "mode", "cycles"), [(0x87, "zp", 3), (0x97, "zpy", 4), (0x83, "indx", 6), (0x8F, "abs", 4)]
+    ("opcode", "mode", "cycles"),
+    [(0x87, "zp", 3), (0x97, "zpy", 4), (0x83, "indx", 6), (0x8F, "abs", 4)],
 )
-def test_cpu_sax_stores_a_and_x(chips: ModuleType, memory: np.ndarray, opcode: int, mode: str, cycles: int) -> None:
+def test_cpu_sax_stores_a_and_x(
+    chips: ModuleType, memory: np.ndarray, opcode: int, mode: str, cycles: int
+) -> None:
     registers, code, addresses, _ = vectors_away_from_code(opcode, mode, memory)
     after, accesses = run(chips, "static", memory, registers, code)
     stored = registers[:, A] & registers[:, X]
-    expected = [(WRITE, address, value) for address, value in zip(addresses.tolist(), stored.tolist(), strict=True)]
+    expected = [
+        (WRITE, address, value)
+        for address, value in zip(addresses.tolist(), stored.tolist(), strict=True)
+    ]
     assert [row[-1] for row in accesses] == expected
     assert_equal(after[:, A : S + 1], registers[:, A : S + 1])
     assert_equal(after[:, P], (registers[:, P] | ALWAYS_SET))
@@ -451,9 +565,12 @@ def all_pairs(p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("p", [0, C_FLAG | V_FLAG])
-@pytest.mark.parametrize("opcode", [0x0B, 0x2B, 0x4B, 0x8B, 0xAB, 0xCB, 0xEB], ids=lambda opcode: f"{opcode:02X}")
+@pytest.mark.parametrize(
+    "opcode", [0x0B, 0x2B, 0x4B, 0x8B, 0xAB, 0xCB, 0xEB], ids=lambda opcode: f"{opcode:02X}"
+)
 def test_cpu_undocumented_immediate_formulas(chips: ModuleType, opcode: int, p: int) -> None:
-    """ANC, ALR, ANE, LXA, SBX and the second SBC for every A and operand; ANE's and LXA's constant is 64doc's $EE."""
+    """ANC, ALR, ANE, LXA, SBX and the second SBC for every A and operand; ANE's and LXA's constant
+    is 64doc's $EE."""
     registers, a, m = all_pairs(p)
     x = registers[:, X]
     flat, code = np.zeros(65536, np.uint8), np.stack([np.full_like(m, opcode), m], 1)
@@ -479,7 +596,9 @@ def test_cpu_undocumented_immediate_formulas(chips: ModuleType, opcode: int, p: 
         want_a = difference % 256
         signed = np.where(a > 127, a - 256, a) - np.where(m > 127, m - 256, m) - (1 - (p & C_FLAG))
         overflow = (signed < -128) | (signed > 127)
-        flags = with_nz(p & ~(C_FLAG | V_FLAG), want_a) | (difference >= 0) * C_FLAG | overflow * V_FLAG
+        flags = (
+            with_nz(p & ~(C_FLAG | V_FLAG), want_a) | (difference >= 0) * C_FLAG | overflow * V_FLAG
+        )
     assert_equal(after[:, A], want_a)
     assert_equal(after[:, X], want_x)
     assert_equal(after[:, Y : S + 1], registers[:, Y : S + 1])
@@ -530,13 +649,17 @@ def test_cpu_las_ands_memory_with_the_stack_pointer(chips: ModuleType, memory: n
 def test_cpu_unstable_stores_and_with_the_high_byte_plus_one(
     chips: ModuleType, memory: np.ndarray, opcode: int, mode: str, cycles: int
 ) -> None:
-    """The high byte is the written address's, as in ale-py; on a chip, crossing a page also spoils the address."""
+    """The high byte is the written address's, as in ale-py; on a chip, crossing a page also spoils
+    the address."""
     registers, code, addresses, _ = vectors_away_from_code(opcode, mode, memory)
     after, accesses = run(chips, "static", memory, registers, code)
     a, x, y = (registers[:, column].astype(int) for column in (A, X, Y))
     source = {0x93: a & x, 0x9F: a & x, 0x9B: a & x, 0x9E: x, 0x9C: y}[opcode]
     stored = source & (addresses // 256 + 1) % 256
-    expected = [(WRITE, address, value) for address, value in zip(addresses.tolist(), stored.tolist(), strict=True)]
+    expected = [
+        (WRITE, address, value)
+        for address, value in zip(addresses.tolist(), stored.tolist(), strict=True)
+    ]
     assert [row[-1] for row in accesses] == expected
     assert_equal(after[:, S], (a & x if opcode == 0x9B else registers[:, S]))
     assert_equal(after[:, A : Y + 1], registers[:, A : Y + 1])
@@ -565,7 +688,9 @@ def test_cpu_undocumented_nops_only_read(chips: ModuleType, memory: np.ndarray, 
         assert_equal(after[:, P], (registers[:, P] | ALWAYS_SET))
         assert_equal(after[:, CYCLES], (cycles + (crosses if mode == "absx" else 0 * crosses)))
         reads = [(READ, address, int(memory[address])) for address in addresses.tolist()]
-        assert accesses == ([[] for _ in reads] if mode in ("imp", "imm") else [[read] for read in reads])
+        assert accesses == (
+            [[] for _ in reads] if mode in ("imp", "imm") else [[read] for read in reads]
+        )
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -573,7 +698,9 @@ def test_cpu_jam_halts(chips: ModuleType, core: str) -> None:
     jams = [0x02, 0x12, 0x22, 0x32, 0x42, 0x52, 0x62, 0x72, 0x92, 0xB2, 0xD2, 0xF2]
     flat = np.zeros(65536, np.uint8)
     start = [0xE000, 1, 2, 3, 4, 5]
-    jammed = [int(run(chips, core, flat, start, [opcode, 0, 0])[0][0, JAMMED]) for opcode in range(256)]
+    jammed = [
+        int(run(chips, core, flat, start, [opcode, 0, 0])[0][0, JAMMED]) for opcode in range(256)
+    ]
     assert [opcode for opcode in range(256) if jammed[opcode]] == jams
 
 

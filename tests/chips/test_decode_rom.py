@@ -1,4 +1,5 @@
-"""A ROM decoded ahead of time: what may be executed as it was decoded, and what must be fetched through the bus."""
+"""A ROM decoded ahead of time: what may be executed as it was decoded, and what must be fetched
+through the bus."""
 
 from types import ModuleType
 
@@ -7,8 +8,9 @@ import pytest
 
 CORES = ["static", "dynamic"]
 BANK, SLICE = 4096, 1024
-# Per scheme: the bytes of the image that hold code, how many of them always stand in a row, and where in the window of
-# 4 KiB an access does something: before the first offset, and from the second one on.
+# Per scheme: the bytes of the image that hold code, how many of them are always contiguous, and
+# where in the window of 4 KiB an access does something: before the first offset, and from the
+# second one on.
 SCHEMES = {
     "2K": (2048, 2048, 0, BANK),
     "4K": (BANK, BANK, 0, BANK),
@@ -25,7 +27,8 @@ LDA_ABSOLUTE = 0xAD
 
 
 def decode(chips: ModuleType, scheme: str, code: bytes) -> list[list[int] | None]:
-    """(opcode, length, cycles, operand) for each byte of an image and the one behind; None: fetched slowly."""
+    """(opcode, length, cycles, operand) for each byte of an image and the one after it; None:
+    fetched slowly."""
     rows = chips.decode_rom(scheme, code + bytes(NOT_CODE.get(scheme, 0)))
     assert len(rows) == len(code) + NOT_CODE.get(scheme, 0) + 1
     return [row if row[1] else None for row in rows]
@@ -34,7 +37,8 @@ def decode(chips: ModuleType, scheme: str, code: bytes) -> list[list[int] | None
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("seed", range(3))
 def test_decode_rom_of_random_bytes(chips: ModuleType, scheme: str, seed: int) -> None:
-    """Each byte that begins an instruction whose bytes do nothing but be read, and stand in a row; no other."""
+    """Each byte that begins an instruction whose bytes are contiguous and have no side effects; no
+    other."""
     size, run, special_end, special_begin = SCHEMES[scheme]
     code = np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8).tobytes()
     rows = decode(chips, scheme, code)
@@ -51,12 +55,16 @@ def test_decode_rom_of_random_bytes(chips: ModuleType, scheme: str, seed: int) -
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_decode_rom_of_three_byte_instructions_marks_the_ends(chips: ModuleType, scheme: str) -> None:
+def test_decode_rom_of_three_byte_instructions_marks_the_ends(
+    chips: ModuleType, scheme: str
+) -> None:
     size, run, special_end, special_begin = SCHEMES[scheme]
     window = min(size, BANK)
     rows = decode(chips, scheme, bytes([LDA_ABSOLUTE] * size))
     ends = {end - k for end in range(run, window + 1, run) for k in (1, 2)}
-    specials = {*range(special_end), *range(special_begin - 2, BANK)} if special_begin < BANK else set()
+    specials = (
+        {*range(special_end), *range(special_begin - 2, BANK)} if special_begin < BANK else set()
+    )
     for bank in range(0, size, window):
         assert [i for i in range(window) if rows[bank + i] is None] == sorted(ends | specials)
 
@@ -98,9 +106,14 @@ def test_decode_rom_marks_what_must_be_fetched_through_the_bus(
 
 
 @pytest.mark.parametrize("core", CORES)
-def test_decode_rom_marked_operand_switches_banks_while_it_is_fetched(chips: ModuleType, core: str) -> None:
+def test_decode_rom_marked_operand_switches_banks_while_it_is_fetched(
+    chips: ModuleType, core: str
+) -> None:
     image = bytearray([0x11] * BANK + [0x22] * BANK)
-    image[BANK + 0xFF7 : BANK + 0xFF9] = [0xA9, 0x66]  # bank 1: LDA, with the operand at the hot spot of bank 0
+    image[BANK + 0xFF7 : BANK + 0xFF9] = [
+        0xA9,
+        0x66,
+    ]  # bank 1: LDA, with the operand at the hot spot of bank 0
     image[0xFF8] = 0x55
     console = chips.Console("F8", bytes(image))
     console.pc = 0xFFF7
@@ -113,11 +126,19 @@ def test_decode_rom_marked_code_runs_from_superchip_ram(chips: ModuleType, core:
     image = bytearray([0x02] * 2 * BANK)  # the image would halt
     image[0x1FFC:0x1FFE] = [0x80, 0xF0]
     console = chips.Console("F8SC", bytes(image))
-    for i, byte in enumerate([0xA9, 0x5A, 0xA2, 0x77, 0x4C, 0x80, 0xF0]):  # LDA #$5A; LDX #$77; JMP $F080
+    for i, byte in enumerate(
+        [0xA9, 0x5A, 0xA2, 0x77, 0x4C, 0x80, 0xF0]
+    ):  # LDA #$5A; LDX #$77; JMP $F080
         console.write(0xF000 + i, byte)
     for _ in range(3):
         console.step(core)
-    assert (console.pc, console.a, console.x, console.jammed, console.cycle) == (0xF080, 0x5A, 0x77, 0, 2 + 2 + 3)
+    assert (console.pc, console.a, console.x, console.jammed, console.cycle) == (
+        0xF080,
+        0x5A,
+        0x77,
+        0,
+        2 + 2 + 3,
+    )
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -137,7 +158,8 @@ def test_decode_rom_frame_runs_in_and_out_of_marked_code(chips: ModuleType, core
 
 @pytest.mark.parametrize("core", CORES)
 def test_decode_rom_code_in_the_tia_is_what_the_bus_holds(chips: ModuleType, core: str) -> None:
-    """JMP $2D0E leaves $2D on the bus, which the TIA's mirror at $2D0E does not drive: AND $2D2D."""
+    """JMP $2D0E leaves $2D on the bus, which the TIA's mirror at $2D0E does not drive: AND
+    $2D2D."""
     image = bytearray([0xEA] * BANK)
     image[:5] = [0xA9, 0xFF, 0x4C, 0x0E, 0x2D]
     image[0xFFC:0xFFE] = [0x00, 0xF0]

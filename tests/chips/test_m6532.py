@@ -1,18 +1,20 @@
 """The M6532's timer and ports.
 
-Sources: Stella Programmer's Guide, "PIA 6532"; the values at and after expiry as in ale-py. Expectations are worked out
-by hand: the timer counts down right after its write and then once an interval, so that a timer of N shows N - 1 during
-the first interval. It expires after N intervals, shows $FF and counts once a cycle until INTIM is read; from then on it
-counts once an interval again.
+Sources: Stella Programmer's Guide, "PIA 6532"; the values at and after expiry as in ale-py.
+Expectations are computed by hand: the timer counts down right after its write and then once an
+interval, so that a timer of N shows N - 1 during the first interval. It expires after N intervals,
+shows $FF and counts once a cycle until INTIM is read; from then on it counts once an interval
+again.
 """
 
 from types import ModuleType
 
 import pytest
 
-SWCHA, SWACNT, SWCHB, SWBCNT = 0x280, 0x281, 0x282, 0x283
-INTIM, TIMINT = 0x284, 0x285
-TIM1T, TIM8T, TIM64T, T1024T = 0x294, 0x295, 0x296, 0x297
+from tests.support.registers import (  # isort: skip
+    SWCHA, SWACNT, SWCHB, SWBCNT, INTIM, TIMINT, TIM1T, TIM8T, TIM64T, T1024T,
+)  # fmt: skip
+
 INTERVALS = {TIM1T: 1, TIM8T: 8, TIM64T: 64, T1024T: 1024}
 START = 1000  # the cycle of the write
 
@@ -45,8 +47,11 @@ def test_m6532_timer_shows_ff_in_the_cycle_after_its_last_interval(
 
 @pytest.mark.parametrize("register", INTERVALS)
 @pytest.mark.parametrize("late", [1, 2, 3, 100, 254, 255, 256, 300])
-def test_m6532_timer_counts_cycles_after_expiry(chips: ModuleType, register: int, late: int) -> None:
-    """Nobody has read INTIM since: `late` cycles after the one with $FF it has counted down `late` more."""
+def test_m6532_timer_counts_cycles_after_expiry(
+    chips: ModuleType, register: int, late: int
+) -> None:
+    """Nobody has read INTIM since: `late` cycles after the one with $FF it has counted down `late`
+    more."""
     riot = timer(chips, register, 3)
     expiry = START + 3 * INTERVALS[register] + 1
     # The read itself switches back to intervals, which shows where more than one has passed since.
@@ -54,7 +59,9 @@ def test_m6532_timer_counts_cycles_after_expiry(chips: ModuleType, register: int
 
 
 @pytest.mark.parametrize("register", [TIM8T, TIM64T, T1024T])
-def test_m6532_timer_counts_intervals_again_once_read_after_expiry(chips: ModuleType, register: int) -> None:
+def test_m6532_timer_counts_intervals_again_once_read_after_expiry(
+    chips: ModuleType, register: int
+) -> None:
     interval = INTERVALS[register]
     riot = timer(chips, register, 3)
     expiry = START + 3 * interval + 1
@@ -73,7 +80,9 @@ def test_m6532_timer_read_in_the_expiry_cycle_does_not_count_as_read(chips: Modu
 
 
 @pytest.mark.parametrize("register", INTERVALS)
-def test_m6532_timint_is_set_from_expiry_until_intim_is_read(chips: ModuleType, register: int) -> None:
+def test_m6532_timint_is_set_from_expiry_until_intim_is_read(
+    chips: ModuleType, register: int
+) -> None:
     riot = timer(chips, register, 2)
     expiry = START + 2 * INTERVALS[register] + 1
     assert [riot.read(TIMINT, START + 1), riot.read(TIMINT, expiry - 1)] == [0x00, 0x00]
@@ -88,19 +97,36 @@ def test_m6532_timint_is_set_from_expiry_until_intim_is_read(chips: ModuleType, 
 def test_m6532_timer_write_restarts_with_the_new_interval(chips: ModuleType) -> None:
     riot = timer(chips, T1024T, 9)
     riot.write(TIM8T, 4, START + 100)
-    assert [riot.read(INTIM, START + 100 + cycle) for cycle in (1, 8, 9, 32, 33)] == [3, 3, 2, 0, 0xFF]
+    assert [riot.read(INTIM, START + 100 + cycle) for cycle in (1, 8, 9, 32, 33)] == [
+        3,
+        3,
+        2,
+        0,
+        0xFF,
+    ]
 
 
 def test_m6532_reset_starts_the_timer_in_intervals_of_64(chips: ModuleType) -> None:
     riot = chips.Riot(25)
-    assert [riot.read(INTIM, cycle) for cycle in (1, 64, 65, 25 * 64, 25 * 64 + 1)] == [24, 24, 23, 0, 0xFF]
+    assert [riot.read(INTIM, cycle) for cycle in (1, 64, 65, 25 * 64, 25 * 64 + 1)] == [
+        24,
+        24,
+        23,
+        0,
+        0xFF,
+    ]
     assert riot.read(SWACNT, 0) == 0
 
 
 def test_m6532_rebase_keeps_the_timer_running(chips: ModuleType) -> None:
     riot = timer(chips, TIM64T, 10)
     riot.rebase(760)
-    assert [riot.read(INTIM, START - 760 + cycle) for cycle in (64, 65, 640, 641)] == [9, 8, 0, 0xFF]
+    assert [riot.read(INTIM, START - 760 + cycle) for cycle in (64, 65, 640, 641)] == [
+        9,
+        8,
+        0,
+        0xFF,
+    ]
     assert riot.read(INTIM, START - 760 + 641 + 7) == 0xF8
     riot.rebase(76)  # the moment of the read moves with the counter
     assert riot.read(INTIM, START - 836 + 641 + 8) == 0xF8
@@ -124,7 +150,9 @@ def test_m6532_only_swacnt_sets_the_direction(chips: ModuleType, register: int) 
     assert riot.read(SWACNT, 3) == 0x5A
 
 
-@pytest.mark.parametrize("register", [0x280, 0x281, 0x282, 0x283, 0x284, 0x285, 0x286, 0x287, 0x290, 0x293])
+@pytest.mark.parametrize(
+    "register", [0x280, 0x281, 0x282, 0x283, 0x284, 0x285, 0x286, 0x287, 0x290, 0x293]
+)
 def test_m6532_only_the_four_timer_addresses_start_it(chips: ModuleType, register: int) -> None:
     riot = timer(chips, TIM64T, 100)
     riot.write(register, 7, START + 10)
@@ -132,8 +160,12 @@ def test_m6532_only_the_four_timer_addresses_start_it(chips: ModuleType, registe
 
 
 def test_m6532_registers_repeat(chips: ModuleType) -> None:
-    """A0 and A2 tell INTIM from TIMINT, A3 counts for neither; timer writes need A4 and A2."""
+    """A0 and A2 distinguish INTIM and TIMINT, A3 does not matter; timer writes need A4 and A2."""
     riot = chips.Riot(0)
     riot.write(0x29C, 9, START)  # TIM1T with A3 high
-    assert [riot.read(address, START + 2) for address in (0x284, 0x286, 0x28C, 0x294, 0x29E)] == [7] * 5
-    assert [riot.read(address, START + 20) for address in (0x285, 0x287, 0x28D, 0x295)] == [0x80] * 4
+    assert [riot.read(address, START + 2) for address in (0x284, 0x286, 0x28C, 0x294, 0x29E)] == [
+        7
+    ] * 5
+    assert [riot.read(address, START + 20) for address in (0x285, 0x287, 0x28D, 0x295)] == [
+        0x80
+    ] * 4

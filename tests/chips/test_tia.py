@@ -1,8 +1,9 @@
-"""The TIA's picture and collision latches, from writes at given cycles, against pictures written by hand.
+"""The TIA's picture and collision latches, from writes at given cycles, against pictures written by
+hand.
 
-Sources: Stella Programmer's Guide (registers, NUSIZ, priorities, collisions); Andrew Towers, "Atari 2600 TIA Hardware
-Notes" (HMOVE's pulses). Where an object appears after RESxx, when a write takes effect and what is left of a player
-that is reset while it is drawn are ale-py's.
+Sources: Stella Programmer's Guide (registers, NUSIZ, priorities, collisions); Andrew Towers, "Atari
+2600 TIA Hardware Notes" (HMOVE's pulses). Where an object appears after RESxx, when a write takes
+effect, and how much remains of a player that is reset while it is drawn: these are ale-py's.
 """
 
 from types import ModuleType
@@ -11,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-# Write registers, as the Stella Programmer's Guide has them.
-VSYNC, VBLANK, WSYNC, RSYNC, NUSIZ0, NUSIZ1, COLUP0, COLUP1, COLUPF, COLUBK, CTRLPF, REFP0, REFP1 = range(0x0D)
-PF0, PF1, PF2, RESP0, RESP1, RESM0, RESM1, RESBL = range(0x0D, 0x15)
-AUDC0, AUDV1, GRP0, GRP1, ENAM0, ENAM1, ENABL = 0x15, 0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F
-HMP0, HMP1, HMM0, HMM1, HMBL, VDELP0, VDELP1, VDELBL, RESMP0, RESMP1, HMOVE, HMCLR, CXCLR = range(0x20, 0x2D)
-# Marks in the instruction buffer.
-FRAME_BEGIN, TOUCH, GREY_OUT, FRAME_END = 0x30, 0x31, 0x32, 0x33
+from tests.support.registers import (  # isort: skip
+    VSYNC, VBLANK, WSYNC, RSYNC, NUSIZ0, NUSIZ1, COLUP0, COLUP1, COLUPF, COLUBK, CTRLPF, REFP0,
+    REFP1, PF0, PF1, PF2, RESP0, RESP1, RESM0, RESM1, RESBL, AUDC0, AUDV1, GRP0, GRP1, ENAM0,
+    ENAM1, ENABL, HMP0, HMP1, HMM0, HMM1, HMBL, VDELP0, VDELBL, RESMP0, HMOVE, HMCLR, CXCLR,
+    CXM0P, CXM1P, CXP0FB, CXP1FB, CXM0FB, CXM1FB, CXBLPF, CXPPMM, FRAME_BEGIN, TOUCH, GREY_OUT,
+    FRAME_END,
+)  # fmt: skip
 
 FIRST_LINE, LINES = 10, 6
 COLORS = {COLUP0: 0x24, COLUP1: 0x48, COLUPF: 0x6C, COLUBK: 0x8E}
@@ -27,9 +28,12 @@ P0, P1, M0, M1, BL, PF = range(6)
 
 
 class Screen:
-    """A TIA with `LINES` visible lines; `setup` writes before the first of them, `at` writes at a line's cycle."""
+    """A TIA with `LINES` visible lines; `setup` writes before the first of them, `at` writes at a
+    line's cycle."""
 
-    def __init__(self, chips: ModuleType, setup: dict[int, int] | None = None, **options: Any) -> None:
+    def __init__(
+        self, chips: ModuleType, setup: dict[int, int] | None = None, **options: Any
+    ) -> None:
         self.tia = chips.Tia(first_line=FIRST_LINE, lines=LINES, **options)
         self.now = 0
         self.tia.write(0, FRAME_BEGIN, 0)
@@ -56,7 +60,7 @@ class Screen:
 
 
 def line_of(**objects: list[tuple[int, int]]) -> str:
-    """A line of background with runs (start, width): p0, p1, pf; what comes first in the call is in front."""
+    """A line of background with runs (start, width): p0, p1, pf. Earlier ones are in front."""
     pixels = ["."] * 160
     for name, runs in reversed(objects.items()):
         for start, width in runs:
@@ -66,8 +70,17 @@ def line_of(**objects: list[tuple[int, int]]) -> str:
 
 
 EMPTY = "." * 160
-# Players at 3, missiles and ball at 2: RESxx in the blank. Writing NUSIZx afterwards lets first copies show at once.
-AT_LEFT = {RESP0: LONG_AGO, RESP1: LONG_AGO, RESM0: LONG_AGO, RESM1: LONG_AGO, RESBL: LONG_AGO, NUSIZ0: 0, NUSIZ1: 0}
+# Players at 3, missiles and ball at 2: RESxx in the blank. Writing NUSIZx afterwards lets first
+# copies show at once.
+AT_LEFT = {
+    RESP0: LONG_AGO,
+    RESP1: LONG_AGO,
+    RESM0: LONG_AGO,
+    RESM1: LONG_AGO,
+    RESBL: LONG_AGO,
+    NUSIZ0: 0,
+    NUSIZ1: 0,
+}
 
 
 def test_tia_background_fills_the_picture(chips: ModuleType) -> None:
@@ -112,7 +125,9 @@ def test_tia_score_leaves_the_ball_alone(chips: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("cycle", range(24, 72))
-def test_tia_playfield_write_shows_from_the_next_pixel_not_yet_fetched(chips: ModuleType, cycle: int) -> None:
+def test_tia_playfield_write_shows_from_the_next_pixel_not_yet_fetched(
+    chips: ModuleType, cycle: int
+) -> None:
     delay = {0: 4, 1: 5, 2: 2, 3: 3}[cycle % 4]
     begin = 3 * cycle + delay - 68
     assert begin % 4 == 0
@@ -126,27 +141,43 @@ def test_tia_playfield_write_shows_from_the_next_pixel_not_yet_fetched(chips: Mo
 def test_tia_mirroring_changes_at_once_in_the_left_half(chips: ModuleType) -> None:
     screen = Screen(chips, {PF0: 0x10})
     screen.at(1, 48, CTRLPF, 1)  # pixel 76
-    assert screen.lines() == [line_of(pf=[(0, 4), (80, 4)]), *[line_of(pf=[(0, 4), (156, 4)])] * (LINES - 1)]
+    assert screen.lines() == [
+        line_of(pf=[(0, 4), (80, 4)]),
+        *[line_of(pf=[(0, 4), (156, 4)])] * (LINES - 1),
+    ]
 
 
 def test_tia_mirroring_waits_for_the_next_line_in_the_right_half(chips: ModuleType) -> None:
     screen = Screen(chips, {PF0: 0x10, PF2: 0x01})
     screen.at(1, 50, CTRLPF, 1)  # pixel 82
     repeated = line_of(pf=[(0, 4), (48, 4), (80, 4), (128, 4)])
-    assert screen.lines() == [repeated] * 2 + [line_of(pf=[(0, 4), (48, 4), (108, 4), (156, 4)])] * (LINES - 2)
+    assert screen.lines() == [repeated] * 2 + [
+        line_of(pf=[(0, 4), (48, 4), (108, 4), (156, 4)])
+    ] * (LINES - 2)
 
 
 # ---- Priorities
 
-OVERLAP = AT_LEFT | {GRP0: 0xFF, GRP1: 0xFF, NUSIZ1: 0x05, PF0: 0xF0}  # P0 3-10, P1 4-19, playfield 0-15 and 80-95
+OVERLAP = AT_LEFT | {
+    GRP0: 0xFF,
+    GRP1: 0xFF,
+    NUSIZ1: 0x05,
+    PF0: 0xF0,
+}  # P0 3-10, P1 4-19, playfield 0-15 and 80-95
 
 
 def test_tia_players_are_in_front_of_the_playfield(chips: ModuleType) -> None:
-    assert Screen(chips, OVERLAP).lines() == ["fff00000000111111111" + "." * 60 + "f" * 16 + "." * 64] * LINES
+    assert (
+        Screen(chips, OVERLAP).lines()
+        == ["fff00000000111111111" + "." * 60 + "f" * 16 + "." * 64] * LINES
+    )
 
 
 def test_tia_priority_puts_the_playfield_in_front(chips: ModuleType) -> None:
-    assert Screen(chips, OVERLAP | {CTRLPF: 4}).lines() == ["f" * 16 + "1111" + "." * 60 + "f" * 16 + "." * 64] * LINES
+    assert (
+        Screen(chips, OVERLAP | {CTRLPF: 4}).lines()
+        == ["f" * 16 + "1111" + "." * 60 + "f" * 16 + "." * 64] * LINES
+    )
 
 
 def test_tia_score_keeps_players_in_front(chips: ModuleType) -> None:
@@ -155,17 +186,29 @@ def test_tia_score_keeps_players_in_front(chips: ModuleType) -> None:
 
 
 def test_tia_priority_beats_score(chips: ModuleType) -> None:
-    assert Screen(chips, OVERLAP | {CTRLPF: 6}).lines() == ["f" * 16 + "1111" + "." * 60 + "f" * 16 + "." * 64] * LINES
+    assert (
+        Screen(chips, OVERLAP | {CTRLPF: 6}).lines()
+        == ["f" * 16 + "1111" + "." * 60 + "f" * 16 + "." * 64] * LINES
+    )
 
 
 def test_tia_score_beats_priority_for_a_playfield_alone(chips: ModuleType) -> None:
-    assert Screen(chips, {PF0: 0xF0, CTRLPF: 6}).lines() == [line_of(p0=[(0, 16)], p1=[(80, 16)])] * LINES
+    assert (
+        Screen(chips, {PF0: 0xF0, CTRLPF: 6}).lines()
+        == [line_of(p0=[(0, 16)], p1=[(80, 16)])] * LINES
+    )
 
 
-def test_tia_missiles_have_their_players_colors_and_the_ball_the_playfields(chips: ModuleType) -> None:
-    screen = Screen(chips, AT_LEFT | {ENAM0: 2, ENAM1: 2, ENABL: 2, NUSIZ0: 0x10, NUSIZ1: 0x20, CTRLPF: 0x30})
+def test_tia_missiles_have_their_players_colors_and_the_ball_the_playfields(
+    chips: ModuleType,
+) -> None:
+    screen = Screen(
+        chips, AT_LEFT | {ENAM0: 2, ENAM1: 2, ENABL: 2, NUSIZ0: 0x10, NUSIZ1: 0x20, CTRLPF: 0x30}
+    )
     assert screen.lines() == ["..0011ffff" + "." * 150] * LINES
-    screen = Screen(chips, AT_LEFT | {ENAM0: 2, ENAM1: 2, ENABL: 2, NUSIZ0: 0x10, NUSIZ1: 0x20, CTRLPF: 0x14})
+    screen = Screen(
+        chips, AT_LEFT | {ENAM0: 2, ENAM1: 2, ENABL: 2, NUSIZ0: 0x10, NUSIZ1: 0x20, CTRLPF: 0x14}
+    )
     assert screen.lines() == ["..ff11...." + "." * 150] * LINES
 
 
@@ -181,7 +224,16 @@ def test_tia_player_graphics(chips: ModuleType, which: int, reflected: bool) -> 
 
 
 # NUSIZ: the copies' distances, and the stretch.
-COPIES = {0: [0], 1: [0, 16], 2: [0, 32], 3: [0, 16, 32], 4: [0, 64], 5: [0], 6: [0, 32, 64], 7: [0]}
+COPIES = {
+    0: [0],
+    1: [0, 16],
+    2: [0, 32],
+    3: [0, 16, 32],
+    4: [0, 64],
+    5: [0],
+    6: [0, 32, 64],
+    7: [0],
+}
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -190,13 +242,21 @@ def test_tia_player_copies_and_sizes(chips: ModuleType, nusiz: int, which: int) 
     """Double and quadruple players start one pixel late."""
     screen = Screen(chips, AT_LEFT | {GRP0 + which: 0b10110000, NUSIZ0 + which: nusiz})
     stretch, start = {5: (2, 4), 7: (4, 4)}.get(nusiz, (1, 3))
-    runs = [(start + copy + at * stretch, width * stretch) for copy in COPIES[nusiz] for at, width in ((0, 1), (2, 2))]
+    runs = [
+        (start + copy + at * stretch, width * stretch)
+        for copy in COPIES[nusiz]
+        for at, width in ((0, 1), (2, 2))
+    ]
     assert screen.lines() == [line_of(**{f"p{which}": runs})] * LINES
 
 
-@pytest.mark.parametrize(("cycle", "position"), [(23, 6), (40, 57), (60, 117), (73, 156), (74, 159), (75, 2)])
+@pytest.mark.parametrize(
+    ("cycle", "position"), [(23, 6), (40, 57), (60, 117), (73, 156), (74, 159), (75, 2)]
+)
 @pytest.mark.parametrize("which", [0, 1])
-def test_tia_player_reset_position(chips: ModuleType, which: int, cycle: int, position: int) -> None:
+def test_tia_player_reset_position(
+    chips: ModuleType, which: int, cycle: int, position: int
+) -> None:
     """RESPx at cycle c: pixel 3c - 63; the first copy shows from the next line on."""
     screen = Screen(chips, AT_LEFT)
     screen.at(1, cycle, RESP0 + which, LONG_AGO)
@@ -227,14 +287,22 @@ def test_tia_player_reset_while_it_is_about_to_start_shows_at_once(chips: Module
     screen = Screen(chips, {GRP0: 0xFF})
     screen.at(0, 39, RESP0, LONG_AGO)  # 54
     screen.at(2, 40, RESP0, LONG_AGO)  # 57
-    assert screen.lines()[1:4] == [line_of(p0=[(54, 8)]), line_of(p0=[(57, 8)]), line_of(p0=[(57, 8)])]
+    assert screen.lines()[1:4] == [
+        line_of(p0=[(54, 8)]),
+        line_of(p0=[(57, 8)]),
+        line_of(p0=[(57, 8)]),
+    ]
 
 
 def test_tia_player_reset_while_it_is_drawn_finishes_it(chips: ModuleType) -> None:
     screen = Screen(chips, {GRP0: 0xFF})
     screen.at(0, 38, RESP0, LONG_AGO)  # 51
     screen.at(2, 40, RESP0, LONG_AGO)  # pixel 52: 51 is drawn, 57 is the next start
-    assert screen.lines()[1:4] == [line_of(p0=[(51, 8)]), line_of(p0=[(51, 8)]), line_of(p0=[(57, 8)])]
+    assert screen.lines()[1:4] == [
+        line_of(p0=[(51, 8)]),
+        line_of(p0=[(51, 8)]),
+        line_of(p0=[(57, 8)]),
+    ]
 
 
 def test_tia_player_wraps_at_the_right_edge(chips: ModuleType) -> None:
@@ -244,7 +312,9 @@ def test_tia_player_wraps_at_the_right_edge(chips: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("nusiz", "head", "tail"), [(5, 13, 3), (7, 29, 3), (1, 12, 4)])
-def test_tia_wide_players_and_copies_wrap(chips: ModuleType, nusiz: int, head: int, tail: int) -> None:
+def test_tia_wide_players_and_copies_wrap(
+    chips: ModuleType, nusiz: int, head: int, tail: int
+) -> None:
     screen = Screen(chips, {GRP0: 0xFF, NUSIZ0: nusiz})
     screen.at(0, 73, RESP0, LONG_AGO)
     if nusiz == 1:  # 156-163 and 172-179
@@ -255,7 +325,9 @@ def test_tia_wide_players_and_copies_wrap(chips: ModuleType, nusiz: int, head: i
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_tia_vertical_delay_shows_what_was_there_before_the_other_players_write(chips: ModuleType, which: int) -> None:
+def test_tia_vertical_delay_shows_what_was_there_before_the_other_players_write(
+    chips: ModuleType, which: int
+) -> None:
     own, other = GRP0 + which, GRP1 - which
     screen = Screen(chips, AT_LEFT | {VDELP0 + which: 1})
     screen.at(0, 2, own, 0xF0)  # shows once the other player's is written
@@ -275,7 +347,10 @@ def test_tia_vertical_delay_shows_what_was_there_before_the_other_players_write(
 @pytest.mark.parametrize("nusiz", range(8))
 def test_tia_missile_copies_and_sizes(chips: ModuleType, nusiz: int, size: int, which: int) -> None:
     screen = Screen(chips, AT_LEFT | {ENAM0 + which: 2, NUSIZ0 + which: size << 4 | nusiz})
-    assert screen.lines() == [line_of(**{f"p{which}": [(2 + copy, 1 << size) for copy in COPIES[nusiz]]})] * LINES
+    assert (
+        screen.lines()
+        == [line_of(**{f"p{which}": [(2 + copy, 1 << size) for copy in COPIES[nusiz]]})] * LINES
+    )
 
 
 @pytest.mark.parametrize("size", range(4))
@@ -290,8 +365,12 @@ def test_tia_enable_is_bit_1(chips: ModuleType, register: int) -> None:
 
 
 @pytest.mark.parametrize("register", [RESM0, RESM1, RESBL])
-@pytest.mark.parametrize(("cycle", "position"), [(0, 2), (22, 2), (23, 5), (40, 56), (60, 116), (74, 158), (75, 1)])
-def test_tia_missile_and_ball_reset_position(chips: ModuleType, register: int, cycle: int, position: int) -> None:
+@pytest.mark.parametrize(
+    ("cycle", "position"), [(0, 2), (22, 2), (23, 5), (40, 56), (60, 116), (74, 158), (75, 1)]
+)
+def test_tia_missile_and_ball_reset_position(
+    chips: ModuleType, register: int, cycle: int, position: int
+) -> None:
     """RESxx at cycle c: pixel 3c - 64, and 2 in the blank."""
     screen = Screen(chips)
     screen.at(1, cycle, register, LONG_AGO)
@@ -311,13 +390,21 @@ def test_tia_ball_and_missile_wrap_at_the_right_edge(chips: ModuleType) -> None:
 def test_tia_ball_reset_moves_it_within_the_line(chips: ModuleType) -> None:
     screen = Screen(chips, AT_LEFT | {ENABL: 2})
     screen.at(1, 40, RESBL, LONG_AGO)
-    assert screen.lines()[:3] == [line_of(pf=[(2, 1)]), line_of(pf=[(2, 1), (56, 1)]), line_of(pf=[(56, 1)])]
+    assert screen.lines()[:3] == [
+        line_of(pf=[(2, 1)]),
+        line_of(pf=[(2, 1), (56, 1)]),
+        line_of(pf=[(56, 1)]),
+    ]
 
 
 def test_tia_missile_reset_takes_effect_eight_clocks_late(chips: ModuleType) -> None:
     screen = Screen(chips, AT_LEFT | {ENAM0: 2, NUSIZ0: 0x30})
     screen.at(1, 40, RESM0, LONG_AGO)  # pixel 52 + 8; the missile from 56 on
-    assert screen.lines()[:3] == [line_of(p0=[(2, 8)]), line_of(p0=[(2, 8), (60, 4)]), line_of(p0=[(56, 8)])]
+    assert screen.lines()[:3] == [
+        line_of(p0=[(2, 8)]),
+        line_of(p0=[(2, 8), (60, 4)]),
+        line_of(p0=[(56, 8)]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -372,17 +459,37 @@ def test_tia_locked_missile_leaves_from_its_players_middle(
 
 # ---- HMOVE
 
-LEFT_BY_MOTION = [0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1]  # the Programmer's Guide's table
+LEFT_BY_MOTION = [
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    -8,
+    -7,
+    -6,
+    -5,
+    -4,
+    -3,
+    -2,
+    -1,
+]  # the Programmer's Guide's table
 
 
 def hmove_of_pulses(cycle: int, motion: int) -> int:
-    """Pixels to the right, after Towers: pulses come 4 clocks apart and count while the beam is in the blank."""
+    """Pixels to the right, after Towers: pulses come 4 clocks apart and count while the beam is in
+    the blank."""
     pulses = [3 * cycle + 9 + 4 * i for i in range(motion ^ 8)]
     if cycle == 75:
         return 8 - len(pulses)  # the whole next blank is there for them
     if cycle <= 20:  # this blank, which HMOVE prolongs by 8 clocks
         return 8 - sum(clock < 68 + 8 for clock in pulses)
-    return -sum(clock >= 228 for clock in pulses)  # those that come in the next blank, which is not prolonged
+    return -sum(
+        clock >= 228 for clock in pulses
+    )  # those that come in the next blank, which is not prolonged
 
 
 @pytest.mark.parametrize("cycle", range(76))
@@ -429,7 +536,9 @@ def test_tia_hmove_shows_in_the_picture_and_can_be_repeated(chips: ModuleType) -
 
 
 def test_tia_hmclr_clears_all_motion(chips: ModuleType) -> None:
-    screen = Screen(chips, AT_LEFT | {HMP0: 0x10, HMP1: 0x20, HMM0: 0x30, HMM1: 0x40, HMBL: 0x50, HMCLR: 0})
+    screen = Screen(
+        chips, AT_LEFT | {HMP0: 0x10, HMP1: 0x20, HMM0: 0x30, HMM1: 0x40, HMBL: 0x50, HMCLR: 0}
+    )
     start = screen.tia.positions
     screen.at(1, 3, HMOVE)
     assert screen.tia.positions == start
@@ -437,11 +546,14 @@ def test_tia_hmclr_clears_all_motion(chips: ModuleType) -> None:
 
 @pytest.mark.parametrize("cycle", range(76))
 def test_tia_hmove_comb(chips: ModuleType, cycle: int) -> None:
-    """Eight black pixels where HMOVE comes in the blank; on the line's last cycle it counts for the next line."""
+    """Eight black pixels where HMOVE comes in the blank; on the line's last cycle it counts for the
+    next line."""
     screen = Screen(chips)
     screen.at(2, cycle, HMOVE)
     combed = 2 if cycle <= 20 else 3 if cycle == 75 else None
-    assert screen.lines() == [line_of(dark=[(0, 8)]) if line == combed else EMPTY for line in range(LINES)]
+    assert screen.lines() == [
+        line_of(dark=[(0, 8)]) if line == combed else EMPTY for line in range(LINES)
+    ]
 
 
 def test_tia_hmove_comb_can_be_off(chips: ModuleType) -> None:
@@ -458,7 +570,8 @@ def test_tia_hmove_lets_a_reset_player_show_in_its_line(chips: ModuleType) -> No
 
 
 def test_tia_stars_of_cosmic_ark(chips: ModuleType) -> None:
-    """HMM0 from 7 to 6, 21 cycles after HMOVE: missile 0 goes by itself, 68 pixels to the left in four lines."""
+    """HMM0 from 7 to 6, 21 cycles after HMOVE: missile 0 goes by itself, 68 pixels to the left in
+    four lines."""
     screen = Screen(chips, AT_LEFT | {ENAM0: 2, HMM0: 0x70}, hmove_blanks=False)
     screen.at(0, 40, RESM0, LONG_AGO)  # 56
     screen.at(0, 70, HMM0, 0x61)  # the flag that says 21
@@ -514,9 +627,17 @@ def test_tia_writes_in_the_blank_hold_for_the_whole_line(chips: ModuleType, cycl
 )
 @pytest.mark.parametrize("cycle", [36, 37, 38, 39, 40, 41])
 def test_tia_write_delays(
-    chips: ModuleType, register: int, value: int, delay: int, setup: dict, before: str, after: str, cycle: int
+    chips: ModuleType,
+    register: int,
+    value: int,
+    delay: int,
+    setup: dict,
+    before: str,
+    after: str,
+    cycle: int,
 ) -> None:
-    """Players stand at 48, missile and ball at 47; the line shows `before` up to the write and `after` from then on."""
+    """Players are at 48, missile and ball at 47; the line shows `before` up to the write and
+    `after` from then on."""
     screen = Screen(chips, setup)
     for reset in (RESP0, RESM0, RESBL):
         screen.at(0, 37, reset, LONG_AGO)
@@ -547,15 +668,28 @@ def test_tia_picture_has_no_pixels_outside_of_its_lines(chips: ModuleType) -> No
 # ---- Collisions
 
 # Register of CXM0P to CXPPMM and bit, by pair of objects, as in the Programmer's Guide.
-CXM0P, CXM1P, CXP0FB, CXP1FB, CXM0FB, CXM1FB, CXBLPF, CXPPMM = range(8)
 LATCHES = {
-    (M0, P1): (CXM0P, 0x80), (M0, P0): (CXM0P, 0x40), (M1, P0): (CXM1P, 0x80), (M1, P1): (CXM1P, 0x40),
-    (P0, PF): (CXP0FB, 0x80), (P0, BL): (CXP0FB, 0x40), (P1, PF): (CXP1FB, 0x80), (P1, BL): (CXP1FB, 0x40),
-    (M0, PF): (CXM0FB, 0x80), (M0, BL): (CXM0FB, 0x40), (M1, PF): (CXM1FB, 0x80), (M1, BL): (CXM1FB, 0x40),
+    (M0, P1): (CXM0P, 0x80), (M0, P0): (CXM0P, 0x40), (M1, P0): (CXM1P, 0x80),
+    (M1, P1): (CXM1P, 0x40),
+    (P0, PF): (CXP0FB, 0x80), (P0, BL): (CXP0FB, 0x40), (P1, PF): (CXP1FB, 0x80),
+    (P1, BL): (CXP1FB, 0x40),
+    (M0, PF): (CXM0FB, 0x80), (M0, BL): (CXM0FB, 0x40), (M1, PF): (CXM1FB, 0x80),
+    (M1, BL): (CXM1FB, 0x40),
     (BL, PF): (CXBLPF, 0x80), (P0, P1): (CXPPMM, 0x80), (M0, M1): (CXPPMM, 0x40),
 }  # fmt: skip
-SHOW = {P0: (GRP0, 0xFF), P1: (GRP1, 0xFF), M0: (ENAM0, 2), M1: (ENAM1, 2), BL: (ENABL, 2), PF: (PF0, 0x10)}
-WIDE = AT_LEFT | {NUSIZ0: 0x30, NUSIZ1: 0x30, CTRLPF: 0x30}  # players 3-10, missiles and ball 2-9, playfield 0-3
+SHOW = {
+    P0: (GRP0, 0xFF),
+    P1: (GRP1, 0xFF),
+    M0: (ENAM0, 2),
+    M1: (ENAM1, 2),
+    BL: (ENABL, 2),
+    PF: (PF0, 0x10),
+}
+WIDE = AT_LEFT | {
+    NUSIZ0: 0x30,
+    NUSIZ1: 0x30,
+    CTRLPF: 0x30,
+}  # players 3-10, missiles and ball 2-9, playfield 0-3
 
 
 def registers(screen: Screen) -> list[int]:
@@ -566,11 +700,15 @@ def registers(screen: Screen) -> list[int]:
 
 def test_tia_collision_table_has_all_pairs() -> None:
     assert len(LATCHES) == len(set(LATCHES.values())) == 15
-    assert {frozenset(pair) for pair in LATCHES} == {frozenset((a, b)) for a in range(6) for b in range(a)}
+    assert {frozenset(pair) for pair in LATCHES} == {
+        frozenset((a, b)) for a in range(6) for b in range(a)
+    }
 
 
 @pytest.mark.parametrize("pair", LATCHES)
-def test_tia_collision_of_two_objects_sets_their_latch_only(chips: ModuleType, pair: tuple[int, int]) -> None:
+def test_tia_collision_of_two_objects_sets_their_latch_only(
+    chips: ModuleType, pair: tuple[int, int]
+) -> None:
     screen = Screen(chips, WIDE | dict(SHOW[which] for which in pair))
     register, bit = LATCHES[pair]
     assert registers(screen) == [bit if i == register else 0 for i in range(8)]
@@ -578,14 +716,16 @@ def test_tia_collision_of_two_objects_sets_their_latch_only(chips: ModuleType, p
 
 @pytest.mark.parametrize("pair", LATCHES)
 def test_tia_collision_needs_a_common_pixel(chips: ModuleType, pair: tuple[int, int]) -> None:
-    """One of the two stands right beside the other; then it is one pixel nearer."""
+    """One of the two is next to the other; then it is one pixel nearer."""
     mover, other = pair if pair[1] == PF else pair[::-1]
     last = {P0: 10, P1: 10, M0: 9, M1: 9, BL: 9, PF: 7}[other]
     start = 6 if mover in (P0, P1) else 5  # RESxx at cycle 23
     register, bit = LATCHES[pair]
     for gap, expected in ((1, 0), (0, bit)):
         motion = (16 - (last + gap - start)) << 4
-        screen = Screen(chips, WIDE | dict(SHOW[which] for which in pair) | {PF0: 0x30 * (other == PF)})
+        screen = Screen(
+            chips, WIDE | dict(SHOW[which] for which in pair) | {PF0: 0x30 * (other == PF)}
+        )
         screen.at(-3, 23, RESP0 + mover, LONG_AGO)
         screen.at(-2, 0, HMP0 + mover, motion)
         screen.at(-2, 3, HMOVE)
@@ -602,7 +742,13 @@ def test_tia_all_objects_in_one_place_set_all_latches(chips: ModuleType) -> None
 
 def test_tia_objects_apart_do_not_collide(chips: ModuleType) -> None:
     screen = Screen(chips, WIDE)
-    for line, cycle, register in ((0, 24, RESP0), (0, 30, RESP1), (0, 40, RESM0), (0, 50, RESM1), (0, 60, RESBL)):
+    for line, cycle, register in (
+        (0, 24, RESP0),
+        (0, 30, RESP1),
+        (0, 40, RESM0),
+        (0, 50, RESM1),
+        (0, 60, RESBL),
+    ):
         screen.at(line, cycle, register, LONG_AGO)
     for register, value in SHOW.values():
         screen.at(1, 0, register, value)
@@ -644,14 +790,17 @@ def test_tia_collisions_under_the_comb_count(chips: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["all", "some", "changing"])
-def test_tia_collisions_that_nobody_sees_are_those_of_every_pixel(chips: ModuleType, wanted: str) -> None:
-    """The view that shows nothing against a look at each pixel: states, writes and pieces between them at random."""
+def test_tia_collisions_that_nobody_sees_are_those_of_every_pixel(
+    chips: ModuleType, wanted: str
+) -> None:
+    """The view that shows nothing against a look at each pixel: states, writes and pieces between
+    them at random."""
     rng = np.random.default_rng(["all", "some", "changing"].index(wanted))
     registers = [*range(NUSIZ0, COLUP0), *range(CTRLPF, AUDC0), *range(GRP0, CXCLR + 1), TOUCH]
     latched = 0
     for seed in range(600):
         collisions = chips.Collisions(seed)
-        # What is not looked for at first has to be found once it is.
+        # Latches that are not followed at first have to be found later.
         mask = 0x7FFF if wanted == "all" else int(rng.integers(1, 0x8000) & rng.integers(1, 0x8000))
         collisions.wanted = mask
         cycle = 0
@@ -669,7 +818,8 @@ def test_tia_collisions_that_nobody_sees_are_those_of_every_pixel(chips: ModuleT
 
 
 def test_tia_collisions_of_whole_lines_are_those_of_every_pixel(chips: ModuleType) -> None:
-    """Lines at random without a write on them, which the view looks at in one piece; HMOVE in between."""
+    """Lines at random without a write on them, which the view looks at in one piece; HMOVE in
+    between."""
     for seed in range(1000, 1400):
         collisions = chips.Collisions(seed)
         for line in range(6):
@@ -679,13 +829,17 @@ def test_tia_collisions_of_whole_lines_are_those_of_every_pixel(chips: ModuleTyp
             collisions.write(76 * line + 151, HMOVE, 0)
 
 
-# ---- The state as of the last write, while the beam stays behind
+# ---- The state as of the last write, before the beam is there
 
 
 def random_write(rng: np.random.Generator) -> tuple[int, int]:
     """A register that is recorded and a value; small ones, and ones that repeat, among them."""
     register = int(rng.choice([VBLANK, *range(NUSIZ0, AUDC0), *range(GRP0, CXCLR + 1)]))
-    value = int(rng.integers(0, 256)) if rng.random() < 0.7 else int(rng.choice([0, 2, 0x10, 0x30, 0x70]))
+    value = (
+        int(rng.integers(0, 256))
+        if rng.random() < 0.7
+        else int(rng.choice([0, 2, 0x10, 0x30, 0x70]))
+    )
     if register == HMM0:
         value = int(rng.choice([0x70, 0x61, 0x60, 0x20]))
     return register, LONG_AGO if register in (RESM0, RESM1, RESBL) else value
@@ -697,7 +851,20 @@ def test_tia_beam_moves_as_it_draws(chips: ModuleType) -> None:
     for seed in range(300):
         eager = chips.Eager(seed)
         for clock in sorted(rng.integers(0, 220 * 228, 12).tolist()):
-            for ahead in (0, 1, 67, 68, 75, 76, 227, 228, 229, 456, 457, *rng.integers(0, 60_000, 8).tolist()):
+            for ahead in (
+                0,
+                1,
+                67,
+                68,
+                75,
+                76,
+                227,
+                228,
+                229,
+                456,
+                457,
+                *rng.integers(0, 60_000, 8).tolist(),
+            ):
                 between = eager.cursor + int(rng.integers(0, ahead + 1))
                 assert eager.moves_as_it_draws(eager.cursor + ahead, between)
             eager.mark(clock // 3, TOUCH, 0)
@@ -710,7 +877,9 @@ def test_tia_writes_that_take_effect_at_once_leave_what_a_replay_leaves(chips: M
     for seed in range(500):
         eager, cycle = chips.Eager(seed), 0
         for _ in range(150):
-            cycle += int(rng.choice([0, 3, 5, 14, 76, 230, 2000], p=[0.05, 0.45, 0.3, 0.1, 0.06, 0.03, 0.01]))
+            cycle += int(
+                rng.choice([0, 3, 5, 14, 76, 230, 2000], p=[0.05, 0.45, 0.3, 0.1, 0.06, 0.03, 0.01])
+            )
             if eager.write(cycle, *random_write(rng)):
                 changed += 1
             else:
@@ -730,7 +899,8 @@ def test_tia_every_value_of_a_field_takes_effect_at_once(chips: ModuleType) -> N
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_tia_latches_are_found_when_they_are_read(chips: ModuleType, dense: bool) -> None:
-    """The search through segments against a replay of all entries: random programs, latches read at any time."""
+    """The search through segments against a replay of all entries: random programs, latches read at
+    any time."""
     rng = np.random.default_rng(3 + dense)
     read = 0
     for _ in range(60):
@@ -832,7 +1002,7 @@ def test_tia_frame_end_mark_changes_nothing(chips: ModuleType) -> None:
 
 
 def test_tia_words_of_32_and_of_64_pixels_agree(chips: ModuleType) -> None:
-    """What a GPU thread draws with against what the CPU draws with, over many settings and positions."""
+    """A GPU thread's drawing functions against the CPU's, over many settings and positions."""
     rng = np.random.default_rng(5)
     for _ in range(200):
         screen = Screen(chips)
@@ -864,4 +1034,6 @@ def test_tia_entries_too_late_keep_their_place_in_the_line(chips: ModuleType) ->
 
 def test_tia_only_writes_that_can_change_a_picture_are_recorded(chips: ModuleType) -> None:
     left_out = {VSYNC, WSYNC, RSYNC, *range(AUDC0, AUDV1 + 1), *range(0x2D, 0x40)}
-    assert [register for register in range(64) if not chips.is_recorded(register)] == sorted(left_out)
+    assert [register for register in range(64) if not chips.is_recorded(register)] == sorted(
+        left_out
+    )

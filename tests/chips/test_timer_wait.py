@@ -1,7 +1,9 @@
-"""Waiting for the timer: `LDA INTIM; BNE` and its like pass many rounds at once, and nothing else may show it.
+"""Waiting for the timer: `LDA INTIM; BNE` and similar loops skip many rounds at once, without a
+visible difference.
 
-Each program runs twice: with an absolute load, whose loop is recognised, and with the indexed one, at index 0, which
-takes as many bytes and cycles, sets the same flags and is not. Whatever can be seen must be the same.
+Each program runs twice: with an absolute load, whose loop is recognised, and with an indexed load
+at index 0, whose loop is not. Both take the same bytes and cycles and set the same flags, so
+everything must be the same.
 """
 
 import itertools
@@ -10,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.registers import INTIM, T1024T, TIM1T, TIM8T, TIM64T, TIMINT
+
 CORES = ["static", "dynamic"]
-INTIM, TIMINT, TIM1T, TIM8T, TIM64T, T1024T = 0x284, 0x285, 0x294, 0x295, 0x296, 0x297
 INTIM_MIRROR = 0xFFE
 LDA, LDX, LDY = 0xAD, 0xAE, 0xAC
 BPL, BNE = 0x10, 0xD0
@@ -19,14 +22,29 @@ JAM = 0x02
 INDEXED = 0x10  # turns these absolute loads into indexed ones
 FRAME_INSTRUCTIONS = 25_000
 TIMERS = [0, 1, 2, 0x80, 0x81, 0xFF]
-# Where the loop begins, and whether its branch, from its fifth byte on, goes back over the end of a page.
+# Where the loop begins, and whether its branch, from its fifth byte on, goes back over the end of a
+# page.
 LOOPS = {0xF0FA: False, 0xF0FB: True, 0xF0FD: True}
 # How to spend some cycles.
 NOP, STORE = [0xEA], [0x85, 0x80]
 DELAYS = {0: [], 2: NOP, 3: STORE, 4: NOP * 2, 5: NOP + STORE, 6: NOP * 3, 7: NOP * 2 + STORE}
 # Three lines of VSYNC.
 NEW_FRAME = [0xA9, 0x02, 0x85, 0x00, 0x85, 0x02, 0x85, 0x02, 0x85, 0x02, 0xA9, 0x00, 0x85, 0x00]
-SEEN = ["cycle", "pc", "a", "x", "y", "s", "p", "bus", "instructions_left", "jammed", "faults", "frame_ended", "ram"]
+SEEN = [
+    "cycle",
+    "pc",
+    "a",
+    "x",
+    "y",
+    "s",
+    "p",
+    "bus",
+    "instructions_left",
+    "jammed",
+    "faults",
+    "frame_ended",
+    "ram",
+]
 
 
 def cartridge(loop: list[int], at: int, timer: int, register: int, before: list[int]) -> bytes:
@@ -44,7 +62,8 @@ def wait(load: int, branch: int, address: int = INTIM) -> list[int]:
 
 
 def run(chips: ModuleType, core: str, image: bytes, frames: int) -> tuple[list[Any], int]:
-    """What shows after each of some frames, the timer at the end, and how many instructions were really executed."""
+    """What shows after each of some frames, the timer at the end, and how many instructions were
+    really executed."""
     console = chips.Console("4K", image)
     shown: list[Any] = []
     for _ in range(frames):
@@ -60,7 +79,8 @@ def run(chips: ModuleType, core: str, image: bytes, frames: int) -> tuple[list[A
 def compare(
     chips: ModuleType, core: str, load: int, loop: list[int], *setting: Any, frames: int = 4
 ) -> tuple[int, int]:
-    """Asserts that the two ways to `load` in `loop` show the same. Returns how many instructions each executed."""
+    """Asserts that the two ways to `load` in `loop` show the same. Returns how many instructions
+    each executed."""
     plain_loop = [byte | INDEXED if byte == load else byte for byte in loop]
     assert plain_loop != loop
     skipping, executed = run(chips, core, cartridge(loop, *setting), frames)
@@ -72,12 +92,16 @@ def compare(
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("register", [TIM1T, TIM8T, TIM64T, T1024T])
 @pytest.mark.parametrize("branch", [BNE, BPL], ids=["BNE", "BPL"])
-def test_timer_wait_shows_nothing_of_what_it_skips(chips: ModuleType, core: str, branch: int, register: int) -> None:
+def test_timer_wait_shows_nothing_of_what_it_skips(
+    chips: ModuleType, core: str, branch: int, register: int
+) -> None:
     # The longer the interval, the less a place within it is worth the time.
     delays = DELAYS if register != T1024T else [0, 5]
     for at, timer, delay in itertools.product(LOOPS, TIMERS, delays):
         frames = 4 if timer > 1 else 2
-        compare(chips, core, LDA, wait(LDA, branch), at, timer, register, DELAYS[delay], frames=frames)
+        compare(
+            chips, core, LDA, wait(LDA, branch), at, timer, register, DELAYS[delay], frames=frames
+        )
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -88,7 +112,9 @@ def test_timer_wait_shows_nothing_of_what_it_skips(chips: ModuleType, core: str,
 def test_timer_wait_skips_nearly_all_rounds(
     chips: ModuleType, core: str, load: int, address: int, branch: int, timer: int, at: int
 ) -> None:
-    executed, all_executed = compare(chips, core, load, wait(load, branch, address), at, timer, TIM64T, [])
+    executed, all_executed = compare(
+        chips, core, load, wait(load, branch, address), at, timer, TIM64T, []
+    )
     rounds = (64 * (timer - (branch == BNE)) - 3) // (7 + LOOPS[at])
     assert all_executed > 2 * rounds
     assert executed < 20
@@ -97,7 +123,7 @@ def test_timer_wait_skips_nearly_all_rounds(
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("delay", DELAYS)
 def test_timer_wait_is_cut_off_with_the_frame(chips: ModuleType, core: str, delay: int) -> None:
-    """After 25,000 instructions, the skipped ones among them; the loop goes on in the next call."""
+    """After 25,000 instructions, including skipped ones; the loop continues in the next call."""
     loop, pause = wait(LDA, BNE), DELAYS[delay]
     console = chips.Console("4K", cartridge(loop, 0xF0FA, 0xFF, T1024T, pause))
     before = 3 + pause.count(0xEA) + pause.count(0x85)
@@ -113,10 +139,14 @@ def test_timer_wait_is_cut_off_with_the_frame(chips: ModuleType, core: str, dela
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("register", [TIM8T, TIM64T])
 @pytest.mark.parametrize("branch", [BNE, BPL], ids=["BNE", "BPL"])
-def test_timer_wait_for_a_timer_of_the_frame_before(chips: ModuleType, core: str, branch: int, register: int) -> None:
+def test_timer_wait_for_a_timer_of_the_frame_before(
+    chips: ModuleType, core: str, branch: int, register: int
+) -> None:
     for timer in TIMERS:
         compare(chips, core, LDA, wait(LDA, branch), 0xF0FA, timer, register, NEW_FRAME)
-    executed, all_executed = compare(chips, core, LDA, wait(LDA, branch), 0xF0FA, 0x80, register, NEW_FRAME)
+    executed, all_executed = compare(
+        chips, core, LDA, wait(LDA, branch), 0xF0FA, 0x80, register, NEW_FRAME
+    )
     assert 2 * executed < all_executed
 
 

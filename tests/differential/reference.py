@@ -1,7 +1,8 @@
 """ale-py and cule side by side, one frame at a time.
 
-Both load the ROM, begin an episode and get the same actions, each held for a while. After every frame everything that
-can be seen is compared: 128 bytes of RAM, each pixel's palette index, the reward, the lives, whether the game is over.
+Both load the ROM, begin an episode and get the same actions, each held for a while. After every
+frame everything that can be seen is compared: 128 bytes of RAM, each pixel's palette index, the
+reward, the lives, whether the game is over.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
 class Pair:
     """One game on both emulators, in the same mode and difficulty."""
 
-    def __init__(self, name: str, mode: int | None = None, difficulty: int = 0, device: str = "cpu"):
+    def __init__(
+        self, name: str, mode: int | None = None, difficulty: int = 0, device: str = "cpu"
+    ):
         game = find_game(name)
         mode = game.facts["default_mode"] if mode is None else mode
         self.ale = ale_py.ALEInterface()
@@ -39,7 +42,9 @@ class Pair:
         if difficulty:
             self.ale.setDifficulty(difficulty)
         self.ale.reset_game()
-        self.engine = Engine([Group(game, mode, difficulty)], np.zeros(1, int), OPTIONS, torch.device(device), 1)
+        self.engine = Engine(
+            [Group(game, mode, difficulty)], np.zeros(1, int), OPTIONS, torch.device(device), 1
+        )
         self.engine.reset(None, torch.tensor([SEED], device=device))
         self.actions = action_numbers(game, "full")
         self.height = self.engine.heights[0]
@@ -50,7 +55,8 @@ class Pair:
         self.engine.reset(None, None)
 
     def act(self, index: int) -> bool:
-        """One frame on both. Raises AssertionError where reward or game over differ; says whether the game is over."""
+        """One frame on both. Raises AssertionError where reward or game over differ; says whether
+        the game is over."""
         reward = self.ale.act(ale_py.Action(self.actions[index]))
         self.engine.tensors["actions"].fill_(index)
         self.engine.step()
@@ -69,7 +75,8 @@ class Pair:
         assert int(self.engine.tensors["faults"]) == 0, "fault"
 
     def play(self, frames: int, reset_every: int, seed: int = 0) -> None:
-        """Plays and compares `frames` frames; a new episode where one ends and after each `reset_every` frames."""
+        """Plays and compares `frames` frames; a new episode where one ends and after each
+        `reset_every` frames."""
         rng = np.random.default_rng(seed)
         index = 0
         self.compare()

@@ -1,5 +1,4 @@
-// The ways in which a step is drawn, on the CPU, for tests: entry by entry, which is what all others have to be like, in segments as a GPU
-// does it, and in frames as the CPU backend does it. And what the CPU part keeps of the TIA on its way, against a replay of its entries.
+// The ways in which a step is drawn, on the CPU, for tests: entry by entry, which is the reference, in segments as on a GPU, and in frames as in the CPU backend. And the TIA's state that the CPU part keeps, against a replay of its entries.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -21,7 +20,7 @@ namespace {
 
 using namespace cule;
 
-// What a view sees that nobody looks at.
+// A view whose pixels are not used.
 struct BlindView {
   static constexpr bool kSeesColors = true;
   void objects_changed(uint32_t) {}
@@ -36,7 +35,7 @@ TiaState load_tia(const Batch& batch) {
 }
 void store_tia(const Batch& batch, const TiaState& tia) { store_part(batch.records, 0, offsetof(EnvRecord, tia), tia); }
 
-// Whether two states are the same, but for the latches and for what the CPU part does not know.
+// Whether two states are the same, except for the latches and what the CPU part does not know.
 bool same_but_latches(TiaState a, TiaState b) {
   a.collisions = b.collisions = 0;
   a.observed = b.observed = 0;
@@ -137,7 +136,7 @@ TiaState state_at(const Step& step, TiaState tia, uint32_t frame, int segment) {
   return tia;
 }
 
-// Steps env 0, and compares what the CPU part keeps of the TIA with a replay of its entries. Returns how many segments have begun.
+// Steps env 0, and compares the TIA's state that the CPU part keeps with a replay of its entries. Returns the number of segments.
 int play_checked(uintptr_t address) {
   Step step(address);
   const TiaState before = load_tia(step.batch);

@@ -1,4 +1,5 @@
-"""The core against ale-py: all 104 games, frame by frame, in the default mode and in a sample of the others."""
+"""The core against ale-py: all 104 games, frame by frame, in the default mode and in a sample of
+the others."""
 
 from __future__ import annotations
 
@@ -13,11 +14,15 @@ RESET_EVERY = 700
 
 
 def other_settings() -> list[tuple[str, int, int]]:
-    """For every game with more than one: the last mode with the last difficulty, and the middle mode with the first."""
+    """For every game with more than one: the last mode with the last difficulty, and the middle
+    mode with the first."""
     settings = []
     for game in games():
         modes, difficulties = game.modes, game.difficulties
-        for mode, difficulty in ((modes[-1], difficulties[-1]), (modes[len(modes) // 2], difficulties[0])):
+        for mode, difficulty in (
+            (modes[-1], difficulties[-1]),
+            (modes[len(modes) // 2], difficulties[0]),
+        ):
             if (mode, difficulty) != (game.facts["default_mode"], 0):
                 settings.append((game.name, mode, difficulty))
     return list(dict.fromkeys(settings))
@@ -42,7 +47,12 @@ def test_core_matches_ale_for_long(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mode", "difficulty"),
-    [(game.name, mode, d) for game in games() for mode in game.modes[:40] for d in game.difficulties],
+    [
+        (game.name, mode, d)
+        for game in games()
+        for mode in game.modes[:40]
+        for d in game.difficulties
+    ],
 )
 def test_core_matches_ale_in_every_mode(name: str, mode: int, difficulty: int) -> None:
     Pair(name, mode, difficulty).play(200, 120)

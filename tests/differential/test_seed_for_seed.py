@@ -1,6 +1,8 @@
-"""cule.AtariEnv takes the place of ale_py.AtariVectorEnv: with the same seed and actions it returns the same, exactly.
+"""cule.AtariEnv takes the place of ale_py.AtariVectorEnv: with the same seed and actions it returns
+the same, exactly.
 
-All 104 games are played briefly, every option that both have on some games, and, marked slow, everything for longer.
+All 104 games are played briefly, every option that both have on some games, and, marked slow,
+everything for longer.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from vector_pair import SEED, Pair
 import cule
 
 GAMES = [game.name for game in cule.games()]
-# ale-py indexes their actions by the numbers of all 18, and ends the process where the button is asked for.
+# ale-py indexes their actions by the numbers of all 18, and ends the process where the button is
+# asked for.
 WITHOUT_BUTTON = ("skiing", "lost_luggage")
 
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
@@ -44,7 +47,8 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("pong", {"frameskip": 1}),
     ("ms_pacman", {"frameskip": 1, "maxpool": False}),
     ("pong", {"frameskip": 2}),
-    # It computes for longer than ale-py lets a frame last; the next frame then goes on in the same picture.
+    # It computes for longer than ale-py lets a frame last; the next frame then goes on in the same
+    # picture.
     ("tic_tac_toe_3d", {"frameskip": 2, "autoreset_mode": "SameStep"}),
     ("tic_tac_toe_3d", {"frameskip": 3, "grayscale": False}),
     ("seaquest", {"frameskip": 3}),
@@ -78,7 +82,9 @@ def test_option_matches_ale(game: str, options: dict[str, Any], device: str) -> 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 @pytest.mark.parametrize(
-    "options", [{}, {"episodic_life": True}, {"life_loss_info": True}, {"maxpool": False}, {"frameskip": 3}], ids=str
+    "options",
+    [{}, {"episodic_life": True}, {"life_loss_info": True}, {"maxpool": False}, {"frameskip": 3}],
+    ids=str,
 )
 def test_endings_match_ale(mode: str, options: dict[str, Any], device: str) -> None:
     """Breakout, whose ball is soon lost five times."""
@@ -97,7 +103,8 @@ def test_truncations_match_ale(mode: str, limit: int, device: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "options"),
     [
-        ("NextStep", {}), ("SameStep", {"episodic_life": True}), ("NextStep", {"max_num_frames_per_episode": 90}),
+        ("NextStep", {}), ("SameStep", {"episodic_life": True}),
+        ("NextStep", {"max_num_frames_per_episode": 90}),
         ("SameStep", {"max_num_frames_per_episode": 90, "grayscale": False}),
     ],
     ids=str,
@@ -106,7 +113,13 @@ def test_masked_resets_match_ale(mode: str, options: dict[str, Any], device: str
     pair = Pair("breakout", 3, device, autoreset_mode=mode, **options)
     rng = np.random.default_rng(SEED)
     pair.reset(seed=np.array([11, 5, 11]))
-    for seed, chosen in ((None, [0]), (40, [1, 2]), (np.array([3, 1]), [2, 0]), (None, []), (None, [1])):
+    for seed, chosen in (
+        (None, [0]),
+        (40, [1, 2]),
+        (np.array([3, 1]), [2, 0]),
+        (None, []),
+        (None, [1]),
+    ):
         for _ in range(12):
             pair.step(pair.actions(rng))
         mask = np.zeros(3, bool)
@@ -145,7 +158,7 @@ def test_actions_are_sent_and_results_received_as_in_ale() -> None:
             np.testing.assert_array_equal(a, b)
 
 
-# Everything for longer ---------------------------------------------------------------------------------------------
+# Everything for longer ----------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -157,13 +170,19 @@ def test_every_game_matches_ale_for_long(game: str, mode: str, device: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("game", [game for game in GAMES if game not in (*WITHOUT_BUTTON, "tic_tac_toe_3d")])
+@pytest.mark.parametrize(
+    "game", [game for game in GAMES if game not in (*WITHOUT_BUTTON, "tic_tac_toe_3d")]
+)
 def test_every_game_matches_ale_with_continuous_actions_in_color(game: str, device: str) -> None:
     Pair(game, 2, device, continuous=True, grayscale=False, img_height=93, img_width=111).play(150)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [options for _, options in OPTIONS], ids=str)
-@pytest.mark.parametrize("game", ["pong", "breakout", "ms_pacman", "seaquest", "air_raid", "adventure", "pitfall2"])
-def test_every_option_matches_ale_in_more_games(game: str, options: dict[str, Any], device: str) -> None:
+@pytest.mark.parametrize(
+    "game", ["pong", "breakout", "ms_pacman", "seaquest", "air_raid", "adventure", "pitfall2"]
+)
+def test_every_option_matches_ale_in_more_games(
+    game: str, options: dict[str, Any], device: str
+) -> None:
     Pair(game, 3, device, **options).play(400)

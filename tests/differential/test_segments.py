@@ -1,7 +1,7 @@
-"""A step drawn in pieces, as the backends do it, against one drawn entry by entry.
+"""A step drawn in pieces, as in the backends, against one drawn entry by entry.
 
-And what the CPU part keeps of the TIA on its way (states where segments begin, latches that are read)
-against a replay of the same entries.
+And the state of the TIA that the CPU part keeps (at the beginning of segments, latches that are
+read) against a replay of the same entries.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from cule.engine import Engine
 from cule.rom import find_game, games
 from tests.support.build import CHECKED, build_module
 
-# PAL, 250 lines, collisions read and cleared at all times, long frames, mid-line writes, frames that are cut off,
-# frames that are short.
+# PAL, 250 lines, collisions read and cleared at all times, long frames, mid-line writes, frames
+# that are cut off, frames that are short.
 GAMES = (
-    "pong", "air_raid", "freeway", "space_invaders", "pitfall2", "robotank", "tic_tac_toe_3d", "ms_pacman",
+    "pong", "air_raid", "freeway", "space_invaders", "pitfall2", "robotank", "tic_tac_toe_3d",
+    "ms_pacman",
     "journey_escape", "video_checkers",
 )  # fmt: skip
 MODULE_FLAGS = [*CHECKED, "-Wno-unknown-pragmas"]
@@ -50,12 +51,17 @@ def make_engine(game: str, mode: int | None = None, **kwargs: int) -> Engine:
     return engine
 
 
-def play(segments: ModuleType, game: str, steps: int, ways: tuple[str, ...]) -> Iterator[tuple[str, list[Engine]]]:
-    """Steps an engine for each of the `ways`, the same actions for all; says which step it is after each."""
+def play(
+    segments: ModuleType, game: str, steps: int, ways: tuple[str, ...]
+) -> Iterator[tuple[str, list[Engine]]]:
+    """Steps an engine for each of the `ways`, the same actions for all; says which step it is after
+    each."""
     engines = [make_engine(game) for _ in ways]
     generator = torch.Generator().manual_seed(2)
     for number in range(steps):
-        action = int(torch.randint(len(action_numbers(find_game(game), "minimal")), (), generator=generator))
+        action = int(
+            torch.randint(len(action_numbers(find_game(game), "minimal")), (), generator=generator)
+        )
         for engine, way in zip(engines, ways, strict=True):
             engine.tensors["actions"][:] = action
             segments.step(engine.batch.address, way)
@@ -77,7 +83,9 @@ def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> No
     for number, (whole, pieces) in play(segments, game, STEPS, ("entries", way)):
         assert torch.equal(pictures_of(whole), pictures_of(pieces)), f"{number}: pictures differ"
         for name in ("records", "ram", "traces", "pooled"):
-            assert torch.equal(whole.tensors[name], pieces.tensors[name]), f"{number}: {name} differ"
+            assert torch.equal(whole.tensors[name], pieces.tensors[name]), (
+                f"{number}: {name} differ"
+            )
         pictures.add(pictures_of(whole).numpy().tobytes())
         rows = pieces.tensors["row_of"]
         assert torch.equal(whole.tensors["row_of"], own) and bool((rows <= own).all())
@@ -90,9 +98,12 @@ def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> No
 
 @pytest.mark.parametrize("way", ["segments", "frames"])
 @pytest.mark.parametrize(
-    ("game", "mode"), [("video_checkers", 19), ("tic_tac_toe_3d", 1), ("othello", 1), ("video_chess", 0)]
+    ("game", "mode"),
+    [("video_checkers", 19), ("tic_tac_toe_3d", 1), ("othello", 1), ("video_chess", 0)],
 )
-def test_frames_that_are_cut_off_go_on_where_they_stopped(game: str, mode: int, way: str, segments: ModuleType) -> None:
+def test_frames_that_are_cut_off_go_on_where_they_stopped(
+    game: str, mode: int, way: str, segments: ModuleType
+) -> None:
     """To the color clock: the last write before may take effect after its cycle."""
     whole, pieces = (make_engine(game, mode, frameskip=1) for _ in range(2))
     generator = torch.Generator().manual_seed(2)
@@ -104,13 +115,18 @@ def test_frames_that_are_cut_off_go_on_where_they_stopped(game: str, mode: int, 
             segments.step(engine.batch.address, way if engine is pieces else "entries")
         assert torch.equal(pictures_of(whole), pictures_of(pieces)), f"step {number}: pictures"
         for name in ("records", "ram", "traces"):
-            assert torch.equal(whole.tensors[name], pieces.tensors[name]), f"step {number}: {name} differ"
+            assert torch.equal(whole.tensors[name], pieces.tensors[name]), (
+                f"step {number}: {name} differ"
+            )
 
 
 @pytest.mark.parametrize("capacity", [1, 200, 1500])
 @pytest.mark.parametrize("way", ["segments", "frames"])
-def test_segments_of_a_buffer_that_was_full_end(capacity: int, way: str, segments: ModuleType) -> None:
-    """Where the marks of frames' ends are missing, and order matters. Pictures are wrong then, and nothing else is."""
+def test_segments_of_a_buffer_that_was_full_end(
+    capacity: int, way: str, segments: ModuleType
+) -> None:
+    """Where the marks of frames' ends are missing, and order matters. Pictures are wrong then, and
+    nothing else is."""
     whole, pieces = make_engine("tic_tac_toe_3d"), make_engine("tic_tac_toe_3d")
     generator = torch.Generator().manual_seed(2)
     broken = 0
@@ -129,18 +145,23 @@ def test_segments_of_a_buffer_that_was_full_end(capacity: int, way: str, segment
 
 @pytest.mark.parametrize("game", [game.name for game in games()])
 def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, segments: ModuleType) -> None:
-    """The interpreter for lanes in step with its short common path, and segments, for every game."""
+    """The interpreter for lanes in step with its short common path, and segments, for every
+    game."""
     ours, theirs = make_engine(game), make_engine(game)
     generator = torch.Generator().manual_seed(3)
     for number in range(30):
-        action = int(torch.randint(len(action_numbers(find_game(game), "minimal")), (), generator=generator))
+        action = int(
+            torch.randint(len(action_numbers(find_game(game), "minimal")), (), generator=generator)
+        )
         for engine in (ours, theirs):
             engine.tensors["actions"][:] = action
         ours.step()
         segments.step(theirs.batch.address, "segments")
         assert torch.equal(pictures_of(ours), pictures_of(theirs)), f"step {number}: pictures"
         for name in ("ram", "rewards", "faults"):
-            assert torch.equal(ours.tensors[name], theirs.tensors[name]), f"step {number}: {name} differ"
+            assert torch.equal(ours.tensors[name], theirs.tensors[name]), (
+                f"step {number}: {name} differ"
+            )
         if ours.tensors["terminated"][0]:
             for engine in (ours, theirs):
                 engine.reset(torch.ones(1, dtype=torch.uint8), None)
@@ -161,7 +182,8 @@ def step_by_step(game: str, step: Callable[[int], int]) -> int:
 
 @pytest.mark.parametrize("game", [game.name for game in games()])
 def test_segments_begin_as_a_replay_has_them(game: str, segments: ModuleType) -> None:
-    """The state for each segment, and the one after the step, are those of all entries one after the other."""
+    """The state for each segment, and the one after the step, are those of all entries one after
+    the other."""
     assert step_by_step(game, segments.step_checked) > 40 * FRAMESKIP * SEGMENTS_AT_LEAST
 
 
@@ -172,7 +194,8 @@ def test_latches_read_as_a_replay_has_them(game: str, segments: ModuleType) -> N
 
 
 def test_latches_at_random_as_a_replay_has_them(segments: ModuleType) -> None:
-    """What no game does: accesses to the TIA at all times, and frames that are cut off anywhere."""
+    """Cases that no game has: accesses to the TIA at all times, and frames that are cut off
+    anywhere."""
     engine = make_engine("pong")
     found = [segments.read_at_random(engine.batch.address, seed) for seed in range(1500)]
     assert sum(found) > 1500 and sum(count == 0 for count in found) < 400

@@ -1,4 +1,5 @@
-"""Translated ROMs against the interpreter: the same console, to the last bit of its state, after every step.
+"""Translated ROMs against the interpreter: the same console, to the last bit of its state, after
+every step.
 
 Blocks are compiled for the CPU here, from the text that is compiled for a GPU at run time.
 """
@@ -18,10 +19,12 @@ from cule.engine import Engine
 from cule.rom import find_game
 from tests.support.build import CHECKED, build_module
 
-# One of each bank-switching scheme at least, programs with stack tricks, and much reading of collisions.
+# One of each bank-switching scheme at least, programs with stack tricks, and much reading of
+# collisions.
 QUICK = ("pong", "up_n_down")  # 2K, F8
 GAMES = (
-    "breakout", "freeway", "seaquest", "elevator_action", "montezuma_revenge", "ms_pacman", "pitfall2", "robotank",
+    "breakout", "freeway", "seaquest", "elevator_action", "montezuma_revenge", "ms_pacman",
+    "pitfall2", "robotank",
     "solaris", "klax",
 )  # fmt: skip
 STEPS = 400
@@ -52,7 +55,9 @@ def make_engine(game: str) -> Engine:
     return engine
 
 
-@pytest.mark.parametrize("game", [*QUICK, *(pytest.param(game, marks=pytest.mark.slow) for game in GAMES)])
+@pytest.mark.parametrize(
+    "game", [*QUICK, *(pytest.param(game, marks=pytest.mark.slow) for game in GAMES)]
+)
 def test_blocks_do_what_the_interpreter_does(game: str, tmp_path: Path) -> None:
     module = build(game, tmp_path)
     translated, interpreted = make_engine(game), make_engine(game)
@@ -64,15 +69,29 @@ def test_blocks_do_what_the_interpreter_does(game: str, tmp_path: Path) -> None:
         for engine in (translated, interpreted):
             engine.tensors["actions"][:] = action
             left.append(module.step(engine.batch.address, engine is translated))
-        assert np.array_equal(left[0][0], left[1][0]), f"step {number}: the instruction buffer differs"
+        assert np.array_equal(left[0][0], left[1][0]), (
+            f"step {number}: the instruction buffer differs"
+        )
         first = torch.zeros(1, dtype=torch.int64)
         same = torch.equal(translated.pictures(first), interpreted.pictures(first))
         assert same, f"step {number}: pictures differ"
-        for name in ("records", "ram", "cartridge_bytes", "traces", "rewards", "terminated", "lives"):
+        for name in (
+            "records",
+            "ram",
+            "cartridge_bytes",
+            "traces",
+            "rewards",
+            "terminated",
+            "lives",
+        ):
             same = torch.equal(translated.tensors[name], interpreted.tensors[name])
             assert same, f"step {number}: {name} differ"
         assert not left[0][4], f"step {number}: another block stands where one was known to follow"
-        in_blocks, blocks, looked_up = in_blocks + left[0][1], blocks + left[0][2], looked_up + left[0][3]
+        in_blocks, blocks, looked_up = (
+            in_blocks + left[0][1],
+            blocks + left[0][2],
+            looked_up + left[0][3],
+        )
         entries += len(left[0][0])
         if translated.tensors["terminated"][0]:
             for engine in (translated, interpreted):

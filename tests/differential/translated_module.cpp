@@ -18,10 +18,10 @@ namespace {
 
 using namespace cule;
 
-// What was done in blocks.
+// Counts of blocks.
 struct Counts {
-  int64_t instructions, blocks, looked_up;  // `looked_up`: blocks behind which nobody knew what follows
-  bool known_wrong;                         // what was known to follow was not what stood there
+  int64_t instructions, blocks, looked_up;  // `looked_up`: blocks after which the next one had to be looked up
+  bool known_wrong;                         // a known next block was not the right one
 };
 
 struct RunBlock {
@@ -51,8 +51,7 @@ struct RunBlock {
   }
 };
 
-// Steps env 0 of the batch at `address` and draws what it shows. Returns what it left in the instruction buffer, how many instructions
-// were executed in blocks, how many blocks were, behind how many of them what follows was looked up, and whether what was known was wrong.
+// Steps env 0 of the batch at `address` and draws its picture. Returns the instruction buffer, the number of instructions executed in blocks, the number of blocks, after how many of them the next one was looked up, and whether a known next block was wrong.
 py::tuple step(uintptr_t address, bool translated) {
   Batch batch;
   std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);

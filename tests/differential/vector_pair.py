@@ -1,6 +1,8 @@
-"""ale_py.AtariVectorEnv and cule.AtariEnv side by side: the same seed and actions, all that they return compared.
+"""ale_py.AtariVectorEnv and cule.AtariEnv side by side: the same seed and actions, all that they
+return compared.
 
-With `reset_pool_size=0` every reset is emulated as ale-py does it, so that whole runs agree, episode after episode.
+With `reset_pool_size=0` every reset is emulated as ale-py does it, so that whole runs agree,
+episode after episode.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy as np
 import cule
 
 SEED = 7
-HOLD = 0.6  # chance, each step, that an env's last action goes on, so that the games get somewhere
+HOLD = 0.6  # probability that an env repeats its last action, so that the games make progress
 
 ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
 
@@ -28,7 +30,13 @@ class Pair:
         self.same_step = options.get("autoreset_mode") == "SameStep"
         self.ale = ale_py.AtariVectorEnv(game, num_envs, num_threads=1, **options)
         self.cule = cule.AtariEnv(
-            game, num_envs, device=device, num_threads=1, reset_pool_size=0, output="numpy", **options
+            game,
+            num_envs,
+            device=device,
+            num_threads=1,
+            reset_pool_size=0,
+            output="numpy",
+            **options,
         )
         assert self.cule.single_action_space == self.ale.single_action_space
         assert self.cule.single_observation_space == self.ale.single_observation_space
@@ -47,7 +55,9 @@ class Pair:
     def step(self, actions: np.ndarray) -> None:
         """One step on both. Raises AssertionError where anything that is returned differs."""
         theirs, ours = self.ale.step(actions), self.cule.step(actions)
-        for name, a, b in zip(("observation", "reward", "terminated", "truncated"), ours, theirs, strict=False):
+        for name, a, b in zip(
+            ("observation", "reward", "terminated", "truncated"), ours, theirs, strict=False
+        ):
             same(name, a, b)
         self._compare_infos(ours[4], theirs[4])
         done = ours[2] | ours[3]
@@ -57,23 +67,34 @@ class Pair:
             self._compare_final_observations(ours, theirs, done)
         self.frames = ours[4]["episode_frame_number"]
 
-    def _compare_final_observations(self, ours: tuple[Any, ...], theirs: tuple[Any, ...], done: np.ndarray) -> None:
+    def _compare_final_observations(
+        self, ours: tuple[Any, ...], theirs: tuple[Any, ...], done: np.ndarray
+    ) -> None:
         info, their_info = ours[4], theirs[4]
         assert ("final_obs" in their_info) == done.any()
         # On a GPU they are always there, as whether any is due is not known without waiting.
-        assert "final_obs" in info if self.cule.device.type == "cuda" else ("final_obs" in info) == done.any()
+        assert (
+            "final_obs" in info
+            if self.cule.device.type == "cuda"
+            else ("final_obs" in info) == done.any()
+        )
         if not done.any():
             return
         same("_final_obs", info["_final_obs"], done)
-        # Where a lost life reports a termination and nothing is reset, ale-py has not written the memory.
-        fresh = done & (info["episode_frame_number"] <= self.frames) if self.life_loss_info else done
+        # Where a lost life reports a termination and nothing is reset, ale-py has not written the
+        # memory.
+        fresh = (
+            done & (info["episode_frame_number"] <= self.frames) if self.life_loss_info else done
+        )
         same("final_obs", info["final_obs"][fresh], their_info["final_obs"][fresh])
         on = done & ~fresh
         same("final_obs of an episode that goes on", info["final_obs"][on], ours[0][on])
 
     @staticmethod
     def _compare_infos(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> None:
-        assert {"env_id", "lives", "frame_number", "episode_frame_number"} <= set(theirs) <= set(ours)
+        assert (
+            {"env_id", "lives", "frame_number", "episode_frame_number"} <= set(theirs) <= set(ours)
+        )
         for key in set(theirs) - {"final_obs"}:
             same(key, ours[key], theirs[key])
         assert not ours["fault"].any(), "fault"

@@ -1,4 +1,5 @@
-"""What the tests of this folder share: small envs, random actions, and all that a run returns."""
+"""Shared by the tests of this folder: small envs, random actions, and everything that a run
+returns."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ import torch
 import cule
 
 
-def make(game: Any = "pong", num_envs: int = 4, device: str = "cpu", **options: Any) -> cule.AtariEnv:
+def make(
+    game: Any = "pong", num_envs: int = 4, device: str = "cpu", **options: Any
+) -> cule.AtariEnv:
     defaults = {"num_threads": 1, "reset_pool_size": 6, "translate": False}
     return cule.AtariEnv(game, num_envs, device=device, **(defaults | options))
 
@@ -24,10 +27,17 @@ def actions_of(env: cule.AtariEnv, steps: int, seed: int = 0) -> torch.Tensor:
 def outputs(env: cule.AtariEnv, results: tuple[Any, ...]) -> list[torch.Tensor]:
     """Copies of everything that a step returned, and of the RAM."""
     obs, reward, terminated, truncated, info = results
-    if "final_obs" in info:  # what it holds of envs that are not done means nothing
+    if "final_obs" in info:  # its rows of envs that are not done have no meaning
         over = info["_final_obs"].reshape(-1, *[1] * (info["final_obs"].ndim - 1))
         info = {**info, "final_obs": torch.where(over, info["final_obs"], 0)}
-    seen = [obs, reward, terminated, truncated, *(value for _, value in sorted(info.items())), env.get_ram()]
+    seen = [
+        obs,
+        reward,
+        terminated,
+        truncated,
+        *(value for _, value in sorted(info.items())),
+        env.get_ram(),
+    ]
     return [value.cpu().clone() for value in seen]
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong says what was expected and what came, and never ends the process."""
+"""Errors say what was expected and what came, and never end the process."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ def started(game: Any = "pong", num_envs: int = 2, **options: Any) -> cule.Atari
     return env
 
 
-# The constructor ---------------------------------------------------------------------------------------------------
+# The constructor ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("name", "closest"),
     [
         ("pongg", "'pong'"), ("MsPackman-v5", "'ms_pacman'"), ("ALE/Break-v5", "'breakout'"),
-        ("cule/Breakuot-v5", "'breakout'"), ("PongNoFrameskp-v4", "'pong'"), ("invaders", "'space_invaders'"),
+        ("cule/Breakuot-v5", "'breakout'"), ("PongNoFrameskp-v4", "'pong'"),
+        ("invaders", "'space_invaders'"),
         ("Pong-v3", "'pong'"), ("Ms. Packman", "'ms_pacman'"),
     ],
 )  # fmt: skip
@@ -50,7 +51,9 @@ def test_unknown_game_names_the_closest(name: str, closest: str) -> None:
     assert f"; closest: {closest}" in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["", "-", "xxxxxxxxxxxxxxxxx", "pong\0", "../pong", "Pong-v4-v5", "-ram-v4"])
+@pytest.mark.parametrize(
+    "name", ["", "-", "xxxxxxxxxxxxxxxxx", "pong\0", "../pong", "Pong-v4-v5", "-ram-v4"]
+)
 def test_unknown_game_without_closest_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="expected one of the 104 games"):
         make(name)
@@ -70,7 +73,11 @@ WRONG_OPTIONS = [
     ({"num_envs": "2"}, TypeError, "num_envs to be an integer, got '2'"),
     ({"num_envs": None}, TypeError, "num_envs to be an integer, got None"),
     ({"num_envs": 2**40}, ValueError, "num_envs to be at most"),
-    ({"game": ["pong", "breakout", "qbert"]}, ValueError, r"num_envs to be at least the number of games \(3\), got 2"),
+    (
+        {"game": ["pong", "breakout", "qbert"]},
+        ValueError,
+        r"num_envs to be at least the number of games \(3\), got 2",
+    ),
     ({"frameskip": 0}, ValueError, "frameskip to be at least 1, got 0"),
     ({"frameskip": -4}, ValueError, "frameskip to be at least 1, got -4"),
     ({"frameskip": 2.0}, TypeError, "frameskip to be an integer, got 2.0"),
@@ -84,7 +91,11 @@ WRONG_OPTIONS = [
     ({"img_height": 84.0}, TypeError, "img_height to be an integer, got 84.0"),
     ({"noop_max": -1}, ValueError, "noop_max to be at least 0, got -1"),
     ({"noop_max": 2**31}, ValueError, "noop_max to be at most"),
-    ({"max_num_frames_per_episode": 0}, ValueError, "max_num_frames_per_episode to be at least 1, got 0"),
+    (
+        {"max_num_frames_per_episode": 0},
+        ValueError,
+        "max_num_frames_per_episode to be at least 1, got 0",
+    ),
     ({"max_num_frames_per_episode": 2**31}, ValueError, "max_num_frames_per_episode to be at most"),
     ({"noop_max": 10_001}, ValueError, "noop_max to be at most 10000, got 10001"),
     ({"reset_pool_size": 10_001}, ValueError, "reset_pool_size to be at most 10000, got 10001"),
@@ -93,17 +104,49 @@ WRONG_OPTIONS = [
     ({"reset_pool_size": -1}, ValueError, "reset_pool_size to be at least 0, got -1"),
     ({"num_threads": -1}, ValueError, "num_threads to be at least 0, got -1"),
     ({"num_threads": 10**6}, ValueError, "num_threads to be at most"),
-    ({"batch_size": 1}, ValueError, r"batch_size to be 0 or num_envs \(2\), as cule steps all envs at once, got 1"),
-    ({"thread_affinity_offset": 0}, ValueError, "thread_affinity_offset to be -1, as cule pins no threads, got 0"),
+    (
+        {"batch_size": 1},
+        ValueError,
+        r"batch_size to be 0 or num_envs \(2\), as cule steps all envs at once, got 1",
+    ),
+    (
+        {"thread_affinity_offset": 0},
+        ValueError,
+        "thread_affinity_offset to be -1, as cule pins no threads, got 0",
+    ),
     ({"seed": -1}, ValueError, "seed to be at least 0, got -1"),
     ({"seed": 2**63}, ValueError, "seed to be at most"),
-    ({"seed": 2**63 - 1}, ValueError, "seed to be at most 9223372036854775806, got 9223372036854775807"),
+    (
+        {"seed": 2**63 - 1},
+        ValueError,
+        "seed to be at most 9223372036854775806, got 9223372036854775807",
+    ),
     ({"seed": 0.5}, TypeError, "seed to be an integer, got 0.5"),
-    ({"repeat_action_probability": 1.5}, ValueError, "repeat_action_probability to be from 0 to 1, got 1.5"),
-    ({"repeat_action_probability": float("nan")}, ValueError, "repeat_action_probability to be from 0 to 1, got nan"),
-    ({"repeat_action_probability": "1"}, TypeError, "repeat_action_probability to be a number, got '1'"),
-    ({"continuous_action_threshold": -0.1}, ValueError, "continuous_action_threshold to be from 0 to 1, got -0.1"),
-    ({"continuous_action_threshold": None}, TypeError, "continuous_action_threshold to be a number, got None"),
+    (
+        {"repeat_action_probability": 1.5},
+        ValueError,
+        "repeat_action_probability to be from 0 to 1, got 1.5",
+    ),
+    (
+        {"repeat_action_probability": float("nan")},
+        ValueError,
+        "repeat_action_probability to be from 0 to 1, got nan",
+    ),
+    (
+        {"repeat_action_probability": "1"},
+        TypeError,
+        "repeat_action_probability to be a number, got '1'",
+    ),
+    (
+        {"continuous_action_threshold": -0.1},
+        ValueError,
+        "continuous_action_threshold to be from 0 to 1, got -0.1",
+    ),
+    (
+        {"continuous_action_threshold": None},
+        TypeError,
+        "continuous_action_threshold to be a number, got None",
+    ),
     ({"mode": 99}, ValueError, r"expected a mode of 'pong' \(0, 1\), got 99"),
     ({"mode": -1}, ValueError, "mode to be at least 0, got -1"),
     ({"mode": [0, 1, 0]}, ValueError, "mode to be one integer or 2 of them, got 3"),
@@ -114,16 +157,32 @@ WRONG_OPTIONS = [
     ({"difficulty": 9}, ValueError, "expected a difficulty of 'pong' .* got 9"),
     ({"difficulty": 1.0}, TypeError, "difficulty to be an integer or one for each env, got 1.0"),
     ({"difficulty": [0]}, ValueError, "difficulty to be one integer or 2 of them, got 1"),
-    ({"autoreset_mode": "Sometimes"}, ValueError, "autoreset_mode to be one of .*NextStep.* got 'Sometimes'"),
+    (
+        {"autoreset_mode": "Sometimes"},
+        ValueError,
+        "autoreset_mode to be one of .*NextStep.* got 'Sometimes'",
+    ),
     ({"autoreset_mode": 1}, ValueError, "autoreset_mode to be one of .* got 1"),
     ({"autoreset_mode": None}, ValueError, "autoreset_mode to be one of .* got None"),
     ({"obs_type": "rgb"}, ValueError, "obs_type to be 'image' or 'ram', got 'rgb'"),
-    ({"obs_type": "ram", "autoreset_mode": "SameStep"}, ValueError, "obs_type='image' with autoreset_mode SAME_STEP"),
-    ({"render_mode": "ansi"}, ValueError, "render_mode to be None or 'human' or 'rgb_array' or .* got 'ansi'"),
+    (
+        {"obs_type": "ram", "autoreset_mode": "SameStep"},
+        ValueError,
+        "obs_type='image' with autoreset_mode SAME_STEP",
+    ),
+    (
+        {"render_mode": "ansi"},
+        ValueError,
+        "render_mode to be None or 'human' or 'rgb_array' or .* got 'ansi'",
+    ),
     ({"render_mode": 1}, ValueError, "render_mode to be None or .* got 1"),
     ({"progress": "no"}, TypeError, "progress to be True or False, got 'no'"),
     ({"output": "jax"}, ValueError, "output to be 'torch' or 'numpy', got 'jax'"),
-    ({"device": "tpu"}, ValueError, "expected a device such as 'cpu', 'cuda' or 'cuda:1', got 'tpu'"),
+    (
+        {"device": "tpu"},
+        ValueError,
+        "expected a device such as 'cpu', 'cuda' or 'cuda:1', got 'tpu'",
+    ),
     ({"device": ""}, ValueError, "expected a device"),
     ({"device": 1.5}, ValueError, "expected a device such as .* got 1.5"),
     ({"device": ["cpu"]}, ValueError, "expected a device such as"),
@@ -139,9 +198,13 @@ WRONG_OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("options", "exception", "message"), WRONG_OPTIONS, ids=lambda value: str(value)[:60])
-def test_wrong_option_is_refused(options: dict[str, Any], exception: type[Exception], message: str) -> None:
-    """What is wrong with an argument, gymnasium's users can catch as gymnasium.error.Error."""
+@pytest.mark.parametrize(
+    ("options", "exception", "message"), WRONG_OPTIONS, ids=lambda value: str(value)[:60]
+)
+def test_wrong_option_is_refused(
+    options: dict[str, Any], exception: type[Exception], message: str
+) -> None:
+    """Errors about arguments can be caught as gymnasium.error.Error."""
     with pytest.raises(exception, match=message) as raised:
         make(**options)
     assert isinstance(raised.value, error.Error) == (exception is not torch.OutOfMemoryError)
@@ -150,44 +213,58 @@ def test_wrong_option_is_refused(options: dict[str, Any], exception: type[Except
 @pytest.mark.skipif(_core.has_cuda(), reason="this build has CUDA")
 @pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:7", torch.device("cuda")])
 def test_cuda_without_a_cuda_build_is_refused(device: Any) -> None:
-    with pytest.raises(ValueError, match=r"was asked for, but this cule was built without CUDA; .*CULE_CUDA=ON"):
+    with pytest.raises(
+        ValueError, match=r"was asked for, but this cule was built without CUDA; .*CULE_CUDA=ON"
+    ):
         make(device=device)
 
 
 def test_cuda_build_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_core, "has_cuda", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match=r"device='cuda' was asked for, but torch finds no usable CUDA GPU here"):
+    with pytest.raises(
+        ValueError, match=r"device='cuda' was asked for, but torch finds no usable CUDA GPU here"
+    ):
         make(device="cuda")
     assert make(device=None).device == torch.device("cpu")
 
 
 def test_cuda_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two GPUs pretended where there is none; tests/env/test_cuda.py asks the real ones."""
+    """With two pretended GPUs; tests/env/test_cuda.py does this with real ones."""
     monkeypatch.setattr(_core, "has_cuda", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     for device in ("cuda:2", torch.device("cuda", 2), "cuda:99"):
-        with pytest.raises(ValueError, match=r"expected a CUDA device below cuda:2, got .*cuda.*\d"):
+        with pytest.raises(
+            ValueError, match=r"expected a CUDA device below cuda:2, got .*cuda.*\d"
+        ):
             make(device=device)
 
 
-# Memory ------------------------------------------------------------------------------------------------------------
+# Memory -------------------------------------------------------------------------------------------
 
 
 def test_more_envs_than_memory_holds_are_refused() -> None:
     """Stacks of two billion frames: 15 terabytes an env."""
-    with pytest.raises(torch.OutOfMemoryError, match="expected num_envs to fit in the memory of cpu, got 64") as raised:
+    with pytest.raises(
+        torch.OutOfMemoryError, match="expected num_envs to fit in the memory of cpu, got 64"
+    ) as raised:
         make(num_envs=64, stack_num=2**31 - 1)
-    said = re.search(r"takes (\d+) bytes.* and there are ([\d.]+) GiB, enough for (\d+) at most", str(raised.value))
+    said = re.search(
+        r"takes (\d+) bytes.* and there are ([\d.]+) GiB, enough for (\d+) at most",
+        str(raised.value),
+    )
     observations = (2**31 - 1) * 84 * 84
     assert observations < int(said[1]) < observations + 2**20
     assert int(said[3]) == float(said[2]) * 2**30 // int(said[1]) == 0
 
 
 @pytest.mark.parametrize("gib", [1, 30])
-def test_out_of_memory_says_how_many_envs_would_fit(gib: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the device's word that memory is out, whatever it is; fewer envs than came are said to fit all the same."""
+def test_out_of_memory_says_how_many_envs_would_fit(
+    gib: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the device's word that memory is out, whatever it is; fewer envs than came are said to
+    fit all the same."""
     envs, room = 2_000, gib << 30
     real_zeros = torch.zeros
 
@@ -200,7 +277,9 @@ def test_out_of_memory_says_how_many_envs_would_fit(gib: int, monkeypatch: pytes
     monkeypatch.setattr(engine, "free_bytes", lambda device: room)
     monkeypatch.setattr(torch, "zeros", zeros)
     fitting = min(room // bytes_per_env, envs - 1)
-    with pytest.raises(torch.OutOfMemoryError, match=f"takes {bytes_per_env} bytes.* enough for {fitting} at most$"):
+    with pytest.raises(
+        torch.OutOfMemoryError, match=f"takes {bytes_per_env} bytes.* enough for {fitting} at most$"
+    ):
         make(num_envs=envs)
 
 
@@ -211,7 +290,9 @@ def test_bytes_per_env_are_those_of_its_tensors() -> None:
     assert 0 <= grown / 10 - few.bytes_per_env < 16  # the index of the env's group and the like
 
 
-def test_other_failures_of_torch_are_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_failures_of_torch_are_not_taken_for_a_lack_of_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def place(*_: Any) -> None:
         raise RuntimeError("something else")
 
@@ -222,11 +303,13 @@ def test_other_failures_of_torch_are_not_taken_for_a_lack_of_memory(monkeypatch:
 
 @pytest.mark.parametrize(("height", "width"), [(4097, 84), (84, 4097), (5000, 5000)])
 def test_observation_larger_than_the_largest_is_refused(height: int, width: int) -> None:
-    with pytest.raises(ValueError, match=r"expected observations of at most 4096 x 4096 pixels, got img_height"):
+    with pytest.raises(
+        ValueError, match=r"expected observations of at most 4096 x 4096 pixels, got img_height"
+    ):
         make(img_height=height, img_width=width)
 
 
-# ROM files ---------------------------------------------------------------------------------------------------------
+# ROM files ----------------------------------------------------------------------------------------
 
 
 def corrupt(kind: str, image: bytes) -> bytes:
@@ -236,7 +319,9 @@ def corrupt(kind: str, image: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["truncated", "half", "altered", "empty", "longer", "random"])
-def test_wrong_rom_file_is_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_rom_file_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     game = find_game("pong")
     image = corrupt(kind, rom_path(game).read_bytes())
     path = tmp_path / "pong.bin"
@@ -251,7 +336,9 @@ def test_wrong_rom_file_is_refused(kind: str, tmp_path: Path, monkeypatch: pytes
     assert "which is no ROM that cule knows" in text
 
 
-def test_rom_of_another_game_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rom_of_another_game_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "pong.bin").write_bytes(rom_path(find_game("breakout")).read_bytes())
     monkeypatch.setenv(ROM_DIR_VARIABLE, str(tmp_path))
     with pytest.raises(ValueError, match="which is the ROM of 'breakout'"):
@@ -260,10 +347,15 @@ def test_rom_of_another_game_is_refused_by_name(tmp_path: Path, monkeypatch: pyt
 
 def test_missing_rom_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ROM_DIR_VARIABLE, str(tmp_path))
-    with pytest.raises(ValueError, match=r"expected the ROM of 'pong' at .*pong.bin, but it cannot be read: No such"):
+    with pytest.raises(
+        ValueError,
+        match=r"expected the ROM of 'pong' at .*pong.bin, but it cannot be read: No such",
+    ):
         load_rom(find_game("pong"))
     (tmp_path / "pong.bin").mkdir()
-    with pytest.raises(ValueError, match=r"expected the ROM of 'pong' at .*pong.bin, but it cannot be read"):
+    with pytest.raises(
+        ValueError, match=r"expected the ROM of 'pong' at .*pong.bin, but it cannot be read"
+    ):
         load_rom(find_game("pong"))
 
 
@@ -275,7 +367,9 @@ def test_larger_file_than_any_rom_is_refused_unread(
     with open(tmp_path / "pong.bin", "wb") as file:
         file.truncate(size)
     monkeypatch.setenv(ROM_DIR_VARIABLE, str(tmp_path))
-    with pytest.raises(ValueError, match=rf"ROM of 'pong', and so at most {LARGEST_IMAGE} bytes, got {size}$"):
+    with pytest.raises(
+        ValueError, match=rf"ROM of 'pong', and so at most {LARGEST_IMAGE} bytes, got {size}$"
+    ):
         load_rom(find_game("pong"))
 
 
@@ -311,8 +405,12 @@ def test_what_is_no_file_is_refused_as_a_rom(target: str | None, says: str, tmp_
     assert str(path) in done.stdout
 
 
-@pytest.mark.parametrize(("kind", "says"), [("altered", "with MD5"), (None, "cannot be read"), ("good", "fine")])
-def test_env_reads_the_rom_that_the_variable_names(kind: str | None, says: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "says"), [("altered", "with MD5"), (None, "cannot be read"), ("good", "fine")]
+)
+def test_env_reads_the_rom_that_the_variable_names(
+    kind: str | None, says: str, tmp_path: Path
+) -> None:
     """In a process of its own, as images are kept for the process."""
     image = rom_path(find_game("pong")).read_bytes()
     if kind:
@@ -327,18 +425,24 @@ def test_env_reads_the_rom_that_the_variable_names(kind: str | None, says: str, 
         "else:\n"
         "    print('fine')\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
     assert not done.stderr
 
 
-# Actions -----------------------------------------------------------------------------------------------------------
+# Actions ------------------------------------------------------------------------------------------
 
 WRONG_ACTIONS = [
     (np.zeros(2, np.float32), TypeError, "actions to be integers, got torch.float32"),
     (np.zeros(2, bool), TypeError, "actions to be integers, got torch.bool"),
-    (torch.zeros(2, dtype=torch.complex64), TypeError, "actions to be integers, got torch.complex64"),
+    (
+        torch.zeros(2, dtype=torch.complex64),
+        TypeError,
+        "actions to be integers, got torch.complex64",
+    ),
     (np.zeros(2, np.complex64), TypeError, "actions to be an array of numbers"),
     ([None, 1], TypeError, r"actions to be an array of numbers, got \[None, 1\]"),
     ([[1], [1, 2]], TypeError, "actions to be an array of numbers"),
@@ -354,7 +458,11 @@ WRONG_ACTIONS = [
     ([0, 6], ValueError, "actions from 0 to 5, got values from 0 to 6"),
     ([-1, 0], ValueError, "actions from 0 to 5, got values from -1 to 0"),
     ([0, 2**32], ValueError, "actions from 0 to 5, got values from 0 to 4294967296"),
-    (torch.zeros(2, dtype=torch.int64, device="meta"), ValueError, "actions on cpu, got a tensor on meta"),
+    (
+        torch.zeros(2, dtype=torch.int64, device="meta"),
+        ValueError,
+        "actions on cpu, got a tensor on meta",
+    ),
 ]
 
 
@@ -363,8 +471,12 @@ def pong() -> cule.AtariEnv:
     return started()
 
 
-@pytest.mark.parametrize(("actions", "exception", "message"), WRONG_ACTIONS, ids=lambda value: str(value)[:40])
-def test_wrong_actions_are_refused(pong: cule.AtariEnv, actions: Any, exception: type[Exception], message: str) -> None:
+@pytest.mark.parametrize(
+    ("actions", "exception", "message"), WRONG_ACTIONS, ids=lambda value: str(value)[:40]
+)
+def test_wrong_actions_are_refused(
+    pong: cule.AtariEnv, actions: Any, exception: type[Exception], message: str
+) -> None:
     frames = pong.step(np.zeros(2, int))[4]["frame_number"].clone()
     with pytest.raises(exception, match=message) as raised:
         pong.step(actions)
@@ -389,7 +501,9 @@ def test_wrong_actions_of_player_b_are_refused(
     pong.step(np.zeros(2, int))
 
 
-@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize(
+    "dtype", ["int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64"]
+)
 def test_integer_actions_of_any_width_are_taken(pong: cule.AtariEnv, dtype: str) -> None:
     state = pong.clone_state()
 
@@ -418,10 +532,22 @@ def test_read_only_and_reversed_arrays_are_taken(pong: cule.AtariEnv) -> None:
 @pytest.mark.parametrize(
     ("actions", "exception", "message"),
     [
-        (np.full((2, 3), np.nan, np.float32), ValueError, "actions to be finite, got NaN or infinity"),
-        (np.full((2, 3), np.inf, np.float32), ValueError, "actions to be finite, got NaN or infinity"),
+        (
+            np.full((2, 3), np.nan, np.float32),
+            ValueError,
+            "actions to be finite, got NaN or infinity",
+        ),
+        (
+            np.full((2, 3), np.inf, np.float32),
+            ValueError,
+            "actions to be finite, got NaN or infinity",
+        ),
         (np.full((2, 3), 1e30, np.float32), ValueError, "radius from 0 to 1, got 1.0"),
-        (np.array([[0, 0, 0], [-0.5, 0, 0]], np.float32), ValueError, "radius from 0 to 1, got -0.5 to 0.0"),
+        (
+            np.array([[0, 0, 0], [-0.5, 0, 0]], np.float32),
+            ValueError,
+            "radius from 0 to 1, got -0.5 to 0.0",
+        ),
         (np.zeros((2, 3)), TypeError, "actions to be float32, got torch.float64"),
         (np.zeros((2, 3), int), TypeError, "actions to be float32, got torch.int64"),
         (np.zeros((2, 2), np.float32), ValueError, r"actions to have shape \(2, 3\), got \(2, 2\)"),
@@ -429,7 +555,9 @@ def test_read_only_and_reversed_arrays_are_taken(pong: cule.AtariEnv) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_wrong_continuous_actions_are_refused(actions: Any, exception: type[Exception], message: str) -> None:
+def test_wrong_continuous_actions_are_refused(
+    actions: Any, exception: type[Exception], message: str
+) -> None:
     env = started(continuous=True)
     with pytest.raises(exception, match=message):
         env.step(actions)
@@ -445,12 +573,15 @@ def test_continuous_actions_with_a_gradient_leave_none_behind() -> None:
     assert not env.engine.tensors["strengths"].requires_grad
 
 
-# Order of calls ----------------------------------------------------------------------------------------------------
+# Order of calls -----------------------------------------------------------------------------------
 
 CALLS: list[Callable[[cule.AtariEnv], Any]] = [
-    lambda env: env.reset(), lambda env: env.step([0, 0]), lambda env: env.get_ram(), lambda env: env.get_screen(),
-    lambda env: env.get_screen_rgb(), lambda env: env.get_screen_grayscale(), lambda env: env.render(),
-    lambda env: env.clone_state(), lambda env: env.restore_state(None), lambda env: env.copy_state([0], [1]),
+    lambda env: env.reset(), lambda env: env.step([0, 0]), lambda env: env.get_ram(),
+    lambda env: env.get_screen(),
+    lambda env: env.get_screen_rgb(), lambda env: env.get_screen_grayscale(),
+    lambda env: env.render(),
+    lambda env: env.clone_state(), lambda env: env.restore_state(None),
+    lambda env: env.copy_state([0], [1]),
 ]  # fmt: skip
 
 
@@ -459,7 +590,9 @@ def test_call_after_close_is_refused(call: Callable[[cule.AtariEnv], Any]) -> No
     env = started()
     env.close()
     env.close()
-    with pytest.raises(error.ClosedEnvironmentError, match=r"expected an open env, got \w+\(\) after close\(\)"):
+    with pytest.raises(
+        error.ClosedEnvironmentError, match=r"expected an open env, got \w+\(\) after close\(\)"
+    ):
         call(env)
 
 
@@ -494,7 +627,9 @@ def test_call_before_reset_is_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(error.ResetNeeded, match=r"expected reset\(\) before the first"):
             call()
-    with pytest.raises(error.ResetNeeded, match="expected the first reset to reset every env, got a reset_mask"):
+    with pytest.raises(
+        error.ResetNeeded, match="expected the first reset to reset every env, got a reset_mask"
+    ):
         env.reset(options={"reset_mask": np.array([True, False])})
     with pytest.raises(error.ResetNeeded, match="before the first step"):
         env.step([0, 0])
@@ -510,7 +645,7 @@ def test_constructor_that_raises_leaves_an_env_that_can_be_closed() -> None:
     env.close()
 
 
-# Resets ------------------------------------------------------------------------------------------------------------
+# Resets -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -529,7 +664,9 @@ def test_constructor_that_raises_leaves_an_env_that_can_be_closed() -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_wrong_reset_mask_is_refused(pong: cule.AtariEnv, mask: Any, exception: type[Exception], message: str) -> None:
+def test_wrong_reset_mask_is_refused(
+    pong: cule.AtariEnv, mask: Any, exception: type[Exception], message: str
+) -> None:
     with pytest.raises(exception, match=message) as raised:
         pong.reset(options={"reset_mask": mask})
     assert isinstance(raised.value, error.Error)
@@ -537,7 +674,9 @@ def test_wrong_reset_mask_is_refused(pong: cule.AtariEnv, mask: Any, exception: 
 
 @pytest.mark.parametrize("key", ["resetmask", "mask", 3, None])
 def test_unknown_key_of_reset_options_is_refused(pong: cule.AtariEnv, key: Any) -> None:
-    with pytest.raises(ValueError, match=f"expected options of a reset to be reset_mask, got {key!r}"):
+    with pytest.raises(
+        ValueError, match=f"expected options of a reset to be reset_mask, got {key!r}"
+    ):
         pong.reset(options={"reset_mask": [True, True], key: 1})
 
 
@@ -558,17 +697,27 @@ def test_wrong_reset_options_are_refused(pong: cule.AtariEnv, options: Any) -> N
         (True, TypeError, "seed to be an integer or one for each env, got True"),
         ("7", TypeError, "seed to be an integer or one for each env, got '7'"),
         ({"a": 1}, TypeError, "seed to be an integer or one for each env"),
-        ([1], ValueError, r"one integer for each of the 2 envs that are reset, got int64 of shape \(1,\)"),
+        (
+            [1],
+            ValueError,
+            r"one integer for each of the 2 envs that are reset, got int64 of shape \(1,\)",
+        ),
         ([1, -2], ValueError, "seeds from 0 to 9223372036854775807, got -2"),
         ([1.0, 2.0], ValueError, "one integer for each of the 2 envs that are reset, got float64"),
         ([True, False], ValueError, "one integer for each of the 2 envs that are reset, got bool"),
         ([None, 1], TypeError, "seed to be an array of numbers"),
         ([[1], [1, 2]], TypeError, "seed to be an array of numbers"),
-        (np.array([0, 2**64 - 1], np.uint64), ValueError, "seeds from 0 to .*, got 18446744073709551615"),
+        (
+            np.array([0, 2**64 - 1], np.uint64),
+            ValueError,
+            "seeds from 0 to .*, got 18446744073709551615",
+        ),
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_wrong_seed_is_refused(pong: cule.AtariEnv, seed: Any, exception: type[Exception], message: str) -> None:
+def test_wrong_seed_is_refused(
+    pong: cule.AtariEnv, seed: Any, exception: type[Exception], message: str
+) -> None:
     with pytest.raises(exception, match=message) as raised:
         pong.reset(seed=seed)
     assert isinstance(raised.value, error.Error)
@@ -579,7 +728,7 @@ def test_seeds_are_counted_by_the_mask(pong: cule.AtariEnv) -> None:
         pong.reset(seed=[1, 2], options={"reset_mask": np.array([True, False])})
 
 
-# States ------------------------------------------------------------------------------------------------------------
+# States -------------------------------------------------------------------------------------------
 
 
 def test_wrong_state_is_refused(pong: cule.AtariEnv) -> None:
@@ -596,19 +745,69 @@ def test_wrong_state_is_refused(pong: cule.AtariEnv) -> None:
         (None, None, TypeError, "expected a cule.State, got NoneType"),
         ({"version": 1}, None, TypeError, "expected a cule.State, got dict"),
         (other(version=99), None, ValueError, "expected a state of version 2, got version 99"),
-        (started("breakout").clone_state(), None, ValueError, r"\('pong', 0, 0\), got one of \('breakout', 0, 0\)"),
-        (started(mode=1).clone_state(), None, ValueError, r"\('pong', 0, 0\), got one of \('pong', 1, 0\)"),
-        (started(difficulty=1).clone_state(), None, ValueError, r"\('pong', 0, 0\), got one of \('pong', 0, 1\)"),
+        (
+            started("breakout").clone_state(),
+            None,
+            ValueError,
+            r"\('pong', 0, 0\), got one of \('breakout', 0, 0\)",
+        ),
+        (
+            started(mode=1).clone_state(),
+            None,
+            ValueError,
+            r"\('pong', 0, 0\), got one of \('pong', 1, 0\)",
+        ),
+        (
+            started(difficulty=1).clone_state(),
+            None,
+            ValueError,
+            r"\('pong', 0, 0\), got one of \('pong', 0, 1\)",
+        ),
         (pong.clone_state([0]), None, ValueError, "expected 2 states, one for each env, got 1"),
         (state, [0], ValueError, "expected 1 states, one for each env, got 2"),
-        (started(reset_pool_size=0).clone_state(), None, ValueError, "with the same reset_pool_size, 0 or not 0"),
-        (started(stack_num=2).clone_state(), None, ValueError, "the envs were made with other options"),
-        (started(img_width=40).clone_state(), None, ValueError, "the envs were made with other options"),
-        (started(grayscale=False).clone_state(), None, ValueError, "the envs were made with other options"),
+        (
+            started(reset_pool_size=0).clone_state(),
+            None,
+            ValueError,
+            "with the same reset_pool_size, 0 or not 0",
+        ),
+        (
+            started(stack_num=2).clone_state(),
+            None,
+            ValueError,
+            "the envs were made with other options",
+        ),
+        (
+            started(img_width=40).clone_state(),
+            None,
+            ValueError,
+            "the envs were made with other options",
+        ),
+        (
+            started(grayscale=False).clone_state(),
+            None,
+            ValueError,
+            "the envs were made with other options",
+        ),
         (other(tensors={}), None, ValueError, "expected a state of an env"),
-        (with_part(ram[:1]), None, ValueError, "expected ram to hold torch.uint8 for 2 envs, got torch.uint8 for 1"),
-        (with_part(ram.float()), None, ValueError, "expected ram to hold torch.uint8 for 2 envs, got torch.float32"),
-        (with_part(ram[:, :5]), None, ValueError, r"expected ram of shape \(128,\) for each env, got \(5,\)"),
+        (
+            with_part(ram[:1]),
+            None,
+            ValueError,
+            "expected ram to hold torch.uint8 for 2 envs, got torch.uint8 for 1",
+        ),
+        (
+            with_part(ram.float()),
+            None,
+            ValueError,
+            "expected ram to hold torch.uint8 for 2 envs, got torch.float32",
+        ),
+        (
+            with_part(ram[:, :5]),
+            None,
+            ValueError,
+            r"expected ram of shape \(128,\) for each env, got \(5,\)",
+        ),
         (state, [0, 0], ValueError, r"each env to get one state, got env_ids \[0, 0\]"),
         (state, [0, 2], ValueError, r"env_ids from 0 to 1, got \[0, 2\]"),
         (state, [-1, 0], ValueError, r"env_ids from 0 to 1, got \[-1, 0\]"),
@@ -625,7 +824,8 @@ def test_wrong_state_is_refused(pong: cule.AtariEnv) -> None:
 
 def test_wrong_copy_is_refused(pong: cule.AtariEnv) -> None:
     for source, target, message in (
-        ([0, 1], [1], "expected 1 states, one for each env, got 2"), ([0], [5], r"env_ids from 0 to 1, got \[5\]"),
+        ([0, 1], [1], "expected 1 states, one for each env, got 2"),
+        ([0], [5], r"env_ids from 0 to 1, got \[5\]"),
         ([0, 0], [1, 1], "each env to get one state"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):

@@ -19,7 +19,8 @@ BACKENDS = [
     ),
 ]
 OPTIONS = [
-    {}, {"autoreset_mode": "SameStep", "max_num_frames_per_episode": 40}, {"continuous": True}, {"obs_type": "ram"},
+    {}, {"autoreset_mode": "SameStep", "max_num_frames_per_episode": 40}, {"continuous": True},
+    {"obs_type": "ram"},
 ]  # fmt: skip
 
 
@@ -37,7 +38,7 @@ def no_graphs_of_before() -> None:
 
 
 def play(env: cule.AtariEnv, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Two steps, of which the first gives nothing to anybody."""
+    """Two steps, where the results of the first are not used."""
     env.step(actions)
     observations, rewards, terminated, truncated, info = env.step(actions)
     return observations.float().mean() + rewards.sum(), terminated.clone(), truncated.clone(), info

@@ -1,4 +1,5 @@
-"""The compiled core, called with what is not meant: it says what was expected and ends no process."""
+"""The compiled core, called with wrong arguments: it says what was expected and does not end the
+process."""
 
 from __future__ import annotations
 
@@ -15,23 +16,34 @@ from cule.rom import games
 
 ODD = (
     "-1", "0", "8", "0xdeadbeef000", "2**64", "None",
-    "1", "7", "4096", "2**31", "2**32 - 1", "2**63 - 1", "2**63", "2**70", "1.5", "float('nan')", "'x'", "b''", "[]",
+    "1", "7", "4096", "2**31", "2**32 - 1", "2**63 - 1", "2**63", "2**70", "1.5", "float('nan')",
+    "'x'", "b''", "[]",
     "{}", "object()",
 )  # fmt: skip
 CALLS = (
-    "power_on_numbers({})", "decode_rom(b'abc', '2K', {})", "decode_rom(b'', '4K', {})", "decode_rom({}, '2K', 100)",
-    "decode_rom(bytes(4096), {}, 5000)", "make_resample({}, 8, 8, 8, 1.0)", "make_resample(1, {0}, {0}, {0}, 1.0)",
-    "make_resample(1, 8, 8, 8, {})", "find_misfit_state({0}, {0}, {0}, {0})", "cpu_backend({})", "cuda_backend({}, 0)",
-    "find_misfit_state(bytes(4), b'', b'', {})", "cuda_backend(0, {})", "profile(Batch(), {})", "make_config({})",
-    "start_pool_episode(Batch(), {})", "power_on_env({})", "start_first_episode({})", "cpu_backend(1).step({})",
-    "cpu_backend(1).step(Batch(), {})", "cpu_backend(1).reset(Batch(), {0}, {0})", "Guard({})", "Batch({})",
-    "cpu_backend(1).load_translation({})", "Guard().call({0}, {0}, {0})", "Guard().call('x', True, {})", "Backend({})",
+    "power_on_numbers({})", "decode_rom(b'abc', '2K', {})", "decode_rom(b'', '4K', {})",
+    "decode_rom({}, '2K', 100)",
+    "decode_rom(bytes(4096), {}, 5000)", "make_resample({}, 8, 8, 8, 1.0)",
+    "make_resample(1, {0}, {0}, {0}, 1.0)",
+    "make_resample(1, 8, 8, 8, {})", "find_misfit_state({0}, {0}, {0}, {0})", "cpu_backend({})",
+    "cuda_backend({}, 0)",
+    "find_misfit_state(bytes(4), b'', b'', {})", "cuda_backend(0, {})", "profile(Batch(), {})",
+    "make_config({})",
+    "start_pool_episode(Batch(), {})", "power_on_env({})", "start_first_episode({})",
+    "cpu_backend(1).step({})",
+    "cpu_backend(1).step(Batch(), {})", "cpu_backend(1).reset(Batch(), {0}, {0})", "Guard({})",
+    "Batch({})",
+    "cpu_backend(1).load_translation({})", "Guard().call({0}, {0}, {0})",
+    "Guard().call('x', True, {})", "Backend({})",
     "continue_pool_episode(console.batch, {0}, {0})", "continue_pool_episode(Batch(), {0}, {0})",
-    "profile(console.batch, {})", "start_pool_episode(console.batch, {})", "env.backend.reset(env.batch, {0}, 0)",
-    "env.backend.reset(env.batch, 0, {})", "find_misfit_state(bytes(4 * RECORD_WORDS), bytes(128), {}, bytes(4))",
+    "profile(console.batch, {})", "start_pool_episode(console.batch, {})",
+    "env.backend.reset(env.batch, {0}, 0)",
+    "env.backend.reset(env.batch, 0, {})",
+    "find_misfit_state(bytes(4 * RECORD_WORDS), bytes(128), {}, bytes(4))",
 )  # fmt: skip
 SETTINGS = {
-    "game": 70, "scheme": "4K", "rom_bytes": 4096, "pal": 0, "height": 210, "rom_offset": 0, "mode": 0, "difficulty": 0,
+    "game": 70, "scheme": "4K", "rom_bytes": 4096, "pal": 0, "height": 210, "rom_offset": 0,
+    "mode": 0, "difficulty": 0,
 }  # fmt: skip
 CODE = """
     import contextlib, sys
@@ -66,7 +78,8 @@ CODE = """
     for owner, sizes, plays in (
         (console, {name: array.nbytes for name, array in console.arrays.items()}, (
             _core.power_on_env, _core.start_first_episode, lambda b: _core.profile(b, 1),
-            lambda b: _core.start_pool_episode(b, 1), lambda b: _core.continue_pool_episode(b, 1, 2),
+            lambda b: _core.start_pool_episode(b, 1),
+            lambda b: _core.continue_pool_episode(b, 1, 2),
         )),
         (env, {name: tensor.nbytes for name, tensor in env.tensors.items()}, (env.backend.step, env.backend.reset)),
         (emulating, {name: tensor.nbytes for name, tensor in emulating.tensors.items()}, (
@@ -98,7 +111,8 @@ CODE = """
     "odd", [ODD[:6], pytest.param(ODD, marks=pytest.mark.slow)], ids=["some", "all"]
 )
 def test_no_odd_call_ends_the_process(odd: tuple[str, ...]) -> None:
-    """Every function of the core with odd values for every argument, and odd values in every field of a batch."""
+    """Every function of the core with odd values for every argument, and odd values in every field
+    of a batch."""
     calls = [call.format(value) for call in CALLS for value in odd]
     for name in SETTINGS:
         calls += [f"make_config({SETTINGS | {name: '@'}})".replace("'@'", value) for value in odd]
@@ -139,7 +153,8 @@ def test_make_config_takes_every_mode_of_every_game() -> None:
 
 
 def test_equal_configs_are_equal_bytes() -> None:
-    """The bytes between the fields, too, whatever was in memory before: here what other configs left."""
+    """The bytes between the fields, too, whatever was in memory before: here what other configs
+    left."""
     first = {game: _core.make_config(SETTINGS | {"game": game}) for game in range(104)}
     for game in reversed(range(104)):
         _core.make_config(
@@ -147,7 +162,7 @@ def test_equal_configs_are_equal_bytes() -> None:
         )
         config = _core.make_config(SETTINGS | {"game": game})
         assert config == first[game]
-        assert config[1:4] == bytes(3)  # behind the scheme, which is a byte
+        assert config[1:4] == bytes(3)  # after the scheme, which is a byte
 
 
 def test_backend_plays_a_batch_whose_steps_are_longer_than_those_before() -> None:

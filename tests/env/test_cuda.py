@@ -1,4 +1,5 @@
-"""What only a GPU can show: graphs, streams, several GPUs, no allocation, no waiting, and mistakes with devices."""
+"""What only a GPU can show: graphs, streams, several GPUs, no allocation, no waiting, and mistakes
+with devices."""
 
 from __future__ import annotations
 
@@ -18,22 +19,29 @@ import cule
 pytestmark = pytest.mark.gpu
 two_gpus = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 
-# Episodes of 60 frames, so that resets are among what is tested.
-SHORT_EPISODES: dict[str, Any] = {"max_num_frames_per_episode": 60, "repeat_action_probability": 0.25}
+# Episodes of 60 frames, so that resets are tested, too.
+SHORT_EPISODES: dict[str, Any] = {
+    "max_num_frames_per_episode": 60,
+    "repeat_action_probability": 0.25,
+}
 OPTIONS: list[dict[str, Any]] = [
-    {}, {"autoreset_mode": "SameStep"}, {"autoreset_mode": "Disabled"}, {"reset_pool_size": 0}, {"grayscale": False},
+    {}, {"autoreset_mode": "SameStep"}, {"autoreset_mode": "Disabled"}, {"reset_pool_size": 0},
+    {"grayscale": False},
     {"obs_type": "ram"},
 ]  # fmt: skip
 
 
-def started(game: Any = "breakout", num_envs: int = 70, device: str = "cuda", **options: Any) -> cule.AtariEnv:
+def started(
+    game: Any = "breakout", num_envs: int = 70, device: str = "cuda", **options: Any
+) -> cule.AtariEnv:
     env = make(game, num_envs, device, **(SHORT_EPISODES | options))
     env.reset(seed=3)
     return env
 
 
 def captured(call: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
-    """A graph of the call, and what that returned. If the call waited for the device, this would be an error."""
+    """A graph of the call, and what that returned. If the call waited for the device, this would be
+    an error."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -46,11 +54,13 @@ def captured(call: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
     return graph, results
 
 
-# Graphs ------------------------------------------------------------------------------------------------------------
+# Graphs -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("game", ["breakout", "pitfall2", ["pong", "ms_pacman", "air_raid"]], ids=str)
+@pytest.mark.parametrize(
+    "game", ["breakout", "pitfall2", ["pong", "ms_pacman", "air_raid"]], ids=str
+)
 def test_replayed_graph_of_a_step_is_the_step(game: Any, options: dict[str, Any]) -> None:
     eager = started(game, **options)
     env = started(game, **options)
@@ -80,7 +90,9 @@ def test_replayed_graph_takes_continuous_actions_and_player_b() -> None:
         actions[:, 1].mul_(6.28).sub_(3.14)
         b.random_(0, len(cule.ACTIONS), generator=generator)
         graph.replay()
-        assert same(outputs(env, results), outputs(eager, eager.step(actions, player_b_actions=b))), step
+        assert same(
+            outputs(env, results), outputs(eager, eager.step(actions, player_b_actions=b))
+        ), step
 
 
 @pytest.mark.parametrize("size", [0, 6])
@@ -99,12 +111,13 @@ def test_replayed_graph_of_a_masked_reset_is_the_reset(size: int) -> None:
         assert same(digest(env, row[None]), digest(eager, row[None]))
 
 
-# Nothing hidden ----------------------------------------------------------------------------------------------------
+# Nothing hidden -----------------------------------------------------------------------------------
 
 
 @contextmanager
 def waiting_is_an_error() -> Iterator[None]:
-    """What torch does must not wait for the device. Whether the kernels' launches do, the graphs above show."""
+    """What torch does must not wait for the device. Whether the kernels' launches do, the graphs
+    above show."""
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -142,7 +155,7 @@ def test_masked_reset_on_the_device_allocates_nothing() -> None:
 
 
 def test_continuous_step_takes_no_memory_from_the_driver() -> None:
-    """Its actions are worked out by torch, from memory that torch has."""
+    """torch computes its actions, in torch's memory."""
     env = started(continuous=True)
     actions = torch.rand((env.num_envs, 3), device="cuda")
     for _ in range(3):
@@ -156,7 +169,9 @@ def test_continuous_step_takes_no_memory_from_the_driver() -> None:
 @pytest.mark.parametrize("options", [*OPTIONS, {"continuous": True}], ids=str)
 def test_step_and_masked_reset_do_not_wait_for_the_device(options: dict[str, Any]) -> None:
     env = started(**options)
-    rows = torch.rand((20, env.num_envs, 3), device="cuda") if env.continuous else actions_of(env, 20)
+    rows = (
+        torch.rand((20, env.num_envs, 3), device="cuda") if env.continuous else actions_of(env, 20)
+    )
     mask = torch.arange(env.num_envs, device="cuda") % 3 == 0
     b = torch.ones(env.num_envs, dtype=torch.int64, device="cuda")
     kept = env.get_ram().clone()
@@ -175,7 +190,7 @@ def test_cloned_state_stays_on_the_device() -> None:
     assert {tensor.device.type for tensor in state.tensors.values()} == {"cuda"}
 
 
-# Streams and GPUs --------------------------------------------------------------------------------------------------
+# Streams and GPUs ---------------------------------------------------------------------------------
 
 
 def test_envs_on_two_streams_do_not_meet() -> None:
@@ -194,7 +209,13 @@ def test_envs_on_two_streams_do_not_meet() -> None:
     for step, i in itertools.product(range(30), range(2)):
         with torch.cuda.stream(streams[i]):
             obs, reward, terminated, truncated, info = envs[i].step(rows[i][step])
-            values = (obs, reward, terminated, truncated, *(value for _, value in sorted(info.items())))
+            values = (
+                obs,
+                reward,
+                terminated,
+                truncated,
+                *(value for _, value in sorted(info.items())),
+            )
             seen[i].append(tuple(value.clone() for value in (*values, envs[i].get_ram())))
     torch.cuda.synchronize()
     for ours, theirs in zip(seen, alone, strict=True):
@@ -225,7 +246,8 @@ def test_memory_of_a_closed_env_is_not_given_away_while_a_stream_still_steps() -
         env.step(actions)
     env.close()
     del env
-    # Tensors of the default stream, as large as the observations, until the allocator has none of that size left.
+    # Tensors of the default stream, as large as the observations, until the allocator has none of
+    # that size left.
     taken = [torch.full((size,), 7, dtype=torch.uint8, device="cuda") for _ in range(8)]
     torch.cuda.synchronize()
     assert all(bool((tensor == 7).all()) for tensor in taken)
@@ -279,10 +301,19 @@ def test_cuda_env_goes_on_from_a_state_of_a_cpu_env() -> None:
 
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (7, 5), (84, 83), (210, 160)])
-@pytest.mark.parametrize("options", [{"stack_num": 1}, {"stack_num": 3, "grayscale": False}], ids=str)
-def test_observations_of_any_size_are_those_of_the_cpu(height: int, width: int, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "options", [{"stack_num": 1}, {"stack_num": 3, "grayscale": False}], ids=str
+)
+def test_observations_of_any_size_are_those_of_the_cpu(
+    height: int, width: int, options: dict[str, Any]
+) -> None:
     """Final ones too, also where an observation is no whole number of words."""
-    sized: dict[str, Any] = {"img_height": height, "img_width": width, "autoreset_mode": "SameStep", **options}
+    sized: dict[str, Any] = {
+        "img_height": height,
+        "img_width": width,
+        "autoreset_mode": "SameStep",
+        **options,
+    }
     cpu, cuda = (started("ms_pacman", 9, device, **sized) for device in ("cpu", "cuda"))
     for row in actions_of(cpu, 40):
         expected, obs = cpu.step(row), cuda.step(row.cuda())
@@ -292,13 +323,15 @@ def test_observations_of_any_size_are_those_of_the_cpu(height: int, width: int, 
             assert torch.equal(obs[4]["final_obs"].cpu()[done], expected[4]["final_obs"][done])
 
 
-# Mistakes ----------------------------------------------------------------------------------------------------------
+# Mistakes -----------------------------------------------------------------------------------------
 
 
 def test_gpu_that_is_not_there_is_refused() -> None:
     count = torch.cuda.device_count()
     for index in (count, 99):
-        with pytest.raises(ValueError, match=rf"expected a CUDA device below cuda:{count}, got 'cuda:{index}'"):
+        with pytest.raises(
+            ValueError, match=rf"expected a CUDA device below cuda:{count}, got 'cuda:{index}'"
+        ):
             make(device=f"cuda:{index}")
 
 
@@ -307,7 +340,9 @@ def test_tensors_on_the_wrong_device_are_refused() -> None:
     here = torch.zeros(2, dtype=torch.int64)
     with pytest.raises(ValueError, match=r"expected actions on cuda:\d, got a tensor on cpu"):
         cuda.step(here)
-    with pytest.raises(ValueError, match=r"expected player_b_actions on cuda:\d, got a tensor on cpu"):
+    with pytest.raises(
+        ValueError, match=r"expected player_b_actions on cuda:\d, got a tensor on cpu"
+    ):
         cuda.step(here.cuda(), player_b_actions=here)
     with pytest.raises(ValueError, match=r"expected actions on cpu, got a tensor on cuda:\d"):
         cpu.step(here.cuda())
@@ -328,13 +363,16 @@ def test_wrong_action_on_the_device_is_a_no_op(wrong: int) -> None:
 
 
 def test_more_envs_than_the_gpu_holds_are_refused() -> None:
-    """And what was allocated on the way is free again. The stack is so high that it alone is too large."""
+    """And memory that was allocated before the error is free again. The stack alone is too
+    large."""
     options: dict[str, Any] = {"device": "cuda", "stack_num": 10_000}
     bytes_per_env = make(num_envs=1, **options).engine.bytes_per_env
     gc.collect()
     allocated = torch.cuda.memory_allocated()
     count = torch.cuda.mem_get_info()[1] // (10_000 * 84 * 84) + 1
-    with pytest.raises(torch.OutOfMemoryError, match=rf"the memory of cuda:\d, got {count}: ") as raised:
+    with pytest.raises(
+        torch.OutOfMemoryError, match=rf"the memory of cuda:\d, got {count}: "
+    ) as raised:
         make(num_envs=count, **options)
     said = re.search(r"an env takes (\d+) bytes.* enough for (\d+) at most", str(raised.value))
     assert int(said[1]) == bytes_per_env

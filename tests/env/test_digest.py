@@ -1,4 +1,4 @@
-"""The program that compares two devices: it sees no difference where there is none, and sees any."""
+"""The program that compares two devices: it finds every difference, and only differences."""
 
 from __future__ import annotations
 

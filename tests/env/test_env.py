@@ -1,4 +1,5 @@
-"""What cule.AtariEnv has and ale-py's vector environment has not: pools, mixed batches, states, a look inside."""
+"""What cule.AtariEnv has and ale-py's vector environment has not: pools, mixed batches, states, a
+look inside."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from cule.rom import find_game, rom_path
 ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
 
 
-# What comes out ----------------------------------------------------------------------------------------------------
+# Results ------------------------------------------------------------------------------------------
 
 
 def test_env_returns_tensors_on_its_device(device: str) -> None:
@@ -28,8 +29,19 @@ def test_env_returns_tensors_on_its_device(device: str) -> None:
     assert obs.shape == (4, 4, 84, 84)
     assert obs.dtype == torch.uint8
     results = env.step(torch.zeros(4, dtype=torch.int64, device=env.device))
-    assert [value.dtype for value in results[:4]] == [torch.uint8, torch.int32, torch.bool, torch.bool]
-    for value in (*results[:4], *results[4].values(), *info.values(), env.get_screen(), env.get_screen_rgb()):
+    assert [value.dtype for value in results[:4]] == [
+        torch.uint8,
+        torch.int32,
+        torch.bool,
+        torch.bool,
+    ]
+    for value in (
+        *results[:4],
+        *results[4].values(),
+        *info.values(),
+        env.get_screen(),
+        env.get_screen_rgb(),
+    ):
         assert value.device == env.device
     assert env.observation_space.contains(results[0].cpu().numpy())
     assert info["env_id"].tolist() == [0, 1, 2, 3]
@@ -47,7 +59,9 @@ def test_env_overwrites_tensors_and_returns_fresh_arrays() -> None:
 
 
 def test_gymnasium_makes_the_env() -> None:
-    env = gymnasium.make_vec("cule/Pong-v5", num_envs=2, device="cpu", reset_pool_size=2, output="numpy")
+    env = gymnasium.make_vec(
+        "cule/Pong-v5", num_envs=2, device="cpu", reset_pool_size=2, output="numpy"
+    )
     assert isinstance(env.unwrapped, cule.AtariEnv)
     env.reset(seed=0)
     assert env.step(env.action_space.sample())[0].shape == (2, 4, 84, 84)
@@ -74,7 +88,7 @@ def test_reward_in_info_is_not_clipped() -> None:
     assert 10 in rewards
 
 
-# Resets ------------------------------------------------------------------------------------------------------------
+# Resets -------------------------------------------------------------------------------------------
 
 
 def test_disabled_autoreset_leaves_the_env_at_its_end(device: str) -> None:
@@ -158,7 +172,14 @@ def test_observation_of_a_new_episode_has_one_frame(device: str) -> None:
 @pytest.mark.parametrize("size", [0, 6])
 def test_seed_decides_the_run(size: int, device: str) -> None:
     def run(seed: int) -> list[torch.Tensor]:
-        env = make("breakout", 3, device, reset_pool_size=size, repeat_action_probability=0.25, episodic_life=True)
+        env = make(
+            "breakout",
+            3,
+            device,
+            reset_pool_size=size,
+            repeat_action_probability=0.25,
+            episodic_life=True,
+        )
         env.reset(seed=seed)
         return digest(env, actions_of(env, 25))
 
@@ -188,13 +209,15 @@ def test_seed_in_the_middle_begins_the_same_run_again(device: str) -> None:
     assert same(first, digest(env, actions))
 
 
-# Sticky actions ----------------------------------------------------------------------------------------------------
+# Sticky actions -----------------------------------------------------------------------------------
 
 
 def test_sticky_actions_of_probability_one_never_change(device: str) -> None:
     """Without FIRE at the reset, the action that is held is the reset's no-op."""
     options: dict[str, Any] = {"reset_pool_size": 1, "use_fire_reset": False}
-    sticky, plain = (make("pong", 2, device, repeat_action_probability=p, **options) for p in (1.0, 0.0))
+    sticky, plain = (
+        make("pong", 2, device, repeat_action_probability=p, **options) for p in (1.0, 0.0)
+    )
     for env in (sticky, plain):
         env.reset(seed=0)
     still = torch.zeros(2, dtype=torch.int64, device=sticky.device)
@@ -205,7 +228,8 @@ def test_sticky_actions_of_probability_one_never_change(device: str) -> None:
 
 
 def test_sticky_actions_stick_as_often_as_they_should(device: str) -> None:
-    """All envs of pong start alike; after a frame with RIGHT for the no-op, three in four differ from the rest."""
+    """All envs of pong start alike; after a frame with RIGHT for the no-op, three in four differ
+    from the rest."""
     count = 2048
     env = make("pong", count, device, repeat_action_probability=0.25, reset_pool_size=1, frameskip=1, stack_num=1,
                img_height=1, img_width=1, use_fire_reset=False)  # fmt: skip
@@ -213,7 +237,9 @@ def test_sticky_actions_stick_as_often_as_they_should(device: str) -> None:
     right = torch.full((count,), env.action_meanings.index("RIGHT"), device=env.device)
     env.step(right)
     for _ in range(2):
-        env.engine.batch.repeat_action_probability = 1.0  # whatever is held goes on, so that the paddle gets read
+        env.engine.batch.repeat_action_probability = (
+            1.0  # an action is held for several steps, so that the paddle is read
+        )
         env.step(right)
     rows = [row.cpu().numpy().tobytes() for row in env.get_ram()]
     counts = sorted(rows.count(row) / count for row in set(rows))
@@ -229,7 +255,7 @@ def test_sticky_actions_differ_from_env_to_env() -> None:
     assert len({row.tobytes() for row in env.get_ram().numpy()}) > 8
 
 
-# Batches -----------------------------------------------------------------------------------------------------------
+# Batches ------------------------------------------------------------------------------------------
 
 
 def test_two_envs_in_one_process_do_not_meet(device: str) -> None:
@@ -288,9 +314,13 @@ def test_mixed_batch_of_different_actions_has_all() -> None:
 def test_modes_and_difficulties_are_per_env() -> None:
     names = ("mode", "difficulty")
     settings = [(0, 0), (1, 0), (0, 1), (1, 1)]
-    env = make("pong", 4, reset_pool_size=0, **dict(zip(names, zip(*settings, strict=True), strict=True)))
+    env = make(
+        "pong", 4, reset_pool_size=0, **dict(zip(names, zip(*settings, strict=True), strict=True))
+    )
     env.reset(seed=0)
-    screens = {row.tobytes() for row in env.get_ram().numpy()} | {row.tobytes() for row in env.get_screen().numpy()}
+    screens = {row.tobytes() for row in env.get_ram().numpy()} | {
+        row.tobytes() for row in env.get_screen().numpy()
+    }
     assert len(screens) > 2
     for i, (mode, difficulty) in enumerate(settings):
         alone = make("pong", 1, reset_pool_size=0, mode=mode, difficulty=difficulty)
@@ -330,7 +360,8 @@ def test_player_b_turns_the_other_paddle(device: str) -> None:
 
 
 def test_player_b_moves_the_other_joystick(device: str) -> None:
-    """Each direction takes space_war's second ship elsewhere; no action is a no-op, and does not last."""
+    """Each direction takes space_war's second ship elsewhere; no action is a no-op, and does not
+    last."""
     env = make("space_war", 7, device, reset_pool_size=1)
     env.reset(seed=0)
     still = torch.zeros(7, dtype=torch.int64, device=env.device)
@@ -362,18 +393,26 @@ def test_number_of_threads_does_not_matter(size: int) -> None:
 def test_devices_agree(size: int) -> None:
     runs = []
     for device in ("cpu", "cuda"):
-        env = make("breakout", 9, device, reset_pool_size=size, repeat_action_probability=0.3, episodic_life=True)
+        env = make(
+            "breakout",
+            9,
+            device,
+            reset_pool_size=size,
+            repeat_action_probability=0.3,
+            episodic_life=True,
+        )
         env.reset(seed=0)
         runs.append(digest(env, actions_of(env, 60)))
     assert same(*runs)
 
 
-# Looking inside ----------------------------------------------------------------------------------------------------
+# Looking inside -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("game", ["pong", "air_raid", "ms_pacman"])
 def test_screens_are_those_of_ale(game: str, device: str) -> None:
-    """With frameskip 1, no no-ops and no FIRE, an env's frames are those of ale-py's plain interface."""
+    """With frameskip 1, no no-ops and no FIRE, an env's frames are those of ale-py's plain
+    interface."""
     env = make(game, 1, device, reset_pool_size=0, noop_max=0, use_fire_reset=False, frameskip=1)
     env.reset(seed=4)
     ale = ale_py.ALEInterface()
@@ -387,7 +426,8 @@ def test_screens_are_those_of_ale(game: str, device: str) -> None:
         ale.act(legal[int(row)])
     for ours, theirs in (
         (env.get_ram(), ale.getRAM()), (env.get_screen(), ale.getScreen()),
-        (env.get_screen_rgb(), ale.getScreenRGB()), (env.get_screen_grayscale(), ale.getScreenGrayscale()),
+        (env.get_screen_rgb(), ale.getScreenRGB()),
+        (env.get_screen_grayscale(), ale.getScreenGrayscale()),
     ):  # fmt: skip
         assert ours.dtype == torch.uint8
         np.testing.assert_array_equal(ours[0].cpu().numpy(), theirs)
@@ -406,17 +446,21 @@ def test_render_shows_every_screen() -> None:
     assert not picture[210:, 320:].any()
 
 
-# States ------------------------------------------------------------------------------------------------------------
+# States -------------------------------------------------------------------------------------------
 
 STATE_OPTIONS: list[dict[str, Any]] = [
-    {}, {"reset_pool_size": 0}, {"repeat_action_probability": 0.5}, {"grayscale": False, "stack_num": 2},
-    {"autoreset_mode": "SameStep", "max_num_frames_per_episode": 60}, {"max_num_frames_per_episode": 44},
+    {}, {"reset_pool_size": 0}, {"repeat_action_probability": 0.5},
+    {"grayscale": False, "stack_num": 2},
+    {"autoreset_mode": "SameStep", "max_num_frames_per_episode": 60},
+    {"max_num_frames_per_episode": 44},
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", STATE_OPTIONS, ids=str)
 @pytest.mark.parametrize("game", ["breakout", "pitfall2", "adventure"])
-def test_restored_state_goes_on_identically(game: str, options: dict[str, Any], device: str) -> None:
+def test_restored_state_goes_on_identically(
+    game: str, options: dict[str, Any], device: str
+) -> None:
     env = make(game, 3, device, **options)
     env.reset(seed=2)
     actions = actions_of(env, 30)
@@ -454,7 +498,10 @@ def test_state_is_pickled_and_saved(device: str, tmp_path: Path) -> None:
     digest(env, actions[:7])
     state = env.clone_state()
     torch.save(state, tmp_path / "state.pt")
-    copies = [pickle.loads(pickle.dumps(state)), torch.load(tmp_path / "state.pt", weights_only=False)]
+    copies = [
+        pickle.loads(pickle.dumps(state)),
+        torch.load(tmp_path / "state.pt", weights_only=False),
+    ]
     first = digest(env, actions[7:])
     for copy in copies:
         env.restore_state(copy)
@@ -499,12 +546,16 @@ def test_copied_env_goes_on_as_its_source(device: str) -> None:
     assert torch.equal(swapped[[1, 0]], swapped[[2, 3]])
 
 
-@pytest.mark.parametrize("options", [{}, {"reset_pool_size": 0}, {"continuous": True}, {"autoreset_mode": "SameStep"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"reset_pool_size": 0}, {"continuous": True}, {"autoreset_mode": "SameStep"}]
+)
 def test_torchs_default_device_is_not_the_envs(options: dict[str, Any]) -> None:
     """torch.set_default_device says where a user's tensors are made, not cule's."""
 
     def play() -> list[Any]:
-        env = cule.AtariEnv("pong", 2, device="cpu", num_threads=1, noop_max=2, **({"reset_pool_size": 2} | options))
+        env = cule.AtariEnv(
+            "pong", 2, device="cpu", num_threads=1, noop_max=2, **({"reset_pool_size": 2} | options)
+        )
         env.reset(seed=[3, 4])
         env.reset(options={"reset_mask": np.array([True, False])})
         actions = np.zeros((2, 3), np.float32) if env.continuous else np.array([2, 3])

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 import cule
 
 JUNK = st.sampled_from([
-    None, "x", "", b"x", -1, 1.5, float("nan"), float("inf"), 2**31, 2**63, -(2**70), True, [], [1], [None], {}, {1: 2},
-    (), object(), np.int64(-1), np.float32(0.5), np.zeros(2), np.zeros((2, 2), int), np.array("x"), torch.zeros(2),
+    None, "x", "", b"x", -1, 1.5, float("nan"), float("inf"), 2**31, 2**63, -(2**70), True, [], [1],
+    [None], {}, {1: 2},
+    (), object(), np.int64(-1), np.float32(0.5), np.zeros(2), np.zeros((2, 2), int), np.array("x"),
+    torch.zeros(2),
     torch.zeros(2, dtype=torch.bool), lambda: 0, float, "cuda:99", 1j,
 ])  # fmt: skip
 FLAG = st.booleans()
@@ -26,15 +28,18 @@ GOOD: dict[str, st.SearchStrategy[Any]] = {
     "full_action_space": FLAG, "continuous": FLAG, "continuous_action_threshold": st.floats(0, 1),
     "autoreset_mode": st.sampled_from(["NextStep", "SameStep", "Disabled"]),
     "img_height": st.integers(1, 260), "img_width": st.integers(1, 170),
-    "grayscale": FLAG, "stack_num": st.integers(1, 5), "frameskip": st.integers(1, 5), "maxpool": FLAG,
-    "noop_max": st.integers(0, 4), "episodic_life": FLAG, "life_loss_info": FLAG, "reward_clipping": FLAG,
+    "grayscale": FLAG, "stack_num": st.integers(1, 5), "frameskip": st.integers(1, 5),
+    "maxpool": FLAG,
+    "noop_max": st.integers(0, 4), "episodic_life": FLAG, "life_loss_info": FLAG,
+    "reward_clipping": FLAG,
     "use_fire_reset": FLAG, "num_threads": st.integers(0, 3), "batch_size": st.integers(0, 2),
     "thread_affinity_offset": st.sampled_from([-1, 0]),
     "mode": st.one_of(st.integers(0, 4), st.lists(st.integers(0, 1), max_size=3)),
     "difficulty": st.one_of(st.integers(0, 3), st.lists(st.integers(0, 1), max_size=3)),
     "obs_type": st.sampled_from(["image", "ram"]), "seed": st.integers(0, 2**63 - 1),
     "reset_pool_size": st.integers(0, 2), "output": st.sampled_from(["torch", "numpy"]),
-    "render_mode": st.sampled_from(["mosaic", "rgb_array", "rgb_array_list", None]), "progress": FLAG,
+    "render_mode": st.sampled_from(["mosaic", "rgb_array", "rgb_array_list", None]),
+    "progress": FLAG,
 }  # fmt: skip
 SMALL = {"game": "pong", "num_envs": 2, "device": "cpu", "num_threads": 1, "reset_pool_size": 1}
 FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -88,7 +93,9 @@ NUMBERS = st.one_of(
     st.lists(st.lists(st.floats(-1, 2, width=32), min_size=3, max_size=3), max_size=3).map(
         lambda rows: np.array(rows, np.float32)
     ),
-    st.lists(st.integers(-1, 7), max_size=3).map(lambda values: torch.tensor(values, dtype=torch.int32)),
+    st.lists(st.integers(-1, 7), max_size=3).map(
+        lambda values: torch.tensor(values, dtype=torch.int32)
+    ),
     st.lists(st.booleans(), max_size=3).map(lambda values: np.array(values, bool)),
     JUNK,
 )
@@ -105,7 +112,9 @@ CALLS = {
 
 @FUZZ
 @given(st.booleans(), st.sampled_from(sorted(CALLS)), NUMBERS, NUMBERS)
-def test_any_arguments_of_calls_work_or_are_refused(continuous: bool, call: str, a: Any, b: Any) -> None:
+def test_any_arguments_of_calls_work_or_are_refused(
+    continuous: bool, call: str, a: Any, b: Any
+) -> None:
     env = env_of(continuous)
     try:
         CALLS[call](env, a, b)

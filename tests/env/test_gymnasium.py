@@ -20,7 +20,9 @@ import cule
 OPTIONS = {"device": "cpu", "num_threads": 1, "reset_pool_size": 2}
 
 
-def make_vec(num_envs: int = 3, game: str = "Breakout", **options: Any) -> gymnasium.vector.VectorEnv:
+def make_vec(
+    num_envs: int = 3, game: str = "Breakout", **options: Any
+) -> gymnasium.vector.VectorEnv:
     return gymnasium.make_vec(f"cule/{game}-v5", num_envs=num_envs, **(OPTIONS | options))
 
 
@@ -40,7 +42,11 @@ def test_every_game_is_registered() -> None:
     latest = {name for name in registered if name.endswith("-v5")}
     assert latest == {f"cule/{game.ale_id}-v5" for game in cule.games()}
     assert {name.replace("cule/", "ALE/") for name in latest} <= set(gymnasium.registry)
-    older = {name for name in gymnasium.registry if name.endswith(("-v0", "-v4")) and "ale_py" in entry_point(name)}
+    older = {
+        name
+        for name in gymnasium.registry
+        if name.endswith(("-v0", "-v4")) and "ale_py" in entry_point(name)
+    }
     assert {f"cule/{name}" for name in older} <= registered
 
 
@@ -59,7 +65,11 @@ def test_made_env_says_how_it_resets(mode: AutoresetMode) -> None:
 
 
 def test_made_env_gives_arrays_unless_it_is_asked_for_tensors() -> None:
-    for options, kind in (({}, np.ndarray), ({"output": "numpy"}, np.ndarray), ({"output": "torch"}, torch.Tensor)):
+    for options, kind in (
+        ({}, np.ndarray),
+        ({"output": "numpy"}, np.ndarray),
+        ({"output": "torch"}, torch.Tensor),
+    ):
         env = make_vec(2, **options)
         assert isinstance(env.reset(seed=0)[0], kind)
         assert all(isinstance(value, kind) for value in env.step([0, 0])[:4])
@@ -69,7 +79,9 @@ def test_made_env_gives_arrays_unless_it_is_asked_for_tensors() -> None:
 def test_made_env_has_no_render_mode_unless_one_is_asked_for() -> None:
     env = make_vec(3)
     assert env.render_mode is None
-    with pytest.warns(UserWarning, match=r"render\(\) shows nothing, as the env was made with render_mode=None"):
+    with pytest.warns(
+        UserWarning, match=r"render\(\) shows nothing, as the env was made with render_mode=None"
+    ):
         assert env.render() is None
     again = gymnasium.make_vec(env.spec)
     assert (again.num_envs, again.unwrapped.games, again.render_mode) == (3, env.games, None)
@@ -152,9 +164,13 @@ def test_render_mode_of_gymnasium_gives_one_picture_an_env() -> None:
     np.testing.assert_array_equal(mosaic.render()[:210, 320:], frames[1])
 
 
-@pytest.mark.skipif(not hasattr(wrappers, "RecordVideo"), reason="gymnasium records vector envs from 1.2.1 on")
+@pytest.mark.skipif(
+    not hasattr(wrappers, "RecordVideo"), reason="gymnasium records vector envs from 1.2.1 on"
+)
 def test_gymnasium_records_a_video(tmp_path: Path) -> None:
-    env = wrappers.RecordVideo(make_vec(2, render_mode="rgb_array"), str(tmp_path / "films"), video_length=12, fps=15)
+    env = wrappers.RecordVideo(
+        make_vec(2, render_mode="rgb_array"), str(tmp_path / "films"), video_length=12, fps=15
+    )
     play(env, 15)
     env.close()
     (path,) = (tmp_path / "films").glob("*.mp4")

@@ -95,7 +95,8 @@ def test_reset_mask_may_be_a_list(mask: Any) -> None:
 
 def test_spec_makes_the_same_env() -> None:
     options: dict[str, Any] = {
-        "frameskip": 3, "stack_num": 2, "mode": [0, 1], "autoreset_mode": "SameStep", "seed": 7, "output": "torch",
+        "frameskip": 3, "stack_num": 2, "mode": [0, 1], "autoreset_mode": "SameStep", "seed": 7,
+        "output": "torch",
         "render_mode": "rgb_array", "maxpool": np.bool_(False),
     }  # fmt: skip
     env = make(**options)
@@ -240,7 +241,8 @@ def play_in(
     displays."""
     program = (
         "import cule\n"
-        f"env = cule.AtariEnv('pong', 2, 'cpu', render_mode={mode!r}, num_threads=1, reset_pool_size=1, frameskip=1)\n"
+        f"env = cule.AtariEnv('pong', 2, 'cpu', render_mode={mode!r}, num_threads=1, "
+        "reset_pool_size=1, frameskip=1)\n"
         "env.reset(seed=0)\n"
         "for _ in range(5): env.step([0, 0])\n" + code
     )

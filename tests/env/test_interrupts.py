@@ -1,4 +1,4 @@
-"""Interrupts: whatever call they come into, and wherever, an env is whole afterwards and goes on."""
+"""Interrupts: after one at any place in any call, an env is intact and goes on."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def contents(state: cule.State) -> list[bytes]:
 
 @contextmanager
 def interrupt_at(count: int) -> Iterator[None]:
-    """KeyboardInterrupt comes before byte code number `count` of those that run inside, whose functions are cule's."""
+    """Raises KeyboardInterrupt before the `count`-th byte code of cule's functions that runs in the
+    block."""
     left = count
 
     def trace(frame: Any, event: str, _: Any) -> Any:
@@ -76,7 +77,8 @@ STRIDES = pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mar
 def interrupted_everywhere(
     call: Callable[[], Any], check: Callable[[], None], stride: int = 1
 ) -> int:
-    """Makes the call again and again, interrupted ever later, and after each has `check` look; how late at last."""
+    """Makes the call again and again, interrupted ever later, and after each has `check` look; how
+    late at last."""
     for count in range(1, 10_000, stride):
         try:
             with interrupt_at(count):
@@ -249,11 +251,11 @@ def test_close_that_is_interrupted_can_be_called_again() -> None:
     assert count > 20
 
 
-# Signals and threads ------------------------------------------------------------------------------------------------
+# Signals and threads ------------------------------------------------------------------------------
 
 
 class Tally:
-    """An env, which is interrupted in its steps, beside one that plays the same undisturbed."""
+    """An env that is interrupted in its steps, and one that plays the same without interrupts."""
 
     def __init__(self) -> None:
         self.env, self.twin = started(), started()

@@ -1,4 +1,4 @@
-"""What the original CuLE got wrong, each a test that it would have failed."""
+"""Faults of the original CuLE: each test is one that it would have failed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,19 @@ NOOP = 0
 
 
 def draw(seed: int, env_id: int, purpose: int, counter: int) -> tuple[int, ...]:
-    """The four words that csrc/common/random.h has for a draw: Philox4x32-10 (Salmon et al., SC 2011) of what it is."""
+    """The four words of csrc/common/random.h for a seed, env, purpose and counter: Philox4x32-10
+    (Salmon et al., SC 2011)."""
     word = 2**32 - 1
     a, b, c, d = purpose, counter, env_id, 0
     key = [seed & word, seed >> 32]
     for _ in range(10):
         product_a, product_c = 0xD2511F53 * a, 0xCD9E8D57 * c
-        a, b, c, d = product_c >> 32 ^ b ^ key[0], product_c & word, product_a >> 32 ^ d ^ key[1], product_a & word
+        a, b, c, d = (
+            product_c >> 32 ^ b ^ key[0],
+            product_c & word,
+            product_a >> 32 ^ d ^ key[1],
+            product_a & word,
+        )
         key = [key[0] + 0x9E3779B9 & word, key[1] + 0xBB67AE85 & word]
     return a, b, c, d
 
@@ -35,12 +41,13 @@ def sticks(word: int, probability: float) -> bool:
     return bool(np.float32((word >> 8) / 2**24) < np.float32(probability))
 
 
-# Options that were taken and ignored --------------------------------------------------------------------------------
+# Options that were taken and ignored --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("probability", [0.25, 0.7])
 def test_sticky_actions_are_those_that_were_drawn(probability: float, device: str) -> None:
-    """An env without sticky actions that is given what the draws say goes the same way, for both players."""
+    """An env without sticky actions plays the same if it gets the actions that the random numbers
+    choose, for both players."""
     seed, count, frames = 11, 5, 100
     options: dict[str, Any] = {"frameskip": 1, "reset_pool_size": 3, "use_fire_reset": False}
     sticky = make("pong", count, device, repeat_action_probability=probability, **options)
@@ -66,7 +73,8 @@ def test_sticky_actions_are_those_that_were_drawn(probability: float, device: st
 
 @pytest.mark.parametrize(("mode", "ends"), [("NextStep", [10, 21, 32]), ("SameStep", [10, 20, 30])])
 def test_episode_limit_ends_episodes(mode: str, ends: list[int], device: str) -> None:
-    """After 37 frames: nine steps of four and one of a single frame. In NEXT_STEP a step more goes into the reset."""
+    """After 37 frames: nine steps of four and one of a single frame. In NEXT_STEP a step more goes
+    into the reset."""
     env = make("pong", 3, device, autoreset_mode=mode, max_num_frames_per_episode=37, noop_max=10)
     info = env.reset(seed=0)[1]
     begun = info["episode_frame_number"].clone()
@@ -80,22 +88,28 @@ def test_episode_limit_ends_episodes(mode: str, ends: list[int], device: str) ->
             if step - 1 in ends:
                 begun, total = info["episode_frame_number"].clone(), info["frame_number"].clone()
             played = 37 if ended else 4 * (step % 11)
-            assert torch.equal(info["episode_frame_number"] - begun, torch.full_like(begun, played)), step
+            assert torch.equal(
+                info["episode_frame_number"] - begun, torch.full_like(begun, played)
+            ), step
             assert torch.equal(info["frame_number"] - total, torch.full_like(total, played)), step
 
 
-# Resets and seeds --------------------------------------------------------------------------------------------------
+# Resets and seeds ---------------------------------------------------------------------------------
 
 
 def test_reset_starts_from_the_state_that_its_seed_draws(device: str) -> None:
-    """Of a pool, by seed, env and the number of resets since the seeding; large seeds count in full."""
+    """Of a pool, by seed, env and the number of resets since the seeding; large seeds count in
+    full."""
     size, count = 6, 7
     env = make("space_invaders", count, device, reset_pool_size=size)
     pool = env.engine.tensors["pool_ram"].view(size, 128)
     assert len(pool.unique(dim=0)) == size
 
     def expect(seeds: list[int], resets: list[int]) -> None:
-        words = [draw(seed, i, DRAW_RESET_STATE, k)[0] for i, (seed, k) in enumerate(zip(seeds, resets, strict=True))]
+        words = [
+            draw(seed, i, DRAW_RESET_STATE, k)[0]
+            for i, (seed, k) in enumerate(zip(seeds, resets, strict=True))
+        ]
         slots = [word * size >> 32 for word in words]
         assert torch.equal(env.get_ram(), pool[slots]), (seeds, resets, slots)
 
@@ -131,12 +145,15 @@ def test_emulated_resets_of_one_seed_are_alike(device: str) -> None:
     assert torch.equal(env.get_ram()[[2, 3]], kept[[1, 0]])
 
 
-# States ------------------------------------------------------------------------------------------------------------
+# States -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("game", ["pong", "freeway", "seaquest", "riverraid", "pitfall2"])
-def test_states_put_back_in_another_order_keep_ram_and_objects_together(game: str, device: str) -> None:
-    """RAM and screens are where they belong at once; the TIA's objects and collisions are what the next frames show."""
+def test_states_put_back_in_another_order_keep_ram_and_objects_together(
+    game: str, device: str
+) -> None:
+    """RAM and screens can be compared at once; the TIA's objects and collisions show in the next
+    frames."""
     env, twin = (make(game, 5, device) for _ in range(2))
     for one in (env, twin):
         one.reset(seed=1)
@@ -157,13 +174,14 @@ def test_states_put_back_in_another_order_keep_ram_and_objects_together(game: st
         assert not (ours[2] | ours[3]).any()  # a reset would draw by env
 
 
-# Observations ------------------------------------------------------------------------------------------------------
+# Observations -------------------------------------------------------------------------------------
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("grayscale", [True, False])
 def test_resize_is_exact_for_envs_far_out(grayscale: bool) -> None:
-    """From the 2,378th env on, pixels have numbers above 2^24, which single precision does not tell apart.
+    """From the 2,378th env on, pixels have numbers above 2^24, which single precision does not
+    distinguish.
 
     There are three times as many here.
     """
@@ -181,9 +199,16 @@ def test_resize_is_exact_for_envs_far_out(grayscale: bool) -> None:
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 @pytest.mark.parametrize("game", ["space_invaders", "ms_pacman"])
-def test_first_observation_of_an_episode_has_nothing_of_the_last_one(game: str, mode: str, device: str) -> None:
-    """There is one state to start from, so that each episode's first observations are those of the first episode."""
-    options: dict[str, Any] = {"reset_pool_size": 1, "autoreset_mode": mode, "max_num_frames_per_episode": 120}
+def test_first_observation_of_an_episode_has_nothing_of_the_last_one(
+    game: str, mode: str, device: str
+) -> None:
+    """There is one state to start from, so that each episode's first observations are those of the
+    first episode."""
+    options: dict[str, Any] = {
+        "reset_pool_size": 1,
+        "autoreset_mode": mode,
+        "max_num_frames_per_episode": 120,
+    }
     env = make(game, 2, device, **options)
     first = env.reset(seed=0)[0].clone()
     unpooled = make(game, 2, device, maxpool=False, **options).reset(seed=0)[0]
@@ -210,7 +235,16 @@ def test_observations_have_the_palette_of_the_game_s_television(
     game: str, height: int, pal: bool, grayscale: bool, device: str
 ) -> None:
     """tests/env/test_palette.py holds the palettes to ale-py's."""
-    env = make(game, 2, device, grayscale=grayscale, img_height=height, img_width=160, stack_num=1, maxpool=False)
+    env = make(
+        game,
+        2,
+        device,
+        grayscale=grayscale,
+        img_height=height,
+        img_width=160,
+        stack_num=1,
+        maxpool=False,
+    )
     env.reset(seed=0)
     for row in actions_of(env, 20):
         obs = env.step(row)[0][:, 0].cpu().numpy()
@@ -221,7 +255,7 @@ def test_observations_have_the_palette_of_the_game_s_television(
     assert not np.array_equal(colored, other)
 
 
-# One process, one batch --------------------------------------------------------------------------------------------
+# One process, one batch ---------------------------------------------------------------------------
 
 
 def test_games_in_one_process_leave_each_other_alone(device: str) -> None:
@@ -251,13 +285,16 @@ def test_games_in_one_process_leave_each_other_alone(device: str) -> None:
 
 @pytest.fixture
 def flooding_pong(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """For pong's ROM, a program that does nothing but strobe RESP0, in every third cycle, and ends no frame."""
+    """For pong's ROM, a program that does nothing but strobe RESP0, in every third cycle, and ends
+    no frame."""
     sta_resp0, jump, vectors = b"\x85\x10", b"\x4c\x00\xf0", b"\x00\xf0" * 3
     image = sta_resp0 * 2043 + jump + b"\xea" + vectors
     assert len(image) == 4096
     rom_of = console.rom_of
     for module in (console, engine):
-        monkeypatch.setattr(module, "rom_of", lambda game: (image, "4K") if game.name == "pong" else rom_of(game))
+        monkeypatch.setattr(
+            module, "rom_of", lambda game: (image, "4K") if game.name == "pong" else rom_of(game)
+        )
     for cached in (console.boot, console.kept_reset_pool):
         cached.cache_clear()
     yield
@@ -267,7 +304,8 @@ def flooding_pong(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("flooding_pong")
 def test_tia_buffer_that_overflows_is_a_fault_and_harms_no_other_env(device: str) -> None:
-    """Each flooding env has one of breakout before and behind it, which plays as it does without them."""
+    """Each flooding env has one of Breakout before and after it, which plays as it does without
+    them."""
     names = ["breakout", "pong", "breakout", "pong", "breakout"]
     options: dict[str, Any] = {"reset_pool_size": 1, "full_action_space": True}
     env = make(names, 5, device, **options)
@@ -281,10 +319,12 @@ def test_tia_buffer_that_overflows_is_a_fault_and_harms_no_other_env(device: str
             assert torch.equal(ours[::2], theirs)
         for key in set(info) - {"env_id"}:
             assert torch.equal(info[key][::2], expected[4][key]), key
-        assert (info["fault"][1::2] & cule.FAULTS["buffer_full"] == cule.FAULTS["buffer_full"]).all()
+        assert (
+            info["fault"][1::2] & cule.FAULTS["buffer_full"] == cule.FAULTS["buffer_full"]
+        ).all()
         assert torch.equal(env.get_ram()[::2], alone.get_ram())
         assert torch.equal(env.get_screen()[::2, :210], alone.get_screen())
-    # Four frames of 262 lines and more, in each of which 25 writes: more than there is room for.
+    # Four frames of 262 lines and more, each with 25 writes: more than the buffer holds.
     assert env.engine.batch.buffer_capacity < 4 * 262 * 25
 
 
@@ -300,7 +340,9 @@ def thousand_envs() -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_envs_are_the_same_in_batches_of_any_size(count: int, device: str, thousand_envs: list[torch.Tensor]) -> None:
+def test_envs_are_the_same_in_batches_of_any_size(
+    count: int, device: str, thousand_envs: list[torch.Tensor]
+) -> None:
     """RAM among the rest. Neither a warp nor a block divides these numbers."""
     env = make("breakout", count, device)
     env.reset(seed=0)

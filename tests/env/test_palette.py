@@ -36,7 +36,8 @@ def test_pal_has_the_grey_hues_that_pal_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("game", "pal"), [("pong", False), ("ms_pacman", False), ("up_n_down", False), ("air_raid", True)]
+    ("game", "pal"),
+    [("pong", False), ("ms_pacman", False), ("up_n_down", False), ("air_raid", True)],
 )
 def test_palette_gives_the_colors_of_ale(game: str, pal: bool) -> None:
     ale = ale_py.ALEInterface()

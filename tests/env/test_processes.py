@@ -1,4 +1,5 @@
-"""Envs and processes: no pickling, no use after a fork, a forked child that ends in peace, threads that are refused."""
+"""Envs and processes: no pickling, no use after a fork, a forked child that ends in peace, threads
+that are refused."""
 
 from __future__ import annotations
 
@@ -20,21 +21,29 @@ def make() -> cule.AtariEnv:
 
 @pytest.mark.parametrize("copying", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_env_is_not_copied(copying: object) -> None:
-    with pytest.raises(TypeError, match=r"an AtariEnv cannot be pickled or copied.*clone_state\(\) gives what can be"):
+    with pytest.raises(
+        TypeError,
+        match=r"an AtariEnv cannot be pickled or copied.*clone_state\(\) gives what can be",
+    ):
         copying(make())
 
 
 def run(code: str) -> str:
     """What a Python process prints."""
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
-    """It ends as a process of its own does, freeing what it has: an env's threads, which it has not, among it."""
+    """It ends normally and frees what it has. The env's threads, which it does not have, must not
+    stop it."""
     printed = run("""
         import os, sys, torch, cule
         env = cule.AtariEnv("pong", 4, device="cpu", num_threads=2, reset_pool_size=1)
@@ -64,7 +73,8 @@ def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
 
 
 def test_threads_that_cannot_be_started_are_an_error() -> None:
-    """In 256 MiB more than it has, a process has no room for the stacks of 400 threads, but for those of two."""
+    """With a limit of 256 MiB more than it uses, a process can have the stacks of two threads, but
+    not of 400."""
     printed = run("""
         import resource, cule
         make = lambda threads: cule.AtariEnv("pong", 400, device="cpu", num_threads=threads, reset_pool_size=1)

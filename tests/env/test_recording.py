@@ -1,4 +1,4 @@
-"""Films of envs: what is in the files, and what is refused."""
+"""Videos of envs: what is in the files, and what is refused."""
 
 from __future__ import annotations
 
@@ -110,9 +110,11 @@ def test_film_that_nobody_closes_is_finished(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["write", "close"])
-def test_film_that_fails_leaves_what_was_there(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_film_that_fails_leaves_what_was_there(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class FullDisk:
-        """A writer for whose file there is no room."""
+        """A writer whose file does not fit on the disk."""
 
         def __init__(self, path: Path, **_: Any):
             path.write_bytes(b"a beginning")
@@ -131,19 +133,26 @@ def test_film_that_fails_leaves_what_was_there(where: str, tmp_path: Path, monke
     frame = np.zeros((20, 20, 3), np.uint8)
     if where == "close":
         film.write(frame)
-    with pytest.raises(ValueError, match=f"a video file that can be written, got {path}: No space left on device"):
+    with pytest.raises(
+        ValueError, match=f"a video file that can be written, got {path}: No space left on device"
+    ):
         film.write(frame) if where == "write" else film.close()
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == b"an older film"
-    with pytest.raises(ValueError, match=r"expected a video file that is open, got .*film.mp4 after its end"):
+    with pytest.raises(
+        ValueError, match=r"expected a video file that is open, got .*film.mp4 after its end"
+    ):
         film.write(frame)
     film.close()
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
 @pytest.mark.parametrize("size", [100, 30_000])
-def test_film_that_does_not_fit_leaves_what_was_there(suffix: str, size: int, tmp_path: Path) -> None:
-    """Files of the process, and of ffmpeg, may be as large as that. It has its end as late as it can: at the end."""
+def test_film_that_does_not_fit_leaves_what_was_there(
+    suffix: str, size: int, tmp_path: Path
+) -> None:
+    """Files of the process, and of ffmpeg, may be as large as that. It has its end as late as it
+    can: at the end."""
     path = tmp_path / f"film{suffix}"
     path.write_bytes(b"an older film")
     noise = np.random.default_rng(0).integers(0, 256, (20, 200, 160, 3), np.uint8)
@@ -151,7 +160,9 @@ def test_film_that_does_not_fit_leaves_what_was_there(suffix: str, size: int, tm
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
         film = VideoFile(path, fps=30)
-        with pytest.raises(ValueError, match=f"expected a video file that can be written, got {path}: [^\n]+$"):
+        with pytest.raises(
+            ValueError, match=f"expected a video file that can be written, got {path}: [^\n]+$"
+        ):
             for frame in noise:
                 film.write(frame)
             film.close()
@@ -207,13 +218,17 @@ def test_wrong_films_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"a video to end in .mp4 or .gif, got 'film.avi'"):
         VideoFile("film.avi")
     (tmp_path / "folder.mp4").mkdir()
-    with pytest.raises(ValueError, match=r"a video file that can be written, got .*: Is a directory"):
+    with pytest.raises(
+        ValueError, match=r"a video file that can be written, got .*: Is a directory"
+    ):
         VideoFile(tmp_path / "folder.mp4")
     with pytest.raises(ValueError, match=r"a video file that can be written, got .*: No such file"):
         VideoFile(tmp_path / "nowhere" / "film.mp4")
     with VideoFile(tmp_path / "film.mp4") as film:
         film.write(np.zeros((20, 20, 3), np.uint8))
-        with pytest.raises(ValueError, match=r"frame of shape \(20, 20, 3\) and uint8, got \(20, 22, 3\)"):
+        with pytest.raises(
+            ValueError, match=r"frame of shape \(20, 20, 3\) and uint8, got \(20, 22, 3\)"
+        ):
             film.write(np.zeros((20, 22, 3), np.uint8))
         with pytest.raises(ValueError, match="and float64"):
             film.write(np.zeros((20, 20, 3)))

@@ -14,22 +14,32 @@ from cule.palette import grey_palette
 from cule.resample import AREA, AREA_INTEGER, COPY, LARGEST, LINEAR, Tables, make_tables
 
 SIZES = [
-    (84, 84), (64, 64), (105, 80), (210, 160), (100, 120), (70, 40), (42, 53), (209, 159), (210, 84), (84, 160), (1, 1),
+    (84, 84), (64, 64), (105, 80), (210, 160), (100, 120), (70, 40), (42, 53), (209, 159),
+    (210, 84), (84, 160), (1, 1),
     (7, 160), (210, 1), (96, 96), (128, 128), (3, 5), (110, 84),
 ]  # fmt: skip
 # One axis or both longer than the picture's, to which INTER_AREA is another method.
 LARGER_SIZES = [
-    (211, 160), (210, 161), (420, 320), (256, 256), (84, 300), (500, 3), (512, 512), (333, 777), (1000, 84), (229, 171),
+    (211, 160), (210, 161), (420, 320), (256, 256), (84, 300), (500, 3), (512, 512), (333, 777),
+    (1000, 84), (229, 171),
 ]  # fmt: skip
-# Picture heights and observation heights that divide them, though OpenCV's scale, 1 / (2 / 210), is no whole number.
+# Picture heights and observation heights that divide them, though OpenCV's scale, 1 / (2 / 210), is
+# no whole number.
 NEARLY_WHOLE = {(210, 1), (210, 2), (214, 1), (214, 2)}
 DIVISORS = [width for width in range(1, 161) if 160 % width == 0]
 # One game for each height of a picture, the last one PAL's.
-GAME_OF_HEIGHT = {210: "ms_pacman", 214: "carnival", 220: "pooyan", 230: "journey_escape", 250: "adventure"}
+GAME_OF_HEIGHT = {
+    210: "ms_pacman",
+    214: "carnival",
+    220: "pooyan",
+    230: "journey_escape",
+    250: "adventure",
+}
 
 
 def resize(picture: np.ndarray, tables: Tables) -> np.ndarray:
-    """What the tables say, slowly and in double precision: (rows, columns) float64 of a (height, width) picture."""
+    """What the tables say, slowly and in double precision: (rows, columns) float64 of a (height,
+    width) picture."""
     if tables.kind == COPY:
         return picture.astype(np.float64)
 
@@ -37,10 +47,14 @@ def resize(picture: np.ndarray, tables: Tables) -> np.ndarray:
         out = np.zeros((len(spans), length))
         for row, (first, count, weight) in zip(out, spans, strict=True):
             whole = tables.kind == AREA_INTEGER
-            row[first : first + count] = 1.0 / count if whole else tables.weights[weight : weight + count]
+            row[first : first + count] = (
+                1.0 / count if whole else tables.weights[weight : weight + count]
+            )
         return out
 
-    return matrix(tables.rows, picture.shape[0]) @ picture @ matrix(tables.columns, picture.shape[1]).T
+    return (
+        matrix(tables.rows, picture.shape[0]) @ picture @ matrix(tables.columns, picture.shape[1]).T
+    )
 
 
 @pytest.mark.parametrize(("height", "width"), SIZES)
@@ -86,7 +100,9 @@ def test_tables_interpolate_as_opencv(height: int, width: int) -> None:
     def both(spans: np.ndarray, lines: np.ndarray, combine: Any) -> np.ndarray:
         out = []
         for first, count, weight in spans:
-            parts = [combine(int(tables.weights[weight + i]), lines[first + i]) for i in range(count)]
+            parts = [
+                combine(int(tables.weights[weight + i]), lines[first + i]) for i in range(count)
+            ]
             out.append(sum(parts))
         return np.stack(out)
 
@@ -98,7 +114,9 @@ def test_tables_interpolate_as_opencv(height: int, width: int) -> None:
 
 def test_tables_have_a_largest_size() -> None:
     for height, width in ((LARGEST + 1, 160), (210, LARGEST + 1)):
-        with pytest.raises(ValueError, match="expected observations of at most 4096 x 4096 pixels, got img_height"):
+        with pytest.raises(
+            ValueError, match="expected observations of at most 4096 x 4096 pixels, got img_height"
+        ):
             make_tables(210, 160, height, width)
 
 
@@ -107,7 +125,8 @@ def test_tables_have_a_largest_size() -> None:
 def test_observation_is_opencv_resize_of_the_maximum_of_two_frames(
     height: int, width: int, grayscale: bool, device: str
 ) -> None:
-    """A second env that plays frame by frame shows the frames that the first one's observation is made of."""
+    """A second env that plays frame by frame shows the frames that the first one's observation is
+    made of."""
     options = {
         "device": device, "reset_pool_size": 1, "num_threads": 1, "stack_num": 1, "output": "numpy",
         "grayscale": grayscale,
@@ -124,15 +143,19 @@ def test_observation_is_opencv_resize_of_the_maximum_of_two_frames(
         for _ in range(4):
             single.step(action)
             frames.append(look()[0])
-        expected = cv2.resize(np.maximum(frames[2], frames[3]), (width, height), interpolation=cv2.INTER_AREA)
+        expected = cv2.resize(
+            np.maximum(frames[2], frames[3]), (width, height), interpolation=cv2.INTER_AREA
+        )
         observation = env.step(action)[0][0, 0]
         np.testing.assert_array_equal(observation, expected.reshape(observation.shape))
 
 
 def made_up_pictures(count: int, source: int, height: int, width: int, pal: bool) -> np.ndarray:
-    """(count, source, 160) uint8 palette indices: half of the pictures random, half such that means end in .5.
+    """(count, source, 160) uint8 palette indices: half of the pictures random, half such that means
+    end in .5.
 
-    In those each block that one pixel of the observation covers has as many pixels of a grey as of the next one.
+    In those each block that one pixel of the observation covers has as many pixels of a grey as of
+    the next one.
     """
     rng = np.random.default_rng(0)
     pictures = 2 * rng.integers(0, 128, size=(count, source, 160)).astype(np.uint8)
@@ -151,16 +174,23 @@ def made_up_pictures(count: int, source: int, height: int, width: int, pal: bool
 def assert_resets_show_opencv_resize(source: int, height: int, width: int, device: str) -> None:
     """Of pictures that are put in place of those that episodes start from."""
     env = cule.AtariEnv(
-        GAME_OF_HEIGHT[source], 24, device, num_threads=1, stack_num=1, img_height=height, img_width=width,
+        GAME_OF_HEIGHT[source], 24, device, num_threads=1, stack_num=1, img_height=height,
+        img_width=width,
         reset_pool_size=8, output="numpy",
     )  # fmt: skip
     pictures = made_up_pictures(8, source, height, width, env.engine.boots[0].pal)
     both = torch.from_numpy(np.stack([pictures, pictures], axis=1))
-    env.engine.tensors["pool_pictures"].copy_(both.reshape(env.engine.tensors["pool_pictures"].shape))
+    env.engine.tensors["pool_pictures"].copy_(
+        both.reshape(env.engine.tensors["pool_pictures"].shape)
+    )
     observations = env.reset(seed=0)[0][:, 0]
     for screen, observation in zip(env.get_screen_grayscale(), observations, strict=True):
-        expected = cv2.resize(screen, (width, height), interpolation=cv2.INTER_AREA).reshape(height, width)
-        np.testing.assert_array_equal(observation, expected, err_msg=f"{source} to {height} x {width}")
+        expected = cv2.resize(screen, (width, height), interpolation=cv2.INTER_AREA).reshape(
+            height, width
+        )
+        np.testing.assert_array_equal(
+            observation, expected, err_msg=f"{source} to {height} x {width}"
+        )
 
 
 def test_resize_rounds_as_opencv_where_its_scale_is_nearly_whole(device: str) -> None:

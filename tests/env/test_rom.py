@@ -16,9 +16,11 @@ from cule.console import rom_of
 from cule.names import OTHER_TITLES, older_ids, spelled_alike
 from cule.rom import Game, detect_scheme, find_game, games, load_rom
 
-# Image sizes of each scheme: whole banks, but for Pitfall II, whose picture data follow two banks of program.
+# Image sizes of each scheme: whole banks, except Pitfall II, where picture data follow two banks of
+# program.
 SIZES = {
-    "2K": (2048, 4096), "4K": (4096, 8192), "F8": (8192,), "F8SC": (8192,), "F6": (16384,), "F6SC": (16384,),
+    "2K": (2048, 4096), "4K": (4096, 8192), "F8": (8192,), "F8SC": (8192,), "F6": (16384,),
+    "F6SC": (16384,),
     "E0": (8192,), "FE": (8192,), "DPC": (10240, 10495, 10496),
 }  # fmt: skip
 # As the differential test against ale-py confirms.
@@ -61,15 +63,26 @@ def test_rare_schemes_are_found_where_they_are() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 2047, 2049, 6144, 12288, 32768])
 def test_image_of_no_scheme_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match=f"expected a ROM image of 2, 4, 8 or 16 KiB, .* got {size} bytes"):
+    with pytest.raises(
+        ValueError, match=f"expected a ROM image of 2, 4, 8 or 16 KiB, .* got {size} bytes"
+    ):
         detect_scheme(bytes(size))
 
 
 @pytest.mark.parametrize("game", games(), ids=lambda game: game.name)
 def test_every_name_finds_its_game(game: Game) -> None:
     ids = (f"{game.ale_id}-v5", *(name for name, _ in older_ids(game.ale_id)))
-    spellings = (game.name, game.ale_id, game.name.upper(), *(game.name.replace("_", mark) for mark in (" ", "-", "")))
-    for name in (*spellings, *ids, *(f"{prefix}/{name}" for prefix in ("ALE", "cule", "ale") for name in ids)):
+    spellings = (
+        game.name,
+        game.ale_id,
+        game.name.upper(),
+        *(game.name.replace("_", mark) for mark in (" ", "-", "")),
+    )
+    for name in (
+        *spellings,
+        *ids,
+        *(f"{prefix}/{name}" for prefix in ("ALE", "cule", "ale") for name in ids),
+    ):
         assert find_game(name) is game
         assert find_game(name.lower()) is game
 
@@ -77,11 +90,15 @@ def test_every_name_finds_its_game(game: Game) -> None:
 @pytest.mark.parametrize(
     ("title", "name"),
     [
-        ("Ms. Pac-Man", "ms_pacman"), ("Pac-Man", "pacman"), ("ms-pacman", "ms_pacman"), ("MSPACMAN", "ms_pacman"),
-        ("space invaders", "space_invaders"), ("H.E.R.O.", "hero"), ("Q*bert", "qbert"), ("Pitfall!", "pitfall"),
+        ("Ms. Pac-Man", "ms_pacman"), ("Pac-Man", "pacman"), ("ms-pacman", "ms_pacman"),
+        ("MSPACMAN", "ms_pacman"),
+        ("space invaders", "space_invaders"), ("H.E.R.O.", "hero"), ("Q*bert", "qbert"),
+        ("Pitfall!", "pitfall"),
         ("Pitfall II: Lost Caverns", "pitfall2"), ("Montezuma's Revenge", "montezuma_revenge"),
-        ("Montezuma’s Revenge", "montezuma_revenge"), ("Yars' Revenge", "yars_revenge"), ("Up 'n Down", "up_n_down"),
-        ("E.T. The Extra-Terrestrial", "et"), ("Mr. Do!", "mr_do"), ("Kung-Fu Master", "kung_fu_master"),
+        ("Montezuma’s Revenge", "montezuma_revenge"), ("Yars' Revenge", "yars_revenge"),
+        ("Up 'n Down", "up_n_down"),
+        ("E.T. The Extra-Terrestrial", "et"), ("Mr. Do!", "mr_do"),
+        ("Kung-Fu Master", "kung_fu_master"),
         ("  pong ", "pong"), ("Battlezone", "battle_zone"), ("River Raid", "riverraid"),
         ("3-D Tic-Tac-Toe", "tic_tac_toe_3d"),
     ],

@@ -1,4 +1,4 @@
-"""The env of one console: beside ale-py's, and under the wrappers that people use."""
+"""The env of one console: compared with ale-py's, and under common wrappers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def assert_plays_the_same(
             assert theirs.unwrapped.np_random.random() == ours.unwrapped.np_random.random()
 
 
-# Beside ale-py's -------------------------------------------------------------------------------
+# Compared with ale-py's ---------------------------------------------------------------------------
 
 
 def test_older_ids_mean_what_they_mean_to_ale() -> None:
@@ -206,7 +206,9 @@ def test_atari_preprocessing_hears_of_the_frameskip() -> None:
 
 def test_atari_preprocessing_of_what_is_preprocessed_says_so() -> None:
     env = wrappers.AtariPreprocessing(gymnasium.make("cule/Pong-v5", frameskip=1))
-    with pytest.raises(ValueError, match=r"shape \(210, 160\) .* \(4, 84\); .* with obs_type='rgb'"):
+    with pytest.raises(
+        ValueError, match=r"shape \(210, 160\) .* \(4, 84\); .* with obs_type='rgb'"
+    ):
         env.reset(seed=0)
 
 

@@ -26,11 +26,14 @@ def emulated_alone(group: Group, noops: int, fire_reset: bool) -> Snapshot:
 @pytest.mark.parametrize(
     ("game", "noop_max", "size", "fire_reset"),
     [
-        ("pong", 30, 7, True), ("pong", 3, 8, True), ("pong", 30, 4, False), ("skiing", 30, 4, True),
+        ("pong", 30, 7, True), ("pong", 3, 8, True), ("pong", 30, 4, False),
+        ("skiing", 30, 4, True),
         ("pitfall2", 9, 3, True), ("breakout", 0, 3, True), ("assault", 1400, 3, False),
     ],
 )  # fmt: skip
-def test_pool_is_what_episodes_of_their_own_give(game: str, noop_max: int, size: int, fire_reset: bool) -> None:
+def test_pool_is_what_episodes_of_their_own_give(
+    game: str, noop_max: int, size: int, fire_reset: bool
+) -> None:
     """Each state goes on from the one before it. Assault without input is over after 642 frames."""
     group = Group(find_game(game), find_game(game).facts["default_mode"], 0)
     pool = make_reset_pool(group, size, noop_max, fire_reset, "minimal")
@@ -38,7 +41,9 @@ def test_pool_is_what_episodes_of_their_own_give(game: str, noop_max: int, size:
     for i, state in enumerate(pool):
         alone = emulated_alone(group, i * noop_max // size, fire_reset)
         for name in ("record", "ram", "cartridge_bytes", "pictures"):
-            np.testing.assert_array_equal(getattr(state, name), getattr(alone, name), err_msg=f"{i} {name}")
+            np.testing.assert_array_equal(
+                getattr(state, name), getattr(alone, name), err_msg=f"{i} {name}"
+            )
 
 
 @pytest.mark.parametrize(("progress", "disable"), [(True, None), (False, True)])
@@ -53,7 +58,9 @@ def test_bar_is_for_terminals_and_can_be_turned_off(
         return items
 
     monkeypatch.setattr(engine, "tqdm", bar)
-    env = cule.AtariEnv(["pong", "skiing"], 2, "cpu", num_threads=1, reset_pool_size=1, progress=progress)
+    env = cule.AtariEnv(
+        ["pong", "skiing"], 2, "cpu", num_threads=1, reset_pool_size=1, progress=progress
+    )
     assert [(options["desc"], options["disable"]) for options in asked] == [
         ("power-on", disable), ("start states", disable),
     ]  # fmt: skip

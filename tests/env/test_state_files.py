@@ -1,4 +1,5 @@
-"""State files: what is written comes back, and what is damaged, newer or of another game is refused."""
+"""State files: what is written can be read; damaged and newer files and those of other games are
+refused."""
 
 from __future__ import annotations
 
@@ -25,8 +26,12 @@ import cule
 from cule.state import VERSION
 
 
-def started(game: Any = "breakout", num_envs: int = 2, device: str = "cpu", **options: Any) -> cule.AtariEnv:
-    env = cule.AtariEnv(game, num_envs, device=device, num_threads=1, **({"reset_pool_size": 2} | options))
+def started(
+    game: Any = "breakout", num_envs: int = 2, device: str = "cpu", **options: Any
+) -> cule.AtariEnv:
+    env = cule.AtariEnv(
+        game, num_envs, device=device, num_threads=1, **({"reset_pool_size": 2} | options)
+    )
     env.reset(seed=0)
     return env
 
@@ -63,7 +68,15 @@ def test_file_of_another_game_is_refused(tmp_path: Path) -> None:
 def test_states_that_playing_leaves_are_taken_in_all_games(pool: int) -> None:
     """Of each game, at the beginning and after some steps with random actions."""
     games = [game.name for game in cule.games()]
-    env = cule.AtariEnv(games, len(games), device="cpu", num_threads=1, reset_pool_size=pool, noop_max=2, frameskip=2)
+    env = cule.AtariEnv(
+        games,
+        len(games),
+        device="cpu",
+        num_threads=1,
+        reset_pool_size=pool,
+        noop_max=2,
+        frameskip=2,
+    )
     env.reset(seed=0)
     random = torch.Generator().manual_seed(0)
     for _ in range(3):
@@ -75,11 +88,14 @@ def test_states_that_playing_leaves_are_taken_in_all_games(pool: int) -> None:
 
 @pytest.mark.parametrize("game", ["breakout", "pitfall2"])  # pitfall2's cartridge has registers
 def test_states_that_playing_cannot_leave_are_refused_or_harmless(game: str) -> None:
-    """Every word of a record in turn is made some extreme, as a file could have it."""
+    """Each word of a record in turn gets some extreme values, as it could in a file."""
     env = started(game, num_envs=1)
     play(env, 3)
     state, refused = env.clone_state(), set()
-    words = {name: state.tensors[name].contiguous().view(torch.int32) for name in ("records", "cartridge_bytes")}
+    words = {
+        name: state.tensors[name].contiguous().view(torch.int32)
+        for name in ("records", "cartridge_bytes")
+    }
     for name, parts in words.items():
         for word in range(parts.shape[1]):
             for extreme in (0x7FFFFFFF, -0x80000000, -1, 0x00FF00FF):
@@ -94,7 +110,8 @@ def test_states_that_playing_cannot_leave_are_refused_or_harmless(game: str) -> 
                 else:
                     play(env, 1)
     parts = {"the processor's registers", "the timer", "the clocks of the frame", "the bank that shows", "the beam",
-             "the objects on the screen", "what the game's rules remember", "what the env remembers"}  # fmt: skip
+             "the objects on the screen", "what the game's rules remember",
+             "what the env remembers"}  # fmt: skip
     expected = {("records", part) for part in parts}
     if game == "pitfall2":
         expected.add(("cartridge_bytes", "the cartridge's registers"))
@@ -117,7 +134,9 @@ def test_states_with_impossible_random_numbers_are_refused() -> None:
     env = started(reset_pool_size=0)
     state = env.clone_state()
     state.tensors["noop_random"][1, -1] = 625
-    with pytest.raises(ValueError, match=r"got state 1 with an impossible value in the random numbers"):
+    with pytest.raises(
+        ValueError, match=r"got state 1 with an impossible value in the random numbers"
+    ):
         env.restore_state(state)
 
 
@@ -126,7 +145,9 @@ def test_file_of_a_newer_cule_is_refused(tmp_path: Path) -> None:
     state = started().clone_state()
     state.version = VERSION + 1
     state.save(path)
-    with pytest.raises(ValueError, match=rf"is of a newer cule: expected a state of version {VERSION}, got version"):
+    with pytest.raises(
+        ValueError, match=rf"is of a newer cule: expected a state of version {VERSION}, got version"
+    ):
         cule.State.load(path)
 
 
@@ -145,24 +166,32 @@ def test_damaged_file_is_refused(saved: tuple[bytes, Path], data: st.DataObject)
     kind = data.draw(st.sampled_from(["cut", "flipped", "longer", "zeroed"]))
     damaged = {
         "cut": content[:place],
-        "flipped": content[:place] + bytes([content[place] ^ data.draw(st.integers(1, 255))]) + content[place + 1 :],
+        "flipped": content[:place]
+        + bytes([content[place] ^ data.draw(st.integers(1, 255))])
+        + content[place + 1 :],
         "longer": content + b"\0",
         "zeroed": content[:place] + b"\xff" * (len(content) - place),
     }[kind]
     path.write_bytes(damaged)
-    with pytest.raises(ValueError, match=r"damaged or cut off|is none or is cut off|is of (a newer|an older) cule"):
+    with pytest.raises(
+        ValueError, match=r"damaged or cut off|is none or is cut off|is of (a newer|an older) cule"
+    ):
         cule.State.load(path)
     path.write_bytes(content)
     cule.State.load(path)
 
 
 def test_files_that_cannot_be_read_or_written_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"expected a state file at .*, but it cannot be read: No such file"):
+    with pytest.raises(
+        ValueError, match=r"expected a state file at .*, but it cannot be read: No such file"
+    ):
         cule.State.load(tmp_path / "none")
     with pytest.raises(ValueError, match=r"cannot be read: Is a directory"):
         cule.State.load(tmp_path)
     state = started().clone_state()
-    with pytest.raises(ValueError, match=r"expected a state file that can be written, got .*: No such file"):
+    with pytest.raises(
+        ValueError, match=r"expected a state file that can be written, got .*: No such file"
+    ):
         state.save(tmp_path / "nowhere" / "game.state")
     (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match="expected a state file that can be written"):
@@ -171,18 +200,23 @@ def test_files_that_cannot_be_read_or_written_are_refused(tmp_path: Path) -> Non
 
 
 def test_files_that_are_no_regular_ones_are_refused(tmp_path: Path) -> None:
-    """And not waited for, as a FIFO would have it."""
+    """Nothing waits, as it would for a FIFO."""
     state = started(num_envs=1).clone_state()
     os.mkfifo(tmp_path / "fifo")
     reason = "Is a FIFO, not a regular file"
-    with pytest.raises(ValueError, match=f"expected a state file that can be written, got .*: {reason}"):
+    with pytest.raises(
+        ValueError, match=f"expected a state file that can be written, got .*: {reason}"
+    ):
         state.save(tmp_path / "fifo")
-    with pytest.raises(ValueError, match=f"expected a state file at .*, but it cannot be read: {reason}"):
+    with pytest.raises(
+        ValueError, match=f"expected a state file at .*, but it cannot be read: {reason}"
+    ):
         cule.State.load(tmp_path / "fifo")
 
 
 def test_full_disk_leaves_the_file_that_was_there(tmp_path: Path) -> None:
-    """Files of a process may be as large as it says: at this size writing fails, as on a full disk."""
+    """Files of a process may be as large as it says: at this size writing fails, as on a full
+    disk."""
     path = tmp_path / "game.state"
     code = f"""
         import os, resource, signal, cule
@@ -201,7 +235,10 @@ def test_full_disk_leaves_the_file_that_was_there(tmp_path: Path) -> None:
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [f"expected a state file that can be written, got {path}: File too large"] * 5
+    assert (
+        done.stdout.splitlines()
+        == [f"expected a state file that can be written, got {path}: File too large"] * 5
+    )
     assert cule.State.load(path).tensors["ram"].shape == (8, 128)
     assert os.listdir(tmp_path) == ["game.state"]
 
@@ -224,7 +261,9 @@ def test_thousands_of_loads_while_three_threads_save_are_of_whole_states(tmp_pat
         for _ in range(2500):
             loaded = cule.State.load(path)
             (same,) = (state for state in states if len(state.games) == len(loaded.games))
-            assert all(torch.equal(tensor, loaded.tensors[name]) for name, tensor in same.tensors.items())
+            assert all(
+                torch.equal(tensor, loaded.tensors[name]) for name, tensor in same.tensors.items()
+            )
             seen.add(len(loaded.games))
     finally:
         stop.set()
@@ -259,11 +298,11 @@ def test_process_that_is_killed_while_it_saves_leaves_a_whole_file(tmp_path: Pat
     assert os.listdir(tmp_path) == ["game.state"], "what the killed processes left is deleted"
 
 
-# Odd parts ----------------------------------------------------------------------------------------------------------
+# Odd parts ----------------------------------------------------------------------------------------
 
 
 class Wrapper(torch.Tensor):
-    """A tensor that stands for another, as torch's fake and distributed ones do."""
+    """A tensor that wraps another one, as torch's fake and distributed ones do."""
 
     @staticmethod
     def __new__(cls, like: torch.Tensor) -> Wrapper:
@@ -284,7 +323,9 @@ ODD_PARTS = {
     "sparse": lambda part: part.to_sparse(),
     "csr": lambda part: part.reshape(len(part), -1).to_sparse_csr(),
     "nested": lambda part: torch.nested.nested_tensor([row.float() for row in part]),
-    "jagged": lambda part: torch.nested.nested_tensor([row.float().flatten() for row in part], layout=torch.jagged),
+    "jagged": lambda part: torch.nested.nested_tensor(
+        [row.float().flatten() for row in part], layout=torch.jagged
+    ),
     "meta": lambda part: part.to("meta"),
     "quantized": lambda part: torch.quantize_per_tensor(part.float(), 1.0, 0, torch.quint8),
     "wrapper": Wrapper,
@@ -305,7 +346,9 @@ def refuse_and_stay(env: cule.AtariEnv, state: Any, sentence: str = "^expected "
     with pytest.raises(ValueError, match=sentence):
         env.restore_state(state)
     after = env.clone_state()
-    assert all(torch.equal(after.tensors[name], part) for name, part in before.tensors.items()), "half of it was put"
+    assert all(torch.equal(after.tensors[name], part) for name, part in before.tensors.items()), (
+        "half of it was put"
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*beta|prototype.*")
@@ -322,9 +365,11 @@ def test_state_with_an_odd_part_is_refused_and_nothing_of_it_put(odd: str, name:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": "2"}, {"version": None}, {"games": None}, {"games": "breakout"}, {"games": [None, None]},
+        {"version": "2"}, {"version": None}, {"games": None}, {"games": "breakout"},
+        {"games": [None, None]},
         {"games": []},
-        {"games": [["breakout", 0, 0]] * 2}, {"games": [("breakout", 0.0, 0)] * 2}, {"tensors": None}, {"tensors": []},
+        {"games": [["breakout", 0, 0]] * 2}, {"games": [("breakout", 0.0, 0)] * 2},
+        {"tensors": None}, {"tensors": []},
         {"tensors": {}}, {"tensors": {"ram": 3}}, {"tensors": {3: torch.zeros(2)}},
     ],
 )  # fmt: skip
@@ -344,21 +389,30 @@ def test_state_whose_flags_are_none_is_refused(name: str) -> None:
 
 
 def test_state_of_the_envs_own_tensors_is_put_as_it_was() -> None:
-    """Observations are the env's memory, which is overwritten while it is read where the order is another."""
+    """Observations are the env's memory, which is overwritten while it is read where the order is
+    another."""
     env = started()
     env.step([1, 0])
     play(env, 5)
     state = env.clone_state()
-    own = cule.State(state.version, state.games, state.tensors | {"observations": env.engine.tensors["observations"]})
+    own = cule.State(
+        state.version,
+        state.games,
+        state.tensors | {"observations": env.engine.tensors["observations"]},
+    )
     env.restore_state(own, [1, 0])
-    assert torch.equal(env.clone_state([1, 0]).tensors["observations"], state.tensors["observations"])
+    assert torch.equal(
+        env.clone_state([1, 0]).tensors["observations"], state.tensors["observations"]
+    )
 
 
 def test_state_of_a_subclass_with_elements_is_taken() -> None:
     env = started()
     state = env.clone_state()
     play(env, 3)
-    tensors = {name: torch.nn.Parameter(part, requires_grad=False) for name, part in state.tensors.items()}
+    tensors = {
+        name: torch.nn.Parameter(part, requires_grad=False) for name, part in state.tensors.items()
+    }
     env.restore_state(cule.State(state.version, state.games, tensors))
     assert all(type(part) is torch.Tensor for part in env.engine.tensors.values())
     assert torch.equal(env.clone_state().tensors["ram"], state.tensors["ram"])
@@ -375,9 +429,12 @@ class OnlyPickle:
 @pytest.mark.parametrize(
     "content",
     [
-        None, [], 3, "breakout", torch.zeros(3), {}, {"games": []}, {"tensors": {}}, {"games": 3, "tensors": {}},
-        {"games": [3], "tensors": {}}, {"games": [["breakout", 0]], "tensors": {}}, {"games": [], "tensors": 3},
-        {"games": [["breakout", "x", 0]], "tensors": {}}, {"games": [], "tensors": {"ram": 3}}, OnlyPickle(),
+        None, [], 3, "breakout", torch.zeros(3), {}, {"games": []}, {"tensors": {}},
+        {"games": 3, "tensors": {}},
+        {"games": [3], "tensors": {}}, {"games": [["breakout", 0]], "tensors": {}},
+        {"games": [], "tensors": 3},
+        {"games": [["breakout", "x", 0]], "tensors": {}}, {"games": [], "tensors": {"ram": 3}},
+        OnlyPickle(),
         {"games": [], "tensors": {"ram": None}}, {"games": [], "tensors": {3: torch.zeros(3)}},
         {"games": [["breakout", float("inf"), 0]], "tensors": {}},
         *({"games": [], "tensors": {"ram": ODD_PARTS[odd](torch.ones(2, 3, dtype=torch.uint8))}} for odd in
@@ -394,7 +451,18 @@ def test_file_that_holds_no_states_is_refused(content: Any, tmp_path: Path) -> N
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "body", [b"", b"PK\3\4", b"x", b"\x80\2", b"\x80\2.", b".", b"PK\5\6" + bytes(18), b"\x80\2]q\0.", bytes(1000)]
+    "body",
+    [
+        b"",
+        b"PK\3\4",
+        b"x",
+        b"\x80\2",
+        b"\x80\2.",
+        b".",
+        b"PK\5\6" + bytes(18),
+        b"\x80\2]q\0.",
+        bytes(1000),
+    ],
 )
 def test_file_whose_body_torch_cannot_read_is_refused(body: bytes, tmp_path: Path) -> None:
     load_body(tmp_path, body)
@@ -414,12 +482,13 @@ def load_body(folder: Path, body: bytes) -> None:
 def test_file_whose_body_was_damaged_before_its_checksum_was_taken_is_refused_or_loaded(
     damages: int, tmp_path: Path
 ) -> None:
-    """What a file says of its parts is looked at when it is loaded, their contents when they are restored."""
+    """The types of a file's parts are checked when it is loaded, their contents when they are
+    restored."""
     path, random = tmp_path / "game.state", np.random.default_rng(0)
     env = started(num_envs=1, img_height=4, img_width=4, stack_num=1)
     env.clone_state().save(path)
     content = path.read_bytes()
-    # Most of a body is pictures; what says what they are stands at its ends.
+    # Most of the content is pictures; the data that describe them are at both ends.
     ends = np.r_[: min(3000, len(content) - 47), max(len(content) - 6047, 0) : len(content) - 47]
     for _ in range(damages):
         body = bytearray(content[47:])

@@ -14,12 +14,15 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 import cule
 
 
-def make(device: str = "cpu", game: str = "breakout", num_envs: int = 4, **options: Any) -> cule.AtariEnv:
+def make(
+    device: str = "cpu", game: str = "breakout", num_envs: int = 4, **options: Any
+) -> cule.AtariEnv:
     options = {"num_threads": 1, "reset_pool_size": 3} | options
     return cule.AtariEnv(game, num_envs, device=device, **options)
 
 
-# Until 1.4 gymnasium's takes the step after an end for a reset in every mode: it counts a step too few in SAME_STEP.
+# Until 1.4 gymnasium's takes the step after an end for a reset in every mode: it counts a step too
+# few in SAME_STEP.
 counts_same_step = pytest.param(
     "SameStep",
     marks=pytest.mark.xfail(
@@ -31,7 +34,9 @@ counts_same_step = pytest.param(
 
 
 @pytest.mark.parametrize("mode", ["NextStep", counts_same_step])
-@pytest.mark.parametrize("options", [{"max_num_frames_per_episode": 90}, {"episodic_life": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"max_num_frames_per_episode": 90}, {"episodic_life": True}], ids=str
+)
 def test_statistics_are_those_of_gymnasium(mode: str, options: dict[str, Any], device: str) -> None:
     options = options | {"autoreset_mode": mode, "reward_clipping": False}
     ours = cule.EpisodeStatistics(make(device, **options))
@@ -45,7 +50,9 @@ def test_statistics_are_those_of_gymnasium(mode: str, options: dict[str, Any], d
         if "episode" in their_info:
             np.testing.assert_array_equal(info["_episode"].cpu(), their_info["_episode"])
             for key in ("r", "l"):
-                np.testing.assert_array_equal(info["episode"][key].cpu(), their_info["episode"][key])
+                np.testing.assert_array_equal(
+                    info["episode"][key].cpu(), their_info["episode"][key]
+                )
         else:
             assert not info["_episode"].any()
             assert not info["episode"]["l"].any()
@@ -83,7 +90,9 @@ def test_statistics_keep_the_latest_episodes() -> None:
 
 
 def test_statistics_follow_masked_resets_and_ended_envs(device: str) -> None:
-    env = cule.EpisodeStatistics(make(device, num_envs=2, autoreset_mode="Disabled", max_num_frames_per_episode=40))
+    env = cule.EpisodeStatistics(
+        make(device, num_envs=2, autoreset_mode="Disabled", max_num_frames_per_episode=40)
+    )
     env.reset(seed=0)
     ends = []
     for _ in range(14):
@@ -98,18 +107,24 @@ def test_statistics_follow_masked_resets_and_ended_envs(device: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
-def test_statistics_of_games_whose_lives_end_one_by_one_are_of_games(mode: str, device: str) -> None:
+def test_statistics_of_games_whose_lives_end_one_by_one_are_of_games(
+    mode: str, device: str
+) -> None:
     """The same play with and without reports of lost lives."""
     runs = []
     for life_loss_info in (False, True):
-        env = cule.EpisodeStatistics(make(device, num_envs=2, life_loss_info=life_loss_info, autoreset_mode=mode))
+        env = cule.EpisodeStatistics(
+            make(device, num_envs=2, life_loss_info=life_loss_info, autoreset_mode=mode)
+        )
         env.reset(seed=0)
         rng = np.random.default_rng(0)
         seen, reports = [], 0
         for _ in range(300):
             _, _, terminated, _, info = env.step(rng.integers(4, size=2))
             reports += int(terminated.sum())
-            seen.append(torch.stack([info["episode"]["r"], info["episode"]["l"], info["_episode"]]).cpu())
+            seen.append(
+                torch.stack([info["episode"]["r"], info["episode"]["l"], info["_episode"]]).cpu()
+            )
         runs.append(torch.stack(seen))
         assert int(env.episode_count) >= 2
         assert env.mean_length > 100
@@ -118,14 +133,19 @@ def test_statistics_of_games_whose_lives_end_one_by_one_are_of_games(mode: str, 
 
 
 def test_statistics_pass_the_second_players_actions_on() -> None:
-    """Through two wrappers; and without them a wrapper that knows of one player is asked for no more."""
+    """Through two wrappers; and without them a wrapper that knows of one player is asked for no
+    more."""
     plain = make(game="space_war", num_envs=2)
     ours = cule.EpisodeStatistics(cule.EpisodeStatistics(make(game="space_war", num_envs=2)))
     alone = cule.EpisodeStatistics(VectorWrapper(make(game="space_war", num_envs=2)))
     for env in (plain, ours, alone):
         env.reset(seed=0)
     for _ in range(20):
-        plain.step([0, 0], player_b_actions=[2, 3]), ours.step([0, 0], player_b_actions=[2, 3]), alone.step([0, 0])
+        (
+            plain.step([0, 0], player_b_actions=[2, 3]),
+            ours.step([0, 0], player_b_actions=[2, 3]),
+            alone.step([0, 0]),
+        )
         assert torch.equal(ours.unwrapped.get_ram(), plain.get_ram())
     assert not torch.equal(alone.unwrapped.get_ram(), plain.get_ram())
 
@@ -138,4 +158,6 @@ def test_statistics_refuse_what_is_no_tensor_env() -> None:
     with pytest.raises(TypeError, match=r"buffer_length to be an integer, got 2\.5"):
         cule.EpisodeStatistics(make(), buffer_length=2.5)
     with pytest.raises(TypeError, match=r"expected a cule.AtariEnv, got SyncVectorEnv"):
-        cule.EpisodeStatistics(gymnasium.make_vec("CartPole-v1", num_envs=1, vectorization_mode="sync"))
+        cule.EpisodeStatistics(
+            gymnasium.make_vec("CartPole-v1", num_envs=1, vectorization_mode="sync")
+        )

@@ -75,7 +75,7 @@ def together(*jobs: Callable[[], Any]) -> None:
 
 
 def attempt(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What the call gives; None where it was refused, as another thread is in the env."""
+    """The result of the call; None if it was refused, as another thread is in the env."""
     try:
         return call(*arguments)
     except RuntimeError as problem:
@@ -249,7 +249,7 @@ def test_call_beside_a_step_of_another_thread_is_refused_and_does_nothing(name: 
 
 
 def in_handler(call: Callable[[], Any]) -> list[Any]:
-    """What the call gives or raises in a signal's handler."""
+    """The result or error of the call in a signal's handler."""
     results: list[Any] = []
 
     def handle(*_: Any) -> None:
@@ -277,7 +277,9 @@ def test_handler_of_a_signal_may_look_into_an_env_that_steps_but_not_change_it(n
     env.step([1] * ENVS)
     replay.step([1] * ENVS)
     if name in ("step", "send", "recv", "reset", "restore_state", "copy_state"):
-        sentence = rf"expected step\(\) to return before the env is changed, got {name}\(\) inside it, .*"
+        sentence = (
+            rf"expected step\(\) to return before the env is changed, got {name}\(\) inside it, .*"
+        )
         assert re.fullmatch(sentence, str(found[0]))
     else:
         assert not isinstance(found[0], Exception)

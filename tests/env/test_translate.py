@@ -1,4 +1,5 @@
-"""translate=: what is asked for where, what is kept on disk, and, on a GPU, that translated games play the same."""
+"""translate=: where it is allowed, what is kept on disk, and, on a GPU, that translated games play
+the same."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def test_translation_needs_a_gpu_and_one_game() -> None:
 
 
 def test_multiprocessors_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected multiprocessors with device='cuda', got it on device cpu$"):
+    with pytest.raises(
+        ValueError, match=r"expected multiprocessors with device='cuda', got it on device cpu$"
+    ):
         cule.AtariEnv("pong", 2, device="cpu", multiprocessors=1, reset_pool_size=1)
     with pytest.raises(TypeError, match=r"expected multiprocessors to be an integer, got 'half'$"):
         cule.AtariEnv("pong", 2, device="cpu", multiprocessors="half", reset_pool_size=1)
@@ -45,7 +48,8 @@ def test_multiprocessors_that_a_gpu_does_not_have_are_refused(asked: int) -> Non
 
 
 def test_blocks_follow_the_profile() -> None:
-    """Every block begins where the program went, holds what it executed there, and no byte begins two."""
+    """Every block begins where the program went and holds what it executed there; no byte begins
+    two."""
     game = find_game("breakout")
     counts, blocks = translation.profile(game), translation.blocks_of(game)
     operations = translation.marked_ops(game, blocks)[:, 1]
@@ -127,10 +131,16 @@ def test_translations_that_are_damaged_are_made_anew(
         path.unlink(), path.mkdir()
     else:
         flipped = whole[:-1] + bytes([whole[-1] ^ 1])
-        path.write_bytes({"cut": whole[:-3], "flipped": flipped, "empty": b"", "as once kept": b"the cubin"}[damage])
+        path.write_bytes(
+            {"cut": whole[:-3], "flipped": flipped, "empty": b"", "as once kept": b"the cubin"}[
+                damage
+            ]
+        )
     for _ in range(2):
         assert translation.translate(game, "sm_90")[0] == b"the cubin"
-    assert len(compiled) == (3 if damage == "folder" else 2), "the file that was damaged is replaced"
+    assert len(compiled) == (3 if damage == "folder" else 2), (
+        "the file that was damaged is replaced"
+    )
     assert damage == "folder" or path.read_bytes() == whole
 
 
@@ -138,7 +148,9 @@ def assert_play_the_same(plain: cule.AtariEnv, other: cule.AtariEnv, steps: int)
     assert torch.equal(plain.reset(seed=4)[0], other.reset(seed=4)[0])
     generator = torch.Generator().manual_seed(0)
     for step in range(steps):
-        actions = torch.randint(plain.single_action_space.n, (plain.num_envs,), generator=generator).cuda()
+        actions = torch.randint(
+            plain.single_action_space.n, (plain.num_envs,), generator=generator
+        ).cuda()
         ours, theirs = other.step(actions), plain.step(actions)
         for a, b in zip(ours[:4], theirs[:4], strict=True):
             assert torch.equal(a, b), step
@@ -161,12 +173,22 @@ def test_translated_games_play_the_same(game: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("translate", [False, True])
-@pytest.mark.parametrize("num_envs, multiprocessors", [(48, 1), (300, 3), (1100, 3), (1100, 16), (1100, 100)])
-def test_games_play_the_same_on_some_multiprocessors(translate: bool, num_envs: int, multiprocessors: int) -> None:
-    """With few and with all lanes of warps in use, and with two, four and twelve warps of each multiprocessor."""
+@pytest.mark.parametrize(
+    "num_envs, multiprocessors", [(48, 1), (300, 3), (1100, 3), (1100, 16), (1100, 100)]
+)
+def test_games_play_the_same_on_some_multiprocessors(
+    translate: bool, num_envs: int, multiprocessors: int
+) -> None:
+    """With few and with all lanes of warps in use, and with two, four and twelve warps of each
+    multiprocessor."""
     plain, apart = (
         cule.AtariEnv(
-            "pong", num_envs, device="cuda", translate=translate, multiprocessors=some, repeat_action_probability=0.25
+            "pong",
+            num_envs,
+            device="cuda",
+            translate=translate,
+            multiprocessors=some,
+            repeat_action_probability=0.25,
         )
         for some in (None, multiprocessors)
     )
@@ -176,19 +198,24 @@ def test_games_play_the_same_on_some_multiprocessors(translate: bool, num_envs: 
 def rows_of(device: str, actions: torch.Tensor, **options: Any) -> Iterator[list[torch.Tensor]]:
     """What pong plays on a device, step by step, with sticky actions and episodes of 60 frames."""
     env = cule.AtariEnv(
-        "pong", actions.shape[1], device, repeat_action_probability=0.25, max_num_frames_per_episode=60,
+        "pong", actions.shape[1], device, repeat_action_probability=0.25,
+        max_num_frames_per_episode=60,
         reset_pool_size=4, **options,
     )  # fmt: skip
     env.reset(seed=3)
     for row in actions:
         observations, rewards, terminated, truncated, info = env.step(row.to(device))
-        yield [v.cpu() for v in (observations, rewards, terminated, truncated, info["lives"], env.get_ram())]
+        yield [
+            v.cpu()
+            for v in (observations, rewards, terminated, truncated, info["lives"], env.get_ram())
+        ]
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("translate", [False, True])
 def test_warps_in_step_play_what_a_cpu_plays(translate: bool) -> None:
-    """So many envs that a multiprocessor's warps wait for each other (kernels/play.cuh), the last block half full."""
+    """So many envs that a multiprocessor's warps wait for each other (kernels/play.cuh), the last
+    block half full."""
     actions = torch.randint(6, (20, 132 * 160 + 40), generator=torch.Generator().manual_seed(0))
     ours, theirs = rows_of("cuda", actions, translate=translate), rows_of("cpu", actions)
     for step, (on_gpu, on_cpu) in enumerate(zip(ours, theirs, strict=True)):
@@ -198,17 +225,22 @@ def test_warps_in_step_play_what_a_cpu_plays(translate: bool) -> None:
 @pytest.mark.gpu
 def test_translation_by_the_number_of_envs() -> None:
     """None: what is faster. pong is compiled in the tests above."""
-    found = [cule.AtariEnv("pong", n, device="cuda").wait_until_translated() for n in (63, 64, 40_000)]
+    found = [
+        cule.AtariEnv("pong", n, device="cuda").wait_until_translated() for n in (63, 64, 40_000)
+    ]
     assert found == [False, True, True]
     assert not cule.AtariEnv("riverraid", 64, device="cuda").wait_until_translated()
 
 
 @pytest.mark.gpu
 def test_games_play_the_same_over_the_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the midst of a game, on a stream of its own; a graph that was captured before goes on."""
+    """In the middle of a game, on a stream of its own; a graph that was captured before still
+    works."""
     let, translate = threading.Event(), translation.translate
     monkeypatch.setattr(translation, "translate", lambda *what: let.wait(60) and translate(*what))
-    plain = cule.AtariEnv("pong", 70, device="cuda", translate=False, repeat_action_probability=0.25)
+    plain = cule.AtariEnv(
+        "pong", 70, device="cuda", translate=False, repeat_action_probability=0.25
+    )
     env = cule.AtariEnv("pong", 70, device="cuda", repeat_action_probability=0.25)
     for each in (plain, env):
         each.reset(seed=4)
@@ -228,4 +260,6 @@ def test_games_play_the_same_over_the_change(monkeypatch: pytest.MonkeyPatch) ->
             graph.replay()
         plain.step(row)
         assert torch.equal(env.get_ram(), plain.get_ram()), step
-        assert torch.equal(env.engine.tensors["observations"], plain.engine.tensors["observations"]), step
+        assert torch.equal(
+            env.engine.tensors["observations"], plain.engine.tensors["observations"]
+        ), step

@@ -1,6 +1,7 @@
 """Envs play interpreted while their game is compiled, and change over between two steps.
 
-On the CPU: what compiles and what loads are stand-ins, so that a test says when a kernel is there.
+On the CPU: the compiler and the loader are stand-ins, so that a test decides when a kernel is
+ready.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SECONDS = 60  # at most, that a test waits for a thread
 
 
 class Compiler:
-    """Compiles when it is let: what stands in for translation.translate."""
+    """Stands in for translation.translate: it compiles when the test lets it."""
 
     def __init__(self) -> None:
         self.begun: list[tuple[str, str, bool]] = []
@@ -88,7 +89,9 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
 
 
 def make(num_envs: int = 2, **options: Any) -> cule.AtariEnv:
-    return cule.AtariEnv("pong", num_envs, device="cpu", num_threads=1, reset_pool_size=1, **options)
+    return cule.AtariEnv(
+        "pong", num_envs, device="cpu", num_threads=1, reset_pool_size=1, **options
+    )
 
 
 def test_env_plays_at_once_and_changes_over_between_two_steps(compiler: Compiler) -> None:
@@ -139,7 +142,9 @@ def test_envs_of_a_game_share_what_is_being_compiled(compiler: Compiler) -> None
     assert len(compiler.begun) == 3, "which finds it kept on the disk"
 
 
-@pytest.mark.parametrize("problem", [OSError("there is no compiler"), RuntimeError("it does not compile")], ids=str)
+@pytest.mark.parametrize(
+    "problem", [OSError("there is no compiler"), RuntimeError("it does not compile")], ids=str
+)
 @pytest.mark.parametrize("waits", [True, False])
 def test_game_that_does_not_compile_is_interpreted_with_one_warning(
     problem: Exception, waits: bool, compiler: Compiler
@@ -149,7 +154,9 @@ def test_game_that_does_not_compile_is_interpreted_with_one_warning(
     env.reset(seed=0)
     env.step([0, 0])
     compiler.finish()
-    with pytest.warns(UserWarning, match=f"envs run several times slower than they could: {problem}") as warned:
+    with pytest.warns(
+        UserWarning, match=f"envs run several times slower than they could: {problem}"
+    ) as warned:
         if waits:
             assert not env.wait_until_translated()
         else:
@@ -193,7 +200,9 @@ def test_translate_true_waits_and_says_why_it_cannot_be(compiler: Compiler) -> N
         make(translate=True)
 
 
-def test_nothing_changes_while_a_graph_is_captured(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_changes_while_a_graph_is_captured(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = make()
     env.reset(seed=0)
     compiler.finish()
@@ -201,7 +210,10 @@ def test_nothing_changes_while_a_graph_is_captured(compiler: Compiler, monkeypat
         context.setattr(Engine, "_is_captured", lambda _: True)
         env.step([0, 0])
         assert not env.translated
-        with pytest.raises(RuntimeError, match=r"expected wait_until_translated\(\) before a CUDA graph is captured"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"expected wait_until_translated\(\) before a CUDA graph is captured",
+        ):
             env.wait_until_translated()
     env.step([0, 0])
     assert env.translated
@@ -217,7 +229,9 @@ def test_env_that_is_closed_meanwhile_changes_nothing(compiler: Compiler) -> Non
 
 
 @pytest.mark.parametrize("progress", [True, False])
-def test_waiting_is_said_on_a_terminal(progress: bool, compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_is_said_on_a_terminal(
+    progress: bool, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -229,11 +243,13 @@ def test_waiting_is_said_on_a_terminal(progress: bool, compiler: Compiler, monke
     assert sys.stderr.getvalue() == "", "who does not wait is not told"
     threading.Timer(0.3, compiler.let.set).start()
     env.wait_until_translated()
-    assert ("compiling pong for the GPU: some seconds, this once" in sys.stderr.getvalue()) == progress
+    assert (
+        "compiling pong for the GPU: some seconds, this once" in sys.stderr.getvalue()
+    ) == progress
 
 
 def run(code: str, folder: Path) -> str:
-    """What a Python process prints that compiles with the stand-ins above."""
+    """The output of a Python process that compiles with the stand-ins above."""
     begin = f"""
         import os, sys, threading, time
         sys.path.insert(0, {str(Path(__file__).parent)!r})
@@ -284,7 +300,9 @@ def test_forked_child_compiles_for_itself(tmp_path: Path) -> None:
     assert printed == "child True\nchild ended with 0\nparent True\n"
 
 
-def test_thread_makes_one_file_of_the_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_thread_makes_one_file_of_the_kernel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
     monkeypatch.setattr(nvrtc, "compile_cubin", lambda *_: b"the cubin")

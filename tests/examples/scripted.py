@@ -8,7 +8,8 @@ from gymnasium.spaces import Discrete
 
 
 class ScriptedEnv:
-    """Plays a script of one env, once: rows (reward, terminated, truncated, reset), in NEXT_STEP mode.
+    """Plays a script of one env, once: rows (reward, terminated, truncated, reset), in NEXT_STEP
+    mode.
 
     The frame after row k is filled with k + 1, the first one with 0.
     """
@@ -34,14 +35,21 @@ class ScriptedEnv:
         self.row += 1
         self.episode_frame = 0 if reset else self.episode_frame + 4
         frames, infos = self._out(reward)
-        return frames, torch.tensor([reward]), torch.tensor([terminated]), torch.tensor([truncated]), infos
+        return (
+            frames,
+            torch.tensor([reward]),
+            torch.tensor([terminated]),
+            torch.tensor([truncated]),
+            infos,
+        )
 
     def close(self):
         pass
 
 
 class SignalEnv:
-    """Every frame says which of three actions pays: the bright third of it. Episodes end after 8 steps."""
+    """Every frame says which of three actions pays: the bright third of it. Episodes end after 8
+    steps."""
 
     def __init__(self, num_envs):
         self.num_envs, self.device = num_envs, torch.device("cpu")

@@ -1,4 +1,4 @@
-"""Settings that fit the machine, and what is told before anything is learned."""
+"""Settings by device, and the line that is printed before training."""
 
 from __future__ import annotations
 

@@ -22,17 +22,23 @@ def settings(**changes):
 
 @pytest.mark.parametrize("steps", [6, 40])
 def test_memory_draws_transitions_as_they_were(steps):
-    """Before and after the ring has gone round: stack, reward and next stack belong together, and all are drawn."""
+    """Before and after the ring has gone round: stack, reward and next stack belong together, and
+    all are drawn."""
     memory = dqn.Memory(10, 2, CPU)
 
     def frames(number):
-        return torch.tensor([number, 100 + number], dtype=torch.uint8).view(2, 1, 1, 1).expand(2, 1, 84, 84)
+        return (
+            torch.tensor([number, 100 + number], dtype=torch.uint8)
+            .view(2, 1, 1, 1)
+            .expand(2, 1, 84, 84)
+        )
 
     started = {0, 15, 34}
     memory.begin(frames(0))
     for number in range(steps):
         step = {"actions": torch.tensor([number % 3] * 2), "rewards": torch.tensor([number, 100 + number]),
-                "discounts": torch.ones(2), "played": torch.tensor([number + 1 not in started] * 2)}  # fmt: skip
+                "discounts": torch.ones(2),
+                "played": torch.tensor([number + 1 not in started] * 2)}  # fmt: skip
         memory.append(step, frames(number + 1), torch.tensor([number + 1 in started] * 2))
     slots, envs = memory.draw(2000)
     before = memory.frames.stacks(slots, envs)[:, :, 0, 0].tolist()
@@ -78,7 +84,12 @@ def test_dqn_targets(monkeypatch, double):
 def test_dqn_learns_what_pays(monkeypatch):
     monkeypatch.setattr(dqn, "make_env", lambda *args, **_: SignalEnv(args[2]))
     args = settings(
-        learning_rate=2e-3, gamma=0.5, epsilon_frames=16 * 4 * 120, minibatch=64, target_every=25, last_epsilon=0.0
+        learning_rate=2e-3,
+        gamma=0.5,
+        epsilon_frames=16 * 4 * 120,
+        minibatch=64,
+        target_every=25,
+        last_epsilon=0.0,
     )
     learner = dqn.Dqn(args, CPU)
     while learner.updates < 130:
@@ -94,9 +105,16 @@ def test_dqn_learns_what_pays(monkeypatch):
 @pytest.mark.parametrize("emulator", ["cule", "ale-py"])
 def test_dqn_runs_and_writes_a_row(tmp_path, emulator):
     path = tmp_path / "results.jsonl"
-    row = dqn.train(settings(num_envs=4, first_update=40, total_frames=320, emulator=emulator, results=path))
+    row = dqn.train(
+        settings(num_envs=4, first_update=40, total_frames=320, emulator=emulator, results=path)
+    )
     assert json.loads(path.read_text()) == row
-    assert (row["system"], row["algorithm"], row["frames"], row["updates"]) == (emulator, "DQN", 320, 11)
+    assert (row["system"], row["algorithm"], row["frames"], row["updates"]) == (
+        emulator,
+        "DQN",
+        320,
+        11,
+    )
 
 
 @pytest.mark.parametrize("changes, message", [

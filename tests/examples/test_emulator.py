@@ -1,4 +1,4 @@
-"""Both emulators, behind the same calls, give the same."""
+"""Both emulators give the same through the same interface."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ CPU = torch.device("cpu")
 
 
 def test_ale_env_gives_what_cule_gives():
-    """Beside cule without a reset pool, where both are exact, over ends of lives and of episodes."""
-    ale = make_env("ale-py", "ALE/Seaquest-v5", 3, CPU, life_loss_ends=True, max_frames=600, num_threads=1)
+    """Compared with cule without a reset pool, where both are exact, over ends of lives and of
+    episodes."""
+    ale = make_env(
+        "ale-py", "ALE/Seaquest-v5", 3, CPU, life_loss_ends=True, max_frames=600, num_threads=1
+    )
     ours = cule.AtariEnv(
-        "seaquest", 3, device="cpu", stack_num=1, life_loss_info=True, max_num_frames_per_episode=600, num_threads=1,
+        "seaquest", 3, device="cpu", stack_num=1, life_loss_info=True,
+        max_num_frames_per_episode=600, num_threads=1,
         reset_pool_size=0,
     )  # fmt: skip
     frames, infos = ale.reset(seed=5)
@@ -39,7 +43,9 @@ def test_ale_env_gives_what_cule_gives():
 
 
 def test_make_env_refuses_what_there_is_not():
-    with pytest.raises(ValueError, match="expected emulator to be one of cule, ale-py, got 'stella'"):
+    with pytest.raises(
+        ValueError, match="expected emulator to be one of cule, ale-py, got 'stella'"
+    ):
         make_env("stella", "pong", 1, CPU)
     with pytest.raises(ValueError, match="closest: 'pong'"):
         make_env("ale-py", "pnog", 1, CPU)

@@ -11,16 +11,29 @@ from examples.common.frames import FrameRing
 
 
 def test_frame_ring_stacks_are_the_envs(device):
-    """Beside an env that stacks by itself, over ends of games, lost lives and truncations, the ring going round."""
+    """Compared with an env that stacks frames itself, over ends of games, lost lives, truncations
+    and the end of the ring."""
     options = {"max_num_frames_per_episode": 400, "life_loss_info": True, "num_threads": 1}
     stacking = cule.AtariEnv("breakout", 8, device=device, **options)
-    single = make_env("cule", "breakout", 8, torch.device(device), life_loss_ends=True, max_frames=400, num_threads=1)
+    single = make_env(
+        "cule",
+        "breakout",
+        8,
+        torch.device(device),
+        life_loss_ends=True,
+        max_frames=400,
+        num_threads=1,
+    )
     length = 9
     ring = FrameRing(length, 8, single.device)
     envs = torch.arange(8, device=single.device)
     observations, _ = stacking.reset(seed=3)
     frames, infos = single.reset(seed=3)
-    ring.write(torch.zeros(1, dtype=torch.int64, device=single.device), frames, torch.ones_like(envs, dtype=torch.bool))
+    ring.write(
+        torch.zeros(1, dtype=torch.int64, device=single.device),
+        frames,
+        torch.ones_like(envs, dtype=torch.bool),
+    )
     episodes = Episodes(8, single.device)
     episodes.begin(infos)
     seen = [observations.clone()]

@@ -1,4 +1,5 @@
-"""On a GPU: captured and overlapped, training plays and learns what it would on the CPU, step by step."""
+"""On a GPU: captured and overlapped, training plays and learns what it would on the CPU, step by
+step."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 
 def make_trainer(**changes):
     options = {
-        "game": "breakout", "num_envs": 64, "num_batches": 4, "n_steps": 30, "steps_per_update": 1, "warmup_steps": 0,
+        "game": "breakout", "num_envs": 64, "num_batches": 4, "n_steps": 30, "steps_per_update": 1,
+        "warmup_steps": 0,
         "width": 0.25, "life_loss_ends": True, "max_episode_frames": 80, **changes,
     }  # fmt: skip
     return Trainer(Args(**options).on(GPU), World(0, 1, GPU))
@@ -30,7 +32,13 @@ def make_trainer(**changes):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"cuda_graphs": False}, {}, {"overlap": True}, {"overlap": True, "steps_per_update": 3}, {"channels_last": False}],
+    [
+        {"cuda_graphs": False},
+        {},
+        {"overlap": True},
+        {"overlap": True, "steps_per_update": 3},
+        {"channels_last": False},
+    ],
     ids=str,
 )
 def test_trainer_plays_the_actions_that_it_keeps(changes):
@@ -40,8 +48,12 @@ def test_trainer_plays_the_actions_that_it_keeps(changes):
         trainer.iterate()
     rollout = trainer.player.rollout
     actions, rewards = rollout.actions.cpu(), rollout.rewards.cpu()
-    stacks = [rollout.frames.stacks(torch.tensor([t], device=GPU), rollout._envs).cpu() for t in range(31)]
-    env = cule.AtariEnv("breakout", 64, device="cpu", life_loss_info=True, max_num_frames_per_episode=80)
+    stacks = [
+        rollout.frames.stacks(torch.tensor([t], device=GPU), rollout._envs).cpu() for t in range(31)
+    ]
+    env = cule.AtariEnv(
+        "breakout", 64, device="cpu", life_loss_info=True, max_num_frames_per_episode=80
+    )
     assert int(rollout.position) == trainer.steps == 30
     assert torch.equal(stacks[0], env.reset(seed=0)[0])
     for t in range(30):
@@ -54,7 +66,13 @@ def test_trainer_plays_the_actions_that_it_keeps(changes):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"overlap": True}, {"overlap": True, "multiprocessors": 5}, {"model": "impala"}, {"compile": True}],
+    [
+        {},
+        {"overlap": True},
+        {"overlap": True, "multiprocessors": 5},
+        {"model": "impala"},
+        {"compile": True},
+    ],
     ids=str,
 )
 def test_trainer_gradient_is_that_of_the_cpu(changes):
@@ -81,14 +99,18 @@ def test_trainer_gradient_is_that_of_the_cpu(changes):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"overlap": True, "optimizer": "rmsprop"}, {"anneal": True}, {"compile": True}], ids=str
+    "changes",
+    [{}, {"overlap": True, "optimizer": "rmsprop"}, {"anneal": True}, {"compile": True}],
+    ids=str,
 )
 def test_trainer_updates_in_bfloat16(changes):
     trainer = make_trainer(n_steps=5, total_frames=64 * 4 * 100, **changes)
     before = [parameter.detach().clone() for parameter in trainer.learner.parameters]
     while trainer.updates < 40:
         trainer.iterate()
-    for parameter, was, acting in zip(trainer.learner.parameters, before, trainer.policy.parameters(), strict=True):
+    for parameter, was, acting in zip(
+        trainer.learner.parameters, before, trainer.policy.parameters(), strict=True
+    ):
         assert torch.isfinite(parameter).all() and not torch.equal(parameter, was)
         assert acting.dtype == torch.bfloat16
         torch.testing.assert_close(acting.float(), parameter, rtol=1e-2, atol=1e-5)
@@ -105,7 +127,8 @@ def test_ppo_runs_on_the_gpu():
 @pytest.mark.parametrize("double", [False, True])
 def test_dqn_runs_on_the_gpu(double):
     row = dqn.train(dqn.Args(
-        device="cuda", num_envs=64, memory=6400, first_update=640, minibatch=128, width=0.25, double=double,
+        device="cuda", num_envs=64, memory=6400, first_update=640, minibatch=128, width=0.25,
+        double=double,
         total_frames=64 * 4 * 50, target_every=7, progress=False,
     ))  # fmt: skip
     assert row["updates"] == 41

@@ -1,4 +1,4 @@
-"""What is played reaches the loss as it should, and the loss is the one that was meant."""
+"""The steps played reach the loss, and the loss is right."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ CPU = torch.device("cpu")
 
 def settings(**changes):
     options = {
-        "num_envs": 8, "num_batches": 1, "n_steps": 4, "steps_per_update": 4, "width": 0.1, "warmup_steps": 0,
+        "num_envs": 8, "num_batches": 1, "n_steps": 4, "steps_per_update": 4, "width": 0.1,
+        "warmup_steps": 0,
         **changes,
     }  # fmt: skip
     return Args(**options).on(CPU)
@@ -39,7 +40,8 @@ def make_rollout(num_envs, n_steps, seed=0):
     rollout.begin(torch.randint(256, (num_envs, 1, 84, 84), generator=random, dtype=torch.uint8))
     for _ in range(n_steps + 5):
         step = {
-            "actions": draw(0, 3), "log_mu": -torch.rand(num_envs, generator=random) * 2, "rewards": draw(-1, 2),
+            "actions": draw(0, 3), "log_mu": -torch.rand(num_envs, generator=random) * 2,
+            "rewards": draw(-1, 2),
             "discounts": 0.9 * (draw(0, 4) > 0), "played": draw(0, 4) > 0,
         }  # fmt: skip
         frames = torch.randint(256, (num_envs, 1, 84, 84), generator=random, dtype=torch.uint8)
@@ -69,20 +71,33 @@ def play(script, n_steps):
 
 
 def test_player_termination_cuts_the_bootstrap_and_truncation_does_not():
-    terminated = [(0, False, False, False), (1, True, False, False), (0, False, False, True), (0, False, False, False)]
-    truncated = [(0, False, False, False), (1, False, True, False), (0, False, False, True), (0, False, False, False)]
+    terminated = [
+        (0, False, False, False),
+        (1, True, False, False),
+        (0, False, False, True),
+        (0, False, False, False),
+    ]
+    truncated = [
+        (0, False, False, False),
+        (1, False, True, False),
+        (0, False, False, True),
+        (0, False, False, False),
+    ]
     for script, discount in ((terminated, 0.0), (truncated, 0.9)):
         batch, _ = play(script, 4)
         torch.testing.assert_close(batch.discounts[:, 0], torch.tensor([0.9, discount, 0.9, 0.9]))
         assert batch.played[:, 0].tolist() == [True, True, False, True]
-        # The final observation follows the end; then the new episode's first frame stands alone.
+        # The final observation comes after the end; then the new episode's first frame is alone in
+        # its stack.
         assert batch.observations[:, 0, :, 0, 0].tolist() == [
             [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 2], [0, 0, 0, 3], [0, 0, 3, 4],
         ]  # fmt: skip
 
 
 def test_player_lost_life_cuts_the_bootstrap_while_the_game_goes_on():
-    batch, player = play([(1, True, False, False), (1, False, False, False), (1, False, False, False)], 3)
+    batch, player = play(
+        [(1, True, False, False), (1, False, False, False), (1, False, False, False)], 3
+    )
     torch.testing.assert_close(batch.discounts[:, 0], torch.tensor([0.0, 0.9, 0.9]))
     assert batch.played.all()
     assert batch.observations[-1, 0, :, 0, 0].tolist() == [0, 1, 2, 3]
@@ -104,7 +119,9 @@ def test_losses_on_policy_are_those_of_a2c():
     rollout.played.fill_(True)
     learner = make_learner(rollout, args)
     batch = rollout.batch(rollout.position, torch.arange(8))
-    log_pi, values = (part.unflatten(0, (5, 8)) for part in learner.model(batch.observations.flatten(0, 1)))
+    log_pi, values = (
+        part.unflatten(0, (5, 8)) for part in learner.model(batch.observations.flatten(0, 1))
+    )
     batch.log_mu = log_pi[:-1].gather(2, batch.actions.unsqueeze(2)).squeeze(2).detach()
     policy_loss = value_loss = entropy = torch.zeros(())
     for env in range(8):
@@ -117,7 +134,9 @@ def test_losses_on_policy_are_those_of_a2c():
             entropy = entropy - (log_pi[t, env].exp() * log_pi[t, env]).sum()
     loss = policy_loss + args.value_weight * value_loss - args.entropy_weight * entropy
     got = losses(learner.model, batch, args)
-    torch.testing.assert_close(got, torch.stack([loss, policy_loss, value_loss, entropy, torch.tensor(32.0)]) / 32)
+    torch.testing.assert_close(
+        got, torch.stack([loss, policy_loss, value_loss, entropy, torch.tensor(32.0)]) / 32
+    )
     wanted = torch.autograd.grad(loss / 32, learner.parameters)
     for a, b in zip(torch.autograd.grad(got[0], learner.parameters), wanted, strict=True):
         torch.testing.assert_close(a, b)
@@ -160,7 +179,13 @@ def test_learner_groups_take_turns():
         for _ in range(5):
             learner.compute_gradient()
             same[-1].append(learner.gradient.clone())
-    assert [torch.equal(a, b) for a, b in zip(*same, strict=True)] == [True, False, True, True, True]
+    assert [torch.equal(a, b) for a, b in zip(*same, strict=True)] == [
+        True,
+        False,
+        True,
+        True,
+        True,
+    ]
     assert torch.equal(same[0][0], same[0][4])
 
 
@@ -177,7 +202,9 @@ def average_over_processes(rank, file, queue):
     rollout = make_rollout(8, 4)
     mine = slice(4 * rank, 4 * rank + 4)
     half = Rollout(4, 4, 1, CPU)
-    half.load_state_dict({name: b if name == "position" else b[:, mine] for name, b in rollout.state_dict().items()})
+    half.load_state_dict(
+        {name: b if name == "position" else b[:, mine] for name, b in rollout.state_dict().items()}
+    )
     learner = make_learner(half, settings(num_envs=8), world_size=2)
     learner.compute_gradient()
     # Not before there is an optimizer: see World.join.
@@ -190,7 +217,10 @@ def average_over_processes(rank, file, queue):
 def test_learner_gradient_of_two_processes_is_that_of_all_envs(tmp_path):
     context = multiprocessing.get_context("spawn")
     queue = context.SimpleQueue()
-    processes = [context.Process(target=average_over_processes, args=(r, tmp_path / "meet", queue)) for r in range(2)]
+    processes = [
+        context.Process(target=average_over_processes, args=(r, tmp_path / "meet", queue))
+        for r in range(2)
+    ]
     for process in processes:
         process.start()
     gradients = [torch.from_numpy(queue.get()) for _ in processes]
@@ -219,7 +249,9 @@ def test_trainer_updates_by_several_groups_at_once(overlap, monkeypatch):
 @pytest.mark.parametrize("overlap, steps", [(False, 8), (True, 10)])
 def test_trainer_learns_nothing_before_the_games_have_spread_out(overlap, steps, monkeypatch):
     monkeypatch.setattr(trainer_module, "make_env", lambda *args, **_: SignalEnv(args[2]))
-    trainer = Trainer(settings(steps_per_update=2, warmup_steps=7, overlap=overlap), World(0, 1, CPU))
+    trainer = Trainer(
+        settings(steps_per_update=2, warmup_steps=7, overlap=overlap), World(0, 1, CPU)
+    )
     while trainer.updates == 0:
         trainer.iterate()
     assert trainer.steps == steps

@@ -12,7 +12,9 @@ from examples.a2c_vtrace.trainer import make_policy
 
 
 def random_images(count):
-    return torch.randint(256, (count, 4, 84, 84), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    return torch.randint(
+        256, (count, 4, 84, 84), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
+    )
 
 
 def test_patches_are_those_of_pixel_unshuffle():
@@ -20,7 +22,9 @@ def test_patches_are_those_of_pixel_unshuffle():
     assert torch.equal(patches(images), functional.pixel_unshuffle(images.float(), 4).byte())
 
 
-@pytest.mark.parametrize("options", [{"kernel_size": 8, "stride": 4}, {"kernel_size": 3, "padding": 1}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"kernel_size": 8, "stride": 4}, {"kernel_size": 3, "padding": 1}], ids=str
+)
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
 def test_pixel_conv_is_a_convolution_of_scaled_bytes_around_their_mean(options, layout):
     ours, plain = PixelConv(4, 8, **options).double(), nn.Conv2d(4, 8, **options).double()
@@ -35,9 +39,18 @@ def convolution(before, channels, size):
     return (before * size * size + 1) * channels
 
 
-NATURE = convolution(4, 32, 8) + convolution(32, 64, 4) + convolution(64, 64, 3) + (64 * 7 * 7 + 1) * 512 + 513 * 7
+NATURE = (
+    convolution(4, 32, 8)
+    + convolution(32, 64, 4)
+    + convolution(64, 64, 3)
+    + (64 * 7 * 7 + 1) * 512
+    + 513 * 7
+)
 IMPALA = (
-    sum(convolution(before, n, 3) + 4 * convolution(n, n, 3) for before, n in ((4, 16), (16, 32), (32, 32)))
+    sum(
+        convolution(before, n, 3) + 4 * convolution(n, n, 3)
+        for before, n in ((4, 16), (16, 32), (32, 32))
+    )
     + (32 * 11 * 11 + 1) * 256
     + 257 * 7
 )
@@ -57,7 +70,9 @@ def test_actor_critic_gives_the_same_channels_last():
     model = ActorCritic(6, "nature", width=0.25)
     observations = random_images(3)
     wanted = model(observations)
-    for got, want in zip(model.to(memory_format=torch.channels_last)(observations), wanted, strict=True):
+    for got, want in zip(
+        model.to(memory_format=torch.channels_last)(observations), wanted, strict=True
+    ):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 

@@ -20,7 +20,10 @@ def settings(**changes):
 
 def test_gae_is_the_sum_it_is_defined_as():
     random = torch.Generator().manual_seed(0)
-    rewards, values = torch.randn(9, 4, generator=random).double(), torch.randn(10, 4, generator=random).double()
+    rewards, values = (
+        torch.randn(9, 4, generator=random).double(),
+        torch.randn(10, 4, generator=random).double(),
+    )
     discounts = 0.9 * (torch.rand(9, 4, generator=random) > 0.2).double()
     played = (torch.rand(9, 4, generator=random) > 0.2).double()
     got = ppo.gae(rewards, discounts, played, values, 0.8)
@@ -31,7 +34,9 @@ def test_gae_is_the_sum_it_is_defined_as():
             for t in range(start, 9):
                 if not played[t, env]:
                     break
-                total += weight * (rewards[t, env] + discounts[t, env] * values[t + 1, env] - values[t, env])
+                total += weight * (
+                    rewards[t, env] + discounts[t, env] * values[t + 1, env] - values[t, env]
+                )
                 weight *= 0.8 * discounts[t, env]
             torch.testing.assert_close(got[start, env], torch.as_tensor(total).double())
 
@@ -40,7 +45,9 @@ def test_ppo_minibatches_hold_every_step_once(monkeypatch):
     monkeypatch.setattr(ppo, "make_env", lambda *args, **_: SignalEnv(args[2]))
     learner = ppo.Ppo(settings(), torch.device("cpu"))
     places = torch.cat([step * 16 + env for step, env in learner.minibatches(8)])
-    assert not torch.equal(places, torch.arange(128)) and torch.equal(places.sort().values, torch.arange(128))
+    assert not torch.equal(places, torch.arange(128)) and torch.equal(
+        places.sort().values, torch.arange(128)
+    )
 
 
 def test_ppo_learns_what_pays(monkeypatch):
@@ -61,9 +68,16 @@ def test_ppo_learns_what_pays(monkeypatch):
 @pytest.mark.parametrize("emulator", ["cule", "ale-py"])
 def test_ppo_runs_and_writes_a_row(tmp_path, emulator):
     path = tmp_path / "results.jsonl"
-    row = ppo.train(settings(num_envs=4, minibatch=16, total_frames=250, emulator=emulator, results=path))
+    row = ppo.train(
+        settings(num_envs=4, minibatch=16, total_frames=250, emulator=emulator, results=path)
+    )
     assert json.loads(path.read_text()) == row
-    assert (row["system"], row["algorithm"], row["frames"], row["updates"]) == (emulator, "PPO", 256, 12)
+    assert (row["system"], row["algorithm"], row["frames"], row["updates"]) == (
+        emulator,
+        "PPO",
+        256,
+        12,
+    )
 
 
 @pytest.mark.parametrize("changes, message", [

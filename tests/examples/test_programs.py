@@ -1,4 +1,4 @@
-"""What the examples' programs share: help and messages have commands that work as printed."""
+"""The examples' programs: help texts and messages have commands that work as printed."""
 
 from __future__ import annotations
 

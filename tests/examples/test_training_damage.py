@@ -1,4 +1,5 @@
-"""Training runs whose files are damaged, or whose disk is full: said in a sentence, and gone on from what is whole."""
+"""Training runs with damaged files or a full disk: a sentence says so, and they go on from what is
+intact."""
 
 from __future__ import annotations
 
@@ -42,10 +43,14 @@ def test_checkpoint_with_any_bit_flipped_is_not_loaded(tmp_path):
     """300 of them, the first in the head of the file."""
     path = two_sets(tmp_path)
     whole = path.read_bytes()
-    bits = random.Random(0).sample(range(8 * 60), 40) + random.Random(1).sample(range(8 * len(whole)), 260)
+    bits = random.Random(0).sample(range(8 * 60), 40) + random.Random(1).sample(
+        range(8 * len(whole)), 260
+    )
     for bit in bits:
         path.write_bytes(flipped(whole, bit))
-        with pytest.warns(UserWarning, match=r"^left out the checkpoint of step 20: .*step-20-rank0\.pt"):
+        with pytest.warns(
+            UserWarning, match=r"^left out the checkpoint of step 20: .*step-20-rank0\.pt"
+        ):
             assert checkpoint.load(tmp_path, WORLD)["seconds"] == 0.5
     path.write_bytes(whole)
     assert_same(checkpoint.load(tmp_path, WORLD), STATE)
@@ -64,7 +69,9 @@ def test_checkpoint_that_is_damaged_gives_the_one_before(damage, tmp_path):
         path.mkdir()
     elif damage == "fifo":
         os.mkfifo(path)
-    with pytest.warns(UserWarning, match=r"^left out the checkpoint of step 20: .*step-20-rank0\.pt"):
+    with pytest.warns(
+        UserWarning, match=r"^left out the checkpoint of step 20: .*step-20-rank0\.pt"
+    ):
         assert checkpoint.load(tmp_path, WORLD)["seconds"] == 0.5
     (tmp_path / checkpoint.part_of(10, 0)).write_bytes(b"")
     expected = rf"^expected a whole checkpoint in {tmp_path}, got 2, all of them damaged$"
@@ -76,7 +83,10 @@ def test_checkpoints_without_checksums_are_told_from_others(tmp_path):
     torch.save(STATE, tmp_path / "step-20-rank0.pt")
     (tmp_path / "latest.json").write_text('{"name": "step-20", "world_size": 1}')
     assert checkpoint.any_in(tmp_path)
-    with pytest.raises(ValueError, match=r"^expected checkpoints with checksums, got those of an earlier version in"):
+    with pytest.raises(
+        ValueError,
+        match=r"^expected checkpoints with checksums, got those of an earlier version in",
+    ):
         checkpoint.load(tmp_path, WORLD)
     checkpoint.delete(tmp_path)
     assert not checkpoint.any_in(tmp_path) and os.listdir(tmp_path) == []
@@ -91,7 +101,9 @@ def test_checkpoint_cut_short_leaves_the_one_before(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(torch, "save", break_off)
-    with pytest.raises(ValueError, match=r"expected a checkpoint file that can be written, got .*: No space left"):
+    with pytest.raises(
+        ValueError, match=r"expected a checkpoint file that can be written, got .*: No space left"
+    ):
         checkpoint.save(tmp_path, 2, {"number": torch.zeros(3)}, WORLD, before=1)
     assert torch.equal(checkpoint.load(tmp_path, WORLD)["number"], torch.ones(3))
     assert len(os.listdir(tmp_path)) == 2
@@ -102,9 +114,13 @@ def test_checkpoints_of_two_moments_are_kept(tmp_path):
     for number in range(1, 5):
         stale.write_bytes(b"what a killed process left")
         checkpoint.save(tmp_path, number, {"number": number}, WORLD, before=number - 1 or None)
-        assert [found.steps for found in checkpoint.complete_sets(tmp_path)] == [number, number - 1][: min(number, 2)]
+        assert [found.steps for found in checkpoint.complete_sets(tmp_path)] == [
+            number,
+            number - 1,
+        ][: min(number, 2)]
         assert len(os.listdir(tmp_path)) == 2 * min(number, 2), "nothing else is left"
-    # A set that is written again is not complete meanwhile, and is then the newest again.
+    # A set that is written again is not complete until it is finished, and is then the newest
+    # again.
     checkpoint.save(tmp_path, 3, {"number": 33}, WORLD, before=2)
     assert checkpoint.load(tmp_path, WORLD)["number"] == 33
     assert [found.steps for found in checkpoint.complete_sets(tmp_path)] == [3]
@@ -117,14 +133,22 @@ def test_train_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path):
     newest, before = checkpoint.complete_sets(parts / "checkpoints")
     path = parts / "checkpoints" / checkpoint.part_of(newest.steps, 0)
     path.write_bytes(flipped(path.read_bytes(), 4001))
-    with pytest.warns(UserWarning, match=f"left out the checkpoint of step {newest.steps}: expected {path} to be as"):
+    with pytest.warns(
+        UserWarning,
+        match=f"left out the checkpoint of step {newest.steps}: expected {path} to be as",
+    ):
         tried = evaluate.load_policy(parts, torch.device("cpu"))[1]
     assert tried["frames"] == before.steps * 8 * 4
-    with pytest.warns(UserWarning, match=f"left out the checkpoint of step {newest.steps}: expected {path} to be as"):
+    with pytest.warns(
+        UserWarning,
+        match=f"left out the checkpoint of step {newest.steps}: expected {path} to be as",
+    ):
         train.train(settings(parts, total_frames=3000, resume=True))
     assert_same(saved(parts), saved(whole))
     assert without_times(parts) == without_times(whole)
-    assert [found.steps for found in checkpoint.complete_sets(parts / "checkpoints")][1] == before.steps
+    assert [found.steps for found in checkpoint.complete_sets(parts / "checkpoints")][
+        1
+    ] == before.steps
 
 
 @pytest.mark.slow
@@ -138,7 +162,8 @@ def test_train_two_processes_resume_from_the_same_checkpoint(damaged, tmp_path):
 
     def launch(folder, **changes):
         done = subprocess.run(
-            [*command, *options(folder, **changes)], cwd=ROOT, env=environment, capture_output=True, text=True,
+            [*command, *options(folder, **changes)], cwd=ROOT, env=environment, capture_output=True,
+            text=True,
             timeout=300, check=False,
         )  # fmt: skip
         return done.returncode, done.stderr
@@ -161,7 +186,7 @@ def test_train_two_processes_resume_from_the_same_checkpoint(damaged, tmp_path):
 
 
 def run_main(monkeypatch, capsys, folder, **changes):
-    """What the program says on stderr, and its exit status."""
+    """The program's stderr and exit status."""
     monkeypatch.setattr(sys, "argv", ["train", *options(folder, **changes)])
     capsys.readouterr()
     status = train.main()
@@ -174,13 +199,21 @@ def test_train_resumes_where_the_log_is_damaged(tmp_path):
     train.train(settings(parts, total_frames=2000))
     path = parts / "log.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
-    garbage = [b"\xff\xfe garbage\n", b'{"kind": "training", "fra\n', b'{"kind": 3, "frames": 1}\n', b"[]\n", b"7"]
+    garbage = [
+        b"\xff\xfe garbage\n",
+        b'{"kind": "training", "fra\n',
+        b'{"kind": 3, "frames": 1}\n',
+        b"[]\n",
+        b"7",
+    ]
     path.write_bytes(b"".join([garbage[0], lines[0], *garbage[1:4], *lines[1:], garbage[4]]))
     numbers = [1, 3, 4, 5, len(lines) + 5]
     with pytest.warns(UserWarning) as warned:
         train.train(settings(parts, total_frames=3000, resume=True))
     told = [str(warning.message) for warning in warned]
-    expected = [f"left out line {number} of {path}, which is no line of a log: " for number in numbers]
+    expected = [
+        f"left out line {number} of {path}, which is no line of a log: " for number in numbers
+    ]
     assert all(text.startswith(begin) for text, begin in zip(told, expected, strict=True))
     assert without_times(parts) == without_times(whole)
 
@@ -189,7 +222,10 @@ def test_train_that_was_finished_adds_nothing_when_resumed(tmp_path):
     results = tmp_path / "results.jsonl"
     asked = {"total_frames": 1000, "eval_episodes": 1, "eval_max_frames": 80, "results": results}
     first = train.train(settings(tmp_path, **asked))
-    before = {path: path.read_bytes() for path in (results, tmp_path / "result.jsonl", tmp_path / "log.jsonl")}
+    before = {
+        path: path.read_bytes()
+        for path in (results, tmp_path / "result.jsonl", tmp_path / "log.jsonl")
+    }
     for _ in range(2):
         assert train.train(settings(tmp_path, resume=True, **asked)) == first
         assert {path: path.read_bytes() for path in before} == before
@@ -199,7 +235,10 @@ def test_train_that_was_finished_adds_nothing_when_resumed(tmp_path):
     assert results.read_bytes() == before[results]
     # Evaluated otherwise it is another row, and trained on, too.
     assert train.train(settings(tmp_path, resume=True, **asked | {"eval_max_frames": 90})) != first
-    assert train.train(settings(tmp_path, resume=True, **asked | {"total_frames": 1200}))["frames"] >= 1200
+    assert (
+        train.train(settings(tmp_path, resume=True, **asked | {"total_frames": 1200}))["frames"]
+        >= 1200
+    )
     assert len(results.read_text().splitlines()) == 3
 
 
@@ -236,7 +275,9 @@ def test_train_events_are_what_tensorboard_reads(tmp_path):
     for line in read_log(tmp_path / "log.jsonl"):
         for name in set(line) - {"kind", "frames", "training_frames"}:
             if line[name] is not None:
-                told = {event.step: event.value for event in events.Scalars(f"{line['kind']}/{name}")}
+                told = {
+                    event.step: event.value for event in events.Scalars(f"{line['kind']}/{name}")
+                }
                 assert told[line["frames"]] == pytest.approx(line[name], rel=1e-6)
 
 
@@ -260,7 +301,7 @@ def assert_one_sentence(told):
 
 @pytest.mark.parametrize("what", ["log.jsonl", "tensorboard", "result.jsonl", "results.jsonl"])
 def test_train_on_a_full_disk_ends_with_a_sentence(what, tmp_path, monkeypatch, capsys):
-    """Of what is appended to `what` there is room for 30 bytes more, after the first run."""
+    """After the first run, the disk has room for 30 more bytes in `what`."""
     asked = {"tensorboard": True, "results": tmp_path / "results.jsonl"}
     assert run_main(monkeypatch, capsys, tmp_path, total_frames=1000, **asked)[0] == 0
     before = assert_whole(tmp_path)
@@ -284,7 +325,10 @@ def test_train_on_a_full_disk_ends_with_a_sentence(what, tmp_path, monkeypatch, 
     assert counts[0] > 0, "what the first run told is there"
     assert run_main(monkeypatch, capsys, tmp_path, total_frames=2000, resume=True, **asked)[0] == 0
     assert assert_whole(tmp_path) >= 2000
-    assert [len((tmp_path / name).read_text().splitlines()) for name in ("result.jsonl", "results.jsonl")] == [2, 2]
+    assert [
+        len((tmp_path / name).read_text().splitlines())
+        for name in ("result.jsonl", "results.jsonl")
+    ] == [2, 2]
 
 
 def test_train_whose_checkpoint_does_not_fit_ends_with_a_sentence(tmp_path, monkeypatch, capsys):
@@ -295,7 +339,9 @@ def test_train_whose_checkpoint_does_not_fit_ends_with_a_sentence(tmp_path, monk
     for size in (100_000, 1000, 0):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
         try:
-            monkeypatch.setattr(sys, "argv", ["train", *options(tmp_path, total_frames=2000, resume=True)])
+            monkeypatch.setattr(
+                sys, "argv", ["train", *options(tmp_path, total_frames=2000, resume=True)]
+            )
             with capsys.disabled(), contextlib.redirect_stderr(Told()) as told:
                 status = train.main()
         finally:
@@ -320,21 +366,30 @@ class Told:
 
 @pytest.mark.slow
 def test_train_on_a_real_full_disk_leaves_nothing_torn(tmp_path, monkeypatch, capsys):
-    """A file system of 8 MB, on which other files leave less and less room."""
+    """A file system of 8 MB, on which other files take up more and more room."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True
+    ).returncode:
         pytest.skip("needs the right to mount a file system")
     try:
         run = disk / "run"
-        asked = {"tensorboard": True, "plot": True, "checkpoint_every": 300, "results": run / "results.jsonl"}
+        asked = {
+            "tensorboard": True,
+            "plot": True,
+            "checkpoint_every": 300,
+            "results": run / "results.jsonl",
+        }
         assert run_main(monkeypatch, capsys, run, total_frames=1000, **asked)[0] == 0
         failures, frames, goal = 0, assert_whole(run), 1000
         free = shutil.disk_usage(disk).free
         for room in (0, 4096, 8192, 16384, 65536, 200_000, 400_000, 800_000, 1_200_000):
             (disk / "others").write_bytes(bytes(max(0, free - room)))
             goal = frames + 700
-            status, told = run_main(monkeypatch, capsys, run, total_frames=goal, resume=True, **asked)
+            status, told = run_main(
+                monkeypatch, capsys, run, total_frames=goal, resume=True, **asked
+            )
             if status:
                 failures += 1
                 assert status == 2

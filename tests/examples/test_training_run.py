@@ -24,8 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
 # What may differ between two runs that are the same otherwise.
 TIMES = ("seconds", "fps", "ups")
 SMALL = {
-    "game": "breakout", "device": "cpu", "num_envs": 8, "num_batches": 2, "n_steps": 4, "steps_per_update": 2,
-    "width": 0.1, "learning_rate": 3e-3, "log_every": 5, "checkpoint_every": 0, "eval_episodes": 0, "num_threads": 1,
+    "game": "breakout", "device": "cpu", "num_envs": 8, "num_batches": 2, "n_steps": 4,
+    "steps_per_update": 2,
+    "width": 0.1, "learning_rate": 3e-3, "log_every": 5, "checkpoint_every": 0, "eval_episodes": 0,
+    "num_threads": 1,
     "life_loss_ends": True, "max_episode_frames": 150, "warmup_steps": 0,
     "progress": False, "tensorboard": False, "plot": False,
 }  # fmt: skip
@@ -40,12 +42,19 @@ def options(run, **changes):
     words = ["--folder", str(run)]
     for name, value in {**SMALL, **changes}.items():
         option = name.replace("_", "-")
-        words += [f"--{'' if value else 'no-'}{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
+        words += (
+            [f"--{'' if value else 'no-'}{option}"]
+            if isinstance(value, bool)
+            else [f"--{option}", str(value)]
+        )
     return words
 
 
 def without_times(run):
-    return [{key: value for key, value in line.items() if key not in TIMES} for line in read_log(run / "log.jsonl")]
+    return [
+        {key: value for key, value in line.items() if key not in TIMES}
+        for line in read_log(run / "log.jsonl")
+    ]
 
 
 def saved(run, rank=0):
@@ -103,7 +112,8 @@ def test_train_another_seed_is_another_run(tmp_path):
 
 def test_train_that_reached_its_score_has_when_resumed(tmp_path):
     asked = {
-        "game": "pong", "max_episode_frames": 108_000, "eval_every": 400, "eval_episodes": 1, "eval_max_frames": 80,
+        "game": "pong", "max_episode_frames": 108_000, "eval_every": 400, "eval_episodes": 1,
+        "eval_max_frames": 80,
         "stop_at_score": -30.0, "total_frames": 10_000,
     }  # fmt: skip
     first = train.train(settings(tmp_path, **asked))
@@ -112,13 +122,17 @@ def test_train_that_reached_its_score_has_when_resumed(tmp_path):
     assert first["frames_to_score"] == first["frames"] < 1000
     assert [again[name] for name in kept] == [first[name] for name in kept]
     # To another score it goes on.
-    more = train.train(settings(tmp_path, resume=True, **asked | {"stop_at_score": 30.0, "total_frames": 2000}))
+    more = train.train(
+        settings(tmp_path, resume=True, **asked | {"stop_at_score": 30.0, "total_frames": 2000})
+    )
     assert more["frames"] >= 2000 and more["frames_to_score"] is None
 
 
 def test_train_refuses_a_folder_with_checkpoints_unless_told_what_to_do_with_them(tmp_path):
     train.train(settings(tmp_path, total_frames=1000))
-    with pytest.raises(ValueError, match=r"expected a folder without checkpoints, got .*, which has another run's"):
+    with pytest.raises(
+        ValueError, match=r"expected a folder without checkpoints, got .*, which has another run's"
+    ):
         train.train(settings(tmp_path, total_frames=500))
     assert saved(tmp_path)["steps"] * 8 * 4 >= 1000
     train.train(settings(tmp_path, total_frames=500, overwrite=True))
@@ -132,18 +146,27 @@ def test_train_stops_after_max_seconds_wherever_the_log_is_written(tmp_path):
 
 
 def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch):
-    """Also where nothing is learned in between: a set whose files were replaced one by one could be of two moments."""
+    """Also if nothing is learned in between: a set whose files were replaced one by one could be of
+    two steps."""
     steps = []
     save = checkpoint.save
-    monkeypatch.setattr(checkpoint, "save", lambda folder, at, *rest: steps.append(at) or save(folder, at, *rest))
+    monkeypatch.setattr(
+        checkpoint, "save", lambda folder, at, *rest: steps.append(at) or save(folder, at, *rest)
+    )
     train.train(settings(tmp_path, total_frames=1000, checkpoint_every=200, warmup_steps=10**6))
     assert len(steps) == len(set(steps)) == 5
 
 
 @pytest.mark.parametrize("eval_every", [500, 1000, 0])
 def test_evaluation_is_cut_off_by_a_signal(tmp_path, monkeypatch, eval_every):
-    """And is as if it had not begun: the checkpoint is there, and the next run has the evaluation, also at its end."""
-    asked = {"total_frames": 1000, "eval_every": eval_every, "eval_episodes": 1, "eval_max_frames": 400}
+    """And is as if it had not begun: the checkpoint is there, and the next run has the evaluation,
+    also at its end."""
+    asked = {
+        "total_frames": 1000,
+        "eval_every": eval_every,
+        "eval_episodes": 1,
+        "eval_max_frames": 400,
+    }
     evaluating = evaluate.Evaluator.scores
 
     def interrupted(self, policy, seed, **options):
@@ -167,9 +190,16 @@ def wait_for(path, process, lines):
 
 def test_train_saves_and_exits_on_sigterm_and_goes_on_exactly(tmp_path):
     stopped, whole = tmp_path / "stopped", tmp_path / "whole"
-    command = [sys.executable, "-m", "examples.a2c_vtrace.train", *options(stopped, total_frames=10**9)]
+    command = [
+        sys.executable,
+        "-m",
+        "examples.a2c_vtrace.train",
+        *options(stopped, total_frames=10**9),
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
         wait_for(stopped / "log.jsonl", process, 2)
         process.send_signal(signal.SIGTERM)
         told = process.communicate()[1]
@@ -192,7 +222,12 @@ def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launch
     for launch in range(launches):
         more = {"total_frames": 1500 * (launch + 1), "resume": True}
         done = subprocess.run(
-            [*command, *options(run, **more)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+            [*command, *options(run, **more)],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr
     first, second = saved(run, 0), saved(run, 1)
@@ -202,7 +237,7 @@ def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launch
     assert first["player"]["episodes.score"].shape == (4,)
     assert not torch.equal(first["envs"]["tensors"]["ram"], second["envs"]["tensors"]["ram"])
     assert not torch.equal(first["player"]["rollout.actions"], second["player"]["rollout.actions"])
-    # One of the two tells, and counts the frames of both.
+    # One of the two writes the log, and counts the frames of both.
     lines = without_times(run)
     assert [line["frames"] for line in lines] == sorted({line["frames"] for line in lines})
     rows = [json.loads(line) for line in (run / "result.jsonl").read_text().splitlines()]
@@ -217,7 +252,9 @@ def test_train_two_processes_stopped_by_a_signal_go_on_exactly(tmp_path):
                "-m", "examples.a2c_vtrace.train"]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     endless = [*command, *options(stopped, total_frames=10**9)]
-    with subprocess.Popen(endless, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        endless, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
         wait_for(stopped / "log.jsonl", process, 2)
         process.send_signal(signal.SIGTERM)
         told = process.communicate(timeout=300)[1]
@@ -225,14 +262,23 @@ def test_train_two_processes_stopped_by_a_signal_go_on_exactly(tmp_path):
     frames = saved(stopped)["steps"] * 8 * 4
     for run, more in ((stopped, {"resume": True}), (whole, {})):
         words = options(run, total_frames=frames + 500, **more)
-        subprocess.run([*command, *words], cwd=ROOT, env=environment, check=True, capture_output=True, timeout=300)
+        subprocess.run(
+            [*command, *words],
+            cwd=ROOT,
+            env=environment,
+            check=True,
+            capture_output=True,
+            timeout=300,
+        )
     for rank in range(2):
         assert_same(saved(stopped, rank), saved(whole, rank))
     assert without_times(stopped) == without_times(whole)
 
 
 def threads_after_leaving(rank, port, queue):
-    os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    os.environ.update(
+        RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
     world = World.join("cpu")
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     assert world.any(rank == 1)
@@ -247,7 +293,9 @@ def test_world_leaves_no_threads_behind():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    processes = [context.Process(target=threads_after_leaving, args=(rank, port, queue)) for rank in range(2)]
+    processes = [
+        context.Process(target=threads_after_leaving, args=(rank, port, queue)) for rank in range(2)
+    ]
     for process in processes:
         process.start()
     for process in processes:
@@ -260,22 +308,32 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
     results = tmp_path / "results.jsonl"
     run = tmp_path / "run"
     train.train(settings(
-        run, game="pong", max_episode_frames=108_000, total_frames=50_000, eval_every=1000, eval_episodes=2,
+        run, game="pong", max_episode_frames=108_000, total_frames=50_000, eval_every=1000,
+        eval_episodes=2,
         eval_max_frames=200, stop_at_score=-3.0, results=results, tensorboard=True, plot=True,
     ))  # fmt: skip
     row = json.loads(results.read_text())
     assert row["frames_to_score"] == row["frames"] < 2000
     assert 0 < row["seconds_to_score"] <= row["seconds"]
     assert row["score"] >= -3 and row["evaluation_seconds"] > 0
-    assert (row["mode"], row["algorithm"], row["seed"], row["game"]) == ("training", "A2C+V-trace", 0, "pong")
+    assert (row["mode"], row["algorithm"], row["seed"], row["game"]) == (
+        "training",
+        "A2C+V-trace",
+        0,
+        "pong",
+    )
     assert (run / "scores.png").stat().st_size > 5000
     assert list((run / "tensorboard").glob("events*"))
 
     rows = evaluate.evaluate(
-        evaluate.Args(run, episodes=3, sticky=(0.0, 0.25), max_frames=400, device="cpu", num_threads=1)
+        evaluate.Args(
+            run, episodes=3, sticky=(0.0, 0.25), max_frames=400, device="cpu", num_threads=1
+        )
     )
     assert [row["sticky"] for row in rows] == [0.0, 0.25]
-    assert [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()] == rows
+    assert [
+        json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()
+    ] == rows
     for row in rows:
         assert -7 < row["score"] < 1 and row["score_min"] <= row["score"] <= row["score_max"]
 
@@ -284,7 +342,8 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
 def test_train_evaluates_where_training_does_well_enough(tmp_path, eval_from, evaluations):
     """The first episodes end after frame 1,000: before that there is no score."""
     train.train(settings(
-        tmp_path, total_frames=4000, eval_every=1000, eval_episodes=1, eval_max_frames=40, eval_from=eval_from,
+        tmp_path, total_frames=4000, eval_every=1000, eval_episodes=1, eval_max_frames=40,
+        eval_from=eval_from,
         log_every=1,
     ))  # fmt: skip
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
@@ -293,17 +352,28 @@ def test_train_evaluates_where_training_does_well_enough(tmp_path, eval_from, ev
 
 def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
     row = train.train(
-        settings(tmp_path, emulator="ale-py", num_envs=4, num_batches=1, steps_per_update=4, total_frames=500)
+        settings(
+            tmp_path,
+            emulator="ale-py",
+            num_envs=4,
+            num_batches=1,
+            steps_per_update=4,
+            total_frames=500,
+        )
     )
     assert (row["system"], row["algorithm"]) == ("ale-py", "A2C")
     assert row["updates"] == row["frames"] // (4 * 4 * 4) > 0
-    evaluation = evaluate.Args(tmp_path, episodes=2, sticky=(0.0,), max_frames=100, device="cpu", num_threads=1)
+    evaluation = evaluate.Args(
+        tmp_path, episodes=2, sticky=(0.0,), max_frames=100, device="cpu", num_threads=1
+    )
     (tried,) = evaluate.evaluate(evaluation)
     assert tried["frames"] == row["frames"]
 
 
 def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
-    evaluator = evaluate.Evaluator("pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1)
+    evaluator = evaluate.Evaluator(
+        "pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1
+    )
     before = evaluator.env.step
     steps = []
 
@@ -325,7 +395,11 @@ def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
     "changes, message",
     [
         ({"multiprocessors": -1}, "multiprocessors to be at least 0, got -1"),
-        ({"num_envs": 9}, r"num_envs to be a multiple of num_batches times the number of processes \(2 x 1\), got 9"),
+        (
+            {"num_envs": 9},
+            r"num_envs to be a multiple of num_batches times the number of processes \(2 x 1\), "
+            r"got 9",
+        ),
         ({"n_steps": 0}, "n_steps to be at least 1, got 0"),
         ({"steps_per_update": 9}, r"steps_per_update to be at most n_steps \(4\), as .*, got 9"),
         ({"num_threads": -1}, "num_threads to be at least 0, got -1"),
@@ -363,7 +437,9 @@ def test_evaluate_refuses_settings_that_do_not_fit(tmp_path, changes, message):
 
 
 def test_plot_refuses_nothing_and_a_folder_without_a_log(tmp_path):
-    with pytest.raises(ValueError, match=r"expected run folders, as train\.py writes them, got none"):
+    with pytest.raises(
+        ValueError, match=r"expected run folders, as train\.py writes them, got none"
+    ):
         plot.plot([], tmp_path / "scores.png")
     with pytest.raises(ValueError, match=r"expected run folders with a log\.jsonl"):
         plot.plot([tmp_path], tmp_path / "scores.png")

@@ -17,7 +17,7 @@ import cule
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "examples").rglob("*.ipynb"))
-# What stands for Jupyter, and what makes the training short.
+# Stand-ins for Jupyter, and settings that make the training short.
 PRELUDE = """
 import sys, types
 import matplotlib
@@ -61,7 +61,7 @@ def test_notebook_is_stored_without_outputs(path):
 
 
 class Signals(SignalEnv):
-    """As AtariEnv and EpisodeStatistics have it, as far as the loop asks; resets in SAME_STEP mode."""
+    """The parts of AtariEnv and EpisodeStatistics that the loop uses; resets in SAME_STEP mode."""
 
     def _frames(self):
         return super()._frames().expand(-1, 4, -1, -1)

@@ -11,7 +11,8 @@ from examples.a2c_vtrace.vtrace import vtrace
 
 
 def defined(log_ratios, rewards, discounts, values, rho_bar, c_bar, trace_decay):
-    """v_s and the policy gradient's weights as Espeholt et al. (2018) define them, one env and one number at a time."""
+    """v_s and the policy gradient's weights as Espeholt et al. (2018) define them, one env and one
+    number at a time."""
     steps, width = log_ratios.shape
     targets = [[0.0] * width for _ in range(steps)]
     advantages = [[0.0] * width for _ in range(steps)]
@@ -48,7 +49,9 @@ def make_inputs(steps, width, spread, seed):
 
 @pytest.mark.parametrize("steps, width", [(1, 1), (5, 3), (20, 7)])
 @pytest.mark.parametrize("spread", [0.0, 0.3, 2.0])
-@pytest.mark.parametrize("rho_bar, c_bar", [(1.0, 1.0), (2.0, 0.5), (0.7, 1.5), (math.inf, math.inf)])
+@pytest.mark.parametrize(
+    "rho_bar, c_bar", [(1.0, 1.0), (2.0, 0.5), (0.7, 1.5), (math.inf, math.inf)]
+)
 @pytest.mark.parametrize("trace_decay", [1.0, 0.9])
 def test_vtrace_is_what_the_paper_defines(steps, width, spread, rho_bar, c_bar, trace_decay):
     inputs = make_inputs(steps, width, spread, seed=steps)
@@ -76,7 +79,8 @@ def test_vtrace_on_policy_is_the_n_step_return():
 
 
 def test_vtrace_leaves_steps_of_ratio_zero_out():
-    """The target of a truncated step is bootstrapped from its final observation, whatever follows."""
+    """The target of a truncated step is bootstrapped from its final observation, whatever
+    follows."""
     log_ratios, rewards, discounts, values = make_inputs(6, 4, 0.3, seed=2)
     discounts[:] = 0.99
     log_ratios[3] = -math.inf
@@ -90,5 +94,7 @@ def test_vtrace_leaves_steps_of_ratio_zero_out():
 
 def test_vtrace_refuses_shapes_that_do_not_fit():
     log_ratios, rewards, discounts, values = make_inputs(5, 3, 0.3, seed=3)
-    with pytest.raises(ValueError, match=r"values of shape \(6, 3\), got \(5, 3\), \(5, 3\) and \(5, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"values of shape \(6, 3\), got \(5, 3\), \(5, 3\) and \(5, 3\)"
+    ):
         vtrace(log_ratios, rewards, discounts, values[:-1])

@@ -1,4 +1,4 @@
-"""From nothing to a trained agent and its film, in two commands; and what the film shows."""
+"""From nothing to a trained agent and its video, in two commands; and what the video shows."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_plot_names_game_algorithm_and_commit(tmp_path, monkeypatch):
     assert plot.plot([tmp_path / name for name in "abcd"], tmp_path / "scores.png")
     (figure,) = drawn
     assert figure.get_suptitle() == "pong, A2C, commit abc\npong, A2C\nd"
-    # A single score is a point that can be seen, and what is not there is not in the legend.
+    # A single score is a visible point, and the legend has only what is drawn.
     shown = figure.axes[0].get_lines()
     seen = [(list(of_run.get_ydata()), of_run.get_marker()) for of_run in shown]
     assert seen == [([-20.0], ".")] * 4
@@ -148,5 +148,7 @@ def test_plot_of_nothing_is_no_picture(tmp_path, monkeypatch, capsys):
     assert not plot.plot([tmp_path / "run"], out)
     monkeypatch.setattr("sys.argv", ["plot", str(tmp_path / "run"), "--out", str(out)])
     assert plot.main() == 2
-    assert capsys.readouterr().err == "plot: expected runs in which an episode has ended, got none\n"
+    assert (
+        capsys.readouterr().err == "plot: expected runs in which an episode has ended, got none\n"
+    )
     assert not out.exists()

@@ -1,4 +1,4 @@
-// A function on a stack of its own, which takes turns with whoever resumes it.
+// A function on a stack of its own, which takes turns with the code that resumes it.
 #pragma once
 
 #include <setjmp.h>
@@ -52,7 +52,7 @@ class Fiber {
     _longjmp(resumer_, 1);
   }
 
-  // The next turn begins the body anew, wherever it paused.
+  // The next turn starts the body again, wherever it paused.
   void forget() { begun_ = false; }
 
  private:

@@ -45,7 +45,8 @@ class Pair:
     def reset(self, mask: torch.Tensor | None = None, seeds: torch.Tensor | None = None) -> None:
         for engine in self.engines:
             engine.reset(mask, seeds)
-        # What a step left for its later parts is no state: a GPU's reset marks its envs there.
+        # Traces, which a step leaves for its later parts, are no state: a GPU's reset marks its
+        # envs there.
         self.compare("a reset", "traces")
 
     def step(self) -> None:
@@ -78,7 +79,7 @@ def differing(ours: torch.Tensor, theirs: torch.Tensor) -> list[int]:
 
 
 def some_options(**changes: Any) -> Options:
-    """Episodes are short, so that resets are among what is compared."""
+    """Episodes are short, so that resets are compared, too."""
     values = {
         "reset_pool_size": 2,
         "noop_max": 4,

@@ -42,9 +42,8 @@ def build(
 class SimulatedGpu:
     """A GPU of some multiprocessors, and the library whose kernels it runs.
 
-    With seed 0 threads take turns in their order, else by chance. Lanes of a warp that ask which
-    are with them are `together` where they ask at the same place; else they are so in parts, by
-    chance.
+    With seed 0 threads take turns in their order, else at random. Lanes of a warp that call
+    __activemask at the same place are all in it if `together`; else they are divided at random.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class SimulatedGpu:
         self.settings = (multiprocessors, seed, together)
 
     def call(self, function: str, *arguments: Any) -> Any:
-        """Calls a function of the library whose last argument is a buffer for what went wrong."""
+        """Calls a function of the library whose last argument is a buffer for an error message."""
         multiprocessors, seed, together = self.settings
         self.library.set_device(
             ctypes.c_int(multiprocessors), ctypes.c_uint64(seed), ctypes.c_bool(together)

@@ -2,9 +2,9 @@
 // fibers.
 //
 // A fiber runs until it calls a collective function (__syncthreads, __syncwarp, a vote), asks which
-// lanes are with it, naps or ends. Which one goes on then depends on a seed, so that code that
+// lanes are with it, naps or ends. Which one runs next depends on a seed, so that code that
 // lacks a barrier gives other results with another seed. Each block finds shared memory full of
-// garbage, and behind its dynamic part bytes that must not change. Blocks that can never end are a
+// garbage, and after its dynamic part bytes that must not change. Blocks that can never end are a
 // launch's failure, and so is a collective call by a lane that its mask leaves out.
 //
 // Not simulated: what fences order, blocks of more than one dimension, blocks that run at the same
@@ -79,7 +79,7 @@ class Simulator {
   void run(const simulated::Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
            void** arguments);
 
-  // What a thread calls: gives the processor up until it has what it waits for.
+  // A thread calls this to give the processor up until it has what it waits for.
   unsigned wait(Wait what, unsigned mask = 0, bool condition = false, const void* site = nullptr);
   unsigned shuffle(unsigned mask, unsigned value, unsigned source) {
     running_->value = value;
@@ -234,7 +234,7 @@ void Simulator::check_guard() const {
   }
 }
 
-// What a fiber does: it is one thread after the other.
+// The body of a fiber, which is one thread after the other.
 void Simulator::serve(Thread& thread) {
   for (;;) {
     kernel_->call(kernel_->entry, arguments_);

@@ -52,7 +52,8 @@ def test_warps_in_step(library: Path, seed: int) -> None:
 
 
 def test_warps_in_step_whose_lanes_are_apart(library: Path) -> None:
-    """As no compiler has had them so far. Warps wait for each other, but not for ever."""
+    """Lanes apart, as no compiler has made them so far. Warps wait for each other, but not
+    forever."""
     pair = Pair(
         SimulatedGpu(library, seed=1, together=False), ("pong", "pitfall2"), 269, some_options()
     )

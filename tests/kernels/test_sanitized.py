@@ -1,7 +1,7 @@
 """The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, as C++ on the simulated GPU.
 
 Covered are all tensors, each with its bounds, and what is on a thread's stack. Not covered are
-bounds of variables in shared memory, but for those of the dynamic part.
+bounds of variables in shared memory, except those of the dynamic part.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Kernels:
         self.library.set_device(ctypes.c_uint64(seed), ctypes.c_bool(together))
 
     def run(self, name: str, *arguments: int) -> tuple[int, np.ndarray]:
-        """CUDA's error, and what the second block left."""
+        """CUDA's error, and the result of the second block."""
         values = np.zeros(THREADS, np.int32)
         error = getattr(self.library, f"run_{name}")(
             ctypes.c_void_p(values.ctypes.data), *arguments
@@ -34,7 +34,7 @@ class Kernels:
         return error, values
 
     def failure(self, name: str, *arguments: int) -> str:
-        """What is said of a launch that fails."""
+        """The message of a launch that fails."""
         assert self.run(name, *arguments)[0] == LAUNCH_FAILURE
         return self.library.what_happened().decode()
 

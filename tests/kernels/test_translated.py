@@ -21,14 +21,15 @@ void call_play_translated(const void*, void** arguments) {
       reinterpret_cast<const void*>(&cule::play_translated), arguments);
 }
 """
-# Of so many instructions a kernel is compiled in seconds.
+# A kernel of this many instructions is compiled in seconds.
 FEW = 120
 # One of each bank-switching scheme.
 GAMES = ("pong", "freeway", "seaquest", "montezuma_revenge", "pitfall2", "robotank", "klax")
 
 
 def translate(pair: Pair, game: str, in_step: bool, library: Path, folder: Path) -> None:
-    """Has the GPU play the game's own kernel from its next step on, as when a thread has made it."""
+    """From its next step on, the GPU plays the game's own kernel, as when a thread has compiled
+    it."""
     found = find_game(game)
     blocks = translation.blocks_of(found)
     name = f"{game}_{'in_step' if in_step else 'freely'}"

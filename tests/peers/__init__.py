@@ -1,1 +1,2 @@
-"""Other libraries' own test suites, fetched and run with cule in the place of theirs: `python -m tests.peers`."""
+"""Other libraries' own test suites, fetched and run with cule in the place of theirs: `python -m
+tests.peers`."""

@@ -52,7 +52,7 @@ def read_results(path: Path) -> Outcome:
 
 
 def run(suite: Suite, folder: Path, arguments: list[str]) -> Outcome:
-    """Runs the suite's tests with cule standing in."""
+    """Runs the suite's tests with cule in place of the peer."""
     results = folder / "results.jsonl"
     config = {"results": str(results), "left_out": list(suite.left_out)}
     paths = (STAND_INS, ROOT, *filter(None, [os.environ.get("PYTHONPATH")]))
@@ -78,7 +78,7 @@ def run(suite: Suite, folder: Path, arguments: list[str]) -> Outcome:
 
 
 def surprises(suite: Suite, outcome: Outcome) -> list[str]:
-    """What is not as `expected` has it: failures that are not listed, and listed ones that pass."""
+    """Differences from `expected`: failures that are not listed, and listed ones that pass."""
     listed = EXPECTED_FAILURES.get(suite.name, {})
     found = list(outcome.problems)
     for test, line in sorted(outcome.failed.items()):
@@ -122,7 +122,8 @@ def main() -> int:
         missing = [name for name in suite.needs if importlib.util.find_spec(name) is None]
         if missing:
             problems.append(
-                f"{suite.name}: needs {', '.join(missing)}: pip install -r tests/peers/requirements.txt"
+                f"{suite.name}: needs {', '.join(missing)}: pip install -r "
+                "tests/peers/requirements.txt"
             )
             continue
         try:

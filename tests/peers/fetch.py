@@ -1,4 +1,5 @@
-"""Gets the files of a suite: from a clone of its repository at its tag, made here or found in `--mirror`."""
+"""Gets the files of a suite: from a clone of its repository at its tag, made here or found in
+`--mirror`."""
 
 from __future__ import annotations
 

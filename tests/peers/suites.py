@@ -1,6 +1,7 @@
 """The suites: whose they are, at which tag, which of their tests are run, and what stands in.
 
-A test applies if it asks of the peer's Atari env, or of any env, something that cule's can be asked.
+A test applies if it asks of the peer's Atari env, or of any env, something that cule's can be
+asked.
 """
 
 from __future__ import annotations

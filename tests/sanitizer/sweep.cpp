@@ -138,7 +138,7 @@ const OperationTable& operations() {
   return table;
 }
 
-// An image decoded, and the one micro-operation behind it.
+// A decoded image, and the one micro-operation after its end.
 std::vector<MicroOp> decode(const CartridgeMap& map, const Bytes& image) {
   std::vector<MicroOp> micro_ops(image.size() + 1, kFetchSlowly);
   decode_rom(map, image.data(), static_cast<uint32_t>(image.size()), micro_ops.data());
@@ -179,7 +179,7 @@ void fill_action_ids(uint32_t game, uint8_t* ids) {
   }
 }
 
-// A console on which start states are prepared, as cule/engine.py prepares them. `picture_bytes` is what the batch will use.
+// A console on which start states are prepared, as in cule/engine.py. `picture_bytes` is that of the batch.
 struct Bench {
   ConsoleConfig config;
   Bytes action_ids = Bytes(kNumActions, 0xFF), rom;
@@ -294,7 +294,7 @@ class Arena {
       const Player& player = players[i];
       group_.push_back(static_cast<uint32_t>(i));
       configs_.push_back(player.config);
-      // A byte between two images, as their micro-operations have one more; not behind the last one.
+      // A byte between two images, as their micro-operations have one more; not after the last one.
       roms_.resize(micro_ops_.size());
       configs_.back().rom_offset = static_cast<uint32_t>(roms_.size());
       roms_.insert(roms_.end(), player.image.begin(), player.image.end());
@@ -623,7 +623,7 @@ void sweep_states(const Manifest& manifest, uint32_t shard, uint32_t shards, Tot
   }
 }
 
-// One step after the other with what the kernels must never be given.
+// Steps with values that the kernels must never be given.
 void sweep_planted(const Manifest& manifest, const std::string& fault, Totals& totals) {
   const Player player(manifest.cartridges.at(0), manifest.cartridges.at(0).game, 3);
   Arena arena({player}, settings_number(1), manifest, 0);

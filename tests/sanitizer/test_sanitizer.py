@@ -1,11 +1,14 @@
-"""The core under AddressSanitizer and UndefinedBehaviorSanitizer: every game, random bytes as ROMs, frames without end.
+"""The core under AddressSanitizer and UndefinedBehaviorSanitizer: every game, random bytes as ROMs,
+frames without end.
 
-sweep.cpp is a program of its own, compiled once per state of the sources with the system's C++ compiler (`CXX`, else
-`c++`), in about a minute; all tests together take about ten on two cores, so that they are marked slow.
+sweep.cpp is a program of its own, compiled once per state of the sources with the system's C++
+compiler (`CXX`, else `c++`), in about a minute; all tests together take about ten on two cores, so
+that they are marked slow.
 
-Covered is the whole CPU backend as it ships: its threads, resets, drawing and observations, the rules of all games, and
-the switch over all 256 opcodes, whose cases are functions here (CULE_HANDLER), since one function of them all takes a
-compiler ten times as long. Not covered: the bindings, and what only a GPU runs (block.h).
+Covered is the whole CPU backend as it ships: its threads, resets, drawing and observations, the
+rules of all games, and the switch over all 256 opcodes, whose cases are functions here
+(CULE_HANDLER), since one function of them all takes a compiler ten times as long. Not covered: the
+bindings, and what only a GPU runs (block.h).
 """
 
 from __future__ import annotations
@@ -56,13 +59,20 @@ def _spans(spans: list[list[int]]) -> str:
 def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All ROMs, and the tables of all resizes that the program asks for."""
     lines = [f"entries {buffer_entries(1)} {buffer_entries(2) - buffer_entries(1)}"]
-    lines += [f"rom {game.name} {detect_scheme(load_rom(game))} {rom_path(game)}" for game in games()]
+    lines += [
+        f"rom {game.name} {detect_scheme(load_rom(game))} {rom_path(game)}" for game in games()
+    ]
     for source in HEIGHTS:
         for height, width in (*SHAPES, (source, LINE_PIXELS)):
             tables = make_tables(source, LINE_PIXELS, height, width)
-            weights = " ".join([str(len(tables.weights)), *(repr(float(weight)) for weight in tables.weights)])
+            weights = " ".join(
+                [str(len(tables.weights)), *(repr(float(weight)) for weight in tables.weights)]
+            )
             shape = f"{source} {height} {width} {tables.kind} {tables.scale!r}"
-            lines.append(f"table {shape} {_spans(tables.rows.tolist())} {_spans(tables.columns.tolist())} {weights}")
+            lines.append(
+                f"table {shape} {_spans(tables.rows.tolist())} {_spans(tables.columns.tolist())} "
+                f"{weights}"
+            )
     path = tmp_path_factory.mktemp("sanitizer") / "manifest"
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -70,7 +80,11 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _start(sweep: Path, *words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(sweep), *map(str, words)], capture_output=True, text=True, check=False, env=os.environ | ENVIRONMENT
+        [str(sweep), *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | ENVIRONMENT,
     )
 
 
@@ -78,8 +92,13 @@ def _run(sweep: Path, *words: object) -> dict[str, int]:
     """One run of the program, without a complaint; its counts."""
     result = _start(sweep, *words)
     assert result.returncode == 0, result.stderr[-8_000:]
-    assert "runtime error" not in result.stderr and "Sanitizer" not in result.stderr, result.stderr[-8_000:]
-    return {name: int(count) for name, count in re.findall(r"(\w+) (\d+)", result.stdout.splitlines()[-1])}
+    assert "runtime error" not in result.stderr and "Sanitizer" not in result.stderr, result.stderr[
+        -8_000:
+    ]
+    return {
+        name: int(count)
+        for name, count in re.findall(r"(\w+) (\d+)", result.stdout.splitlines()[-1])
+    }
 
 
 def _run_shards(sweep: Path, *words: object) -> dict[str, int]:
@@ -90,9 +109,14 @@ def _run_shards(sweep: Path, *words: object) -> dict[str, int]:
 
 @pytest.mark.parametrize(
     ("fault", "complaint"),
-    [("overrun", "AddressSanitizer: heap-buffer-overflow"), ("overflow", "signed integer overflow")],
+    [
+        ("overrun", "AddressSanitizer: heap-buffer-overflow"),
+        ("overflow", "signed integer overflow"),
+    ],
 )
-def test_sanitizers_notice_a_planted_fault(sweep: Path, manifest: Path, fault: str, complaint: str) -> None:
+def test_sanitizers_notice_a_planted_fault(
+    sweep: Path, manifest: Path, fault: str, complaint: str
+) -> None:
     result = _start(sweep, "planted", manifest, fault)
     assert result.returncode != 0
     assert complaint in result.stderr and "csrc/" in result.stderr
@@ -120,8 +144,10 @@ def test_sanitizers_are_silent_over_frames_that_never_end(sweep: Path, manifest:
     assert _run(sweep, "endless", manifest)["faults"] == 0
 
 
-def test_sanitizers_are_silent_over_states_that_no_playing_leaves(sweep: Path, manifest: Path) -> None:
-    """What State.put refuses would be noticed; what it lets pass is harmless."""
+def test_sanitizers_are_silent_over_states_that_no_playing_leaves(
+    sweep: Path, manifest: Path
+) -> None:
+    """The states that State.put refuses would do damage; those that it accepts are harmless."""
     counts = _run_shards(sweep, "states", manifest)
     assert counts["roms"] >= 9
     assert counts["refused"] > 1000 and counts["frames"] > 1000

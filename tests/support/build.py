@@ -1,4 +1,5 @@
-"""Compiles the tests' C++ with the system's compiler (`CXX`, else `c++`), once per state of the sources.
+"""Compiles the tests' C++ with the system's compiler (`CXX`, else `c++`), once per state of the
+sources.
 
 `build` makes a shared library or a program, `build_module` a Python module. The result's name has a
 digest of everything that it is made from.

@@ -1,4 +1,5 @@
-"""`cule.AtariEnv` in the place of `ale_py.AtariVectorEnv`, seed for seed: no pool of start states."""
+"""`cule.AtariEnv` in the place of `ale_py.AtariVectorEnv`, seed for seed: no pool of start
+states."""
 
 from __future__ import annotations
 

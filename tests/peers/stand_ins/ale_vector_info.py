@@ -1,4 +1,5 @@
-"""As `ale_vector`, with `info` as ale-py has it: without `fault`, `reward` and gymnasium's masks."""
+"""As `ale_vector`, with ale-py's entries of `info`: without `fault`, `reward` and gymnasium's
+masks."""
 
 from __future__ import annotations
 

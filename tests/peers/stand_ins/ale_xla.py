@@ -1,4 +1,5 @@
-"""`cule.adapters.jax.AtariJaxEnv` in the place of `ale_py.AtariVectorEnv`, whose `xla` is tested."""
+"""`cule.adapters.jax.AtariJaxEnv` in the place of `ale_py.AtariVectorEnv`, whose `xla` is
+tested."""
 
 from __future__ import annotations
 

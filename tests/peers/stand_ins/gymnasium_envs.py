@@ -1,4 +1,5 @@
-"""cule's envs in the place of gymnasium's CartPole, on which it tests its functions and wrappers."""
+"""cule's envs in the place of gymnasium's CartPole, on which it tests its functions and
+wrappers."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ OPTIONS: dict[str, Any] = {"num_threads": 1, "reset_pool_size": 2}
 
 
 class CartPoleVectorEnv(cule.AtariEnv):
-    """Pongs, as gymnasium.make_vec makes them of cule's ids; short ones, as CartPole's episodes are."""
+    """Pongs, as gymnasium.make_vec makes them of cule's ids; short ones, as CartPole's episodes
+    are."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""A pytest plugin for every suite: leaves out what does not apply, and writes down what became of each test."""
+"""A pytest plugin for every suite: leaves out tests that do not apply, and records the others'
+outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`AtariVecEnv` in the place of stable-baselines3's own VecEnvs; what the envs of the tests are is ignored."""
+"""`AtariVecEnv` in the place of stable-baselines3's own VecEnvs; the tests' own envs are
+ignored."""
 
 from __future__ import annotations
 
