@@ -1,20 +1,28 @@
-// Plays games, random bytes and endless frames through the CPU backend, to be compiled with sanitizers.
+// Plays games, random bytes and endless frames through the CPU backend, under sanitizers.
 //
-//   sweep games MANIFEST FRAMES SHARD SHARDS    each game of the manifest by itself for FRAMES frames of random actions
-//   sweep mixed MANIFEST FRAMES                 all games of the manifest in one batch, on two threads
-//   sweep random MANIFEST COUNT OTHERS SHARD SHARDS    COUNT ROMs of random bytes, OTHERS of each other kind of RandomRom
-//   sweep endless MANIFEST                            programs whose frames never end
-//   sweep states MANIFEST SHARD SHARDS                states in which a word is extreme, as a file could have it: those that pass
-//                                                     for possible are played
-//   sweep planted MANIFEST overrun|overflow           a fault that the sanitizers have to notice: the kernels are told of an env
-//                                                     too many, or that an env has played as many frames as can be counted
+//   sweep games MANIFEST FRAMES SHARD SHARDS
+//       each game of the manifest alone, for FRAMES frames of random actions
+//   sweep mixed MANIFEST FRAMES
+//       all games of the manifest in one batch, on two threads
+//   sweep random MANIFEST COUNT OTHERS SHARD SHARDS
+//       COUNT ROMs of random bytes, OTHERS of each other kind of RandomRom
+//   sweep endless MANIFEST
+//       programs whose frames never end
+//   sweep states MANIFEST SHARD SHARDS
+//       states with an extreme word, as in a damaged file: those that pass the checks are played
+//   sweep planted MANIFEST overrun|overflow
+//       a fault that the sanitizers have to notice: the kernels are given one env too many, or an
+//       env that has played as many frames as can be counted
 //
 // Lines of the manifest, which test_sanitizer.py writes:
-//   entries FIRST FURTHER                      room in the instruction buffer for a step's first frame, for each further one
+//   entries FIRST FURTHER
+//       room in the instruction buffer for a step's first frame, and for each further one
 //   rom NAME SCHEME PATH
-//   table SOURCE_HEIGHT HEIGHT WIDTH KIND SCALE ROWS (FIRST COUNT WEIGHT)... COLUMNS (FIRST COUNT WEIGHT)... WEIGHTS W...
-// Every buffer is allocated by itself and no larger than the kernels may expect it to be, so that an overrun shows. The last
-// line of the output counts what was played.
+//   table SOURCE_HEIGHT HEIGHT WIDTH KIND SCALE
+//         ROWS (FIRST COUNT WEIGHT)... COLUMNS (FIRST COUNT WEIGHT)... WEIGHTS W...
+//
+// Each buffer is allocated alone, with the smallest size that the kernels may expect, so that
+// an overrun is noticed. The last line of the output counts what was played.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
