@@ -14,7 +14,8 @@ import pytest
 
 from cule.console import action_numbers
 from cule.rom import Game, games
-from examples.a2c_vtrace import paper
+from examples.a2c_vtrace import paper, paper_tables
+from examples.a2c_vtrace.paper_settings import PLAIN, SETTINGS, VTRACE20
 
 ROOT = Path(__file__).resolve().parents[1]
 README, GAMES = ROOT / "README.md", ROOT / "docs" / "games.md"
@@ -91,11 +92,12 @@ def test_readme_of_the_training_has_what_its_rows_say() -> None:
         if row["mode"] == "training" and "seconds" in row
     ]
     settings = [
-        *paper.SETTINGS,
-        paper.setting_of(paper.PLAIN | paper.VTRACE20 | {"updates_at_once": 3, "system": "cule"}),
+        *SETTINGS,
+        paper_tables.setting_of(PLAIN | VTRACE20 | {"updates_at_once": 3, "system": "cule"}),
     ]
-    for number, table in ((3, paper.table3), (4, paper.table4)):
-        lines = table([row for row in trainings if paper.table_of(row) == number]).splitlines()[2:]
+    for number, table in ((3, paper_tables.table3), (4, paper_tables.table4)):
+        of_table = [row for row in trainings if paper_tables.table_of(row) == number]
+        lines = table(of_table).splitlines()[2:]
         if number == 3:
             lines = [line for line in lines if line.split(" | ")[0].removeprefix("| ") in settings]
             assert len(lines) == len(settings)

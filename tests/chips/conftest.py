@@ -3,7 +3,9 @@
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+from flat_cpu import random_memory
 
 from tests.support.build import build_module
 
@@ -13,3 +15,9 @@ def chips(build_folder: Path) -> ModuleType:
     """The compiled test module."""
     source = Path(__file__).with_name("chips_module.cpp")
     return build_module("chips_module", source, build_folder)
+
+
+@pytest.fixture(scope="module")
+def memory() -> np.ndarray:
+    """64 KiB of random bytes."""
+    return random_memory(6507)

@@ -4,7 +4,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pytest
 from py65.devices.mpu6502 import MPU
 
 PC, A, X, Y, S, P, CYCLES, JAMMED = range(8)
@@ -70,8 +69,3 @@ def run_one(
     start = {"pc": 0xE000, "s": 0xFF} | registers
     after, accesses = run(chips, core, flat, [start.get(name, 0) for name in names], code, steps)
     return dict(zip([*names, "cycles", "jammed"], after[0].tolist(), strict=True)), accesses[0]
-
-
-@pytest.fixture(scope="module")
-def memory() -> np.ndarray:
-    return random_memory(6507)

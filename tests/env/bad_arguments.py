@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import cule
 
 
@@ -18,8 +16,3 @@ def started(game: Any = "pong", num_envs: int = 2, **options: Any) -> cule.Atari
     env = make(game, num_envs, **options)
     env.reset(seed=0)
     return env
-
-
-@pytest.fixture(scope="module")
-def pong() -> cule.AtariEnv:
-    return started()
