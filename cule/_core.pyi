@@ -23,6 +23,8 @@ WSYNC: int
 NUM_ACTIONS: int
 FRONT_BYTE: int
 MICRO_OP: dict[str, int]
+PLACES: dict[str, int]
+PROFILED_PLACES: tuple[int, ...]
 FAULTS: dict[str, int]
 CUDA_ARCHITECTURES: list[str]
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from cule import _core, palette, resample, translation
+from cule import _core, palette, resample
 from cule.architecture import architecture_of
 from cule.console import (
     AUTORESET_MODES,
@@ -39,8 +39,6 @@ from cule.translating import Translating, translating
 
 # For so many envs a game is compiled: for fewer, compiling is not soon made up for.
 LEAST_WORTH_TRANSLATING = 64
-# And from how many on a game of translation.FASTER_INTERPRETED is interpreted.
-LEAST_WORTH_INTERPRETING = 8192
 # Envs that a multiprocessor which does nothing else emulates at most.
 MOST_ENVS_APART = _core.MOST_ENVS_APART
 # Resets that are emulated, of some hundred frames each, without a look for signals.
@@ -170,8 +168,6 @@ class Engine:
         if asked is not None:
             return asked
         if self.device.type != "cuda" or len(games) > 1:
-            return False
-        if self.num_envs >= LEAST_WORTH_INTERPRETING and games & translation.FASTER_INTERPRETED:
             return False
         return self.num_envs >= LEAST_WORTH_TRANSLATING
 

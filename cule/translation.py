@@ -25,41 +25,36 @@ _FILE = Kind("cubin", 1)
 PROFILE_FRAMES = 6000
 # An instruction that is executed less often, in PROFILE_FRAMES, is left to the interpreter: compiling takes time.
 LEAST_COUNT = 30
-# And so is one that more often than this cannot be done in a block; one that more often than this
-# needs the chips, which others of its kind do not, has them.
+# And so is one that more often than this cannot be done in a block. What an instruction reaches more
+# often than this, it has code for.
 MOST_ODD = 0.02
-# How many instructions a kernel translates, the most frequent first. They come to some 200 bytes of machine code each,
-# and as a whole have to fit a GPU's instruction cache, beside the interpreter: fetching code from beyond it takes
-# longer than interpreting (benchmarks/NOTES.md).
-MOST_TRANSLATED = 700
-# Games that many envs play faster interpreted: envs of a warp are at different places of their code,
-# so that a GPU fetches much of it. Measured with 4,096 envs before their warps were in step, since when
-# riverraid and up_n_down are faster translated with those, and interpreted with 65,536
-# (benchmarks/NOTES.md).
-FASTER_INTERPRETED = frozenset((
-    "centipede", "chopper_command", "darkchambers", "double_dunk", "elevator_action", "gravitar", "ice_hockey", "klax",
-    "krull", "mario_bros", "phoenix", "riverraid", "sir_lancelot", "skiing", "solaris", "star_gunner", "superman",
-    "trondead", "up_n_down",
-))  # fmt: skip
+# How many instructions a kernel translates, the most frequent first. They come to some 190 bytes of
+# machine code each. More code than a GPU's instruction cache holds takes longer to fetch than
+# interpreting takes (benchmarks/NOTES.md).
+MOST_TRANSLATED = 800
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
 # And nearly the longest: the picture's segments are kept before blocks that write in them (csrc/console/core.h).
 MOST_CYCLES = 5 * _core.LINE_CYCLES
-# What a profile has of each instruction: how often it ran, was odd, needed the chips, was entered;
-# and its program counter (csrc/console/profile.h).
-COUNT, ODD, IN_CHIPS, ENTERED, PC = range(5)
+# What a profile has of each instruction (csrc/console/profile.h): how often it ran, could not be done
+# in a block, ran in decimal mode, was entered; its program counter; which places it reached, a column for each set of
+# PROFILED; the TIA register that it wrote to, and how often that was another than before.
+COUNT, ODD, DECIMAL, ENTERED, PC, REACHED = range(6)
+PLACES, PROFILED = _core.PLACES, _core.PROFILED_PLACES
+REGISTER, OTHER_REGISTER = REACHED + len(PROFILED), REACHED + len(PROFILED) + 1
 # Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
-CYCLES, LENGTH_SHIFT, RARE, READS, WRITES, JUMP, INDEXED, OPCODE_SHIFT, OPERAND_SHIFT, BLOCK_CODE = (
+CYCLES, LENGTH_SHIFT, READS, JUMP, INDEXED, OPCODE_SHIFT, OPERAND_SHIFT, BLOCK_CODE = (
     _core.MICRO_OP[field]
     for field in (
-        "cycles", "length_shift", "rare", "reads", "writes", "jump", "indexed", "opcode_shift", "operand_shift",
+        "cycles", "length_shift", "reads", "jump", "indexed", "opcode_shift", "operand_shift",
         "block_code",
     )
 )  # fmt: skip
 WSYNC, LINE_CYCLES = _core.WSYNC, _core.LINE_CYCLES
-JSR, RTS, PHA, PHP, PLA, PLP, JMP_INDIRECT = 0x20, 0x60, 0x48, 0x08, 0x68, 0x28, 0x6C
-FLAG_OPCODES = (0x58, 0x78, 0xB8, 0xD8, 0xF8)  # CLI SEI CLV CLD SED
-RARE_IN_BLOCKS = (JSR, RTS, PHA, PHP, PLA, PLP, JMP_INDIRECT, *FLAG_OPCODES)
+JSR, RTS, JMP_INDIRECT = 0x20, 0x60, 0x6C
+# Schemes whose window shows one bank as a whole, of so many bytes or all of a smaller image.
+BANK_BYTES = 4096
+WHOLE_BANKS = frozenset(("2K", "4K", "F8", "F8SC", "F6", "F6SC", "DPC"))
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,8 @@ class Instruction:
     operand: int
     length: int
     control: int
-    in_chips: bool
+    places: int  # a set of PLACES
+    register: int | None  # the one of the TIA's that it writes to; then it reaches nothing else
 
     @property
     def branches(self) -> bool:
@@ -97,22 +93,34 @@ class Instruction:
         return (self.pc + 2 + self.operand) & 0xFFFF
 
     @property
-    def tia_register(self) -> int | None:
-        """The TIA register that it surely writes to."""
-        fixed = self.control & WRITES and not self.control & INDEXED
-        return self.operand & 0x3F if fixed and not self.operand & 0x1080 else None
+    def stays_in_rom(self) -> bool:
+        """Whether the program goes on in the cartridge where it does not jump: blocks count on that."""
+        ends = [self.pc + self.length, *([self.branch_target] if self.branches else [])]
+        return all(end & 0x1000 for end in ends)
+
+    @property
+    def waits(self) -> bool:
+        """Whether all that it does is to wait for the next scanline."""
+        return self.register == WSYNC
 
     @property
     def reads_timer(self) -> bool:
         """Whether it may wait for the RIOT's timer, for nobody knows how long."""
-        fixed = not self.control & INDEXED and self.operand & 0x1284 == 0x284
-        return bool(self.control & READS) and (fixed or self.in_chips)
+        may_be_timer = self.control & INDEXED or self.operand & 0x1284 == 0x284
+        return bool(self.control & READS and self.places & PLACES["kFromChips"] and may_be_timer)
 
     @property
     def most_cycles(self) -> int:
         """How long it takes at most."""
-        waits = self.tia_register == WSYNC or (self.in_chips and self.control & WRITES)
-        return (self.control & CYCLES) + 2 + (LINE_CYCLES if waits else 0)
+        may_wait = self.waits or (self.register is None and self.places & PLACES["kToTia"])
+        return (self.control & CYCLES) + 2 + (LINE_CYCLES if may_wait else 0)
+
+    @property
+    def reach(self) -> str:
+        """What it reaches, as csrc/console/plain_view.h has it."""
+        if self.register is not None:
+            return f"to_register({self.register:#04x})"
+        return " | ".join(name for name, place in PLACES.items() if self.places & place)
 
 
 Block = tuple[Instruction, ...]
@@ -120,43 +128,60 @@ Block = tuple[Instruction, ...]
 
 @functools.cache
 def profile(game: Game) -> np.ndarray:
-    """(bytes of the ROM, 5) uint32: COUNT to PC of each instruction."""
+    """(bytes of the ROM, columns) uint32: COUNT to OTHER_REGISTER of each instruction."""
     console = Console(Group(game, game.facts["default_mode"], 0), Options(), boot(game).pal)
     console.configure()
     console.load(boot(game).snapshot)
-    return np.frombuffer(_core.profile(console.batch, PROFILE_FRAMES), np.uint32).reshape(-1, 5)
+    return np.frombuffer(_core.profile(console.batch, PROFILE_FRAMES), np.uint32).reshape(-1, OTHER_REGISTER + 1)
 
 
 def _instructions(game: Game, counts: np.ndarray) -> dict[int, Instruction]:
     """What blocks may be made of, by offset."""
     image, scheme = rom_of(game)
     words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2)
-    in_chips, odd = _reach(counts)
+    places, one_register, odd = _reach(counts)
     too_odd = odd > MOST_ODD * counts[:, COUNT]
     found = {}
-    for offset in np.flatnonzero(counts[:, COUNT] >= LEAST_COUNT).tolist():
+    for offset in np.flatnonzero((counts[:, COUNT] >= LEAST_COUNT) & ~too_odd).tolist():
         control, more = words[offset].tolist()
-        opcode = more >> OPCODE_SHIFT & 0xFF
-        if too_odd[offset] or (control & RARE and opcode not in RARE_IN_BLOCKS):
-            continue
-        found[offset] = Instruction(
-            offset, int(counts[offset, PC]), opcode, more >> OPERAND_SHIFT,
-            control >> LENGTH_SHIFT & 3, control, bool(in_chips[offset]),
+        register = int(counts[offset, REGISTER]) if one_register[offset] else None
+        instruction = Instruction(
+            offset, int(counts[offset, PC]), more >> OPCODE_SHIFT & 0xFF, more >> OPERAND_SHIFT,
+            control >> LENGTH_SHIFT & 3, control, int(places[offset]), register,
         )  # fmt: skip
+        if instruction.stays_in_rom:
+            found[offset] = instruction
     return found
 
 
-def _reach(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By offset, whether an instruction has the chips, and how often a block cannot do it then."""
-    in_chips = counts[:, IN_CHIPS] > MOST_ODD * counts[:, COUNT]
-    return in_chips, counts[:, ODD] + np.where(in_chips, 0, counts[:, IN_CHIPS])
+def _reach(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """By offset, what an instruction reaches in a block.
+
+    Returns:
+        Its places; whether that is one register of the TIA; how often a block with no more cannot do it.
+    """
+    most_odd = MOST_ODD * counts[:, COUNT]
+    places, odd = np.zeros(len(counts), np.uint32), counts[:, ODD].copy()
+    # Most programs leave decimal mode at once; some stay in it.
+    stays_decimal = counts[:, DECIMAL].sum() > MOST_ODD * counts[:, COUNT].sum()
+    if not stays_decimal:
+        odd += counts[:, DECIMAL]
+    for column, reached in enumerate(PROFILED, REACHED):
+        often = counts[:, column] > most_odd
+        places[often] |= reached
+        odd[~often] += counts[~often, column]
+    one_register = (places == PLACES["kToTia"]) & (counts[:, OTHER_REGISTER] <= most_odd)
+    odd[one_register] += counts[one_register, OTHER_REGISTER]
+    if stays_decimal:
+        places |= PLACES["kInDecimal"]
+    return places, one_register, odd
 
 
 def blocks_of(game: Game) -> list[Block]:
     """The game's blocks. Each begins where the program was seen to enter it; none overlap."""
     counts = profile(game)
     instructions = _instructions(game, counts)
-    _, odd = _reach(counts)
+    odd = _reach(counts)[2]
     _, scheme = rom_of(game)
     behind_gaps = {
         offset for offset in instructions
@@ -178,7 +203,8 @@ def blocks_of(game: Game) -> list[Block]:
             # E0 switches each KiB by itself.
             other_slice = scheme == "E0" and (following.pc ^ last.pc) & 0xFC00
             full = len(block) == MOST_INSTRUCTIONS or _most_cycles(tuple(block)) > MOST_CYCLES
-            if last.reads_timer or full or other_slice:
+            # After a wait, lanes of a warp are at the same place, and begin the next block together.
+            if last.waits or last.reads_timer or full or other_slice:
                 behind_gaps.add(following.offset)
                 to_begin.append(following.offset)
                 break
@@ -203,6 +229,11 @@ def _most_cycles(block: Block) -> int:
 def longest_block(blocks: list[Block]) -> int:
     """How many cycles a block takes at most."""
     return max((_most_cycles(block) for block in blocks), default=0)
+
+
+def stays_decimal(blocks: list[Block]) -> bool:
+    """Whether blocks run in decimal mode, too."""
+    return any(instruction.places & PLACES["kInDecimal"] for block in blocks for instruction in block)
 
 
 # What follows a block where it is not known: kLookUp of csrc/console/block.h.
@@ -238,9 +269,12 @@ def source_of(game: Game, blocks: list[Block]) -> str:
         number = numbers.at(pc, seen_from)
         if number == LOOK_UP:
             return "CULE_LOOK_UP"
+        if seen_from.waits:
+            return f"CULE_COME_BACK({number})"
         entries.add(number)
         return f"CULE_GO_ON({number})"
 
+    whole_banks = rom_of(game)[1] in WHOLE_BANKS
     texts = []
     for block in blocks:
         lines = []
@@ -248,9 +282,10 @@ def source_of(game: Game, blocks: list[Block]) -> str:
             what = f"{instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x}"
             if instruction.branches:
                 taken = follow(instruction.branch_target, instruction)
-                lines.append(f"  CULE_DO_BRANCH({what}) {taken}")
+                lines.append(f"  CULE_BRANCH({what}, {taken})")
             else:
-                lines.append(f"  CULE_DO{'_IN_CHIPS' if instruction.in_chips else ''}({what})")
+                bank = instruction.offset // BANK_BYTES * BANK_BYTES if whole_banks else -1
+                lines.append(f"  CULE_DO({what}, {instruction.reach}, {bank})")
         lines.append(f"  {follow(block[-1].following, block[-1])}")
         texts.append(lines)
     for number, lines in enumerate(texts, 1):
@@ -296,7 +331,7 @@ struct RunBlock {{
 extern "C" __global__ void __launch_bounds__(kPlayMostThreads)
 play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
   constexpr CartridgeMap kMap = {map};
-  play_envs<{in_step}>(batch, lanes, warps, TranslatedCore<RunBlock, {game}, {longest}>{{}}, &kMap);
+  play_envs<{in_step}>(batch, lanes, warps, TranslatedCore<RunBlock, {game}, {longest}, {decimal}>{{}}, &kMap);
 }}
 
 }}  // namespace cule
@@ -315,8 +350,14 @@ def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
         map=_MAPS[rom_of(game)[1]],
         game=game.index,
         longest=longest_block(blocks),
+        decimal=str(stays_decimal(blocks)).lower(),
         in_step=str(in_step).lower(),
     )
+
+
+def headers() -> dict[str, str]:
+    """What a game's kernel includes, by the names that it includes them by."""
+    return {**_core.headers(), **_STANDARD_HEADERS}
 
 
 def cache_folder() -> Path:
@@ -338,7 +379,7 @@ def translate(game: Game, architecture: str, in_step: bool = False) -> tuple[byt
     """
     blocks = blocks_of(game)
     source = kernel_source(game, blocks, in_step)
-    headers = {**_core.headers(), **_STANDARD_HEADERS}
+    texts = headers()
     # Relocatable, as CMakeLists.txt has the rest compiled; the driver links it.
     options = [
         f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device",
@@ -346,13 +387,13 @@ def translate(game: Game, architecture: str, in_step: bool = False) -> tuple[byt
     ]  # fmt: skip
     if int(nvrtc.version().partition(".")[0]) >= 13:
         options.append("--split-compile=4")  # several threads; older ones do not know it
-    key = hashlib.sha256(repr((nvrtc.version(), source, sorted(headers.items()), options)).encode()).hexdigest()
+    key = hashlib.sha256(repr((nvrtc.version(), source, sorted(texts.items()), options)).encode()).hexdigest()
     path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
     try:
         with _FILE.reading(path) as file:
             cubin = file.read()
     except ValueError:
-        cubin = nvrtc.compile_cubin(source, headers, options)
+        cubin = nvrtc.compile_cubin(source, texts, options)
         _keep(path, cubin)
     return cubin, marked_ops(game, blocks)
 

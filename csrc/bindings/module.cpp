@@ -134,7 +134,7 @@ void checked_continued_episode(CheckedBatch& batch, const py::object& played,
   continue_pool_episode(batch, before, count);
 }
 
-// Rows of (count, odd, entered, pc), one for each byte of the ROM of env 0, as uint32.
+// Rows of ProfileEntry's fields, one for each byte of the ROM of env 0, as uint32.
 py::bytes profile(CheckedBatch& batch, const py::object& frames) {
   const auto count = static_cast<int>(integer("frames", frames, 0));
   batch.check_powered_on();
@@ -167,15 +167,32 @@ py::dict micro_op_fields() {
   py::dict out;
   out["cycles"] = kCyclesMask;
   out["length_shift"] = kLengthShift;
-  out["rare"] = static_cast<uint32_t>(kRare);
   out["reads"] = static_cast<uint32_t>(kReads);
-  out["writes"] = static_cast<uint32_t>(kWrites);
   out["jump"] = static_cast<uint32_t>(kJump);
   out["indexed"] = static_cast<uint32_t>(kIndirect | kIndexX | kIndexY);
   out["opcode_shift"] = kOpcodeShift;
   out["operand_shift"] = kOperandShift;
   out["block_code"] = kBlockCode;
   return out;
+}
+
+// The places that instructions of blocks reach (console/plain_view.h).
+py::dict places() {
+  py::dict out;
+  out["kInRam"] = static_cast<uint32_t>(kInRam);
+  out["kInRom"] = static_cast<uint32_t>(kInRom);
+  out["kFromChips"] = static_cast<uint32_t>(kFromChips);
+  out["kToTia"] = static_cast<uint32_t>(kToTia);
+  out["kToRiot"] = static_cast<uint32_t>(kToRiot);
+  out["kInDecimal"] = static_cast<uint32_t>(kInDecimal);
+  return out;
+}
+
+// The sets of them that a profile tells apart, in its order.
+py::tuple profiled_places() {
+  py::list out;
+  for (uint32_t each : kProfiledPlaces) out.append(each);
+  return py::tuple(out);
 }
 
 // Finds the first state that playing cannot produce: (index, part), where `part` names what is
@@ -270,6 +287,8 @@ void bind_constants(py::module_& m) {
   m.attr("WSYNC") = static_cast<uint32_t>(tia_write::WSYNC);
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
   m.attr("MICRO_OP") = micro_op_fields();
+  m.attr("PLACES") = places();
+  m.attr("PROFILED_PLACES") = profiled_places();
   m.attr("FRONT_BYTE") = offsetof(EnvRecord, tia) + offsetof(TiaState, front);
   m.attr("FAULTS") = py::dict(
       py::arg("jam") = static_cast<int>(kFaultJam),

@@ -19,7 +19,12 @@
 //   false.
 // CULE_OPAQUE hides a 32-bit variable from the optimizer. It works around ptxas 13.0: if conditions
 //   become bits of more than one byte of a word, ptxas can put the bits of one byte into another.
-// pick_bytes takes bytes of a word by number: the selector's lowest four nibbles.
+// CULE_OPAQUE_POINTER does the same for a pointer to global memory, so that it is kept as a whole and
+//   not worked out anew at each use.
+// CULE_APART keeps the code of one rare way apart. Without it, a GPU's compiler sets what all such
+//   ways set before each branch that leads to one, which costs the frequent way, too.
+// pick_bytes takes bytes of two words by number, the selector's lowest four nibbles: 0 to 3 are in
+//   `low`, 4 to 7 in `high`.
 // spread_signs makes each byte of a word 0 or $FF, by its highest bit.
 // spread_bits makes each byte of a LineBits 0 or $FF, by one of the lowest bits of a word.
 // reverse_byte reverses the bits of one byte.
@@ -61,6 +66,12 @@ namespace cule { using LineBits = uint64_t; }
 #if defined(__CUDA_ARCH__)
 #define CULE_ASSUME(condition) __builtin_assume(condition)
 #define CULE_OPAQUE(word) asm("" : "+r"(word))
+#define CULE_APART(why) asm volatile("// " why)
+#define CULE_OPAQUE_POINTER(pointer)       \
+  do {                                     \
+    asm("" : "+l"(pointer));               \
+    __builtin_assume(__isGlobal(pointer)); \
+  } while (false)
 #else  // the host's pass of nvcc, too
 #if defined(CULE_CHECK_ASSUMPTIONS)
 #define CULE_ASSUME(condition) CULE_CHECK(condition)
@@ -68,6 +79,8 @@ namespace cule { using LineBits = uint64_t; }
 #define CULE_ASSUME(condition) ((condition) ? static_cast<void>(0) : __builtin_unreachable())
 #endif
 #define CULE_OPAQUE(word) static_cast<void>(0)
+#define CULE_APART(why) static_cast<void>(0)
+#define CULE_OPAQUE_POINTER(pointer) static_cast<void>(0)
 #endif
 
 namespace cule {
@@ -99,12 +112,15 @@ CULE_INLINE int count_bits(uint32_t word) {
   return __builtin_popcount(word);
 #endif
 }
-CULE_INLINE uint32_t pick_bytes(uint32_t word, uint32_t selector) {
+CULE_INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t selector) {
 #if defined(__CUDA_ARCH__)
-  return __byte_perm(word, 0, selector);
+  return __byte_perm(low, high, selector);
 #else
+  const uint64_t both = low | static_cast<uint64_t>(high) << 32;
   uint32_t picked = 0;
-  for (int i = 0; i < 4; ++i) picked |= (word >> (selector >> 4 * i & 3) * 8 & 0xFF) << 8 * i;
+  for (int i = 0; i < 4; ++i) {
+    picked |= (static_cast<uint32_t>(both >> (selector >> 4 * i & 7) * 8) & 0xFF) << 8 * i;
+  }
   return picked;
 #endif
 }

@@ -12,14 +12,20 @@
 namespace cule {
 
 // What follows a block: the number of the block that begins where the program goes on, or one of these.
-constexpr uint32_t kLookUp = 0;          // nobody knows: what stands there says
-constexpr uint32_t kInterpret = 0xFFFF;  // the block could not go on, or not begin: the interpreter executes the next instruction
+constexpr uint32_t kLookUp = 0;          // nobody knows: what is there says
+constexpr uint32_t kInterpret = 0xFFFF;  // the block could not go on: the interpreter executes the next instruction
 
-// Executes the instruction at `pc`, which writes to the TIA's register `kReg` if it reaches kInTia.
-// False: it is still to be executed, by the interpreter.
-template <uint32_t kOpcode, Reach kReach, uint32_t kReg, class M>
+// Where instructions of a block find ROM: in the bank that begins at byte `kBank`, or, where that is
+// -1, as the cartridge shows it.
+template <int32_t kBank>
+struct RomOfBlock : RomOfBank<kBank> {};
+template <>
+struct RomOfBlock<-1> : ShownRom {};
+
+// Executes the instruction at `pc`. False: it is still to be executed, by the interpreter.
+template <uint32_t kOpcode, uint32_t kPlaces, int32_t kBank, class M>
 CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
-  PlainView<M, kReach, KnownRegister<kReg>> view(m);
+  PlainView<M, kPlaces, true, RomOfBlock<kBank>> view(m);
   const int32_t before = m.cycle;
   m.r.pc = pc;
   execute(StaticDecode<kOpcode>{}, view, operand);
@@ -32,32 +38,97 @@ CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
   return true;
 }
 
-// A case of the switch over blocks; its instructions, some of which reach chips that others of
-// their kind do not; what follows where a branch is taken, or the end. If it is known, the block goes
-// on there, without coming back, as long as that begins before cycle `end`: at an entry.
+// Goes on after the branch at `pc`, both of whose ends are known.
+template <uint32_t kOpcode, class M>
+CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
+  const uint32_t next = pc + 2, target = next + operand;
+  m.cycle += StaticDecode<kOpcode>::control & kCyclesMask;
+  if (taken) m.cycle += 1 + crosses_page(next, target);
+  m.r.pc = (taken ? target : next) & 0xFFFF;
+  --m.instructions_left;
+}
+
+// A case of the switch over blocks; its instructions, with the places that each reaches (a set of
+// Place) and the bank that they are in; what follows where a branch is taken, or the end. If it is
+// known, the block goes on there, without coming back, as long as that begins before cycle `end`: at
+// an entry. After a wait for the next scanline (WSYNC) that is never so.
 #define CULE_BLOCK(number) case number:
 #define CULE_ENTRY(number) block_##number:
-#define CULE_DO(at, opcode, operand) \
-  if (!execute_in_block<opcode, reach_in_block(StaticDecode<opcode>::control, operand), \
-                        register_in_block(StaticDecode<opcode>::control, operand)>( \
-          m, at, operand)) \
-    return kInterpret;
-#define CULE_DO_IN_CHIPS(at, opcode, operand) \
-  if (!execute_in_block<opcode, Reach::kInChips, 0>(m, at, operand)) return kInterpret;
-#define CULE_DO_BRANCH(at, opcode, operand) \
-  CULE_DO(at, opcode, operand) \
-  if (m.r.pc != (((at) + 2) & 0xFFFF))
-#define CULE_GO_ON(next) \
-  { \
-    if (m.cycle < end) goto block_##next; \
-    return next; \
+#define CULE_DO(at, opcode, operand, places, bank)                            \
+  if (!execute_in_block<opcode, places, bank>(m, at, operand)) {              \
+    CULE_APART("left");                                                       \
+    return kInterpret;                                                        \
   }
+#define CULE_BRANCH(at, opcode, operand, what_follows)  \
+  if (branches(StaticDecode<opcode>{}, m.r)) {          \
+    pass_branch<opcode>(m, at, operand, true);          \
+    what_follows                                        \
+  }                                                     \
+  pass_branch<opcode>(m, at, operand, false);
+#define CULE_GO_ON(next)                    \
+  {                                         \
+    if (m.cycle < end) goto block_##next;   \
+    CULE_APART("at the scanline's end");    \
+    return next;                            \
+  }
+#define CULE_COME_BACK(next) return next;
 #define CULE_LOOK_UP return kLookUp;
+
+// The opcodes that programs execute most, and what they mostly reach.
+#define CULE_FREQUENT_OPCODES(each)                                                                \
+  /* immediate, implied, branches and jumps */                                                     \
+  each(0xA9, kInRam) each(0xA2, kInRam) each(0xA0, kInRam) each(0xC9, kInRam) each(0xC0, kInRam)   \
+  each(0xE0, kInRam) each(0x29, kInRam) each(0x49, kInRam) each(0x69, kInRam | kInDecimal)         \
+  each(0xE9, kInRam | kInDecimal) each(0x4A, kInRam) each(0x0A, kInRam) each(0xAA, kInRam)         \
+  each(0xA8, kInRam) each(0x8A, kInRam) each(0x98, kInRam) each(0xCA, kInRam) each(0x88, kInRam)   \
+  each(0xE8, kInRam) each(0xC8, kInRam) each(0x18, kInRam) each(0x38, kInRam) each(0xEA, kInRam)   \
+  each(0xD0, kInRam) each(0xF0, kInRam) each(0x10, kInRam) each(0x30, kInRam) each(0x90, kInRam)   \
+  each(0xB0, kInRam) each(0x50, kInRam) each(0x4C, kInRam) each(0x20, kInRam) each(0x60, kInRam)   \
+  /* the zero page */                                                                              \
+  each(0xA5, kInRam) each(0xA6, kInRam) each(0xA4, kInRam) each(0xB5, kInRam) each(0xC5, kInRam)   \
+  each(0x24, kInRam) each(0x25, kInRam) each(0x05, kInRam) each(0x65, kInRam | kInDecimal)         \
+  each(0xE5, kInRam | kInDecimal) each(0xE6, kInRam) each(0xC6, kInRam) each(0x95, kInRam)         \
+  each(0x85, kInRam | kToTia) each(0x86, kInRam | kToTia) each(0x84, kInRam | kToTia)              \
+  /* the rest */                                                                                   \
+  each(0xAD, kInRam | kInRom) each(0xBD, kInRam | kInRom) each(0xB9, kInRam | kInRom)              \
+  each(0xB1, kInRam | kInRom)
+
+// Executes the instruction at `pc`, which is interpreted. False: nothing is done.
+template <uint32_t kOpcode, uint32_t kPlaces, class M>
+CULE_INLINE bool execute_frequent(M& m, uint32_t operand) {
+  PlainView<M, kPlaces> view(m);
+  const uint32_t pc = m.r.pc, bus = m.bus;
+  const int32_t cycle = m.cycle;
+  execute(StaticDecode<kOpcode>{}, view, operand);
+  if (view.odd) {
+    m.r.pc = pc;
+    m.bus = bus;
+    m.cycle = cycle;
+    return false;
+  }
+  return true;
+}
+
+// Executes `op` and returns the next one. What is frequent has an instance of the path each, with
+// which lanes that are together need a fifth of the machine instructions.
+template <class M>
+CULE_INLINE MicroOp execute_quickly(M& m, MicroOp op, bool crowded) {
+  bool done = false;
+  switch (crowded ? 0 : opcode_of(op)) {
+#define CULE_CASE(code, places) \
+  case code: done = execute_frequent<code, places>(m, operand_of(op)); break;
+    CULE_FREQUENT_OPCODES(CULE_CASE)
+#undef CULE_CASE
+    default: break;
+  }
+  return done ? m.look_ahead() : execute_leanly(m, op, crowded);
+}
 
 // Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked where blocks begin (begins_block).
 // `run_block(m, number, end)` executes a block, and what it goes on in before cycle `end`, and says
-// what follows; the longest takes `kLongestBlock` cycles at most. The ROM is game `kGame`'s.
-template <class RunBlock, uint32_t kGame, int32_t kLongestBlock>
+// what follows; the longest takes `kLongestBlock` cycles at most. The ROM is game `kGame`'s. Without
+// `kDecimal` no block begins in decimal mode.
+template <class RunBlock, uint32_t kGame, int32_t kLongestBlock, bool kDecimal>
 struct TranslatedCore {
   static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock : kLongestInstruction;
   // No segment but the next is kept before it begins (TiaTrail::note_clear).
@@ -76,10 +147,14 @@ struct TranslatedCore {
       while (m.runs() && m.cycle < end) {
         // No block ends the frame: where it is near its end, none begins.
         while (m.cycle < end && begins_block(op)) {
-          const bool runs = !crowded && op.control == m.r.pc;
-          op = follow_block(m, runs ? run_block(m, operand_of(op), end) : kInterpret);
+          const bool runs = !crowded && op.control == m.r.pc && (kDecimal || !m.r.d);
+          const uint32_t next = runs ? run_block(m, operand_of(op), end) : kInterpret;
+          // What the bus holds matters only to code that is fetched from the TIA. A block comes to that
+          // by a jump only, whose target's high byte was read last.
+          if (runs) m.bus = m.r.pc >> 8;
+          op = follow_block(m, next);
         }
-        for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_leanly(m, op, crowded);
+        for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_quickly(m, op, crowded);
       }
     });
   }

@@ -66,7 +66,7 @@ struct AnyGame {
 // buffer's is near.
 template <class M>
 CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op, bool crowded) {
-  PlainView<M, Reach::kInterpreted> view(m, op, crowded);
+  InterpretedView<M> view(m, op, crowded);
   return execute(DynamicDecode{op}, view, operand_of(op));
 }
 

@@ -56,16 +56,25 @@ struct RiotRead {
   int32_t waited, rounds;
 };
 
-// Where INTIM is read, an absolute load does it, and a BNE or BPL back to that follows, all rounds of the loop but the last two pass
-// at once; they change nothing but the clock. The two instructions would be at these offsets of the image, the second one at address
-// `behind`.
+// Where the micro-operation of the instruction at `pc` is. What is not in ROM has the one after the
+// image, which says so.
+CULE_INLINE uint32_t code_offset(const CartridgeMap& map, uint32_t rom_bytes, uint32_t slices, uint32_t pc) {
+  return pc & 0x1000 ? rom_offset(map, slices, pc) : rom_bytes;
+}
+
+// Where INTIM is read, an absolute load does it, and a BNE or BPL back to that follows, all rounds of
+// the loop except the last two pass at once; they change nothing but the clock. The second of the two
+// instructions would be at address `behind`.
 template <class Rom>
-CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, uint32_t address, uint32_t load_offset, uint32_t back_offset, uint32_t behind,
-                             int32_t cycle, int32_t instructions_left) {
+CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, const ConsoleConfig& config, uint32_t slices, uint32_t address,
+                             uint32_t behind, int32_t cycle, int32_t instructions_left) {
   constexpr uint32_t kBackToLoad = 0xFFFB;  // from behind the branch
   int32_t waited = 0, rounds = 0;
   if ((address & 5) == 4) {
-    const MicroOp load = rom.micro_op(load_offset), back = rom.micro_op(back_offset);
+    const auto op_at = [&](uint32_t pc) CULE_INLINE_LAMBDA {
+      return rom.micro_op(code_offset(config.map, config.rom_bytes, slices, pc));
+    };
+    const MicroOp load = op_at((behind - 3) & 0xFFFF), back = op_at(behind);
     const uint32_t opcode = opcode_of(load), condition = opcode_of(back);
     const bool loads = (opcode == 0xAD || opcode == 0xAE || opcode == 0xAC) && operand_of(load) == address;  // LDA, LDX, LDY
     if (loads && (condition == 0xD0 || condition == 0x10) && operand_of(back) == kBackToLoad) {
@@ -229,8 +238,7 @@ struct Machine {
   // A register of the RIOT or the TIA, which drives bits 7 and 6 only; the others keep what was last on the bus.
   CULE_INLINE uint32_t read_chip(uint32_t address) {
     if (address & 0x80) {
-      const RiotRead read = read_riot(devices, rom, address, code_offset((r.pc - 3) & 0xFFFF), code_offset(r.pc), r.pc, cycle,
-                                      instructions_left);
+      const RiotRead read = read_riot(devices, rom, config, slices, address, r.pc, cycle, instructions_left);
       cycle += read.waited;
       instructions_left -= read.rounds * 2;
       return read.value;
@@ -282,9 +290,12 @@ struct Machine {
     const bool changes = room ? apply_write(tia, config.format, reg, value, at)
                               : would_change(tia, AnyRegister{reg.number}, value);
     touched_cycle = cycle;
-    if (!changes) return;
-    if (room) buffer.entries[buffer.count++] = encode_early_entry(at, reg.number, value);
-    else devices.faults |= kFaultBufferFull;
+    if (!room && changes) devices.faults |= kFaultBufferFull;
+    // In small steps, without a branch on a GPU.
+    const uint32_t entry = encode_early_entry(at, reg.number, value);
+    uint32_t* const next = buffer.entries + buffer.count;
+    if (room && changes) *next = entry;
+    buffer.count += room && changes;
   }
 
   CULE_INLINE void record_mark(TiaMark mark, uint32_t value) { record_mark(mark, value, cycle); }
@@ -415,8 +426,7 @@ struct Machine {
     return frame_ended && (last_cycle - written_cycle) * kClocksPerCycle > kLongestDelay ? clock : kUnknownReach;
   }
 
-  // Where the micro-operation of the instruction at `pc` stands. What is not in ROM has the one behind the image, which says so.
-  CULE_INLINE uint32_t code_offset(uint32_t pc) const { return pc & 0x1000 ? rom_offset(map, slices, pc) : rom_bytes; }
+  CULE_INLINE uint32_t code_offset(uint32_t pc) const { return cule::code_offset(map, rom_bytes, slices, pc); }
 
   // A translated ROM has kBlockCode where blocks begin; `look_behind` sees what stands there.
   CULE_INLINE MicroOp look_ahead() const { return rom.marked_op(code_offset(r.pc)); }

@@ -5,13 +5,20 @@
 
 namespace cule {
 
+// What an instruction may reach to be counted as one of a kind, the first that is enough.
+constexpr uint32_t kProfiledPlaces[] = {kInRam, kInRom, kFromChips, kToTia, kAllChips};
+constexpr uint32_t kNumProfiledPlaces = sizeof(kProfiledPlaces) / sizeof(uint32_t);
+
 // One for each byte of the image.
 struct ProfileEntry {
   uint32_t count;    // how often the instruction that begins here was executed
   uint32_t odd;      // and how often a block could not have done it
-  uint32_t in_chips; // or only one in which it reaches the chips (CULE_DO_IN_CHIPS)
+  uint32_t decimal;  // and how often it was executed in decimal mode
   uint32_t entered;  // and how often from anywhere but the instruction before it
   uint32_t pc;       // at the last time
+  uint32_t reached[kNumProfiledPlaces];  // how often each of kProfiledPlaces was enough, and those before were not
+  uint32_t reg;       // with kToTia: the register that was written to the last time
+  uint32_t other_reg; // and how often that was another than the time before
 };
 
 class ProfilingCore {
@@ -45,18 +52,34 @@ class ProfilingCore {
 
   template <class M>
   static void note_reach(ProfileEntry& entry, const M& m, MicroOp op) {
-    M copy = m, other = m;
-    const bool known = reach_in_block(op.control, operand_of(op)) != Reach::kInBlock;
-    if (!known && !is_odd_to<Reach::kInBlock>(copy, op)) return;
-    if (is_odd_to<Reach::kInChips>(other, op)) ++entry.odd;
-    else if (!known) ++entry.in_chips;
+    entry.decimal += m.r.d;
+    entry.odd += !note_place<0>(entry, m, op);
   }
-  template <Reach kReach, class M>
-  static bool is_odd_to(M& copy, MicroOp op) {
-    PlainView<M, kReach> view(copy);
-    const DynamicDecode decode{op};
-    if (op.control & kRare) return view.leaves_rare(opcode_of(op), operand_of(op));
-    return view.leaves(op.control, effective_address(decode, view, operand_of(op)));
+  // Whether a block does the instruction if it reaches kProfiledPlaces[kPlace], or one after it.
+  template <uint32_t kPlace, class M>
+  static bool note_place(ProfileEntry& entry, const M& m, MicroOp op) {
+    if constexpr (kPlace == kNumProfiledPlaces) {
+      return false;
+    } else {
+      constexpr uint32_t kPlaces = kProfiledPlaces[kPlace];
+      M copy = m;
+      PlainView<M, kPlaces | kInDecimal> view(copy);
+      const DynamicDecode decode{op};
+      const bool rare = op.control & kRare;
+      const uint32_t address = rare ? m.r.s : effective_address(decode, view, operand_of(op));
+      const bool leaves = rare ? view.leaves_rare(opcode_of(op), operand_of(op))
+                               : view.leaves(op.control, address);
+      if (leaves) return note_place<kPlace + 1>(entry, m, op);
+      if (kPlaces == kToTia) note_register(entry, address & 0x3F);
+      ++entry.reached[kPlace];
+      return true;
+    }
+  }
+  static void note_register(ProfileEntry& entry, uint32_t reg) {
+    constexpr uint32_t kToTiaAt = 3;
+    static_assert(kProfiledPlaces[kToTiaAt] == kToTia);
+    entry.other_reg += entry.reached[kToTiaAt] != 0 && reg != entry.reg;
+    entry.reg = reg;
   }
 };
 

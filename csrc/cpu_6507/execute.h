@@ -25,6 +25,7 @@ namespace cule {
 
 template <int kOpcode>
 struct StaticDecode {
+  static constexpr bool kKnown = true;
   static constexpr MicroOp op = kOpcode == kFetchSlowlyCode ? kFetchSlowly : operation_of(kOpcode);
   static constexpr uint32_t control = op.control;
   static constexpr uint32_t more = op.more & 0xFFFF;
@@ -34,11 +35,26 @@ struct StaticDecode {
 };
 
 struct DynamicDecode {
+  static constexpr bool kKnown = false;
   uint32_t control, more, opcode;
   CULE_INLINE explicit DynamicDecode(MicroOp op) : control(op.control), more(op.more), opcode(opcode_of(op)) {}
   static constexpr bool may(uint32_t) { return true; }
   static constexpr bool may_also(uint32_t) { return true; }
 };
+
+// `each(i)` for i below `count`, in a loop that is not unrolled where the instruction is not known.
+template <class Decode, class Each>
+CULE_INLINE void repeat(const Decode, uint32_t count, const Each& each) {
+  if constexpr (Decode::kKnown) {
+#pragma unroll
+    for (uint32_t i = 0; i < 3; ++i) {
+      if (i < count) each(i);
+    }
+  } else {
+#pragma unroll 1
+    for (uint32_t i = 0; i < count; ++i) each(i);
+  }
+}
 
 // The address that the operand stands at. Adds the cycle for crossing a page.
 template <class Decode, class Machine>
@@ -67,6 +83,21 @@ CULE_INLINE uint32_t source_register(const Decode decode, const Registers& r) {
   return decode.control & 2u << kSourceShift ? high : low;
 }
 
+// 1 where two addresses are on different pages: what an instruction takes longer then.
+CULE_INLINE constexpr uint32_t crosses_page(uint32_t from, uint32_t to) {
+  return ((from ^ to) & 0xFF00) != 0;
+}
+
+// Whether the instruction is a branch that is taken.
+template <class Decode>
+CULE_INLINE bool branches(const Decode decode, const Registers& r) {
+  const bool second = decode.more & kSecondFlag;
+  const bool high = (second ? r.v : r.n) & 0x80, low = (second ? r.z : r.c) != 0;
+  const bool set = decode.more & kLateFlag ? low : high;
+  if constexpr (Decode::kKnown) return Decode::may_also(kBranch) && set == Decode::may_also(kIfSet);
+  return decode.more & (set ? kIfSet : kIfClear);
+}
+
 // Where the program goes on, for all but the rare instructions: behind the instruction, or where it branches or jumps to.
 template <class Decode, class Machine>
 CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
@@ -76,12 +107,10 @@ CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
   const uint32_t next = r.pc + (control >> kLengthShift & 3);
   uint32_t target = next;
   if constexpr (Decode::may_also(kBranch)) {
-    const bool second = decode.more & kSecondFlag;
-    const uint32_t high = (second ? r.v : r.n) & 0x80, low = second ? r.z : r.c;
-    const bool taken = decode.more & ((decode.more & kLateFlag ? low : high) ? kIfSet : kIfClear);
+    const bool taken = branches(decode, r);
     target = next + (taken ? operand : 0);
     if (taken) ++m.cycle;
-    if ((next ^ target) & 0xFF00) ++m.cycle;
+    m.cycle += crosses_page(next, target);
   }
   r.pc = (control & kJump ? operand : target) & 0xFFFF;
 }
@@ -160,63 +189,77 @@ CULE_INLINE bool is_used_op(uint32_t opcode) {
   }
 }
 
-// Bytes that a rare instruction reads one after the other: off the stack, from the break vector, from a jump's pointer. Byte i stands
-// at `base + i`, but only the bits in `carry` move on.
-struct Gather {
-  uint32_t base, carry, count;
-};
+// Whether a machine that does `kOps` executes the rare instruction `opcode` at all.
+constexpr bool does(RareOps kOps, RareOps needed) { return kOps >= needed; }
 
+// How many bytes a rare instruction reads one after the other: off the stack, from the break vector,
+// from a jump's pointer.
 template <RareOps kOps>
-CULE_INLINE Gather bytes_to_gather(uint32_t opcode, const Registers& r, uint32_t operand) {
-  if (opcode == 0x60) return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 2};  // RTS
-  if (opcode == 0x68 || (kOps != RareOps::kCommon && opcode == 0x28)) {
-    return {0x100 | r.s, 0xFF, 2};  // PLA, PLP: the byte below the wanted one is read too
-  }
-  if (opcode == 0x6C) return {operand, 0xFF, 2};  // JMP (indirect): both bytes from one page
-  if (kOps == RareOps::kAll && opcode == 0x40) return {0x100 | ((r.s + 1) & 0xFF), 0xFF, 3};  // RTI
-  if (kOps == RareOps::kAll && opcode == 0x00) return {0xFFFE, 0xFFFF, 2};  // BRK
-  return {0, 0, 0};
+CULE_INLINE constexpr uint32_t bytes_to_gather(uint32_t opcode) {
+  if (opcode == 0x60 || opcode == 0x68 || opcode == 0x6C) return 2;       // RTS, PLA, JMP (indirect)
+  if (does(kOps, RareOps::kUsed) && opcode == 0x28) return 2;             // PLP
+  if (does(kOps, RareOps::kAll)) return opcode == 0x40 ? 3 : opcode == 0x00 ? 2 : 0;  // RTI, BRK
+  return 0;
 }
 
-// Bytes that a rare instruction writes: byte i of `bytes`, to `address`, or onto the stack from the top down.
-struct Scatter {
-  uint32_t bytes, count, address;
-  bool onto_stack;
-};
+// Where byte `i` of them is.
+template <RareOps kOps>
+CULE_INLINE uint32_t gathered_from(uint32_t opcode, const Registers& r, uint32_t operand, uint32_t i) {
+  if (opcode == 0x6C) return (operand & 0xFF00) | ((operand + i) & 0xFF);  // both from one page
+  if (does(kOps, RareOps::kAll) && opcode == 0x00) return 0xFFFE + i;
+  const bool pulls = opcode == 0x68 || (does(kOps, RareOps::kUsed) && opcode == 0x28);
+  // PLA and PLP read the byte below the wanted one, too.
+  return 0x100 | ((r.s + !pulls + i) & 0xFF);
+}
 
-// The rare instructions, in three parts by how often programs use them. `gathered` are the bytes that were gathered. They return what is
-// still to be written.
+// How many bytes it writes, and whether that is onto the stack, from the top down.
+template <RareOps kOps>
+CULE_INLINE constexpr uint32_t bytes_to_push(uint32_t opcode) {
+  if (opcode == 0x20) return 2;                    // JSR
+  if (opcode == 0x48 || opcode == 0x08) return 1;  // PHA, PHP
+  return does(kOps, RareOps::kAll) && opcode == 0x00 ? 3 : 0;
+}
+template <RareOps kOps>
+CULE_INLINE constexpr bool stores_rarely(uint32_t opcode) {
+  switch (does(kOps, RareOps::kAll) ? opcode : 0) {
+    case 0x83: case 0x87: case 0x8F: case 0x97: case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F:
+      return true;  // SAX and the unstable stores
+    default: return false;
+  }
+}
+
+// The rare instructions, in three parts by how often programs use them. `gathered` are the bytes
+// that were gathered. They return the bytes to be written, the first in the low bits.
 template <class Decode, class Machine>
-CULE_INLINE Scatter do_common_op(const Decode decode, Machine& m, uint32_t operand, uint32_t gathered) {
+CULE_INLINE uint32_t do_common_op(const Decode decode, Machine& m, uint32_t operand, uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
     case 0x20: {  // JSR
       const uint32_t back = (r.pc - 1) & 0xFFFF;
       r.pc = operand;
       m.moved = true;
-      return {back >> 8 | (back & 0xFF) << 8, 2, 0, true};
+      return back >> 8 | (back & 0xFF) << 8;
     }
     case 0x60:  // RTS
       r.s = (r.s + 2) & 0xFF;
       r.pc = (gathered + 1) & 0xFFFF;
       m.moved = true;
-      break;
-    case 0x48: return {r.a, 1, 0, true};             // PHA
-    case 0x08: return {pack_status(r), 1, 0, true};  // PHP
+      return 0;
+    case 0x48: return r.a;             // PHA
+    case 0x08: return pack_status(r);  // PHP
     case 0x6C:  // JMP (indirect)
       r.pc = gathered;
       m.moved = true;
-      break;
+      return 0;
     default:  // PLA
       r.s = (r.s + 1) & 0xFF;
       set_a(r, gathered >> 8 & 0xFF);
-      break;
+      return 0;
   }
-  return {0, 0, 0, false};
 }
 
 template <class Decode, class Machine>
-CULE_INLINE Scatter do_used_op(const Decode decode, Machine& m, uint32_t gathered) {
+CULE_INLINE void do_used_op(const Decode decode, Machine& m, uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
     case 0x28:  // PLP
@@ -229,13 +272,12 @@ CULE_INLINE Scatter do_used_op(const Decode decode, Machine& m, uint32_t gathere
     case 0xD8: r.d = 0; break;  // CLD
     default: r.d = 1; break;    // SED
   }
-  return {0, 0, 0, false};
 }
 
-// Interrupts, which the 6507 has none of, and what is undocumented. `address` and `value` are the operand's address and the common
-// path's result.
+// Interrupts, which the 6507 has none of, and what is undocumented. `address` and `value` are the
+// operand's address and the common path's result.
 template <class Decode, class Machine>
-CULE_INLINE Scatter do_rarest(const Decode decode, Machine& m, uint32_t address, uint32_t value, uint32_t gathered) {
+CULE_INLINE uint32_t do_rarest(const Decode decode, Machine& m, uint32_t address, uint32_t value, uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
     case 0x40:  // RTI
@@ -249,45 +291,45 @@ CULE_INLINE Scatter do_rarest(const Decode decode, Machine& m, uint32_t address,
       r.i = 1;
       r.pc = gathered;
       m.moved = true;
-      return {back >> 8 | (back & 0xFF) << 8 | status << 16, 3, 0, true};
+      return back >> 8 | (back & 0xFF) << 8 | status << 16;
     }
     case kJamCode: r.jammed = 1; break;
-    case 0x83: case 0x87: case 0x8F: case 0x97: return {r.a & r.x, 1, address, false};  // SAX
-    case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F: return {unstable_store(r, decode.opcode, address), 1, address, false};
+    case 0x83: case 0x87: case 0x8F: case 0x97: return r.a & r.x;  // SAX
+    case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F: return unstable_store(r, decode.opcode, address);
     case 0x0B: case 0x2B: case 0x4B: case 0x6B: case 0x8B: case 0xAB: case 0xBB: case 0xCB:
       undocumented_read(r, decode.opcode, value);
       break;
     default: compute_second(r, decode.opcode, value); break;
   }
-  return {0, 0, 0, false};
+  return 0;
 }
 
 template <class Decode, class Machine>
-CULE_INLINE Scatter do_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address, uint32_t value, uint32_t gathered) {
+CULE_INLINE uint32_t do_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address, uint32_t value, uint32_t gathered) {
   constexpr RareOps kOps = Machine::kRareOps;
   if (is_common_op<kOps>(decode.opcode)) return do_common_op(decode, m, operand, gathered);
-  if (is_used_op<kOps>(decode.opcode)) return do_used_op(decode, m, gathered);
-  return do_rarest(decode, m, address, value, gathered);
+  if (!is_used_op<kOps>(decode.opcode)) return do_rarest(decode, m, address, value, gathered);
+  do_used_op(decode, m, gathered);
+  return 0;
 }
 
 template <class Decode, class Machine>
 CULE_INLINE void execute_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address, uint32_t value) {
-  const Gather gather = bytes_to_gather<Machine::kRareOps>(decode.opcode, m.r, operand);
+  constexpr RareOps kOps = Machine::kRareOps;
+  const uint32_t opcode = decode.opcode;
   uint32_t gathered = 0;
-#pragma unroll 1
-  for (uint32_t i = 0; i < gather.count; ++i) {
-    const uint32_t at = (gather.base & ~gather.carry) | ((gather.base + i) & gather.carry);
-    gathered |= m.read(at) << 8 * i;
-  }
-  const Scatter scatter = do_rare(decode, m, operand, address, value, gathered);
+  repeat(decode, bytes_to_gather<kOps>(opcode), [&](uint32_t i) CULE_INLINE_LAMBDA {
+    gathered |= m.read(gathered_from<kOps>(opcode, m.r, operand, i)) << 8 * i;
+  });
+  const uint32_t bytes = do_rare(decode, m, operand, address, value, gathered);
   // RTS reads the byte before the next instruction, which a bank-switching cartridge can notice.
-  if (decode.opcode == 0x60 && m.is_special(gathered & 0xFFFF)) m.read(gathered & 0xFFFF);
-#pragma unroll 1
-  for (uint32_t i = 0; i < scatter.count; ++i) {
-    const uint32_t at = scatter.onto_stack ? 0x100 | m.r.s : scatter.address;
-    if (scatter.onto_stack) m.r.s = (m.r.s - 1) & 0xFF;
-    m.write(at, scatter.bytes >> 8 * i & 0xFF, i > 0);
-  }
+  if (opcode == 0x60 && m.is_special(gathered & 0xFFFF)) m.read(gathered & 0xFFFF);
+  if (stores_rarely<kOps>(opcode)) m.write(address, bytes, false);
+  repeat(decode, bytes_to_push<kOps>(opcode), [&](uint32_t i) CULE_INLINE_LAMBDA {
+    const uint32_t at = 0x100 | m.r.s;
+    m.r.s = (m.r.s - 1) & 0xFF;
+    m.write(at, bytes >> 8 * i & 0xFF, i > 0);
+  });
 }
 
 // Executes the instruction at `pc`, whose operand is `operand`. Returns the next one.

@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -16,6 +17,7 @@
 #include "kernels/launch.h"
 #include "kernels/observe/observe.h"
 #include "kernels/play.cuh"
+#include "kernels/play_choice.cuh"
 #include "kernels/reset.h"
 
 namespace cule {
@@ -304,6 +306,7 @@ class CudaBackend final : public Backend {
     unload();
     module_ = module;
     translated_ = function;
+    choice_ = std::make_unique<PlayChoice>();
   }
 
   void step(const Batch& batch, void* stream_pointer) override {
@@ -364,6 +367,7 @@ class CudaBackend final : public Backend {
     cudaSetDevice(before);
     module_ = nullptr;
     translated_ = nullptr;
+    choice_.reset();
   }
 
   PlayLaunch launch_for(int num_envs, bool translated) const {
@@ -371,7 +375,17 @@ class CudaBackend final : public Backend {
   }
 
   void play_frames(const Batch& batch, cudaStream_t stream) const {
-    const bool translated = translated_ != nullptr;
+    if (!choice_) return play_by(false, batch, stream);
+    bool translated;
+    {
+      const CaptureRelaxed relaxed;  // other threads' captures are not asked after
+      translated = choice_->begin(stream);
+    }
+    play_by(translated, batch, stream);
+    choice_->played(stream);
+  }
+
+  void play_by(bool translated, const Batch& batch, cudaStream_t stream) const {
     PlayLaunch launch = launch_for(batch.num_envs, translated);
     const unsigned shared_bytes = launch.in_step ? static_cast<unsigned>(play_shared_bytes(launch.warps * kWarp)) : 0;
     if (!translated) {
@@ -405,6 +419,7 @@ class CudaBackend final : public Backend {
   int apart_;  // multiprocessors that play has for itself, or 0: it shares all of them
   CUmodule module_ = nullptr;
   CUfunction translated_ = nullptr;
+  std::unique_ptr<PlayChoice> choice_;  // where there is a translated ROM
 };
 
 }  // namespace

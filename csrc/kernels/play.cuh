@@ -103,10 +103,12 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
   trail.starts = starts_of_env(batch, env);
   const MicroOp* micro_ops = batch.micro_ops + config.rom_offset;
   const CachedRom rom{batch.roms + config.rom_offset, micro_ops, core.marked_ops(batch.marked_ops, micro_ops), batch.operations};
+  uint32_t* entries = batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity;
+  CULE_OPAQUE_POINTER(entries);
   Machine<SharedRam, CachedRom> machine{
       config, SharedRam{reinterpret_cast<uint8_t*>(ram)}, rom, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,
       devices, trail,
-      InstructionBuffer{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, batch.buffer_capacity, 0, 0},
+      InstructionBuffer{entries, batch.buffer_capacity, 0, 0},
       map ? *map : config.map, config.rom_bytes, config.cycle_limit};
   clear_starts(batch, trail.starts);
   step_frames(batch, env, machine, core);

@@ -45,8 +45,8 @@ struct Inks<uint32_t> {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const uint32_t numbers = nibbles(low >> 8 * i) + 2 * nibbles(high >> 8 * i);
-      parts[2 * i] = pick_bytes(colors, numbers);
-      parts[2 * i + 1] = pick_bytes(colors, numbers >> 16);
+      parts[2 * i] = pick_bytes(colors, 0, numbers);
+      parts[2 * i + 1] = pick_bytes(colors, 0, numbers >> 16);
     }
   }
 

@@ -94,12 +94,8 @@ CULE_INLINE bool write_graphics(TiaState& tia, uint32_t which, uint8_t byte, Vie
   const uint32_t before[2] = {shown_graphics(tia, 0), shown_graphics(tia, 1)};
   const bool ball_before = ball_on(tia);
   const uint32_t grp = tia.grp.word, enabl = tia.enabl.word;
-  if (which == 0) {
-    tia.grp.word = (grp & 0x00FFFF00) | byte | (grp & 0x0000FF00) << 16;
-  } else {
-    tia.grp.word = (grp & 0xFF0000FF) | uint32_t{byte} << 8 | (grp & 0x000000FF) << 16;
-    tia.enabl[1] = tia.enabl[0];
-  }
+  tia.grp.word = pick_bytes(grp, byte, which == 0 ? 0x1214 : 0x3040);
+  if (which) tia.enabl.word = static_cast<uint16_t>(pick_bytes(enabl, 0, 0x4400));
   view.objects_changed(static_cast<uint32_t>(shown_graphics(tia, 0) != before[0]) << kPlayer0 |
                        static_cast<uint32_t>(shown_graphics(tia, 1) != before[1]) << kPlayer1 |
                        static_cast<uint32_t>(ball_on(tia) != ball_before) << kBall);

@@ -25,7 +25,7 @@ QUICK = ("pong", "up_n_down")  # 2K, F8
 GAMES = (
     "breakout", "freeway", "seaquest", "elevator_action", "montezuma_revenge", "ms_pacman",
     "pitfall2", "robotank",
-    "solaris", "klax",
+    "solaris", "klax", "blackjack",
 )  # fmt: skip
 STEPS = 400
 
@@ -39,6 +39,7 @@ def build(game: str, folder: Path) -> ModuleType:
         *CHECKED, "-Wno-unknown-pragmas",
         f'-DRUN_BLOCK_CASES="{cases}"', f"-DCULE_MODULE={name}", f"-DGAME={find_game(game).index}",
         f"-DLONGEST_BLOCK={translation.longest_block(blocks)}",
+        f"-DDECIMAL={int(translation.stays_decimal(blocks))}",
     ]  # fmt: skip
     source = Path(__file__).with_name("translated_module.cpp")
     return build_module(name, source, folder, compile_flags=flags)

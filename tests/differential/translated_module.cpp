@@ -1,5 +1,5 @@
 // One game's translated code on the CPU, beside the interpreter, for tests. RUN_BLOCK_CASES is the file of its blocks, GAME its index,
-// LONGEST_BLOCK how many cycles one of them takes at most.
+// LONGEST_BLOCK how many cycles one of them takes at most, DECIMAL whether they run in decimal mode.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -65,7 +65,7 @@ py::tuple step(uintptr_t address, bool translated) {
   PlainMachine machine = make_plain_machine(batch, 0, devices, {entries.data(), trail, tia});
   if (translated) {
     machine.rom.marked_ops = batch.marked_ops;
-    step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME, LONGEST_BLOCK>{{&counts}});
+    step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME, LONGEST_BLOCK, DECIMAL>{{&counts}});
   } else {
     step_frames(batch, 0, machine, DynamicCore{});
   }

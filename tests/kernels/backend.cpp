@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/launch.h"
+#include "kernels/play_choice.cuh"
 #include "simulator.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -30,6 +31,15 @@ EXPORTED size_t error_bytes() { return kErrorBytes; }
 EXPORTED void set_device(int multiprocessors, uint64_t seed, bool together) {
   simulated::settings() = {multiprocessors, seed, together};
 }
+
+EXPORTED void set_stream(float milliseconds, bool busy, bool captured) {
+  simulated::stream() = {milliseconds, busy, captured};
+}
+
+EXPORTED cule::PlayChoice* make_choice() { return new cule::PlayChoice; }
+EXPORTED void free_choice(cule::PlayChoice* choice) { delete choice; }
+EXPORTED bool begin_choice(cule::PlayChoice* choice) { return choice->begin(nullptr); }
+EXPORTED void end_choice(cule::PlayChoice* choice) { choice->played(nullptr); }
 
 EXPORTED cule::Backend* make_backend(int apart, char* error) {
   cule::Backend* made = nullptr;

@@ -356,6 +356,10 @@ void __nanosleep(unsigned) { simulator.wait(Wait::kNapping); }
 namespace simulated {
 
 Settings& settings() { return simulator.settings; }
+Stream& stream() {
+  static Stream of_test;
+  return of_test;
+}
 
 void run(const Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
          void** arguments) {

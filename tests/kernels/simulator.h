@@ -18,6 +18,14 @@ struct Settings {
 };
 Settings& settings();
 
+// What a stream says of itself, as a test has it.
+struct Stream {
+  float milliseconds = 0.0f;  // what an event that is recorded now gets
+  bool busy = false;          // what was launched has not ended
+  bool captured = false;      // it is recorded for a graph
+};
+Stream& stream();
+
 // Runs a kernel. Throws std::runtime_error with what it found wrong.
 void run(const Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
          void** arguments);
