@@ -96,7 +96,7 @@ def make_parser() -> Parser:
         metavar="N",
         help="steps of four frames (default: 150)",
     )
-    add("--device", help="cpu, cuda or cuda:1 (default: cuda where there is one, else cpu)")
+    add("--device", help="cpu, cuda or cuda:1 (default: cuda if there is one, else cpu)")
     add("--output", type=Path, default=Path("demo.png"), metavar="FILE",
         help="a picture: .png, .jpg, .jpeg, .webp, .bmp or .tiff (default: demo.png)")  # fmt: skip
     add("--quiet", action="store_true", help="no progress bar")
