@@ -52,6 +52,8 @@ class Batch:
     def address(self) -> int: ...
     num_envs: int
     buffer_capacity: int
+    spare_capacity: int
+    spare_count: int
     picture_bytes: int
     num_groups: int
     power_on_count: int
@@ -89,6 +91,8 @@ class Batch:
     row_of: int
     pooled: int
     buffers: int
+    spare_buffers: int
+    spares_taken: int
     traces: int
     segments: int
     noop_random: int

@@ -6,6 +6,7 @@ States that episodes start from are emulated once, whatever device the envs live
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,11 @@ from cule.rom import Game, detect_scheme, load_rom
 # cycles, 3 cycles a write), and for each further frame of a step some twice of what games write on average. A single
 # frame can need more: Robot Tank has some of over 2,560.
 LONGEST_FRAME_ENTRIES, FURTHER_FRAME_ENTRIES = 8704, 2560
+# On a GPU each env has a buffer for what practically all steps write, but for some games half as
+# large again, and those that envs share are of the size above (design/tia_instruction_buffer.md).
+OWN_FIRST_ENTRIES, OWN_FURTHER_ENTRIES = 1792, 768
+WRITING_MOST = frozenset(("crossbow", "tetris", "video_cube"))
+ENVS_PER_SPARE, LEAST_SPARES = 64, 8
 # Numbers of the power-on generator that are tabulated: one a reset, 129 with a Superchip.
 POWER_ON_NUMBERS = 1 << 20
 NTSC_HEIGHT, PAL_HEIGHT = 210, 250
@@ -76,8 +82,19 @@ class Boot:
 
 
 def buffer_entries(frameskip: int) -> int:
-    """The capacity of an env's TIA instruction buffer for steps of `frameskip` frames."""
+    """The capacity of a TIA instruction buffer that holds any game's step of `frameskip` frames."""
     return LONGEST_FRAME_ENTRIES + FURTHER_FRAME_ENTRIES * (frameskip - 1)
+
+
+def own_buffer_entries(frameskip: int, games: Iterable[str]) -> int:
+    """The capacity of the buffer that an env on a GPU has of its own, whichever of the games it plays."""
+    entries = OWN_FIRST_ENTRIES + OWN_FURTHER_ENTRIES * (frameskip - 1)
+    return entries * 3 // 2 if WRITING_MOST.intersection(games) else entries
+
+
+def spare_buffers(num_envs: int) -> int:
+    """How many buffers of `buffer_entries` the envs of a GPU share, for longer steps."""
+    return max(-(-num_envs // ENVS_PER_SPARE), min(num_envs, LEAST_SPARES))
 
 
 @functools.cache

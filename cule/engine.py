@@ -27,10 +27,12 @@ from cule.console import (
     buffer_entries,
     config_bytes,
     micro_ops,
+    own_buffer_entries,
     padded,
     power_on_numbers,
     reset_pool,
     rom_of,
+    spare_buffers,
 )
 from cule.device import avoid_lost_threads, keep_through_forks, usable_memory
 from cule.errors import InvalidValue
@@ -266,7 +268,10 @@ class Engine:
 
     @property
     def bytes_per_env(self) -> int:
-        """The device memory that each env takes, observations included; what all envs share is not counted."""
+        """The device memory that each env takes, observations and its part of what is for any env included.
+
+        What all envs read is not counted.
+        """
         return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._layout.values()) // self.num_envs
 
     def _too_many_envs(self, room: int) -> str:
@@ -323,9 +328,16 @@ class Engine:
         self._plan("row_of", (n, 2, _core.PICTURE_ROWS), byte)
         self._plan("pooled", (n, self.picture_bytes * self.options.channels), byte)
         self._plan("traces", (n, _core.TRACE_BYTES), byte)
-        self.batch.buffer_capacity = buffer_entries(self.options.frameskip)
+        whole_step = buffer_entries(self.options.frameskip)
+        self.batch.buffer_capacity = whole_step
         if self.runs_on_gpu:
+            self.batch.buffer_capacity = own_buffer_entries(
+                self.options.frameskip, (group.game.name for group in self.groups)
+            )
+            self.batch.spare_capacity, self.batch.spare_count = whole_step, spare_buffers(n)
             self._plan("buffers", (n, self.batch.buffer_capacity), word)
+            self._plan("spare_buffers", (self.batch.spare_count, whole_step), word)
+            self._plan("spares_taken", (1,), word)
             starts = self.options.frameskip * _core.SEGMENTS + 1
             self._plan("segments", (starts * _core.SEGMENT_WORDS, n), word)
         if self.options.reset_pool_size == 0:

@@ -48,7 +48,6 @@ class BatchCheck {
 
   // What everything that plays needs.
   void consoles() const {
-    constexpr int64_t kMost = 1 << 24;
     range("num_envs", batch_.num_envs, 1, kMost);
     range("num_groups", batch_.num_groups, 1, kMost);
     range("picture_bytes", batch_.picture_bytes, 1, kMostHeight * kLinePixels);
@@ -106,7 +105,12 @@ class BatchCheck {
       memory("final_observations", batch_.final_observations, observed);
     if (!on_host_) {
       const uint64_t starts = static_cast<uint64_t>(options.frameskip) * kSegments + 1;
+      const SpareBuffers& spares = batch_.spares;
       memory("buffers", batch_.buffers, product({envs_, batch_.buffer_capacity, 4}));
+      range("spare_count", spares.count, 1, kMost);
+      range("spare_capacity", spares.capacity, batch_.buffer_capacity, 1 << 26);
+      memory("spare_buffers", spares.entries, product({spares.count, spares.capacity, 4}));
+      memory("spares_taken", spares.taken, sizeof(*spares.taken));
       memory("segments", batch_.segments, product({starts, kSegmentWords, envs_, 4}));
     }
     outputs();
@@ -114,6 +118,7 @@ class BatchCheck {
   }
 
  private:
+  static constexpr int64_t kMost = 1 << 24;  // envs, and what they share
   const Batch& batch_;
   const std::map<std::string, uint64_t>& bytes_;
   const bool on_host_;

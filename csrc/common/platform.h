@@ -29,6 +29,7 @@
 // spread_bits makes each byte of a LineBits 0 or $FF, by one of the lowest bits of a word.
 // reverse_byte reverses the bits of one byte.
 // count_bits counts the bits of a word that are set.
+// take_number takes the next number from a counter that threads share.
 // greater_bytes takes the greater byte of each pair of bytes of two words.
 // bytes_from takes four bytes from byte `first` % 4 on of two words, `low` and the one after it.
 // weigh_byte is byte i of a word times weight / 2^100 times 2^-49, rounded once. An integer's bits,
@@ -110,6 +111,13 @@ CULE_INLINE int count_bits(uint32_t word) {
   return __popc(word);
 #else
   return __builtin_popcount(word);
+#endif
+}
+CULE_INLINE uint32_t take_number(uint32_t* counter) {
+#if defined(__CUDA_ARCH__)
+  return atomicAdd(counter, 1u);
+#else
+  return __atomic_fetch_add(counter, 1u, __ATOMIC_RELAXED);
 #endif
 }
 CULE_INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t selector) {

@@ -143,7 +143,7 @@ struct TranslatedCore {
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, pace, kLongest, [&](int32_t end) CULE_INLINE_LAMBDA {
-      const bool crowded = !has_room(m, end + kLongest);
+      const bool crowded = !make_room(m, end + kLongest);
       while (m.runs() && m.cycle < end) {
         // No block ends the frame: where it is near its end, none begins.
         while (m.cycle < end && begins_block(op)) {
@@ -163,8 +163,8 @@ struct TranslatedCore {
   // Whether the frame cannot end before cycle `end` but by VSYNC, nor the buffer be full. Each
   // instruction takes 2 cycles at least.
   template <class M>
-  static CULE_INLINE bool has_room(const M& m, int32_t end) {
-    return m.has_room(end) && m.instructions_left >= (end - m.cycle) / 2;
+  static CULE_INLINE bool make_room(M& m, int32_t end) {
+    return m.make_room(end) && m.instructions_left >= (end - m.cycle) / 2;
   }
   // The mark of the block that follows, which needs no look at memory, or what stands at `pc`.
   // Lanes whose blocks have gone on in others until nobody knew what follows, or the scanline ended,

@@ -80,7 +80,7 @@ struct DynamicCore : AnyGame {
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, pace, kLongestInstruction, [&](int32_t end) CULE_INLINE_LAMBDA {
-      const bool crowded = !m.has_room(end);
+      const bool crowded = !m.make_room(end);
       for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, crowded);
     });
   }

@@ -23,6 +23,13 @@ struct InstructionBuffer {
   uint32_t after_clear;  // the entry after the last CXCLR: what came before it no longer shows in the latches
 };
 
+// Longer buffers that envs share, on a GPU: an env whose own runs short goes on in one of them.
+struct SpareBuffers {
+  uint32_t* entries;  // [count][capacity]
+  uint32_t count, capacity;
+  uint32_t* taken;    // how many envs have asked for one
+};
+
 // Where the segments of a step's frames begin, segment s of frame f in slot f * kSegments + s.
 struct SegmentStarts {
   RecordLayout layout;
@@ -75,6 +82,8 @@ struct TiaTrail {
   int32_t followed;
   uint32_t before;  // the latches as they were before the last look
   bool quiet;       // nothing can meet until something is written
+  SpareBuffers spares{};
+  uint32_t spare = 0;  // the number of the one that this env has taken, from 1 on
 
   // A step begins.
   CULE_INLINE void clear() {
@@ -107,6 +116,21 @@ struct TiaTrail {
   // Latches are cleared. The newest segment may not have begun yet.
   CULE_INLINE void note_clear() { clear_slot = first_slot() + static_cast<uint32_t>(segment > 2 ? segment - 2 : 0); }
 };
+
+// Moves what a buffer holds to one of the spares. Returns that one's entries, or null: none is left.
+CULE_COLD uint32_t* move_to_spare(TiaTrail& trail, const InstructionBuffer buffer) {
+  SpareBuffers& spares = trail.spares;
+  if (spares.count == 0 || trail.spare) return nullptr;
+  const uint32_t number = take_number(spares.taken);
+  if (number >= spares.count) {
+    spares.count = 0;  // asked for once only, so that the counter does not overflow
+    return nullptr;
+  }
+  trail.spare = number + 1;
+  uint32_t* entries = spares.entries + static_cast<size_t>(number) * spares.capacity;
+  for (uint32_t i = 0; i < buffer.count; ++i) entries[i] = buffer.entries[i];
+  return entries;
+}
 
 // The segments that begin before `clock` begin with what was kept last.
 CULE_COLD void begin_segments(TiaTrail& trail, const TiaFormat& format, int32_t clock) {

@@ -108,6 +108,9 @@ CULE_COLD bool strobe_vertical(TiaPorts& ports, uint32_t reg, uint32_t value, in
 // An instruction that begins before a cycle writes no later than so many cycles after it.
 constexpr int32_t kLongestInstruction = 8;
 
+// A frame ends with three at most, and the next begins with one.
+constexpr int32_t kMarksBetweenFrames = 4;
+
 // Where it is not known up to which color clock a frame's picture is drawn: the frame was cut off, or its last write, which takes effect
 // some clocks later, came just before its end.
 constexpr int32_t kUnknownReach = -1;
@@ -467,11 +470,23 @@ struct Machine {
     cule::begin_segments(trail, config.format, cycle * kClocksPerCycle + kLongestDelay);
   }
 
-  // Whether the frame cannot end by its length before cycle `end`, nor the buffer be full, whatever is executed until then. Each write
-  // takes 3 cycles at least.
-  CULE_INLINE bool has_room(int32_t end) const {
-    const uint32_t writes = static_cast<uint32_t>(end - cycle) / 3 + 4;
-    return end + kLongestInstruction < cycle_limit && buffer.count + writes <= buffer.capacity;
+  // Whether the buffer has room for what instructions that begin before cycle `end` write, and for
+  // the marks between frames. None writes more often than every other cycle. Behind a long wait,
+  // `end` may have passed already.
+  CULE_INLINE bool has_entries(int32_t end) const {
+    const int32_t most = (end - cycle + kLongestInstruction) / 2 + kMarksBetweenFrames;
+    return static_cast<int32_t>(buffer.capacity - buffer.count) >= most;
+  }
+  // Whether the frame cannot end by its length before cycle `end`, nor the buffer be full, whatever
+  // is executed until then. A buffer that runs short gives way to a spare one, if there is any.
+  CULE_INLINE bool make_room(int32_t end) {
+    if (!has_entries(end)) {
+      uint32_t* longer = move_to_spare(trail, buffer);
+      if (!longer) return false;
+      buffer.entries = longer;
+      buffer.capacity = trail.spares.capacity;
+    }
+    return end + kLongestInstruction < cycle_limit && has_entries(end);
   }
 
   // Whether the frame goes on.

@@ -63,7 +63,7 @@ struct RomOfBank {
 // next, and, without kInDecimal, that decimal mode is off.
 //
 // Nobody but the caller knows whether the instruction buffer has room, and that the frame does not
-// end by its length (TranslatedCore::has_room, Machine::has_room).
+// end by its length (TranslatedCore::make_room, Machine::make_room).
 template <class M, uint32_t kPlaces, bool kInBlock = true, class RomAt = ShownRom>
 struct PlainView {
   static constexpr RareOps kRareOps = kInBlock ? RareOps::kUsed : RareOps::kCommon;

@@ -61,6 +61,7 @@ struct StepTrace {
   uint32_t frames;       // emulated
   uint32_t flags;        // TraceFlag
   uint32_t latches_read;  // the collision latches that the program has looked at
+  uint32_t spare;        // the number of the spare buffer that the entries are in, from 1 on; 0: the env's own
 };
 enum TraceFlag : uint32_t {
   kPictureBroken = 1,    // a frame left lines undrawn, so that those of earlier frames of this step show
@@ -76,7 +77,7 @@ enum TraceFlag : uint32_t {
 
 struct Batch {
   int32_t num_envs;
-  uint32_t buffer_capacity;
+  uint32_t buffer_capacity;  // of `buffers`
   uint32_t picture_bytes;  // of one picture: the tallest group's height * 160
   uint32_t num_groups;
   const uint32_t* group;   // [n]
@@ -94,7 +95,8 @@ struct Batch {
   uint8_t* pictures;         // [n][2][picture_bytes]: rows, in no order but that of row_of
   uint8_t* row_of;           // [n][2][Pictures::kRows]: the row that each scanline shows
   uint8_t* pooled;           // [n][picture_bytes][channels]: what the newest observation was made of, where TiaState::observed is 0
-  uint32_t* buffers;         // [n on a GPU, threads on a CPU][buffer_capacity]
+  uint32_t* buffers;         // GPU only: [n][buffer_capacity]; a thread of the CPU backend has one of its own
+  SpareBuffers spares;       // GPU only
   StepTrace* traces;         // [n]
   uint32_t* segments;        // GPU only: see segment_starts.h
   uint32_t* noop_random;     // Mt19937 words, [625][n]; null with a pool
@@ -127,6 +129,17 @@ CULE_INLINE const ConsoleConfig& config_of(const Batch& batch, size_t env) { ret
 CULE_INLINE Pictures pictures_of(const Batch& batch, size_t env) {
   return {batch.pictures + env * 2 * batch.picture_bytes, batch.picture_bytes,
           batch.row_of + env * 2 * Pictures::kRows};
+}
+
+// An env's own instruction buffer, on a GPU, and where its last step's entries are.
+CULE_INLINE uint32_t* own_buffer(const Batch& batch, size_t env) {
+  return batch.buffers + env * batch.buffer_capacity;
+}
+CULE_INLINE const uint32_t* entries_of(const Batch& batch, size_t env) {
+  const uint32_t spare = batch.traces[env].spare;
+  const SpareBuffers& spares = batch.spares;
+  return spare ? spares.entries + static_cast<size_t>(spare - 1) * spares.capacity
+               : own_buffer(batch, env);
 }
 
 CULE_INLINE Mt19937 env_random_of(const Batch& batch, size_t env) {

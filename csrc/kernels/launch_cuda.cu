@@ -69,7 +69,7 @@ struct BlockLanes {
 __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
   const int thread = blockIdx.x * blockDim.x + threadIdx.x, env = min(thread, batch.num_envs - 1);
   const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
-  const Recording recording{batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity, starts_of_env(batch, env)};
+  const Recording recording{entries_of(batch, static_cast<size_t>(env)), starts_of_env(batch, env)};
   using Room = LineRoom<LineBits>;
   // The threads' side by side, so that no two meet in a bank.
   __shared__ LineBits words[Room::kSize * kThreads];
@@ -106,7 +106,8 @@ __global__ void __launch_bounds__(kWarp) restart_by_emulation(const __grid_const
   TiaState tia;
   TiaTrail trail;
   trail.starts = starts_of_env(batch, env);
-  const Workplace place{batch.buffers + env * batch.buffer_capacity, trail, tia};
+  trail.spares = batch.spares;
+  const Workplace place{own_buffer(batch, env), trail, tia};
   restart_exactly(batch, env, seeds ? seeds[env] : kNoSeed, DynamicCore{}, place);
 }
 
@@ -313,6 +314,7 @@ class CudaBackend final : public Backend {
     Guard guard(device_);
     const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
     const int n = batch.num_envs;
+    take_back_spares(batch, stream);
     play_frames(batch, stream);
     start(keep, blocks_for(n, kThreads), kThreads, 0, stream, batch);
     // The slots are two dimensions, as one has 65,535 blocks at most, which are fewer than a long step's slots.
@@ -402,8 +404,14 @@ class CudaBackend final : public Backend {
 
   static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace, cudaStream_t stream) {
     const int n = batch.num_envs, blocks = blocks_for(n, kWarp);
-    if (batch.pool.size) start(restart_from_pool, n, kThreads, 0, stream, batch, mask, seeds, by_trace);
-    else start(restart_by_emulation, blocks, kWarp, 0, stream, batch, mask, seeds, by_trace);
+    if (batch.pool.size) return start(restart_from_pool, n, kThreads, 0, stream, batch, mask, seeds, by_trace);
+    take_back_spares(batch, stream);  // the step has been drawn
+    start(restart_by_emulation, blocks, kWarp, 0, stream, batch, mask, seeds, by_trace);
+  }
+
+  // Nobody has a spare instruction buffer any more.
+  static void take_back_spares(const Batch& batch, cudaStream_t stream) {
+    check(cudaMemsetAsync(batch.spares.taken, 0, sizeof(*batch.spares.taken), stream), "cudaMemsetAsync");
   }
 
   // A lane has as many bytes of an observation's row at a time as a row of the picture's width takes.

@@ -101,9 +101,10 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
   Devices devices;
   TiaTrail trail;
   trail.starts = starts_of_env(batch, env);
+  trail.spares = batch.spares;
   const MicroOp* micro_ops = batch.micro_ops + config.rom_offset;
   const CachedRom rom{batch.roms + config.rom_offset, micro_ops, core.marked_ops(batch.marked_ops, micro_ops), batch.operations};
-  uint32_t* entries = batch.buffers + static_cast<size_t>(env) * batch.buffer_capacity;
+  uint32_t* entries = own_buffer(batch, static_cast<size_t>(env));
   CULE_OPAQUE_POINTER(entries);
   Machine<SharedRam, CachedRom> machine{
       config, SharedRam{reinterpret_cast<uint8_t*>(ram)}, rom, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,

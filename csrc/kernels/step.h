@@ -43,7 +43,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   EnvState state;
   load_part(batch.records, env, kEnv, state);
   if (state.over && options.autoreset == AutoresetMode::kNextStep) {
-    trace = {0, 0, 0, kResetNow, 0};
+    trace = {0, 0, 0, kResetNow, 0, 0};
     batch.rewards[env] = batch.raw_rewards[env] = 0;
     batch.terminated[env] = batch.truncated[env] = 0;
     return;
@@ -116,7 +116,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
            observed_frames(options, done, stopped) | (broken ? kPictureBroken : 0u) | (resumed ? kLastResumed : 0u) |
                (turned ? kFrontTurned : 0u) | (lines_left ? kLinesLeft : 0u) |
                (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u),
-           machine.latches_read};
+           machine.latches_read, machine.trail.spare};
 }
 
 }  // namespace cule

@@ -15,6 +15,7 @@ from cule.engine import Engine
 from cule.rom import find_game
 
 NEXT_STEP, SAME_STEP, DISABLED = range(3)
+SPARE = 5  # of a StepTrace (csrc/kernels/batch.h)
 
 
 class Pair:
@@ -62,6 +63,8 @@ class Pair:
             return engine.records()
         if name == "pictures":
             return engine.pictures(torch.arange(self.num_envs))
+        if name == "traces":  # but for where the entries are
+            return engine.tensors[name].view(torch.int32)[:, :SPARE]
         return engine.tensors[name]
 
     def compare(self, after: str, *left_out: str) -> None:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -108,6 +109,10 @@ cudaError_t cudaSetDevice(int device) {
 }
 cudaError_t cudaFree(void* memory) {
   return memory ? remember(cudaErrorInvalidValue) : cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
+  std::memset(memory, value, bytes);
+  return cudaSuccess;
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   thread_local cudaStreamCaptureMode of_thread = cudaStreamCaptureModeGlobal;
