@@ -13,6 +13,7 @@ TRACE_BYTES: int
 SEGMENT_WORDS: int
 SEGMENTS: int
 MOST_ENVS_APART: int
+ENVS_PER_POOLED: int
 RANDOM_WORDS: int
 RAM_BYTES: int
 CARTRIDGE_BYTES: int
@@ -55,6 +56,8 @@ class Batch:
     spare_capacity: int
     spare_count: int
     picture_bytes: int
+    envs_per_pooled: int
+    keeps_pooled: bool
     num_groups: int
     power_on_count: int
     record_word_stride: int

@@ -43,6 +43,9 @@ from cule.translating import Translating, translating
 LEAST_WORTH_TRANSLATING = 64
 # Envs that a multiprocessor which does nothing else emulates at most.
 MOST_ENVS_APART = _core.MOST_ENVS_APART
+# Games some of whose frames the instruction limit cuts off, so that an observation can be made of
+# what no picture holds any more; the next may be made of that, too.
+CUT_OFF = frozenset(("othello", "tic_tac_toe_3d", "video_checkers", "video_chess"))
 # Resets that are emulated, of some hundred frames each, without a look for signals.
 EMULATED_RESETS_AT_ONCE = 64
 
@@ -76,6 +79,8 @@ class Engine:
 
     Attributes:
         translated: whether steps run the compiled game by now.
+        keeps_pooled: whether frames that an observation is made of are kept, where an env's pictures no longer show
+            them: an episode goes on after its end, or its game is one of CUT_OFF.
 
     Raises:
         ValueError: `translate` or `multiprocessors` cannot be had here.
@@ -326,7 +331,7 @@ class Engine:
         self._plan("cartridge_bytes", (n, _core.CARTRIDGE_BYTES), byte)
         self._plan("pictures", (n, 2, self.picture_bytes), byte)
         self._plan("row_of", (n, 2, _core.PICTURE_ROWS), byte)
-        self._plan("pooled", (n, self.picture_bytes * self.options.channels), byte)
+        self._plan_pooled()
         self._plan("traces", (n, _core.TRACE_BYTES), byte)
         whole_step = buffer_entries(self.options.frameskip)
         self.batch.buffer_capacity = whole_step
@@ -344,6 +349,17 @@ class Engine:
             self._plan("noop_random", (_core.RANDOM_WORDS, n), word)
             if needs_env_random(self.groups):
                 self._plan("env_random", (_core.RANDOM_WORDS, n), word)
+
+    def _plan_pooled(self) -> None:
+        options = self.options
+        pools = options.maxpool and options.frameskip >= 2
+        cut_off = CUT_OFF.intersection(group.game.name for group in self.groups)
+        goes_on = AUTORESET_MODES[options.autoreset] == "Disabled"
+        self.keeps_pooled = self.batch.keeps_pooled = pools and bool(goes_on or cut_off)
+        shared = self.runs_on_gpu and not self.keeps_pooled
+        self.batch.envs_per_pooled = _core.ENVS_PER_POOLED if shared else 1
+        frames = -(-self.num_envs // self.batch.envs_per_pooled)
+        self._plan("pooled", (frames, self.picture_bytes * options.channels), torch.uint8)
 
     def _plan_outputs(self) -> None:
         n, options = self.num_envs, self.options
@@ -464,6 +480,13 @@ class Engine:
     def pictures(self, env_ids: torch.Tensor) -> torch.Tensor:
         """(len(env_ids), 2, height, 160) uint8: both pictures of envs `env_ids` (int64)."""
         return self._rows(self.tensors["pictures"][env_ids], self.tensors["row_of"][env_ids])
+
+    def pooled(self, env_ids: torch.Tensor) -> torch.Tensor:
+        """(len(env_ids), bytes) uint8: the frames that the newest observations are made of; 0 if they are not kept."""
+        frames = self.tensors["pooled"]
+        if self.keeps_pooled:
+            return frames[env_ids]
+        return frames.new_zeros((len(env_ids), frames.shape[1]))
 
     def _rows(self, pixels: torch.Tensor, row_of: torch.Tensor) -> torch.Tensor:
         """The (..., height, 160) scanlines that show the rows of `pixels` that `row_of` says."""

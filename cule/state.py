@@ -99,8 +99,9 @@ class State:
     @staticmethod
     def take(engine: Engine, env_ids: torch.Tensor) -> State:
         """The states of envs `env_ids` (int64)."""
-        tensors = {name: engine.tensors[name][env_ids] for name in _TENSORS if name != "pictures"}
+        tensors = {name: engine.tensors[name][env_ids] for name in _TENSORS if name not in ("pictures", "pooled")}
         tensors["pictures"] = engine.pictures(env_ids).flatten(-2)
+        tensors["pooled"] = engine.pooled(env_ids)
         tensors["records"] = engine.records()[env_ids]
         for name in _RANDOM_TENSORS:
             if name in engine.tensors:
@@ -137,6 +138,8 @@ class State:
         self._check_parts(targets)
         if not trusted:
             self._check_contents(engine, env_ids)
+        if not engine.keeps_pooled:
+            del targets["pooled"]
         parts = []
         for name, target in targets.items():
             part = self.tensors[name].to(engine.device)

@@ -96,7 +96,11 @@ class BatchCheck {
     const uint64_t observed = product({envs_, static_cast<uint64_t>(observation.stack),
                                        static_cast<uint64_t>(observation.height),
                                        static_cast<uint64_t>(observation.width), channels});
-    memory("pooled", batch_.pooled, product({envs_, batch_.picture_bytes, channels}));
+    const bool shares_pooled = !on_host_ && !batch_.keeps_pooled;
+    const uint64_t sharing = batch_.envs_per_pooled;
+    range("envs_per_pooled", batch_.envs_per_pooled, 1, shares_pooled ? kEnvsPerPooled : 1);
+    memory("pooled", batch_.pooled,
+           product({(envs_ + sharing - 1) / sharing, batch_.picture_bytes, channels}));
     memory("traces", batch_.traces, product({envs_, sizeof(StepTrace)}));
     memory("palettes", observation.palettes, 2 * 256 * channels);
     memory("resamples", observation.resamples, product({batch_.num_groups, sizeof(Resample)}));

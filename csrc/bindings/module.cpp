@@ -278,6 +278,7 @@ void bind_constants(py::module_& m) {
   m.attr("SEGMENT_WORDS") = kSegmentWords;
   m.attr("SEGMENTS") = kSegments;
   m.attr("MOST_ENVS_APART") = kMostEnvsApart;
+  m.attr("ENVS_PER_POOLED") = kEnvsPerPooled;
   m.attr("RANDOM_WORDS") = Mt19937::kStateWords;
   m.attr("RAM_BYTES") = kRamBytes;
   m.attr("CARTRIDGE_BYTES") = kCartridgeBytes;
@@ -294,7 +295,8 @@ void bind_constants(py::module_& m) {
       py::arg("jam") = static_cast<int>(kFaultJam),
       py::arg("buffer_full") = static_cast<int>(kFaultBufferFull),
       py::arg("mode_unreachable") = static_cast<int>(kFaultModeUnreachable),
-      py::arg("random_exhausted") = static_cast<int>(kFaultRandomExhausted));
+      py::arg("random_exhausted") = static_cast<int>(kFaultRandomExhausted),
+      py::arg("frame_lost") = static_cast<int>(kFaultFrameLost));
 }
 
 void bind_batch(py::module_& m) {
@@ -308,6 +310,8 @@ void bind_batch(py::module_& m) {
       CULE_COUNT("spare_capacity", spares.capacity)
       CULE_COUNT("spare_count", spares.count)
       CULE_COUNT("picture_bytes", picture_bytes)
+      CULE_COUNT("envs_per_pooled", envs_per_pooled)
+      CULE_VALUE("keeps_pooled", keeps_pooled, bool)
       CULE_COUNT("num_groups", num_groups)
       CULE_POINTER("group", group)
       CULE_POINTER("configs", configs)

@@ -43,6 +43,7 @@ enum Fault : uint32_t {
   kFaultBufferFull = 2,          // more TIA writes in a step than the instruction buffer holds
   kFaultModeUnreachable = 4,     // SELECT never led to the wanted mode
   kFaultRandomExhausted = 8,     // more resets than the table of power-on random numbers provides for
+  kFaultFrameLost = 16,          // an episode's last observation lacks a frame that was not kept
 };
 
 }  // namespace cule

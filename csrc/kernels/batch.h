@@ -75,11 +75,15 @@ enum TraceFlag : uint32_t {
   kLinesLeft = 256,      // a frame was not drawn from first line to last: older ones may show
 };
 
+constexpr uint32_t kEnvsPerPooled = 128;
+
 struct Batch {
   int32_t num_envs;
   uint32_t buffer_capacity;  // of `buffers`
   uint32_t picture_bytes;  // of one picture: the tallest group's height * 160
   uint32_t num_groups;
+  uint32_t envs_per_pooled;  // 1, or on a GPU kEnvsPerPooled, if they are not kept
+  uint32_t keeps_pooled;     // from step to step
   const uint32_t* group;   // [n]
   const ConsoleConfig* configs;
   const uint8_t* action_ids;  // [groups][18]
@@ -94,7 +98,10 @@ struct Batch {
   uint8_t* cartridge_bytes;  // [n][128]
   uint8_t* pictures;         // [n][2][picture_bytes]: rows, in no order but that of row_of
   uint8_t* row_of;           // [n][2][Pictures::kRows]: the row that each scanline shows
-  uint8_t* pooled;           // [n][picture_bytes][channels]: what the newest observation was made of, where TiaState::observed is 0
+  // [n / envs_per_pooled][picture_bytes][channels]: the frame that an observation is made of, where
+  // it is not made of the two pictures alone. Where `keeps_pooled`, each env has one, and it is what
+  // the newest observation shows where TiaState::observed is 0. Else it lasts no longer than a step.
+  uint8_t* pooled;
   uint32_t* buffers;         // GPU only: [n][buffer_capacity]; a thread of the CPU backend has one of its own
   SpareBuffers spares;       // GPU only
   StepTrace* traces;         // [n]

@@ -49,18 +49,25 @@ CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes
   own_rows(pictures, lanes);
 }
 
+// Whether no scanlines share a row after a step: some are not drawn, or what is drawn is pooled.
+CULE_INLINE bool parts_rows(const StepTrace& trace) {
+  return (trace.flags & kLinesLeft) || needs_pooled(trace.flags);
+}
+
 // What has to be done before a step's frames are drawn over the pictures.
 CULE_INLINE bool must_prepare(const Batch& batch, size_t env, const StepTrace& trace) {
   if (trace.entries == 0) return false;
-  return (trace.flags & kLinesLeft) || draws_over_observed(batch, env, trace);
+  return parts_rows(trace) || draws_over_observed(batch, env, trace);
 }
 template <class Lanes>
 CULE_HD inline void prepare(const Batch& batch, size_t env, const Lanes& lanes) {
   const StepTrace& trace = batch.traces[env];
-  const bool lines_left = trace.flags & kLinesLeft;
-  if (draws_over_observed(batch, env, trace)) keep_observed(batch, env, lanes);
+  if (lacks_observed(batch, env, trace)) blacken_pooled(batch, env, lanes);
+  const bool draws_over = draws_over_observed(batch, env, trace);
   lanes.sync();
-  if (lines_left) part_rows(batch, env, lanes);
+  if (draws_over) keep_observed(batch, env, lanes);
+  lanes.sync();
+  if (parts_rows(trace)) part_rows(batch, env, lanes);
 }
 
 // The first of a step's frames that must be drawn: the last two are looked at; where lines of older ones show through, all are needed.
@@ -153,7 +160,7 @@ CULE_INLINE Part part_of(const StepTrace& trace, const SegmentStarts& starts, si
   if (trace.flags & kPictureBroken) return frame == 0 ? Part::kInOrder : Part::kNothing;
   if (starts.entry_of(slot) == kNoSegment) return Part::kNothing;
   if (frame < first_drawn_frame(trace)) return Part::kUnseen;
-  return trace.flags & kLinesLeft ? Part::kOwnRows : Part::kSharedRows;
+  return parts_rows(trace) ? Part::kOwnRows : Part::kSharedRows;
 }
 
 template <Painting kPainting>
@@ -236,7 +243,8 @@ struct Canvases {
 };
 
 // draw_part of one segment, by a lane of a warp whose lanes have that of an env each, scanline by
-// scanline, so that they paint at the same time. Not all lanes have an env (`mine`).
+// scanline, so that they paint at the same time. Not all lanes have an env (`mine`), and those whose
+// frames are pooled are left to others.
 template <class Lanes>
 CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
                                  const Recording& recording, size_t slot,
@@ -244,7 +252,8 @@ CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
                                  const Lanes& lanes) {
   uint32_t found = 0;
   const StepTrace& trace = batch.traces[env];
-  const Part part = mine ? part_of(trace, recording.starts, slot) : Part::kNothing;
+  const bool draws = mine && !needs_pooled(trace.flags);
+  const Part part = draws ? part_of(trace, recording.starts, slot) : Part::kNothing;
   const int segment = static_cast<int>(slot % kSegments);
   if (part != Part::kSharedRows) found = draw_rare_part(batch, env, recording, part, slot, 1, room);
   const TiaFormat format = config_of(batch, env).format;  // a copy: no store changes that

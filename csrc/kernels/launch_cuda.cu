@@ -3,6 +3,7 @@
 //   play      CPU part: one env a thread, few or many threads of a warp by the number of envs; or the same, compiled for one ROM
 //   keep      the frame that the newest observation shows, where it would be lost; from here on the TIA's state is the new one
 //   segments  TIA part: 15 scanlines of one env a thread
+//   pool      both for the few envs whose observation is made of more than the two pictures
 //   restart   resets: a pool state copied by a block, or an episode emulated by a thread
 //   observe_envs   observations: a block for each env
 #include <cuda.h>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "kernels/draw.h"
 #include "kernels/launch.h"
@@ -25,6 +27,7 @@ namespace {
 
 constexpr int kThreads = 128;
 static_assert(kMostEnvsApart == kPlayMostThreads);
+static_assert(kEnvsPerPooled == kThreads);  // of a block, which pools one env's frame at a time
 // Blocks at once on a multiprocessor, of the kernel that draws: 96 registers a thread, of which six
 // blocks would have to keep some in memory.
 constexpr int kDrawBlocks = 5;
@@ -66,6 +69,18 @@ struct BlockLanes {
   __device__ __forceinline__ void sync() const { __syncthreads(); }
 };
 
+// Whether `pool` draws and observes an env, and nobody else.
+__device__ __forceinline__ bool is_pooled(const Batch& batch, size_t env) {
+  return needs_pooled(batch.traces[env].flags);
+}
+
+__device__ __forceinline__ void add_collisions(const Batch& batch, size_t env, uint32_t found) {
+  constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
+  static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are half of their word");
+  const RecordLayout& records = batch.records;
+  if (found) atomicOr(records.words + kWord * records.word_stride + env * records.env_stride, found);
+}
+
 __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
   const int thread = blockIdx.x * blockDim.x + threadIdx.x, env = min(thread, batch.num_envs - 1);
   const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
@@ -77,9 +92,22 @@ __global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_c
   const Room room{words + threadIdx.x, kThreads};
   const uint32_t found = draw_beside(batch, env, env == thread, recording, slot, room,
                                      canvases[threadIdx.x / kWarp], WarpLanes{});
-  constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
-  static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are the low half of their word");
-  if (found) atomicOr(batch.records.words + kWord * batch.records.word_stride + env * batch.records.env_stride, found);
+  add_collisions(batch, static_cast<size_t>(env), found);
+}
+
+// A warp's band of the rows of an env's newest observation.
+template <int kChannels, int kMost>
+__device__ __forceinline__ void resample_band(const Batch& batch, size_t env,
+                                              const FrameSource& source,
+                                              const SharedPalette<kChannels>& palette,
+                                              Window<kChannels>& window) {
+  constexpr int kWarps = kThreads / kWarp;
+  const ObservationFormat& format = batch.observation;
+  const int warp = threadIdx.x / kWarp, rows = (format.height + kWarps - 1) / kWarps;
+  const int begin = warp * rows, end = min(begin + rows, format.height);
+  const Resample resample = format.resamples[batch.group[env]];
+  resample_rows<kChannels, kMost>(format, resample, source, palette, begin, end,
+                                  newest_frame(batch, env), window, WarpLanes{});
 }
 
 // Copies a state of the pool over each env that starts an episode; a block for each env.
@@ -125,26 +153,87 @@ __global__ void __launch_bounds__(kThreads) keep_final(const __grid_constant__ B
   for (size_t i = blockIdx.y * blockDim.x + threadIdx.x; i < bytes; i += gridDim.y * blockDim.x) to[i] = from[i];
 }
 
-// Saves the frames of newest observations that this step draws over and goes on showing, and gives
-// scanlines their own rows where some are left as they are: a few envs in thousands. Each thread
-// looks at one env, and all of the block do what one of them finds.
-__global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch batch) {
-  __shared__ int found[kThreads];
-  __shared__ int count;
-  if (threadIdx.x == 0) count = 0;
-  __syncthreads();
-  const int env = blockIdx.x * kThreads + threadIdx.x;
-  if (env < batch.num_envs && must_prepare(batch, env, batch.traces[env])) {
-    found[atomicAdd(&count, 1)] = env;
+// The envs of a block that there is something to do for: a few in thousands. Each thread looks at
+// one, and all of the block do what one of them finds.
+struct EnvsFound {
+  int count;
+  int envs[kThreads];
+
+  // Calls `body(env)` for each env of which `wanted(env)` holds, by all threads.
+  template <class Wanted, class Body>
+  __device__ __forceinline__ void for_each(const Batch& batch, const Wanted& wanted,
+                                           const Body& body) {
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    const int env = blockIdx.x * kThreads + threadIdx.x;
+    if (env < batch.num_envs && wanted(env)) envs[atomicAdd(&count, 1)] = env;
+    __syncthreads();
+    for (int i = 0; i < count; ++i) body(static_cast<size_t>(envs[i]));
   }
+};
+
+// Saves the frames of newest observations that this step draws over and goes on showing, and gives
+// scanlines their own rows where some are left as they are. What is pooled does that for itself.
+__global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch batch) {
+  __shared__ EnvsFound found;
+  const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA {
+    return !is_pooled(batch, env) && must_prepare(batch, env, batch.traces[env]);
+  };
+  found.for_each(batch, wanted, [&](size_t env) CULE_INLINE_LAMBDA { prepare(batch, env, BlockLanes{}); });
   __syncthreads();
-  for (int i = 0; i < count; ++i) prepare(batch, found[i], BlockLanes{});
-  __syncthreads();
-  if (env < batch.num_envs) settle(batch, env, starts_of_env(batch, env));
+  const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  if (env < static_cast<size_t>(batch.num_envs) && !is_pooled(batch, env)) {
+    settle(batch, env, starts_of_env(batch, env));
+  }
+}
+
+// All that is left of a step for the envs whose observation is made of more than the two pictures,
+// one after the other, as those of a block may have one frame `pooled` among them (Batch::pooled).
+template <int kChannels, int kMost>
+__global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch batch) {
+  constexpr int kWarps = kThreads / kWarp;
+  using Room = LineRoom<LineBits>;
+  __shared__ EnvsFound found;
+  // First a frame is drawn, then it is resized.
+  struct Resizing {
+    Window<kChannels> windows[kWarps];
+    SharedPalette<kChannels> palette;
+  };
+  __shared__ union {
+    LineBits words[Room::kSize * kThreads];
+    Resizing resizing;
+  } shared;
+  const BlockLanes lanes;
+  const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA { return is_pooled(batch, env); };
+  found.for_each(batch, wanted, [&](size_t env) CULE_INLINE_LAMBDA {
+    const StepTrace& trace = batch.traces[env];
+    const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
+    prepare(batch, env, lanes);
+    lanes.sync();
+    if (threadIdx.x == 0) settle(batch, env, recording.starts);
+    lanes.sync();
+    uint32_t collisions = 0;
+    for (size_t slot = threadIdx.x; slot < trace.frames * size_t{kSegments}; slot += kThreads) {
+      const Part part = part_of(trace, recording.starts, slot);
+      collisions |= draw_rare_part(batch, env, recording, part, slot, 1,
+                                   Room{shared.words + threadIdx.x, kThreads});
+    }
+    add_collisions(batch, env, collisions);
+    lanes.sync();
+    shared.resizing.palette.load(palette_of(batch, config_of(batch, env)), lanes);
+    pool_frame(batch, env, trace.flags, picture_pair(batch, env), lanes);
+    shift_stack(batch, env, trace.flags, lanes);
+    lanes.sync();
+    Resizing& resizing = shared.resizing;
+    resample_band<kChannels, kMost>(batch, env, frame_source(batch, env, trace.flags),
+                                    resizing.palette, resizing.windows[threadIdx.x / kWarp]);
+    if (threadIdx.x == 0) note_observed(batch, env, trace.flags);
+    lanes.sync();
+  });
 }
 
 // Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of rows by each warp. This pass looks
-// at all envs that stepped, or only at those that were reset.
+// at all envs that stepped, but for those of `pool`, or only at those that were reset.
 template <int kChannels, int kMost>
 __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
     observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
@@ -155,8 +244,7 @@ __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
   __shared__ uint32_t row_of[2][kRowWords];
   const size_t env = blockIdx.x;
   const uint32_t flags = batch.traces[env].flags;
-  if (only_fresh && !(flags & kFresh)) return;
-  const ObservationFormat& format = batch.observation;
+  if (needs_pooled(flags) || (only_fresh && !(flags & kFresh))) return;
   if (flags & kPools) {
     const PicturePair pictures = frame_source(batch, env, flags).pictures;
     for_each_item<2 * kRowWords / kThreads>(BlockLanes{}, 2 * kRowWords, [&](int, int i) {
@@ -167,16 +255,12 @@ __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
   }
   shift_stack(batch, env, flags, BlockLanes{});
   if (!(flags & kPools)) return;
-  if (needs_pooled(flags)) pool_frame(batch, env, flags, picture_pair(batch, env), BlockLanes{});
   FrameSource source = frame_source(batch, env, flags);
+  source.pooled = nullptr;
   source.pictures.front.row_of = reinterpret_cast<const uint8_t*>(row_of[0]);
   source.pictures.back.row_of = reinterpret_cast<const uint8_t*>(row_of[1]);
   __syncthreads();
-  const int warp = threadIdx.x / kWarp, rows = (format.height + kWarps - 1) / kWarps;
-  const int begin = warp * rows, end = min(begin + rows, format.height);
-  const Resample resample = format.resamples[batch.group[env]];
-  resample_rows<kChannels, kMost>(format, resample, source, palette, begin,
-                                  end, newest_frame(batch, env), windows[warp], WarpLanes{});
+  resample_band<kChannels, kMost>(batch, env, source, palette, windows[threadIdx.x / kWarp]);
   if (threadIdx.x == 0) note_observed(batch, env, flags);
 }
 
@@ -285,6 +369,20 @@ PlayLaunch play_launch_apart(int num_envs, int processors, bool translated) {
   return launch;
 }
 
+template <int kValue>
+using Number = std::integral_constant<int, kValue>;
+
+// The kernel that `sized` gives for an observation's channels, and for how many bytes of its row a
+// lane has at a time: as many as a row of the picture's width takes.
+template <class Sized>
+auto pick(const Batch& batch, const Sized& sized) {
+  const int width = batch.observation.width;
+  if (batch.observation.channels == 1) {
+    return width <= 3 * kWarp ? sized(Number<1>{}, Number<3>{}) : sized(Number<1>{}, Number<5>{});
+  }
+  return 3 * width <= 8 * kWarp ? sized(Number<3>{}, Number<8>{}) : sized(Number<3>{}, Number<15>{});
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, int multiprocessors) : device_(device), apart_(multiprocessors) {
@@ -320,6 +418,10 @@ class CudaBackend final : public Backend {
     // The slots are two dimensions, as one has 65,535 blocks at most, which are fewer than a long step's slots.
     const dim3 blocks(blocks_for(n, kThreads), kSegments, batch.options.frameskip);
     start(segments, blocks, kThreads, 0, stream, batch);
+    if (batch.options.frameskip >= 2 && batch.options.maxpool) {
+      const auto sized = [](auto channels, auto most) { return pool<channels, most>; };
+      start(pick(batch, sized), blocks_for(n, kThreads), kThreads, 0, stream, batch);
+    }
     if (batch.options.autoreset == AutoresetMode::kSameStep) {
       observe(batch, false, stream);
       const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
@@ -414,13 +516,9 @@ class CudaBackend final : public Backend {
     check(cudaMemsetAsync(batch.spares.taken, 0, sizeof(*batch.spares.taken), stream), "cudaMemsetAsync");
   }
 
-  // A lane has as many bytes of an observation's row at a time as a row of the picture's width takes.
   static void observe(const Batch& batch, bool only_fresh, cudaStream_t stream) {
-    const int n = batch.num_envs, width = batch.observation.width;
-    const bool grey = batch.observation.channels == 1;
-    const auto kernel = grey ? (width <= 3 * kWarp ? observe_envs<1, 3> : observe_envs<1, 5>)
-                             : (3 * width <= 8 * kWarp ? observe_envs<3, 8> : observe_envs<3, 15>);
-    start(kernel, n, kThreads, 0, stream, batch, only_fresh);
+    const auto sized = [](auto channels, auto most) { return observe_envs<channels, most>; };
+    start(pick(batch, sized), batch.num_envs, kThreads, 0, stream, batch, only_fresh);
   }
 
   int device_, processors_ = 0;

@@ -8,10 +8,10 @@
 namespace cule {
 
 // What the observation is made of, where the step stopped after `done` of its frames. As in ale-py, a frame at which the episode
-// ends is not looked at, so that the old one shows on.
-CULE_INLINE uint32_t observed_frames(const StepOptions& options, int32_t done, bool stopped) {
+// ends is not looked at, so that the old one shows on. `alike`: the last two frames show the same.
+CULE_INLINE uint32_t observed_frames(const StepOptions& options, int32_t done, bool stopped, bool alike) {
   const bool two = options.frameskip >= 2 && options.maxpool;
-  if (!stopped) return two ? kPoolBoth : kPoolLast;
+  if (!stopped) return two && !alike ? kPoolBoth : kPoolLast;
   return two && done == options.frameskip ? static_cast<uint32_t>(kPoolBackOntoOld) : 0u;
 }
 
@@ -61,7 +61,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
 
   int32_t reward = 0, done = 0;
   uint32_t frames = 0;
-  bool broken = false, resumed = false, turned = false, lines_left = false;
+  bool broken = false, resumed = false, alike = false, turned = false, lines_left = false;
   bool stopped = false, life_lost = false;
   int32_t reached[2] = {};  // how far the frames of either picture were drawn
   int32_t lives = state.lives;
@@ -78,6 +78,8 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       b.action = legal_or_noop(config, b.action);
       machine.devices.inputs = apply_actions(config, state, a, b, {});
       resumed = machine.devices.ports.frame_open;
+      // Nothing is drawn in a picture that goes on and is complete.
+      alike = resumed && machine.touched_cycle * kClocksPerCycle >= config.format.last_clock;
       turned ^= !resumed;
       // One that is not drawn as far as one before it leaves lines of that one standing.
       const int32_t reach = machine.run_frame(core);
@@ -98,6 +100,9 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   }
   state.lives = lives;
   state.over = stopped;
+  const uint32_t observed = observed_frames(options, done, stopped, alike);
+  const bool wants_old = observed & kPoolBackOntoOld, has_old = machine.ram.tia().observed;
+  if (wants_old && !has_old && !batch.keeps_pooled) machine.devices.faults |= kFaultFrameLost;
   state.faults |= machine.devices.faults;
 
   machine.store(console);
@@ -113,7 +118,7 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   write_outputs(batch, env, state, state.faults);
   lines_left |= (machine.devices.faults & kFaultBufferFull) != 0;
   trace = {machine.buffer.count, machine.buffer.after_clear, frames,
-           observed_frames(options, done, stopped) | (broken ? kPictureBroken : 0u) | (resumed ? kLastResumed : 0u) |
+           observed | (broken ? kPictureBroken : 0u) | (resumed ? kLastResumed : 0u) |
                (turned ? kFrontTurned : 0u) | (lines_left ? kLinesLeft : 0u) |
                (stopped && options.autoreset == AutoresetMode::kSameStep ? kResetNow : 0u),
            machine.latches_read, machine.trail.spare};

@@ -39,7 +39,9 @@ struct TiaState {
   uint8_t ball_position;
   uint8_t hmove_blank;  // the first 8 pixels of this scanline are black
   uint8_t front;        // which of the two pictures this frame is drawn into
-  uint8_t observed;     // kPoolBoth or kPoolLast: the newest observation shows the pictures so; 0: it shows Batch::pooled
+  // kPoolBoth or kPoolLast: the newest observation shows the pictures so; 0: it shows Batch::pooled,
+  // if that is kept.
+  uint8_t observed;
 };
 static_assert(sizeof(TiaState) % 4 == 0, "states are copied by words");
 

@@ -65,6 +65,8 @@ class Pair:
             return engine.pictures(torch.arange(self.num_envs))
         if name == "traces":  # but for where the entries are
             return engine.tensors[name].view(torch.int32)[:, :SPARE]
+        if name == "pooled":
+            return engine.pooled(torch.arange(self.num_envs))
         return engine.tensors[name]
 
     def compare(self, after: str, *left_out: str) -> None:

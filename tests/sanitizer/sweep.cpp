@@ -444,6 +444,7 @@ class Arena {
     b.pictures = states_->pictures.data();
     b.row_of = states_->row_of.data();
     b.pooled = pooled_.data();
+    b.envs_per_pooled = b.keeps_pooled = 1;
     b.traces = traces_.data();
     b.noop_random = noop_random_.empty() ? nullptr : noop_random_.data();
     b.env_random = env_random_.empty() ? nullptr : env_random_.data();

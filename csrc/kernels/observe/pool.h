@@ -1,8 +1,8 @@
 // The frame that an observation is made of, where it is not the two pictures alone.
 //
 // Nothing of the size of a picture is written on the way to an observation, with one exception:
-// `pooled`, the frame that the newest observation is made of, where it can no longer be had from
-// the two pictures and may still be asked for (TiaState::observed).
+// `pooled`, the frame that an observation is made of, where it cannot be had from the two pictures.
+// Where the next may be made of it, too, it is kept (Batch::keeps_pooled).
 #pragma once
 
 #include "kernels/batch.h"
@@ -41,6 +41,12 @@ CULE_INLINE bool needs_pooled(uint32_t flags) {
   return (flags & kPoolBackOntoOld) || ((flags & kPoolBoth) && (flags & kLastResumed));
 }
 
+// The frame that an env, or one of some envs at a time, pools.
+CULE_INLINE uint8_t* pooled_of(const Batch& batch, size_t env) {
+  return batch.pooled + env / batch.envs_per_pooled * batch.picture_bytes *
+                            static_cast<uint32_t>(batch.observation.channels);
+}
+
 // Byte `i` of a row of the frame that `flags` (TraceFlag) ask for, from the row that each picture
 // has there. `old` is what `pooled` holds.
 CULE_INLINE uint8_t pool_byte(uint32_t flags, const uint8_t* front, const uint8_t* back,
@@ -66,8 +72,7 @@ CULE_HD inline void pool_lines(const Batch& batch, size_t env, uint32_t flags,
   const ConsoleConfig& config = config_of(batch, env);
   const uint32_t channels = static_cast<uint32_t>(batch.observation.channels);
   const uint8_t* palette = palette_of(batch, config);
-  uint32_t* pooled = reinterpret_cast<uint32_t*>(batch.pooled +
-                                                 env * batch.picture_bytes * channels);
+  uint32_t* pooled = reinterpret_cast<uint32_t*>(pooled_of(batch, env));
   const uint32_t line_words = kLinePixels * channels / 4,
                  end = (to < config.height ? to : config.height) * line_words;
   for (uint32_t word = from * line_words + static_cast<uint32_t>(lanes.lane()); word < end;
@@ -106,13 +111,28 @@ CULE_INLINE bool draws_over_observed(const Batch& batch, size_t env, const StepT
          *tia_byte(batch, env, offsetof(TiaState, observed));
 }
 
-// Saves the frame of the newest observation before the pictures that it is made of are drawn over.
+// Saves the frame of the newest observation before the pictures that it is made of are drawn over,
+// where this step or a later one may ask for it.
 template <class Lanes>
 CULE_HD inline void keep_observed(const Batch& batch, size_t env, const Lanes& lanes) {
   uint8_t* observed = tia_byte(batch, env, offsetof(TiaState, observed));
-  pool_frame(batch, env, *observed, picture_pair(batch, env), lanes);
+  if (batch.keeps_pooled || (batch.traces[env].flags & kPoolBackOntoOld)) {
+    pool_frame(batch, env, *observed, picture_pair(batch, env), lanes);
+  }
   lanes.sync();
   if (lanes.lane() == 0) *observed = 0;
+}
+
+// Where the frame to be pooled onto has not been kept (kFaultFrameLost), that is black.
+CULE_INLINE bool lacks_observed(const Batch& batch, size_t env, const StepTrace& trace) {
+  return (trace.flags & kPoolBackOntoOld) && !batch.keeps_pooled &&
+         !*tia_byte(batch, env, offsetof(TiaState, observed));
+}
+template <class Lanes>
+CULE_HD inline void blacken_pooled(const Batch& batch, size_t env, const Lanes& lanes) {
+  uint8_t* pooled = pooled_of(batch, env);
+  const uint32_t bytes = batch.picture_bytes * static_cast<uint32_t>(batch.observation.channels);
+  for (uint32_t i = static_cast<uint32_t>(lanes.lane()); i < bytes; i += Lanes::kCount) pooled[i] = 0;
 }
 
 // Remembers what the newest observation shows, once that has been made as `flags` ask for.

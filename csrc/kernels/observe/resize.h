@@ -60,8 +60,7 @@ struct FrameSource {
 CULE_INLINE FrameSource frame_source(const Batch& batch, size_t env, uint32_t flags) {
   PicturePair pictures = picture_pair(batch, env);
   if (flags & kPoolLast) pictures.back = pictures.front;
-  const uint8_t* pooled = batch.pooled + env * batch.picture_bytes * batch.observation.channels;
-  return {pictures, needs_pooled(flags) ? pooled : nullptr,
+  return {pictures, needs_pooled(flags) ? pooled_of(batch, env) : nullptr,
           static_cast<int>(config_of(batch, env).height)};
 }
 

@@ -1,0 +1,119 @@
+"""Observations that are made of more than the two pictures, on the simulated GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pairs import DISABLED, NEXT_STEP, SAME_STEP, Pair, some_options
+from simulated import SimulatedGpu
+
+import cule
+from cule import engine as cule_engine
+from cule.console import Group
+from cule.engine import Engine
+from cule.rom import find_game
+from cule.state import State
+
+FLAGS, BACK_ONTO_OLD, LAST_RESUMED = 3, 8, 64  # of a StepTrace (csrc/kernels/batch.h)
+
+
+def flags_of(pair: Pair) -> torch.Tensor:
+    return pair.gpu.tensors["traces"].view(torch.int32)[:, FLAGS]
+
+
+@pytest.mark.parametrize(
+    ("autoreset", "changes"),
+    [
+        (NEXT_STEP, {}),
+        (SAME_STEP, {}),
+        (DISABLED, {}),
+        (NEXT_STEP, {"channels": 3, "observation_height": 50, "observation_width": 40}),
+        (SAME_STEP, {"channels": 3, "frameskip": 2}),
+        (NEXT_STEP, {"maxpool": False}),
+    ],
+    ids=str,
+)
+def test_all_episodes_end_at_a_steps_last_frame(
+    library: Path, autoreset: int, changes: dict[str, Any]
+) -> None:
+    """More of them than a block has, each with the last observation's frame and one picture."""
+    options = some_options(autoreset=autoreset, max_frames=8, **changes)
+    pair = Pair(SimulatedGpu(library, seed=1), ("pong", "air_raid", "pitfall2"), 141, options)
+    pair.reset(None, torch.arange(141))
+    seen = 0
+    for _ in range(4):
+        pair.step()
+        seen += int((flags_of(pair) & BACK_ONTO_OLD > 0).sum())
+    assert pair.endings >= 141
+    # In the same step the next episode has begun, and nobody knows any more.
+    assert seen >= 141 or autoreset == SAME_STEP or not options.maxpool
+    assert not pair.gpu.tensors["faults"].any()
+    frames = 141 if autoreset == DISABLED else 2
+    assert len(pair.gpu.tensors["pooled"]) == (frames if options.maxpool else 2)
+
+
+@pytest.mark.parametrize(
+    ("autoreset", "kept"), [(NEXT_STEP, True), (SAME_STEP, True), (DISABLED, False), (SAME_STEP, False)]
+)
+def test_frames_that_are_cut_off(
+    library: Path, autoreset: int, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two frames in one picture, which an episode may end behind."""
+    if not kept:
+        monkeypatch.setattr(cule_engine, "CUT_OFF", frozenset())
+    options = some_options(autoreset=autoreset, max_frames=64)
+    pair = Pair(SimulatedGpu(library, seed=1), ("tic_tac_toe_3d", "pong"), 11, options)
+    assert pair.gpu.keeps_pooled == pair.cpu.keeps_pooled == (kept or autoreset == DISABLED)
+    pair.reset(None, torch.arange(11))
+    resumed = 0
+    for _ in range(18):
+        pair.step()
+        resumed += int((flags_of(pair) & LAST_RESUMED > 0).sum())
+    assert resumed and pair.endings >= 11
+    lost = pair.gpu.tensors["faults"] == cule.FAULTS["frame_lost"]
+    assert not lost.any() or not pair.gpu.keeps_pooled
+
+
+def test_frames_that_nobody_kept_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Observations differ from those of envs that keep them only where the fault bit is set."""
+    group = Group(find_game("tic_tac_toe_3d"), 0, 0)
+    engines = []
+    for games in (frozenset(("tic_tac_toe_3d",)), frozenset()):
+        monkeypatch.setattr(cule_engine, "CUT_OFF", games)
+        options = some_options(max_frames=64)
+        engines.append(Engine([group], np.zeros(16, np.uint32), options, torch.device("cpu"), 1))
+        engines[-1].reset(None, torch.arange(16))
+    generator = torch.Generator().manual_seed(1)
+    lost = 0
+    for _ in range(100):
+        actions = torch.randint(10, (16,), generator=generator)
+        for engine in engines:
+            engine.tensors["actions"][:] = actions
+            engine.step()
+        kept, others = (engine.tensors["observations"] for engine in engines)
+        told = engines[1].tensors["faults"] & cule.FAULTS["frame_lost"] > 0
+        assert torch.equal(kept[~told], others[~told])
+        assert not engines[0].tensors["faults"].any()
+        lost += int(told.sum())
+    assert lost
+
+
+def test_states_go_from_envs_that_keep_frames_to_others_and_back() -> None:
+    group, engines = Group(find_game("breakout"), 0, 0), []
+    for autoreset in (NEXT_STEP, DISABLED):
+        options = some_options(max_frames=1000, autoreset=autoreset)
+        engines.append(Engine([group], np.zeros(3, np.uint32), options, torch.device("cpu"), 1))
+        engines[-1].reset(None, torch.arange(3))
+    every = torch.arange(3)
+    for source, target in (engines, engines[::-1]):
+        for _ in range(5):
+            source.step()
+        State.take(source, every).put(target, every)
+        for _ in range(5):
+            for engine in engines:
+                engine.step()
+        assert torch.equal(*(engine.tensors["observations"] for engine in engines))
