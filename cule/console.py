@@ -87,7 +87,7 @@ def buffer_entries(frameskip: int) -> int:
 
 
 def own_buffer_entries(frameskip: int, games: Iterable[str]) -> int:
-    """The capacity of the buffer that an env on a GPU has of its own, whichever of the games it plays."""
+    """The capacity of the buffer that an env on a GPU has of its own, whichever game it plays."""
     entries = OWN_FIRST_ENTRIES + OWN_FURTHER_ENTRIES * (frameskip - 1)
     return entries * 3 // 2 if WRITING_MOST.intersection(games) else entries
 

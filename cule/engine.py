@@ -79,8 +79,8 @@ class Engine:
 
     Attributes:
         translated: whether steps run the compiled game by now.
-        keeps_pooled: whether frames that an observation is made of are kept, where an env's pictures no longer show
-            them: an episode goes on after its end, or its game is one of CUT_OFF.
+        keeps_pooled: whether frames that an observation is made of are kept where the pictures no
+            longer show them: an episode goes on after its end, or its game is one of CUT_OFF.
 
     Raises:
         ValueError: `translate` or `multiprocessors` cannot be had here.
@@ -273,7 +273,7 @@ class Engine:
 
     @property
     def bytes_per_env(self) -> int:
-        """The device memory that each env takes, observations and its part of what is for any env included.
+        """The device memory that each env takes, with observations and its part of spare buffers.
 
         What all envs read is not counted.
         """
@@ -482,7 +482,7 @@ class Engine:
         return self._rows(self.tensors["pictures"][env_ids], self.tensors["row_of"][env_ids])
 
     def pooled(self, env_ids: torch.Tensor) -> torch.Tensor:
-        """(len(env_ids), bytes) uint8: the frames that the newest observations are made of; 0 if they are not kept."""
+        """(len(env_ids), bytes) uint8: the frames of the newest observations; 0 if they are not kept."""
         frames = self.tensors["pooled"]
         if self.keeps_pooled:
             return frames[env_ids]

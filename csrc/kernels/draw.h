@@ -250,17 +250,21 @@ CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
                                  const Recording& recording, size_t slot,
                                  const LineRoom<LineBits>& room, Canvases<Lanes::kCount>& canvases,
                                  const Lanes& lanes) {
-  uint32_t found = 0;
   const StepTrace& trace = batch.traces[env];
   const bool draws = mine && !needs_pooled(trace.flags);
   const Part part = draws ? part_of(trace, recording.starts, slot) : Part::kNothing;
   const int segment = static_cast<int>(slot % kSegments);
-  if (part != Part::kSharedRows) found = draw_rare_part(batch, env, recording, part, slot, 1, room);
   const TiaFormat format = config_of(batch, env).format;  // a copy: no store changes that
   const int32_t begin = segment_clock(format, segment), end = end_clock(format, segment, 1);
   SegmentStart at{};
-  if (part == Part::kSharedRows) recording.starts.load(slot, at);
-  at.tia.collisions = 0;  // as in draw_segments
+  uint32_t found = 0;  // as in draw_segments
+  if (part == Part::kSharedRows) {
+    recording.starts.load(slot, at);
+  } else {
+    at.entry = kNoSegment;  // nothing is replayed, and nothing that was found is cleared
+    found = draw_rare_part(batch, env, recording, part, slot, 1, room);
+  }
+  at.tia.collisions = static_cast<uint16_t>(found);
   using View = PictureViewOf<Painting::kOnCanvas>;
   View view = view_of<Painting::kOnCanvas>(batch, env, room, canvases.of(lanes.lane()));
   SegmentReplay<View> replay{at, format, replay_of(trace, recording.entries), begin, view};
@@ -274,7 +278,7 @@ CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
     canvases.store(view.take_painted(), lanes);
   }
   replay.latch();
-  return found | at.tia.collisions;
+  return at.tia.collisions;
 }
 
 // All pieces of a step, by one thread.

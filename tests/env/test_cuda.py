@@ -375,7 +375,7 @@ def test_more_envs_than_the_gpu_holds_are_refused() -> None:
     ) as raised:
         make(num_envs=count, **options)
     said = re.search(r"an env takes (\d+) bytes.* enough for (\d+) at most", str(raised.value))
-    assert int(said[1]) == pytest.approx(bytes_per_env, rel=0.01)  # of what is shared, one alone has more
+    assert int(said[1]) == pytest.approx(bytes_per_env, rel=0.01)  # one alone has more spares
     assert 0 < int(said[2]) < count
     del raised
     gc.collect()

@@ -1,4 +1,4 @@
-"""How much memory a process may use, as control groups of either version say, and how much envs take."""
+"""How much memory a process may use, as control groups of either version say, and what envs take."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ class PlannedEngine(engine.Engine):
         return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._layout.values())
 
 
-def planned(monkeypatch: pytest.MonkeyPatch, game: str, num_envs: int, **options: Any) -> PlannedEngine:
+def planned(
+    monkeypatch: pytest.MonkeyPatch, game: str, num_envs: int, **options: Any
+) -> PlannedEngine:
     monkeypatch.setattr(engine, "free_bytes", lambda device: 2**60)
     groups, group_of_env = [Group(find_game(game), 0, 0)], np.zeros(num_envs, np.uint32)
     return PlannedEngine(groups, group_of_env, Options(**options), torch.device("cpu"), 1)

@@ -57,7 +57,8 @@ def test_all_episodes_end_at_a_steps_last_frame(
 
 
 @pytest.mark.parametrize(
-    ("autoreset", "kept"), [(NEXT_STEP, True), (SAME_STEP, True), (DISABLED, False), (SAME_STEP, False)]
+    ("autoreset", "kept"),
+    [(NEXT_STEP, True), (SAME_STEP, True), (DISABLED, False), (SAME_STEP, False)],
 )
 def test_frames_that_are_cut_off(
     library: Path, autoreset: int, kept: bool, monkeypatch: pytest.MonkeyPatch
