@@ -78,12 +78,14 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       b.action = legal_or_noop(config, b.action);
       machine.devices.inputs = apply_actions(config, state, a, b, {});
       resumed = machine.devices.ports.frame_open;
-      // Nothing is drawn in a picture that goes on and is complete.
-      alike = resumed && machine.touched_cycle * kClocksPerCycle >= config.format.last_clock;
+      const int32_t touched = machine.touched_cycle;
       turned ^= !resumed;
       // One that is not drawn as far as one before it leaves lines of that one standing.
       const int32_t reach = machine.run_frame(core);
       lines_left |= resumed || reach != config.format.last_clock;
+      // A picture that goes on is drawn up to the last access to the TIA, unless it was complete.
+      const bool complete = touched * kClocksPerCycle >= config.format.last_clock;
+      alike = resumed && (complete || machine.touched_cycle == touched);
       int32_t& before = reached[frames & 1];
       broken |= reach < before;
       before = reach > before ? reach : before;
