@@ -201,7 +201,7 @@ struct ReadsChecked : AnyGame {
   template <class M>
   void check(const M& m, uint32_t latch) const {
     const TiaFormat& format = step->format();
-    CollisionView view;
+    PixelView view;
     for (; *at < m.buffer.count; ++*at) replay_entry(*replayed, format, step->entries[*at], view);
     TiaState now = *replayed;
     replay_entry(now, format, encode_entry(m.cycle, kMarkTouch, 0), view);
@@ -246,6 +246,14 @@ int read_at_random(uintptr_t address, uint32_t seed) {
     for (; at < m.buffer.count; ++at) replay_entry(replayed, format, step.entries[at], view);
   };
   const uint32_t busy = 10 + below(60), quiet = below(30);  // cycles between accesses; lines without
+  const uint32_t first = below(8), registers = 1 + below(8);  // those that are read
+  const uint32_t seldom = 4 + below(60);
+  const auto strobe_stars = [&] {
+    m.write_tia(AnyRegister{HMM0}, 0x70, false);
+    m.write_tia(AnyRegister{HMOVE}, 0, false);
+    m.cycle += static_cast<int32_t>(kStarsHmoveDistance);
+    m.write_tia(AnyRegister{HMM0}, 0x60, false);
+  };
   for (int frame = 0; frame < step.batch.options.frameskip; ++frame) {
     m.begin_frame();
     const int32_t last = static_cast<int32_t>(60 + below(220)) * kCyclesPerLine;
@@ -255,10 +263,11 @@ int read_at_random(uintptr_t address, uint32_t seed) {
       m.follow();
       m.begin_segments(end + kLongestInstruction);
       while (m.cycle < end) {
-        m.cycle += static_cast<int32_t>(1 + below(busy));
+        m.cycle += static_cast<int32_t>(below(4) ? 1 + below(busy) : 3);  // STA after STA
         if (m.cycle >= silent) continue;
-        if (below(12) == 0) {
-          const uint32_t reg = below(8);
+        if (below(500) == 0) strobe_stars();
+        if (below(seldom) == 0) {
+          const uint32_t reg = (first + below(registers)) % 8;
           const uint32_t value = m.read_chip(reg);
           replay();
           TiaState now = replayed;
@@ -278,6 +287,9 @@ int read_at_random(uintptr_t address, uint32_t seed) {
         const uint32_t any = below(3) ? below(256) & below(256) : 2;
         const uint32_t value = reg == VBLANK ? 2 * (below(4) == 0) : any;
         if (is_recorded(reg)) m.write_tia(AnyRegister{reg}, value, false);
+        // As a jump to a subroutine pushes.
+        const bool pushed = below(10) == 0 && is_recorded(reg - 1);
+        if (pushed) m.write_tia(AnyRegister{reg - 1}, below(256), true);
       }
     }
     m.frame_ended = below(3) != 0;
