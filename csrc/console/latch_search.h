@@ -1,16 +1,14 @@
 // The TIA's side of a frame while it runs: the instruction buffer that the processor fills, from where
 // segments of the picture can be drawn, and the collisions that programs read.
 //
-// The latches that a program has ever looked at are kept up as it runs: from scanline to scanline, where
-// the lanes of a warp are together, it is asked which objects can have met (sightings.h), and only where
-// any can a replay of what was written looks pixel by pixel. That goes from some scanline to the next: from
-// the state there, which is kept. A latch that is looked at for the first time is searched for in
-// all segments since the last CXCLR.
+// The latches that a program has ever looked at are kept up as it runs: every few scanlines, where
+// the lanes of a warp are together, it is asked which objects were on (tia/sightings.h), and only
+// where both of a latch were, what was written since the last time is searched (tia/meetings.h). A
+// latch that is looked at for the first time is searched for in all segments since the last CXCLR.
 #pragma once
 
 #include "console/record.h"
-#include "tia/latch_view.h"
-#include "tia/near.h"
+#include "tia/meetings.h"
 #include "tia/sightings.h"
 
 namespace cule {
@@ -55,15 +53,7 @@ CULE_INLINE uint32_t search_segment(const TiaFormat& format, const SegmentStarts
   const int32_t begin = segment_clock(format, segment), end = end_clock(format, segment, 1);
   SegmentStart at;
   starts.load(slot, at);
-  Whereabouts whereabouts;
-  look_around(at, format, replay, begin, end, objects_of_latches(latches), whereabouts);
-  if (!whereabouts.may_set(latches)) return 0;
-  starts.load(slot, at);
-  at.tia.collisions = 0;
-  CollisionView view;
-  view.wanted = latches;
-  replay_segment(at, format, replay, begin, end, view);
-  return at.tia.collisions;
+  return search_entries(at, format, replay, begin, end, latches);
 }
 
 // What the CPU part keeps of the TIA while a step runs, beside its state and the buffer.
@@ -72,16 +62,12 @@ struct TiaTrail {
   int frame, segment;   // the frame that runs, and the next of its segments to begin
   SegmentStart next;    // what that one would begin with, if it is near
   uint32_t clear_slot;  // the first slot in which there is anything since the last CXCLR
-  // Collisions have been looked for up to color clock `followed` of the frame. From there it goes on from the
-  // state `recent[from]`. The other one is newer, or there is none: all of it has taken effect at clock
-  // `settled`, and then it serves.
-  Sightings seen;  // since `recent[from]`
-  SegmentStart recent[2];
-  uint32_t from;
-  int32_t settled;
+  // Collisions have been looked for up to color clock `followed` of the frame. A replay from
+  // `start` shows all that comes behind.
+  SegmentStart start;
+  Sightings seen;  // since `start`
   int32_t followed;
   uint32_t before;  // the latches as they were before the last look
-  bool quiet;       // nothing can meet until something is written
   SpareBuffers spares{};
   uint32_t spare = 0;  // the number of the one that this env has taken, from 1 on
 
@@ -95,23 +81,26 @@ struct TiaTrail {
     ++frame;
     segment = 0;
   }
-  // Nothing before `start` is still to take effect, and its beam is where it has to be.
-  CULE_INLINE void begin_following(const SegmentStart& start) {
-    from = 0;
-    next = recent[0] = start;
-    settled = kNever;
+  // Nothing that was written before is still to take effect, and the beam is where it has to be.
+  CULE_INLINE void begin_following(const TiaState& tia, uint32_t entry) {
+    next = start = {tia, entry};
     followed = kFromTheBeam;
-    quiet = false;
-    seen.begin(start.tia, start.entry);
-    seen.written = -kLongestDelay;
+    seen.begin(tia, entry);
   }
-  static constexpr int32_t kNever = 0x7FFFFFFF;
-  static constexpr int32_t kFromTheBeam = -0x7FFFFFFF;
   // Whether anything of the picture is drawn between the last look and `cycle`, or soon.
   CULE_INLINE bool nears_picture(const TiaFormat& format, int32_t cycle) const {
-    constexpr int32_t kSoon = 2 * kClocksPerLine;
     return cycle * kClocksPerCycle + kSoon > format.first_clock && followed < format.last_clock;
   }
+  // Whether collisions are to be looked for at `cycle`, where a scanline begins: from shortly
+  // before the picture on, in one of kLinesFollowed scanlines, the same for all lanes of a warp.
+  CULE_INLINE bool is_due(const TiaFormat& format, int32_t cycle) const {
+    const int32_t since = cycle * kClocksPerCycle + kSoon - format.first_clock;
+    if (since < 0 || followed >= format.last_clock) return false;
+    return since / kClocksPerLine % kLinesFollowed == 0;
+  }
+  static constexpr int32_t kFromTheBeam = -0x7FFFFFFF;
+  static constexpr int32_t kSoon = 2 * kClocksPerLine;
+  static constexpr int32_t kLinesFollowed = 8;
   CULE_INLINE uint32_t first_slot() const { return static_cast<uint32_t>(frame * kSegments); }
   // Latches are cleared. The newest segment may not have begun yet.
   CULE_INLINE void note_clear() { clear_slot = first_slot() + static_cast<uint32_t>(segment > 2 ? segment - 2 : 0); }
@@ -158,36 +147,26 @@ CULE_COLD uint32_t search_latches(const TiaTrail& trail, const TiaFormat& format
 
 // Those of `latches` that have been set since the last look. `end`: what is drawn before that clock
 // counts, as far as the frame has come at `cycle`.
-CULE_COLD uint32_t look_at_pixels(const TiaTrail& trail, const TiaFormat& format,
-                                  const InstructionBuffer buffer, const TiaState& now,
-                                  uint32_t latches, int32_t cycle, int32_t end) {
-  SegmentStart at = trail.recent[trail.from];
-  const uint32_t possible = may_have_met(trail.seen, at.tia, now, latches);
-  if (possible == 0) return 0;
+CULE_INLINE uint32_t search_since_last(const TiaTrail& trail, const TiaFormat& format,
+                                       const InstructionBuffer& buffer, uint32_t latches,
+                                       int32_t cycle, int32_t end) {
   const Replay replay{buffer.entries, buffer.count, buffer.after_clear,
                       encode_entry(cycle, kMarkTouch, 0)};
-  LineBits words[LineRoom<LineBits>::kSize] = {};
-  LatchView view(possible, {words, 1});
-  at.tia.collisions = 0;
-  replay_segment(at, format, replay, trail.followed, end, view);
-  return at.tia.collisions & possible;
+  SegmentStart at = trail.start;
+  return search_entries(at, format, replay, trail.followed, end, latches);
 }
 
 // Goes on looking for collisions from `clock`, where `tia` is the state.
-CULE_INLINE void go_on_from(TiaTrail& trail, const TiaState& tia, int32_t clock) {
+CULE_INLINE void go_on_from(TiaTrail& trail, const InstructionBuffer& buffer, const TiaState& tia,
+                            int32_t clock) {
   trail.followed = clock;
-  const uint32_t entries = trail.seen.end;
-  const int32_t settled = trail.seen.written * kClocksPerCycle + kLongestDelay;
-  const bool at_once = settled <= clock;
-  if (!at_once && trail.settled <= clock) {
-    trail.from ^= 1;
-    trail.settled = TiaTrail::kNever;
-  }
-  if (!at_once && trail.settled != TiaTrail::kNever) return;
-  if (at_once && entries == trail.recent[trail.from].entry) return;  // only the beam has moved
-  trail.recent[at_once ? trail.from : trail.from ^ 1] = {tia, entries};
-  trail.settled = at_once ? TiaTrail::kNever : settled;
-  if (at_once) trail.seen.begin(tia, entries);
+  if (trail.start.entry == buffer.count) return;  // only the beam has moved
+  // What has still to take effect may do so behind `clock`, as long as nothing is shown before.
+  const int32_t visible = clock - clock % kClocksPerLine + kHblankClocks;
+  const int32_t written = entry_cycle(buffer.entries[buffer.count - 1]) * kClocksPerCycle;
+  if (written + kLongestDelay > (clock > visible ? clock : visible)) return;
+  trail.start = {tia, buffer.count};
+  trail.seen.begin(tia, buffer.count);
 }
 
 // Has the latches of `wanted` in `tia` as they are at `cycle`. `drawn`: the frame has been drawn up to
@@ -200,11 +179,10 @@ CULE_COLD void follow_collisions(TiaTrail& trail, const TiaFormat& format,
   trail.seen.gather(buffer.entries, buffer.count);
   const uint32_t possible = wanted & ~tia.collisions & possible_latches(trail.seen.on);
   if (possible && clock + kLongestDelay > format.first_clock) {
-    tia.collisions |= static_cast<uint16_t>(look_at_pixels(
-        trail, format, buffer, tia, possible, cycle, drawn ? format.last_clock : clock));
+    tia.collisions |= static_cast<uint16_t>(search_since_last(
+        trail, format, buffer, possible, cycle, drawn ? format.last_clock : clock));
   }
-  go_on_from(trail, tia, clock);
-  trail.quiet = (wanted & ~tia.collisions & possible_latches(trail.seen.on)) == 0;
+  go_on_from(trail, buffer, tia, clock);
 }
 
 // The same where a program reads latches, `new_ones` of which it never has before.

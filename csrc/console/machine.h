@@ -345,17 +345,12 @@ struct Machine {
     return value;
   }
 
-  // Has the latches that the program looks at as they are now, a scanline after the last time. Nothing
-  // is drawn beyond the last access to the TIA, so that without any since then there is nothing new.
+  // Has the latches that the program looks at as they are now, some scanlines after the last time.
+  // Nothing is drawn beyond the last access to the TIA: without any since then nothing is new.
   CULE_INLINE void follow() {
-    if (latches_read == 0 || !trail.nears_picture(config.format, cycle)) return;
+    if (latches_read == 0 || !trail.is_due(config.format, cycle)) return;
     if (touched_cycle * kClocksPerCycle < trail.followed) return;
-    if (trail.quiet && buffer.count == trail.seen.end) {
-      trail.followed = cycle * kClocksPerCycle;
-      trail.before = ram.tia().collisions;
-    } else {
-      follow_collisions(trail, config.format, buffer, ram.tia(), latches_read, cycle, false);
-    }
+    follow_collisions(trail, config.format, buffer, ram.tia(), latches_read, cycle, false);
   }
   // Has them as they are after the last access of a frame, at cycle `last`.
   CULE_INLINE void finish_following(int32_t last) {
@@ -392,7 +387,7 @@ struct Machine {
     TiaPorts& ports = devices.ports;
     if (ports.frame_open) {
       if (cycle >= kOpenFrameLimit) move_back(kOpenFrameStep, kBeyondPicture);
-      trail.begin_following({ram.tia(), buffer.count});
+      trail.begin_following(ram.tia(), buffer.count);
       return;
     }
     move_back(cycle - cycle % kCyclesPerLine, 0);
@@ -400,7 +395,7 @@ struct Machine {
     record_mark(kMarkFrameBegin, config.pal & ports.scanlines & 1);
     ports.frame_open = 1;
     ports.greyed = 0;
-    trail.begin_following({ram.tia(), buffer.count});
+    trail.begin_following(ram.tia(), buffer.count);
   }
 
   // Closes the frame; returns the color clock up to which its picture is drawn, or kUnknownReach.

@@ -47,6 +47,7 @@ static_assert(sizeof(TiaState) % 4 == 0, "states are copied by words");
 
 enum TiaObject : uint32_t { kPlayer0, kPlayer1, kMissile0, kMissile1, kBall, kPlayfield, kNumTiaObjects };
 constexpr uint32_t kAllObjects = (1u << kNumTiaObjects) - 1;
+constexpr uint32_t kMovableObjects = kAllObjects & ~(1u << kPlayfield);
 
 CULE_INLINE int position_of(const TiaState& tia, uint32_t object) {
   return static_cast<int>(object == kBall ? tia.ball_position : tia.positions[object]);

@@ -21,22 +21,18 @@ enum class Recorded : uint8_t { kOnly, kAndMinded };
 // What a write does to a state that the beam has left behind (eager.h): it only sets what no beam changes, in few instructions; or it may
 // read or set what the beam changes on its way, too, or is rare.
 enum class Applied : uint8_t { kAtHand, kWithBeam };
-// What a write can change of the objects: where they are and how wide, or only whether they are on, and which of their pixels.
-enum class Changes : uint8_t { kPlaces, kPixels };
 
-// What a write says of the objects, a bit for each: it can switch on `shows`, where one of the bits
-// `by` of its value is set, or, without any, whatever the value is; with `draws`, those get the value as
-// graphics, or any. It changes the places of `moves`.
+// What a write can do to the objects, a bit for each: show `shows` that were off, where one of the
+// bits `by` of its value is set, or, without any, whatever the value is; change where `moves` are,
+// and how wide; and change what `alters` look like, or will once something else is written.
 struct ObjectFacts {
-  uint8_t shows = 0, by = 0, moves = 0;
-  bool draws = false;
+  uint8_t shows = 0, by = 0, moves = 0, alters = 0;
 };
 
 struct WriteFacts {
   tia_write::Register reg;
   Recorded recorded;
   Applied applied;
-  Changes changes;
   ObjectFacts objects = {};
 };
 
@@ -49,47 +45,46 @@ constexpr WriteTable write_table() {
   using namespace tia_write;
   constexpr Recorded kOnly = Recorded::kOnly, kAndMinded = Recorded::kAndMinded;
   constexpr Applied kAtHand = Applied::kAtHand, kWithBeam = Applied::kWithBeam;
-  constexpr Changes kPlaces = Changes::kPlaces, kPixels = Changes::kPixels;
   constexpr uint8_t k0 = 1 << kPlayer0, k1 = 1 << kPlayer1, kM0 = 1 << kMissile0;
   constexpr uint8_t kM1 = 1 << kMissile1, kB = 1 << kBall, kP = 1 << kPlayfield;
   constexpr uint8_t kStruck = 1 << kNumTiaObjects;  // which objects move is another matter
   return {{
-      {VBLANK, kAndMinded, kAtHand, kPixels, {kAllObjects}},
-      {NUSIZ0, kOnly, kWithBeam, kPlaces, {0, 0, k0 | kM0}},
-      {NUSIZ1, kOnly, kWithBeam, kPlaces, {0, 0, k1 | kM1}},
-      {COLUP0, kOnly, kAtHand, kPixels},
-      {COLUP1, kOnly, kAtHand, kPixels},
-      {COLUPF, kOnly, kAtHand, kPixels},
-      {COLUBK, kOnly, kAtHand, kPixels},
-      {CTRLPF, kOnly, kWithBeam, kPlaces, {0, 0, kB | kP}},
-      {REFP0, kOnly, kAtHand, kPixels, {k0, 0, 0, true}},
-      {REFP1, kOnly, kAtHand, kPixels, {k1, 0, 0, true}},
-      {PF0, kOnly, kAtHand, kPixels, {kP, 0xF0}},
-      {PF1, kOnly, kAtHand, kPixels, {kP, 0xFF}},
-      {PF2, kOnly, kAtHand, kPixels, {kP, 0xFF}},
-      {RESP0, kOnly, kWithBeam, kPlaces, {0, 0, k0}},
-      {RESP1, kOnly, kWithBeam, kPlaces, {0, 0, k1}},
-      {RESM0, kAndMinded, kWithBeam, kPlaces, {0, 0, kM0}},
-      {RESM1, kAndMinded, kWithBeam, kPlaces, {0, 0, kM1}},
-      {RESBL, kAndMinded, kWithBeam, kPlaces, {0, 0, kB}},
-      {GRP0, kOnly, kAtHand, kPixels, {k0, 0xFF, 0, true}},
-      {GRP1, kOnly, kAtHand, kPixels, {k1, 0xFF, 0, true}},
-      {ENAM0, kOnly, kAtHand, kPixels, {kM0, 2}},
-      {ENAM1, kOnly, kAtHand, kPixels, {kM1, 2}},
-      {ENABL, kOnly, kAtHand, kPixels, {kB, 2}},
-      {HMP0, kOnly, kAtHand, kPixels},
-      {HMP1, kOnly, kAtHand, kPixels},
-      {HMM0, kAndMinded, kAtHand, kPixels},
-      {HMM1, kOnly, kAtHand, kPixels},
-      {HMBL, kOnly, kAtHand, kPixels},
-      {VDELP0, kOnly, kAtHand, kPixels, {k0, 0, 0, true}},
-      {VDELP1, kOnly, kAtHand, kPixels, {k1, 0, 0, true}},
-      {VDELBL, kOnly, kAtHand, kPixels, {kB}},
-      {RESMP0, kOnly, kWithBeam, kPlaces, {0, 0, kM0}},
-      {RESMP1, kOnly, kWithBeam, kPlaces, {0, 0, kM1}},
-      {HMOVE, kAndMinded, kWithBeam, kPlaces, {0, 0, kStruck}},
-      {HMCLR, kOnly, kAtHand, kPixels},
-      {CXCLR, kAndMinded, kAtHand, kPixels},
+      {VBLANK, kAndMinded, kAtHand, {kAllObjects}},
+      {NUSIZ0, kOnly, kWithBeam, {0, 0, k0 | kM0}},
+      {NUSIZ1, kOnly, kWithBeam, {0, 0, k1 | kM1}},
+      {COLUP0, kOnly, kAtHand},
+      {COLUP1, kOnly, kAtHand},
+      {COLUPF, kOnly, kAtHand},
+      {COLUBK, kOnly, kAtHand},
+      {CTRLPF, kOnly, kWithBeam, {0, 0, kB | kP}},
+      {REFP0, kOnly, kAtHand, {0, 0, 0, k0}},
+      {REFP1, kOnly, kAtHand, {0, 0, 0, k1}},
+      {PF0, kOnly, kAtHand, {kP, 0xF0}},
+      {PF1, kOnly, kAtHand, {kP, 0xFF}},
+      {PF2, kOnly, kAtHand, {kP, 0xFF}},
+      {RESP0, kOnly, kWithBeam, {0, 0, k0, kM0}},
+      {RESP1, kOnly, kWithBeam, {0, 0, k1, kM1}},
+      {RESM0, kAndMinded, kWithBeam, {0, 0, kM0}},
+      {RESM1, kAndMinded, kWithBeam, {0, 0, kM1}},
+      {RESBL, kAndMinded, kWithBeam, {0, 0, kB}},
+      {GRP0, kOnly, kAtHand, {k0, 0xFF, 0, k1}},
+      {GRP1, kOnly, kAtHand, {k1, 0xFF, 0, k0 | kB}},
+      {ENAM0, kOnly, kAtHand, {kM0, 2}},
+      {ENAM1, kOnly, kAtHand, {kM1, 2}},
+      {ENABL, kOnly, kAtHand, {kB, 2}},
+      {HMP0, kOnly, kAtHand, {0, 0, 0, k0 | kM0}},
+      {HMP1, kOnly, kAtHand, {0, 0, 0, k1 | kM1}},
+      {HMM0, kAndMinded, kAtHand, {0, 0, 0, kM0}},
+      {HMM1, kOnly, kAtHand, {0, 0, 0, kM1}},
+      {HMBL, kOnly, kAtHand, {0, 0, 0, kB}},
+      {VDELP0, kOnly, kAtHand, {k0, 1}},
+      {VDELP1, kOnly, kAtHand, {k1, 1}},
+      {VDELBL, kOnly, kAtHand, {kB, 1}},
+      {RESMP0, kOnly, kWithBeam, {kM0, 0, kM0}},
+      {RESMP1, kOnly, kWithBeam, {kM1, 0, kM1}},
+      {HMOVE, kAndMinded, kWithBeam, {0, 0, kStruck}},
+      {HMCLR, kOnly, kAtHand, {0, 0, 0, kMovableObjects}},
+      {CXCLR, kAndMinded, kAtHand},
   }};
 }
 
@@ -106,7 +101,6 @@ constexpr uint64_t registers_where(Fact WriteFacts::*fact, Fact value) {
 constexpr uint64_t kOnlyRecorded = registers_where(&WriteFacts::recorded, Recorded::kOnly);
 constexpr uint64_t kAllRecorded = kOnlyRecorded | registers_where(&WriteFacts::recorded, Recorded::kAndMinded);
 constexpr uint64_t kAtHand = registers_where(&WriteFacts::applied, Applied::kAtHand);
-constexpr uint64_t kChangePlaces = registers_where(&WriteFacts::changes, Changes::kPlaces);
 
 // What each register says of the objects.
 struct ObjectFactsOf {
@@ -119,6 +113,39 @@ constexpr ObjectFactsOf objects_of_registers() {
   return found;
 }
 
+// The objects whose places a write changes, and all that it can change.
+CULE_INLINE constexpr uint32_t objects_moved_by(const ObjectFacts& facts) {
+  return facts.moves >> kNumTiaObjects ? kMovableObjects : facts.moves;
+}
+CULE_INLINE constexpr uint32_t objects_changed_by(const ObjectFacts& facts) {
+  return facts.shows | objects_moved_by(facts) | facts.alters;
+}
+
+// The registers that can change an object, a bit for each.
+struct RegistersOf {
+  uint64_t of[kNumTiaObjects];
+};
+constexpr RegistersOf registers_of_each() {
+  constexpr WriteTable kTable = write_table();
+  RegistersOf found{};
+  for (const WriteFacts& facts : kTable.rows) {
+    for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
+      const uint64_t changes = objects_changed_by(facts.objects) >> object & 1;
+      found.of[object] |= changes << facts.reg;
+    }
+  }
+  return found;
+}
+CULE_INLINE uint64_t registers_of_objects(uint32_t objects) {
+  constexpr RegistersOf kRegisters = registers_of_each();
+  uint64_t registers = 0;
+#pragma unroll
+  for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
+    registers |= objects >> object & 1 ? kRegisters.of[object] : 0;
+  }
+  return registers;
+}
+
 CULE_INLINE constexpr bool is_among(uint64_t registers, uint32_t reg) {
   const uint32_t low = static_cast<uint32_t>(registers), high = static_cast<uint32_t>(registers >> 32);
   return (reg & 0x20 ? high : low) >> (reg & 0x1F) & 1;
@@ -129,6 +156,5 @@ CULE_INLINE constexpr bool is_recorded(uint32_t reg) { return is_among(kAllRecor
 // Whether being recorded is all that a write to `reg` does on the CPU part's side.
 CULE_INLINE constexpr bool only_recorded(uint32_t reg) { return is_among(kOnlyRecorded, reg); }
 CULE_INLINE constexpr bool is_at_hand(uint32_t reg) { return is_among(kAtHand, reg); }
-CULE_INLINE constexpr bool changes_places(uint32_t reg) { return is_among(kChangePlaces, reg); }
 
 }  // namespace cule

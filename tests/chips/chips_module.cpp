@@ -18,7 +18,7 @@
 #include "console/core.h"
 #include "console/decode_rom.h"
 #include "console/make_config.h"
-#include "tia/eager.h"
+#include "tia/meetings.h"
 #include "tia/picture_view.h"
 
 #include "pixel_view.h"
@@ -188,18 +188,48 @@ TiaState random_state(uint32_t seed) {
   return tia;
 }
 
-// The collisions by a CollisionView and pixel by pixel, as both see the same entries.
+// What has been written since some state, and the latches that a search finds in it.
+struct Searched {
+  SegmentStart start{};
+  std::vector<uint32_t> entries;
+  uint32_t after_clear = 0;
+
+  explicit Searched(const TiaState& tia) { start.tia = tia; }
+  void write(uint32_t entry) {
+    entries.push_back(entry);
+    const bool clears = entry_register(entry) == tia_write::CXCLR;
+    if (clears) after_clear = static_cast<uint32_t>(entries.size());
+  }
+  // An access to the TIA at the cycle of the last write, up to which it is looked.
+  uint32_t last() const {
+    return encode_entry(entries.empty() ? 0 : entry_cycle(entries.back()), kMarkTouch, 0);
+  }
+  uint32_t find(const TiaFormat& format, uint32_t latches) const {
+    SegmentStart at = start;
+    const Replay replay{entries.data(), static_cast<uint32_t>(entries.size()), after_clear, last()};
+    return search_entries(at, format, replay, at.tia.cursor, format.last_clock, latches);
+  }
+};
+
+// The collisions by a search and pixel by pixel, from the same entries.
 struct Collisions {
   TiaFormat format{0, 1 << 20, 1};
-  TiaState tia, oracle;
-  CollisionView view;
+  TiaState oracle;
   PixelView pixels;
+  Searched searched;
 
-  explicit Collisions(uint32_t seed) : tia(random_state(seed)), oracle(tia) {}
+  explicit Collisions(uint32_t seed) : oracle(random_state(seed)), searched(oracle) {}
   void write(int32_t cycle, uint32_t reg, uint32_t value) {
     const uint32_t entry = encode_entry(cycle, reg, value);
-    replay_entry(tia, format, entry, view);
+    searched.write(entry);
     replay_entry(oracle, format, entry, pixels);
+  }
+  uint32_t find(uint32_t latches) const { return searched.find(format, latches); }
+  uint32_t expected() const {
+    TiaState tia = oracle;
+    PixelView view;
+    replay_entry(tia, format, searched.last(), view);
+    return tia.collisions;
   }
 };
 
@@ -264,15 +294,15 @@ struct Eager {
   int cursor() const { return oracle.cursor; }
 };
 
-// ---- The TIA, fed through encoded entries, drawing through a PictureView and, beside it, through a CollisionView.
+// ---- The TIA, fed through encoded entries, drawing through a PictureView and, beside it, kept for a search of collisions.
 
 struct Tia {
-  TiaState tia{}, shadow{};
+  TiaState tia{};
+  Searched searched{tia};
   TiaFormat format;
   std::vector<uint8_t> pictures, row_of;
   LineBits words[LineRoom<LineBits>::kSize] = {};
   PictureView view;
-  CollisionView collision_view;
   uint32_t height;
 
   Tia(int first_line, int lines, bool hmove_blanks)
@@ -284,14 +314,14 @@ struct Tia {
              {words, 1}},
         height(static_cast<uint32_t>(lines)) {
     tia_reset(tia);
-    tia_reset(shadow);
   }
   Tia(const Tia&) = delete;
 
   void write(int32_t cycle, uint32_t reg, uint32_t value) {
     const uint32_t entry = encode_entry(cycle, reg, value);
     replay_entry(tia, format, entry, view);
-    replay_entry(shadow, format, entry, collision_view);
+    searched.write(entry);
+    if (reg == kMarkFrameBegin) searched = Searched(tia);
   }
   py::array_t<uint8_t> picture(bool back) const {
     py::array_t<uint8_t> out(std::vector<py::ssize_t>{height, kLinePixels});
@@ -516,14 +546,16 @@ PYBIND11_MODULE(chips_module, m) {
         return positions;
       })
       .def_property_readonly("collisions", [](const Tia& t) { return t.tia.collisions; })
-      .def_property_readonly("collisions_unseen", [](const Tia& t) { return t.shadow.collisions; })
+      .def_property_readonly("collisions_unseen", [](const Tia& t) {
+        const uint32_t before = t.searched.after_clear ? 0 : t.searched.start.tia.collisions;
+        return before | t.searched.find(t.format, kAllCollisions);
+      })
       .def("collision_register", [](const Tia& t, uint32_t reg) { return collision_register(t.tia.collisions, reg); });
   py::class_<Collisions>(m, "Collisions")
       .def(py::init<uint32_t>(), py::arg("seed"))
       .def("write", &Collisions::write)
-      .def_property("wanted", [](const Collisions& c) { return c.view.wanted; }, [](Collisions& c, uint32_t w) { c.view.wanted = w; })
-      .def_property_readonly("found", [](const Collisions& c) { return c.tia.collisions; })
-      .def_property_readonly("expected", [](const Collisions& c) { return c.oracle.collisions; });
+      .def("find", &Collisions::find)
+      .def_property_readonly("expected", &Collisions::expected);
   py::class_<Eager>(m, "Eager")
       .def(py::init<uint32_t>(), py::arg("seed"))
       .def("write", &Eager::write)

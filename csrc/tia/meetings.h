@@ -1,0 +1,257 @@
+// Which objects have met in a stretch of a frame, without drawing it.
+//
+// Entries that do not change the objects of the latches in question are passed over. Between two
+// others nothing changes but where a scanline ends, and then seldom: so what is shown in between,
+// on any number of scanlines, is looked at once. First by blocks of 8 pixels that an object may
+// reach into, which takes little to work out: most objects are nowhere near another. Pixels are
+// compared only where two objects are in the same block.
+#pragma once
+
+#include "tia/collision.h"
+#include "tia/segment.h"
+
+namespace cule {
+
+constexpr int kBlockPixels = 8;
+constexpr int kLineBlocks = kLinePixels / kBlockPixels;
+
+CULE_INLINE uint32_t block_of(int pixel) { return static_cast<uint32_t>(pixel) / kBlockPixels; }
+
+// The blocks that pixels [begin, end) touch; `end` may be beyond the line.
+CULE_INLINE uint32_t blocks_between(int begin, int end) {
+  return (2u << block_of(end - 1)) - (1u << block_of(begin));
+}
+
+// The blocks that a playfield touches whose right half is the left one again, or that mirrored, or,
+// where nobody knows, both.
+CULE_INLINE uint32_t playfield_blocks(uint32_t playfield, bool repeated, bool mirrored) {
+  // The left half: its 20 bits in pairs, and of each pair one bit.
+  uint32_t half = (playfield | playfield >> 1) & 0x55555;
+  half = (half | half >> 1) & 0x33333;
+  half = (half | half >> 2) & 0xF0F0F;
+  half = (half | half >> 4) & 0xF00FF;
+  half = (half | half >> 8) & 0x003FF;
+  const uint32_t right = reverse_byte(half & 0xFF) << 2 | (half >> 7 & 2) | half >> 9;
+  return half | ((repeated ? half : 0) | (mirrored ? right : 0)) << kLineBlocks / 2;
+}
+
+// The blocks that a movable object touches with all its copies.
+CULE_INLINE uint32_t movable_blocks(const Extent& extent) {
+  if (extent.width == 0) return 0;
+  const uint32_t one =
+      blocks_between(extent.position, extent.position + static_cast<int>(extent.width));
+  const uint32_t second = extent.distances & 0x0F, third = extent.distances >> 4;
+  uint32_t blocks = extent.skip_first ? 0 : one;
+  if (second) blocks |= one << second * 16 / kBlockPixels;
+  if (third) blocks |= one << third * 16 / kBlockPixels;
+  return (blocks | blocks >> kLineBlocks) & ((1u << kLineBlocks) - 1);
+}
+
+// The lowest of the movable objects in `objects`.
+CULE_INLINE uint32_t lowest_object(uint32_t objects) {
+  const uint32_t lowest = objects & (0u - objects);
+  return (lowest >> 1) - (lowest >> 3) - (lowest >> 3 & 2);  // of 1, 2, 4, 8 and 16: 0 to 4
+}
+
+// The blocks that both objects of one of `latches` are in.
+CULE_INLINE uint32_t common_blocks(const uint32_t (&blocks)[kNumTiaObjects], uint32_t latches) {
+  constexpr uint64_t kFirst = latch_objects(false), kSecond = latch_objects(true);
+  uint32_t of[kNumTiaObjects], common = 0;
+#pragma unroll
+  for (uint32_t object = 0; object < kNumTiaObjects; ++object) of[object] = blocks[object];
+#pragma unroll
+  for (uint32_t latch = 0; latch < kNumLatches; ++latch) {
+    if (latches >> latch & 1) common |= of[kFirst >> 3 * latch & 7] & of[kSecond >> 3 * latch & 7];
+  }
+  return common;
+}
+
+// The blocks in which objects of some latches can meet, as long as nothing changes, and what is
+// found there.
+class Meetings {
+ public:
+  CULE_INLINE explicit Meetings(uint32_t latches)
+      : open_(latches), objects_(objects_of_latches(latches)) {
+    CULE_OPAQUE(objects_);  // else it is worked out again wherever it is asked
+  }
+
+  CULE_INLINE uint32_t objects() const { return objects_; }
+  CULE_INLINE uint32_t found() const { return found_; }
+  CULE_INLINE bool has_all() const { return open_ == 0; }
+
+  // `objects` may look different from here on, those of `moved` because of where they are.
+  CULE_INLINE void change(uint32_t objects, uint32_t moved) {
+    changed_ |= (objects & objects_) != 0;
+    stale_ |= moved | (objects & 1u << kPlayfield);
+  }
+
+  // Whether the end of a scanline changes what is shown, which a write may bring the beam past.
+  static CULE_INLINE bool alters_with_beam(const TiaState& tia) {
+    return tia.skip_first.word || has_stars(tia) || tia.reflect_now != (tia.ctrlpf & 1);
+  }
+
+  // All that is shown from color clock `from` to `to`, without a change.
+  CULE_INLINE void look_between(TiaState& tia, const TiaFormat& format, int32_t from, int32_t to) {
+#pragma unroll 1
+    do {
+      const int32_t visible = from - from % kClocksPerLine + kHblankClocks;
+      if (to <= visible) return;
+      const bool altered = alters_with_beam(tia);
+      if (altered) {
+        move_beam(tia, format, from + 1);
+        change(kAllObjects, kAllObjects);
+      }
+      const bool whole = !altered && to - from >= kClocksPerLine;
+      const int32_t line_end = visible + kLinePixels, end = to < line_end ? to : line_end;
+      const int first = from - visible;
+      if (!(tia.vblank & 2)) {
+        look(tia, whole || first < 0 ? 0 : first, whole ? kLinePixels : end - visible);
+      }
+      from = whole ? to : end;
+    } while (from < to);
+  }
+
+ private:
+  using Word = LineBits;
+  static constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
+  uint32_t open_;     // the latches that are wanted and not found yet
+  uint32_t objects_;  // the objects of those that were wanted
+  uint32_t found_ = 0;
+  uint32_t stale_ = kAllObjects;  // those of which `blocks_` has not where they are
+  uint32_t near_ = 0;      // blocks in which two objects of an open latch are, on or off
+  uint32_t crossing_ = 0;  // those of them that have not been looked at since a change
+  bool changed_ = true;    // whether there has been a change since the last look
+  uint32_t blocks_[kNumTiaObjects] = {};
+
+  CULE_INLINE void look(const TiaState& tia, int begin, int end) {
+    if (changed_) update(tia);
+    const uint32_t here = crossing_ & blocks_between(begin, end);
+    if (here == 0) return;
+    if (open_ & possible_latches(objects_on(tia))) found_ |= find(tia, here, begin, end);
+    open_ &= ~found_;
+    const uint32_t first_whole = block_of(begin + kBlockPixels - 1), end_whole = block_of(end);
+    if (first_whole < end_whole) crossing_ &= ~((1u << end_whole) - (1u << first_whole));
+  }
+
+  // Works out where objects can meet, on or not: whether they are changes more often.
+  CULE_INLINE void update(const TiaState& tia) {
+    uint32_t left = stale_ & objects_;
+    if (left) {
+      if (left & 1u << kPlayfield) {
+        blocks_[kPlayfield] = playfield_blocks(tia.playfield, !tia.reflect_now, tia.reflect_now);
+      }
+      // In a loop, so that a GPU has little code to fetch, and each of its threads can have another
+      // object.
+#pragma unroll 1
+      for (left &= kMovableObjects; left; left &= left - 1) {
+        const uint32_t object = lowest_object(left);
+        Extent place = place_of(tia, object);
+        if (object == kMissile0 && tia.missile0_shape != kMissileNormal) place.width *= 2;
+        blocks_[object] = movable_blocks(place);
+      }
+      near_ = common_blocks(blocks_, open_);
+    }
+    stale_ = 0;
+    crossing_ = near_;
+    changed_ = false;
+  }
+
+  // Those of the open latches that pixels [begin, end) set, which can only be in the blocks `here`.
+  CULE_INLINE uint32_t find(const TiaState& tia, uint32_t here, int begin, int end) const {
+    uint32_t found = 0;
+#pragma unroll 1
+    while (here) {
+      const int first = count_bits((here & (0u - here)) - 1) * kBlockPixels;
+      const uint32_t in_word = blocks_between(first, first + kBits);
+      uint32_t near = 0;
+      LineWord<Word> line;
+#pragma unroll
+      for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
+        near |= static_cast<uint32_t>((blocks_[object] & here & in_word) != 0) << object;
+        line.bits[object] = 0;
+      }
+      here &= ~in_word;
+      const Word pixels = pixels_in_word<Word>(first, begin, end);
+      near &= objects_;
+      if (near & 1u << kPlayfield) {
+        line.bits[kPlayfield] = playfield_word<Word>(playfield_line(tia), first) & pixels;
+      }
+#pragma unroll 1
+      for (near &= kMovableObjects; near; near &= near - 1) {
+        const uint32_t object = lowest_object(near);
+        line.bits[object] = movable_word<Word>(tia, object, first) & pixels;
+      }
+      found |= find_collisions(line);
+    }
+    return found & open_;
+  }
+};
+
+// Where the movable objects are, and which of them are elsewhere.
+struct Places {
+  uint32_t positions, ball;
+};
+CULE_INLINE Places places_of(const TiaState& tia) {
+  return {tia.positions.word, tia.ball_position};
+}
+CULE_INLINE uint32_t objects_elsewhere(const Places& before, const Places& now) {
+  const uint32_t differ = before.positions ^ now.positions;
+  return static_cast<uint32_t>((differ & 0xFF) != 0) << kPlayer0 |
+         static_cast<uint32_t>((differ & 0xFF00) != 0) << kPlayer1 |
+         static_cast<uint32_t>((differ & 0xFF0000) != 0) << kMissile0 |
+         static_cast<uint32_t>((differ & 0xFF000000) != 0) << kMissile1 |
+         static_cast<uint32_t>(before.ball != now.ball) << kBall;
+}
+
+// Those of `latches` that are set from color clock `begin` to `end`, `at` being a state from which
+// a replay shows all of that. It is left somewhere on the way.
+CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, const Replay replay,
+                                  int32_t begin, int32_t end, uint32_t latches) {
+  using namespace tia_write;
+  static constexpr ObjectFactsOf kTable = objects_of_registers();
+  // The marks but for a frame's begin, what makes latches count anew, and what moves players: where
+  // they are decides when RESPx takes effect.
+  constexpr uint64_t kAlways = uint64_t{0x0E} << kMarkFrameBegin | uint64_t{1} << CXCLR |
+                               uint64_t{3} << NUSIZ0 | uint64_t{3} << RESP0 |
+                               uint64_t{3} << HMP0 | uint64_t{3} << HMOVE;
+  constexpr int32_t kCyclesApart = 3;  // no write but RESPx takes longer to take effect
+  TiaState& tia = at.tia;
+  Meetings meetings(latches);
+  const uint64_t registers = registers_of_objects(meetings.objects()) | kAlways;
+  uint32_t low = static_cast<uint32_t>(registers), high = static_cast<uint32_t>(registers >> 32);
+  CULE_OPAQUE(low);
+  CULE_OPAQUE(high);
+  int32_t shown = tia.cursor > begin ? tia.cursor : begin;
+  if (end > format.last_clock) end = format.last_clock;
+  uint32_t next = replay[at.entry];
+#pragma unroll 1
+  for (uint32_t i = at.entry; shown < end; ++i) {
+    const uint32_t entry = next, reg = entry_register(entry);
+    next = replay[i + 1];
+    // The picture is drawn up to where an entry takes effect before the next one does, even if that
+    // one would sooner. Only entries that cannot be in each other's way may be passed over.
+    const bool apart = entry_cycle(next) - entry_cycle(entry) >= kCyclesApart;
+    if (apart && !is_among(low | uint64_t{high} << 32, reg)) continue;
+    if (ends_drawing(entry)) break;
+    const Effect effect = effect_of<NoView>(tia, entry);
+    const int32_t clock = effect.clock < end ? effect.clock : end;
+    if (clock > shown) {
+      if (i >= replay.after_clear) meetings.look_between(tia, format, shown, clock);
+      if (meetings.has_all()) break;
+      shown = clock;
+    }
+    if (shown == end || i >= replay.count) break;
+    if (reg >= kMarkFrameBegin) continue;
+    if (Meetings::alters_with_beam(tia)) meetings.change(kAllObjects, kAllObjects);
+    const Places before = places_of(tia);
+    apply_write(tia, format, AnyRegister{reg}, entry_value(entry), effect.cycle);
+    if (effect.clock == kNoClock) continue;
+    const ObjectFacts facts = kTable.of[reg];
+    // HMOVE may move any object, and mostly moves few.
+    const uint32_t moved = reg == HMOVE ? objects_elsewhere(before, places_of(tia)) : facts.moves;
+    meetings.change(facts.shows | moved | facts.alters, moved);
+  }
+  return meetings.found();
+}
+
+}  // namespace cule
