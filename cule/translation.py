@@ -124,6 +124,7 @@ class Instruction:
 
 
 Block = tuple[Instruction, ...]
+Reached = tuple[np.ndarray, np.ndarray, np.ndarray]  # of _reach
 
 
 @functools.cache
@@ -135,11 +136,11 @@ def profile(game: Game) -> np.ndarray:
     return np.frombuffer(_core.profile(console.batch, PROFILE_FRAMES), np.uint32).reshape(-1, OTHER_REGISTER + 1)
 
 
-def _instructions(game: Game, counts: np.ndarray) -> dict[int, Instruction]:
+def _instructions(game: Game, counts: np.ndarray, reached: Reached) -> dict[int, Instruction]:
     """What blocks may be made of, by offset."""
     image, scheme = rom_of(game)
     words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2)
-    places, one_register, odd = _reach(counts)
+    places, one_register, odd = reached
     too_odd = odd > MOST_ODD * counts[:, COUNT]
     found = {}
     for offset in np.flatnonzero((counts[:, COUNT] >= LEAST_COUNT) & ~too_odd).tolist():
@@ -154,7 +155,7 @@ def _instructions(game: Game, counts: np.ndarray) -> dict[int, Instruction]:
     return found
 
 
-def _reach(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _reach(counts: np.ndarray) -> Reached:
     """By offset, what an instruction reaches in a block.
 
     Returns:
@@ -180,8 +181,8 @@ def _reach(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def blocks_of(game: Game) -> list[Block]:
     """The game's blocks. Each begins where the program was seen to enter it; none overlap."""
     counts = profile(game)
-    instructions = _instructions(game, counts)
-    odd = _reach(counts)[2]
+    reached = _reach(counts)
+    instructions, odd = _instructions(game, counts, reached), reached[2]
     _, scheme = rom_of(game)
     behind_gaps = {
         offset for offset in instructions

@@ -1,14 +1,15 @@
 """How long each kernel of a step takes on a GPU: `python benchmarks/tools/kernel_times.py pong:4096,65536`.
 
 Prints a line for each case: milliseconds a step in each kernel, by torch's profiler, and million
-FPS from the time between two events. Games have spread out by then, as they do in training. With
-`--once` each case plays a single step after that, between cudaProfilerStart and cudaProfilerStop, for
+FPS from the time between two events. Games have spread out by then, as they do in training, and the
+env has timed both of its kernels (csrc/kernels/play_choice.cuh). With `--once` each case plays a single step after that, between cudaProfilerStart and cudaProfilerStop, for
 `ncu --profile-from-start off`.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -20,6 +21,8 @@ STEPS = 10
 
 def kernel_name(name: str) -> str:
     """A kernel's name without its namespace, template arguments and parameters."""
+    if mangled := re.search(r"\d([a-z_]+)(?:I|ENS_)", name):  # of an unnamed namespace: not translated back
+        return mangled[1]
     for sign in "(<":
         name = name.partition(sign)[0]
     return name.removeprefix("void ").rpartition("::")[2].split()[-1]
@@ -64,7 +67,7 @@ def measure(game: str, num_envs: int, warm_up: int, once: bool, translate: bool 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="+", help="game:num_envs[,num_envs...]")
-    parser.add_argument("--warm-up", type=int, default=60, help="random steps before (default: 60)")
+    parser.add_argument("--warm-up", type=int, default=80, help="random steps before (default: 80)")
     parser.add_argument("--once", action="store_true", help="one step a case, for ncu")
     parser.add_argument("--interpreted", action="store_true", help="with translate=False")
     options = parser.parse_args()

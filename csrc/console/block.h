@@ -22,18 +22,29 @@ struct RomOfBlock : RomOfBank<kBank> {};
 template <>
 struct RomOfBlock<-1> : ShownRom {};
 
-// Executes the instruction at `pc`. False: it is still to be executed, by the interpreter.
-template <uint32_t kOpcode, uint32_t kPlaces, int32_t kBank, class M>
-CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
-  PlainView<M, kPlaces, true, RomOfBlock<kBank>> view(m);
-  const int32_t before = m.cycle;
-  m.r.pc = pc;
+// Executes the instruction at `r.pc` through `View`. False: it is still to be executed, and nothing
+// has changed.
+template <uint32_t kOpcode, class View, class M>
+CULE_INLINE bool execute_through(M& m, uint32_t operand) {
+  View view(m);
+  const uint32_t pc = m.r.pc, bus = m.bus;
+  const int32_t cycle = m.cycle;
   execute(StaticDecode<kOpcode>{}, view, operand);
   if (view.odd) {
     m.r.pc = pc;
-    m.cycle = before;
+    m.bus = bus;
+    m.cycle = cycle;
     return false;
   }
+  return true;
+}
+
+// Executes the instruction at `pc`. False: it is still to be executed, by the interpreter.
+template <uint32_t kOpcode, uint32_t kPlaces, int32_t kBank, class M>
+CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
+  m.r.pc = pc;
+  using View = PlainView<M, kPlaces, true, RomOfBlock<kBank>>;
+  if (!execute_through<kOpcode, View>(m, operand)) return false;
   --m.instructions_left;
   return true;
 }
@@ -93,22 +104,6 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
   each(0xAD, kInRam | kInRom) each(0xBD, kInRam | kInRom) each(0xB9, kInRam | kInRom)              \
   each(0xB1, kInRam | kInRom)
 
-// Executes the instruction at `pc`, which is interpreted. False: nothing is done.
-template <uint32_t kOpcode, uint32_t kPlaces, class M>
-CULE_INLINE bool execute_frequent(M& m, uint32_t operand) {
-  PlainView<M, kPlaces> view(m);
-  const uint32_t pc = m.r.pc, bus = m.bus;
-  const int32_t cycle = m.cycle;
-  execute(StaticDecode<kOpcode>{}, view, operand);
-  if (view.odd) {
-    m.r.pc = pc;
-    m.bus = bus;
-    m.cycle = cycle;
-    return false;
-  }
-  return true;
-}
-
 // Executes `op` and returns the next one. What is frequent has an instance of the path each, with
 // which lanes that are together need a fifth of the machine instructions.
 template <class M>
@@ -116,7 +111,7 @@ CULE_INLINE MicroOp execute_quickly(M& m, MicroOp op, bool crowded) {
   bool done = false;
   switch (crowded ? 0 : opcode_of(op)) {
 #define CULE_CASE(code, places) \
-  case code: done = execute_frequent<code, places>(m, operand_of(op)); break;
+  case code: done = execute_through<code, PlainView<M, places>>(m, operand_of(op)); break;
     CULE_FREQUENT_OPCODES(CULE_CASE)
 #undef CULE_CASE
     default: break;

@@ -70,16 +70,14 @@ class ProfilingCore {
       const bool leaves = rare ? view.leaves_rare(opcode_of(op), operand_of(op))
                                : view.leaves(op.control, address);
       if (leaves) return note_place<kPlace + 1>(entry, m, op);
-      if (kPlaces == kToTia) note_register(entry, address & 0x3F);
+      if (kPlaces == kToTia) {
+        const uint32_t reg = address & 0x3F;
+        entry.other_reg += entry.reached[kPlace] != 0 && reg != entry.reg;
+        entry.reg = reg;
+      }
       ++entry.reached[kPlace];
       return true;
     }
-  }
-  static void note_register(ProfileEntry& entry, uint32_t reg) {
-    constexpr uint32_t kToTiaAt = 3;
-    static_assert(kProfiledPlaces[kToTiaAt] == kToTia);
-    entry.other_reg += entry.reached[kToTiaAt] != 0 && reg != entry.reg;
-    entry.reg = reg;
   }
 };
 

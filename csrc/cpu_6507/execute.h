@@ -189,7 +189,7 @@ CULE_INLINE bool is_used_op(uint32_t opcode) {
   }
 }
 
-// Whether a machine that does `kOps` executes the rare instruction `opcode` at all.
+// Whether a machine that does `kOps` does the rare instructions that `needed` adds.
 constexpr bool does(RareOps kOps, RareOps needed) { return kOps >= needed; }
 
 // How many bytes a rare instruction reads one after the other: off the stack, from the break vector,
