@@ -21,7 +21,6 @@ LONGEST_FRAME_ENTRIES, FURTHER_FRAME_ENTRIES = 8704, 2560
 # On a GPU each env has a buffer for what practically all steps write, but for some games half as
 # large again, and those that envs share are of the size above (design/tia_instruction_buffer.md).
 OWN_FIRST_ENTRIES, OWN_FURTHER_ENTRIES = 1792, 768
-WRITING_MOST = frozenset(("crossbow", "tetris", "video_cube"))
 ENVS_PER_SPARE, LEAST_SPARES = 64, 8
 # Numbers of the power-on generator that are tabulated: one a reset, 129 with a Superchip.
 POWER_ON_NUMBERS = 1 << 20
@@ -86,10 +85,10 @@ def buffer_entries(frameskip: int) -> int:
     return LONGEST_FRAME_ENTRIES + FURTHER_FRAME_ENTRIES * (frameskip - 1)
 
 
-def own_buffer_entries(frameskip: int, games: Iterable[str]) -> int:
+def own_buffer_entries(frameskip: int, games: Iterable[Game]) -> int:
     """The capacity of the buffer that an env on a GPU has of its own, whichever game it plays."""
     entries = OWN_FIRST_ENTRIES + OWN_FURTHER_ENTRIES * (frameskip - 1)
-    return entries * 3 // 2 if WRITING_MOST.intersection(games) else entries
+    return entries * 3 // 2 if any(game.facts["writes_much"] for game in games) else entries
 
 
 def spare_buffers(num_envs: int) -> int:

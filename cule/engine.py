@@ -43,9 +43,6 @@ from cule.translating import Translating, translating
 LEAST_WORTH_TRANSLATING = 64
 # Envs that a multiprocessor which does nothing else emulates at most.
 MOST_ENVS_APART = _core.MOST_ENVS_APART
-# Games some of whose frames the instruction limit cuts off, so that an observation can be made of
-# what no picture holds any more; the next may be made of that, too.
-CUT_OFF = frozenset(("othello", "tic_tac_toe_3d", "video_checkers", "video_chess"))
 # Resets that are emulated, of some hundred frames each, without a look for signals.
 EMULATED_RESETS_AT_ONCE = 64
 
@@ -56,11 +53,6 @@ def free_bytes(device: torch.device) -> int:
         return usable_memory()
     torch.cuda.empty_cache()
     return torch.cuda.mem_get_info(device)[0]
-
-
-def needs_env_random(groups: Sequence[Group]) -> bool:
-    """Whether a game draws from ale-py's per-env generator while it sets its mode, as Adventure does."""
-    return any(group.game.name == "adventure" for group in groups)
 
 
 class Engine:
@@ -80,7 +72,7 @@ class Engine:
     Attributes:
         translated: whether steps run the compiled game by now.
         keeps_pooled: whether frames that an observation is made of are kept where the pictures no
-            longer show them: an episode goes on after its end, or its game is one of CUT_OFF.
+            longer show them: an episode goes on after its end, or its game has frames_cut_off.
 
     Raises:
         ValueError: `translate` or `multiprocessors` cannot be had here.
@@ -337,7 +329,7 @@ class Engine:
         self.batch.buffer_capacity = whole_step
         if self.runs_on_gpu:
             self.batch.buffer_capacity = own_buffer_entries(
-                self.options.frameskip, (group.game.name for group in self.groups)
+                self.options.frameskip, (group.game for group in self.groups)
             )
             self.batch.spare_capacity, self.batch.spare_count = whole_step, spare_buffers(n)
             self._plan("buffers", (n, self.batch.buffer_capacity), word)
@@ -347,15 +339,15 @@ class Engine:
             self._plan("segments", (starts * _core.SEGMENT_WORDS, n), word)
         if self.options.reset_pool_size == 0:
             self._plan("noop_random", (_core.RANDOM_WORDS, n), word)
-            if needs_env_random(self.groups):
+            if any(group.game.facts["draws_for_mode"] for group in self.groups):
                 self._plan("env_random", (_core.RANDOM_WORDS, n), word)
 
     def _plan_pooled(self) -> None:
         options = self.options
         pools = options.maxpool and options.frameskip >= 2
-        cut_off = CUT_OFF.intersection(group.game.name for group in self.groups)
+        cut_off = any(group.game.facts["frames_cut_off"] for group in self.groups)
         goes_on = AUTORESET_MODES[options.autoreset] == "Disabled"
-        self.keeps_pooled = self.batch.keeps_pooled = pools and bool(goes_on or cut_off)
+        self.keeps_pooled = self.batch.keeps_pooled = pools and (goes_on or cut_off)
         shared = self.runs_on_gpu and not self.keeps_pooled
         self.batch.envs_per_pooled = _core.ENVS_PER_POOLED if shared else 1
         frames = -(-self.num_envs // self.batch.envs_per_pooled)

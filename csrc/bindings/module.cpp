@@ -45,6 +45,9 @@ py::dict describe(const GameInfo& game) {
   out["uses_paddles"] = uses_paddles(game);
   out["power_on_difficulty"] = static_cast<int>(game.power_on_difficulty);
   out["height"] = game.height;
+  out["draws_for_mode"] = game.draws_for_mode;
+  out["writes_much"] = game.writes_much;
+  out["frames_cut_off"] = game.frames_cut_off;
   return out;
 }
 

@@ -13,6 +13,7 @@ struct Adventure : Game {
     game.md5 = "4b27f5397c442d25f0c418ccdacf1926";
     game.modes = {0, 1, 2};
     game.difficulties = {0, 1, 2, 3};
+    game.draws_for_mode = true;
     return game;
   }
 

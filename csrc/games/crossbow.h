@@ -12,6 +12,7 @@ struct Crossbow : Game {
     game.md5 = "8cd26dcf249456fe4aeb8db42d49df74";
     game.modes = {0, 2, 4, 6};
     game.difficulties = {0, 1};
+    game.writes_much = true;
     return game;
   }
 

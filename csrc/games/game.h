@@ -92,6 +92,16 @@ struct GameInfo {
   int y_start = 34;           // first visible scanline
   int height = 210;           // visible scanlines; a PAL cartridge that asks for 210 gets 250
   bool hmove_blanks = true;   // show the comb of black bars that HMOVE leaves
+
+  // What memory an env needs (cule/engine/layout.py).
+  bool draws_for_mode = false;  // `set_mode` calls `random()`
+  // The next two are measured by whoever adds the game, as tests/env/test_measured_facts.py does:
+  // random actions, steps of four frames, in several modes. benchmarks/LOG.md has the figures of
+  // 2026-11-23 ("device memory an env"): 16 envs in up to 8 modes, 400 steps each.
+  bool writes_much = false;     // a step leaves more than 4,096 entries for the TIA
+  // The instruction limit cuts frames off, and the program goes on with them. So do games that
+  // think for long, even if random play has not shown it.
+  bool frames_cut_off = false;
 };
 
 // One env's score, lives and end. It is part of the env's state. A game uses the fields that it

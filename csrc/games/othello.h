@@ -16,6 +16,7 @@ struct Othello : Game {
     game.minimal_actions = action_set(kNoop, kFire) | kEightWays;
     game.modes = {0, 1, 2};
     game.difficulties = {0, 2};
+    game.frames_cut_off = true;
     return game;
   }
 

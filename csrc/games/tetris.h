@@ -12,6 +12,7 @@ struct Tetris : Game {
     game.name = "tetris";
     game.md5 = "b0e1ee07fbc73493eac5651a52f90f00";
     game.minimal_actions = action_set(kNoop, kFire, kRight, kLeft, kDown);
+    game.writes_much = true;
     return game;
   }
 

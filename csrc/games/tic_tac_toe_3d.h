@@ -14,6 +14,7 @@ struct TicTacToe3d : Game {
     game.minimal_actions = action_set(kNoop, kFire) | kEightWays;
     game.modes = game.modes.range(0, 9);
     game.difficulties = {0, 2};
+    game.frames_cut_off = true;
     return game;
   }
 

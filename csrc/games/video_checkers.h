@@ -13,6 +13,7 @@ struct VideoCheckers : Game {
     game.md5 = "539d26b6e9df0da8e7465f0f5ad863b7";
     game.minimal_actions = action_set(kFire, kUpRight, kUpLeft, kDownRight, kDownLeft);
     game.modes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19};
+    game.frames_cut_off = true;
     return game;
   }
 

@@ -13,6 +13,7 @@ struct VideoChess : Game {
     game.md5 = "f0b7db930ca0e548c41a97160b9f6275";
     game.minimal_actions = action_set(kNoop, kFire) | kEightWays;
     game.modes = game.modes.range(0, 5);
+    game.frames_cut_off = true;
     return game;
   }
 

@@ -20,6 +20,7 @@ struct VideoCube : Game {
         game.modes.values[game.modes.count++] = 100 * cube + variant;
     }
     game.difficulties = {0, 1};
+    game.writes_much = true;
     return game;
   }
 

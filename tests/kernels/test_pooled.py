@@ -66,7 +66,7 @@ def test_frames_that_are_cut_off(
 ) -> None:
     """Two frames in one picture, which an episode may end behind."""
     if not kept:
-        monkeypatch.setattr(cule_engine, "CUT_OFF", frozenset())
+        monkeypatch.setitem(find_game("tic_tac_toe_3d").facts, "frames_cut_off", False)
     options = some_options(autoreset=autoreset, max_frames=64)
     pair = Pair(SimulatedGpu(library, seed=1), ("tic_tac_toe_3d", "pong"), 11, options)
     assert pair.gpu.keeps_pooled == pair.cpu.keeps_pooled == (kept or autoreset == DISABLED)
@@ -84,8 +84,8 @@ def test_frames_that_nobody_kept_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
     """Observations differ from those of envs that keep them only where the fault bit is set."""
     group = Group(find_game("tic_tac_toe_3d"), 0, 0)
     engines = []
-    for games in (frozenset(("tic_tac_toe_3d",)), frozenset()):
-        monkeypatch.setattr(cule_engine, "CUT_OFF", games)
+    for cut_off in (True, False):
+        monkeypatch.setitem(group.game.facts, "frames_cut_off", cut_off)
         options = some_options(max_frames=64)
         engines.append(Engine([group], np.zeros(16, np.uint32), options, torch.device("cpu"), 1))
         engines[-1].reset(None, torch.arange(16))

@@ -1,0 +1,62 @@
+"""What a game's row says of the memory that it needs, against what the game does.
+
+The figures that decided the rows are in benchmarks/LOG.md, of longer runs.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cule.console import Group, Options, action_numbers, own_buffer_entries
+from cule.engine import Engine
+from cule.rom import Game, games
+
+ROWS = Path(__file__).resolve().parents[2] / "csrc/games"
+ENTRIES, FLAGS, LAST_RESUMED = 0, 3, 64  # of a StepTrace (csrc/kernels/batch.h)
+ENVS, STEPS, MODES = 4, 100, 3
+# These think for long only when a game has gone on for longer than random play takes it.
+NOT_SEEN_TO_BE_CUT_OFF = {"othello", "video_chess"}
+
+
+def traces_of(game: Game) -> torch.Tensor:
+    """(steps, envs, words) int32: what random play of the game's first modes leaves."""
+    modes = game.modes[:MODES]
+    groups = [Group(game, mode, 0) for mode in modes]
+    group_of_env = np.arange(len(modes) * ENVS, dtype=np.uint32) // ENVS
+    options = Options(reset_pool_size=1)
+    engine = Engine(groups, group_of_env, options, torch.device("cpu"), 1)
+    engine.reset(None, torch.arange(len(group_of_env)))
+    generator = torch.Generator().manual_seed(1)
+    num_actions = len(action_numbers(game, options.action_space))
+    traces = []
+    for _ in range(STEPS):
+        engine.tensors["actions"][:] = torch.randint(
+            num_actions, group_of_env.shape, generator=generator
+        )
+        engine.step()
+        traces.append(engine.tensors["traces"].view(torch.int32).clone())
+    return torch.stack(traces)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", games(), ids=lambda game: game.name)
+def test_game_needs_the_memory_that_its_row_says(game: Game) -> None:
+    traces = traces_of(game)
+    ordinary = own_buffer_entries(Options().frameskip, [])
+    assert ordinary == 4096, "which csrc/games/game.h names"
+    assert bool((traces[..., ENTRIES] > ordinary).any()) == game.facts["writes_much"]
+    assert int(traces[..., ENTRIES].max()) <= own_buffer_entries(Options().frameskip, [game])
+    cut_off = game.facts["frames_cut_off"] and game.name not in NOT_SEEN_TO_BE_CUT_OFF
+    assert bool((traces[..., FLAGS] & LAST_RESUMED).any()) == cut_off
+
+
+def test_games_that_draw_for_their_mode_are_marked() -> None:
+    """A mode that is reached with `random()` needs a generator for each env."""
+    for game in games():
+        draws = re.search(r"\brandom\(\)", (ROWS / f"{game.name}.h").read_text())
+        assert game.facts["draws_for_mode"] == bool(draws), game.name
