@@ -16,24 +16,12 @@ from tqdm import tqdm
 
 from cule import _core, palette, resample
 from cule.architecture import architecture_of
-from cule.console import (
-    AUTORESET_MODES,
-    POWER_ON_NUMBERS,
-    Group,
-    Options,
-    Snapshot,
-    action_ids,
-    boot,
-    buffer_entries,
-    config_bytes,
-    micro_ops,
-    own_buffer_entries,
-    padded,
-    power_on_numbers,
-    reset_pool,
-    rom_of,
-    spare_buffers,
-)
+from cule.console.cartridge import config_bytes, micro_ops, padded, rom_of
+from cule.console.console import Snapshot
+from cule.console.instruction_buffers import buffer_entries, own_buffer_entries, spare_buffers
+from cule.console.options import AUTORESET_MODES, Group, Options, action_ids
+from cule.console.power_on import POWER_ON_NUMBERS, power_on_numbers
+from cule.console.start_states import boot, reset_pool
 from cule.device import avoid_lost_threads, keep_through_forks, usable_memory
 from cule.errors import InvalidValue
 from cule.names import level_of_the_user

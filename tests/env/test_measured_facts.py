@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from cule.console import Group, Options, action_numbers, own_buffer_entries
+from cule.console import Group, Options, action_numbers
+from cule.console.instruction_buffers import own_buffer_entries
 from cule.engine import Engine
 from cule.rom import Game, games
 

@@ -11,8 +11,8 @@ import torch
 from runs import actions_of, digest, make, same
 
 import cule
-from cule import console, engine
 from cule.palette import grey_palette, rgb_palette
+from tests.support.programs import program_in_place_of
 
 DRAW_STICKY_ACTIONS, DRAW_RESET_STATE = 0, 1
 NOOP = 0
@@ -284,22 +284,14 @@ def test_games_in_one_process_leave_each_other_alone(device: str) -> None:
 
 
 @pytest.fixture
-def flooding_pong(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def flooding_pong() -> Iterator[None]:
     """For pong's ROM, a program that does nothing but strobe RESP0, in every third cycle, and ends
     no frame."""
     sta_resp0, jump, vectors = b"\x85\x10", b"\x4c\x00\xf0", b"\x00\xf0" * 3
     image = sta_resp0 * 2043 + jump + b"\xea" + vectors
     assert len(image) == 4096
-    rom_of = console.rom_of
-    for module in (console, engine):
-        monkeypatch.setattr(
-            module, "rom_of", lambda game: (image, "4K") if game.name == "pong" else rom_of(game)
-        )
-    for cached in (console.boot, console.kept_reset_pool):
-        cached.cache_clear()
-    yield
-    for cached in (console.boot, console.kept_reset_pool):
-        cached.cache_clear()
+    with program_in_place_of("pong", image):
+        yield
 
 
 @pytest.mark.usefixtures("flooding_pong")

@@ -9,7 +9,9 @@ import pytest
 
 import cule
 from cule import _core, engine
-from cule.console import Console, Group, Options, Snapshot, boot, make_reset_pool
+from cule.console import Console, Group, Options, boot
+from cule.console.console import Snapshot
+from cule.console.start_states import make_reset_pool
 from cule.rom import find_game
 
 

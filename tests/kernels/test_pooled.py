@@ -12,12 +12,11 @@ from pairs import DISABLED, NEXT_STEP, SAME_STEP, Pair, some_options
 from simulated import SimulatedGpu
 
 import cule
-from cule import console
-from cule import engine as cule_engine
 from cule.console import Group
 from cule.engine import Engine
 from cule.rom import find_game
 from cule.state import State
+from tests.support.programs import program_in_place_of
 
 FLAGS, BACK_ONTO_OLD, LAST_RESUMED = 3, 8, 64  # of a StepTrace (csrc/kernels/batch.h)
 
@@ -106,17 +105,13 @@ def test_frames_that_nobody_kept_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
 
 # A color, and then a loop, or the processor's halt.
 @pytest.mark.parametrize("program", ["a9348509 4c04f0", "a9348509 02"])
-def test_programs_that_hang_lose_no_frame(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_that_hang_lose_no_frame(program: str) -> None:
     """Each of their frames goes on in the picture of the one before, in which nothing is drawn."""
     code, vectors = bytes.fromhex(program), b"\x00\xf0" * 3
     image = code + bytes(4096 - len(code) - len(vectors)) + vectors
-    for module in (console, cule_engine):
-        monkeypatch.setattr(module, "rom_of", lambda game: (image, "4K"))
-    monkeypatch.setattr(console, "boot", console.boot.__wrapped__)
-    monkeypatch.setattr(cule_engine, "boot", console.boot)
-    monkeypatch.setattr(console, "kept_reset_pool", console.make_reset_pool)
     group, options = Group(find_game("pong"), 0, 0), some_options(max_frames=16)
-    engine = Engine([group], np.zeros(2, np.uint32), options, torch.device("cpu"), 1)
+    with program_in_place_of("pong", image):
+        engine = Engine([group], np.zeros(2, np.uint32), options, torch.device("cpu"), 1)
     engine.reset(None, torch.arange(2))
     ends = 0
     for _ in range(14):

@@ -11,7 +11,7 @@ from simulated import SimulatedGpu
 
 import cule
 from cule import engine as cule_engine
-from cule.console import spare_buffers
+from cule.console.instruction_buffers import spare_buffers
 
 GAMES = ("pong", "freeway", "seaquest", "tic_tac_toe_3d", "pitfall2")
 GUARD = 0x5A5A5A5A

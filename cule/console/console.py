@@ -1,0 +1,83 @@
+"""One console on the CPU, and its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cule import _core
+from cule.console.cartridge import config_bytes, micro_ops, padded, picture_height, rom_of
+from cule.console.instruction_buffers import buffer_entries
+from cule.console.options import Group, Options, action_ids
+from cule.console.power_on import POWER_ON_NUMBERS, power_on_numbers
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One console's state, as numpy arrays: its record's words, RAM, cartridge, both pictures."""
+
+    record: np.ndarray
+    ram: np.ndarray
+    cartridge_bytes: np.ndarray
+    pictures: np.ndarray
+
+
+class Console:
+    """A console that is prepared: start states, profiles (cule/translation.py).
+
+    Args:
+        group: what it plays.
+        options: of an episode's start.
+        pal: whether the cartridge is PAL's.
+
+    Attributes:
+        arrays: its memory, by the names of the batch's fields.
+        batch: the addresses of it, for functions of the core.
+    """
+
+    def __init__(self, group: Group, options: Options, pal: bool):
+        self.group, self.pal = group, pal
+        height = picture_height(group.game, True)
+        self.picture_bytes = height * _core.LINE_PIXELS
+        self.arrays: dict[str, np.ndarray] = {
+            "group": np.zeros(1, np.uint32),
+            "configs": np.zeros(_core.CONFIG_BYTES, np.uint8),
+            "action_ids": action_ids(group, options.action_space),
+            "roms": padded(rom_of(group.game)[0]),
+            "micro_ops": micro_ops(group.game),
+            "operations": np.frombuffer(_core.operations(), np.uint8),
+            "power_on_numbers": power_on_numbers(),
+            "records": np.zeros(_core.RECORD_WORDS, np.uint32),
+            "ram": np.zeros(_core.RAM_BYTES, np.uint8),
+            "cartridge_bytes": np.zeros(_core.CARTRIDGE_BYTES // 8, np.uint64).view(np.uint8),
+            "pictures": np.zeros(2 * self.picture_bytes, np.uint8),
+            # Here each scanline has its own row.
+            "row_of": np.tile(np.arange(_core.PICTURE_ROWS, dtype=np.uint8), 2),
+        }
+        self.batch = _core.Batch()
+        self.batch.num_envs = self.batch.num_groups = 1
+        self.batch.picture_bytes = self.picture_bytes
+        self.batch.buffer_capacity = buffer_entries(1)
+        self.batch.power_on_count = POWER_ON_NUMBERS
+        self.batch.record_word_stride, self.batch.record_env_stride = 1, _core.RECORD_WORDS
+        self.batch.fire_reset, self.batch.noop_max = options.fire_reset, options.noop_max
+        self.batch.channels = 1
+        for name, array in self.arrays.items():
+            setattr(self.batch, name, (array.ctypes.data, array.nbytes))
+
+    def configure(self, difficulty: int | None = None) -> None:
+        """Plugs the cartridge in; `difficulty` in place of the group's."""
+        config = config_bytes(self.group, self.pal, 0, difficulty)
+        self.arrays["configs"][:] = np.frombuffer(config, np.uint8)
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Goes on from a snapshot."""
+        for name in ("ram", "cartridge_bytes", "pictures"):
+            self.arrays[name][:] = getattr(snapshot, name)
+        self.arrays["records"][:] = snapshot.record
+
+    def snapshot(self) -> Snapshot:
+        """The state that it is in."""
+        parts = ("records", "ram", "cartridge_bytes", "pictures")
+        return Snapshot(*(self.arrays[name].copy() for name in parts))

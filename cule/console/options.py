@@ -1,0 +1,62 @@
+"""What a batch plays, what its steps do, and which actions that offers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cule import _core, actions
+from cule.rom import Game
+
+AUTORESET_MODES = ("NextStep", "SameStep", "Disabled")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Envs that play the same game in the same mode and difficulty."""
+
+    game: Game
+    mode: int
+    difficulty: int
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a step does; the fields mean what AtariEnv's keywords of the same names do."""
+
+    frameskip: int = 4
+    max_frames: int = 108_000
+    noop_max: int = 30
+    maxpool: bool = True
+    episodic_life: bool = False
+    life_loss_info: bool = False
+    reward_clipping: bool = True
+    fire_reset: bool = True
+    autoreset: int = 0
+    repeat_action_probability: float = 0.0
+    action_space: str = "minimal"
+    observation_height: int = 84
+    observation_width: int = 84
+    channels: int = 1
+    stack: int = 4
+    reset_pool_size: int = 30
+
+
+def action_numbers(game: Game, space: str) -> tuple[int, ...]:
+    """The actions (0 to 17) that an env of the game offers, in the order of its action space.
+
+    `space` is "minimal" (those that matter in the game), "full" (those that it allows) or "all"
+    (all 18).
+    """
+    if space == "all":
+        return tuple(range(_core.NUM_ACTIONS))
+    return actions.action_set(game.facts["legal_actions" if space == "full" else "minimal_actions"])
+
+
+def action_ids(group: Group, space: str) -> np.ndarray:
+    """(18,) uint8: the actions of the group's action space, then 0xFF."""
+    numbers = np.full(_core.NUM_ACTIONS, 0xFF, dtype=np.uint8)
+    offered = action_numbers(group.game, space)
+    numbers[: len(offered)] = offered
+    return numbers
