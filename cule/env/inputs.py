@@ -24,7 +24,7 @@ class Inputs:
         self._continuous: ContinuousActions | None = None
         if threshold is not None:
             self._continuous = ContinuousActions(threshold, engine.device)
-            engine.place("strengths", self._per_env(torch.ones, torch.float32))
+            engine.memory.place("strengths", self._per_env(torch.ones, torch.float32))
 
     def _per_env(self, make: Any, dtype: torch.dtype) -> torch.Tensor:
         return make(self._engine.num_envs, dtype=dtype, device=self._engine.device)
@@ -58,4 +58,4 @@ class Inputs:
         if kept is None:
             kept = self._per_env(torch.zeros, torch.int32)
         kept.copy_(numbers)
-        engine.place("actions_b", kept)
+        engine.memory.place("actions_b", kept)

@@ -51,7 +51,7 @@ def make_engine(game: str) -> Engine:
     groups = [Group(found, found.facts["default_mode"], 0)]
     engine = Engine(groups, np.zeros(1, np.uint32), options, torch.device("cpu"), 1)
     blocks = translation.blocks_of(found)
-    engine._place_array("marked_ops", translation.marked_ops(found, blocks))
+    engine.memory.place_array("marked_ops", translation.marked_ops(found, blocks))
     engine.reset(None, torch.tensor([5]))
     return engine
 

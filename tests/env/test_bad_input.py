@@ -11,7 +11,9 @@ import torch
 from bad_arguments import make
 from gymnasium import error
 
-from cule import _core, engine
+from cule import _core
+from cule.engine import allocation
+from cule.engine.memory import Memory
 
 # The constructor ----------------------------------------------------------------------------------
 
@@ -255,7 +257,7 @@ def test_out_of_memory_says_how_many_envs_would_fit(
         return real_zeros(shape, **options)
 
     bytes_per_env = make(num_envs=3).engine.bytes_per_env
-    monkeypatch.setattr(engine, "free_bytes", lambda device: room)
+    monkeypatch.setattr(allocation, "free_bytes", lambda device: room)
     monkeypatch.setattr(torch, "zeros", zeros)
     fitting = min(room // bytes_per_env, envs - 1)
     with pytest.raises(
@@ -277,7 +279,7 @@ def test_other_failures_of_torch_are_not_taken_for_a_lack_of_memory(
     def place(*_: Any) -> None:
         raise RuntimeError("something else")
 
-    monkeypatch.setattr(engine.Engine, "_place_envs", place)
+    monkeypatch.setattr(Memory, "place_zeros", place)
     with pytest.raises(RuntimeError, match=r"^something else$"):
         make()
 

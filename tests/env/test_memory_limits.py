@@ -7,13 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
-from cule import _core, engine
-from cule.console import Group, Options
+from cule.console import Group, Options, boot
 from cule.device import usable_memory
+from cule.engine.layout import Layout
 from cule.rom import find_game
 
 ALL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -63,35 +61,20 @@ def test_usable_memory_of_this_machine_is_some() -> None:
     assert 0 < usable_memory() <= ALL
 
 
-class PlannedEngine(engine.Engine):
-    """An engine whose memory is laid out for a GPU, and never allocated."""
-
-    runs_on_gpu = True
-
-    def _place_constants(self, group_of_env: np.ndarray) -> None: ...
-    def _place_envs(self) -> None: ...
-    def _place_start_states(self) -> None: ...
-    def _make_backend(self, num_threads: int, multiprocessors: int) -> Any:
-        return _core.cpu_backend(1)
-
-    @property
-    def planned_bytes(self) -> int:
-        return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._layout.values())
+def layout_on_a_gpu(game: str, num_envs: int, **options: Any) -> Layout:
+    found = find_game(game)
+    return Layout([Group(found, 0, 0)], [boot(found)], Options(**options), num_envs, on_gpu=True)
 
 
-def planned(
-    monkeypatch: pytest.MonkeyPatch, game: str, num_envs: int, **options: Any
-) -> PlannedEngine:
-    monkeypatch.setattr(engine, "free_bytes", lambda device: 2**60)
-    groups, group_of_env = [Group(find_game(game), 0, 0)], np.zeros(num_envs, np.uint32)
-    return PlannedEngine(groups, group_of_env, Options(**options), torch.device("cpu"), 1)
+def bytes_of(layout: Layout) -> int:
+    return sum(math.prod(shape) * dtype.itemsize for shape, dtype in layout.fields.values())
 
 
-def test_a_million_envs_fit_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_million_envs_fit_on_a_gpu() -> None:
     """An H200 has 141 GB. Constants and start states, which are few, are left out."""
-    envs = planned(monkeypatch, "pong", 2**20)
-    assert 100e9 < envs.planned_bytes < 126e9
-    assert envs.batch.num_envs == 2**20 and envs.batch.spare_count == 2**14
+    envs = layout_on_a_gpu("pong", 2**20)
+    assert 100e9 < bytes_of(envs) < 126e9
+    assert envs.numbers["num_envs"] == 2**20 and envs.numbers["spare_count"] == 2**14
 
 
 @pytest.mark.parametrize(
@@ -105,9 +88,7 @@ def test_a_million_envs_fit_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=str,
 )
-def test_bytes_per_env_on_a_gpu(
-    game: str, options: dict[str, Any], most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    envs = planned(monkeypatch, game, 4096, **options)
+def test_bytes_per_env_on_a_gpu(game: str, options: dict[str, Any], most: int) -> None:
+    envs = layout_on_a_gpu(game, 4096, **options)
     assert 0.95 * most < envs.bytes_per_env <= most
-    assert envs.bytes_per_env == envs.planned_bytes // 4096
+    assert envs.bytes_per_env == bytes_of(envs) // 4096

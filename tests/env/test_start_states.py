@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import cule
-from cule import _core, engine
+from cule import _core
 from cule.console import Console, Group, Options, boot
 from cule.console.console import Snapshot
 from cule.console.start_states import make_reset_pool
+from cule.engine import start_states
 from cule.rom import find_game
 
 
@@ -59,7 +60,7 @@ def test_bar_is_for_terminals_and_can_be_turned_off(
         asked.append(options)
         return items
 
-    monkeypatch.setattr(engine, "tqdm", bar)
+    monkeypatch.setattr(start_states, "tqdm", bar)
     env = cule.AtariEnv(
         ["pong", "skiing"], 2, "cpu", num_threads=1, reset_pool_size=1, progress=progress
     )

@@ -24,9 +24,9 @@ from gymnasium import error
 from runs import outputs, same
 
 import cule
-from cule import engine, nvrtc, translating, translation
+from cule import nvrtc, translating, translation
 from cule.console import rom_of
-from cule.engine import Engine
+from cule.engine import changeover, engine
 from cule.rom import find_game
 
 SECONDS = 60  # at most, that a test waits for a thread
@@ -80,9 +80,9 @@ class LoadingBackend:
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
     made = Compiler()
     monkeypatch.setattr(translation, "translate", made)
-    monkeypatch.setattr(engine, "architecture_of", lambda _: "sm_90")
+    monkeypatch.setattr(changeover, "architecture_of", lambda _: "sm_90")
     monkeypatch.setattr(engine, "keep_through_forks", LoadingBackend)
-    monkeypatch.setattr(Engine, "_wants_translation", lambda _, asked: asked is not False)
+    monkeypatch.setattr(engine, "wants_translation", lambda asked, *_: asked is not False)
     yield made
     made.problem = None
     made.finish()
@@ -207,7 +207,7 @@ def test_nothing_changes_while_a_graph_is_captured(
     env.reset(seed=0)
     compiler.finish()
     with monkeypatch.context() as context:
-        context.setattr(Engine, "_is_captured", lambda _: True)
+        context.setattr(changeover, "is_captured", lambda _: True)
         env.step([0, 0])
         assert not env.translated
         with pytest.raises(
@@ -254,16 +254,16 @@ def run(code: str, folder: Path) -> str:
         import os, sys, threading, time
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         import cule
-        from cule import engine, nvrtc, translation
-        from cule.engine import Engine
+        from cule import nvrtc, translation
+        from cule.engine import changeover, engine
         from test_translating import LoadingBackend
         os.environ["CULE_CACHE_DIR"] = {str(folder)!r}
         let = threading.Event()
         nvrtc.version = lambda: "13.0"
         nvrtc.compile_cubin = lambda *_: let.wait(60) and b"a kernel"
-        engine.architecture_of = lambda _: "sm_90"
+        changeover.architecture_of = lambda _: "sm_90"
         engine.keep_through_forks = LoadingBackend
-        Engine._wants_translation = lambda _, asked: asked is not False
+        engine.wants_translation = lambda asked, *_: asked is not False
         env = cule.AtariEnv("pong", 2, device="cpu", num_threads=1, reset_pool_size=1)
         env.reset(seed=0)
         env.step([0, 0])

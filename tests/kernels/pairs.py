@@ -71,7 +71,7 @@ class Pair:
 
     def compare(self, after: str, *left_out: str) -> None:
         # Which rows of a picture its scanlines share is no state: a GPU's segments share none.
-        for name in self.cpu._layout.keys() - {"row_of", *left_out}:
+        for name in self.cpu.layout.fields.keys() - {"row_of", *left_out}:
             ours, theirs = (self.part(engine, name) for engine in (self.gpu, self.cpu))
             if not torch.equal(ours, theirs):
                 pytest.fail(f"after {after}: {name} differ in rows {differing(ours, theirs)}")

@@ -10,8 +10,8 @@ from pairs import SAME_STEP, SPARE, Pair, some_options
 from simulated import SimulatedGpu
 
 import cule
-from cule import engine as cule_engine
 from cule.console.instruction_buffers import spare_buffers
+from cule.engine import layout
 
 GAMES = ("pong", "freeway", "seaquest", "tic_tac_toe_3d", "pitfall2")
 GUARD = 0x5A5A5A5A
@@ -19,9 +19,9 @@ GUARD = 0x5A5A5A5A
 
 def small_buffers(monkeypatch: pytest.MonkeyPatch, own: int, spares: int | None = None) -> None:
     """Has envs' own buffers hold `own` entries, and so many spares there."""
-    monkeypatch.setattr(cule_engine, "own_buffer_entries", lambda frameskip, games: own)
+    monkeypatch.setattr(layout, "own_buffer_entries", lambda frameskip, games: own)
     if spares is not None:
-        monkeypatch.setattr(cule_engine, "spare_buffers", lambda num_envs: spares)
+        monkeypatch.setattr(layout, "spare_buffers", lambda num_envs: spares)
 
 
 def spares_of(pair: Pair) -> torch.Tensor:
@@ -83,7 +83,7 @@ def guarded(pair: Pair, name: str) -> torch.Tensor:
     tensor = pair.gpu.tensors[name]
     memory = torch.full((3, tensor.numel()), GUARD, dtype=torch.int32)
     memory[1] = tensor.flatten()
-    pair.gpu.place(name, memory[1].view(tensor.shape))
+    pair.gpu.memory.place(name, memory[1].view(tensor.shape))
     return memory[::2]
 
 
@@ -107,7 +107,7 @@ def test_no_more_than_the_spare_buffers_are_used(
         assert bool(((faults == 0) | (faults == cule.FAULTS["buffer_full"])).all())
         assert not pair.cpu.tensors["faults"].any()
         good &= faults == 0
-        for name in pair.cpu._layout.keys() - {"row_of", "traces"}:
+        for name in pair.cpu.layout.fields.keys() - {"row_of", "traces"}:
             ours, theirs = (pair.part(engine, name)[good] for engine in (pair.gpu, pair.cpu))
             assert torch.equal(ours, theirs), name
         assert sorted(spares_of(pair)[spares_of(pair) > 0].tolist()) == [1, 2, 3]

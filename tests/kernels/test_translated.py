@@ -10,7 +10,8 @@ import torch
 from pairs import SAME_STEP, Pair, some_options
 from simulated import SimulatedGpu, build
 
-from cule import engine, translation
+from cule import translation
+from cule.engine import changeover
 from cule.rom import find_game
 
 # How a kernel that is loaded at run time is called by the simulator (stand_ins/cuda.h).
@@ -39,8 +40,8 @@ def translate(pair: Pair, game: str, in_step: bool, library: Path, folder: Path)
     kernel = str(made).encode(), translation.marked_ops(found, blocks)
     ready = SimpleNamespace(done=True, result=lambda _: kernel)
     with pytest.MonkeyPatch.context() as context:
-        context.setattr(engine, "translating", lambda *_: ready)
-        context.setattr(engine, "architecture_of", lambda _: "sm_90")
+        context.setattr(changeover, "translating", lambda *_: ready)
+        context.setattr(changeover, "architecture_of", lambda _: "sm_90")
         pair.gpu._begin_translation()
 
 

@@ -187,7 +187,7 @@ void fill_action_ids(uint32_t game, uint8_t* ids) {
   }
 }
 
-// A console on which start states are prepared, as in cule/engine.py. `picture_bytes` is that of the batch.
+// A console on which start states are prepared, as in cule/console/. `picture_bytes` is that of the batch.
 struct Bench {
   ConsoleConfig config;
   Bytes action_ids = Bytes(kNumActions, 0xFF), rom;

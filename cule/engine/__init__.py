@@ -1,0 +1,18 @@
+"""A batch of envs on one device: its memory, and the one caller of the compiled kernels.
+
+Python owns every buffer as a torch tensor and passes addresses in `_core.Batch`. Tensors keep the
+names that the C++ fields have (csrc/kernels/batch.h describes them).
+
+- layout.py: which tensors a batch has, of which shapes, and its plain numbers
+- memory.py: tensors whose addresses are the batch's fields
+- constants.py: what all envs read and nobody writes
+- start_states.py: the states that episodes start from
+- allocation.py: all of these together, and what is said where they do not fit
+- contents.py: what the memory says of the envs
+- changeover.py: from interpreting a game to its compiled kernel
+- engine.py: `Engine`, which puts them together and runs steps and resets
+"""
+
+from cule.engine.engine import MOST_ENVS_APART, Engine
+
+__all__ = ["MOST_ENVS_APART", "Engine"]

@@ -1,0 +1,68 @@
+"""All the memory of a batch, or an error that says how many envs would fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from cule.device import usable_memory
+from cule.engine.constants import place_constants
+from cule.engine.layout import Layout
+from cule.engine.memory import Memory
+from cule.engine.start_states import place_start_states
+
+
+def free_bytes(device: torch.device) -> int:
+    """The memory that is free on a GPU.
+
+    Of a CPU's, all that there is: what is in use may be given up.
+    """
+    if device.type != "cuda":
+        return usable_memory()
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info(device)[0]
+
+
+def allocate(
+    layout: Layout, group_of_env: np.ndarray, device: torch.device, progress: bool
+) -> Memory:
+    """Makes the memory of a batch.
+
+    Args:
+        layout: what it consists of.
+        group_of_env: (num_envs,) the index of each env's group.
+        device: where it is.
+        progress: whether there is a bar if making start states takes seconds.
+
+    Raises:
+        torch.OutOfMemoryError: the device has too little memory.
+    """
+    # A CPU's memory is promised freely and missed only when it is touched.
+    if device.type == "cpu" and layout.bytes_per_env * layout.num_envs > free_bytes(device):
+        raise torch.OutOfMemoryError(_too_many_envs(layout, device, free_bytes(device)))
+    memory = Memory(device)
+    try:
+        place_constants(memory, layout, group_of_env)
+        memory.place_zeros(layout.fields)
+        place_start_states(memory, layout, progress)
+    except RuntimeError as problem:  # which is what torch raises on the CPU
+        memory.tensors.clear()
+        room = free_bytes(device)
+        fits = layout.bytes_per_env * layout.num_envs <= room
+        if fits and not isinstance(problem, torch.OutOfMemoryError):
+            raise
+        raise torch.OutOfMemoryError(_too_many_envs(layout, device, room)) from problem
+    memory.set_numbers(layout.numbers)
+    return memory
+
+
+def _too_many_envs(layout: Layout, device: torch.device, room: int) -> str:
+    """What is wrong with `num_envs`, where `room` bytes are free for them."""
+    each, num_envs = layout.bytes_per_env, layout.num_envs
+    # Free memory may lie in pieces, so that less of it can be used.
+    fitting = min(room // each, num_envs - 1)
+    return (
+        f"expected num_envs to fit in the memory of {device}, got {num_envs}: an env takes "
+        f"{each} bytes, all of them {num_envs * each / 2**30:.1f} GiB, and there are "
+        f"{room / 2**30:.1f} GiB, enough for {fitting} at most"
+    )

@@ -1,0 +1,61 @@
+"""What the memory of a batch says of its envs: records and pictures."""
+
+from __future__ import annotations
+
+import torch
+
+from cule import _core
+from cule.engine.layout import Layout
+
+
+class Contents:
+    """The part of Engine that looks into the memory. Engine's constructor sets the attributes.
+
+    Attributes:
+        layout: of the memory.
+        tensors: the memory, by the names of the batch's fields.
+    """
+
+    layout: Layout
+    tensors: dict[str, torch.Tensor]
+
+    def records(self) -> torch.Tensor:
+        """The envs' records: (num_envs, RECORD_WORDS) int32, a view."""
+        words, num_envs = self.tensors["records"], self.layout.num_envs
+        if self.layout.on_gpu:
+            return words.view(_core.RECORD_WORDS, num_envs).t()
+        return words.view(num_envs, _core.RECORD_WORDS)
+
+    def screen(self, env: int) -> torch.Tensor:
+        """One env's (height, 160) uint8 palette indices, as `screens` gives them."""
+        word = int(self.records()[env, _core.FRONT_BYTE // 4])
+        front = (word >> (_core.FRONT_BYTE % 4 * 8)) & 1
+        return _rows(self.tensors["pictures"][env, front], self.tensors["row_of"][env, front])
+
+    def screens(self) -> torch.Tensor:
+        """(num_envs, height, 160) uint8: palette indices of the last frame.
+
+        Rows below a lower picture are 0.
+        """
+        word = self.records()[:, _core.FRONT_BYTE // 4]
+        front = (word >> (_core.FRONT_BYTE % 4 * 8)) & 1
+        chosen = torch.arange(len(word), device=word.device), front.long()
+        return _rows(self.tensors["pictures"][chosen], self.tensors["row_of"][chosen])
+
+    def pictures(self, env_ids: torch.Tensor) -> torch.Tensor:
+        """(len(env_ids), 2, height, 160) uint8: both pictures of envs `env_ids` (int64)."""
+        return _rows(self.tensors["pictures"][env_ids], self.tensors["row_of"][env_ids])
+
+    def pooled(self, env_ids: torch.Tensor) -> torch.Tensor:
+        """(len(env_ids), bytes) uint8: the newest observations' frames; 0 if they are not kept."""
+        frames = self.tensors["pooled"]
+        if self.layout.keeps_pooled:
+            return frames[env_ids]
+        return frames.new_zeros((len(env_ids), frames.shape[1]))
+
+
+def _rows(pixels: torch.Tensor, row_of: torch.Tensor) -> torch.Tensor:
+    """The (..., height, 160) scanlines that show the rows of `pixels` that `row_of` says."""
+    rows = pixels.unflatten(-1, (-1, _core.LINE_PIXELS))
+    chosen = row_of[..., : rows.shape[-2], None].long()
+    return rows.gather(-2, chosen.expand(rows.shape))

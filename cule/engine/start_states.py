@@ -1,0 +1,70 @@
+"""The states that a batch's episodes start from, in its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from tqdm import tqdm
+
+from cule.console.console import Snapshot
+from cule.console.options import Group
+from cule.console.start_states import Boot, boot, reset_pool
+from cule.engine.layout import Layout
+from cule.engine.memory import Memory
+
+
+def _bar(groups: Sequence[Group], what: str, progress: bool) -> tqdm:
+    """The groups, with a bar where they take seconds and stderr is a terminal."""
+    # None: where it is none, there is no bar.
+    hidden = None if progress else True
+    return tqdm(groups, desc=what, unit="game", delay=2, leave=False, disable=hidden)
+
+
+def boots_of(groups: Sequence[Group], progress: bool) -> list[Boot]:
+    """Each group's console after power-on; `progress`: with a bar if it takes seconds.
+
+    Raises:
+        ValueError: a game's ROM image cannot be had, as load_rom says.
+    """
+    return [boot(group.game) for group in _bar(groups, "power-on", progress)]
+
+
+def place_start_states(memory: Memory, layout: Layout, progress: bool) -> None:
+    """Places the consoles after power-on, and the reset pool if there is one.
+
+    Raises:
+        RuntimeError: the device has too little memory; on a GPU, torch.OutOfMemoryError.
+    """
+    options = layout.options
+    _place(memory, layout, "boot", [[booted.snapshot] for booted in layout.boots])
+    if options.reset_pool_size:
+        pools = [
+            reset_pool(
+                group,
+                options.reset_pool_size,
+                options.noop_max,
+                options.fire_reset,
+                options.action_space,
+            )
+            for group in _bar(layout.groups, "start states", progress)
+        ]
+        _place(memory, layout, "pool", pools)
+
+
+def _place(
+    memory: Memory, layout: Layout, prefix: str, groups: Sequence[Sequence[Snapshot]]
+) -> None:
+    """Places equally many snapshots of each group, as fields whose names begin with `prefix`."""
+    snapshots = [snapshot for states in groups for snapshot in states]
+    memory.set_numbers({f"{prefix}_size": len(groups[0])})
+    memory.place_array(f"{prefix}_records", np.stack([s.record for s in snapshots]))
+    memory.place_array(f"{prefix}_ram", np.stack([s.ram for s in snapshots]))
+    cartridge_bytes = np.stack([s.cartridge_bytes for s in snapshots])
+    memory.place_array(f"{prefix}_cartridge_bytes", cartridge_bytes)
+    pictures = np.zeros((len(snapshots), 2, layout.picture_bytes), np.uint8)
+    for picture, snapshot in zip(pictures, snapshots, strict=True):
+        both = snapshot.pictures.reshape(2, -1)
+        width = min(both.shape[1], layout.picture_bytes)
+        picture[:, :width] = both[:, :width]
+    memory.place_array(f"{prefix}_pictures", pictures)
