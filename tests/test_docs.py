@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -224,6 +225,32 @@ def test_names_in_design_notes_are_in_the_source() -> None:
         assert not names - known, (
             f"{page.name} cites {sorted(names - known)}, which the source does not have"
         )
+
+
+def test_parts_of_the_package_import_those_above_them_in_the_tree() -> None:
+    """As design/architecture.md draws it, with every module of cule/ in it once."""
+    text = (ROOT / "design" / "architecture.md").read_text()
+    tree = re.search(r"^cule/\n((?:  .*\n)+)", text, re.MULTILINE)
+    assert tree
+    lines = re.findall(r"^  (\S.*?)(?:  .*)?$", tree[1], re.MULTILINE)
+    names = [(name, place) for place, line in enumerate(lines) for name in line.split(", ")]
+    place_of = {name.rstrip("/").removesuffix(".py"): place for name, place in names}
+    assert len(place_of) == len(names)
+    folder = ROOT / "cule"
+    there = {path.stem for path in folder.glob("*.py")} | {
+        path.parent.name for path in folder.glob("*/__init__.py")
+    }
+    assert set(place_of) == there - {"__init__"}
+    for path in folder.rglob("*.py"):
+        part = path.relative_to(folder).parts[0].removesuffix(".py")
+        if part == "__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("cule"):
+                continue
+            first = (node.module or "").split(".")[1:2]
+            for name in first or [alias.name for alias in node.names]:
+                assert place_of.get(name, -1) <= place_of[part], f"{path} imports {name}"
 
 
 def test_commands_for_contributors_name_what_is_there() -> None:
