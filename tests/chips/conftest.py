@@ -1,4 +1,4 @@
-"""Builds chips_module.cpp, through which these tests reach the chips below the public API."""
+"""Builds the module of bindings/, through which these tests reach the chips below the public API."""
 
 from pathlib import Path
 from types import ModuleType
@@ -13,8 +13,8 @@ from tests.support.build import build_module
 @pytest.fixture(scope="session")
 def chips(build_folder: Path) -> ModuleType:
     """The compiled test module."""
-    source = Path(__file__).with_name("chips_module.cpp")
-    return build_module("chips_module", source, build_folder)
+    sources = sorted((Path(__file__).parent / "bindings").glob("*.cpp"))
+    return build_module("chips_module", sources, build_folder)
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ FLAGS, PICTURE_BROKEN, LINES_LEFT = 3, 1, 256
 @pytest.fixture(scope="module")
 def segments(build_folder: Path) -> ModuleType:
     source = Path(__file__).with_name("segments_module.cpp")
-    return build_module("segments_module", source, build_folder, compile_flags=MODULE_FLAGS)
+    return build_module("segments_module", [source], build_folder, compile_flags=MODULE_FLAGS)
 
 
 def make_engine(game: str, mode: int | None = None, **kwargs: int) -> Engine:

@@ -42,7 +42,7 @@ def build(game: str, folder: Path) -> ModuleType:
         f"-DDECIMAL={int(translation.stays_decimal(blocks))}",
     ]  # fmt: skip
     source = Path(__file__).with_name("translated_module.cpp")
-    return build_module(name, source, folder, compile_flags=flags)
+    return build_module(name, [source], folder, compile_flags=flags)
 
 
 def make_engine(game: str) -> Engine:

@@ -22,7 +22,8 @@ from types import ModuleType
 
 import pybind11
 
-CSRC = Path(__file__).resolve().parents[2] / "csrc"
+TESTS = Path(__file__).resolve().parents[1]
+CSRC = TESTS.parent / "csrc"
 # As in CMakeLists.txt, but hardly optimized: in most tests compiling takes longer than running.
 FLAGS = ("-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-Wall", f"-I{CSRC}")
 SHARED = ("-fPIC", "-fvisibility=hidden")
@@ -43,10 +44,9 @@ def compiler() -> list[str]:
 def _inputs(sources: Sequence[Path]) -> Iterator[Path]:
     """The sources, and all headers that they can include."""
     yield from sources
-    for folder in dict.fromkeys([CSRC, *(source.parent for source in sources)]):
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".h", ".cuh"):
-                yield path
+    folders = [CSRC, TESTS, *(source.parent for source in sources)]
+    paths = {path for folder in folders for path in folder.rglob("*")}
+    yield from sorted(path for path in paths if path.suffix in (".h", ".cuh"))
 
 
 def _digest(words: Sequence[str], sources: Sequence[Path]) -> str:
@@ -105,14 +105,14 @@ def build(
 
 
 def build_module(
-    name: str, source: Path, folder: Path, *, compile_flags: Sequence[str] = ()
+    name: str, sources: Sequence[Path], folder: Path, *, compile_flags: Sequence[str] = ()
 ) -> ModuleType:
-    """The Python extension module `name`, whose PYBIND11_MODULE is in `source`."""
+    """The Python extension module `name`, whose PYBIND11_MODULE is in one of the `sources`."""
     includes = [f"-I{path}" for path in (pybind11.get_include(), sysconfig.get_paths()["include"])]
     undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
     path = build(
         name,
-        [source],
+        sources,
         folder,
         compile_flags=[*SHARED, *includes, *compile_flags],
         link_flags=["-shared", *undefined],
