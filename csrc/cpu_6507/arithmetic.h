@@ -1,7 +1,8 @@
 // Addition and subtraction, binary and decimal, and the undocumented instructions that compute.
 //
-// Decimal mode is as ale-py has it, which is not as an NMOS chip has it: N and Z follow the decimal result, V compares the
-// decimal result with its operands, and subtraction sets C from a plain binary comparison.
+// Decimal mode is as in ale-py, which differs from an NMOS chip: N and Z follow the decimal result,
+// V compares the decimal result with its operands, and subtraction sets C from a plain binary
+// comparison.
 #pragma once
 
 #include "cpu_6507/micro_op.h"
@@ -21,7 +22,7 @@ CULE_INLINE void add_binary(Registers& r, uint32_t m) {
   set_a(r, sum & 0xFF);
 }
 
-// V where the result's sign differs from both operands' as decimal arithmetic left them.
+// V: whether the sign of the decimal result differs from those of both operands.
 CULE_INLINE uint32_t decimal_overflow(uint32_t before, uint32_t after, uint32_t m) {
   return (before ^ after) & (after ^ m) & 0x80;
 }
@@ -41,7 +42,8 @@ CULE_INLINE void subtract(Registers& r, uint32_t m) {
   const uint32_t borrow = r.c ^ 1;
   int difference = static_cast<int>(from_bcd(before)) - static_cast<int>(from_bcd(m) + borrow);
   if (difference < 0) difference += 100;
-  // Only operands that are no decimal digits get below -100; ale-py's table then yields the other conversion.
+  // It is still negative only if an operand has digits above 9. ale-py's table then converts the
+  // other way.
   const uint32_t byte = static_cast<uint32_t>(difference) & 0xFF;
   set_a(r, difference < 0 ? from_bcd(byte) & 0xFF : to_bcd(byte));
   r.c = before >= m + borrow;
@@ -53,7 +55,7 @@ CULE_INLINE void compare(Registers& r, uint32_t reg, uint32_t m) {
   r.n = r.z = (reg - m) & 0xFF;
 }
 
-// ARR: AND, then rotate right, with flags from the half-done decimal adjustment.
+// ARR: AND, then rotate right, with flags from a half-finished decimal adjustment.
 CULE_INLINE void and_rotate_right(Registers& r, uint32_t m) {
   const uint32_t value = r.a & m;
   const uint32_t rotated = value >> 1 | r.c << 7;
@@ -102,7 +104,8 @@ CULE_INLINE void undocumented_read(Registers& r, uint32_t opcode, uint32_t m) {
   }
 }
 
-// The byte that the unstable stores put at `address`: ANDed with its high byte plus one.
+// The byte that the unstable stores write to `address`: registers ANDed with the address's high
+// byte plus one.
 CULE_INLINE uint32_t unstable_store(Registers& r, uint32_t opcode, uint32_t address) {
   const uint32_t mask = ((address >> 8) + 1) & 0xFF;
   switch (opcode) {
@@ -113,7 +116,8 @@ CULE_INLINE uint32_t unstable_store(Registers& r, uint32_t opcode, uint32_t addr
   }
 }
 
-// The second half of the undocumented read-modify-writes, whose opcodes differ in their highest three bits; `value` is what they wrote.
+// The second half of the undocumented read-modify-write instructions, which the highest three bits
+// of the opcode tell apart. `value` is what the first half wrote.
 CULE_INLINE void compute_second(Registers& r, uint32_t opcode, uint32_t value) {
   switch (opcode >> 5) {
     case 0: set_a(r, r.a | value); break;     // SLO

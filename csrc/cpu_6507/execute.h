@@ -1,22 +1,35 @@
-// One 6507 instruction: effective address, read, compute, write-back.
+// One 6507 instruction: effective address, read, compute, write back.
 //
-// There is one path for all micro-operations, without branches but for what is rare: control bits become masks, and every lane of a
-// warp walks the same lines whatever its instruction. `Decode` says where the control bits come from: `StaticDecode<opcode>` makes
-// them compile-time constants, so that the path folds to the few lines that the opcode needs (the CPU build switches
-// over 256 of them); `DynamicDecode` carries them at run time. `Decode::may` and `may_also` say whether an instruction has any of some
-// bits, as far as is known at compile time: what needs them is behind `if constexpr`, so that a compiler that inlines thousands of
-// instructions does not take it along until it folds (design/translation_details.md).
+// All micro-operations take one path, which branches only for what is rare. Control bits become
+// masks, so that every lane of a warp runs the same lines, whatever its instruction. `Decode` says
+// where the control bits come from. `StaticDecode<opcode>` makes them compile-time constants: the
+// path folds to the few lines that the opcode needs (the CPU build switches over 256 of them).
+// `DynamicDecode` carries them at run time. `Decode::may` and `may_also` say whether an instruction
+// can have any of some bits, as far as that is known at compile time. What needs those bits is
+// inside `if constexpr`, so that a compiler that inlines thousands of instructions does not have to
+// fold it away (design/translation_details.md).
 //
-// Timing is by instruction, as in ale-py: all of an instruction's cycles have passed when it touches memory. There are no
-// dummy reads or double writes, but for the stack and the return address, where ale-py has them.
+// Timing is by instruction, as in ale-py: when an instruction touches memory, all of its cycles
+// have passed. There are no dummy reads or double writes, except for the stack and the return
+// address, where ale-py has them.
 //
-// `Machine` offers `r` (Registers), `cycle`, `bus` (the last byte on the data bus), `moved` (the next instruction is not
-// where it was looked for), `read(address)`, `read_if(wanted, address, otherwise)`, `read_pointer_if(wanted, address)`,
-// `write(address, value, after_write)`, `write_if(wanted, address, value)`, `is_special(address)`, `look_ahead()`, which returns the
-// micro-operation at `r.pc` without side effects, and `fetch_slowly()`, which fetches it through the bus. `kRareOps` says what it can
-// do: less than all does not include decimal mode, either. Such a machine has `leaves_rare(opcode, operand)` and `leaves(control,
-// address)`, which say that it cannot execute this instruction, the second one also where the first has said so; so far only `r.pc`,
-// `cycle` and `bus` have changed. Then what `leave()` returns is the next one.
+// A `Machine` offers
+//   r                      Registers
+//   cycle                  the CPU cycle
+//   bus                    the last byte on the data bus
+//   moved                  whether the next instruction is not where it was looked for
+//   read(address), read_if(wanted, address, otherwise), read_pointer_if(wanted, address)
+//   write(address, value, after_write), write_if(wanted, address, value)
+//   is_special(address)
+//   look_ahead()           the micro-operation at `r.pc`, without side effects
+//   fetch_slowly()         the same, fetched through the bus
+//   kRareOps               which of the rare instructions it does; only kAll has decimal mode
+// A machine with less than kAll also has
+//   leaves_rare(opcode, operand), leaves(control, address)
+//                          whether it cannot execute this instruction; `leaves` has to say so again
+//                          after `leaves_rare` has. Until then only `r.pc`, `cycle` and `bus` have
+//                          changed.
+//   leave()                what to do then: the next micro-operation
 #pragma once
 
 #include "cpu_6507/arithmetic.h"
@@ -31,18 +44,20 @@ struct StaticDecode {
   static constexpr uint32_t more = op.more & 0xFFFF;
   static constexpr uint32_t opcode = kOpcode;
   static constexpr bool may(uint32_t bits) { return (control & bits) != 0; }
-  static constexpr bool may_also(uint32_t bits) { return (more & bits) != 0; }  // of the second word
+  // The same for bits of the second word.
+  static constexpr bool may_also(uint32_t bits) { return (more & bits) != 0; }
 };
 
 struct DynamicDecode {
   static constexpr bool kKnown = false;
   uint32_t control, more, opcode;
-  CULE_INLINE explicit DynamicDecode(MicroOp op) : control(op.control), more(op.more), opcode(opcode_of(op)) {}
+  CULE_INLINE explicit DynamicDecode(MicroOp op)
+      : control(op.control), more(op.more), opcode(opcode_of(op)) {}
   static constexpr bool may(uint32_t) { return true; }
   static constexpr bool may_also(uint32_t) { return true; }
 };
 
-// `each(i)` for i below `count`, in a loop that is not unrolled where the instruction is not known.
+// Calls `each(i)` for each i below `count`. The loop is unrolled only if the instruction is known.
 template <class Decode, class Each>
 CULE_INLINE void repeat(const Decode, uint32_t count, const Each& each) {
   if constexpr (Decode::kKnown) {
@@ -56,7 +71,7 @@ CULE_INLINE void repeat(const Decode, uint32_t count, const Each& each) {
   }
 }
 
-// The address that the operand stands at. Adds the cycle for crossing a page.
+// The address of the operand. Adds the cycle for crossing a page.
 template <class Decode, class Machine>
 CULE_INLINE uint32_t effective_address(const Decode decode, Machine& m, uint32_t operand) {
   const uint32_t control = decode.control, mask = control & kZeroPage ? 0xFFu : 0xFFFFu;
@@ -83,7 +98,7 @@ CULE_INLINE uint32_t source_register(const Decode decode, const Registers& r) {
   return decode.control & 2u << kSourceShift ? high : low;
 }
 
-// 1 where two addresses are on different pages: what an instruction takes longer then.
+// 1 if two addresses are on different pages, else 0: the extra cycle.
 CULE_INLINE constexpr uint32_t crosses_page(uint32_t from, uint32_t to) {
   return ((from ^ to) & 0xFF00) != 0;
 }
@@ -98,7 +113,8 @@ CULE_INLINE bool branches(const Decode decode, const Registers& r) {
   return decode.more & (set ? kIfSet : kIfClear);
 }
 
-// Where the program goes on, for all but the rare instructions: behind the instruction, or where it branches or jumps to.
+// Adds the cycles, and sets `pc`: after the instruction, or to where it branches or jumps. A rare
+// instruction may set `pc` again.
 template <class Decode, class Machine>
 CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
   Registers& r = m.r;
@@ -115,28 +131,37 @@ CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
   r.pc = (control & kJump ? operand : target) & 0xFFFF;
 }
 
-// The two addends (micro_op.h), p in bits 8 to 15 and q in bits 0 to 7, of register and operand.
+// The two addends (micro_op.h) of register and operand: p in bits 8 to 15, q in bits 0 to 7.
 template <int kOpcode>
 CULE_INLINE uint32_t addends(const StaticDecode<kOpcode>, uint32_t reg, uint32_t m) {
   constexpr uint32_t control = StaticDecode<kOpcode>::control;
-  constexpr uint32_t register_in_p = control & kRegisterInP ? 0xFF : 0, register_in_q = control & kRegisterInQ ? 0xFF : 0;
+  constexpr uint32_t register_in_p = control & kRegisterInP ? 0xFF : 0,
+                     register_in_q = control & kRegisterInQ ? 0xFF : 0;
   constexpr uint32_t operand_in_p = control & kOperandInP ? 0xFF : 0, operand_in_q = 0xFF;
-  constexpr uint32_t flip_register_in_p = control & kFlipRegisterInP ? 0xFF : 0, flip_register_in_q = control & kFlipRegisterInQ ? 0xFF : 0;
-  constexpr uint32_t flip_operand_in_p = control & kFlipOperandInP ? 0xFF : 0, flip_operand_in_q = control & kFlipOperandInQ ? 0xFF : 0;
-  const uint32_t p = ((reg & register_in_p) ^ flip_register_in_p) & ((m & operand_in_p) ^ flip_operand_in_p);
-  const uint32_t q = ((reg & register_in_q) ^ flip_register_in_q) & ((m & operand_in_q) ^ flip_operand_in_q);
+  constexpr uint32_t flip_register_in_p = control & kFlipRegisterInP ? 0xFF : 0,
+                     flip_register_in_q = control & kFlipRegisterInQ ? 0xFF : 0;
+  constexpr uint32_t flip_operand_in_p = control & kFlipOperandInP ? 0xFF : 0,
+                     flip_operand_in_q = control & kFlipOperandInQ ? 0xFF : 0;
+  const uint32_t p = ((reg & register_in_p) ^ flip_register_in_p) &
+                     ((m & operand_in_p) ^ flip_operand_in_p);
+  const uint32_t q = ((reg & register_in_q) ^ flip_register_in_q) &
+                     ((m & operand_in_q) ^ flip_operand_in_q);
   return p << 8 | q;
 }
 CULE_INLINE uint32_t addends(const DynamicDecode decode, uint32_t reg, uint32_t m) {
-  const uint32_t of_register = spread_signs(decode.control), of_operand = spread_signs(decode.control << 1) | 0xFF;
-  return ((reg * 0x0101 & of_register) ^ of_register >> 16) & ((m * 0x0101 & of_operand) ^ of_operand >> 16);
+  const uint32_t of_register = spread_signs(decode.control),
+                 of_operand = spread_signs(decode.control << 1) | 0xFF;
+  return ((reg * 0x0101 & of_register) ^ of_register >> 16) &
+         ((m * 0x0101 & of_operand) ^ of_operand >> 16);
 }
 
-// Whether no flag is set, and the result is the operand, or nobody asks for it: stores, jumps, branches.
+// Whether the instruction sets no flag, and its result is the operand or is not used: stores,
+// jumps, branches.
 template <class Decode>
 constexpr bool only_copies() {
-  return !Decode::may(kSetsNZ | kSetsC | kSetsV | kShiftRight | kCarryFlag | kCarryOne | kRegisterInQ | kRegisterInP | kFlipRegisterInP |
-                      kOperandInP | kFlipOperandInP | kFlipOperandInQ | kRare);
+  return !Decode::may(kSetsNZ | kSetsC | kSetsV | kShiftRight | kCarryFlag | kCarryOne |
+                      kRegisterInQ | kRegisterInP | kFlipRegisterInP | kOperandInP |
+                      kFlipOperandInP | kFlipOperandInQ | kRare);
 }
 
 // The adder and the shifter. `m` is the operand. Returns the result and sets the flags.
@@ -169,22 +194,25 @@ CULE_INLINE void write_back(const Decode decode, Registers& r, uint32_t value) {
   if constexpr (Decode::may_also(kToS)) r.s = decode.more & kToS ? value : r.s;
 }
 
-// How many of the rare instructions a machine does: those that are a few in a hundred of what programs execute, all that programs
-// use, or all. What it leaves out costs no code.
+// Which of the rare instructions a machine does: the common ones (a few percent of what programs
+// execute), all that programs use, or all. What it leaves out costs no code.
 enum class RareOps { kCommon, kUsed, kAll };
 
-// Whether an opcode is one of the common ones, or of the others that programs use. It is known to be where `kOps` is no more.
+// Whether a rare opcode is one of the common ones, or one of the others that programs use. If
+// `kOps` has no more than those, it always is.
 template <RareOps kOps>
 CULE_INLINE bool is_common_op(uint32_t opcode) {
   switch (opcode) {
-    case 0x20: case 0x60: case 0x48: case 0x68: case 0x08: case 0x6C: return true;  // JSR, RTS, PHA, PLA, PHP, JMP (indirect)
+    // JSR, RTS, PHA, PLA, PHP, JMP (indirect)
+    case 0x20: case 0x60: case 0x48: case 0x68: case 0x08: case 0x6C: return true;
     default: return kOps == RareOps::kCommon;
   }
 }
 template <RareOps kOps>
 CULE_INLINE bool is_used_op(uint32_t opcode) {
   switch (opcode) {
-    case 0x28: case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;  // PLP, CLI, SEI, CLV, CLD, SED
+    // PLP, CLI, SEI, CLV, CLD, SED
+    case 0x28: case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;
     default: return kOps == RareOps::kUsed;
   }
 }
@@ -192,19 +220,20 @@ CULE_INLINE bool is_used_op(uint32_t opcode) {
 // Whether a machine that does `kOps` does the rare instructions that `needed` adds.
 constexpr bool does(RareOps kOps, RareOps needed) { return kOps >= needed; }
 
-// How many bytes a rare instruction reads one after the other: off the stack, from the break vector,
-// from a jump's pointer.
+// How many bytes a rare instruction reads in a row: from the stack, the break vector or a jump's
+// pointer.
 template <RareOps kOps>
 CULE_INLINE constexpr uint32_t bytes_to_gather(uint32_t opcode) {
-  if (opcode == 0x60 || opcode == 0x68 || opcode == 0x6C) return 2;       // RTS, PLA, JMP (indirect)
-  if (does(kOps, RareOps::kUsed) && opcode == 0x28) return 2;             // PLP
+  if (opcode == 0x60 || opcode == 0x68 || opcode == 0x6C) return 2;  // RTS, PLA, JMP (indirect)
+  if (does(kOps, RareOps::kUsed) && opcode == 0x28) return 2;        // PLP
   if (does(kOps, RareOps::kAll)) return opcode == 0x40 ? 3 : opcode == 0x00 ? 2 : 0;  // RTI, BRK
   return 0;
 }
 
 // Where byte `i` of them is.
 template <RareOps kOps>
-CULE_INLINE uint32_t gathered_from(uint32_t opcode, const Registers& r, uint32_t operand, uint32_t i) {
+CULE_INLINE uint32_t gathered_from(uint32_t opcode, const Registers& r, uint32_t operand,
+                                   uint32_t i) {
   if (opcode == 0x6C) return (operand & 0xFF00) | ((operand + i) & 0xFF);  // both from one page
   if (does(kOps, RareOps::kAll) && opcode == 0x00) return 0xFFFE + i;
   const bool pulls = opcode == 0x68 || (does(kOps, RareOps::kUsed) && opcode == 0x28);
@@ -212,7 +241,7 @@ CULE_INLINE uint32_t gathered_from(uint32_t opcode, const Registers& r, uint32_t
   return 0x100 | ((r.s + !pulls + i) & 0xFF);
 }
 
-// How many bytes it writes, and whether that is onto the stack, from the top down.
+// How many bytes it pushes onto the stack; and whether it stores a byte instead.
 template <RareOps kOps>
 CULE_INLINE constexpr uint32_t bytes_to_push(uint32_t opcode) {
   if (opcode == 0x20) return 2;                    // JSR
@@ -222,16 +251,18 @@ CULE_INLINE constexpr uint32_t bytes_to_push(uint32_t opcode) {
 template <RareOps kOps>
 CULE_INLINE constexpr bool stores_rarely(uint32_t opcode) {
   switch (does(kOps, RareOps::kAll) ? opcode : 0) {
-    case 0x83: case 0x87: case 0x8F: case 0x97: case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F:
-      return true;  // SAX and the unstable stores
+    // SAX and the unstable stores
+    case 0x83: case 0x87: case 0x8F: case 0x97:
+    case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F: return true;
     default: return false;
   }
 }
 
-// The rare instructions, in three parts by how often programs use them. `gathered` are the bytes
-// that were gathered. They return the bytes to be written, the first in the low bits.
+// The rare instructions, in three parts by how often programs use them. `gathered` is the bytes
+// that were read. They return the bytes to write, the first in the low bits.
 template <class Decode, class Machine>
-CULE_INLINE uint32_t do_common_op(const Decode decode, Machine& m, uint32_t operand, uint32_t gathered) {
+CULE_INLINE uint32_t do_common_op(const Decode decode, Machine& m, uint32_t operand,
+                                  uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
     case 0x20: {  // JSR
@@ -274,10 +305,11 @@ CULE_INLINE void do_used_op(const Decode decode, Machine& m, uint32_t gathered) 
   }
 }
 
-// Interrupts, which the 6507 has none of, and what is undocumented. `address` and `value` are the
-// operand's address and the common path's result.
+// The instructions for interrupts, which the 6507 does not have, and the undocumented ones.
+// `address` and `value` are the operand's address and the common path's result.
 template <class Decode, class Machine>
-CULE_INLINE uint32_t do_rarest(const Decode decode, Machine& m, uint32_t address, uint32_t value, uint32_t gathered) {
+CULE_INLINE uint32_t do_rarest(const Decode decode, Machine& m, uint32_t address, uint32_t value,
+                               uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
     case 0x40:  // RTI
@@ -295,7 +327,8 @@ CULE_INLINE uint32_t do_rarest(const Decode decode, Machine& m, uint32_t address
     }
     case kJamCode: r.jammed = 1; break;
     case 0x83: case 0x87: case 0x8F: case 0x97: return r.a & r.x;  // SAX
-    case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F: return unstable_store(r, decode.opcode, address);
+    case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F:
+      return unstable_store(r, decode.opcode, address);
     case 0x0B: case 0x2B: case 0x4B: case 0x6B: case 0x8B: case 0xAB: case 0xBB: case 0xCB:
       undocumented_read(r, decode.opcode, value);
       break;
@@ -305,7 +338,8 @@ CULE_INLINE uint32_t do_rarest(const Decode decode, Machine& m, uint32_t address
 }
 
 template <class Decode, class Machine>
-CULE_INLINE uint32_t do_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address, uint32_t value, uint32_t gathered) {
+CULE_INLINE uint32_t do_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address,
+                             uint32_t value, uint32_t gathered) {
   constexpr RareOps kOps = Machine::kRareOps;
   if (is_common_op<kOps>(decode.opcode)) return do_common_op(decode, m, operand, gathered);
   if (!is_used_op<kOps>(decode.opcode)) return do_rarest(decode, m, address, value, gathered);
@@ -314,7 +348,8 @@ CULE_INLINE uint32_t do_rare(const Decode decode, Machine& m, uint32_t operand, 
 }
 
 template <class Decode, class Machine>
-CULE_INLINE void execute_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address, uint32_t value) {
+CULE_INLINE void execute_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address,
+                              uint32_t value) {
   constexpr RareOps kOps = Machine::kRareOps;
   const uint32_t opcode = decode.opcode;
   uint32_t gathered = 0;
@@ -337,13 +372,13 @@ template <class Decode, class Machine>
 CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   constexpr bool kDoesAll = Machine::kRareOps == RareOps::kAll;
   const uint32_t control = decode.control;
-  // Fetching slowly begins with what the last instruction left on the bus.
+  // A slow fetch begins with what the last instruction left on the bus.
   m.bus = kDoesAll && decode.opcode == kFetchSlowlyCode ? m.bus : operand >> 8;
   m.moved = false;
   advance(decode, m, operand);
   MicroOp next = m.look_ahead();
 
-  // The rare instructions that such a machine does, do nothing beside.
+  // The rare instructions that such a machine does need no more of the common path.
   if constexpr (!kDoesAll && Decode::may(kRare)) {
     if ((control & kRare) && !m.leaves_rare(decode.opcode, operand)) {
       execute_rare(decode, m, operand, operand, 0);

@@ -1,8 +1,10 @@
-// Micro-operations: what the core executes. A 6507 instruction is one, decoded ahead of time for every byte of a ROM.
+// Micro-operations: what the core executes. Each is a whole 6507 instruction. They are decoded
+// ahead of time, one for every byte of a ROM.
 //
-// A micro-operation is 64 bits: control bits that steer the one path of execute.h (so that lanes of a warp with different
-// instructions stay together), the opcode, and the operand. The arithmetic unit is one adder: result = p + q + carry; a right shift
-// bypasses it. Either addend is a term of the source register AND a term of the operand, and a term is 0, $FF, the byte, or its complement:
+// A micro-operation has 64 bits: control bits that steer the one path of execute.h (so that lanes
+// of a warp with different instructions stay together), the opcode, and the operand. The arithmetic
+// unit is one adder: result = p + q + carry. A right shift bypasses it. Each addend is a term of
+// the source register AND a term of the operand. A term is 0, $FF, the byte, or its complement:
 // ((byte & pass) ^ flip), where `pass` and `flip` are all zeros or all ones.
 #pragma once
 
@@ -12,9 +14,9 @@ namespace cule {
 
 // The first word, from bit 0: base cycles (4 bits), length in bytes (2 bits), then:
 enum Control : uint32_t {
-  kRare = 1u << 6,            // does more than the common path: see execute.h
+  kRare = 1u << 6,            // does more than the common path (execute.h)
   kZeroPage = 1u << 8,        // the address wraps within the zero page
-  kIndirect = 1u << 9,        // through a pointer in the zero page, indexed by X before or by Y after
+  kIndirect = 1u << 9,        // through a pointer in the zero page; X indexes it before, Y after
   kPagePenalty = 1u << 10,
   kReads = 1u << 11,
   kWrites = 1u << 12,
@@ -29,27 +31,35 @@ enum Control : uint32_t {
   kSetsV = 1u << 27,
   kBitTest = 1u << 28,        // N and V are the operand's bits
   kJump = 1u << 29,
-  // The terms, each bit the highest or the second highest of a byte, from where spread_signs makes masks of them. q has the whole operand
-  // always, or its complement.
-  kRegisterInQ = 1u << 7, kRegisterInP = 1u << 15, kFlipRegisterInQ = 1u << 23, kFlipRegisterInP = 1u << 31,
+  // The terms. Each bit is the highest or the second highest of a byte, where spread_signs makes
+  // masks of them. q always has the whole operand or its complement.
+  kRegisterInQ = 1u << 7, kRegisterInP = 1u << 15,
+  kFlipRegisterInQ = 1u << 23, kFlipRegisterInP = 1u << 31,
   kOperandInP = 1u << 14, kFlipOperandInQ = 1u << 22, kFlipOperandInP = 1u << 30,
 };
 constexpr uint32_t kCyclesMask = 0x0F, kLengthShift = 4, kSourceShift = 18;
-// Of the terms: a register that is left out of q is $FF there; an operand that is left out of p, too. What else p and q can be:
-constexpr uint32_t kOnlyOperand = kFlipRegisterInQ,                            // p = 0, q = operand
-                   kRegisterPlus = kOnlyOperand | kRegisterInP | kFlipOperandInP,  // p = register, q = operand
-                   kRegisterMinus = kRegisterPlus | kFlipOperandInQ,           // p = register, q = operand's complement
-                   kWithRegister = kRegisterInQ,                               // p = 0, q = operand & register
-                   kWithoutRegister = kRegisterInQ | kFlipRegisterInQ,         // q = operand & ~register, p = register with
-                   kOrRegister = kWithoutRegister | kRegisterInP | kFlipOperandInP,                // all of it, or
-                   kExclusiveOr = kWithoutRegister | kRegisterInP | kOperandInP | kFlipOperandInP,  // without the operand
-                   kTwice = kOnlyOperand | kFlipRegisterInP | kOperandInP,     // p = q = operand
-                   kPlusOnes = kOnlyOperand | kFlipRegisterInP | kFlipOperandInP;  // p = $FF, q = operand
+// A term that is flipped but not passed is $FF, which leaves its byte out of the AND: the register
+// in q, the operand in p. The addends that instructions need:
+constexpr uint32_t
+    kOnlyOperand = kFlipRegisterInQ,                                // p = 0, q = operand
+    kRegisterPlus = kOnlyOperand | kRegisterInP | kFlipOperandInP,  // p = register, q = operand
+    kRegisterMinus = kRegisterPlus | kFlipOperandInQ,               // p = register, q = ~operand
+    kWithRegister = kRegisterInQ,                                   // p = 0, q = operand & register
+    // p = 0, q = operand & ~register
+    kWithoutRegister = kRegisterInQ | kFlipRegisterInQ,
+    // p = register, q = operand & ~register
+    kOrRegister = kWithoutRegister | kRegisterInP | kFlipOperandInP,
+    // p = register & ~operand, q = operand & ~register
+    kExclusiveOr = kWithoutRegister | kRegisterInP | kOperandInP | kFlipOperandInP,
+    kTwice = kOnlyOperand | kFlipRegisterInP | kOperandInP,         // p = q = operand
+    kPlusOnes = kOnlyOperand | kFlipRegisterInP | kFlipOperandInP;  // p = $FF, q = operand
 enum Source : uint32_t { kSourceA, kSourceX, kSourceY, kSourceS };
 
-// The second word: destination registers, which flag a branch tests and when it branches, the opcode (8 bits), the operand (16 bits).
+// The second word: the destination registers, which flag a branch tests and when it branches, the
+// opcode (8 bits), the operand (16 bits).
 enum Destination : uint32_t { kToA = 1, kToX = 2, kToY = 4, kToS = 8 };
-constexpr uint32_t kFlagShift = 4, kSecondFlag = 1u << 4, kLateFlag = 1u << 5, kIfClear = 1u << 6, kIfSet = 1u << 7;
+constexpr uint32_t kFlagShift = 4, kSecondFlag = 1u << 4, kLateFlag = 1u << 5, kIfClear = 1u << 6,
+                   kIfSet = 1u << 7;
 constexpr uint32_t kBranch = kIfClear | kIfSet, kOpcodeShift = 8, kOperandShift = 16;
 enum Flag : uint32_t { kFlagN, kFlagV, kFlagC, kFlagZ };
 
@@ -62,23 +72,30 @@ CULE_INLINE uint32_t length_of(MicroOp op) { return op.control >> kLengthShift &
 CULE_INLINE uint32_t opcode_of(MicroOp op) { return op.more >> kOpcodeShift & 0xFF; }
 CULE_INLINE uint32_t operand_of(MicroOp op) { return op.more >> kOperandShift; }
 
-// Stands for code outside ROM, or where fetching can switch banks: it takes no time, and fetches the instruction byte by byte. It has the
-// opcode of one of the 12 JAMs, which all go by the first one's.
+// In place of an instruction outside ROM, or of one whose fetch can switch banks. It takes no time,
+// and fetches the instruction byte by byte. Its code is the opcode of one of the 12 JAMs, which all
+// use that of the first.
 constexpr uint32_t kFetchSlowlyCode = 0x12, kJamCode = 0x02;
 constexpr MicroOp kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
 
-// Stands where a translated block begins, whose number is its operand (console/block.h). It has the
-// opcode of another JAM, and instead of control bits the program counter that the block is for: a
-// mirror or another bank may show it elsewhere.
+// Marks where a translated block begins; its operand is the block's number (console/block.h). Its
+// code is the opcode of another JAM. Instead of control bits it has the program counter that the
+// block is for: a mirror or another bank may show the same bytes at another address.
 constexpr uint32_t kBlockCode = 0x22;
 constexpr MicroOp mark_of_block(uint32_t number, uint32_t pc) {
   return {pc, number << kOperandShift | kBlockCode << kOpcodeShift};
 }
-CULE_INLINE bool begins_block(MicroOp op) { return (op.more & 0xFF00) == kBlockCode << kOpcodeShift; }
+CULE_INLINE bool begins_block(MicroOp op) {
+  return (op.more & 0xFF00) == kBlockCode << kOpcodeShift;
+}
 
-constexpr uint32_t from_source(Source source) { return static_cast<uint32_t>(source) << kSourceShift; }
+constexpr uint32_t from_source(Source source) {
+  return static_cast<uint32_t>(source) << kSourceShift;
+}
 
-constexpr MicroOp read_op(uint32_t control, uint32_t more = 0) { return {control | kReads | kPagePenalty, more}; }
+constexpr MicroOp read_op(uint32_t control, uint32_t more = 0) {
+  return {control | kReads | kPagePenalty, more};
+}
 constexpr MicroOp load(uint32_t to) { return read_op(kOnlyOperand | kSetsNZ, to); }
 constexpr MicroOp logic(uint32_t control) { return read_op(control | kSetsNZ, kToA); }
 constexpr MicroOp arithmetic(uint32_t control) {
@@ -87,23 +104,28 @@ constexpr MicroOp arithmetic(uint32_t control) {
 constexpr MicroOp comparison(Source source) {
   return read_op(from_source(source) | kRegisterMinus | kCarryOne | kSetsNZ | kSetsC);
 }
-constexpr MicroOp store(Source source) { return {from_source(source) | kFromRegister | kOnlyOperand | kWrites, 0}; }
+constexpr MicroOp store(Source source) {
+  return {from_source(source) | kFromRegister | kOnlyOperand | kWrites, 0};
+}
 constexpr MicroOp modify(uint32_t control) { return {control | kReads | kWrites | kSetsNZ, 0}; }
 // Modifies memory, then does a second operation on A with the result.
 constexpr MicroOp modify_twice(uint32_t control) { return {control | kReads | kWrites | kRare, 0}; }
 constexpr MicroOp on_register(Source source, uint32_t control, uint32_t to) {
   return {from_source(source) | kFromRegister | control, to};
 }
-// `wanted`: whether it branches where the flag is set. Z is kept as the byte that is zero then.
+// `wanted`: whether it branches if the flag is set. Z is kept as a byte that is zero if the flag is
+// set.
 constexpr MicroOp branch(Flag flag, bool wanted) {
   return {0, flag << kFlagShift | (wanted == (flag != kFlagZ) ? kIfSet : kIfClear)};
 }
 constexpr MicroOp rare_read() { return read_op(kOnlyOperand | kRare); }
 
-constexpr uint32_t kRotateLeftBits = kTwice | kCarryFlag | kSetsC, kShiftLeftBits = kTwice | kSetsC,
-                   kRotateRightBits = kShiftRight | kCarryFlag | kSetsC, kShiftRightBits = kShiftRight | kSetsC;
+constexpr uint32_t kRotateLeftBits = kTwice | kCarryFlag | kSetsC,
+                   kShiftLeftBits = kTwice | kSetsC,
+                   kRotateRightBits = kShiftRight | kCarryFlag | kSetsC,
+                   kShiftRightBits = kShiftRight | kSetsC;
 
-// What an instruction does, whatever its addressing mode.
+// What an instruction does, in any addressing mode.
 constexpr MicroOp effect_of(Instruction instruction) {
   switch (instruction) {
     case kLda: return load(kToA);
@@ -187,7 +209,8 @@ constexpr MicroOp operation_of(uint32_t opcode) {
   if (!in_memory) op.control &= ~(kReads | kWrites);
   if (row.mode == kInd) op = {kRare, 0};
   // The accumulator forms of the shifts.
-  if (row.mode == kImp && (row.instruction == kAsl || row.instruction == kRol || row.instruction == kLsr || row.instruction == kRor)) {
+  if (row.mode == kImp && (row.instruction == kAsl || row.instruction == kRol ||
+                           row.instruction == kLsr || row.instruction == kRor)) {
     op.control |= kFromRegister;
     op.more |= kToA;
   }
@@ -208,11 +231,13 @@ constexpr OperationTable make_operation_table() {
   return table;
 }
 
-// `op` with the bytes that follow its opcode. The operand's high byte is always the instruction's last byte, which stays on the
-// data bus; a branch has its distance, sign-extended.
+// `op` with the bytes that follow its opcode. The operand's high byte is always the instruction's
+// last byte, which stays on the data bus. A branch has its distance instead, sign-extended.
 CULE_INLINE MicroOp with_operand(MicroOp op, uint32_t low, uint32_t high) {
   const uint32_t length = length_of(op);
-  uint32_t operand = length == 3 ? low | high << 8 : length == 2 ? low | low << 8 : opcode_of(op) << 8;
+  uint32_t operand = length == 3   ? low | high << 8
+                     : length == 2 ? low | low << 8
+                                   : opcode_of(op) << 8;
   if (op.more & kBranch) operand = (low ^ 0x80) - 0x80;
   op.more = (op.more & 0xFFFF) | operand << kOperandShift;
   return op;

@@ -1,11 +1,12 @@
 // The 6507's 256 opcodes, as data.
 //
-// A row says which instruction an opcode is, how it finds its operand and its base cycles. micro_op.h packs it, with what the
-// instruction does, into the control bits that the core executes.
+// A row says which instruction an opcode is, how it finds its operand, and how many base cycles it
+// takes. micro_op.h packs it, with what the instruction does, into the control bits that the core
+// executes.
 //
-// Sources: MOS MCS6500 Programming Manual (documented opcodes); the NMOS 6510 undocumented opcode notes (64doc) for the
-// others; LAX zp takes 4 cycles, as in ale-py, where a chip takes 3. The cycles include neither the one for crossing a page
-// nor those of a taken branch.
+// Sources: MOS MCS6500 Programming Manual (documented opcodes); the NMOS 6510 undocumented opcode
+// notes (64doc) for the others. LAX zp takes 4 cycles, as in ale-py; a chip takes 3. The cycles
+// include neither the one for crossing a page nor those of a taken branch.
 #pragma once
 
 #include "common/platform.h"
@@ -17,11 +18,14 @@ enum AddressMode : uint32_t {
 };
 
 enum Instruction : uint32_t {
-  kAdc, kAnd, kAsl, kBcc, kBcs, kBeq, kBit, kBmi, kBne, kBpl, kBrk, kBvc, kBvs, kClc, kCld, kCli, kClv, kCmp, kCpx,
-  kCpy, kDec, kDex, kDey, kEor, kInc, kInx, kIny, kJmp, kJsr, kLda, kLdx, kLdy, kLsr, kNop, kOra, kPha, kPhp, kPla,
-  kPlp, kRol, kRor, kRti, kRts, kSbc, kSec, kSed, kSei, kSta, kStx, kSty, kTax, kTay, kTsx, kTxa, kTxs, kTya,
-  // Undocumented. JAM halts the processor; ANE, LXA, SHA, SHS, SHX and SHY are unstable on real chips.
-  kAlr, kAnc, kAne, kArr, kDcp, kIsb, kJam, kLas, kLax, kLxa, kRla, kRra, kSax, kSbx, kSha, kShs, kShx, kShy, kSlo, kSre,
+  kAdc, kAnd, kAsl, kBcc, kBcs, kBeq, kBit, kBmi, kBne, kBpl, kBrk, kBvc, kBvs, kClc, kCld, kCli,
+  kClv, kCmp, kCpx, kCpy, kDec, kDex, kDey, kEor, kInc, kInx, kIny, kJmp, kJsr, kLda, kLdx, kLdy,
+  kLsr, kNop, kOra, kPha, kPhp, kPla, kPlp, kRol, kRor, kRti, kRts, kSbc, kSec, kSed, kSei, kSta,
+  kStx, kSty, kTax, kTay, kTsx, kTxa, kTxs, kTya,
+  // Undocumented. JAM halts the processor; ANE, LXA, SHA, SHS, SHX and SHY are unstable on real
+  // chips.
+  kAlr, kAnc, kAne, kArr, kDcp, kIsb, kJam, kLas, kLax, kLxa, kRla, kRra, kSax, kSbx, kSha, kShs,
+  kShx, kShy, kSlo, kSre,
 };
 
 struct OpcodeRow {
@@ -30,7 +34,9 @@ struct OpcodeRow {
   uint32_t cycles;
 };
 
-constexpr OpcodeRow row(Instruction instruction, AddressMode mode, uint32_t cycles) { return {instruction, mode, cycles}; }
+constexpr OpcodeRow row(Instruction instruction, AddressMode mode, uint32_t cycles) {
+  return {instruction, mode, cycles};
+}
 
 constexpr OpcodeRow kOpcodeRows[256] = {
     row(kBrk, kImp, 7), row(kOra, kIndX, 6), row(kJam, kImp, 2), row(kSlo, kIndX, 8),  // $00

@@ -18,7 +18,7 @@ struct Alien : GameWithLives {
 
   CULE_HD static void reset(GameState& state) { state.lives = 3; }
 
-  // A digit is eight times its value; $80 is a blank.
+  // The byte of a digit is eight times the digit; $80 is a blank.
   static CULE_INLINE int digit(int byte) { return byte == 0x80 ? 0 : byte >> 3; }
 
   template <class Memory>

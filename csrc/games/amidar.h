@@ -1,5 +1,4 @@
-// Amidar (Parker Brothers 1982). A six-digit score; the byte that holds the lives turns $80 when it
-// is over.
+// Amidar (Parker Brothers 1982). A six-digit score; over when the byte that holds the lives is $80.
 #pragma once
 
 #include "games/game.h"

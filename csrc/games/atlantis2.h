@@ -1,5 +1,5 @@
-// Atlantis II (Imagic 1982). A six-digit score, which does not count any more on the frame that
-// ends the game.
+// Atlantis II (Imagic 1982). A six-digit score, which no longer counts on the frame that ends the
+// game.
 #pragma once
 
 #include "games/game.h"

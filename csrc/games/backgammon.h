@@ -1,5 +1,5 @@
-// Backgammon (Atari 1979). One point for bearing off all 15 pieces, one against for letting the
-// computer do so; either ends the game.
+// Backgammon (Atari 1979). A point if the player bears off all 15 pieces first, minus one if the
+// computer does; either ends the game.
 #pragma once
 
 #include "games/game.h"
@@ -19,9 +19,9 @@ struct Backgammon : Game {
   }
 
   // $80-$9B hold the board, one signed byte per point: the computer's pieces count up, the player's
-  // down. $80 and $8E are the pieces that the player and the computer have borne off. The computer
-  // also scribbles on the board while it thinks, so a board counts only while it holds 15 pieces of
-  // each side. The result stays until the next episode.
+  // down. $80 and $8E count the pieces that the player and the computer have borne off. The
+  // computer also writes on the board while it thinks, so a board counts only if it holds 15 pieces
+  // of each side. The result stays until the next episode.
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     int8_t player_in = 0;

@@ -1,5 +1,4 @@
-// Bank Heist (20th Century Fox 1983). A six-digit score; over at the end of the death that finds no
-// spare car.
+// Bank Heist (20th Century Fox 1983). A six-digit score; over after a death with no spare car left.
 #pragma once
 
 #include "games/game.h"

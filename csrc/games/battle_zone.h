@@ -1,5 +1,5 @@
-// Battlezone (Atari 1983). Three score digits in units of a thousand, 10 being a blank; over with
-// the last tank.
+// Battlezone (Atari 1983). Three score digits in units of a thousand, where 10 is a blank; over
+// with the last tank.
 #pragma once
 
 #include "games/game.h"

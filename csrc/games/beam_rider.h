@@ -20,8 +20,8 @@ struct BeamRider : GameWithLives {
 
   CULE_HD static void reset(GameState& state) { state.lives = 3; }
 
-  // The count flickers while a ship is lost, so the loss of one is believed only once $8C says that
-  // the show is over.
+  // The count flickers while a ship is lost, so a loss counts only once $8C says that the animation
+  // is over.
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     reward_score_change(state, bcd_score(memory, 0x8B, 0x8A, 0x89));

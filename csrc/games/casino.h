@@ -1,5 +1,6 @@
-// Casino (Atari 1979). The score is the chips held, or the points of Poker Solitaire. Card games
-// end without chips or with the bank broken; Poker Solitaire ends when all hands have been counted.
+// Casino (Atari 1979). The score is the chips held, or the points of Poker Solitaire. A card game
+// ends when the player has no chips, or has broken the bank; Poker Solitaire ends when all hands
+// have been counted.
 #pragma once
 
 #include "games/game.h"

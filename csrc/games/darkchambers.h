@@ -1,5 +1,5 @@
-// Dark Chambers (Atari 1989). Four score digits in units of ten; over without health, when the
-// level falls back, or when the score rolls over.
+// Dark Chambers (Atari 1989). Four score digits in units of ten; over when no health is left, when
+// the level falls back, or when the score rolls over.
 #pragma once
 
 #include "games/game.h"
@@ -20,7 +20,7 @@ struct Darkchambers : Game {
 
   CULE_HD static void reset(GameState& state) { state.aux[kLevel] = 0; }
 
-  // Once over it stays over, and the frame of the fall back neither scores nor looks further.
+  // Once over, it stays over. A frame on which the level falls back does not score.
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     state.reward = 0;

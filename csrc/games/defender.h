@@ -1,4 +1,4 @@
-// Defender (Atari 1982). Six score digits in a byte each, 10 being a blank; over with the last
+// Defender (Atari 1982). Six score digits in a byte each, where 10 is a blank; over with the last
 // ship.
 #pragma once
 
@@ -11,7 +11,7 @@ struct Defender : GameWithLives {
     GameInfo game;
     game.name = "defender";
     game.md5 = "0f643c34e40e3f1daafd9c524d3ffe64";
-    game.modes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};  // 16 is the easy one
+    game.modes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};  // 16 is the easy game
     game.difficulties = {0, 1};
     return game;
   }

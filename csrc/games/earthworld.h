@@ -1,4 +1,4 @@
-// SwordQuest: EarthWorld (Atari 1982). One point for each clue found; over with the tenth.
+// SwordQuest: EarthWorld (Atari 1982). One point for each clue found; over at the tenth.
 #pragma once
 
 #include "games/game.h"

@@ -19,7 +19,7 @@ struct Et : GameWithLives {
 
   CULE_HD static void reset(GameState& state) { state.lives = 0; }
 
-  // The lives fit a signed byte.
+  // The lives are a signed byte.
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     reward_score_change(state, bcd_score(memory, 0xDF, 0xE0, 0xE1));

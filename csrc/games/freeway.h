@@ -1,5 +1,5 @@
-// Freeway (Activision 1981). One point per road crossed, none ever taken back; the clock ends the
-// game.
+// Freeway (Activision 1981). One point per road crossed, which is never taken back; the clock ends
+// the game.
 #pragma once
 
 #include "games/game.h"

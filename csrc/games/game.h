@@ -84,7 +84,7 @@ struct GameInfo {
   // How the console is set up for the cartridge.
   Controller left = Controller::kJoystick;
   Controller right = Controller::kJoystick;
-  bool swap_paddles = false;  // the two paddles of a port change places
+  bool swap_paddles = false;  // the two paddles of a port are swapped
   // the left controller is in the right port, and the right one in the left
   bool swap_ports = false;
   uint8_t power_on_difficulty = 0;  // the switches until the first reset
@@ -120,12 +120,12 @@ struct GameState {
 struct Game {
   // Called between the first and the second RESET of an episode's start.
   CULE_HD static void reset(GameState&) {}
-  // Called after each frame. `Memory` as described above.
+  // Called after each frame. `Memory` is described above.
   template <class Memory>
   CULE_HD static void step(const Memory&, GameState&) {}
   // The lives that are reported, from the state that `step` left.
   CULE_HD static int lives(const GameState& state) { return state.terminal ? 0 : 1; }
-  // Brings the console into `mode`, one of `info().modes`. `Console` offers `ram(address)`,
+  // Puts the console into `mode`, one of `info().modes`. `Console` offers `ram(address)`,
   // `cart_ram(i)`, `select_until(hold_frames, condition)`, `press_select(hold_frames)`,
   // `act(action)`, `soft_reset()`, `random()`.
   template <class Console>

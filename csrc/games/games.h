@@ -107,30 +107,24 @@
 #include "games/yars_revenge.h"
 #include "games/zaxxon.h"
 
+// clang-format off
 #define CULE_FOR_EACH_GAME(X) \
-  X(Adventure) \
-  X(AirRaid) X(Alien) X(Amidar) X(Assault) X(Asterix) X(Asteroids) X(Atlantis) X(Atlantis2) X( \
-      Backgammon) X(BankHeist) X(BasicMath) X(BattleZone) X(BeamRider) X(Berzerk) X(Blackjack) \
-      X(Bowling) X(Boxing) X(Breakout) X(Carnival) X(Casino) X(Centipede) X(ChopperCommand) X( \
-          CrazyClimber) X(Crossbow) X(Darkchambers) X(Defender) X(DemonAttack) X(DonkeyKong) \
-          X(DoubleDunk) X(Earthworld) X(ElevatorAction) X(Enduro) X(Entombed) X(Et) X( \
-              FishingDerby) X(FlagCapture) X(Freeway) X(Frogger) X(Frostbite) X(Galaxian) \
-              X(Gopher) X(Gravitar) X(Hangman) X(HauntedHouse) X(Hero) X(HumanCannonball) X( \
-                  IceHockey) X(Jamesbond) X(JourneyEscape) X(Kaboom) X(Kangaroo) X(KeystoneKapers) \
-                  X(KingKong) X(Klax) X(Koolaid) X(Krull) X(KungFuMaster) X(LaserGates) \
-                      X(LostLuggage) X(MarioBros) X(MiniatureGolf) X(MontezumaRevenge) X(MrDo) \
-                          X(MsPacman) X(NameThisGame) X(Othello) X(Pacman) X(Phoenix) X(Pitfall) \
-                              X(Pitfall2) X(Pong) X(Pooyan) X(PrivateEye) X(Qbert) X(Riverraid) \
-                                  X(RoadRunner) X(Robotank) X(Seaquest) X(SirLancelot) X(Skiing) \
-                                      X(Solaris) X(SpaceInvaders) X(SpaceWar) \
-                                          X(StarGunner) X(Superman) X(Surround) X(Tennis) \
-                                              X(Tetris) X(TicTacToe3d) X(TimePilot) X(Trondead) \
-                                                  X(Turmoil) X(Tutankham) \
-                                                      X(UpNDown) X(Venture) X(VideoCheckers) \
-                                                          X(VideoChess) X(VideoCube) \
-                                                              X(VideoPinball) X(WizardOfWor) \
-                                                                  X(WordZapper) X(YarsRevenge) \
-                                                                      X(Zaxxon)
+  X(Adventure) X(AirRaid) X(Alien) X(Amidar) X(Assault) X(Asterix) X(Asteroids) X(Atlantis) \
+  X(Atlantis2) X(Backgammon) X(BankHeist) X(BasicMath) X(BattleZone) X(BeamRider) X(Berzerk) \
+  X(Blackjack) X(Bowling) X(Boxing) X(Breakout) X(Carnival) X(Casino) X(Centipede) \
+  X(ChopperCommand) X(CrazyClimber) X(Crossbow) X(Darkchambers) X(Defender) X(DemonAttack) \
+  X(DonkeyKong) X(DoubleDunk) X(Earthworld) X(ElevatorAction) X(Enduro) X(Entombed) X(Et) \
+  X(FishingDerby) X(FlagCapture) X(Freeway) X(Frogger) X(Frostbite) X(Galaxian) X(Gopher) \
+  X(Gravitar) X(Hangman) X(HauntedHouse) X(Hero) X(HumanCannonball) X(IceHockey) X(Jamesbond) \
+  X(JourneyEscape) X(Kaboom) X(Kangaroo) X(KeystoneKapers) X(KingKong) X(Klax) X(Koolaid) X(Krull) \
+  X(KungFuMaster) X(LaserGates) X(LostLuggage) X(MarioBros) X(MiniatureGolf) X(MontezumaRevenge) \
+  X(MrDo) X(MsPacman) X(NameThisGame) X(Othello) X(Pacman) X(Phoenix) X(Pitfall) X(Pitfall2) \
+  X(Pong) X(Pooyan) X(PrivateEye) X(Qbert) X(Riverraid) X(RoadRunner) X(Robotank) X(Seaquest) \
+  X(SirLancelot) X(Skiing) X(Solaris) X(SpaceInvaders) X(SpaceWar) X(StarGunner) X(Superman) \
+  X(Surround) X(Tennis) X(Tetris) X(TicTacToe3d) X(TimePilot) X(Trondead) X(Turmoil) X(Tutankham) \
+  X(UpNDown) X(Venture) X(VideoCheckers) X(VideoChess) X(VideoCube) X(VideoPinball) X(WizardOfWor) \
+  X(WordZapper) X(YarsRevenge) X(Zaxxon)
+// clang-format on
 
 namespace cule {
 

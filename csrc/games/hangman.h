@@ -1,5 +1,5 @@
-// Hangman (Atari 1978). One word per episode: +1 if guessed, -1 if not. The game's timer, which
-// restarts at each guess, also ends it when it wraps around.
+// Hangman (Atari 1978). One word per episode: +1 if guessed, -1 if not. The episode also ends when
+// the game's timer, which restarts at each guess, wraps around.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// James Bond 007 (Parker Brothers 1984). Six digits of score; over when the death screen shows with
-// no life in reserve. That screen passes, so the end is visible for a while only.
+// James Bond 007 (Parker Brothers 1984). Six digits of score; over when the death screen shows and
+// no life is in reserve. That screen goes away again, so the end is visible only for a while.
 #pragma once
 
 #include "games/game.h"
@@ -29,7 +29,7 @@ struct Jamesbond : GameWithLives {
   CULE_HD static void set_mode(Console& console, int mode) {
     console.select_until(20, [&] {
       const int shown = console.ram(0x8C);
-      return shown == mode || shown == mode + 0x48;  // the latter on the title screen
+      return shown == mode || shown == mode + 0x48;  // the second on the title screen
     });
     console.soft_reset();
   }

@@ -1,5 +1,5 @@
-// Journey Escape (Data Age 1982). The score is the cash, of which the opening 50,000 earn nothing;
-// the game ends with the clock.
+// Journey Escape (Data Age 1982). The score is the cash. The 50,000 at the start bring no reward;
+// the clock ends the game.
 #pragma once
 
 #include "games/game.h"

@@ -29,7 +29,7 @@ struct Kangaroo : GameWithLives {
   CULE_HD static void set_mode(Console& console, int mode) {
     console.select_until(2, [&] {
       const int shown = console.ram(0xBA);
-      return shown == mode || shown == mode + 0x80;  // the latter on the title screen
+      return shown == mode || shown == mode + 0x80;  // the second on the title screen
     });
     console.soft_reset();
   }

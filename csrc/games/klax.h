@@ -1,5 +1,5 @@
 // Klax (Atari 1990). Six digits of score, in the cartridge's own RAM; over when too many tiles were
-// missed, when the 25 places of the well are taken, or at level 99.
+// missed, when the 25 places of the well are full, or at level 99.
 #pragma once
 
 #include "games/game.h"

@@ -11,7 +11,7 @@ struct MiniatureGolf : Game {
   // `state.score` is the left counter as last seen in play.
   static constexpr int kHole = 0;
   static constexpr int kPar = 1;
-  // strokes that the counter lost in wrapping around during this hole
+  // strokes that the counter lost as it wrapped around during this hole
   static constexpr int kWrapped = 2;
   static constexpr int kStrokesBefore = 3;  // the counter at the start of this hole
 

@@ -1,5 +1,5 @@
 // Othello (Atari 1981). The score is White's (the player's) counters less Black's; over once it has
-// been nobody's turn for more than 50 frames, which outlasts the flipping of the counters.
+// been nobody's turn for more than 50 frames. Flipping the counters does not take that long.
 #pragma once
 
 #include "games/game.h"

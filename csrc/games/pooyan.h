@@ -1,5 +1,5 @@
-// Pooyan (Konami 1983). Ends when the last life is lost; a second byte distinguishes that from the
-// last life still in play.
+// Pooyan (Konami 1983). Ends when the last life is lost; a second byte tells that from a last life
+// still in play.
 #pragma once
 
 #include "games/game.h"

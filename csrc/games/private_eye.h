@@ -25,7 +25,7 @@ struct PrivateEye : Game {
     state.terminal = memory(0xC2) > 1;
   }
 
-  // None are ever reported.
+  // No lives are ever reported.
   CULE_HD static int lives(const GameState&) { return 0; }
 
   template <class Console>

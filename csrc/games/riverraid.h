@@ -1,6 +1,6 @@
 // River Raid (Activision 1982). Each digit of the score, and the planes in reserve, are in RAM as
-// offsets into the digits' bitmaps: eight times the number. The end is the lives byte stepping from
-// $59 to $58.
+// offsets into the digits' bitmaps: eight times the number. The game ends when the lives byte goes
+// from $59 to $58.
 #pragma once
 
 #include "games/game.h"
@@ -19,7 +19,7 @@ struct Riverraid : Game {
   static constexpr int kLivesByte = 0;  // aux: as of the last frame
   static constexpr int kFullReserve = 0x58, kNoReserve = 0x59;
 
-  // Anything that is not the place of a digit's bitmap counts as 0.
+  // An offset that is not that of a digit's bitmap counts as 0.
   CULE_HD static int digit(int offset) {
     return (offset & 7) == 0 && offset <= 72 ? offset >> 3 : 0;
   }

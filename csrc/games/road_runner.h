@@ -1,5 +1,5 @@
-// Road Runner (Atari 1989). Four score digits, one a byte, 10 standing for a blank; in hundreds.
-// Ends when the last bird is caught, seen from its motion.
+// Road Runner (Atari 1989). Four score digits in a byte each, in hundreds, where 10 is a blank.
+// Ends when the last bird is caught, which its motion shows.
 #pragma once
 
 #include "games/game.h"

@@ -1,5 +1,5 @@
-// Skiing (Activision 1980). The score is the time on the clock in hundredths of a second, and each
-// costs 1. Ends at the foot of the slope. No button is used.
+// Skiing (Activision 1980). The score is the time on the clock in hundredths of a second, each of
+// which costs 1. Ends at the foot of the slope. No button is used.
 #pragma once
 
 #include "games/game.h"
@@ -13,7 +13,7 @@ struct Skiing : Game {
     game.md5 = "b76fbadc8ffb1f83e2ca08b6fb4d6c9f";
     game.minimal_actions = action_set(kNoop, kRight, kLeft);
     game.legal_actions = kAllActions & ~kActionsWithFire;
-    game.starting_actions = game.starting_actions.range(kDown, 16, kNoop);  // sixteen times down
+    game.starting_actions = game.starting_actions.range(kDown, 16, kNoop);  // down, 16 times
     return game;
   }
 
@@ -25,7 +25,7 @@ struct Skiing : Game {
     state.terminal = memory(0x91) == 0xFF;
   }
 
-  // None are ever reported.
+  // No lives are ever reported.
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 

@@ -1,4 +1,4 @@
-// Space War (Atari 1978). The left ship's ten points, or the end of the clock, finish it.
+// Space War (Atari 1978). Over when the left ship has ten points, or the clock has run out.
 #pragma once
 
 #include "games/game.h"
@@ -20,7 +20,7 @@ struct SpaceWar : Game {
     state.terminal = state.score == 10 || memory(0x80) == 0;
   }
 
-  // Before the start, the score's place shows the number of the variant.
+  // Before the start, the number of the variant is in place of the score.
   template <class Console>
   CULE_HD static void set_mode(Console& console, int mode) {
     console.select_until(2, [&] { return bcd(console.ram(0xA7)) == mode; });

@@ -1,4 +1,4 @@
-// Stargunner (Telesys 1982). Four score digits, one a byte, 10 standing for a blank; in hundreds.
+// Stargunner (Telesys 1982). Four score digits in a byte each, in hundreds, where 10 is a blank.
 // Over when no ship is left; five are reported until the game has set up its own count.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Superman (Atari 1979). No score but the clock: entering the Daily Planet as Clark Kent ends the
-// game and pays the seconds that are left of 99:59.
+// Superman (Atari 1979). The only score is the clock: entering the Daily Planet as Clark Kent ends
+// the game and pays the seconds that are left of 99:59.
 #pragma once
 
 #include "games/game.h"

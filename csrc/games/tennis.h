@@ -1,5 +1,5 @@
-// Tennis (Activision 1981). A point counts 1 for or against; a game that is won shows as the change
-// of the lead in games instead. Ends with the set.
+// Tennis (Activision 1981). Each point counts 1 for or against. The point that wins a game counts
+// as the change of the lead in games. Ends with the set.
 #pragma once
 
 #include "games/game.h"
@@ -38,7 +38,7 @@ struct Tennis : Game {
     state.terminal = set_won || set_lost || player == 7 || computer == 7;
   }
 
-  // None are ever reported.
+  // No lives are ever reported.
   CULE_HD static int lives(const GameState&) { return 0; }
 
   template <class Console>

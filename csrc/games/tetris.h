@@ -24,7 +24,7 @@ struct Tetris : Game {
     if (state.terminal) state.score = 0;
   }
 
-  // None are ever reported.
+  // No lives are ever reported.
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 

@@ -1,5 +1,5 @@
-// 3-D Tic-Tac-Toe (Atari 1980). Against the computer: 1 for four in a row, -1 for the computer's,
-// and over as well when all 64 cells are taken.
+// 3-D Tic-Tac-Toe (Atari 1980). Against the computer: 1 for four in a row, -1 for the computer's.
+// Also over when all 64 cells are taken.
 #pragma once
 
 #include "games/game.h"
@@ -22,7 +22,7 @@ struct TicTacToe3d : Game {
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     state.reward = 0;
-    // the routine that the console is in
+    // the routine that is running
     const bool someone_won = memory(0xFF) == 0xF3 && memory(0xFE) == 0x10;
     if (someone_won) {
       state.reward = memory(0xE1) == 8 ? 1 : -1;

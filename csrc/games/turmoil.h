@@ -1,5 +1,5 @@
-// Turmoil (20th Century Fox 1982). Four digits and a byte that is added to them, in tens. Over when
-// no ship is left and the game-over state has come.
+// Turmoil (20th Century Fox 1982). Four digits, to which a byte is added, in tens. Over when no
+// ship is left and the game-over state has come.
 #pragma once
 
 #include "games/game.h"

@@ -1,4 +1,5 @@
-// Up 'n Down (Sega 1984). Six score digits; over when the last car's crash has played for a while.
+// Up 'n Down (Sega 1984). Six score digits; over when the last car's crash has been shown for a
+// while.
 #pragma once
 
 #include "games/game.h"

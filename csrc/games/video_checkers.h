@@ -1,5 +1,5 @@
 // Video Checkers (Atari 1980). Against the computer: 1 for taking its last piece, -1 for losing
-// one's own; in variants 11 to 19 (giveaway checkers) the other way round.
+// your own; in variants 11 to 19 (giveaway checkers) the other way round.
 #pragma once
 
 #include "games/game.h"
@@ -17,7 +17,7 @@ struct VideoCheckers : Game {
     return game;
   }
 
-  // Once over, it stays over, and the reward as it is, until the next reset.
+  // Once over, it stays over, and the reward stays as it is, until the next reset.
   template <class Memory>
   CULE_HD static void step(const Memory& memory, GameState& state) {
     int own_pieces = 0, computer_pieces = 0;

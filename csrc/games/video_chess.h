@@ -1,5 +1,5 @@
-// Video Chess (Atari 1979). Against the computer: 1 for its mate, -1 for one's own. Only looked at
-// on the player's turn, because the computer tries out moves on the same board.
+// Video Chess (Atari 1979). Against the computer: 1 for mating it, -1 for being mated. The board is
+// read only on the player's turn, because the computer tries out moves on it.
 #pragma once
 
 #include "games/game.h"

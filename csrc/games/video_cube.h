@@ -1,6 +1,6 @@
-// Video Cube (Atari 1982). The score is the number of faces of one colour; all six end the game. So
-// does dawdling until the idle timer rolls over, at -1. A mode is 100 * cube + variant; cubes 0 and
-// 1 are the same.
+// Video Cube (Atari 1982). The score is the number of faces that have one color; all six end the
+// game. So does the idle timer when it rolls over, at -1. A mode is 100 * cube + variant; cubes 0
+// and 1 are the same.
 #pragma once
 
 #include "games/game.h"

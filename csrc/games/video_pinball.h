@@ -1,5 +1,5 @@
-// Video Pinball (Atari 1981). Six score digits; a flag says that it is over. The lives are found
-// from the balls played and the extra ball.
+// Video Pinball (Atari 1981). Six score digits; a flag says that it is over. The lives follow from
+// the balls played and the extra ball.
 #pragma once
 
 #include "games/game.h"

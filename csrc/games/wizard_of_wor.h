@@ -1,4 +1,4 @@
-// Wizard of Wor (CBS Electronics 1982). Three digits, in hundreds, under a flag in the top digit.
+// Wizard of Wor (CBS Electronics 1982). Three digits, in hundreds; the top digit also has a flag.
 // Over when no life is left and the game-over state has come. The lives are only read while the
 // worrior waits to enter.
 #pragma once

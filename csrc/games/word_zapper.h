@@ -1,6 +1,5 @@
-// Word Zapper (US Games 1982). The score is the number of words spelled: three, or the end of the
-// clock, finish the game. While the game's clock is at zero nothing is read, and the last
-// reward repeats.
+// Word Zapper (US Games 1982). The score is the number of words spelled. Three words end the game,
+// and so does the clock. While the clock is at zero, nothing is read, and the last reward repeats.
 #pragma once
 
 #include "games/game.h"
