@@ -1,10 +1,12 @@
-// The TIA part of a step: draws the frames that show, and finds the collisions of those that do not, in pieces that may run side by side.
+// The TIA part of a step: draws the frames that show, and finds the collisions of those that do
+// not. It works in pieces that can run in parallel.
 //
-// While the CPU part runs, it leaves a copy of the TIA's state for every segment of kSegmentLines scanlines (TiaTrail). From there each
-// piece goes on by itself: on a GPU a thread has one segment, on a CPU one after the other is done, and a frame that is drawn is one
-// piece. Where lines of older frames show through (kPictureBroken), a piece is those scanlines of all frames, one after the other.
-// Scanlines share rows (tia/pictures.h) where all of a picture is drawn, those of a piece with each
-// other.
+// While the CPU part runs, it leaves a copy of the TIA's state for every segment of kSegmentLines
+// scanlines (TiaTrail). Each piece starts from such a copy. On a GPU a thread has one segment. On a
+// CPU the pieces are done one after the other, and a frame that is drawn is one piece. If lines of
+// older frames show through (kPictureBroken), a piece is the same scanlines of all frames, one
+// after the other. If all of a picture is drawn, the scanlines of a piece may share rows
+// (tia/pictures.h).
 #pragma once
 
 #include "kernels/observe/observe.h"
@@ -13,13 +15,14 @@
 
 namespace cule {
 
-// What the CPU part of a step has left of an env.
+// What the CPU part of a step has left for an env.
 struct Recording {
   const uint32_t* entries;
   SegmentStarts starts;
 };
 
-// Makes the state after the last frame the env's. Until then the env's is the one before the step.
+// Stores the TIA's state after the last frame in the env's record, which until then has the state
+// before the step.
 CULE_INLINE void settle(const Batch& batch, size_t env, const SegmentStarts& starts) {
   const size_t end = segment_slots(batch.options);
   if (starts.entry_of(end) == kNoSegment) return;
@@ -30,13 +33,13 @@ CULE_INLINE void settle(const Batch& batch, size_t env, const SegmentStarts& sta
   store_part(batch.records, env, offsetof(EnvRecord, tia), state.tia);
 }
 
-// Gives each scanline its own row, where those that are not drawn are to stay (kLinesLeft).
+// Gives each scanline its own row, so that those that are not drawn stay as they are (kLinesLeft).
 template <class Lanes>
 CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes) {
   const Pictures pictures = pictures_of(batch, env);
   const uint32_t height = config_of(batch, env).height;
-  // The lanes have lines each. A row that is shared is its first line's own, so that none is written
-  // that is still to be read.
+  // Each lane has lines of its own. A shared row is the own row of the first line that shows it, so
+  // no row is overwritten that is still to be read.
   for (uint32_t i = static_cast<uint32_t>(lanes.lane()); i < 2 * height; i += Lanes::kCount) {
     const uint32_t which = i >= height, line = i - which * height;
     const Picture picture = pictures[which];
@@ -49,12 +52,12 @@ CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes
   own_rows(pictures, lanes);
 }
 
-// Whether no scanlines share a row after a step: some are not drawn, or what is drawn is pooled.
+// Whether a step leaves no scanlines that share a row: some are not drawn, or the frame is pooled.
 CULE_INLINE bool parts_rows(const StepTrace& trace) {
   return (trace.flags & kLinesLeft) || needs_pooled(trace.flags);
 }
 
-// What has to be done before a step's frames are drawn over the pictures.
+// Whether anything has to be done before a step's frames are drawn over the pictures; and doing it.
 CULE_INLINE bool must_prepare(const Batch& batch, size_t env, const StepTrace& trace) {
   if (trace.entries == 0) return false;
   return parts_rows(trace) || draws_over_observed(batch, env, trace);
@@ -70,20 +73,25 @@ CULE_HD inline void prepare(const Batch& batch, size_t env, const Lanes& lanes) 
   if (parts_rows(trace)) part_rows(batch, env, lanes);
 }
 
-// The first of a step's frames that must be drawn: the last two are looked at; where lines of older ones show through, all are needed.
+// The first of a step's frames that must be drawn. The observation needs the last two; if lines of
+// older ones show through, all are drawn.
 CULE_INLINE uint32_t first_drawn_frame(const StepTrace& trace) {
   return (trace.flags & kPictureBroken) || trace.frames < 2 ? 0 : trace.frames - 2;
 }
 
-// Whether the last two frames share a picture, and the observation wants the first of them: it has to be taken in between.
-// The first was cut off in this step, then, so that kPictureBroken has both drawn, one after the other.
-CULE_INLINE bool pools_between(uint32_t flags) { return (flags & kLastResumed) && (flags & (kPoolBoth | kPoolBackOntoOld)); }
+// Whether the last two frames share a picture and the observation needs the first of them, which
+// has to be pooled before the second is drawn. The first was then cut off in this step, so that
+// kPictureBroken is set, and both are drawn, one after the other.
+CULE_INLINE bool pools_between(uint32_t flags) {
+  return (flags & kLastResumed) && (flags & (kPoolBoth | kPoolBackOntoOld));
+}
 
 CULE_INLINE Replay replay_of(const StepTrace& trace, const uint32_t* entries) {
   return {entries, trace.entries, trace.after_clear, kFrameEnd};
 }
 
-// Draws `count` segments from the one in `slot` on. Returns the collisions in them that no later CXCLR wipes out.
+// Draws `count` segments from the one in `slot` on. Returns the collisions in them that no later
+// CXCLR clears.
 template <class View>
 CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recording& recording,
                                    size_t slot, int count, View& view) {
@@ -91,7 +99,7 @@ CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recordi
   const int segment = static_cast<int>(slot % kSegments);
   SegmentStart at;
   recording.starts.load(slot, at);
-  // Latches that were set before come in with the whole; here only the new ones count.
+  // The caller adds the latches that were set before; here only new ones count.
   at.tia.collisions = 0;
   const Replay replay = replay_of(batch.traces[env], recording.entries);
   replay_segment(at, format, replay, segment_clock(format, segment),
@@ -99,11 +107,13 @@ CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recordi
   return at.tia.collisions;
 }
 
-// A frame's end, for the lines that `view` has from `first_line` on: they turn grey, as far as they lie below where the frame was cut off.
-// The frame begins at entry `at` of `end`; returns the first one behind it.
-CULE_INLINE uint32_t end_frame(const TiaFormat& format, const TiaState& tia, const uint32_t* entries, uint32_t at, uint32_t end,
+// Ends a frame, for the lines of `view` from `first_line` on: those below the place where the frame
+// was cut off turn grey. The frame begins at entry `at` of `end`. Returns the first entry after it.
+CULE_INLINE uint32_t end_frame(const TiaFormat& format, const TiaState& tia,
+                               const uint32_t* entries, uint32_t at, uint32_t end,
                                PictureView& view, int first_line) {
-  for (bool ended = false; at < end && !ended; ++at) {  // a buffer that was full has no last end
+  // If the buffer was full, the last frame has no end in it.
+  for (bool ended = false; at < end && !ended; ++at) {
     ended = entry_register(entries[at]) == kMarkFrameEnd;
     if (entry_register(entries[at]) != kMarkGreyOut) continue;
     const int line = grey_out_line(format, entry_cycle(entries[at]));
@@ -112,38 +122,43 @@ CULE_INLINE uint32_t end_frame(const TiaFormat& format, const TiaState& tia, con
   return at;
 }
 
-// Draws `count` segments from `segment` on, of all frames, one after the other. Returns the collisions in them that no later CXCLR wipes
-// out.
+// Draws `count` segments from `segment` on, of all frames, one after the other. Returns the
+// collisions in them that no later CXCLR clears.
 CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording recording,
                                  int segment, int count, const LineRoom<LineBits> room) {
   const StepTrace& trace = batch.traces[env];
   const ConsoleConfig& config = config_of(batch, env);
   const uint32_t* entries = recording.entries;
   const int first_line = segment * kSegmentLines, height = static_cast<int>(config.height);
-  const int end_line = segment + count < kSegments && (segment + count) * kSegmentLines < height ? (segment + count) * kSegmentLines : height;
+  const int end_line = segment + count < kSegments && (segment + count) * kSegmentLines < height
+                           ? (segment + count) * kSegmentLines
+                           : height;
   PictureView view(pictures_of(batch, env), end_line, room);
-  TiaState shown{};  // says which picture is drawn: as yet the one in front before the step
-  shown.front = (*tia_byte(batch, env, offsetof(TiaState, front)) & 1) ^ ((trace.flags & kFrontTurned) != 0);
+  TiaState shown{};  // says which picture is drawn; at first, the one in front before the step
+  shown.front = (*tia_byte(batch, env, offsetof(TiaState, front)) & 1) ^
+                ((trace.flags & kFrontTurned) != 0);
   uint32_t found = 0, at = 0;
   for (uint32_t frame = 0; frame < trace.frames; ++frame) {
     if (frame + 1 == trace.frames && pools_between(trace.flags)) {
       pool_before_last(batch, env, trace.flags, view.pictures[shown.front],
                        static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
     }
-    view.objects_changed(kAllObjects);  // from whatever they were in the frame before
+    view.objects_changed(kAllObjects);  // since the frame before
     const size_t slot = static_cast<size_t>(frame) * kSegments + static_cast<size_t>(segment);
-    if (recording.starts.entry_of(slot) != kNoSegment) found |= draw_segments(batch, env, recording, slot, count, view);
+    if (recording.starts.entry_of(slot) != kNoSegment)
+      found |= draw_segments(batch, env, recording, slot, count, view);
     shown.front ^= at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
     at = end_frame(config.format, shown, entries, at, trace.entries, view, first_line);
   }
   return found;
 }
 
-// The collisions in a segment of a frame that is not drawn, as far as they are not known and no later CXCLR wipes them out.
+// The collisions in a segment of a frame that is not drawn, except those that are known and those
+// that a later CXCLR clears.
 CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording recording,
                                size_t slot) {
   const StepTrace& trace = batch.traces[env];
-  // Nothing of a frame counts where the latches are cleared in a later one.
+  // If the latches are cleared in a later frame, nothing of this one counts.
   if (recording.starts.entry_of((slot / kSegments + 1) * kSegments) <= trace.after_clear) return 0;
   uint16_t known;
   memcpy(&known, tia_byte(batch, env, offsetof(TiaState, collisions)), sizeof known);
@@ -151,9 +166,9 @@ CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording r
                         replay_of(trace, recording.entries), kAllCollisions & ~known);
 }
 
-// What there is to do about a piece: nothing; to draw those scanlines of all frames; to find
-// collisions in a frame that is not drawn; or to draw segments of one that is, of which each
-// scanline has its own row, or may share one.
+// What to do for a piece: nothing; draw its scanlines of all frames, in order; find collisions in a
+// frame that is not drawn; or draw segments of a frame, where each scanline has its own row, or may
+// share one.
 enum class Part { kNothing, kInOrder, kUnseen, kOwnRows, kSharedRows };
 CULE_INLINE Part part_of(const StepTrace& trace, const SegmentStarts& starts, size_t slot) {
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
@@ -181,10 +196,10 @@ CULE_COLD uint32_t draw_own_rows(const Batch& batch, size_t env, const Recording
   return draw_at_once<Painting::kOwnRows>(batch, env, recording, slot, count, room);
 }
 
-// One piece, but for Part::kSharedRows: `count` segments of a frame from the one in `slot` on, or,
-// where their order matters, of all frames. Returns the collisions in them that are not known so
-// far and that no later CXCLR wipes out. Only frames that are drawn are in pieces of more than one
-// segment. `room` is the thread's for a scanline.
+// Does one piece, except for Part::kSharedRows: `count` segments from the one in `slot` on, of one
+// frame, or of all frames if their order matters. Returns the collisions in them that are not known
+// yet and that no later CXCLR clears. Only frames that are drawn are in pieces of more than one
+// segment. `room` is the thread's memory for a scanline.
 CULE_INLINE uint32_t draw_rare_part(const Batch& batch, size_t env, const Recording& recording,
                                     Part part, size_t slot, int count,
                                     const LineRoom<LineBits>& room) {
@@ -196,7 +211,7 @@ CULE_INLINE uint32_t draw_rare_part(const Batch& batch, size_t env, const Record
   return 0;
 }
 
-// One piece, by one thread.
+// Does one piece, by one thread.
 CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& recording,
                                size_t slot, int count, const LineRoom<LineBits>& room) {
   const Part part = part_of(batch.traces[env], recording.starts, slot);
@@ -206,11 +221,11 @@ CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& 
   return draw_at_once<Painting::kSharedRows>(batch, env, recording, slot, count, room);
 }
 
-// Where the lanes of a warp paint scanlines, one each. All of them write down what each has
-// painted: memory takes neighbouring bytes from neighbouring lanes at once.
+// Where the lanes of a warp paint scanlines, one each. Together they then copy each painted
+// scanline to the pictures, since memory takes neighbouring bytes from neighbouring lanes at once.
 template <int kLanes>
 struct Canvases {
-  // Sixteen bytes more than a scanline has, so that eight lanes' are in banks of their own.
+  // Sixteen bytes more than a scanline has, so that eight lanes write to different banks.
   static constexpr uint32_t kStride = kLinePixels + sizeof(SixteenBytes);
   struct alignas(16) Painted {
     uint8_t* to;
@@ -221,7 +236,8 @@ struct Canvases {
 
   CULE_INLINE uint8_t* of(int lane) { return rows + static_cast<uint32_t>(lane) * kStride; }
 
-  // Writes down what the lanes have painted, this one to `to`, if that is not null.
+  // Copies what the lanes have painted to the pictures. That of this lane goes to `to`, if that is
+  // not null.
   template <class Lanes>
   CULE_INLINE void store(uint8_t* to, const Lanes& lanes) {
     constexpr int kChunks = kLinePixels / static_cast<int>(sizeof(SixteenBytes));
@@ -242,9 +258,9 @@ struct Canvases {
   }
 };
 
-// draw_part of one segment, by a lane of a warp whose lanes have that of an env each, scanline by
-// scanline, so that they paint at the same time. Not all lanes have an env (`mine`), and those whose
-// frames are pooled are left to others.
+// draw_part for one segment, by a lane of a warp. Each lane has an env of its own, and all go
+// scanline by scanline, so that they paint at the same time. A lane may have no env (`mine` is
+// false). Envs whose frames are pooled are drawn elsewhere.
 template <class Lanes>
 CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
                                  const Recording& recording, size_t slot,
@@ -254,7 +270,7 @@ CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
   const bool draws = mine && !needs_pooled(trace.flags);
   const Part part = draws ? part_of(trace, recording.starts, slot) : Part::kNothing;
   const int segment = static_cast<int>(slot % kSegments);
-  const TiaFormat format = config_of(batch, env).format;  // a copy: no store changes that
+  const TiaFormat format = config_of(batch, env).format;  // a copy, which no store can change
   const int32_t begin = segment_clock(format, segment), end = end_clock(format, segment, 1);
   SegmentStart at{};
   uint32_t found = 0;  // as in draw_segments
@@ -281,19 +297,20 @@ CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
   return at.tia.collisions;
 }
 
-// All pieces of a step, by one thread.
+// Does all pieces of a step, by one thread.
 CULE_HD inline void draw_frames(const Batch& batch, size_t env, const Recording& recording) {
   const StepTrace& trace = batch.traces[env];
   if (trace.entries == 0) return;
   LineBits words[LineRoom<LineBits>::kSize] = {};
   const LineRoom<LineBits> room{words, 1};
   constexpr size_t kCollisions = offsetof(EnvRecord, tia) + offsetof(TiaState, collisions);
-  uint32_t latches;  // and the two bytes behind them
+  uint32_t latches;  // and the two bytes after them
   load_part(batch.records, env, kCollisions, latches);
-  const size_t drawn = first_drawn_frame(trace) * kSegments, end = static_cast<size_t>(trace.frames) * kSegments;
+  const size_t drawn = first_drawn_frame(trace) * kSegments,
+               end = static_cast<size_t>(trace.frames) * kSegments;
   for (size_t slot = 0; slot < drawn; ++slot) {
     latches |= draw_part(batch, env, recording, slot, 1, room);
-    store_part(batch.records, env, kCollisions, latches);  // what is known need not be looked for
+    store_part(batch.records, env, kCollisions, latches);  // known ones are not searched for
   }
   for (size_t slot = drawn; slot < end; slot += kSegments) {
     latches |= draw_part(batch, env, recording, slot, kSegments, room);

@@ -1,4 +1,4 @@
-// Starting an episode, for one env: by copying a state of the pool, or by emulating what ale-py emulates.
+// Starts an episode of one env: copies a state of the pool, or emulates what ale-py emulates.
 #pragma once
 
 #include "kernels/lanes.h"
@@ -15,8 +15,10 @@ CULE_INLINE void copy_bytes(uint8_t* to, const uint8_t* from, size_t bytes) {
   for (size_t i = 0; i < bytes / 4; ++i) target[i] = source[i];
 }
 
-// Makes `env` the state that stands at `slot` of `pool`, but for its pictures and for what counts across episodes.
-CULE_HD inline void copy_record_from(const Batch& batch, size_t env, const ResetPool& pool, size_t slot) {
+// Copies the state in `slot` of `pool` to `env`, except for its pictures and for what is counted
+// across episodes.
+CULE_HD inline void copy_record_from(const Batch& batch, size_t env, const ResetPool& pool,
+                                     size_t slot) {
   EnvState old;
   load_part(batch.records, env, offsetof(EnvRecord, env), old);
   EnvRecord record;
@@ -28,26 +30,30 @@ CULE_HD inline void copy_record_from(const Batch& batch, size_t env, const Reset
   record.env.action_draws = old.action_draws;
   store_part(batch.records, env, 0, record);
   copy_bytes(batch.ram + env * kRamBytes, pool.ram + slot * kRamBytes, kRamBytes);
-  copy_bytes(batch.cartridge_bytes + env * kCartridgeBytes, pool.cartridge_bytes + slot * kCartridgeBytes, kCartridgeBytes);
+  copy_bytes(batch.cartridge_bytes + env * kCartridgeBytes,
+             pool.cartridge_bytes + slot * kCartridgeBytes, kCartridgeBytes);
 }
 
 // Start states have each scanline in its own row.
-CULE_HD inline void copy_pictures_from(const Batch& batch, size_t env, const ResetPool& pool, size_t slot) {
+CULE_HD inline void copy_pictures_from(const Batch& batch, size_t env, const ResetPool& pool,
+                                       size_t slot) {
   const Pictures pictures = pictures_of(batch, env);
   const size_t bytes = 2 * batch.picture_bytes;
   copy_bytes(pictures.pixels, pool.pictures + slot * bytes, bytes);
   own_rows(pictures, OneLane{});
 }
 
-// Which of its group's pool states env's next episode starts from.
+// The slot of the pool, among its group's, from which env's next episode starts.
 CULE_INLINE size_t choose_pool_slot(const Batch& batch, size_t env, const EnvState& state) {
   const uint32_t size = static_cast<uint32_t>(batch.pool.size);
-  const uint32_t word = draw(seed_of(state), static_cast<uint32_t>(env), kDrawResetState, state.resets).words[0];
+  const uint32_t word =
+      draw(seed_of(state), static_cast<uint32_t>(env), kDrawResetState, state.resets).words[0];
   return static_cast<size_t>(batch.group[env]) * size + below(word, size);
 }
 
-// ale-py's vector reset after reset_game: FIRE where the game has it, then a number of no-ops, starting over where the
-// game ends on the way. `noops` counts the FIRE, and so does `played`: how many of them have been played already.
+// ale-py's vector reset after reset_game: FIRE if the game has it, then some no-ops. If the game
+// ends on the way, an episode starts again. `noops` includes the FIRE, and so does `played`: how
+// many of them have been played already.
 template <class AnySession>
 CULE_HD void play_noops(AnySession& session, bool fire, int played, int noops) {
   for (int i = played > fire ? played : fire; i < noops; ++i) {
@@ -56,7 +62,7 @@ CULE_HD void play_noops(AnySession& session, bool fire, int played, int noops) {
   }
 }
 
-// The first step begins here.
+// Notes what the first step begins with.
 template <class AnySession>
 CULE_HD void end_of_start(AnySession& session) {
   session.env.lives = lives_of(session.config.game, session.game);
@@ -64,7 +70,7 @@ CULE_HD void end_of_start(AnySession& session) {
   session.env.over = 0;
 }
 
-// A whole new episode, up to where its first step begins.
+// Plays the start of a new episode, up to where its first step begins.
 template <class AnySession>
 CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
   session.start_episode();
@@ -73,9 +79,11 @@ CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
   end_of_start(session);
 }
 
-// Runs `body` with a session of env that one thread plays, drawing every frame, and stores what it leaves.
+// Runs `body` with a session of env, which one thread plays, drawing every frame. Then stores the
+// state that it has left.
 template <class Core, class Body>
-CULE_HD inline void with_session(const Batch& batch, size_t env, const Core& core, const Workplace& place, const Body& body) {
+CULE_HD inline void with_session(const Batch& batch, size_t env, const Core& core,
+                                 const Workplace& place, const Body& body) {
   const ConsoleConfig& config = config_of(batch, env);
   EnvRecord record;
   load_part(batch.records, env, 0, record);
@@ -84,9 +92,10 @@ CULE_HD inline void with_session(const Batch& batch, size_t env, const Core& cor
   Devices devices{};
   PlainMachine machine = make_plain_machine(batch, env, devices, place);
   machine.load(record.console);
-  Session<PlainMachine, Core, PictureView> session{config, machine, core, view, record.tia, record.game, record.env,
-                                                   batch.power_on, batch.options.repeat_action_probability, static_cast<uint32_t>(env),
-                                                   env_random_of(batch, env)};
+  Session<PlainMachine, Core, PictureView> session{
+      config, machine, core, view, record.tia, record.game, record.env, batch.power_on,
+      batch.options.repeat_action_probability, static_cast<uint32_t>(env),
+      env_random_of(batch, env)};
   body(session);
   machine.store(record.console);
   record.env.faults |= devices.faults;
@@ -101,7 +110,8 @@ CULE_INLINE bool starts_with_fire(const Batch& batch, size_t env) {
   return found && batch.options.fire_reset;
 }
 
-// Seeds what depends on the env's seed. The exact reset also takes the console back to power-on, as ale-py does on seeding.
+// Seeds what depends on the env's seed. The exact reset also takes the console back to power-on, as
+// ale-py does when it is seeded.
 CULE_HD inline void seed_env(const Batch& batch, size_t env, int64_t seed, bool exact) {
   EnvState state;
   load_part(batch.records, env, offsetof(EnvRecord, env), state);
@@ -130,7 +140,8 @@ CULE_HD inline void finish_reset(const Batch& batch, size_t env) {
   batch.faults[env] = static_cast<int32_t>(state.faults);
 }
 
-// Starts env's next episode from its pool, but for the pictures, which the caller copies from the slot that this returns.
+// Starts env's next episode from its pool, except for the pictures. The caller copies those from
+// the slot that this returns.
 CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t seed) {
   if (seed != kNoSeed) seed_env(batch, env, seed, false);
   EnvState state;
@@ -144,11 +155,13 @@ CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t see
 
 // Starts env's next episode by emulating it, as ale-py does.
 template <class Core>
-CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed, const Core& core, const Workplace& place) {
+CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed, const Core& core,
+                                    const Workplace& place) {
   if (seed != kNoSeed) seed_env(batch, env, seed, true);
   const StepOptions& options = batch.options;
   const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
-  const int noops = static_cast<int>(random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
+  const int noops = static_cast<int>(
+      random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
   with_session(batch, env, core, place, [&](auto& session) {
     start_with_noops(session, starts_with_fire(batch, env), noops);
   });

@@ -1,5 +1,5 @@
-// The rows of a frame as one thread resizes them: each is summed once, and of it only what differs
-// from the one above, which most do nowhere.
+// How one thread resizes a frame. It sums each row once, and of a row only what differs from the
+// one above. Most rows do not differ.
 #pragma once
 
 #include "kernels/observe/resize.h"
@@ -14,7 +14,7 @@ class RowsAlone {
   CULE_INLINE RowsAlone(const Resample& resample, const FrameSource& source, const uint8_t* palette)
       : resample_(resample), source_(source), palette_(palette) {}
 
-  // Has a row's bytes [from, from + bytes) summed.
+  // From here on, sums are for bytes [from, from + bytes) of a resized row.
   CULE_INLINE void begin(int from, int bytes) {
     for (int slot = 0; slot < bytes; ++slot) {
       const ResampleSpan span = column_span(resample_, (from + slot) / kChannels);
@@ -29,7 +29,7 @@ class RowsAlone {
 
   CULE_INLINE CoveredRows covered(int y, int) const { return covered_rows(resample_, y); }
 
-  static constexpr int kReach = 1 << 16;  // all of them
+  static constexpr int kReach = 1 << 16;  // source rows: all
   CULE_INLINE void reach(int, int) {}
   CULE_INLINE void sum(int line, int bytes, float* sums) {
     if (line == summed_) return;
@@ -75,8 +75,8 @@ class RowsAlone {
             reinterpret_cast<const uint32_t*>(source_.pictures.back.row(at))};
   }
 
-  // Which words differ between two rows, a bit each. Most rows are equal, which is asked first, of
-  // as many words at once as the compiler can.
+  // Which words differ between two rows, a bit each. Most rows are equal, so that is checked first,
+  // for as many words at once as the compiler can.
   static CULE_INLINE uint64_t differing_words(const Row& row, const Row& other) {
     uint32_t any = 0;
     for (int word = 0; word < kWords; ++word) any |= row.difference(other, word);
@@ -88,7 +88,7 @@ class RowsAlone {
     return differing;
   }
 
-  // The values of the words that `wanted` has a bit for.
+  // Looks up the values of the words that `wanted` has a bit for.
   CULE_INLINE void look_up(const Row& row, uint64_t wanted) {
     for (int word = 0; word < kWords; ++word) {
       if (!(wanted >> word & 1)) continue;
@@ -127,10 +127,10 @@ class RowsAlone {
   const Resample& resample_;
   const FrameSource& source_;
   const uint8_t* palette_;
-  ResampleSpan columns_[kMost];  // of values of a row, from one to the next of the same channel
+  ResampleSpan columns_[kMost];  // `first` is a value of a row, `count` how many of its channel
   Row last_{};
   int summed_ = -1;
-  // The bytes that cover pixels of each word, which are neighbours.
+  // The resized bytes [begin, end) that cover pixels of a word.
   struct Readers {
     uint16_t begin, end;
   };

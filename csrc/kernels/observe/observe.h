@@ -8,7 +8,7 @@
 
 namespace cule {
 
-// The env's new observation, by one thread: `flags` (TraceFlag) say what it is made of.
+// Makes the env's new observation, by one thread. `flags` (TraceFlag) say what it is made of.
 template <int kChannels>
 inline void observe_alone(const Batch& batch, size_t env, uint32_t flags) {
   const OneLane lane;

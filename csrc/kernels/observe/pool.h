@@ -1,8 +1,7 @@
-// The frame that an observation is made of, where it is not the two pictures alone.
+// The pooled frame: what an observation is made of when the two pictures are not enough.
 //
-// Nothing of the size of a picture is written on the way to an observation, with one exception:
-// `pooled`, the frame that an observation is made of, where it cannot be had from the two pictures.
-// Where the next may be made of it, too, it is kept (Batch::keeps_pooled).
+// Nothing else as large as a picture is written on the way to an observation. If a later
+// observation may be made of it too, it is kept (Batch::keeps_pooled).
 #pragma once
 
 #include "kernels/batch.h"
@@ -10,7 +9,7 @@
 
 namespace cule {
 
-// One of them: the observation has a new frame.
+// With one of these, the observation gets a new frame.
 constexpr uint32_t kPools = kPoolBoth | kPoolLast | kPoolBackOntoOld;
 
 CULE_INLINE const uint8_t* palette_of(const Batch& batch, const ConsoleConfig& config) {
@@ -26,7 +25,7 @@ CULE_INLINE uint8_t* tia_byte(const Batch& batch, size_t env, size_t offset) {
          at % 4;
 }
 
-// An env's pictures: the last frame's, and the one's before.
+// An env's pictures: that of the last frame, and that of the one before.
 struct PicturePair {
   Picture front, back;
 };
@@ -36,19 +35,19 @@ CULE_INLINE PicturePair picture_pair(const Batch& batch, size_t env) {
   return {pictures[front], pictures[front ^ 1]};
 }
 
-// Whether the frame is not made of the two pictures alone.
+// Whether the frame is made of more than the two pictures.
 CULE_INLINE bool needs_pooled(uint32_t flags) {
   return (flags & kPoolBackOntoOld) || ((flags & kPoolBoth) && (flags & kLastResumed));
 }
 
-// The frame that an env, or one of some envs at a time, pools.
+// An env's pooled frame. Some envs may share one, and use it one after the other.
 CULE_INLINE uint8_t* pooled_of(const Batch& batch, size_t env) {
   return batch.pooled + env / batch.envs_per_pooled * batch.picture_bytes *
                             static_cast<uint32_t>(batch.observation.channels);
 }
 
-// Byte `i` of a row of the frame that `flags` (TraceFlag) ask for, from the row that each picture
-// has there. `old` is what `pooled` holds.
+// Byte `i` of a row of the frame that `flags` (TraceFlag) ask for, from that row of each picture.
+// `old` is the byte in `pooled`.
 CULE_INLINE uint8_t pool_byte(uint32_t flags, const uint8_t* front, const uint8_t* back,
                               const uint8_t* palette, uint32_t channels, uint32_t i, uint32_t old) {
   const uint32_t pixel = channels == 1 ? i : i / 3, channel = channels == 1 ? 0 : i % 3;
@@ -64,7 +63,7 @@ CULE_INLINE uint8_t pool_byte(uint32_t flags, const uint8_t* front, const uint8_
   return static_cast<uint8_t>(other > before ? other : before);
 }
 
-// Brings lines [from, to) of `pooled` up to date, as far as there are such, four bytes at a time.
+// Updates lines [from, to) of `pooled`, except those below the picture, four bytes at a time.
 template <class Lanes>
 CULE_HD inline void pool_lines(const Batch& batch, size_t env, uint32_t flags,
                                const PicturePair& pictures, uint32_t from, uint32_t to,
@@ -95,24 +94,24 @@ CULE_HD inline void pool_frame(const Batch& batch, size_t env, uint32_t flags,
   pool_lines(batch, env, flags, pictures, 0, ~0u, lanes);
 }
 
-// Takes lines [from, to) of the last frame but one out of the picture that it shares with the last
-// (kLastResumed) before that is drawn: in place of the old frame, or onto it. pool_byte then has
-// only the last one left to add.
+// For when the last two frames share a picture (kLastResumed): pools lines [from, to) of the first
+// of them, before the second is drawn. They replace the old frame, or are pooled onto it. After
+// that, pool_byte only has to add the last frame.
 CULE_HD inline void pool_before_last(const Batch& batch, size_t env, uint32_t flags,
                                      const Picture& picture, uint32_t from, uint32_t to) {
   pool_lines(batch, env, flags & kPoolBoth ? kPoolLast : kPoolBackOntoOld,
              PicturePair{picture, picture}, from, to, OneLane{});
 }
 
-// Whether the step that `trace` tells of draws over pictures that the newest observation shows,
-// which goes on being shown.
+// Whether the step of `trace` draws over pictures that the newest observation is made of, while
+// that frame may still be needed.
 CULE_INLINE bool draws_over_observed(const Batch& batch, size_t env, const StepTrace& trace) {
   return trace.entries > 0 && !(trace.flags & (kPoolBoth | kPoolLast)) &&
          *tia_byte(batch, env, offsetof(TiaState, observed));
 }
 
 // Saves the frame of the newest observation before the pictures that it is made of are drawn over,
-// where this step or a later one may ask for it.
+// if this step or a later one may need it.
 template <class Lanes>
 CULE_HD inline void keep_observed(const Batch& batch, size_t env, const Lanes& lanes) {
   uint8_t* observed = tia_byte(batch, env, offsetof(TiaState, observed));
@@ -123,7 +122,7 @@ CULE_HD inline void keep_observed(const Batch& batch, size_t env, const Lanes& l
   if (lanes.lane() == 0) *observed = 0;
 }
 
-// Where the frame to be pooled onto has not been kept (kFaultFrameLost), that is black.
+// Whether the frame to pool onto has not been kept (kFaultFrameLost). It is black then.
 CULE_INLINE bool lacks_observed(const Batch& batch, size_t env, const StepTrace& trace) {
   return (trace.flags & kPoolBackOntoOld) && !batch.keeps_pooled &&
          !*tia_byte(batch, env, offsetof(TiaState, observed));
@@ -132,10 +131,11 @@ template <class Lanes>
 CULE_HD inline void blacken_pooled(const Batch& batch, size_t env, const Lanes& lanes) {
   uint8_t* pooled = pooled_of(batch, env);
   const uint32_t bytes = batch.picture_bytes * static_cast<uint32_t>(batch.observation.channels);
-  for (uint32_t i = static_cast<uint32_t>(lanes.lane()); i < bytes; i += Lanes::kCount) pooled[i] = 0;
+  for (uint32_t i = static_cast<uint32_t>(lanes.lane()); i < bytes; i += Lanes::kCount)
+    pooled[i] = 0;
 }
 
-// Remembers what the newest observation shows, once that has been made as `flags` ask for.
+// Notes what the newest observation is made of, once it has been made as `flags` say.
 CULE_INLINE void note_observed(const Batch& batch, size_t env, uint32_t flags) {
   *tia_byte(batch, env, offsetof(TiaState, observed)) = static_cast<uint8_t>(
       needs_pooled(flags) ? 0u : flags & (kPoolLast | kPoolBoth));

@@ -1,18 +1,19 @@
-// From a frame to an observation's size.
+// Resizes a frame to an observation's size.
 //
-// The resize is OpenCV's INTER_AREA to the bit: for each output row, for each source row it covers,
-// the weighted sum of the source columns in single precision, left to right; then the weighted sum
-// of those, top to bottom; rounded half to even. Where a size grows, OpenCV interpolates instead,
-// in integers; row sums stay below 2^24, so that they are exact in single precision, too.
+// The result is that of OpenCV's INTER_AREA to the bit. For each source row that an output row
+// covers, the source columns are added up with their weights in single precision, from left to
+// right. Those sums are added up with their weights, from top to bottom, and rounded half to even.
+// If a size grows, OpenCV interpolates instead, with integers. Row sums then stay below 2^24, so
+// they are exact in single precision too.
 #pragma once
 
 #include "kernels/observe/pool.h"
 
 namespace cule {
 
-// The nearest byte, the even one of two. `value` is not negative. Added to 1.5 * 2^23, whose
-// neighbours are one apart, a float is rounded so, and its lowest bits are the whole number's: that
-// takes a few instructions everywhere, where rintf is a function call on a CPU.
+// The nearest byte; of two, the even one. `value` is not negative. Near 1.5 * 2^23 floats are one
+// apart, so adding that rounds the value, and the lowest bits are the whole number. This takes a
+// few instructions on any machine; rintf is a function call on a CPU.
 CULE_INLINE uint8_t round_to_byte(float value) {
   const float shifted = value + 12582912.0f;
   uint32_t bits;
@@ -21,7 +22,7 @@ CULE_INLINE uint8_t round_to_byte(float value) {
   return static_cast<uint8_t>(whole < 255 ? whole : 255);
 }
 
-// The same for many, in a loop that a compiler makes vector instructions of.
+// The same for many values, in a loop that compilers vectorize.
 CULE_INLINE void round_to_bytes(const float* __restrict__ values, int count,
                                 uint8_t* __restrict__ bytes) {
   for (int i = 0; i < count; ++i) bytes[i] = round_to_byte(values[i]);
@@ -34,7 +35,7 @@ CULE_INLINE ResampleSpan column_span(const Resample& resample, int x) {
   return resample.kind == ResampleKind::kCopy ? ResampleSpan{x, 1, 0} : resample.columns[x];
 }
 
-// A pixel's value from the sum of what it covers, but for kArea; `columns` and `rows` are how much.
+// A pixel's value, from the sum over the `rows` and `columns` that it covers. Not for kArea.
 CULE_INLINE uint8_t finish_pixel(const Resample& resample, float total, int rows, int columns) {
   if (resample.kind == ResampleKind::kCopy) return static_cast<uint8_t>(total);
   if (resample.kind == ResampleKind::kLinear)
@@ -44,14 +45,14 @@ CULE_INLINE uint8_t finish_pixel(const Resample& resample, float total, int rows
   return round_to_byte(total * resample.scale);
 }
 
-// What an observation's newest frame is made of: the maximum of two pictures' colors, or, where
-// `pooled` is not null, that.
+// What an observation's newest frame is made of: `pooled`, or if that is null, the maximum of two
+// pictures' colors.
 struct FrameSource {
   PicturePair pictures;
   const uint8_t* pooled;
   int height;
 
-  // Whether two lines of both pictures show the same rows.
+  // Whether lines `a` and `b` show the same rows, in both pictures.
   CULE_INLINE bool same_rows(int a, int b) const {
     return !pooled && pictures.front.row_of[a] == pictures.front.row_of[b] &&
            pictures.back.row_of[a] == pictures.back.row_of[b];
@@ -74,7 +75,7 @@ CULE_INLINE float weigh_linearly(float weight, float sum) {
   return static_cast<float>((static_cast<int>(weight) * (static_cast<int>(sum) >> 4)) >> 16);
 }
 
-// A row of the resized frame: which rows of the source it covers, and the weights of the first.
+// A row of the resized frame: which source rows it covers, and the weights of the first kTaps.
 struct alignas(16) CoveredRows {
   static constexpr int kTaps = 3;
   uint16_t first, count;
@@ -98,19 +99,19 @@ CULE_INLINE void add_row(bool linear, float weight, int count, const float* sums
   }
 }
 
-// Resizes rows [begin, end) of a frame, into `out`, as many bytes of each as the lanes can have,
-// `kMost` each: from byte `from` on. `Rows` has the source's rows, and works out the sums of one:
-//   begin(from, bytes)        from here on it is about these
-//   covered(y, end)           what row `y` of the frame covers; those before `end` are asked for
+// Resizes rows [begin, end) of a frame into `out`. Of each row it does the bytes from `from` on, up
+// to `kMost` for each lane. `Rows` has the source's rows and adds them up:
+//   begin(from, bytes)        from here on, it does these bytes of a row
+//   covered(y, end)           which source rows row `y` covers; rows before `end` will be asked for
 //   reach(line, count)        source rows from `line` on are needed, up to kReach of them
-//   sum(line, bytes, sums)    brings the lane's sums up to date with one of those
+//   sum(line, bytes, sums)    makes the lane's sums those of one of these source rows
 template <int kChannels, int kMost, class Rows, class Lanes>
 CULE_INLINE void resize(const ObservationFormat& format, const Resample& resample, Rows& rows,
                         int from, int begin, int end, uint8_t* out, const Lanes& lanes) {
   if (begin >= end) return;
   const int row_bytes = format.width * kChannels, left = row_bytes - from;
   const int bytes = left < kMost * Lanes::kCount ? left : kMost * Lanes::kCount;
-  const int mine = Lanes::kCount == 1 ? bytes : kMost;  // lanes add up what nobody asks for, too
+  const int mine = Lanes::kCount == 1 ? bytes : kMost;  // lanes also add up what is not used
   const bool linear = resample.kind == ResampleKind::kLinear;
   float sums[kMost], totals[kMost];
   rows.begin(from, bytes);
@@ -141,7 +142,7 @@ CULE_INLINE void resize(const ObservationFormat& format, const Resample& resampl
       });
       continue;
     }
-    // Averages of integers have as many columns everywhere.
+    // With kAreaInteger, all pixels cover the same number of columns.
     const int columns = resample.kind == ResampleKind::kAreaInteger ? resample.columns[0].count : 0;
     for_each_item<kMost>(lanes, bytes, [&](int slot, int item) CULE_INLINE_LAMBDA {
       to[item] = finish_pixel(resample, totals[slot], count, columns);

@@ -10,11 +10,11 @@ CULE_INLINE size_t observed_frame_bytes(const ObservationFormat& format) {
   return static_cast<size_t>(format.height) * format.width * format.channels;
 }
 
-// Moves frames on by one. The newest stays where it is.
+// Moves each frame to the place of the one before it. The newest also stays where it is.
 template <class Chunk, class Lanes>
 CULE_INLINE void shift_chunks(Chunk* stack, size_t chunks, int frames, bool fresh,
                               const Lanes& lanes) {
-  constexpr int kAtOnce = 4;  // loads that wait for none of the stores
+  constexpr int kAtOnce = 4;  // loads that do not wait for stores
   for (size_t i = static_cast<size_t>(lanes.lane()); i < chunks; i += Lanes::kCount) {
     for (int frame = 0; frame + 1 < frames; frame += kAtOnce) {
       Chunk held[kAtOnce] = {};
@@ -35,7 +35,7 @@ struct alignas(16) SixteenBytes {
   uint32_t words[4];
 };
 
-// Makes room for a new observation at the end of an env's stack; before a fresh one all is black.
+// Makes room for a new frame at the end of an env's stack. With kFresh, all older frames are black.
 template <class Lanes>
 CULE_HD inline void shift_stack(const Batch& batch, size_t env, uint32_t flags,
                                 const Lanes& lanes) {

@@ -1,8 +1,9 @@
-// The rows of a frame as the lanes of a warp resize them.
+// How the lanes of a warp resize a frame.
 //
-// Some scanlines at a time, a window, are looked up and pooled into bytes in memory that the lanes
-// share; from there each lane sums what its bytes of the resized frame cover. Scanlines of which
-// both pictures show the same rows as of the one above are there once, and are summed once.
+// They take some scanlines at a time, a window. These are looked up and pooled into bytes in memory
+// that the lanes share. From there each lane sums what its bytes of the resized frame cover. A
+// scanline that shows the same rows as the one above, in both pictures, is not in the window again,
+// and is not summed again.
 #pragma once
 
 #include "kernels/observe/resize.h"
@@ -10,8 +11,8 @@
 
 namespace cule {
 
-// An env's palette where lanes look pixels up: grey as bytes, so that no more than two of its 64
-// words share a bank; colors as words of three bytes.
+// An env's palette, in which lanes look up pixels: grey as bytes, so that no more than two of its
+// 64 words share a bank; colors as words of three bytes.
 template <int kChannels>
 struct SharedPalette;
 template <>
@@ -58,7 +59,7 @@ struct Window {
   static constexpr int kLines = kChannels == 1 ? 32 : 16;  // no more than a word has bits
   static constexpr int kRowBytes = kLinePixels * kChannels;
   static constexpr int kPlaneWords = kLinePixels / 4;
-  // Row after row, of each one channel after the other. A word behind them is read, for nothing.
+  // Row after row; in a row, one channel after the other. A word after them is read, but not used.
   alignas(16) uint32_t words[kLines * kRowBytes / 4 + 4];
   uint16_t rows[kLines];  // of both pictures, the front one's in the low byte
   CoveredRows covered[32];  // by rows of the resized frame
@@ -75,7 +76,8 @@ class RowsInWindow {
                            const Lanes& lanes)
       : resample_(resample), source_(source), palette_(palette), window_(window), lanes_(lanes) {}
 
-  // Has a row's bytes [from, from + bytes) summed. Lanes that have none sum something of the row.
+  // From here on, sums are for bytes [from, from + bytes) of a resized row. A lane that has none of
+  // these sums the first.
   CULE_INLINE void begin(int from, int bytes) {
     from_ = from;
     bool more = false;
@@ -96,7 +98,7 @@ class RowsInWindow {
     more_ = lanes_.ballot(more) != 0;
   }
 
-  // Each lane looks one row up, for all.
+  // Each lane looks up one row, for all of them.
   CULE_INLINE CoveredRows covered(int y, int end) {
     if (y >= covered_end_) {
       covered_begin_ = y;
@@ -115,7 +117,7 @@ class RowsInWindow {
     if (line < begin_ || line + wanted > begin_ + lines_) load(line);
   }
   CULE_INLINE void sum(int line, int bytes, float* sums) {
-    // Bits up to the line's own; all of them from bit 31.
+    // The bits up to the line's own. For bit 31 the mask is 0 - 1: all bits.
     const int row = count_bits(distinct_ & ((2u << (line - begin_)) - 1)) - 1;
     if (row == summed_) return;
     summed_ = row;
@@ -130,14 +132,14 @@ class RowsInWindow {
 
  private:
   using Shared = Window<kChannels>;
-  // Of the pixels that a byte of the frame covers, the first are at hand with their weights. Those
-  // behind a byte's last have weights of zero, which change no sum.
+  // The weights of the first pixels that a byte covers are kept. If a byte covers fewer pixels, the
+  // others have weights of zero, which change no sum.
   static constexpr int kTaps = 3;
   static constexpr int kChunks = kLinePixels / static_cast<int>(sizeof(SixteenBytes));
   // Rows that lanes pool at once, a chunk each, and how many lanes that takes.
   static constexpr int kRowsAtOnce = Lanes::kCount / kChunks, kPooling = kRowsAtOnce * kChunks;
 
-  // Has the rows of the scanlines from `line` on in the window.
+  // Loads the rows of the scanlines from `line` on into the window.
   CULE_INLINE void load(int line) {
     begin_ = line;
     lines_ = source_.height - line < Shared::kLines ? source_.height - line : Shared::kLines;
@@ -152,7 +154,7 @@ class RowsInWindow {
       const int row = count_bits(distinct_ & ((1u << lane) - 1));
       window_.rows[row] = static_cast<uint16_t>(front | back << 8);
     }
-    lanes_.sync();  // nobody reads what was in the window, and all see which rows these are
+    lanes_.sync();  // no lane reads the old window any more, and all see the new rows
     if (source_.pooled) copy_pooled();
     else if (lane < kPooling) pool(lane, count_bits(distinct_));
     lanes_.sync();
@@ -168,8 +170,7 @@ class RowsInWindow {
     }
   }
 
-  // Looks up and pools one chunk of sixteen pixels of each of the window's rows that are this
-  // lane's turn.
+  // Looks up and pools a chunk of sixteen pixels in each of this lane's rows of the window.
   CULE_INLINE void pool(int lane, int rows) {
     const int chunk = lane % kChunks;
     const uint8_t* front = source_.pictures.front.pixels + chunk * sizeof(SixteenBytes);
@@ -189,7 +190,7 @@ class RowsInWindow {
 #pragma unroll 1
     for (; row < rows; row += kRowsAtOnce) {
       const SixteenBytes in_front = next_front, behind = next_back;
-      fetch(row + kRowsAtOnce);  // on its way
+      fetch(row + kRowsAtOnce);  // arrives while this row is pooled
       SixteenBytes out[kChannels];
       uint32_t difference = 0;
 #pragma unroll
@@ -232,7 +233,7 @@ class RowsInWindow {
     return total * kWeighedScale;
   }
 
-  // And of the others, the first one's being at `pixel`.
+  // Adds the other pixels to `total`. The first of all is at `pixel`.
   CULE_INLINE float sum_others(int column, const uint8_t* pixel, float total) const {
     const ResampleSpan span = column_span(resample_, column);
     const bool weighted = is_weighted(resample_);
@@ -250,17 +251,16 @@ class RowsInWindow {
   Window<kChannels>& window_;
   const Lanes& lanes_;
   int from_ = 0;
-  bool more_ = false;  // pixels than the first
+  bool more_ = false;  // some byte covers more than the first pixels
   uint32_t firsts_[kMost];  // where they begin in a row of the window
   float taps_[kMost][kTaps];
-  // The window's scanlines, which of them show other rows than the one above, and which of those
-  // rows has been summed.
+  // The window's scanlines, and which of its rows was summed last.
   int begin_ = 0, lines_ = 0, summed_ = -1;
   int covered_begin_ = 0, covered_end_ = 0;  // rows of the frame that are looked up
-  uint32_t distinct_ = 0;
+  uint32_t distinct_ = 0;  // the scanlines that show other rows than the one above, a bit each
 };
 
-// Rows [begin, end) of the resized frame, by the lanes of a warp, of which each has up to `kMost`
+// Makes rows [begin, end) of the resized frame, by the lanes of a warp. Each does up to `kMost`
 // bytes of a row at a time.
 template <int kChannels, int kMost, class Lanes>
 CULE_INLINE void resample_rows(const ObservationFormat& format, const Resample& resample,
