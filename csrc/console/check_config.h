@@ -1,4 +1,5 @@
-// Whether a config is one that make_config makes: it holds indices and sizes, which nothing checks while a console runs. Host only.
+// Whether a config is one that make_config can make. It holds indices and sizes, which nothing
+// checks while a console runs. Host only.
 #pragma once
 
 #include "console/check_record.h"
@@ -6,17 +7,21 @@
 
 namespace cule {
 
-// The part that is not so, or null. `picture_bytes` is the room for a picture.
+// The field that make_config cannot make, or null. `picture_bytes` is the room for a picture.
 inline const char* find_misfit(const ConsoleConfig& config, uint32_t picture_bytes) {
   if (config.game >= kNumGames) return "game";
-  if (config.map.scheme > Scheme::kDPC || config.rom_bytes > kMostRomBytes || !fits_slices(config.map.reset_slices, config) ||
+  if (config.map.scheme > Scheme::kDPC || config.rom_bytes > kMostRomBytes ||
+      !fits_slices(config.map.reset_slices, config) ||
       config.rom_bytes < least_rom_bytes(config.map.scheme)) {
     return "rom_bytes";
   }
-  if (config.height < 1 || config.height > kMostHeight || config.height * kLinePixels > picture_bytes) return "height";
+  if (config.height < 1 || config.height > kMostHeight ||
+      config.height * kLinePixels > picture_bytes)
+    return "height";
   const TiaFormat& format = config.format;
   if (format.first_clock < 0 || format.first_clock > kPalLineLimit * kClocksPerLine ||
-      format.last_clock != format.first_clock + static_cast<int32_t>(config.height) * kClocksPerLine) {
+      format.last_clock !=
+          format.first_clock + static_cast<int32_t>(config.height) * kClocksPerLine) {
     return "format";
   }
   if (config.cycle_limit != cycle_limit(config.pal)) return "cycle_limit";

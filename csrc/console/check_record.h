@@ -1,5 +1,5 @@
-// Whether a record could have come about by playing. Records come from files, too, and some of what they hold are indices, shifts and
-// clocks, which nothing checks while a console runs.
+// Whether playing can produce a record. Records also come from files, and they hold indices, shifts
+// and clocks, which nothing checks while a console runs.
 #pragma once
 
 #include <initializer_list>
@@ -15,20 +15,23 @@ namespace cule {
 inline bool are_bits(BytePair pair) { return (pair.word & ~0x0101u) == 0; }
 
 inline bool fits_registers(const Registers& r) {
-  return r.pc <= 0xFFFF && (r.a | r.x | r.y | r.s | r.n | r.v | r.z) <= 0xFF && (r.c | r.d | r.i | r.jammed) <= 1;
+  return r.pc <= 0xFFFF && (r.a | r.x | r.y | r.s | r.n | r.v | r.z) <= 0xFF &&
+         (r.c | r.d | r.i | r.jammed) <= 1;
 }
 
 inline bool fits_riot(const M6532& riot) {
   const uint32_t shift = riot.interval_shift;
-  return (riot.timer | riot.ddra) <= 0xFF && (shift == 0 || shift == 3 || shift == 6 || shift == 10) && riot.read_after_interrupt <= 1;
+  return (riot.timer | riot.ddra) <= 0xFF &&
+         (shift == 0 || shift == 3 || shift == 6 || shift == 10) && riot.read_after_interrupt <= 1;
 }
 
-// Counters that only differences are taken of may hold anything.
+// A counter of which only differences are taken may have any value.
 inline bool fits_ports(const TiaPorts& ports) {
   constexpr int32_t kMostCycle = 2 * kOpenFrameLimit;
   const auto is_past = [&](int32_t cycle) { return cycle >= kOldestHmove && cycle <= ports.cycle; };
-  return ports.cycle >= 0 && ports.cycle <= kMostCycle && is_past(ports.hmove_cycle) && is_past(ports.touched_cycle) &&
-         ports.vsync_finish_cycle >= 0 && ports.vsync_finish_cycle <= kNoVsync && ports.dumping <= 0xFF &&
+  return ports.cycle >= 0 && ports.cycle <= kMostCycle && is_past(ports.hmove_cycle) &&
+         is_past(ports.touched_cycle) && ports.vsync_finish_cycle >= 0 &&
+         ports.vsync_finish_cycle <= kNoVsync && ports.dumping <= 0xFF &&
          (ports.frame_open | ports.greyed) <= 1;
 }
 
@@ -41,10 +44,12 @@ inline bool fits_slices(uint32_t slices, const ConsoleConfig& config) {
   return true;
 }
 
-// The beam is between the picture's first clock and its last, and its scanline ends where scanlines do.
+// Whether the beam is between the picture's first clock and its last, and its scanline ends where
+// scanlines do.
 inline bool fits_beam(const TiaState& tia, const TiaFormat& format) {
-  return tia.origin >= 0 && tia.cursor >= tia.origin && tia.cursor <= format.last_clock && tia.line_left >= 0 &&
-         tia.line_left <= kClocksPerLine && (tia.cursor - tia.origin + tia.line_left) % kClocksPerLine == 0 &&
+  return tia.origin >= 0 && tia.cursor >= tia.origin && tia.cursor <= format.last_clock &&
+         tia.line_left >= 0 && tia.line_left <= kClocksPerLine &&
+         (tia.cursor - tia.origin + tia.line_left) % kClocksPerLine == 0 &&
          (tia.line_left > 0 || tia.cursor > tia.origin);
 }
 
@@ -52,20 +57,24 @@ inline bool fits_objects(const TiaState& tia) {
   for (uint32_t object = 0; object < kPlayfield; ++object) {
     if (position_of(tia, object) >= kLinePixels) return false;
   }
-  return tia.playfield < 1u << 20 && are_bits(tia.refp) && are_bits(tia.vdelp) && are_bits(tia.skip_first) && are_bits(tia.enam) &&
-         are_bits(tia.resmp) && are_bits(tia.enabl) &&
-         (tia.color_loss | tia.reflect_now | tia.vdelbl | tia.stars_on | tia.hmove_blank | tia.front) <= 1 &&
+  return tia.playfield < 1u << 20 && are_bits(tia.refp) && are_bits(tia.vdelp) &&
+         are_bits(tia.skip_first) && are_bits(tia.enam) && are_bits(tia.resmp) &&
+         are_bits(tia.enabl) &&
+         (tia.color_loss | tia.reflect_now | tia.vdelbl | tia.stars_on | tia.hmove_blank |
+          tia.front) <= 1 &&
          tia.stars_phase <= 3 && tia.missile0_shape <= kMissileHidden && tia.observed <= 7;
 }
 
-// What is counted on with stays far from where it would overflow: a step adds up rewards, differences of scores.
+// Whether a number that will be added to is far from overflow: a step adds up rewards, which are
+// differences of scores.
 inline bool is_moderate(int32_t number) { return number > -(1 << 27) && number < 1 << 27; }
 
 inline bool fits_game(const GameState& game) {
   for (int32_t number : game.aux) {
     if (!is_moderate(number)) return false;
   }
-  return is_moderate(game.reward) && is_moderate(game.score) && is_moderate(game.lives) && (game.terminal | game.started) <= 1;
+  return is_moderate(game.reward) && is_moderate(game.score) && is_moderate(game.lives) &&
+         (game.terminal | game.started) <= 1;
 }
 
 inline bool fits_env(const EnvState& env, const ConsoleConfig& config) {
@@ -80,7 +89,7 @@ inline bool fits_env(const EnvState& env, const ConsoleConfig& config) {
   return is_moderate(env.lives) && env.over <= 1;
 }
 
-// The cartridge's bytes are RAM, or this.
+// The cartridge's bytes are RAM, or in a DPC cartridge its registers.
 inline bool fits_dpc(const Dpc& dpc) {
   for (uint16_t counter : dpc.counters) {
     if (counter > 0x7FF) return false;
@@ -88,8 +97,9 @@ inline bool fits_dpc(const Dpc& dpc) {
   return dpc.fractional_clocks >= -1 && dpc.fractional_clocks <= 1;
 }
 
-// The part that could not have come about, or null.
-inline const char* find_misfit(const EnvRecord& record, const uint8_t* cartridge_bytes, const ConsoleConfig& config) {
+// The part that playing cannot produce, or null.
+inline const char* find_misfit(const EnvRecord& record, const uint8_t* cartridge_bytes,
+                               const ConsoleConfig& config) {
   if (!fits_registers(record.console.cpu)) return "the processor's registers";
   if (!fits_riot(record.console.riot)) return "the timer";
   if (!fits_ports(record.console.ports)) return "the clocks of the frame";

@@ -1,6 +1,8 @@
-// From actions to the levels at the console's sockets: joysticks, paddles, the SELECT and RESET switches.
+// From actions to the levels at the console's sockets: joysticks, paddles, the SELECT and RESET
+// switches.
 //
-// Wiring from the Stella Programmer's Guide ("SWCHA", "SWCHB", "INPT0"); a paddle's turn per frame and its stops as in ale-py.
+// Wiring from the Stella Programmer's Guide ("SWCHA", "SWCHB", "INPT0"); a paddle's turn per frame
+// and its stops are as in ale-py.
 #pragma once
 
 #include "console/config.h"
@@ -10,14 +12,19 @@ namespace cule {
 constexpr int kPaddleMin = 27450;    // ohms
 constexpr int kPaddleStep = 23000;   // ohms per frame at full strength
 
-enum Stick : uint32_t { kStickUp = 1, kStickDown = 2, kStickLeft = 4, kStickRight = 8, kStickFire = 16 };
+enum Stick : uint32_t {
+  kStickUp = 1, kStickDown = 2, kStickLeft = 4, kStickRight = 8, kStickFire = 16
+};
 
 CULE_INLINE uint32_t stick_of(uint32_t action) {
   constexpr uint8_t kSticks[kNumActions] = {
-      0, kStickFire, kStickUp, kStickRight, kStickLeft, kStickDown, kStickUp | kStickRight, kStickUp | kStickLeft,
-      kStickDown | kStickRight, kStickDown | kStickLeft, kStickUp | kStickFire, kStickRight | kStickFire,
-      kStickLeft | kStickFire, kStickDown | kStickFire, kStickUp | kStickRight | kStickFire,
-      kStickUp | kStickLeft | kStickFire, kStickDown | kStickRight | kStickFire, kStickDown | kStickLeft | kStickFire};
+      0, kStickFire, kStickUp, kStickRight, kStickLeft, kStickDown,
+      kStickUp | kStickRight, kStickUp | kStickLeft,
+      kStickDown | kStickRight, kStickDown | kStickLeft,
+      kStickUp | kStickFire, kStickRight | kStickFire,
+      kStickLeft | kStickFire, kStickDown | kStickFire,
+      kStickUp | kStickRight | kStickFire, kStickUp | kStickLeft | kStickFire,
+      kStickDown | kStickRight | kStickFire, kStickDown | kStickLeft | kStickFire};
   return action < kNumActions ? kSticks[action] : 0;
 }
 
@@ -41,15 +48,18 @@ CULE_INLINE int turn_paddle(const ConsoleConfig& config, int ohms, PlayerAction 
   return ohms < kPaddleMin ? kPaddleMin : ohms > config.paddle_max ? config.paddle_max : ohms;
 }
 
-CULE_INLINE int centered_paddle(const ConsoleConfig& config) { return (kPaddleMin + config.paddle_max) / 2; }
+CULE_INLINE int centered_paddle(const ConsoleConfig& config) {
+  return (kPaddleMin + config.paddle_max) / 2;
+}
 
-// The sockets' levels. `ohms` are the two paddles' resistances; 0: they have not been turned since power-on.
-CULE_INLINE Inputs plug_in(const ConsoleConfig& config, uint32_t action_a, uint32_t action_b, Switches switches,
-                           uint32_t difficulty, const int32_t* ohms) {
+// The sockets' levels. `ohms` is the two paddles' resistances; 0: not turned since power-on.
+CULE_INLINE Inputs plug_in(const ConsoleConfig& config, uint32_t action_a, uint32_t action_b,
+                           Switches switches, uint32_t difficulty, const int32_t* ohms) {
   Inputs inputs;
   const uint32_t a = stick_of(action_a), b = stick_of(action_b);
   if (config.uses_paddles) {
-    // The buttons are on the left socket's direction pins: paddle 0 on the fourth, paddle 1 on the third.
+    // The buttons are on the left socket's direction pins: paddle 0 on the fourth, paddle 1 on the
+    // third.
     const uint32_t fourth = config.swap_paddles ? b : a, third = config.swap_paddles ? a : b;
     if (fourth & kStickFire) inputs.swcha &= ~0x80u;
     if (third & kStickFire) inputs.swcha &= ~0x40u;

@@ -22,10 +22,11 @@ inline CartridgeMap map_of_scheme(const std::string& scheme) {
   if (scheme == "E0") return map_e0();
   if (scheme == "FE") return map_fe();
   if (scheme == "DPC") return map_dpc();
-  throw std::invalid_argument("expected one of the cartridge schemes 2K 4K F8 F8SC F6 F6SC E0 FE DPC, got " + scheme);
+  throw std::invalid_argument(
+      "expected one of the cartridge schemes 2K 4K F8 F8SC F6 F6SC E0 FE DPC, got " + scheme);
 }
 
-// The image of a scheme has at least so many bytes; none has more than kMostRomBytes.
+// The image of a scheme has at least this many bytes. None has more than kMostRomBytes.
 constexpr uint32_t kMostRomBytes = 1 << 16;
 constexpr uint32_t least_rom_bytes(Scheme scheme) {
   switch (scheme) {
@@ -39,22 +40,29 @@ constexpr uint32_t least_rom_bytes(Scheme scheme) {
 
 // No picture has more scanlines than the longest frame.
 constexpr uint32_t kMostHeight = Pictures::kRows;
-constexpr int32_t cycle_limit(bool pal) { return ((pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine; }
+constexpr int32_t cycle_limit(bool pal) {
+  return ((pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine;
+}
 
-inline int default_mode(const GameInfo& game) { return game.default_mode >= 0 ? game.default_mode : game.modes.values[0]; }
+inline int default_mode(const GameInfo& game) {
+  return game.default_mode >= 0 ? game.default_mode : game.modes.values[0];
+}
 inline bool uses_paddles(const GameInfo& game) {
   return game.left == Controller::kPaddles || game.right == Controller::kPaddles;
 }
 
 inline void expect_range(const char* name, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return;
-  throw std::invalid_argument(std::string("expected ") + name + " to be from " + std::to_string(least) + " to " + std::to_string(most) +
-                              ", got " + std::to_string(value));
+  throw std::invalid_argument(std::string("expected ") + name + " to be from " +
+                              std::to_string(least) + " to " + std::to_string(most) + ", got " +
+                              std::to_string(value));
 }
 
-// The config of game number `index`, whose visible picture is `height` scanlines high. The caller chooses mode and
-// difficulty, and sets `rom_offset`. Configs of the same facts are the same bytes, the padding among them.
-inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint32_t rom_bytes, bool pal, int height) {
+// The config of game number `index`, whose visible picture is `height` scanlines high. The caller
+// chooses mode and difficulty, and sets `rom_offset`. Configs of the same facts have the same
+// bytes, padding included.
+inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint32_t rom_bytes,
+                                 bool pal, int height) {
   const CartridgeMap map = map_of_scheme(scheme);
   expect_range("game", index, 0, kNumGames - 1);
   expect_range("rom_bytes", rom_bytes, least_rom_bytes(map.scheme), kMostRomBytes);
@@ -69,7 +77,8 @@ inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint
     config.swap_ports = game.swap_ports;
     config.swap_paddles = game.swap_paddles;
     if (config.uses_paddles) {
-      const uint32_t first = game.swap_paddles ? kPaddle1 : kPaddle0, second = game.swap_paddles ? kPaddle0 : kPaddle1;
+      const uint32_t first = game.swap_paddles ? kPaddle1 : kPaddle0,
+                     second = game.swap_paddles ? kPaddle0 : kPaddle1;
       const uint32_t right = game.right == Controller::kPaddles ? kCharged : kNotCharged;
       config.inpt_wiring = first | second << 4 | right << 8 | right << 12;
     }
@@ -81,7 +90,7 @@ inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint
       config.starting_actions[config.num_starting_actions++] = game.starting_actions.values[i];
     }
   });
-  // By its fields, since an assignment of the whole takes the padding along.
+  // Field by field, since assigning the whole would copy its padding too.
   config.map.scheme = map.scheme;
   config.map.special_end = map.special_end;
   config.map.special_begin = map.special_begin;

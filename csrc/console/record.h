@@ -1,4 +1,5 @@
-// One env: everything that a step reads and leaves, as plain words that are copied, saved and restored as they are.
+// The record of one env: all that a step reads and leaves, as plain words that are copied, saved
+// and restored as they are.
 #pragma once
 
 #include "cpu_6507/registers.h"
@@ -9,7 +10,7 @@
 
 namespace cule {
 
-// The part of a console's state that the CPU part keeps, besides RAM and the cartridge's bytes.
+// A console's state that the CPU part keeps, except for RAM and the cartridge's bytes.
 struct ConsoleState {
   Registers cpu;
   M6532 riot;
@@ -29,7 +30,7 @@ struct EnvState {
   uint32_t seed[2];              // low and high half
   uint32_t power_on_draws;       // numbers taken from the console's power-on generator
   uint32_t resets;               // resets since the last seeding
-  uint32_t action_draws;         // frames for which a sticky action was drawn since the last seeding
+  uint32_t action_draws;  // frames for which a sticky action was drawn since the last seeding
   uint32_t faults;               // see Fault
   uint32_t over;                 // the episode has ended; the env waits for its reset
 };
@@ -41,8 +42,8 @@ struct EnvRecord {
   EnvState env;
 };
 
-// Records are stored by 32-bit words: word w of env e at words[w * word_stride + e * env_stride], so that a GPU's threads read
-// neighbouring words and a CPU core its env's words in a row.
+// Records are stored by 32-bit words: word w of env e at words[w * word_stride + e * env_stride],
+// so that a GPU's threads read neighbouring words, and a CPU core reads its env's words in a row.
 struct RecordLayout {
   uint32_t* words;
   size_t word_stride;
@@ -53,13 +54,15 @@ template <class T>
 CULE_INLINE void load_part(const RecordLayout& records, size_t env, size_t byte_offset, T& part) {
   static_assert(sizeof(T) % 4 == 0, "records are copied by words");
   uint32_t words[sizeof(T) / 4];
-  const uint32_t* from = records.words + env * records.env_stride + byte_offset / 4 * records.word_stride;
+  const uint32_t* from = records.words + env * records.env_stride +
+                         byte_offset / 4 * records.word_stride;
   for (size_t i = 0; i < sizeof(T) / 4; ++i) words[i] = from[i * records.word_stride];
   memcpy(&part, words, sizeof(T));
 }
 
 template <class T>
-CULE_INLINE void store_part(const RecordLayout& records, size_t env, size_t byte_offset, const T& part) {
+CULE_INLINE void store_part(const RecordLayout& records, size_t env, size_t byte_offset,
+                            const T& part) {
   uint32_t words[sizeof(T) / 4];
   memcpy(words, &part, sizeof(T));
   uint32_t* to = records.words + env * records.env_stride + byte_offset / 4 * records.word_stride;

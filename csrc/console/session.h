@@ -1,8 +1,10 @@
-// One env being played: frames with their inputs, ale-py's act, and how an episode starts.
+// Plays one env: frames with their inputs, ale-py's act, and the start of an episode.
 //
-// `Session` plays frame by frame and draws each, where no step plays: power-on, how an episode starts, profiles. A step (kernels/step.h)
-// uses the free functions beside it, for the inputs and rules of a frame. How an episode starts follows ale-py: the console's RESET line,
-// 60 frames without input, 4 frames of the RESET switch, the game's mode, the RESET switch again, the game's starting actions.
+// `Session` plays frame by frame and draws each one. It does what is not a step: power-on, the
+// start of an episode, profiles. A step (kernels/step.h) uses only the free functions here, for the
+// inputs and rules of a frame. An episode starts as in ale-py: the console's RESET line, 60 frames
+// without input, 4 frames of the RESET switch, the game's mode, the RESET switch again, the game's
+// starting actions.
 #pragma once
 
 #include "common/mt19937.h"
@@ -15,10 +17,11 @@ namespace cule {
 
 constexpr int kPowerOnNoops = 60, kResetSwitchFrames = 4;
 constexpr uint32_t kRamBytes = 128;
-// SELECT is pressed this often before its mode is taken for unreachable.
+// After this many presses of SELECT, a mode counts as unreachable.
 constexpr int kMaxSelects = 5000;
 
-// The console's power-on generator (MT19937 seeded with 4753849, as in ale-py), as a table of its first numbers.
+// The console's power-on generator (MT19937 seeded with 4753849, as in ale-py), as a table of its
+// first numbers.
 constexpr uint32_t kPowerOnSeed = 4753849;
 struct PowerOnRandom {
   const uint32_t* numbers;
@@ -36,16 +39,23 @@ template <class Ram>
 struct GameMemory {
   Ram ram;
   const uint8_t* cartridge_bytes;
-  CULE_INLINE int operator()(int address) const { return static_cast<int>(ram.get(address & 0x7F)); }
+  CULE_INLINE int operator()(int address) const {
+    return static_cast<int>(ram.get(address & 0x7F));
+  }
   CULE_INLINE int cart_ram(int index) const { return cartridge_bytes[index & 0x7F]; }
 };
 
-CULE_INLINE uint64_t seed_of(const EnvState& env) { return env.seed[0] | static_cast<uint64_t>(env.seed[1]) << 32; }
+CULE_INLINE uint64_t seed_of(const EnvState& env) {
+  return env.seed[0] | static_cast<uint64_t>(env.seed[1]) << 32;
+}
 
-// What the player does in a frame, after ale-py's sticky actions: with the given probability the last frame's action goes on.
-CULE_INLINE void stick(EnvState& env, float probability, uint32_t env_index, PlayerAction& a, PlayerAction& b) {
+// What the players do in a frame, after ale-py's sticky actions: with the given probability, the
+// last frame's action goes on.
+CULE_INLINE void stick(EnvState& env, float probability, uint32_t env_index, PlayerAction& a,
+                       PlayerAction& b) {
   if (probability > 0) {
-    const RandomWords random = draw(seed_of(env), env_index, kDrawStickyActions, env.action_draws++);
+    const RandomWords random = draw(seed_of(env), env_index, kDrawStickyActions,
+                                    env.action_draws++);
     if (unit_float(random.words[0]) < probability) a = {env.held_action[0], env.held_strength[0]};
     if (unit_float(random.words[1]) < probability) b = {env.held_action[1], env.held_strength[1]};
   }
@@ -56,11 +66,14 @@ CULE_INLINE void stick(EnvState& env, float probability, uint32_t env_index, Pla
 }
 
 CULE_INLINE uint32_t legal_or_noop(const ConsoleConfig& config, uint32_t action) {
-  return action < kNumActions && (config.legal_actions >> action & 1) ? action : static_cast<uint32_t>(kNoop);
+  return action < kNumActions && (config.legal_actions >> action & 1)
+             ? action
+             : static_cast<uint32_t>(kNoop);
 }
 
 // Turns the paddles and sets the sockets' levels for a frame.
-CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env, PlayerAction a, PlayerAction b, Switches switches) {
+CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env, PlayerAction a,
+                                 PlayerAction b, Switches switches) {
   if (config.uses_paddles) {
     env.paddle_ohms[0] = turn_paddle(config, env.paddle_ohms[0], a);
     env.paddle_ohms[1] = turn_paddle(config, env.paddle_ohms[1], b);
@@ -68,8 +81,8 @@ CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env, Pla
   return plug_in(config, a.action, b.action, switches, config.difficulty, env.paddle_ohms);
 }
 
-// The game's rules look at a frame. Returns the lives that are left. Once a frame, so that all games' rules may stand apart from what
-// runs for each instruction.
+// The game's rules look at a frame. Returns the lives that are left. It is called once a frame, so
+// its code, with the rules of all games, is kept out of what runs for each instruction.
 template <class Index, class Ram>
 CULE_COLD int score_frame(Index game_index, const GameMemory<Ram> memory, GameState& game) {
   int lives = 0;
@@ -98,22 +111,24 @@ struct Session {
   const PowerOnRandom& power_on;
   float repeat_action_probability;
   uint32_t env_index;
-  Mt19937 env_random;  // ale-py's per-env generator, which one game's mode needs; null words: not kept
+  Mt19937 env_random;  // ale-py's per-env generator, for one game's mode; null words: not kept
   int selects = 0;
 
-  // One frame with these inputs, drawn.
+  // Plays one frame with these inputs, and draws it.
   CULE_COLD void run_frame(const Inputs& inputs) {
     machine.devices.inputs = inputs;
     machine.begin_record(tia);
     machine.run_frame(core);
-    for (uint32_t i = 0; i < machine.buffer.count; ++i) replay_entry(tia, config.format, machine.buffer.entries[i], view);
+    for (uint32_t i = 0; i < machine.buffer.count; ++i)
+      replay_entry(tia, config.format, machine.buffer.entries[i], view);
   }
 
-  // Frames with an action held; the game's rules look at each.
+  // Plays frames with an action held. The game's rules look at each.
   CULE_HD void emulate(uint32_t action, float strength, int frames, Switches switches = {}) {
     for (int i = 0; i < frames; ++i) {
       run_frame(apply_actions(config, env, {action, strength}, {kNoop, 1.0f}, switches));
-      score_frame(config.game, GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
+      score_frame(config.game,
+                  GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
     }
   }
 
@@ -130,7 +145,8 @@ struct Session {
     env.held_action[0] = env.held_action[1] = kNoop;
   }
 
-  // ale-py's act for one frame: sticky, legal, counted, and nothing once the game is over.
+  // ale-py's act for one frame: actions are sticky and legal, and the frame is counted. Nothing
+  // happens once the game is over.
   CULE_HD void act(uint32_t action) {
     PlayerAction a{action, 1.0f}, b{kNoop, 0.0f};
     stick(env, repeat_action_probability, env_index, a, b);
@@ -143,7 +159,7 @@ struct Session {
     count_frame();
   }
 
-  // What a game's set_mode is given.
+  // What a game's set_mode uses.
   CULE_HD int ram(int address) const { return static_cast<int>(machine.ram.get(address & 0x7F)); }
   CULE_HD int cart_ram(int index) const { return machine.cartridge_bytes[index & 0x7F]; }
   CULE_HD uint32_t random() const { return env_random.words ? env_random.next() : 0; }
@@ -154,7 +170,7 @@ struct Session {
     return true;
   }
 
-  // SELECT held for `frames`, which nobody scores, then one frame without it.
+  // Holds SELECT for `frames`, which are not scored, then plays one frame without it.
   CULE_HD void press_select(int frames) {
     Switches switches;
     switches.select = true;
@@ -170,11 +186,12 @@ struct Session {
     while (!condition() && !gives_up()) press_select(frames);
   }
 
-  // The console's RESET line: chips and cartridge start over, RAM keeps what it holds.
+  // The console's RESET line: chips and cartridge start again, RAM stays as it is.
   CULE_HD void reset_console() {
     const uint32_t timer = 25 + power_on.next(env) % 75;
     if (has_superchip(config.map.scheme)) {
-      for (uint32_t i = 0; i < kCartridgeBytes; ++i) machine.cartridge_bytes[i] = static_cast<uint8_t>(power_on.next(env));
+      for (uint32_t i = 0; i < kCartridgeBytes; ++i)
+        machine.cartridge_bytes[i] = static_cast<uint8_t>(power_on.next(env));
     }
     machine.devices.inputs = Inputs{};
     machine.reset(timer);
@@ -183,7 +200,7 @@ struct Session {
     view.objects_changed(kAllObjects);
   }
 
-  // A new episode, to the moment at which ale-py's reset_game returns.
+  // Starts a new episode, up to the moment at which ale-py's reset_game returns.
   CULE_HD void start_episode() {
     env.episode_frame_number = 0;
     env.faults = 0;
@@ -194,7 +211,8 @@ struct Session {
     emulate(kNoop, 1.0f, kPowerOnNoops);
     soft_reset();
     reset_game();
-    with_game(config.game, [&](auto rules) { rules.set_mode(*this, static_cast<int>(config.mode)); });
+    with_game(config.game,
+              [&](auto rules) { rules.set_mode(*this, static_cast<int>(config.mode)); });
     soft_reset();
     emulate(kNoop, 1.0f, static_cast<int>(config.starting_noops));
     for (uint32_t i = 0; i < config.num_starting_actions; ++i) {
@@ -213,8 +231,8 @@ struct Session {
     with_game(config.game, [&](auto rules) { rules.reset(game); });
   }
 
-  // Power-on: RAM and timer from the generator, then 60 frames (in which ale-py looks for a PAL picture) and a reset.
-  // Returns how many of the last 30 of them had more scanlines than NTSC's.
+  // Power-on: RAM and timer from the generator, then 60 frames (in which ale-py looks for a PAL
+  // picture) and a reset. Returns how many of the last 30 of them had more scanlines than NTSC's.
   CULE_HD int power_on_console() {
     env = EnvState{};
     game = GameState{};
@@ -222,7 +240,8 @@ struct Session {
     for (uint32_t i = 0; i < kRamBytes; ++i) machine.ram.set(i, power_on.next(env) & 0xFF);
     power_on.next(env);  // a timer that no reset leaves in place
     for (uint32_t i = 0; i < kCartridgeBytes; ++i) machine.cartridge_bytes[i] = 0;
-    if (config.map.scheme == Scheme::kDPC) dpc_power_on(*reinterpret_cast<Dpc*>(machine.cartridge_bytes));
+    if (config.map.scheme == Scheme::kDPC)
+      dpc_power_on(*reinterpret_cast<Dpc*>(machine.cartridge_bytes));
     reset_console();
     int long_frames = 0;
     for (int i = 0; i < kPowerOnNoops; ++i) {
