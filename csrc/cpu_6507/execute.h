@@ -26,8 +26,8 @@
 //   kRareOps               which of the rare instructions it does; only kAll has decimal mode
 // A machine with less than kAll also has
 //   leaves_rare(opcode, operand), leaves(control, address)
-//                          whether it cannot execute this instruction; `leaves` has to say so again
-//                          after `leaves_rare` has. Until then only `r.pc`, `cycle` and `bus` have
+//                          whether it cannot execute this instruction; if `leaves_rare` says so,
+//                          `leaves` must say so too. Until then only `r.pc`, `cycle` and `bus` have
 //                          changed.
 //   leave()                what to do then: the next micro-operation
 #pragma once
@@ -378,7 +378,7 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   advance(decode, m, operand);
   MicroOp next = m.look_ahead();
 
-  // The rare instructions that such a machine does need no more of the common path.
+  // On a machine with less than kAll, rare instructions skip the rest of the common path.
   if constexpr (!kDoesAll && Decode::may(kRare)) {
     if ((control & kRare) && !m.leaves_rare(decode.opcode, operand)) {
       execute_rare(decode, m, operand, operand, 0);

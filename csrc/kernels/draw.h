@@ -57,7 +57,7 @@ CULE_INLINE bool parts_rows(const StepTrace& trace) {
   return (trace.flags & kLinesLeft) || needs_pooled(trace.flags);
 }
 
-// Whether anything has to be done before a step's frames are drawn over the pictures; and doing it.
+// Whether a step's frames need something done before they are drawn over the pictures, and that.
 CULE_INLINE bool must_prepare(const Batch& batch, size_t env, const StepTrace& trace) {
   if (trace.entries == 0) return false;
   return parts_rows(trace) || draws_over_observed(batch, env, trace);
