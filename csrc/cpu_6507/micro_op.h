@@ -14,7 +14,7 @@ namespace cule {
 
 // The first word, from bit 0: base cycles (4 bits), length in bytes (2 bits), then:
 enum Control : uint32_t {
-  kRare = 1u << 6,            // does more than the common path (execute.h)
+  kRare = 1u << 6,            // does more than the common path: see rare.h
   kZeroPage = 1u << 8,        // the address wraps within the zero page
   kIndirect = 1u << 9,        // through a pointer in the zero page; X indexes it before, Y after
   kPagePenalty = 1u << 10,

@@ -1,4 +1,4 @@
-"""Builds the module of bindings/, through which these tests reach the chips below the public API."""
+"""Builds the module of bindings/, by which these tests reach the chips below the public API."""
 
 from pathlib import Path
 from types import ModuleType
