@@ -22,29 +22,18 @@ struct RomOfBlock : RomOfBank<kBank> {};
 template <>
 struct RomOfBlock<-1> : ShownRom {};
 
-// Executes the instruction at `r.pc` through `View`. False: it is still to be executed, and nothing
-// has changed.
-template <uint32_t kOpcode, class View, class M>
-CULE_INLINE bool execute_through(M& m, uint32_t operand) {
-  View view(m);
-  const uint32_t pc = m.r.pc, bus = m.bus;
-  const int32_t cycle = m.cycle;
-  execute(StaticDecode<kOpcode>{}, view, operand);
-  if (view.odd) {
-    m.r.pc = pc;
-    m.bus = bus;
-    m.cycle = cycle;
-    return false;
-  }
-  return true;
-}
-
 // Executes the instruction at `pc`. False: it is still to be executed, by the interpreter.
 template <uint32_t kOpcode, uint32_t kPlaces, int32_t kBank, class M>
 CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
+  PlainView<M, kPlaces, true, RomOfBlock<kBank>> view(m);
+  const int32_t before = m.cycle;
   m.r.pc = pc;
-  using View = PlainView<M, kPlaces, true, RomOfBlock<kBank>>;
-  if (!execute_through<kOpcode, View>(m, operand)) return false;
+  execute(StaticDecode<kOpcode>{}, view, operand);
+  if (view.odd) {
+    m.r.pc = pc;
+    m.cycle = before;
+    return false;
+  }
   --m.instructions_left;
   return true;
 }
@@ -85,40 +74,6 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
 #define CULE_COME_BACK(next) return next;
 #define CULE_LOOK_UP return kLookUp;
 
-// The opcodes that programs execute most, and what they mostly reach.
-#define CULE_FREQUENT_OPCODES(each)                                                                \
-  /* immediate, implied, branches and jumps */                                                     \
-  each(0xA9, kInRam) each(0xA2, kInRam) each(0xA0, kInRam) each(0xC9, kInRam) each(0xC0, kInRam)   \
-  each(0xE0, kInRam) each(0x29, kInRam) each(0x49, kInRam) each(0x69, kInRam | kInDecimal)         \
-  each(0xE9, kInRam | kInDecimal) each(0x4A, kInRam) each(0x0A, kInRam) each(0xAA, kInRam)         \
-  each(0xA8, kInRam) each(0x8A, kInRam) each(0x98, kInRam) each(0xCA, kInRam) each(0x88, kInRam)   \
-  each(0xE8, kInRam) each(0xC8, kInRam) each(0x18, kInRam) each(0x38, kInRam) each(0xEA, kInRam)   \
-  each(0xD0, kInRam) each(0xF0, kInRam) each(0x10, kInRam) each(0x30, kInRam) each(0x90, kInRam)   \
-  each(0xB0, kInRam) each(0x50, kInRam) each(0x4C, kInRam) each(0x20, kInRam) each(0x60, kInRam)   \
-  /* the zero page */                                                                              \
-  each(0xA5, kInRam) each(0xA6, kInRam) each(0xA4, kInRam) each(0xB5, kInRam) each(0xC5, kInRam)   \
-  each(0x24, kInRam) each(0x25, kInRam) each(0x05, kInRam) each(0x65, kInRam | kInDecimal)         \
-  each(0xE5, kInRam | kInDecimal) each(0xE6, kInRam) each(0xC6, kInRam) each(0x95, kInRam)         \
-  each(0x85, kInRam | kToTia) each(0x86, kInRam | kToTia) each(0x84, kInRam | kToTia)              \
-  /* the rest */                                                                                   \
-  each(0xAD, kInRam | kInRom) each(0xBD, kInRam | kInRom) each(0xB9, kInRam | kInRom)              \
-  each(0xB1, kInRam | kInRom)
-
-// Executes `op` and returns the next one. What is frequent has an instance of the path each, with
-// which lanes that are together need a fifth of the machine instructions.
-template <class M>
-CULE_INLINE MicroOp execute_quickly(M& m, MicroOp op, bool crowded) {
-  bool done = false;
-  switch (crowded ? 0 : opcode_of(op)) {
-#define CULE_CASE(code, places) \
-  case code: done = execute_through<code, PlainView<M, places>>(m, operand_of(op)); break;
-    CULE_FREQUENT_OPCODES(CULE_CASE)
-#undef CULE_CASE
-    default: break;
-  }
-  return done ? m.look_ahead() : execute_leanly(m, op, crowded);
-}
-
 // Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked where blocks begin (begins_block).
 // `run_block(m, number, end)` executes a block, and what it goes on in before cycle `end`, and says
 // what follows; the longest takes `kLongestBlock` cycles at most. The ROM is game `kGame`'s. Without
@@ -138,7 +93,7 @@ struct TranslatedCore {
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, pace, kLongest, [&](int32_t end) CULE_INLINE_LAMBDA {
-      const bool crowded = !make_room(m, end + kLongest);
+      const bool crowded = !make_room(m, end);
       while (m.runs() && m.cycle < end) {
         // No block ends the frame: where it is near its end, none begins.
         while (m.cycle < end && begins_block(op)) {
@@ -149,17 +104,18 @@ struct TranslatedCore {
           if (runs) m.bus = m.r.pc >> 8;
           op = follow_block(m, next);
         }
-        for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_quickly(m, op, crowded);
+        for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_leanly(m, op, crowded);
       }
     });
   }
 
  private:
-  // Whether the frame cannot end before cycle `end` but by VSYNC, nor the buffer be full. Each
-  // instruction takes 2 cycles at least.
+  // Whether the frame cannot end but by VSYNC, nor the buffer be full, before what begins in the
+  // scanline that ends at cycle `end` is over. Each instruction takes 2 cycles at least.
   template <class M>
   static CULE_INLINE bool make_room(M& m, int32_t end) {
-    return m.make_room(end) && m.instructions_left >= (end - m.cycle) / 2;
+    constexpr int32_t kCycles = kCyclesPerLine + kLongest;
+    return m.make_room(end + kLongest, kCycles) && m.instructions_left >= kCycles / 2;
   }
   // The mark of the block that follows, which needs no look at memory, or what stands at `pc`.
   // Lanes whose blocks have gone on in others until nobody knew what follows, or the scanline ended,

@@ -10,15 +10,14 @@ namespace cule {
 // the same place in it: there they execute the same code, and look for the same collisions, together.
 //
 // `pace` knows the lanes that begin the frame together, and brings them together before each scanline as
-// long as their frames go on; it is told which scanline begins, and may have them wait. What `advance`
+// long as their frames go on; it is told where the next one ends, and may have them wait. What `advance`
 // begins before cycle `end` takes `longest` cycles at most to its last write to the TIA.
 template <class M, class Pace, class Advance>
 CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Advance& advance) {
   int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine;
   for (uint32_t lanes = pace.lanes(); lanes = pace.meet(lanes, m.runs()), m.runs(); end += kCyclesPerLine) {
-    pace.begin_line(lanes, end / kCyclesPerLine);
-    m.follow();
-    m.begin_segments(end + longest);
+    pace.begin_line(lanes, end);
+    m.begin_line(end, longest);
     advance(end);
   }
 }
@@ -80,7 +79,7 @@ struct DynamicCore : AnyGame {
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, pace, kLongestInstruction, [&](int32_t end) CULE_INLINE_LAMBDA {
-      const bool crowded = !m.make_room(end);
+      const bool crowded = !m.make_room(end, kCyclesPerLine);
       for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, crowded);
     });
   }

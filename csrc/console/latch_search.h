@@ -56,6 +56,9 @@ CULE_INLINE uint32_t search_segment(const TiaFormat& format, const SegmentStarts
   return search_entries(at, format, replay, begin, end, latches);
 }
 
+// A cycle that never comes.
+constexpr int32_t kNever = 0x7FFFFFFF;
+
 // What the CPU part keeps of the TIA while a step runs, beside its state and the buffer.
 struct TiaTrail {
   SegmentStarts starts;
@@ -91,16 +94,33 @@ struct TiaTrail {
   CULE_INLINE bool nears_picture(const TiaFormat& format, int32_t cycle) const {
     return cycle * kClocksPerCycle + kSoon > format.first_clock && followed < format.last_clock;
   }
-  // Whether collisions are to be looked for at `cycle`, where a scanline begins: from shortly
+  // Whether collisions are to be looked for before the scanline that ends at cycle `end`: from shortly
   // before the picture on, in one of kLinesFollowed scanlines, the same for all lanes of a warp.
-  CULE_INLINE bool is_due(const TiaFormat& format, int32_t cycle) const {
-    const int32_t since = cycle * kClocksPerCycle + kSoon - format.first_clock;
-    if (since < 0 || followed >= format.last_clock) return false;
-    return since / kClocksPerLine % kLinesFollowed == 0;
+  CULE_INLINE bool is_due(const TiaFormat& format, int32_t end) const {
+    return followed < format.last_clock && lines_since_due(format, end) == 0;
+  }
+  // Where the scanline ends before which that is so the next time, after one that ends at `end`.
+  CULE_INLINE int32_t next_look(const TiaFormat& format, int32_t end) const {
+    if (followed >= format.last_clock) return kNever;
+    const int32_t since = lines_since_due(format, end);
+    return end + (since < 0 ? -since : kLinesFollowed - since) * kCyclesPerLine;
+  }
+  // Where a scanline ends at the earliest before which begin_segments is needed.
+  CULE_INLINE int32_t next_segment(const TiaFormat& format, int32_t longest) const {
+    if (segment >= kSegments) return kNever;
+    const int32_t begin = segment_clock(format, segment);
+    if (begin >= format.last_clock) return kNever;
+    return (begin - kLongestDelay) / kClocksPerCycle - longest;
   }
   static constexpr int32_t kFromTheBeam = -0x7FFFFFFF;
   static constexpr int32_t kSoon = 2 * kClocksPerLine;
   static constexpr int32_t kLinesFollowed = 8;
+  // How many scanlines before the one that ends at `end` collisions were to be looked for, or, negative,
+  // in how many they will be for the first time.
+  static CULE_INLINE int32_t lines_since_due(const TiaFormat& format, int32_t end) {
+    const int32_t since = end / kCyclesPerLine - 1 - (format.first_clock - kSoon) / kClocksPerLine;
+    return since < 0 ? since : since % kLinesFollowed;
+  }
   CULE_INLINE uint32_t first_slot() const { return static_cast<uint32_t>(frame * kSegments); }
   // Latches are cleared. The newest segment may not have begun yet.
   CULE_INLINE void note_clear() { clear_slot = first_slot() + static_cast<uint32_t>(segment > 2 ? segment - 2 : 0); }

@@ -137,6 +137,7 @@ struct Machine {
   int32_t hmove_cycle = 0;
   int32_t touched_cycle = 0;
   int32_t instructions_left = 0;
+  int32_t attention = 0;  // before the scanlines that end before this cycle there is nothing to do
   uint32_t latches_read = 0;  // the collision latches that the program has looked at
   bool frame_ended = false;
   bool moved = false;    // the next instruction is not where it was looked for
@@ -175,6 +176,7 @@ struct Machine {
     hmove_cycle = other.hmove_cycle;
     touched_cycle = other.touched_cycle;
     instructions_left = other.instructions_left;
+    attention = other.attention;
     latches_read = other.latches_read;
     frame_ended = other.frame_ended;
     moved = other.moved;
@@ -345,10 +347,20 @@ struct Machine {
     return value;
   }
 
+  // What is to be done before the scanline that ends at cycle `end`, in which an access to the TIA comes
+  // no later than `longest` cycles after that. In most scanlines it is nothing.
+  CULE_INLINE void begin_line(int32_t end, int32_t longest) {
+    if (end < attention) return;
+    follow(end);
+    begin_segments(end + longest);
+    const int32_t looked = latches_read ? trail.next_look(config.format, end) : kNever;
+    const int32_t segment = trail.next_segment(config.format, longest);
+    attention = looked < segment ? looked : segment;
+  }
   // Has the latches that the program looks at as they are now, some scanlines after the last time.
   // Nothing is drawn beyond the last access to the TIA: without any since then nothing is new.
-  CULE_INLINE void follow() {
-    if (latches_read == 0 || !trail.is_due(config.format, cycle)) return;
+  CULE_INLINE void follow(int32_t end) {
+    if (latches_read == 0 || !trail.is_due(config.format, end)) return;
     if (touched_cycle * kClocksPerCycle < trail.followed) return;
     follow_collisions(trail, config.format, buffer, ram.tia(), latches_read, cycle, false);
   }
@@ -383,6 +395,7 @@ struct Machine {
   // Where a new frame begins, all cycle counters start over, but for the position within the scanline.
   CULE_INLINE void begin_frame() {
     frame_ended = false;
+    attention = 0;
     trail.begin_frame();
     TiaPorts& ports = devices.ports;
     if (ports.frame_open) {
@@ -465,23 +478,23 @@ struct Machine {
     cule::begin_segments(trail, config.format, cycle * kClocksPerCycle + kLongestDelay);
   }
 
-  // Whether the buffer has room for what instructions that begin before cycle `end` write, and for
-  // the marks between frames. None writes more often than every other cycle. Behind a long wait,
-  // `end` may have passed already.
-  CULE_INLINE bool has_entries(int32_t end) const {
-    const int32_t most = (end - cycle + kLongestInstruction) / 2 + kMarksBetweenFrames;
+  // Whether the buffer has room for what instructions that begin within `cycles` write, and for the
+  // marks between frames. None writes more often than every other cycle.
+  CULE_INLINE bool has_entries(int32_t cycles) const {
+    const int32_t most = (cycles + kLongestInstruction) / 2 + kMarksBetweenFrames;
     return static_cast<int32_t>(buffer.capacity - buffer.count) >= most;
   }
-  // Whether the frame cannot end by its length before cycle `end`, nor the buffer be full, whatever
-  // is executed until then. A buffer that runs short gives way to a spare one, if there is any.
-  CULE_INLINE bool make_room(int32_t end) {
-    if (!has_entries(end)) {
+  // Whether the frame cannot end by its length before cycle `end`, which is no more than `cycles` from
+  // now, nor the buffer be full, whatever is executed until then. A buffer that runs short gives way
+  // to a spare one, if there is any.
+  CULE_INLINE bool make_room(int32_t end, int32_t cycles) {
+    if (!has_entries(cycles)) {
       uint32_t* longer = move_to_spare(trail, buffer);
       if (!longer) return false;
       buffer.entries = longer;
       buffer.capacity = trail.spares.capacity;
     }
-    return end + kLongestInstruction < cycle_limit && has_entries(end);
+    return end + kLongestInstruction < cycle_limit && has_entries(cycles);
   }
 
   // Whether the frame goes on.

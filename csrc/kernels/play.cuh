@@ -60,21 +60,23 @@ struct WarpPace {
 struct BlockPace : WarpPace {
   static constexpr uint32_t kFinished = 0x7FFFFFFF;
   static constexpr uint32_t kNapNanoseconds = 64;
-  // [kPlayMostWarps]: the newest frame (high half) and scanline that each warp has begun.
+  // [kPlayMostWarps]: the newest frame (high half) and the end of the newest scanline that each warp
+  // has begun.
   volatile uint32_t* begun;
   mutable uint32_t frame = 0;
 
   __device__ __forceinline__ explicit BlockPace(volatile uint32_t* lines) : begun(lines) {}
   __device__ __forceinline__ void begin_frame() const { frame += 1u << 16; }
-  __device__ __forceinline__ void begin_line(uint32_t lanes, int32_t line) const {
+  __device__ __forceinline__ void begin_line(uint32_t lanes, int32_t end) const {
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, first = __ffs(lanes) - 1;
     // Lanes whose frames are of different lengths go by the first one's scanline.
-    const uint32_t own = frame + min(static_cast<uint32_t>(line), 0xFFFFu);
+    const uint32_t own = frame + min(static_cast<uint32_t>(end), 0xFFFFu);
     const uint32_t here = __shfl_sync(lanes, own, first);
     if (lane == first) atomicMax(const_cast<uint32_t*>(begun + warp), here);
     // The lanes ask together, as those that waited one by one would part for the rest of the scanline.
-    while (__any_sync(lanes, begun[lane % kPlayMostWarps] + 1 < here)) __nanosleep(kNapNanoseconds);
-    __syncwarp(lanes);
+    while (__any_sync(lanes, begun[lane % kPlayMostWarps] + kCyclesPerLine < here)) {
+      __nanosleep(kNapNanoseconds);
+    }
   }
 };
 

@@ -38,16 +38,17 @@ CULE_INLINE uint32_t end_lines(TiaState& tia, int lines) {
   return changed;
 }
 
-// Moves the beam to `clock`, past any number of lines: what draw_until does to the state.
-CULE_INLINE void move_beam(TiaState& tia, const TiaFormat& format, int32_t clock) {
-  if (!has_way_to(tia, format, clock)) return;
+// Moves the beam to `clock`, past any number of lines: what draw_until does to the state. Returns the
+// bits of the objects that look different there.
+CULE_INLINE uint32_t move_beam(TiaState& tia, const TiaFormat& format, int32_t clock) {
+  if (!has_way_to(tia, format, clock)) return 0;
   const int from = clocks_into_line(tia), to = from + (clock - tia.cursor);
   // A line's end is handled when the beam goes beyond it.
   const int lines = (to - 1) / kClocksPerLine, into_line = to - lines * kClocksPerLine;
   tia.cursor = clock;
   tia.line_left = kClocksPerLine - into_line;
   if (lines == 0 ? from < kCombEnd && into_line >= kCombEnd : from < kCombEnd || lines > 1 || into_line >= kCombEnd) tia.hmove_blank = 0;
-  if (lines) end_lines(tia, lines);
+  return lines ? end_lines(tia, lines) : 0;
 }
 
 }  // namespace cule

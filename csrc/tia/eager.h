@@ -71,6 +71,23 @@ CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const Known
   apply_with_beam<kReg>(tia, format, value, cycle);
   return true;
 }
+// Does what a write with `effect` does, whose register only the running program knows, the beam having
+// been brought to where it takes effect, unless the write is at hand. What is frequent does not part
+// the lanes of a warp. `view` is told what looks different, unless the write is at hand.
+template <class View>
+CULE_INLINE void apply_effect(TiaState& tia, const TiaFormat& format, const Effect& effect,
+                              View& view) {
+  using namespace tia_write;
+  const uint32_t reg = effect.reg, value = effect.value;
+  if (is_at_hand(reg, value) && is_among(kWithField, reg)) {
+    set_field(tia, reg, value);
+  } else if (reg == GRP0 || reg == GRP1) {
+    write_graphics(tia, reg == GRP1, value);
+  } else {
+    write_register(tia, format, AnyRegister{reg}, value, effect.cycle, effect.phase, view);
+  }
+}
+
 // The frequent ones do not part the lanes of a warp.
 CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegister reg,
                            uint32_t value, int32_t cycle) {
@@ -78,8 +95,7 @@ CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegi
   const bool field = is_at_hand(reg.number, value) && is_among(kWithField, reg.number);
   if (field) return set_field(tia, reg.number, value);
   if (reg.number == GRP0 || reg.number == GRP1) {
-    NoView view;
-    return write_graphics(tia, reg.number == GRP1, static_cast<uint8_t>(value), view);
+    return write_graphics(tia, reg.number == GRP1, value);
   }
   constexpr uint64_t kGraphics = uint64_t{1} << GRP0 | uint64_t{1} << GRP1;
   constexpr uint64_t kOthers = kAllRecorded & ~kGraphics & (~kWithField | uint64_t{1} << HMM0);

@@ -53,15 +53,14 @@ CULE_INLINE uint32_t lowest_object(uint32_t objects) {
   return (lowest >> 1) - (lowest >> 3) - (lowest >> 3 & 2);  // of 1, 2, 4, 8 and 16: 0 to 4
 }
 
-// The blocks that both objects of one of `latches` are in.
+// The blocks that both objects of one of `latches` are in. Mostly those are one or two.
 CULE_INLINE uint32_t common_blocks(const uint32_t (&blocks)[kNumTiaObjects], uint32_t latches) {
   constexpr uint64_t kFirst = latch_objects(false), kSecond = latch_objects(true);
-  uint32_t of[kNumTiaObjects], common = 0;
-#pragma unroll
-  for (uint32_t object = 0; object < kNumTiaObjects; ++object) of[object] = blocks[object];
-#pragma unroll
-  for (uint32_t latch = 0; latch < kNumLatches; ++latch) {
-    if (latches >> latch & 1) common |= of[kFirst >> 3 * latch & 7] & of[kSecond >> 3 * latch & 7];
+  uint32_t common = 0;
+#pragma unroll 1
+  for (; latches; latches &= latches - 1) {
+    const int at = 3 * count_bits((latches & (0u - latches)) - 1);
+    common |= blocks[kFirst >> at & 7] & blocks[kSecond >> at & 7];
   }
   return common;
 }
@@ -90,18 +89,21 @@ class Meetings {
     return tia.skip_first.word || has_stars(tia) || tia.reflect_now != (tia.ctrlpf & 1);
   }
 
+  // Brings the beam to `clock`.
+  CULE_INLINE void pass(TiaState& tia, const TiaFormat& format, int32_t clock) {
+    const uint32_t altered = move_beam(tia, format, clock);
+    // Where players are is known without their first copies, too.
+    change(altered, altered & ~(1u << kPlayer0 | 1u << kPlayer1));
+  }
+
   // All that is shown from color clock `from` to `to`, without a change.
   CULE_INLINE void look_between(TiaState& tia, const TiaFormat& format, int32_t from, int32_t to) {
 #pragma unroll 1
     do {
       const int32_t visible = from - from % kClocksPerLine + kHblankClocks;
       if (to <= visible) return;
-      const bool altered = alters_with_beam(tia);
-      if (altered) {
-        move_beam(tia, format, from + 1);
-        change(kAllObjects, kAllObjects);
-      }
-      const bool whole = !altered && to - from >= kClocksPerLine;
+      if (alters_with_beam(tia)) pass(tia, format, from + 1);
+      const bool whole = to - from >= kClocksPerLine && !alters_with_beam(tia);
       const int32_t line_end = visible + kLinePixels, end = to < line_end ? to : line_end;
       const int first = from - visible;
       if (!(tia.vblank & 2)) {
@@ -123,12 +125,22 @@ class Meetings {
   bool changed_ = true;    // whether there has been a change since the last look
   uint32_t blocks_[kNumTiaObjects] = {};
 
+  // Whether both objects of an open latch are on.
+  CULE_INLINE bool can_meet(const TiaState& tia) const {
+    return (open_ & possible_latches(objects_on(tia))) != 0;
+  }
+
   CULE_INLINE void look(const TiaState& tia, int begin, int end) {
-    if (changed_) update(tia);
+    if (changed_) {
+      if ((stale_ & objects_) && !can_meet(tia)) return;  // where they are may matter later
+      update(tia);
+    }
     const uint32_t here = crossing_ & blocks_between(begin, end);
     if (here == 0) return;
-    if (open_ & possible_latches(objects_on(tia))) found_ |= find(tia, here, begin, end);
-    open_ &= ~found_;
+    if (can_meet(tia)) {
+      found_ |= find(tia, here, begin, end);
+      open_ &= ~found_;
+    }
     const uint32_t first_whole = block_of(begin + kBlockPixels - 1), end_whole = block_of(end);
     if (first_whole < end_whole) crossing_ &= ~((1u << end_whole) - (1u << first_whole));
   }
@@ -146,6 +158,7 @@ class Meetings {
       for (left &= kMovableObjects; left; left &= left - 1) {
         const uint32_t object = lowest_object(left);
         Extent place = place_of(tia, object);
+        place.skip_first = false;  // it shows again on the next scanline
         if (object == kMissile0 && tia.missile0_shape != kMissileNormal) place.width *= 2;
         blocks_[object] = movable_blocks(place);
       }
@@ -187,20 +200,20 @@ class Meetings {
   }
 };
 
-// Where the movable objects are, and which of them are elsewhere.
-struct Places {
-  uint32_t positions, ball;
+// Notes which objects a write changes.
+struct ChangesView : NoView {
+  uint32_t changed = 0;
+  CULE_INLINE void objects_changed(uint32_t objects) { changed |= objects; }
 };
-CULE_INLINE Places places_of(const TiaState& tia) {
-  return {tia.positions.word, tia.ball_position};
-}
-CULE_INLINE uint32_t objects_elsewhere(const Places& before, const Places& now) {
-  const uint32_t differ = before.positions ^ now.positions;
-  return static_cast<uint32_t>((differ & 0xFF) != 0) << kPlayer0 |
-         static_cast<uint32_t>((differ & 0xFF00) != 0) << kPlayer1 |
-         static_cast<uint32_t>((differ & 0xFF0000) != 0) << kMissile0 |
-         static_cast<uint32_t>((differ & 0xFF000000) != 0) << kMissile1 |
-         static_cast<uint32_t>(before.ball != now.ball) << kBall;
+
+// Whether a write to a player's graphics shows nothing of it on `objects` yet, or an HMOVE moves
+// nothing: most programs make many of these.
+CULE_INLINE bool is_quiet(const TiaState& tia, uint32_t entry, uint32_t objects) {
+  using namespace tia_write;
+  const uint32_t reg = entry_register(entry);
+  if (reg == HMOVE) return moves_nothing(tia, entry_cycle(entry) % kCyclesPerLine);
+  if (reg != GRP0 && reg != GRP1) return false;
+  return (changed_by_graphics(tia, reg == GRP1, entry_value(entry)) & objects) == 0;
 }
 
 // Those of `latches` that are set from color clock `begin` to `end`, `at` being a state from which
@@ -233,6 +246,10 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
     const bool apart = entry_cycle(next) - entry_cycle(entry) >= kCyclesApart;
     if (apart && !is_among(low | uint64_t{high} << 32, reg)) continue;
     if (ends_drawing(entry)) break;
+    if (apart && is_quiet(tia, entry, meetings.objects())) {
+      if (reg != HMOVE) write_graphics(tia, reg == GRP1, entry_value(entry));
+      continue;
+    }
     const Effect effect = effect_of<NoView>(tia, entry);
     const int32_t clock = effect.clock < end ? effect.clock : end;
     if (clock > shown) {
@@ -242,13 +259,15 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
     }
     if (shown == end || i >= replay.count) break;
     if (reg >= kMarkFrameBegin) continue;
-    if (Meetings::alters_with_beam(tia)) meetings.change(kAllObjects, kAllObjects);
-    const Places before = places_of(tia);
-    apply_write(tia, format, AnyRegister{reg}, entry_value(entry), effect.cycle);
-    if (effect.clock == kNoClock) continue;
+    if (!is_at_hand(reg, effect.value) || Meetings::alters_with_beam(tia)) {
+      meetings.pass(tia, format, effect.clock);
+    }
     const ObjectFacts facts = kTable.of[reg];
+    ChangesView view;
+    apply_effect(tia, format, effect, view);
+    if (effect.clock == kNoClock) continue;
     // HMOVE may move any object, and mostly moves few.
-    const uint32_t moved = reg == HMOVE ? objects_elsewhere(before, places_of(tia)) : facts.moves;
+    const uint32_t moved = reg == HMOVE ? view.changed : facts.moves;
     meetings.change(facts.shows | moved | facts.alters, moved);
   }
   return meetings.found();

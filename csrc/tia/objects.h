@@ -42,7 +42,7 @@ CULE_INLINE Word place(uint32_t pattern, int start, int first) {
 }
 
 // The copies that NUSIZx asks for: the distances of the second and the third, in units of 16 pixels; 0: none.
-CULE_INLINE uint32_t copy_distances(uint32_t nusiz) {
+CULE_INLINE constexpr uint32_t copy_distances(uint32_t nusiz) {
   constexpr uint32_t kSecond = 0 | 1 << 4 | 2 << 8 | 1 << 12 | 4 << 16 | 0 << 20 | 2 << 24 | 0u << 28;
   constexpr uint32_t kThird = 0 | 0 << 4 | 0 << 8 | 2 << 12 | 0 << 16 | 0 << 20 | 4 << 24 | 0u << 28;
   const uint32_t shift = (nusiz & 7) * 4;
@@ -196,17 +196,29 @@ CULE_INLINE Word pixels_in_word(int first, int begin, int end) {
 // RESPx while a copy of the player is about to start (within its 4-clock delay), is being drawn, or neither.
 enum class ResetPhase : uint32_t { kIdle, kDelay, kDrawing };
 
+// A bit for each 16 pixels at which a copy of a player starts, a byte for each size.
+constexpr uint64_t starts_by_size() {
+  uint64_t starts = 0;
+  for (uint32_t size = 0; size < 8; ++size) {
+    const uint32_t distances = copy_distances(size);
+    const uint32_t second = distances & 0x0F, third = distances >> 4;
+    starts |= uint64_t{1u | 1u << second | 1u << third} << 8 * size;
+  }
+  return starts;
+}
+
+// Without a branch or a loop: programs that show many players strobe RESPx on every scanline.
 CULE_INLINE ResetPhase player_reset_phase(uint32_t nusiz, int old_position, int new_position) {
+  constexpr uint64_t kStarts = starts_by_size();
   int distance = new_position - old_position;
   if (distance < 0) distance += kLinePixels;
   const uint32_t size = nusiz & 7;
-  const int width = size == 5 ? 16 : size == 7 ? 32 : 8;
-  for (uint32_t starts = copy_distances(nusiz) << 4, more = 1; more; starts >>= 4, more = starts) {
-    const int since = distance - static_cast<int>(starts & 0x0F) * 16;
-    if (since >= 0 && since < 4) return ResetPhase::kDelay;
-    if (since >= 4 && since < 4 + width) return ResetPhase::kDrawing;
-  }
-  return ResetPhase::kIdle;
+  const bool wide = size == 5 || size == 7;  // more than 8 pixels, and no copies
+  const uint32_t width = size == 5 ? 16 : size == 7 ? 32 : 8;
+  const uint32_t since = static_cast<uint32_t>(wide ? distance : distance & 15);
+  const bool starts = wide || kStarts >> 8 * size >> (distance >> 4) & 1;
+  if (!starts || since >= 4 + width) return ResetPhase::kIdle;
+  return since < 4 ? ResetPhase::kDelay : ResetPhase::kDrawing;
 }
 
 }  // namespace cule

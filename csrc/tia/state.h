@@ -68,17 +68,25 @@ struct TiaFormat {
 CULE_INLINE uint32_t shown_graphics(const TiaState& tia, uint32_t which) {
   return tia.grp[which + 2 * tia.vdelp[which]];
 }
+// The same of both players, player 0 lowest, where their graphics are `grp`.
+CULE_INLINE uint32_t shown_of_both(const TiaState& tia, uint32_t grp) {
+  const uint32_t delayed = tia.vdelp.word * 0xFFu;
+  return (grp >> 16 & delayed) | (grp & 0xFFFF & ~delayed);
+}
+// One bit for each player of which `graphics`, player 0's lowest, is not 0.
+CULE_INLINE uint32_t players_of(uint32_t graphics) {
+  return static_cast<uint32_t>((graphics & 0x00FF) != 0) << kPlayer0 |
+         static_cast<uint32_t>((graphics & 0xFF00) != 0) << kPlayer1;
+}
 CULE_INLINE bool player_on(const TiaState& tia, uint32_t which) { return shown_graphics(tia, which) != 0; }
 CULE_INLINE bool missile_on(const TiaState& tia, uint32_t which) { return tia.enam[which] && !tia.resmp[which]; }
 CULE_INLINE bool ball_on(const TiaState& tia) { return tia.enabl[tia.vdelbl]; }
 
 // One bit for each TiaObject that is switched on. The pairs are worked out side by side.
 CULE_INLINE uint32_t objects_on(const TiaState& tia) {
-  const uint32_t delayed = tia.vdelp.word * 0xFFu;
-  const uint32_t shown = (tia.grp.word >> 16 & delayed) | (tia.grp.word & 0xFFFF & ~delayed);
   const uint32_t missiles = tia.enam.word & ~static_cast<uint32_t>(tia.resmp.word);
-  return static_cast<uint32_t>((shown & 0xFF) != 0) << kPlayer0 | static_cast<uint32_t>(shown >> 8 != 0) << kPlayer1 |
-         (missiles & 1) << kMissile0 | (missiles >> 8) << kMissile1 | static_cast<uint32_t>(ball_on(tia) != 0) << kBall |
+  return players_of(shown_of_both(tia, tia.grp.word)) | (missiles & 1) << kMissile0 |
+         (missiles >> 8) << kMissile1 | static_cast<uint32_t>(ball_on(tia) != 0) << kBall |
          static_cast<uint32_t>(tia.playfield != 0) << kPlayfield;
 }
 

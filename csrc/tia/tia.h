@@ -1,6 +1,6 @@
 // The TIA part: takes entries of the instruction buffer, moves the beam to where each takes effect, and changes the state.
 //
-// Delays between a write and its effect, in color clocks, are in one table (write_delay). Source: ale-py, measured.
+// How long a write takes to show is in one table (write_facts.h).
 #pragma once
 
 #include "tia/collision.h"
@@ -10,17 +10,6 @@
 
 namespace cule {
 
-// VBLANK, REFPx and GRPx take effect a clock late, NUSIZx and RESM0/1 eight, PFx at the next playfield pixel that has not been
-// fetched: 2 to 5 clocks, by the position within the scanline; everything else at once.
-CULE_INLINE int write_delay(uint32_t reg, int32_t cycle) {
-  using namespace tia_write;
-  switch (reg) {
-    case VBLANK: case REFP0: case REFP1: case GRP0: case GRP1: return 1;
-    case NUSIZ0: case NUSIZ1: case RESM0: case RESM1: return 8;
-    case PF0: case PF1: case PF2: return 2 + ((static_cast<uint32_t>(cycle % kCyclesPerLine) + 2) & 3);
-    default: return 0;
-  }
-}
 // A player that is reset while one of its copies is on the screen finishes about this much of it.
 constexpr int kPlayerFinishClocks = 11;
 constexpr int kLongestDelay = kPlayerFinishClocks;
@@ -60,6 +49,12 @@ CULE_INLINE void lock_missile(TiaState& tia, uint32_t which, uint32_t value) {
   tia.resmp[which] = value >> 1 & 1;
 }
 
+// Whether HMOVE at that cycle of a scanline changes no object.
+CULE_INLINE bool moves_nothing(const TiaState& tia, int cycle_in_line) {
+  return tia.motion.word == 0 && hmove_distance(cycle_in_line, 0) == 0 &&
+         tia.skip_first.word == 0 && !has_stars(tia);
+}
+
 template <class View>
 CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_in_line, View& view) {
   if (format.hmove_blanks && hmove_blanks_line(cycle_in_line)) tia.hmove_blank = 1;
@@ -88,17 +83,23 @@ CULE_INLINE bool put(Field&& field, uint32_t value) {
   return value != before;
 }
 
-// Writing one player's graphics takes over the other's old copy; writing player 1's the ball's too.
-template <class View>
-CULE_INLINE bool write_graphics(TiaState& tia, uint32_t which, uint8_t byte, View& view) {
-  const uint32_t before[2] = {shown_graphics(tia, 0), shown_graphics(tia, 1)};
-  const bool ball_before = ball_on(tia);
+// Writing one player's graphics takes over the other's old copy; writing player 1's the ball's, too.
+CULE_INLINE uint32_t graphics_after(uint32_t grp, uint32_t which, uint32_t byte) {
+  return pick_bytes(grp, byte, which == 0 ? 0x1214 : 0x3040);
+}
+// The objects that look different after that.
+CULE_INLINE uint32_t changed_by_graphics(const TiaState& tia, uint32_t which, uint32_t byte) {
+  const uint32_t grp = tia.grp.word;
+  const uint32_t differ =
+      shown_of_both(tia, grp) ^ shown_of_both(tia, graphics_after(grp, which, byte));
+  const bool ball = which && tia.vdelbl && tia.enabl[0] != tia.enabl[1];
+  return players_of(differ) | static_cast<uint32_t>(ball) << kBall;
+}
+// Does such a write. Returns whether it changes anything.
+CULE_INLINE bool write_graphics(TiaState& tia, uint32_t which, uint32_t byte) {
   const uint32_t grp = tia.grp.word, enabl = tia.enabl.word;
-  tia.grp.word = pick_bytes(grp, byte, which == 0 ? 0x1214 : 0x3040);
+  tia.grp.word = graphics_after(grp, which, byte);
   if (which) tia.enabl.word = static_cast<uint16_t>(pick_bytes(enabl, 0, 0x4400));
-  view.objects_changed(static_cast<uint32_t>(shown_graphics(tia, 0) != before[0]) << kPlayer0 |
-                       static_cast<uint32_t>(shown_graphics(tia, 1) != before[1]) << kPlayer1 |
-                       static_cast<uint32_t>(ball_on(tia) != ball_before) << kBall);
   return tia.grp.word != grp || tia.enabl.word != enabl;
 }
 
@@ -161,7 +162,9 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Re
       set_position(tia, kBall, reset_position(kBall, clock % kClocksPerLine, value));
       view.objects_changed(1u << kBall);
       break;
-    case GRP0: case GRP1: return write_graphics(tia, which ^ 1, byte, view);  // $1B, $1C
+    case GRP0: case GRP1:  // $1B, $1C
+      view.objects_changed(changed_by_graphics(tia, which ^ 1, byte));
+      return write_graphics(tia, which ^ 1, byte);
     case ENAM0: case ENAM1:  // $1D, $1E
       return set_bit(tia.enam[which ^ 1], value >> 1, kMissile0 + (which ^ 1), view);
     case ENABL: return set_bit(tia.enabl[0], value >> 1, kBall, view);
@@ -234,9 +237,10 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t va
 template <class View>
 CULE_INLINE bool draws_before(uint32_t reg, uint32_t value) {
   using namespace tia_write;
-  if (reg == HMM0) return value & 0x0F;
-  if (reg == HMCLR || (reg >= HMP0 && reg <= HMBL)) return false;
-  return View::kSeesColors || reg < COLUP0 || reg > COLUBK;
+  constexpr uint64_t kMotion = uint64_t{0x1F} << HMP0 | uint64_t{1} << HMCLR;
+  constexpr uint64_t kColors = uint64_t{0x0F} << COLUP0;
+  constexpr uint64_t kUnseen = kMotion | (View::kSeesColors ? 0 : kColors);
+  return !is_among(kUnseen, reg) || (reg == HMM0 && (value & 0x0F));
 }
 
 // The first visible line that greying out at `cycle` reaches.

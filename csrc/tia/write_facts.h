@@ -1,4 +1,4 @@
-// What is to be known of the registers that programs write to, a row each, beside their delays (write_delay in tia.h).
+// What is to be known of the registers that programs write to, a row each.
 #pragma once
 
 #include "tia/state.h"
@@ -29,10 +29,15 @@ struct ObjectFacts {
   uint8_t shows = 0, by = 0, moves = 0, alters = 0;
 };
 
+// How long a write takes to show: no time, 1 color clock or 8, or until the next pixel of the
+// playfield that has not been fetched, which is 2 to 5 clocks. Source: ale-py, measured.
+enum class Shown : uint8_t { kAtOnce, kAfterOne, kAfterEight, kAtNextPixel };
+
 struct WriteFacts {
   tia_write::Register reg;
   Recorded recorded;
   Applied applied;
+  Shown shown;
   ObjectFacts objects = {};
 };
 
@@ -45,46 +50,48 @@ constexpr WriteTable write_table() {
   using namespace tia_write;
   constexpr Recorded kOnly = Recorded::kOnly, kAndMinded = Recorded::kAndMinded;
   constexpr Applied kAtHand = Applied::kAtHand, kWithBeam = Applied::kWithBeam;
+  constexpr Shown kAtOnce = Shown::kAtOnce, kAfterOne = Shown::kAfterOne;
+  constexpr Shown kAfterEight = Shown::kAfterEight, kAtNextPixel = Shown::kAtNextPixel;
   constexpr uint8_t k0 = 1 << kPlayer0, k1 = 1 << kPlayer1, kM0 = 1 << kMissile0;
   constexpr uint8_t kM1 = 1 << kMissile1, kB = 1 << kBall, kP = 1 << kPlayfield;
   constexpr uint8_t kStruck = 1 << kNumTiaObjects;  // which objects move is another matter
   return {{
-      {VBLANK, kAndMinded, kAtHand, {kAllObjects}},
-      {NUSIZ0, kOnly, kWithBeam, {0, 0, k0 | kM0}},
-      {NUSIZ1, kOnly, kWithBeam, {0, 0, k1 | kM1}},
-      {COLUP0, kOnly, kAtHand},
-      {COLUP1, kOnly, kAtHand},
-      {COLUPF, kOnly, kAtHand},
-      {COLUBK, kOnly, kAtHand},
-      {CTRLPF, kOnly, kWithBeam, {0, 0, kB | kP}},
-      {REFP0, kOnly, kAtHand, {0, 0, 0, k0}},
-      {REFP1, kOnly, kAtHand, {0, 0, 0, k1}},
-      {PF0, kOnly, kAtHand, {kP, 0xF0}},
-      {PF1, kOnly, kAtHand, {kP, 0xFF}},
-      {PF2, kOnly, kAtHand, {kP, 0xFF}},
-      {RESP0, kOnly, kWithBeam, {0, 0, k0, kM0}},
-      {RESP1, kOnly, kWithBeam, {0, 0, k1, kM1}},
-      {RESM0, kAndMinded, kWithBeam, {0, 0, kM0}},
-      {RESM1, kAndMinded, kWithBeam, {0, 0, kM1}},
-      {RESBL, kAndMinded, kWithBeam, {0, 0, kB}},
-      {GRP0, kOnly, kAtHand, {k0, 0xFF, 0, k1}},
-      {GRP1, kOnly, kAtHand, {k1, 0xFF, 0, k0 | kB}},
-      {ENAM0, kOnly, kAtHand, {kM0, 2}},
-      {ENAM1, kOnly, kAtHand, {kM1, 2}},
-      {ENABL, kOnly, kAtHand, {kB, 2}},
-      {HMP0, kOnly, kAtHand, {0, 0, 0, k0 | kM0}},
-      {HMP1, kOnly, kAtHand, {0, 0, 0, k1 | kM1}},
-      {HMM0, kAndMinded, kAtHand, {0, 0, 0, kM0}},
-      {HMM1, kOnly, kAtHand, {0, 0, 0, kM1}},
-      {HMBL, kOnly, kAtHand, {0, 0, 0, kB}},
-      {VDELP0, kOnly, kAtHand, {k0, 1}},
-      {VDELP1, kOnly, kAtHand, {k1, 1}},
-      {VDELBL, kOnly, kAtHand, {kB, 1}},
-      {RESMP0, kOnly, kWithBeam, {kM0, 0, kM0}},
-      {RESMP1, kOnly, kWithBeam, {kM1, 0, kM1}},
-      {HMOVE, kAndMinded, kWithBeam, {0, 0, kStruck}},
-      {HMCLR, kOnly, kAtHand, {0, 0, 0, kMovableObjects}},
-      {CXCLR, kAndMinded, kAtHand},
+      {VBLANK, kAndMinded, kAtHand, kAfterOne, {kAllObjects}},
+      {NUSIZ0, kOnly, kWithBeam, kAfterEight, {0, 0, k0 | kM0}},
+      {NUSIZ1, kOnly, kWithBeam, kAfterEight, {0, 0, k1 | kM1}},
+      {COLUP0, kOnly, kAtHand, kAtOnce},
+      {COLUP1, kOnly, kAtHand, kAtOnce},
+      {COLUPF, kOnly, kAtHand, kAtOnce},
+      {COLUBK, kOnly, kAtHand, kAtOnce},
+      {CTRLPF, kOnly, kWithBeam, kAtOnce, {0, 0, kB | kP}},
+      {REFP0, kOnly, kAtHand, kAfterOne, {0, 0, 0, k0}},
+      {REFP1, kOnly, kAtHand, kAfterOne, {0, 0, 0, k1}},
+      {PF0, kOnly, kAtHand, kAtNextPixel, {kP, 0xF0}},
+      {PF1, kOnly, kAtHand, kAtNextPixel, {kP, 0xFF}},
+      {PF2, kOnly, kAtHand, kAtNextPixel, {kP, 0xFF}},
+      {RESP0, kOnly, kWithBeam, kAtOnce, {0, 0, k0, kM0}},
+      {RESP1, kOnly, kWithBeam, kAtOnce, {0, 0, k1, kM1}},
+      {RESM0, kAndMinded, kWithBeam, kAfterEight, {0, 0, kM0}},
+      {RESM1, kAndMinded, kWithBeam, kAfterEight, {0, 0, kM1}},
+      {RESBL, kAndMinded, kWithBeam, kAtOnce, {0, 0, kB}},
+      {GRP0, kOnly, kAtHand, kAfterOne, {k0, 0xFF, 0, k1}},
+      {GRP1, kOnly, kAtHand, kAfterOne, {k1, 0xFF, 0, k0 | kB}},
+      {ENAM0, kOnly, kAtHand, kAtOnce, {kM0, 2}},
+      {ENAM1, kOnly, kAtHand, kAtOnce, {kM1, 2}},
+      {ENABL, kOnly, kAtHand, kAtOnce, {kB, 2}},
+      {HMP0, kOnly, kAtHand, kAtOnce, {0, 0, 0, k0 | kM0}},
+      {HMP1, kOnly, kAtHand, kAtOnce, {0, 0, 0, k1 | kM1}},
+      {HMM0, kAndMinded, kAtHand, kAtOnce, {0, 0, 0, kM0}},
+      {HMM1, kOnly, kAtHand, kAtOnce, {0, 0, 0, kM1}},
+      {HMBL, kOnly, kAtHand, kAtOnce, {0, 0, 0, kB}},
+      {VDELP0, kOnly, kAtHand, kAtOnce, {k0, 1}},
+      {VDELP1, kOnly, kAtHand, kAtOnce, {k1, 1}},
+      {VDELBL, kOnly, kAtHand, kAtOnce, {kB, 1}},
+      {RESMP0, kOnly, kWithBeam, kAtOnce, {kM0, 0, kM0}},
+      {RESMP1, kOnly, kWithBeam, kAtOnce, {kM1, 0, kM1}},
+      {HMOVE, kAndMinded, kWithBeam, kAtOnce, {0, 0, kStruck}},
+      {HMCLR, kOnly, kAtHand, kAtOnce, {0, 0, 0, kMovableObjects}},
+      {CXCLR, kAndMinded, kAtHand, kAtOnce},
   }};
 }
 
@@ -101,6 +108,24 @@ constexpr uint64_t registers_where(Fact WriteFacts::*fact, Fact value) {
 constexpr uint64_t kOnlyRecorded = registers_where(&WriteFacts::recorded, Recorded::kOnly);
 constexpr uint64_t kAllRecorded = kOnlyRecorded | registers_where(&WriteFacts::recorded, Recorded::kAndMinded);
 constexpr uint64_t kAtHand = registers_where(&WriteFacts::applied, Applied::kAtHand);
+
+CULE_INLINE constexpr bool is_among(uint64_t registers, uint32_t reg) {
+  const uint32_t low = static_cast<uint32_t>(registers), high = static_cast<uint32_t>(registers >> 32);
+  return (reg & 0x20 ? high : low) >> (reg & 0x1F) & 1;
+}
+
+// How many color clocks a write at `cycle` takes to show. RESPx can take longer (effect_of_write).
+CULE_INLINE int write_delay(uint32_t reg, int32_t cycle) {
+  constexpr uint64_t kAfterOne = registers_where(&WriteFacts::shown, Shown::kAfterOne);
+  constexpr uint64_t kAfterEight = registers_where(&WriteFacts::shown, Shown::kAfterEight);
+  constexpr uint64_t kAtNextPixel = registers_where(&WriteFacts::shown, Shown::kAtNextPixel);
+  // A scanline has 19 times four cycles, so that the cycle within it need not be known.
+  static_assert(kCyclesPerLine % 4 == 0);
+  int delay = is_among(kAfterOne, reg);
+  if (is_among(kAfterEight, reg)) delay = 8;
+  if (is_among(kAtNextPixel, reg)) delay = 2 + ((cycle + 2) & 3);
+  return delay;
+}
 
 // What each register says of the objects.
 struct ObjectFactsOf {
@@ -144,11 +169,6 @@ CULE_INLINE uint64_t registers_of_objects(uint32_t objects) {
     registers |= objects >> object & 1 ? kRegisters.of[object] : 0;
   }
   return registers;
-}
-
-CULE_INLINE constexpr bool is_among(uint64_t registers, uint32_t reg) {
-  const uint32_t low = static_cast<uint32_t>(registers), high = static_cast<uint32_t>(registers >> 32);
-  return (reg & 0x20 ? high : low) >> (reg & 0x1F) & 1;
 }
 
 // Whether a write to `reg` goes into the buffer: all that can change a picture or a collision.

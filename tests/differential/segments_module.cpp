@@ -260,8 +260,7 @@ int read_at_random(uintptr_t address, uint32_t seed) {
     const int32_t silent = last - static_cast<int32_t>(quiet) * kCyclesPerLine;
     int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine;
     for (; m.cycle < last; end += kCyclesPerLine) {
-      m.follow();
-      m.begin_segments(end + kLongestInstruction);
+      m.begin_line(end, kLongestInstruction);
       while (m.cycle < end) {
         m.cycle += static_cast<int32_t>(below(4) ? 1 + below(busy) : 3);  // STA after STA
         if (m.cycle >= silent) continue;
