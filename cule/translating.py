@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import threading
 
-import numpy as np
 from tqdm import tqdm
 
 from cule import translation
 from cule.rom import Game
 
-# What a kernel depends on: the game, the GPU's architecture, and whether its warps wait for each
-# other.
-Key = tuple[Game, str, bool]
+# What translation.translate is given.
+Key = tuple[Game, str, bool, bool]
 # After this time of waiting for a kernel, a line on stderr says so. A kernel from the cache takes
 # less.
 SECONDS_BEFORE_A_LINE = 1.0
@@ -29,16 +27,15 @@ class Translating:
     def __init__(self, key: Key):
         self.game = key[0]
         self._done = threading.Event()
-        self._made: tuple[bytes, np.ndarray] | None = None
+        self._made: translation.Translation | None = None
         self._problem: BaseException | None = None
         threading.Thread(
             target=self._make, args=(key,), name=f"cule translates {self.game.name}"
         ).start()
 
     def _make(self, key: Key) -> None:
-        game, architecture, in_step = key
         try:
-            self._made = translation.translate(game, architecture, in_step)
+            self._made = translation.translate(*key)
         except BaseException as problem:  # `result` raises it
             self._problem = problem
         finally:
@@ -51,8 +48,8 @@ class Translating:
         """Whether `result` returns at once."""
         return self._done.is_set()
 
-    def result(self, progress: bool = False) -> tuple[bytes, np.ndarray]:
-        """Waits for the kernel and the marked operations, which translation.translate returns.
+    def result(self, progress: bool = False) -> translation.Translation:
+        """Waits for what translation.translate returns.
 
         Args:
             progress: whether a line says so, if that takes seconds and stderr is a terminal.
@@ -77,9 +74,9 @@ _lock = threading.Lock()
 _being_made: dict[Key, Translating] = {}
 
 
-def translating(game: Game, architecture: str, in_step: bool) -> Translating:
-    """The game's kernel; starts to compile it unless another env has done so."""
-    key = (game, architecture, in_step)
+def translating(game: Game, architecture: str, in_step: bool, at_first: bool) -> Translating:
+    """The game's kernel, see translation.translate; starts to compile it unless another env has."""
+    key = (game, architecture, in_step, at_first)
     with _lock:
         if key not in _being_made:
             _being_made[key] = Translating(key)

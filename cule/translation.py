@@ -12,6 +12,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,10 +29,9 @@ LEAST_COUNT = 30
 # And so is one that more often than this cannot be done in a block. What an instruction reaches more
 # often than this, it has code for.
 MOST_ODD = 0.02
-# How many instructions a kernel translates, the most frequent first. They come to some 190 bytes of
-# machine code each. More code than a GPU's instruction cache holds takes longer to fetch than
-# interpreting takes (benchmarks/NOTES.md).
-MOST_TRANSLATED = 800
+# How many instructions the first kernel of a game translates, the most frequent ones: each takes the
+# compiler some 14 ms.
+MOST_AT_FIRST = 600
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
 MOST_INSTRUCTIONS = 64
 # And nearly the longest: the picture's segments are kept before blocks that write in them (csrc/console/core.h).
@@ -211,15 +211,15 @@ def blocks_of(game: Game) -> list[Block]:
                 break
             block.append(following)
         blocks.append(tuple(block))
-    return _most_frequent(blocks, counts)
+    return blocks
 
 
-def _most_frequent(blocks: list[Block], counts: np.ndarray) -> list[Block]:
-    """As many of the blocks as MOST_TRANSLATED lets pass, in their order."""
-    ran = counts[:, COUNT]
+def most_frequent(game: Game, blocks: list[Block]) -> list[Block]:
+    """As many of the game's blocks as MOST_AT_FIRST lets pass, in their order."""
+    ran = profile(game)[:, COUNT]
     by_frequency = sorted(blocks, key=lambda block: -np.mean([ran[each.offset] for each in block]))
     lengths = np.cumsum([len(block) for block in by_frequency])
-    kept = set(by_frequency[: int(np.searchsorted(lengths, MOST_TRANSLATED, side="right"))])
+    kept = set(by_frequency[: int(np.searchsorted(lengths, MOST_AT_FIRST, side="right"))])
     return [block for block in blocks if block in kept]
 
 
@@ -367,36 +367,79 @@ def cache_folder() -> Path:
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cule"
 
 
-def translate(game: Game, architecture: str, in_step: bool = False) -> tuple[bytes, np.ndarray]:
-    """The game's kernel, compiled for a GPU architecture such as "sm_90", and its marked_ops.
+class Translation(NamedTuple):
+    """A game's kernel.
 
-    The kernel is still to be linked. With `in_step` the warps of a multiprocessor wait for each
-    other (design/translation.md). It is compiled once and then kept in cache_folder(). What is
-    damaged there is compiled again.
+    Attributes:
+        cubin: compiled for one GPU architecture, and still to be linked.
+        marked_ops: of its blocks, see `marked_ops`.
+        whole: whether it has all of the game's blocks.
+    """
+
+    cubin: bytes
+    marked_ops: np.ndarray
+    whole: bool
+
+
+class _Source:
+    """What a kernel of a game is compiled from."""
+
+    def __init__(self, game: Game, architecture: str, blocks: list[Block], in_step: bool):
+        self._text, self._headers = kernel_source(game, blocks, in_step), headers()
+        # Relocatable, as CMakeLists.txt has the rest compiled; the driver links it.
+        self._options = [
+            f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device",
+            "--relocatable-device-code=true", "--maxrregcount=80",
+        ]  # fmt: skip
+        if int(nvrtc.version().partition(".")[0]) >= 13:
+            self._options.append("--split-compile=4")  # several threads; older ones do not know it
+        made_from = nvrtc.version(), self._text, sorted(self._headers.items()), self._options
+        key = hashlib.sha256(repr(made_from).encode()).hexdigest()
+        self._path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
+
+    def kept(self) -> bytes | None:
+        """The cubin, if it is in cache_folder(). What is damaged there is not."""
+        try:
+            with _FILE.reading(self._path) as file:
+                return file.read()
+        except ValueError:
+            return None
+
+    def compiled(self) -> bytes:
+        """The cubin, which is kept in cache_folder()."""
+        cubin = nvrtc.compile_cubin(self._text, self._headers, self._options)
+        _keep(self._path, cubin)
+        return cubin
+
+
+def translate(
+    game: Game, architecture: str, in_step: bool = False, at_first: bool = False
+) -> Translation:
+    """A game's kernel for a GPU architecture such as "sm_90", from cache_folder() or the compiler.
+
+    Args:
+        game: which.
+        architecture: of the GPU.
+        in_step: whether the warps of a multiprocessor wait for each other (design/translation.md).
+        at_first: whether only the game's most frequent blocks are enough, where the kernel of all of
+            them is not kept yet: it is compiled in under ten seconds, the other in up to forty.
 
     Raises:
         OSError: if there is no run-time compiler.
         RuntimeError: if it does not compile.
     """
     blocks = blocks_of(game)
-    source = kernel_source(game, blocks, in_step)
-    texts = headers()
-    # Relocatable, as CMakeLists.txt has the rest compiled; the driver links it.
-    options = [
-        f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device",
-        "--relocatable-device-code=true", "--maxrregcount=80",
-    ]  # fmt: skip
-    if int(nvrtc.version().partition(".")[0]) >= 13:
-        options.append("--split-compile=4")  # several threads; older ones do not know it
-    key = hashlib.sha256(repr((nvrtc.version(), source, sorted(texts.items()), options)).encode()).hexdigest()
-    path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
-    try:
-        with _FILE.reading(path) as file:
-            cubin = file.read()
-    except ValueError:
-        cubin = nvrtc.compile_cubin(source, texts, options)
-        _keep(path, cubin)
-    return cubin, marked_ops(game, blocks)
+    source = _Source(game, architecture, blocks, in_step)
+    cubin = source.kept()
+    frequent = most_frequent(game, blocks)
+    whole = cubin is not None or not at_first or len(frequent) == len(blocks)
+    if not whole:
+        blocks = frequent
+        source = _Source(game, architecture, blocks, in_step)
+        cubin = source.kept()
+    if cubin is None:
+        cubin = source.compiled()
+    return Translation(cubin, marked_ops(game, blocks), whole)
 
 
 def _keep(path: Path, cubin: bytes) -> None:

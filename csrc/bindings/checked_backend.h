@@ -42,13 +42,14 @@ struct CheckedBackend {
   bool plays_in_step(const pybind11::object& num_envs) const {
     return backend->plays_in_step(static_cast<int>(integer("num_envs", num_envs, 1)));
   }
-  void load_translation(const pybind11::bytes& cubin) {
+  void load_translation(const pybind11::bytes& cubin, const pybind11::object& marked_ops) {
     if (on_host)
       throw std::invalid_argument(
           "expected a backend of CUDA, as ROMs are translated for GPUs only, got the CPU's");
     const std::string code = cubin;
+    const uintptr_t operations = address("marked_ops", marked_ops, alignof(MicroOp));
     pybind11::gil_scoped_release release;
-    backend->load_translation(code);
+    backend->load_translation(code, reinterpret_cast<const MicroOp*>(operations));
   }
 };
 

@@ -90,7 +90,7 @@ struct Batch {
   const uint8_t* roms;
   const MicroOp* micro_ops;   // as many as `roms` has bytes: the instruction that begins at each
   const MicroOp* operations;  // [256]
-  const MicroOp* marked_ops;  // a translated ROM's, or null: see console/block.h
+  const MicroOp* marked_ops;  // of the translated kernel that this is launched with (console/block.h)
   PowerOnRandom power_on;
   // State.
   RecordLayout records;

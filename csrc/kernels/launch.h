@@ -18,8 +18,9 @@ class Backend {
   virtual void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void* stream) = 0;
   // Whether the warps of a translated kernel for so many envs wait for each other, which it has to be compiled for (kernels/play.cuh).
   virtual bool plays_in_step(int num_envs) const = 0;
-  // From now on all envs play the ROM that `cubin` was compiled from, by its kernel `play_translated` (cule/translation.py).
-  virtual void load_translation(const std::string& cubin) = 0;
+  // From now on all envs play the ROM that `cubin` was compiled from, by its kernel `play_translated`
+  // (cule/translation.py), which reads `marked_ops`. Graphs that have captured another one keep that.
+  virtual void load_translation(const std::string& cubin, const MicroOp* marked_ops) = 0;
 };
 
 // `threads` is how many run at once. The caller owns what these return.

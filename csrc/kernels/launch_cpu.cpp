@@ -161,7 +161,9 @@ class CpuBackend final : public Backend {
 
   bool plays_in_step(int) const override { return false; }
 
-  void load_translation(const std::string&) override { throw std::logic_error("ROMs are translated for GPUs only"); }
+  void load_translation(const std::string&, const MicroOp*) override {
+    throw std::logic_error("ROMs are translated for GPUs only");
+  }
 
  private:
   template <class Work>

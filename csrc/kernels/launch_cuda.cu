@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/draw.h"
 #include "kernels/launch.h"
@@ -393,7 +394,7 @@ class CudaBackend final : public Backend {
 
   bool plays_in_step(int num_envs) const override { return launch_for(num_envs, true).in_step; }
 
-  void load_translation(const std::string& cubin) override {
+  void load_translation(const std::string& cubin, const MicroOp* marked_ops) override {
     Guard guard(device_);
     const CaptureRelaxed relaxed;
     check(cudaFree(nullptr), "starting CUDA");
@@ -402,9 +403,8 @@ class CudaBackend final : public Backend {
     const CUresult result = driver().get_function(&function, module, "play_translated");
     if (result != CUDA_SUCCESS) driver().unload_module(module);
     check_driver(result, "looking into a translated ROM");
-    unload();
-    module_ = module;
-    translated_ = function;
+    modules_.push_back(module);
+    translated_ = {function, marked_ops};
     choice_ = std::make_unique<PlayChoice>();
   }
 
@@ -462,16 +462,16 @@ class CudaBackend final : public Backend {
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   };
 
-  // Gives up the translated ROM, if there is one. Where CUDA fails, as it does when the process ends, there is nobody to tell, and
-  // nothing left to give up.
+  // Gives up translated ROMs. Where CUDA fails, as it does when the process ends, there is nobody to
+  // tell, and nothing left to give up.
   void unload() noexcept {
     int before = 0;
-    if (!module_ || cudaGetDevice(&before) != cudaSuccess) return;
-    if (cudaSetDevice(device_) == cudaSuccess) driver().unload_module(module_);
+    if (modules_.empty() || cudaGetDevice(&before) != cudaSuccess) return;
+    const bool found = cudaSetDevice(device_) == cudaSuccess;
+    for (const CUmodule module : modules_) {
+      if (found) driver().unload_module(module);
+    }
     cudaSetDevice(before);
-    module_ = nullptr;
-    translated_ = nullptr;
-    choice_.reset();
   }
 
   PlayLaunch launch_for(int num_envs, bool translated) const {
@@ -499,9 +499,16 @@ class CudaBackend final : public Backend {
             launch.warps);
       return;
     }
-    void* arguments[] = {const_cast<Batch*>(&batch), &launch.lanes, &launch.warps};
-    check_driver(driver().set_attribute(translated_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes), "play_translated");
-    check_driver(driver().launch(translated_, launch.blocks, 1, 1, launch.threads, 1, 1, shared_bytes, stream, arguments, nullptr), "play_translated");
+    constexpr const char* kKernel = "play_translated";
+    constexpr auto kShared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    const CUfunction kernel = translated_.kernel;
+    Batch marked = batch;
+    marked.marked_ops = translated_.marked_ops;
+    void* arguments[] = {&marked, &launch.lanes, &launch.warps};
+    check_driver(driver().set_attribute(kernel, kShared, static_cast<int>(shared_bytes)), kKernel);
+    check_driver(driver().launch(kernel, launch.blocks, 1, 1, launch.threads, 1, 1, shared_bytes,
+                                 stream, arguments, nullptr),
+                 kKernel);
   }
 
   static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace, cudaStream_t stream) {
@@ -523,8 +530,11 @@ class CudaBackend final : public Backend {
 
   int device_, processors_ = 0;
   int apart_;  // multiprocessors that play has for itself, or 0: it shares all of them
-  CUmodule module_ = nullptr;
-  CUfunction translated_ = nullptr;
+  std::vector<CUmodule> modules_;  // all that were loaded, as graphs may launch their kernels
+  struct {
+    CUfunction kernel;
+    const MicroOp* marked_ops;
+  } translated_ = {};
   std::unique_ptr<PlayChoice> choice_;  // where there is a translated ROM
 };
 

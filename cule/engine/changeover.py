@@ -1,4 +1,4 @@
-"""From interpreting a batch's game to the kernel that is compiled for it meanwhile."""
+"""From interpreting a batch's game to the kernels that are compiled for it meanwhile."""
 
 from __future__ import annotations
 
@@ -51,33 +51,40 @@ def is_captured(device: torch.device) -> bool:
 
 
 class Changeover:
-    """A game's kernel, from when a thread compiles it until steps run it.
+    """A game's kernels, from when a thread compiles them until steps run them.
+
+    The first has the game's most frequent blocks, and the next all of them, which takes longer to
+    compile. Where the latter is kept from before, or hardly larger, there is only that.
 
     Args:
         game: what all envs play.
         memory: of the batch.
         backend: what steps run on.
         num_envs: in the batch.
+        at_first: whether there is to be a first kernel.
 
     Attributes:
-        complete: whether steps run the kernel by now.
+        translated: whether steps run a kernel of the game by now.
     """
 
-    def __init__(self, game: Game, memory: Memory, backend: _core.Backend, num_envs: int):
-        self.complete = False
+    def __init__(
+        self, game: Game, memory: Memory, backend: _core.Backend, num_envs: int, at_first: bool
+    ):
+        self.translated = False
         self._memory, self._backend = memory, backend
-        # Here, as between two steps it would wait for the device. The interpreter does not look
-        # at it.
+        # What each kernel reads, as a graph may go on with one that came before. Here, as between
+        # two steps it would wait for the device.
+        self._marked_ops = [self._room_for_operations(game, i) for i in range(1 + at_first)]
+        self._kernel = game, architecture_of(memory.device), backend.plays_in_step(num_envs)
+        # None once steps run the kernel of all blocks, and once it is known that they never will.
+        self._translating: Translating | None = translating(*self._kernel, at_first)
+
+    def _room_for_operations(self, game: Game, number: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """On the host, pinned where that is of use, and on the device."""
         operations = np.zeros((len(rom_of(game)[0]) + 1, 2), np.uint32)
-        memory.place_array("marked_ops", operations)
-        self._marked_ops = torch.from_numpy(operations.view(np.uint8))
-        if memory.device.type == "cuda":
-            self._marked_ops = self._marked_ops.pin_memory()
-        in_step = backend.plays_in_step(num_envs)
-        # None once steps run the kernel, and once it is known that they never will.
-        self._translating: Translating | None = translating(
-            game, architecture_of(memory.device), in_step
-        )
+        on_device = self._memory.keep_array(f"marked_ops {number}", operations)
+        on_host = torch.from_numpy(operations.view(np.uint8))
+        return on_host.pin_memory() if on_device.is_cuda else on_host, on_device
 
     def change_over(self, progress: bool = False) -> None:
         """Has steps run the kernel from now on, on whatever stream.
@@ -90,19 +97,23 @@ class Changeover:
 
         Raises:
             OSError, RuntimeError: there is no compiler, or none that knows this GPU and driver.
-                Steps stay interpreted.
+                Steps go on as before.
         """
         assert self._translating is not None
         try:
-            cubin, operations = self._translating.result(progress)
+            made = self._translating.result(progress)
             # First what the kernel reads, on the stream that will run it.
-            self._marked_ops.copy_(torch.from_numpy(operations.view(np.uint8)))
-            self._memory.tensors["marked_ops"].copy_(self._marked_ops, non_blocking=True)
-            self._backend.load_translation(cubin)
+            on_host, on_device = self._marked_ops[-1]
+            on_host.copy_(torch.from_numpy(made.marked_ops.view(np.uint8)))
+            on_device.copy_(on_host, non_blocking=True)
+            self._backend.load_translation(made.cubin, on_device.data_ptr())
         except Exception:
             self._translating = None
             raise
-        self.complete, self._translating = True, None
+        self.translated, self._translating = True, None
+        if not made.whole:
+            self._marked_ops.pop()
+            self._translating = translating(*self._kernel, False)
 
     def _change_over_or_warn(self, progress: bool = False) -> None:
         try:
@@ -126,13 +137,13 @@ class Changeover:
             self._change_over_or_warn()
 
     def wait(self, progress: bool) -> bool:
-        """Has steps run the kernel, and waits for it.
+        """Has steps run the kernel of all blocks, and waits for it.
 
         Args:
             progress: whether a line says so.
 
         Returns:
-            Whether steps run it.
+            Whether steps run a kernel of the game.
 
         Raises:
             RuntimeError: a CUDA graph is being captured.
@@ -140,11 +151,11 @@ class Changeover:
         Warns:
             UserWarning: the game cannot be compiled or loaded.
         """
-        if self._translating is not None:
+        while self._translating is not None:
             if is_captured(self._memory.device):
                 raise RuntimeError(
                     "expected wait_until_translated() before a CUDA graph is captured, got it "
                     "while one is"
                 )
             self._change_over_or_warn(progress)
-        return self.complete
+        return self.translated

@@ -77,7 +77,7 @@ class Engine(Contents):
         self.backend = keep_through_forks(self._make_backend(num_threads, multiprocessors or 0))
         self._changeover: Changeover | None = None
         if wants_translation(translate, self.groups, self.num_envs, device):
-            self._begin_translation()
+            self._begin_translation(at_first=not translate)
         if translate:
             self._translate_now()
 
@@ -114,9 +114,9 @@ class Engine(Contents):
 
     # The game's own kernel ------------------------------------------------------------------------
 
-    def _begin_translation(self) -> None:
+    def _begin_translation(self, at_first: bool) -> None:
         game = self.groups[0].game
-        self._changeover = Changeover(game, self.memory, self.backend, self.num_envs)
+        self._changeover = Changeover(game, self.memory, self.backend, self.num_envs, at_first)
 
     def _translate_now(self) -> None:
         assert self._changeover is not None
@@ -128,7 +128,7 @@ class Engine(Contents):
     @property
     def translated(self) -> bool:
         """Whether steps run the compiled game by now."""
-        return self._changeover is not None and self._changeover.complete
+        return self._changeover is not None and self._changeover.translated
 
     def wait_until_translated(self) -> bool:
         """Waits until steps run the compiled game, where it is being compiled.

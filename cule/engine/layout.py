@@ -153,7 +153,7 @@ class Layout:
             return {}
         draws = any(group.game.facts["draws_for_mode"] for group in self.groups)
         names = ("noop_random", "env_random") if draws else ("noop_random",)
-        return {name: ((_core.RANDOM_WORDS, self.num_envs), torch.int32) for name in names}
+        return dict.fromkeys(names, ((_core.RANDOM_WORDS, self.num_envs), torch.int32))
 
     def _outputs(self) -> Fields:
         n, options = self.num_envs, self.options

@@ -33,7 +33,7 @@ CALLS = (
     "cpu_backend(1).step({})",
     "cpu_backend(1).step(Batch(), {})", "cpu_backend(1).reset(Batch(), {0}, {0})", "Guard({})",
     "Batch({})",
-    "cpu_backend(1).load_translation({})", "Guard().call({0}, {0}, {0})",
+    "cpu_backend(1).load_translation({}, 0)", "cpu_backend(1).load_translation(b'', {})", "Guard().call({0}, {0}, {0})",
     "Guard().call('x', True, {})", "Backend({})",
     "continue_pool_episode(console.batch, {0}, {0})", "continue_pool_episode(Batch(), {0}, {0})",
     "profile(console.batch, {})", "start_pool_episode(console.batch, {})",

@@ -102,8 +102,8 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
     monkeypatch.setattr(nvrtc, "compile_cubin", compile_cubin)
     game = find_game("pong")
-    first, marked = translation.translate(game, "sm_90")
-    again, _ = translation.translate(game, "sm_90")
+    first, marked, _ = translation.translate(game, "sm_90")
+    again = translation.translate(game, "sm_90").cubin
     assert first == again == b"cubin for --gpu-architecture=sm_90"
     assert np.array_equal(marked, translation.marked_ops(game, translation.blocks_of(game)))
     assert compiled == ["--gpu-architecture=sm_90"]
@@ -119,6 +119,43 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path / "file"))
     assert translation.translate(game, "sm_90")[0] == first
     assert len(compiled) == 5
+
+
+def test_first_kernel_has_the_most_frequent_blocks_until_the_whole_one_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiled: list[str] = []
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
+    monkeypatch.setattr(
+        nvrtc, "compile_cubin", lambda source, *_: compiled.append(source) or source.encode()
+    )
+    monkeypatch.setattr(translation, "MOST_AT_FIRST", 300)
+    game = find_game("pong")
+    blocks = translation.blocks_of(game)
+    counts = translation.profile(game)[:, translation.COUNT]
+    frequent = translation.most_frequent(game, blocks)
+    assert 250 < sum(map(len, frequent)) <= 300 < sum(map(len, blocks))
+    assert [block for block in blocks if block in frequent] == frequent
+
+    def mean(block: translation.Block) -> float:
+        return float(np.mean([counts[each.offset] for each in block]))
+
+    assert min(map(mean, frequent)) >= max(mean(each) for each in blocks if each not in frequent)
+    first = translation.translate(game, "sm_90", at_first=True)
+    assert not first.whole
+    assert compiled == [translation.kernel_source(game, frequent, False)]
+    assert np.array_equal(first.marked_ops, translation.marked_ops(game, frequent))
+    whole = translation.translate(game, "sm_90")
+    assert whole.whole
+    assert compiled[1:] == [translation.kernel_source(game, blocks, False)]
+    assert np.array_equal(whole.marked_ops, translation.marked_ops(game, blocks))
+    again = translation.translate(game, "sm_90", at_first=True)
+    assert again.whole
+    assert again.cubin == whole.cubin
+    monkeypatch.setattr(translation, "MOST_AT_FIRST", 3000)
+    assert translation.translate(game, "sm_80", at_first=True).whole
+    assert len(compiled) == 3
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "as once kept", "folder"])

@@ -33,27 +33,56 @@ SECONDS = 60  # at most, that a test waits for a thread
 
 
 class Compiler:
-    """Stands in for translation.translate: it compiles when the test lets it."""
+    """Stands in for translation.translate: it compiles when the test lets it.
+
+    Attributes:
+        begun: what it was given.
+        let: set when it may go on.
+        problem: what it raises, if anything.
+        first: what a first kernel is called, if there are any.
+        let_whole: the same as `let`, for the kernels of all blocks, where there are first ones.
+    """
 
     def __init__(self) -> None:
-        self.begun: list[tuple[str, str, bool]] = []
-        self.let = threading.Event()
+        self.begun: list[tuple[str, str, bool, bool]] = []
+        self.let, self.let_whole = threading.Event(), threading.Event()
         self.problem: BaseException | None = None
+        self.first: bytes | None = None
 
-    def __call__(self, game: Any, architecture: str, in_step: bool) -> tuple[bytes, np.ndarray]:
-        self.begun.append((game.name, architecture, in_step))
-        assert self.let.wait(SECONDS)
+    def __call__(
+        self, game: Any, architecture: str, in_step: bool, at_first: bool
+    ) -> translation.Translation:
+        self.begun.append((game.name, architecture, in_step, at_first))
+        whole = self.first is None or not at_first
+        assert (self.let_whole if self.first and whole else self.let).wait(SECONDS)
         if self.problem:
             raise self.problem
-        return b"a kernel", np.full((len(rom_of(game)[0]) + 1, 2), 7, np.uint32)
+        operations = np.full((len(rom_of(game)[0]) + 1, 2), 7 if whole else 3, np.uint32)
+        return translation.Translation(b"a kernel" if whole else self.first, operations, whole)
 
     def finish(self) -> None:
         """Returns when nothing is being made any more."""
         self.let.set()
-        for thread in threading.enumerate():
-            if thread.name.startswith("cule translates"):
-                thread.join(SECONDS)
+        self.let_whole.set()
+        join_threads()
         assert not translating._being_made
+
+
+def join_threads() -> None:
+    """Waits for those that compile."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("cule translates"):
+            thread.join(SECONDS)
+
+
+def marked_ops(env: cule.AtariEnv) -> list[int]:
+    """What the kernels that the backend has loaded read, of which each is of one number."""
+    found = []
+    for address in env.engine.backend.marked_ops:
+        (tensor,) = (t for t in env.engine.tensors.values() if t.data_ptr() == address)
+        (number,) = tensor.view(torch.int32).unique().tolist()
+        found.append(number)
+    return found
 
 
 class LoadingBackend:
@@ -61,13 +90,15 @@ class LoadingBackend:
 
     def __init__(self, backend: Any):
         self.backend, self.loaded = backend, []
+        self.marked_ops: list[int] = []
         self.problem: BaseException | None = None
 
-    def load_translation(self, cubin: bytes) -> None:
+    def load_translation(self, cubin: bytes, marked_ops: int) -> None:
         problem, self.problem = self.problem, None
         if problem:
             raise problem
         self.loaded.append(cubin)
+        self.marked_ops.append(marked_ops)
 
     def plays_in_step(self, num_envs: int) -> bool:
         return num_envs > 10
@@ -108,9 +139,42 @@ def test_env_plays_at_once_and_changes_over_between_two_steps(compiler: Compiler
         assert same(outputs(env, env.step(actions)), outputs(plain, plain.step(actions))), step
         assert env.translated == (step >= 3)
     assert backend.loaded == [b"a kernel"]
-    assert bool((env.engine.tensors["marked_ops"].view(torch.int32) == 7).all())
-    assert compiler.begun == [("pong", "sm_90", False)]
+    assert marked_ops(env) == [7]
+    assert compiler.begun == [("pong", "sm_90", False, True)]
     assert not plain.translated
+
+
+def test_first_kernel_gives_way_to_the_whole_one(compiler: Compiler) -> None:
+    """Each keeps what it reads, as a graph may have captured it."""
+    compiler.first = b"a first kernel"
+    env, plain = make(), make(translate=False)
+    backend = env.engine.backend
+    assert torch.equal(env.reset(seed=1)[0], plain.reset(seed=1)[0])
+    for step in range(9):
+        if step == 3:
+            compiler.let.set()
+            join_threads()
+        if step == 6:
+            compiler.finish()
+        actions = [step % 6, 2]
+        assert same(outputs(env, env.step(actions)), outputs(plain, plain.step(actions))), step
+        assert env.translated == (step >= 3)
+        assert len(backend.loaded) == step // 3
+    assert backend.loaded == [b"a first kernel", b"a kernel"]
+    assert marked_ops(env) == [3, 7]
+    assert [at_first for *_, at_first in compiler.begun] == [True, False]
+
+
+def test_waiting_is_for_the_whole_kernel(compiler: Compiler) -> None:
+    compiler.first = b"a first kernel"
+    env = make()
+    compiler.let.set()
+    threading.Timer(0.3, compiler.let_whole.set).start()
+    assert env.wait_until_translated()
+    assert env.engine.backend.loaded == [b"a first kernel", b"a kernel"]
+    compiler.begun.clear()
+    assert make(translate=True).engine.backend.loaded == [b"a kernel"]
+    assert [at_first for *_, at_first in compiler.begun] == [False], "who waits waits for that only"
 
 
 def test_wait_until_translated_waits_and_changes_over(compiler: Compiler) -> None:
@@ -135,7 +199,7 @@ def test_env_that_is_not_translated_does_not_wait() -> None:
 def test_envs_of_a_game_share_what_is_being_compiled(compiler: Compiler) -> None:
     envs = [make(), make(), make(num_envs=11)]
     compiler.finish()
-    assert compiler.begun == [("pong", "sm_90", False), ("pong", "sm_90", True)]
+    assert compiler.begun == [("pong", "sm_90", False, True), ("pong", "sm_90", True, True)]
     assert all(env.wait_until_translated() for env in envs)
     assert all(env.engine.backend.loaded == [b"a kernel"] for env in envs)
     assert make().wait_until_translated()
@@ -307,7 +371,7 @@ def test_thread_makes_one_file_of_the_kernel(
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
     monkeypatch.setattr(nvrtc, "compile_cubin", lambda *_: b"the cubin")
     game = find_game("pong")
-    cubin, operations = translating.translating(game, "sm_90", False).result()
-    assert cubin == b"the cubin"
-    assert len(operations) == len(rom_of(game)[0]) + 1
+    made = translating.translating(game, "sm_90", False, False).result()
+    assert made.cubin == b"the cubin"
+    assert len(made.marked_ops) == len(rom_of(game)[0]) + 1
     assert len(list(tmp_path.iterdir())) == 1

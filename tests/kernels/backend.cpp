@@ -62,6 +62,7 @@ EXPORTED bool plays_in_step(const cule::Backend* backend, int num_envs) {
   return backend->plays_in_step(num_envs);
 }
 
-EXPORTED void load_translation(cule::Backend* backend, const char* path, char* error) {
-  guarded(error, [&] { backend->load_translation(path); });
+EXPORTED void load_translation(cule::Backend* backend, const char* path,
+                               const cule::MicroOp* marked_ops, char* error) {
+  guarded(error, [&] { backend->load_translation(path, marked_ops); });
 }

@@ -13,6 +13,7 @@ from simulated import SimulatedGpu, build
 from cule import translation
 from cule.engine import changeover
 from cule.rom import find_game
+from cule.translation import Translation
 
 # How a kernel that is loaded at run time is called by the simulator (stand_ins/cuda.h).
 CALL = """
@@ -28,30 +29,36 @@ FEW = 120
 GAMES = ("pong", "freeway", "seaquest", "montezuma_revenge", "pitfall2", "robotank", "klax")
 
 
-def translate(pair: Pair, game: str, in_step: bool, library: Path, folder: Path) -> None:
+def translate(
+    pair: Pair, game: str, in_step: bool, whole: bool, library: Path, folder: Path
+) -> None:
     """From its next step on, the GPU plays the game's own kernel, as when a thread has compiled
     it."""
     found = find_game(game)
     blocks = translation.blocks_of(found)
+    if not whole:
+        blocks = translation.most_frequent(found, blocks)
     name = f"{game}_{'in_step' if in_step else 'freely'}"
     source = folder / f"{name}.cu"
     source.write_text(translation.kernel_source(found, blocks, in_step) + CALL)
     made = build(name, [source], folder, [library])
-    kernel = str(made).encode(), translation.marked_ops(found, blocks)
+    kernel = Translation(str(made).encode(), translation.marked_ops(found, blocks), True)
     ready = SimpleNamespace(done=True, result=lambda _: kernel)
     with pytest.MonkeyPatch.context() as context:
         context.setattr(changeover, "translating", lambda *_: ready)
         context.setattr(changeover, "architecture_of", lambda _: "sm_90")
-        pair.gpu._begin_translation()
+        pair.gpu._begin_translation(at_first=False)
 
 
-def compare(game: str, num_envs: int, in_step: bool, library: Path, folder: Path) -> None:
+def compare(
+    game: str, num_envs: int, in_step: bool, whole: bool, library: Path, folder: Path
+) -> None:
     pair = Pair(SimulatedGpu(library, seed=1), [game], num_envs, some_options(autoreset=SAME_STEP))
     assert pair.gpu.backend.plays_in_step(num_envs) == in_step
     pair.reset(None, torch.arange(num_envs))
     for step in range(8):
         if step == 1:
-            translate(pair, game, in_step, library, folder)
+            translate(pair, game, in_step, whole, library, folder)
         pair.step()
         assert pair.gpu.translated == (step >= 1)
     assert pair.endings >= num_envs
@@ -61,8 +68,8 @@ def compare(game: str, num_envs: int, in_step: bool, library: Path, folder: Path
 def test_part_of_a_game_is_played_as_interpreted(
     num_envs: int, in_step: bool, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(translation, "MOST_TRANSLATED", FEW)
-    compare("pong", num_envs, in_step, library, tmp_path)
+    monkeypatch.setattr(translation, "MOST_AT_FIRST", FEW)
+    compare("pong", num_envs, in_step, False, library, tmp_path)
 
 
 @pytest.mark.slow
@@ -71,4 +78,4 @@ def test_part_of_a_game_is_played_as_interpreted(
 def test_translated_game_is_played_as_interpreted(
     game: str, num_envs: int, in_step: bool, library: Path, tmp_path: Path
 ) -> None:
-    compare(game, num_envs, in_step, library, tmp_path)
+    compare(game, num_envs, in_step, True, library, tmp_path)
