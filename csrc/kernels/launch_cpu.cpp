@@ -1,4 +1,5 @@
-// The CPU backend: envs shared out among threads, each env's parts run one after the other while its state is in the cache.
+// The CPU backend. Threads share the envs; for each env, one runs all parts of a step in a row,
+// while its state is in the cache.
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -21,9 +22,10 @@
 namespace cule {
 namespace {
 
-// What one thread works with, whichever env it works on.
+// What a thread works with, for any env.
 struct Workspace {
-  explicit Workspace(const Batch& batch) : entries(batch.buffer_capacity), starts(segment_words(batch.options)) {
+  explicit Workspace(const Batch& batch)
+      : entries(batch.buffer_capacity), starts(segment_words(batch.options)) {
     trail.starts = starts_alone(starts.data());
   }
   bool fits(const Batch& batch) const {
@@ -36,7 +38,8 @@ struct Workspace {
   TiaState tia{};
 };
 
-// Calls `work(index)` for every index below `count` from `threads` threads, the caller's among them.
+// Calls `work(thread, index)` for every index below `count`, on `threads` threads, one of them the
+// caller's.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
@@ -44,9 +47,11 @@ class ThreadPool {
       for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
     } catch (const std::exception& problem) {  // a limit on processes or memory
       close();
-      throw std::runtime_error("expected to start " + std::to_string(threads - 1) + " threads beside the caller's, got " +
-                               std::to_string(workers_.size()) + ", so that num_threads cannot be " + std::to_string(threads) + " here: " +
-                               problem.what());
+      throw std::runtime_error("expected to start " + std::to_string(threads - 1) +
+                               " threads beside the caller's, got " +
+                               std::to_string(workers_.size()) +
+                               ", so that num_threads cannot be " + std::to_string(threads) +
+                               " here: " + problem.what());
     }
   }
 
@@ -129,7 +134,8 @@ void step_env(const Batch& batch, size_t env, Workspace& workspace) {
   step_frames(batch, env, machine, kCore);
   leave_end(batch, env, machine);
   const uint32_t flags = batch.traces[env].flags;
-  const bool reset_instead = batch.options.autoreset == AutoresetMode::kNextStep && (flags & kResetNow);
+  const bool reset_instead = batch.options.autoreset == AutoresetMode::kNextStep &&
+                             (flags & kResetNow);
   if (!reset_instead) {
     if (must_prepare(batch, env, batch.traces[env])) prepare(batch, env, OneLane{});
     settle(batch, env, recording.starts);
@@ -168,9 +174,12 @@ class CpuBackend final : public Backend {
  private:
   template <class Work>
   void for_each_env(const Batch& batch, const Work& work) {
-    if (!workspaces_.empty() && !workspaces_[0]->fits(batch)) workspaces_.clear();  // another batch's
-    while (static_cast<int>(workspaces_.size()) < pool_.threads()) workspaces_.push_back(std::make_unique<Workspace>(batch));
-    pool_.run(batch.num_envs, [&](int thread, int env) { work(static_cast<size_t>(env), *workspaces_[thread]); });
+    // They may be another batch's.
+    if (!workspaces_.empty() && !workspaces_[0]->fits(batch)) workspaces_.clear();
+    while (static_cast<int>(workspaces_.size()) < pool_.threads())
+      workspaces_.push_back(std::make_unique<Workspace>(batch));
+    pool_.run(batch.num_envs,
+              [&](int thread, int env) { work(static_cast<size_t>(env), *workspaces_[thread]); });
   }
 
   ThreadPool pool_;
@@ -189,7 +198,8 @@ Backend* make_cpu_backend(int threads) { return new CpuBackend(threads); }
 
 int power_on_env(const Batch& batch) {
   int long_frames = 0;
-  with_first_session(batch, kCore, [&](auto& session) { long_frames = session.power_on_console(); });
+  with_first_session(batch, kCore,
+                     [&](auto& session) { long_frames = session.power_on_console(); });
   return long_frames;
 }
 
