@@ -76,11 +76,11 @@ class AtariEnv(Consoles):
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
         translate: CUDA only: whether to compile the game for the GPU. The results are the same, and
-            steps are several times faster; the first compilation takes ten to twenty seconds, and
-            its result is kept in CULE_CACHE_DIR (by default ~/.cache/cule). True: wait for it.
-            None: compile if 64 or more envs play one game, unless the game is known to be faster
-            interpreted. Steps are interpreted until it is done: `translated` says whether it is,
-            and `wait_until_translated` waits.
+            steps are several times faster. The first time, compiling the game's most frequent code
+            takes some ten seconds and all of it up to a minute; what comes of it is kept in
+            CULE_CACHE_DIR (by default ~/.cache/cule). True: wait for all. None: compile if 64 or
+            more envs play one game. Steps are interpreted until the first is done: `translated`
+            says whether it is, and `wait_until_translated` waits for all.
         multiprocessors: CUDA only: how many of the GPU's multiprocessors emulate, and do nothing
             else. The others stay free for work on other streams, such as learning. None: no
             multiprocessor is reserved, which is fastest if there is no such work.

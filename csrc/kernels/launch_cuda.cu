@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -335,37 +336,50 @@ CUmodule load_linked(const std::string& cubin) {
   return module;
 }
 
-// How the CPU part is launched: `lanes` threads of each of a block's first `warps` get an env, and the warps wait for each other or not.
+// How the CPU part is launched: `lanes` threads of each of a block's first `warps` get an env, and the
+// warps wait for each other or not.
 struct PlayLaunch {
   int lanes, warps, threads, blocks;
   bool in_step;
 };
 
+// The ways of PlayChoice.
+struct PlayWay {
+  bool translated;
+  int warps;  // of a multiprocessor, as long as that is enough for all envs
+};
+constexpr PlayWay kInterpreted{false, kPlayFewWarps};
+constexpr PlayWay kPlayWays[] = {{true, 2}, kInterpreted, {true, 4}, {true, 8}};
+static_assert(std::size(kPlayWays) == PlayChoice::kWays);
+
 int blocks_for(int count, int each) { return (count + each - 1) / each; }
 
-// The launch for `num_envs` on so many multiprocessors, or on more if these have not threads enough. Two warps a multiprocessor where the
-// game is translated, and four where not, as long as that is enough for all envs: of fewer envs in more warps each would wait less for
-// the others, but what warps of a multiprocessor wait for most is its fetching of code, of which a translated game has more
-// (benchmarks/NOTES.md).
-PlayLaunch play_launch(int num_envs, int processors, bool translated) {
-  // With fewer envs a warp, two translated warps lose more by waiting for each other than by fetching
-  // the same code at different times.
+// The launch for `num_envs` on so many multiprocessors, or on more if these have not threads enough.
+// Few warps a multiprocessor share the fetching of code, of which a translated game has more; in more
+// of fewer lanes, lanes wait less for others (benchmarks/NOTES.md).
+PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
+  // With fewer envs a warp, translated warps lose more by waiting for each other than by fetching the
+  // same code at different times. The kernel has been compiled for one or the other.
   constexpr int kFewLanes = 3;
-  const int warps = translated ? 2 : kPlayFewWarps;
+  const PlayWay first = way.translated ? kPlayWays[0] : way;
+  const int most_lanes = blocks_for(num_envs, first.warps * processors);
+  const bool in_step = way.translated && most_lanes > kFewLanes;
+  const int warps = in_step ? way.warps : first.warps;
   const int lanes = std::min(kWarp, blocks_for(num_envs, warps * processors));
-  if (lanes * warps * processors >= num_envs) {
-    return {lanes, warps, warps * kWarp, blocks_for(num_envs, warps * lanes),
-            translated && lanes > kFewLanes};
+  if (most_lanes <= kWarp) {
+    return {lanes, warps, warps * kWarp, blocks_for(num_envs, warps * lanes), in_step};
   }
   // One block for each multiprocessor, or several rounds of such blocks, with as few warps as all envs need.
   const int rounds = blocks_for(num_envs, processors * kPlayMostThreads);
-  const int used = blocks_for(num_envs, processors * kWarp * rounds);
-  return {lanes, used, used * kWarp, blocks_for(num_envs, used * lanes), true};
+  const int least = blocks_for(num_envs, processors * kWarp * rounds);
+  const int used = std::min(kPlayMostWarps, least * way.warps / first.warps);
+  const int each = std::min(kWarp, blocks_for(num_envs, processors * used * rounds));
+  return {each, used, used * kWarp, blocks_for(num_envs, used * each), true};
 }
 
 // The launch on some multiprocessors, which leaves no room on them for anything else.
-PlayLaunch play_launch_apart(int num_envs, int processors, bool translated) {
-  PlayLaunch launch = play_launch(num_envs, processors, translated);
+PlayLaunch play_launch_apart(int num_envs, int processors, PlayWay way) {
+  PlayLaunch launch = play_launch(num_envs, processors, way);
   launch.threads = kPlayMostThreads;
   return launch;
 }
@@ -392,7 +406,7 @@ class CudaBackend final : public Backend {
   }
   ~CudaBackend() override { unload(); }
 
-  bool plays_in_step(int num_envs) const override { return launch_for(num_envs, true).in_step; }
+  bool plays_in_step(int num_envs) const override { return launch_for(num_envs, kPlayWays[0]).in_step; }
 
   void load_translation(const std::string& cubin, const MicroOp* marked_ops) override {
     Guard guard(device_);
@@ -474,25 +488,26 @@ class CudaBackend final : public Backend {
     cudaSetDevice(before);
   }
 
-  PlayLaunch launch_for(int num_envs, bool translated) const {
-    return apart_ ? play_launch_apart(num_envs, apart_, translated) : play_launch(num_envs, processors_, translated);
+  PlayLaunch launch_for(int num_envs, PlayWay way) const {
+    return apart_ ? play_launch_apart(num_envs, apart_, way)
+                  : play_launch(num_envs, processors_, way);
   }
 
   void play_frames(const Batch& batch, cudaStream_t stream) const {
-    if (!choice_) return play_by(false, batch, stream);
-    bool translated;
+    if (!choice_) return play_by(kInterpreted, batch, stream);
+    int way;
     {
       const CaptureRelaxed relaxed;  // other threads' captures are not asked after
-      translated = choice_->begin(stream);
+      way = choice_->begin(stream);
     }
-    play_by(translated, batch, stream);
+    play_by(kPlayWays[way], batch, stream);
     choice_->played(stream);
   }
 
-  void play_by(bool translated, const Batch& batch, cudaStream_t stream) const {
-    PlayLaunch launch = launch_for(batch.num_envs, translated);
+  void play_by(PlayWay way, const Batch& batch, cudaStream_t stream) const {
+    PlayLaunch launch = launch_for(batch.num_envs, way);
     const unsigned shared_bytes = launch.in_step ? static_cast<unsigned>(play_shared_bytes(launch.warps * kWarp)) : 0;
-    if (!translated) {
+    if (!way.translated) {
       const auto kernel = launch.in_step ? play<true> : play<false>;
       check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), "play");
       start(kernel, launch.blocks, launch.threads, shared_bytes, stream, batch, launch.lanes,

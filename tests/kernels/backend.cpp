@@ -38,7 +38,7 @@ EXPORTED void set_stream(float milliseconds, bool busy, bool captured) {
 
 EXPORTED cule::PlayChoice* make_choice() { return new cule::PlayChoice; }
 EXPORTED void free_choice(cule::PlayChoice* choice) { delete choice; }
-EXPORTED bool begin_choice(cule::PlayChoice* choice) { return choice->begin(nullptr); }
+EXPORTED int begin_choice(cule::PlayChoice* choice) { return choice->begin(nullptr); }
 EXPORTED void end_choice(cule::PlayChoice* choice) { choice->played(nullptr); }
 
 EXPORTED cule::Backend* make_backend(int apart, char* error) {

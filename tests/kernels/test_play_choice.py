@@ -1,4 +1,4 @@
-"""Which kernel plays a translated game: what steps time, and what comes of it (play_choice.cuh)."""
+"""In which way a translated game is played: what steps time, and what comes of it (play_choice.cuh)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
-OWN, INTERPRETER = True, False
+# The ways of launch_cuda.cu: the game's own kernel in few warps, the interpreter, the own in more.
+FEW, INTERPRETED, MORE, MOST = WAYS = range(4)
 # As in PlayChoice.
-FIRST, TRIES, LONGEST = 64, 6, 4096
+FIRST, TRIES, LONGEST = 64, 12, 4096
+# Milliseconds of each way.
+FEW_FASTEST, INTERPRETED_FASTEST = (1.0, 2.0, 1.5, 3.0), (3.0, 2.0, 4.0, 5.0)
+MORE_FASTEST, MOST_FASTEST = (3.0, 4.0, 2.0, 2.5), (4.0, 3.0, 2.0, 1.0)
 
 
 class Choice:
@@ -19,7 +23,7 @@ class Choice:
     def __init__(self, library: Path):
         self.library = ctypes.CDLL(str(library))
         self.library.make_choice.restype = ctypes.c_void_p
-        self.library.begin_choice.restype = ctypes.c_bool
+        self.library.begin_choice.restype = ctypes.c_int
         self.choice = ctypes.c_void_p(self.library.make_choice())
         self.now = 0.0
         self.busy = self.captured = False
@@ -28,17 +32,17 @@ class Choice:
         self.library.free_choice(self.choice)
         self.library.set_stream(ctypes.c_float(0), False, False)
 
-    def step(self, own: float, interpreter: float) -> bool:
-        """Plays a step, which takes as many milliseconds by either kernel. Which it was."""
+    def step(self, times: tuple[float, ...]) -> int:
+        """Plays a step, which takes so many milliseconds in each way. In which it was."""
         self._set_stream()
         taken = self.library.begin_choice(self.choice)
-        self.now += own if taken is OWN else interpreter
+        self.now += times[taken]
         self._set_stream()
         self.library.end_choice(self.choice)
         return taken
 
-    def steps(self, count: int, own: float, interpreter: float) -> list[bool]:
-        return [self.step(own, interpreter) for _ in range(count)]
+    def steps(self, count: int, times: tuple[float, ...]) -> list[int]:
+        return [self.step(times) for _ in range(count)]
 
     def _set_stream(self) -> None:
         self.library.set_stream(ctypes.c_float(self.now), self.busy, self.captured)
@@ -51,48 +55,57 @@ def choice(library: Path) -> Iterator[Choice]:
     made.close()
 
 
-def test_own_kernel_plays_until_both_are_tried_in_turn(choice: Choice) -> None:
-    assert choice.steps(FIRST - 1, 1.0, 2.0) == [OWN] * (FIRST - 1)
-    assert choice.steps(TRIES, 1.0, 2.0) == [OWN, INTERPRETER] * (TRIES // 2)
-    assert choice.steps(50, 1.0, 2.0) == [OWN] * 50
+def test_first_way_is_taken_until_all_are_tried_in_turn(choice: Choice) -> None:
+    assert choice.steps(FIRST - 1, FEW_FASTEST) == [FEW] * (FIRST - 1)
+    assert choice.steps(TRIES, FEW_FASTEST) == [*WAYS] * (TRIES // len(WAYS))
+    assert choice.steps(50, FEW_FASTEST) == [FEW] * 50
 
 
-def test_interpreter_plays_where_it_is_faster(choice: Choice) -> None:
-    choice.steps(FIRST + TRIES - 1, 2.0, 1.0)
-    assert choice.steps(50, 2.0, 1.0) == [INTERPRETER] * 50
+@pytest.mark.parametrize(
+    ("times", "fastest"),
+    [(INTERPRETED_FASTEST, INTERPRETED), (MORE_FASTEST, MORE), (MOST_FASTEST, MOST)],
+)
+def test_fastest_way_is_taken(times: tuple[float, ...], fastest: int, choice: Choice) -> None:
+    choice.steps(FIRST + TRIES - 1, times)
+    assert choice.steps(50, times) == [fastest] * 50
 
 
-@pytest.mark.parametrize(("interpreter", "taken"), [(0.98, OWN), (0.95, INTERPRETER)])
-def test_small_differences_do_not_count(choice: Choice, interpreter: float, taken: bool) -> None:
-    choice.steps(FIRST + TRIES - 1, 1.0, interpreter)
-    assert choice.step(1.0, interpreter) is taken
+@pytest.mark.parametrize("way", WAYS[1:])
+@pytest.mark.parametrize(("time", "is_taken"), [(0.98, False), (0.95, True)])
+def test_small_differences_do_not_count(
+    way: int, time: float, is_taken: bool, choice: Choice
+) -> None:
+    times = tuple(time if each == way else 1.0 for each in WAYS)
+    choice.steps(FIRST + TRIES - 1, times)
+    assert choice.step(times) == (way if is_taken else FEW)
 
 
-def test_they_are_tried_again_as_games_go_on(choice: Choice) -> None:
-    assert choice.steps(600, 1.0, 2.0)[-1] is OWN
-    assert choice.steps(LONGEST, 3.0, 2.0)[-1] is INTERPRETER
-    assert choice.steps(LONGEST + 2 * TRIES, 1.0, 2.0)[-1] is OWN
-    rarely = choice.steps(5 * LONGEST, 1.0, 2.0).count(INTERPRETER)
-    assert rarely in (4 * TRIES // 2, 5 * TRIES // 2)
+def test_ways_are_tried_again_as_games_go_on(choice: Choice) -> None:
+    assert choice.steps(600, FEW_FASTEST)[-1] == FEW
+    assert choice.steps(LONGEST, INTERPRETED_FASTEST)[-1] == INTERPRETED
+    assert choice.steps(LONGEST + 2 * TRIES, MOST_FASTEST)[-1] == MOST
+    assert choice.steps(LONGEST + 2 * TRIES, FEW_FASTEST)[-1] == FEW
+    rarely = choice.steps(5 * LONGEST, FEW_FASTEST).count(MORE)
+    assert rarely in (4 * TRIES // len(WAYS), 5 * TRIES // len(WAYS))
 
 
 def test_nothing_waits_for_steps_that_have_not_ended(choice: Choice) -> None:
-    choice.steps(FIRST + TRIES - 1, 2.0, 1.0)
+    choice.steps(FIRST + TRIES - 1, MOST_FASTEST)
     choice.busy = True
-    assert choice.steps(9, 2.0, 1.0) == [OWN] * 9, "it goes on as before"
+    assert choice.steps(9, MOST_FASTEST) == [FEW] * 9, "it goes on as before"
     choice.busy = False
-    assert choice.step(2.0, 1.0) is INTERPRETER
+    assert choice.step(MOST_FASTEST) == MOST
 
 
 def test_steps_of_a_graph_are_not_timed(choice: Choice) -> None:
-    choice.steps(FIRST - 1, 2.0, 1.0)
+    choice.steps(FIRST - 1, MORE_FASTEST)
     choice.captured = True
-    assert choice.steps(9, 2.0, 1.0) == [OWN] * 9
+    assert choice.steps(9, MORE_FASTEST) == [FEW] * 9
     choice.captured = False
-    assert choice.steps(TRIES, 2.0, 1.0) == [OWN, INTERPRETER] * (TRIES // 2)
+    assert choice.steps(TRIES, MORE_FASTEST) == [*WAYS] * (TRIES // len(WAYS))
     choice.captured = True
-    assert choice.step(2.0, 1.0) is OWN
+    assert choice.step(MORE_FASTEST) == FEW
     choice.captured = False
-    choice.step(2.0, 1.0)
+    choice.step(MORE_FASTEST)
     choice.captured = True
-    assert choice.step(2.0, 1.0) is INTERPRETER, "what was found before"
+    assert choice.step(MORE_FASTEST) == MORE, "what was found before"

@@ -51,12 +51,20 @@ def translate(
 
 
 def compare(
-    game: str, num_envs: int, in_step: bool, whole: bool, library: Path, folder: Path
+    game: str,
+    num_envs: int,
+    in_step: bool,
+    whole: bool,
+    library: Path,
+    folder: Path,
+    steps: int = 8,
+    multiprocessors: int = 2,
 ) -> None:
-    pair = Pair(SimulatedGpu(library, seed=1), [game], num_envs, some_options(autoreset=SAME_STEP))
+    gpu = SimulatedGpu(library, multiprocessors, seed=1)
+    pair = Pair(gpu, [game], num_envs, some_options(autoreset=SAME_STEP))
     assert pair.gpu.backend.plays_in_step(num_envs) == in_step
     pair.reset(None, torch.arange(num_envs))
-    for step in range(8):
+    for step in range(steps):
         if step == 1:
             translate(pair, game, in_step, whole, library, folder)
         pair.step()
@@ -70,6 +78,18 @@ def test_part_of_a_game_is_played_as_interpreted(
 ) -> None:
     monkeypatch.setattr(translation, "MOST_AT_FIRST", FEW)
     compare("pong", num_envs, in_step, False, library, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("num_envs", "multiprocessors"), [(13, 1), pytest.param(70, 1, marks=pytest.mark.slow)]
+)
+def test_all_ways_of_playing_give_the_same(
+    num_envs: int, multiprocessors: int, library: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Long enough that steps try each way (kernels/play_choice.cuh)."""
+    monkeypatch.setattr(translation, "MOST_AT_FIRST", FEW)
+    compare("pong", num_envs, True, False, library, tmp_path, 80, multiprocessors)
 
 
 @pytest.mark.slow
