@@ -1,9 +1,9 @@
 """Builds the extension `cule._core` by driving CMake; the metadata is in pyproject.toml.
 
-Environment: `CULE_CUDA` (AUTO, ON or OFF), `CMAKE_ARGS` (more arguments for CMake), `CMAKE_BUILD_PARALLEL_LEVEL`,
-and, for what is published, `CULE_PROJECT_URL`: the repository's address.
-The build folder, build/<platform>-<python>, is kept, so that only what changed is compiled again; it starts afresh when
-a tool, a path or an option is another one than last time.
+Environment: `CULE_CUDA` (AUTO, ON or OFF), `CMAKE_ARGS` (more arguments for CMake),
+`CMAKE_BUILD_PARALLEL_LEVEL`, and, for what is published, `CULE_PROJECT_URL`: the repository's
+address. The build folder, build/<platform>-<python>, is kept, so that only what changed is compiled
+again; it starts afresh when a tool, a path or an option is another one than last time.
 """
 
 import os
@@ -24,7 +24,7 @@ BYTES_PER_JOB = 2 << 30
 
 
 def parallel_jobs() -> int:
-    """As many compilers as there are CPUs for this process and memory for 2 GiB each, and at least one."""
+    """As many compilers as this process has CPUs and memory for, 2 GiB each, and at least one."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -52,8 +52,20 @@ class CMakeBuild(build_ext):
             *(["-GNinja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else []),
             *shlex.split(os.environ.get("CMAKE_ARGS", "")),
         ]
-        names = ("CC", "CXX", "CXXFLAGS", "CUDACXX", "CUDAHOSTCXX", "CUDAFLAGS", "CUDAARCHS", "CUDA_HOME", "CUDA_PATH")
-        tools = [f"{name}={os.environ.get(name, '')}" for name in names] + [f"nvcc={shutil.which('nvcc')}"]
+        names = (
+            "CC",
+            "CXX",
+            "CXXFLAGS",
+            "CUDACXX",
+            "CUDAHOSTCXX",
+            "CUDAFLAGS",
+            "CUDAARCHS",
+            "CUDA_HOME",
+            "CUDA_PATH",
+        )
+        tools = [f"{name}={os.environ.get(name, '')}" for name in names] + [
+            f"nvcc={shutil.which('nvcc')}"
+        ]
 
         build = ROOT / "build" / f"{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
         stamp = build / "configuration.txt"
@@ -73,7 +85,7 @@ class CMakeBuild(build_ext):
 
 
 def readme(url: str, text: str) -> str:
-    """The README with absolute links to the repository at `url`, as PyPI shows it; as it is where there is no `url`."""
+    """The README as PyPI shows it, with absolute links to the repository at `url`, if any."""
     if not url:
         return text
     text = re.sub(r"(!\[[^\]]*\]\()(?!\w+:)", rf"\g<1>{url}/raw/HEAD/", text)

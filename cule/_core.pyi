@@ -1,4 +1,7 @@
-"""The compiled part of cule (csrc/bindings/module.cpp). Addresses are of memory that Python owns."""
+"""The compiled part of cule (csrc/bindings/module.cpp).
+
+Addresses are of memory that Python owns.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -44,7 +47,13 @@ def headers() -> dict[str, str]: ...
 class Guard:
     def __init__(self) -> None: ...
     def call(
-        self, name: str, changes: bool, function: Callable[..., _T], /, *arguments: Any, **keywords: Any
+        self,
+        name: str,
+        changes: bool,
+        function: Callable[..., _T],
+        /,
+        *arguments: Any,
+        **keywords: Any,
     ) -> _T: ...
 
 class Batch:

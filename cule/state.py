@@ -100,7 +100,9 @@ class State:
     def take(engine: Engine, env_ids: torch.Tensor) -> State:
         """The states of envs `env_ids` (int64)."""
         made = {"pictures": engine.pictures(env_ids).flatten(-2), "pooled": engine.pooled(env_ids)}
-        tensors = {name: engine.tensors[name][env_ids] for name in _TENSORS if name not in made} | made
+        tensors = {
+            name: engine.tensors[name][env_ids] for name in _TENSORS if name not in made
+        } | made
         tensors["records"] = engine.records()[env_ids]
         for name in _RANDOM_TENSORS:
             if name in engine.tensors:

@@ -1,7 +1,8 @@
 """Translating a ROM's frequent code into C++ for one game's kernel (csrc/console/block.h).
 
-What a game executes is found by playing it: `blocks_of` turns the counts into runs of instructions, and `source_of`
-writes them down as cases of a switch, to be compiled for the device that the envs live on.
+What a game executes is found by playing it: `blocks_of` turns the counts into runs of instructions,
+and `source_of` writes them down as cases of a switch, to be compiled for the device that the envs
+live on.
 """
 
 from __future__ import annotations
@@ -24,20 +25,24 @@ from cule.sealed import Kind
 # How a kernel is kept: compiled, with a checksum.
 _FILE = Kind("cubin", 1)
 PROFILE_FRAMES = 6000
-# An instruction that is executed less often, in PROFILE_FRAMES, is left to the interpreter: compiling takes time.
+# An instruction that is executed less often, in PROFILE_FRAMES, is left to the interpreter, as
+# compiling takes time.
 LEAST_COUNT = 30
-# And so is one that more often than this cannot be done in a block. What an instruction reaches more
-# often than this, it has code for.
+# And so is one that more often than this cannot be done in a block. What an instruction reaches
+# more often than this, it has code for.
 MOST_ODD = 0.02
-# How many instructions the first kernel of a game translates, the most frequent ones: each takes the
-# compiler some 14 ms.
+# How many instructions the first kernel of a game translates, the most frequent ones: each takes
+# the compiler some 14 ms.
 MOST_AT_FIRST = 600
-# The longest block. A frame's end is looked for between blocks only, so they must not take much of it.
+# The longest block. A frame's end is looked for between blocks only, so they must not take much of
+# it.
 MOST_INSTRUCTIONS = 64
-# And nearly the longest: the picture's segments are kept before blocks that write in them (csrc/console/core.h).
+# And nearly the longest: the picture's segments are kept before blocks that write in them
+# (csrc/console/core.h).
 MOST_CYCLES = 5 * _core.LINE_CYCLES
-# What a profile has of each instruction (csrc/console/profile.h): how often it ran, could not be done
-# in a block, ran in decimal mode, was entered; its program counter; which places it reached, a column for each set of
+# What a profile has of each instruction (csrc/console/profile.h): how often it ran, could not be
+# done in a block, ran in decimal mode, was entered; its program counter; which places it reached,
+# a column for each set of
 # PROFILED; the TIA register that it wrote to, and how often that was another than before.
 COUNT, ODD, DECIMAL, ENTERED, PC, REACHED = range(6)
 PLACES, PROFILED = _core.PLACES, _core.PROFILED_PLACES
@@ -94,7 +99,7 @@ class Instruction:
 
     @property
     def stays_in_rom(self) -> bool:
-        """Whether the program goes on in the cartridge where it does not jump: blocks count on that."""
+        """Whether the program goes on in the cartridge where it does not jump, as in blocks."""
         ends = [self.pc + self.length, *([self.branch_target] if self.branches else [])]
         return all(end & 0x1000 for end in ends)
 
@@ -133,7 +138,9 @@ def profile(game: Game) -> np.ndarray:
     console = Console(Group(game, game.facts["default_mode"], 0), Options(), boot(game).pal)
     console.configure()
     console.load(boot(game).snapshot)
-    return np.frombuffer(_core.profile(console.batch, PROFILE_FRAMES), np.uint32).reshape(-1, OTHER_REGISTER + 1)
+    return np.frombuffer(_core.profile(console.batch, PROFILE_FRAMES), np.uint32).reshape(
+        -1, OTHER_REGISTER + 1
+    )
 
 
 def _instructions(game: Game, counts: np.ndarray, reached: Reached) -> dict[int, Instruction]:
@@ -159,7 +166,8 @@ def _reach(counts: np.ndarray) -> Reached:
     """By offset, what an instruction reaches in a block.
 
     Returns:
-        Its places; whether that is one register of the TIA; how often a block with no more cannot do it.
+        Its places; whether that is one register of the TIA; how often a block with no more cannot
+        do it.
     """
     most_odd = MOST_ODD * counts[:, COUNT]
     places, odd = np.zeros(len(counts), np.uint32), counts[:, ODD].copy()
@@ -199,12 +207,17 @@ def blocks_of(game: Game) -> list[Block]:
         while not block[-1].leaves_program:
             last = block[-1]
             following = instructions.get(last.offset + last.length)
-            if following is None or following.offset in behind_gaps or following.pc != last.pc + last.length:
+            if (
+                following is None
+                or following.offset in behind_gaps
+                or following.pc != last.pc + last.length
+            ):
                 break
             # E0 switches each KiB by itself.
             other_slice = scheme == "E0" and (following.pc ^ last.pc) & 0xFC00
             full = len(block) == MOST_INSTRUCTIONS or _most_cycles(tuple(block)) > MOST_CYCLES
-            # After a wait, lanes of a warp are at the same place, and begin the next block together.
+            # After a wait, lanes of a warp are at the same place, and begin the next block
+            # together.
             if last.waits or last.reads_timer or full or other_slice:
                 behind_gaps.add(following.offset)
                 to_begin.append(following.offset)
@@ -234,7 +247,9 @@ def longest_block(blocks: list[Block]) -> int:
 
 def stays_decimal(blocks: list[Block]) -> bool:
     """Whether blocks run in decimal mode, too."""
-    return any(instruction.places & PLACES["kInDecimal"] for block in blocks for instruction in block)
+    return any(
+        instruction.places & PLACES["kInDecimal"] for block in blocks for instruction in block
+    )
 
 
 # What follows a block where it is not known: kLookUp of csrc/console/block.h.
@@ -247,12 +262,15 @@ class _Numbers:
     def __init__(self, game: Game, blocks: list[Block]):
         image, self._scheme = rom_of(game)
         self._bank_bytes = min(len(image), 4096)
-        self._numbers = {(block[0].offset, block[0].pc): number for number, block in enumerate(blocks, 1)}
+        self._numbers = {
+            (block[0].offset, block[0].pc): number for number, block in enumerate(blocks, 1)
+        }
 
     def at(self, pc: int | None, seen_from: Instruction) -> int:
         """The number of the block at `pc`, where an instruction of the same bank leads, or LOOK_UP.
 
-        No block switches banks. E0 switches each KiB by itself; FE switches by the highest bits of `pc`.
+        No block switches banks. E0 switches each KiB by itself; FE switches by the highest bits of
+        `pc`.
         """
         moving = 0xFC00 if self._scheme == "E0" else 0xE000
         if pc is None or not pc & 0x1000 or (pc ^ seen_from.pc) & moving:
@@ -296,9 +314,17 @@ def source_of(game: Game, blocks: list[Block]) -> str:
 
 
 def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
-    """(bytes of the ROM + 1, 2) uint32: micro-operations, but marks where blocks begin (csrc/cpu_6507/micro_op.h)."""
+    """The ROM's micro-operations, with marks where blocks begin (csrc/cpu_6507/micro_op.h).
+
+    Returns:
+        (bytes of the ROM + 1, 2) uint32.
+    """
     image, scheme = rom_of(game)
-    words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2).copy()
+    words = (
+        np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32)
+        .reshape(-1, 2)
+        .copy()
+    )
     for number, block in enumerate(blocks, 1):
         words[block[0].offset] = block[0].pc, number << OPERAND_SHIFT | BLOCK_CODE << OPCODE_SHIFT
     return words
@@ -307,8 +333,9 @@ def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
 # C++'s integer types, which the run-time compiler does not bring along.
 _STANDARD_HEADERS = {
     "cstdint": (
-        "using int8_t = signed char; using int16_t = short; using int32_t = int; using int64_t = long long; "
-        "using uint8_t = unsigned char; using uint16_t = unsigned short; using uint32_t = unsigned int; "
+        "using int8_t = signed char; using int16_t = short; using int32_t = int; "
+        "using int64_t = long long; using uint8_t = unsigned char; "
+        "using uint16_t = unsigned short; using uint32_t = unsigned int; "
         "using uint64_t = unsigned long long; using uintptr_t = unsigned long;"
     ),
     "cstring": "",
@@ -332,15 +359,17 @@ struct RunBlock {{
 extern "C" __global__ void __launch_bounds__(kPlayMostThreads)
 play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
   constexpr CartridgeMap kMap = {map};
-  play_envs<{in_step}>(batch, lanes, warps, TranslatedCore<RunBlock, {game}, {longest}, {decimal}>{{}}, &kMap);
+  using Core = TranslatedCore<RunBlock, {game}, {longest}, {decimal}>;
+  play_envs<{in_step}>(batch, lanes, warps, Core{{}}, &kMap);
 }}
 
 }}  // namespace cule
 """
 
 _MAPS = {
-    "2K": "map_2k()", "4K": "map_4k()", "F8": "map_f8(false)", "F8SC": "map_f8(true)", "F6": "map_f6(false)",
-    "F6SC": "map_f6(true)", "E0": "map_e0()", "FE": "map_fe()", "DPC": "map_dpc()",
+    "2K": "map_2k()", "4K": "map_4k()", "F8": "map_f8(false)", "F8SC": "map_f8(true)",
+    "F6": "map_f6(false)", "F6SC": "map_f6(true)", "E0": "map_e0()", "FE": "map_fe()",
+    "DPC": "map_dpc()",
 }  # fmt: skip
 
 
@@ -364,7 +393,11 @@ def headers() -> dict[str, str]:
 def cache_folder() -> Path:
     """Where translated ROMs are kept: CULE_CACHE_DIR, or `cule` in the user's cache folder."""
     named = os.environ.get("CULE_CACHE_DIR")
-    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cule"
+    return (
+        Path(named)
+        if named
+        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cule"
+    )
 
 
 class Translation(NamedTuple):
@@ -421,8 +454,9 @@ def translate(
         game: which.
         architecture: of the GPU.
         in_step: whether the warps of a multiprocessor wait for each other (design/translation.md).
-        at_first: whether only the game's most frequent blocks are enough, where the kernel of all of
-            them is not kept yet: it is compiled in under ten seconds, the other in up to forty.
+        at_first: whether only the game's most frequent blocks are enough, where the kernel of all
+            of them is not kept yet: it is compiled in under ten seconds, the other in up to a
+            minute.
 
     Raises:
         OSError: if there is no run-time compiler.
@@ -443,7 +477,7 @@ def translate(
 
 
 def _keep(path: Path, cubin: bytes) -> None:
-    """Writes a file whole or not at all. Where it cannot be written the next process compiles again."""
+    """Writes a file whole or not at all. If it cannot, the next process compiles again."""
     with contextlib.suppress(OSError, ValueError):
         path.parent.mkdir(parents=True, exist_ok=True)
         _FILE.write(path, lambda file: file.write(cubin))

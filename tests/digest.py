@@ -61,9 +61,7 @@ def compare(envs: list[cule.AtariEnv], steps: int) -> tuple[torch.Tensor, int]:
         env.reset(seed=7)
     began = time.monotonic()
     for step in range(steps):
-        actions = torch.randint(
-            first.single_action_space.n, (first.num_envs,), generator=generator
-        )
+        actions = torch.randint(first.single_action_space.n, (first.num_envs,), generator=generator)
         numbers = []
         for env in envs:
             results = env.step(actions.to(env.device))

@@ -194,10 +194,13 @@ class Cart:
         self.path = pathlib.Path(path)
         assert self.path.is_file()
     def game_name(self):
-        return "Video Olympics (1978) (Atari)" if self.path.stem == "pong" else "Bowling (1978) (Atari) [!]"
+        name = "Video Olympics (1978) (Atari)", "Bowling (1978) (Atari) [!]"
+        return name[self.path.stem != "pong"]
 
 class Env:
-    def __init__(self, path, num_envs, color_mode, device, rescale, frameskip, repeat_prob, episodic_life):
+    def __init__(
+        self, path, num_envs, color_mode, device, rescale, frameskip, repeat_prob, episodic_life
+    ):
         self.cart, self.num_envs, self.calls = Cart(path), num_envs, []
         assert (color_mode, device.type, rescale, repeat_prob) == ("gray", "cpu", True, 0.0)
     def train(self, frameskip):

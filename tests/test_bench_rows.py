@@ -129,7 +129,10 @@ def test_bench_on_a_full_disk_leaves_whole_rows_and_shows_what_it_measured(
     monkeypatch.undo()
     assert [row["game"] for row in read_json(results)] == ["pong"]
     printed = capsys.readouterr()
-    wanted = f"cule.bench: expected a file of results that can be written, got {results}: No space left on device\n"
+    wanted = (
+        f"cule.bench: expected a file of results that can be written, got {results}: "
+        "No space left on device\n"
+    )
     assert printed.err == wanted
     assert [line.split()[0] for line in printed.out.splitlines()[2:-1]] == ["pong", "breakout"]
 

@@ -369,7 +369,9 @@ def test_append_line_takes_devices(tmp_path: Path) -> None:
 
 def test_append_line_by_processes_at_once_tears_nothing(tmp_path: Path) -> None:
     """Some of them fail each time and remove what they have begun, but no other's lines."""
-    path, code = tmp_path / "rows", """
+    path, code = (
+        tmp_path / "rows",
+        """
         import os, sys
         from pathlib import Path
         name, path = sys.argv[1], Path(sys.argv[2])
@@ -385,7 +387,8 @@ def test_append_line_by_processes_at_once_tears_nothing(tmp_path: Path) -> None:
                 files.append_line(path, f"{name} {number} " + "x" * 5000, durable=False)
             except OSError:
                 pass
-    """
+    """,
+    )
     command = [sys.executable, "-c", textwrap.dedent(ALONE) + textwrap.dedent(code)]
     processes = [subprocess.Popen([*command, name, str(path)]) for name in ("a", "fails", "b")]
     assert [process.wait() for process in processes] == [0, 0, 0]

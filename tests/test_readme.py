@@ -158,7 +158,10 @@ def test_readmes_of_ppo_and_dqn_have_what_their_rows_say(algorithm: str) -> None
 def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
     """Lines "| N envs (K games) | million FPS of the slowest | quartiles | fastest |" below the
     file and commits."""
-    pattern = r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\) of commits? ([\w ]+).*?\n\n((?:\|[^\n]*\n)+)"
+    pattern = (
+        r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\) of commits? ([\w ]+).*?"
+        r"\n\n((?:\|[^\n]*\n)+)"
+    )
     (found,) = re.findall(pattern, README.read_text(), re.DOTALL)
     name, commits, table = found
     commits = tuple(commits.strip().split(" and "))

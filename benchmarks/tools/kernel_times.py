@@ -1,7 +1,8 @@
-"""How long each kernel of a step takes on a GPU: `python benchmarks/tools/kernel_times.py pong:4096,65536`.
+"""How long each kernel of a step takes on a GPU.
 
-Prints a line for each case: milliseconds a step in each kernel, by torch's profiler, and million
-FPS from the time between two events. Games have spread out by then, as they do in training, and the
+For example `python benchmarks/tools/kernel_times.py pong:4096,65536`. Prints a line for each case:
+milliseconds a step in each kernel, by torch's profiler, and million FPS from the time between two
+events. Games have spread out by then, as they do in training, and the
 env has timed both of its kernels (csrc/kernels/play_choice.cuh). With `--once` each case plays a
 single step after that, between cudaProfilerStart and cudaProfilerStop, for `ncu
 --profile-from-start off`.
@@ -22,7 +23,9 @@ STEPS = 10
 
 def kernel_name(name: str) -> str:
     """A kernel's name without its namespace, template arguments and parameters."""
-    if mangled := re.search(r"\d([a-z_]+)(?:I|ENS_)", name):  # of an unnamed namespace: not translated back
+    if mangled := re.search(
+        r"\d([a-z_]+)(?:I|ENS_)", name
+    ):  # of an unnamed namespace: not translated back
         return mangled[1]
     for sign in "(<":
         name = name.partition(sign)[0]

@@ -1,8 +1,8 @@
 """What translated instructions cost, without a GPU: `python benchmarks/tools/weigh_blocks.py pong`.
 
 Compiles a game's kernel with line information, disassembles it with nvdisasm (of CUDA's toolkit),
-and weighs the machine instructions of each translated instruction with how often the profile saw it.
-That overestimates ways that are rarely taken, and knows nothing of lanes that are apart.
+and weighs the machine instructions of each translated instruction with how often the profile saw
+it. That overestimates ways that are rarely taken, and knows nothing of lanes that are apart.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def machine_lines(cubin: bytes, nvdisasm: str) -> collections.Counter[int]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "game.cubin")
         path.write_bytes(cubin)
-        made = subprocess.run([nvdisasm, "-c", "-gi", path], capture_output=True, text=True, check=True)
+        made = subprocess.run(
+            [nvdisasm, "-c", "-gi", path], capture_output=True, text=True, check=True
+        )
     counts: collections.Counter[int] = collections.Counter()
     function, line, fresh = "", 0, True
     for text in made.stdout.splitlines():
@@ -50,10 +52,16 @@ def weigh(name: str, architecture: str, nvdisasm: str, most: int) -> None:
     game = find_game(name)
     blocks = translation.blocks_of(game)
     source = translation.kernel_source(game, blocks, in_step=True)
-    cubin = nvrtc.compile_cubin(source, translation.headers(), [f"--gpu-architecture={architecture}", *OPTIONS])
+    cubin = nvrtc.compile_cubin(
+        source, translation.headers(), [f"--gpu-architecture={architecture}", *OPTIONS]
+    )
     counts = machine_lines(cubin, nvdisasm)
     profile = translation.profile(game)
-    ran = dict(zip(profile[:, translation.PC].tolist(), profile[:, translation.COUNT].tolist(), strict=True))
+    ran = dict(
+        zip(
+            profile[:, translation.PC].tolist(), profile[:, translation.COUNT].tolist(), strict=True
+        )
+    )
     rows = []
     for number, line in enumerate(source.splitlines(), 1):
         if found := re.match(r"  CULE_(?:DO|BRANCH)\((0x\w+)", line):
@@ -61,8 +69,8 @@ def weigh(name: str, architecture: str, nvdisasm: str, most: int) -> None:
             rows.append((times * counts[number], times, counts[number], line.strip()))
     cost, executed = sum(row[0] for row in rows), sum(row[1] for row in rows)
     print(
-        f"{name}: {sum(counts.values())} machine instructions; of a frame's {executed:.0f} instructions "
-        f"in blocks {cost:.0f}, {cost / executed:.1f} each"
+        f"{name}: {sum(counts.values())} machine instructions; of a frame's {executed:.0f} "
+        f"instructions in blocks {cost:.0f}, {cost / executed:.1f} each"
     )
     for row in sorted(rows, reverse=True)[:most]:
         print("  {:8.0f} = {:6.1f} * {:3d}  {}".format(*row))

@@ -1,6 +1,6 @@
 """Measures the speed of emulation, of play with the network and of training, and its parts.
 
-    python -m examples.a2c_vtrace.measure --game assault --num-envs 256 1024 4096 --results out.jsonl
+    python -m examples.a2c_vtrace.measure --game assault --num-envs 256 1024 --results out.jsonl
 
 Each number of envs gives three rows, as in the paper's figure 4: mode emulation-only (random
 actions), with-policy (the network chooses, nothing is learned) and training. Settings of training

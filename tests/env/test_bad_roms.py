@@ -14,8 +14,14 @@ from cule.rom import LARGEST_IMAGE, ROM_DIR_VARIABLE, find_game, load_rom, rom_p
 
 def corrupt(kind: str, image: bytes) -> bytes:
     flipped = image[:100] + bytes([image[100] ^ 1]) + image[101:]
-    return {"truncated": image[:-1], "half": image[: len(image) // 2], "altered": flipped, "empty": b"",
-            "longer": image + b"\0", "random": b"\xa5" * 5000}[kind]  # fmt: skip
+    return {
+        "truncated": image[:-1],
+        "half": image[: len(image) // 2],
+        "altered": flipped,
+        "empty": b"",
+        "longer": image + b"\0",
+        "random": b"\xa5" * 5000,
+    }[kind]
 
 
 @pytest.mark.parametrize("kind", ["truncated", "half", "altered", "empty", "longer", "random"])

@@ -154,8 +154,18 @@ def test_sticky_actions_stick_as_often_as_they_should(device: str) -> None:
     """All envs of pong start alike; after a frame with RIGHT for the no-op, three in four differ
     from the rest."""
     count = 2048
-    env = make("pong", count, device, repeat_action_probability=0.25, reset_pool_size=1, frameskip=1, stack_num=1,
-               img_height=1, img_width=1, use_fire_reset=False)  # fmt: skip
+    env = make(
+        "pong",
+        count,
+        device,
+        repeat_action_probability=0.25,
+        reset_pool_size=1,
+        frameskip=1,
+        stack_num=1,
+        img_height=1,
+        img_width=1,
+        use_fire_reset=False,
+    )
     env.reset(seed=1)
     right = torch.full((count,), env.action_meanings.index("RIGHT"), device=env.device)
     env.step(right)
@@ -304,8 +314,15 @@ def test_player_b_moves_the_other_joystick(device: str) -> None:
 def test_number_of_threads_does_not_matter(size: int) -> None:
     runs = []
     for threads in (1, 2):
-        env = make("breakout", 9, num_threads=threads, reset_pool_size=size, repeat_action_probability=0.3,
-                   autoreset_mode="SameStep", episodic_life=True)  # fmt: skip
+        env = make(
+            "breakout",
+            9,
+            num_threads=threads,
+            reset_pool_size=size,
+            repeat_action_probability=0.3,
+            autoreset_mode="SameStep",
+            episodic_life=True,
+        )
         env.reset(seed=0)
         runs.append(digest(env, actions_of(env, 30)))
     assert same(*runs)

@@ -20,7 +20,9 @@ JUNK = st.sampled_from([
 ])  # fmt: skip
 FLAG = st.booleans()
 GOOD: dict[str, st.SearchStrategy[Any]] = {
-    "game": st.sampled_from(["pong", "ALE/Breakout-v5", "Qbert-v5", ["pong", "air_raid"], ["skiing"] * 2, "pnog"]),
+    "game": st.sampled_from(
+        ["pong", "ALE/Breakout-v5", "Qbert-v5", ["pong", "air_raid"], ["skiing"] * 2, "pnog"]
+    ),
     "num_envs": st.integers(1, 3),
     "device": st.sampled_from([None, "cpu", torch.device("cpu")]),
     "max_num_frames_per_episode": st.integers(1, 40),

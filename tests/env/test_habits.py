@@ -173,7 +173,10 @@ OF_ARRAYS: list[tuple[type, Any]] = [
     ("wrapper", "arguments"), OF_ARRAYS, ids=lambda value: getattr(value, "__name__", "")
 )
 def test_wrapper_of_arrays_refuses_tensors(wrapper: type, arguments: tuple[Any, ...]) -> None:
-    said = f"expected an env with output='numpy' in gymnasium's {wrapper.__name__}, which computes with arrays"
+    said = (
+        f"expected an env with output='numpy' in gymnasium's {wrapper.__name__}, which computes "
+        "with arrays"
+    )
     with pytest.raises(ValueError, match=said):
         wrapper(make(), *arguments).reset(seed=0)
     inside = wrappers.TransformAction(

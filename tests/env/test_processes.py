@@ -49,7 +49,8 @@ def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
         env = cule.AtariEnv("pong", 4, device="cpu", num_threads=2, reset_pool_size=1)
         env.reset(seed=0)
         torch.set_num_threads(2)
-        torch.zeros(10_000_000).add_(1)  # torch's threads exist from here on, and the child has none of them
+        # torch's threads exist from here on, and the child has none of them.
+        torch.zeros(10_000_000).add_(1)
         child = os.fork()
         if not child:
             try:
@@ -77,7 +78,9 @@ def test_threads_that_cannot_be_started_are_an_error() -> None:
     not of 400."""
     printed = run("""
         import resource, cule
-        make = lambda threads: cule.AtariEnv("pong", 400, device="cpu", num_threads=threads, reset_pool_size=1)
+        make = lambda threads: cule.AtariEnv(
+            "pong", 400, device="cpu", num_threads=threads, reset_pool_size=1
+        )
         make(1)  # whatever is loaded at first use is loaded
         with open("/proc/self/statm") as file:
             used = int(file.read().split()[0]) * resource.getpagesize()
@@ -92,7 +95,10 @@ def test_threads_that_cannot_be_started_are_an_error() -> None:
         print("played")
     """)
     lines = printed.splitlines()
-    expected = r"expected to start 399 threads beside the caller's, got \d+, so that num_threads cannot be 400 here: ."
+    expected = (
+        r"expected to start 399 threads beside the caller's, got \d+, so that num_threads cannot "
+        r"be 400 here: ."
+    )
     assert re.match(expected, lines[0]), lines[0]
     assert lines[1:] == ["played"]
 
@@ -105,7 +111,8 @@ def test_cuda_after_a_fork_is_refused() -> None:
         env.reset(seed=0)
         child = os.fork()
         if not child:
-            for call in (lambda: env.step([0] * 4), lambda: cule.AtariEnv("pong", 4, device="cuda")):
+            new = lambda: cule.AtariEnv("pong", 4, device="cuda")
+            for call in (lambda: env.step([0] * 4), new):
                 try:
                     call()
                 except RuntimeError as problem:
@@ -150,7 +157,8 @@ def test_long_reset_can_be_interrupted() -> None:
     """1,024 emulated resets take many times longer than the signal needs to come."""
     printed = run("""
         import _thread, signal, threading, cule
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # which started in the background it ignores
+        # Which a process that was started in the background ignores.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         env = cule.AtariEnv("seaquest", 1024, device="cpu", num_threads=1, reset_pool_size=0)
         threading.Timer(1.0, _thread.interrupt_main).start()
         try:

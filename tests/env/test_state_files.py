@@ -90,9 +90,16 @@ def test_states_that_playing_cannot_leave_are_refused_or_harmless(game: str) -> 
                     refused.add((name, str(problem).partition("value in ")[2]))
                 else:
                     play(env, 1)
-    parts = {"the processor's registers", "the timer", "the clocks of the frame", "the bank that shows", "the beam",
-             "the objects on the screen", "what the game's rules remember",
-             "what the env remembers"}  # fmt: skip
+    parts = {
+        "the processor's registers",
+        "the timer",
+        "the clocks of the frame",
+        "the bank that shows",
+        "the beam",
+        "the objects on the screen",
+        "what the game's rules remember",
+        "what the env remembers",
+    }
     expected = {("records", part) for part in parts}
     if game == "pitfall2":
         expected.add(("cartridge_bytes", "the cartridge's registers"))

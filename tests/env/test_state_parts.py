@@ -144,19 +144,31 @@ class OnlyPickle:
 @pytest.mark.parametrize(
     "content",
     [
-        None, [], 3, "breakout", torch.zeros(3), {}, {"games": []}, {"tensors": {}},
+        None,
+        [],
+        3,
+        "breakout",
+        torch.zeros(3),
+        {},
+        {"games": []},
+        {"tensors": {}},
         {"games": 3, "tensors": {}},
-        {"games": [3], "tensors": {}}, {"games": [["breakout", 0]], "tensors": {}},
+        {"games": [3], "tensors": {}},
+        {"games": [["breakout", 0]], "tensors": {}},
         {"games": [], "tensors": 3},
-        {"games": [["breakout", "x", 0]], "tensors": {}}, {"games": [], "tensors": {"ram": 3}},
+        {"games": [["breakout", "x", 0]], "tensors": {}},
+        {"games": [], "tensors": {"ram": 3}},
         OnlyPickle(),
-        {"games": [], "tensors": {"ram": None}}, {"games": [], "tensors": {3: torch.zeros(3)}},
+        {"games": [], "tensors": {"ram": None}},
+        {"games": [], "tensors": {3: torch.zeros(3)}},
         {"games": [["breakout", float("inf"), 0]], "tensors": {}},
-        *({"games": [], "tensors": {"ram": ODD_PARTS[odd](torch.ones(2, 3, dtype=torch.uint8))}} for odd in
-          ("sparse", "csr", "nested", "meta", "quantized", "array", "list")),
+        *(
+            {"games": [], "tensors": {"ram": ODD_PARTS[odd](torch.ones(2, 3, dtype=torch.uint8))}}
+            for odd in ("sparse", "csr", "nested", "meta", "quantized", "array", "list")
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_file_that_holds_no_states_is_refused(content: Any, tmp_path: Path) -> None:
     """Whole, of the right checksum, but not of State.save."""
     written = io.BytesIO()

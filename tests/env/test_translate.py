@@ -42,7 +42,10 @@ def test_multiprocessors_that_cannot_be_are_refused() -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("asked", [2, 1000])
 def test_multiprocessors_that_a_gpu_does_not_have_are_refused(asked: int) -> None:
-    wanted = rf"from 3, as each emulates 512 of the 1025 envs at most, to \d+, as many as cuda:0 has, got {asked}$"
+    wanted = (
+        r"from 3, as each emulates 512 of the 1025 envs at most, to \d+, as many as cuda:0 has, "
+        rf"got {asked}$"
+    )
     with pytest.raises(ValueError, match=wanted):
         cule.AtariEnv("pong", 1025, device="cuda", multiprocessors=asked, reset_pool_size=1)
 

@@ -15,8 +15,17 @@ CPU = torch.device("cpu")
 
 
 def settings(**changes):
-    options = {"device": "cpu", "num_envs": 16, "memory": 1600, "first_update": 160, "minibatch": 32, "width": 0.1,
-               "num_threads": 1, "progress": False, **changes}  # fmt: skip
+    options = {
+        "device": "cpu",
+        "num_envs": 16,
+        "memory": 1600,
+        "first_update": 160,
+        "minibatch": 32,
+        "width": 0.1,
+        "num_threads": 1,
+        "progress": False,
+        **changes,
+    }
     return filled(dqn.Args(**options), CPU)
 
 
@@ -36,9 +45,12 @@ def test_memory_draws_transitions_as_they_were(steps):
     started = {0, 15, 34}
     memory.begin(frames(0))
     for number in range(steps):
-        step = {"actions": torch.tensor([number % 3] * 2), "rewards": torch.tensor([number, 100 + number]),
-                "discounts": torch.ones(2),
-                "played": torch.tensor([number + 1 not in started] * 2)}  # fmt: skip
+        step = {
+            "actions": torch.tensor([number % 3] * 2),
+            "rewards": torch.tensor([number, 100 + number]),
+            "discounts": torch.ones(2),
+            "played": torch.tensor([number + 1 not in started] * 2),
+        }
         memory.append(step, frames(number + 1), torch.tensor([number + 1 in started] * 2))
     slots, envs = memory.draw(2000)
     before = memory.frames.stacks(slots, envs)[:, :, 0, 0].tolist()

@@ -118,9 +118,17 @@ def test_trainer_updates_in_bfloat16(changes):
 
 
 def test_ppo_runs_on_the_gpu():
-    row = ppo.train(ppo.Args(
-        device="cuda", num_envs=64, n_steps=8, minibatch=128, width=0.25, total_frames=64 * 8 * 4 * 5, progress=False
-    ))  # fmt: skip
+    row = ppo.train(
+        ppo.Args(
+            device="cuda",
+            num_envs=64,
+            n_steps=8,
+            minibatch=128,
+            width=0.25,
+            total_frames=64 * 8 * 4 * 5,
+            progress=False,
+        )
+    )
     assert row["updates"] == 5 * 3 * 4
 
 

@@ -105,8 +105,14 @@ def test_player_lost_life_cuts_the_bootstrap_while_the_game_goes_on():
 
 
 def test_player_adds_up_the_scores_of_whole_episodes_unclipped():
-    script = [(1, False, False, False), (1, True, False, False), (0, False, False, True), (-1, False, True, False),
-              (0, False, False, True), (1, False, False, False)]  # fmt: skip
+    script = [
+        (1, False, False, False),
+        (1, True, False, False),
+        (0, False, False, True),
+        (-1, False, True, False),
+        (0, False, False, True),
+        (1, False, False, False),
+    ]
     _, player = play(script, 2)
     assert player.episodes.take_scores().tolist() == [20 - 10, 2]
     assert player.episodes.take_scores().tolist() == [0, 0]

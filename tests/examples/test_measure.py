@@ -23,9 +23,17 @@ def test_measure_gives_three_rows_for_each_number_of_envs(tmp_path, emulator):
         width=0.1,
         num_threads=1,
     )
-    rows = measure.run(measure.Args(
-        game="assault", num_envs=(2, 4), seconds=0.02, warmup_steps=3, train=train, progress=False, results=path
-    ))  # fmt: skip
+    rows = measure.run(
+        measure.Args(
+            game="assault",
+            num_envs=(2, 4),
+            seconds=0.02,
+            warmup_steps=3,
+            train=train,
+            progress=False,
+            results=path,
+        )
+    )
     assert [json.loads(line) for line in path.read_text().splitlines()] == rows
     modes = ("emulation-only", "with-policy", "training")
     assert [(row["num_envs"], row["mode"]) for row in rows] == [
@@ -50,8 +58,16 @@ def test_measure_gives_three_rows_for_each_number_of_envs(tmp_path, emulator):
 def test_meter_stores_what_training_stores():
     """After measuring the parts, the trainer still trains; its position has moved by the stored
     steps."""
-    train = Args(game="pong", num_envs=2, num_batches=1, n_steps=2, steps_per_update=2, width=0.1, num_threads=1,
-                 warmup_steps=0)  # fmt: skip
+    train = Args(
+        game="pong",
+        num_envs=2,
+        num_batches=1,
+        n_steps=2,
+        steps_per_update=2,
+        width=0.1,
+        num_threads=1,
+        warmup_steps=0,
+    )
     meter = measure.Meter(
         train.on(torch.device("cpu")), measure.World(0, 1, torch.device("cpu")), 2
     )

@@ -195,11 +195,17 @@ def test_rows_of_a_file_are_shown_in_their_table(tmp_path, capsys):
         assert capsys.readouterr().out.splitlines()[2:] == [line]
 
 
-@pytest.mark.parametrize("changes, sentence", [
-    ({"games": ("tetris",)}, "expected games to be some of pong, ms_pacman, asterix, assault, got 'tetris'"),
-    ({"but": ("width",)}, "expected --but with NAME=VALUE, got 'width'"),
-    ({"together": 0}, "expected together to be at least 1, got 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        (
+            {"games": ("tetris",)},
+            "expected games to be some of pong, ms_pacman, asterix, assault, got 'tetris'",
+        ),
+        ({"but": ("width",)}, "expected --but with NAME=VALUE, got 'width'"),
+        ({"together": 0}, "expected together to be at least 1, got 0"),
+    ],
+)
 def test_bad_settings_are_told_in_a_sentence(changes, sentence, tmp_path):
     with pytest.raises(ValueError, match=sentence):
         paper.run(settings(tmp_path, **changes))

@@ -13,8 +13,16 @@ from examples.ppo import ppo
 
 
 def settings(**changes):
-    options = {"device": "cpu", "num_envs": 16, "n_steps": 8, "minibatch": 32, "width": 0.1, "num_threads": 1,
-               "progress": False, **changes}  # fmt: skip
+    options = {
+        "device": "cpu",
+        "num_envs": 16,
+        "n_steps": 8,
+        "minibatch": 32,
+        "width": 0.1,
+        "num_threads": 1,
+        "progress": False,
+        **changes,
+    }
     return filled(ppo.Args(**options), torch.device("cpu"))
 
 

@@ -156,8 +156,16 @@ def test_train_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path):
 def test_train_two_processes_resume_from_the_same_checkpoint(damaged, tmp_path):
     """Where one of them finds its file damaged."""
     run, whole = tmp_path / "run", tmp_path / "whole"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-               "-m", "examples.a2c_vtrace.train"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "examples.a2c_vtrace.train",
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
     def launch(folder, **changes):
@@ -182,7 +190,7 @@ def test_train_two_processes_resume_from_the_same_checkpoint(damaged, tmp_path):
     status, told = launch(run, total_frames=4000, resume=True)
     assert status != 0
     assert told.count("train: expected a whole checkpoint in") == 2
-    assert "examples/a2c_vtrace/train.py\", line" not in told, "no traceback of ours"
+    assert 'examples/a2c_vtrace/train.py", line' not in told, "no traceback of ours"
 
 
 def run_main(monkeypatch, capsys, folder, **changes):

@@ -216,8 +216,16 @@ def test_train_saves_and_exits_on_sigterm_and_goes_on_exactly(tmp_path):
 @pytest.mark.parametrize("launches", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launches):
     run = tmp_path / "run"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-               "-m", "examples.a2c_vtrace.train"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "examples.a2c_vtrace.train",
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     for launch in range(launches):
         more = {"total_frames": 1500 * (launch + 1), "resume": True}
@@ -248,8 +256,16 @@ def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launch
 @pytest.mark.slow
 def test_train_two_processes_stopped_by_a_signal_go_on_exactly(tmp_path):
     stopped, whole = tmp_path / "stopped", tmp_path / "whole"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-               "-m", "examples.a2c_vtrace.train"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "examples.a2c_vtrace.train",
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     endless = [*command, *options(stopped, total_frames=10**9)]
     with subprocess.Popen(

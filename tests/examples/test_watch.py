@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "examples" / "a2c_vtrace" / "README.md"
 # What makes the two commands short.
 TINY = {
-    "train": "--device cpu --num-envs 8 --num-batches 2 --n-steps 4 --steps-per-update 2 --width 0.1 "
-    "--warmup-steps 0 --total-frames 1500 --eval-episodes 0 --num-threads 1 --no-tensorboard",
+    "train": "--device cpu --num-envs 8 --num-batches 2 --n-steps 4 --steps-per-update 2 "
+    "--width 0.1 --warmup-steps 0 --total-frames 1500 "
+    "--eval-episodes 0 --num-threads 1 --no-tensorboard",
     "watch": "--device cpu --max-frames 200 --no-progress",
 }
 

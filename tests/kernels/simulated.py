@@ -90,9 +90,7 @@ class SimulatedBackend:
         return self._gpu.library.plays_in_step(self._address, num_envs)
 
     def load_translation(self, path: bytes, marked_ops: int) -> None:
-        self._gpu.call(
-            "load_translation", self._address, path, ctypes.c_void_p(marked_ops)
-        )
+        self._gpu.call("load_translation", self._address, path, ctypes.c_void_p(marked_ops))
 
 
 class SimulatedEngine(Engine):

@@ -1,4 +1,4 @@
-"""In which way a translated game is played: what steps time, and what comes of it (play_choice.cuh)."""
+"""In which way a translated game is played: what steps time, and what comes of it."""
 
 from __future__ import annotations
 

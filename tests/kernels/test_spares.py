@@ -56,9 +56,7 @@ def test_every_room_that_a_buffer_may_have_left(
     """Buffers run short at any place, also between two frames, and in warps that are in step."""
     for own in range(380, 480, 24):
         small_buffers(monkeypatch, own, spares=141)
-        pair = Pair(
-            SimulatedGpu(library, seed=own), ("ms_pacman", "pong"), 141, some_options()
-        )
+        pair = Pair(SimulatedGpu(library, seed=own), ("ms_pacman", "pong"), 141, some_options())
         pair.reset(None, torch.arange(141))
         pair.step()
         assert spares_of(pair).any() and not pair.gpu.tensors["faults"].any()

@@ -35,7 +35,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         f"{_SINGLE}test_clone_restore": NOT_BY_ALE,
         f"{_SINGLE}test_clone_pickle_restore_new_env": NOT_BY_ALE,
         f"{_SINGLE}test_state_serialize_roundtrip": NOT_BY_ALE,
-        f"{_SINGLE}test_gym_keys_to_action": "asks for the private _action_set, and a message's words",
+        f"{_SINGLE}test_gym_keys_to_action": "asks for the private _action_set, and for words",
         f"{_SINGLE}test_sound_obs": "cule makes no sound",
     },
     "gymnasium-vector-wrappers": {
@@ -44,7 +44,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         ),
     },
     "stable-baselines3": {
-        "tests/test_vec_normalize.py::test_vec_env": "render_mode is rgb_array where it is not named",
+        "tests/test_vec_normalize.py::test_vec_env": "render_mode is rgb_array if it is not named",
         "tests/test_vec_check_nan.py::test_check_nan": "a step before the first reset is refused",
     },
     "torchrl": {

@@ -40,6 +40,7 @@ STABLE_BASELINES3 = ("DLR-RM/stable-baselines3", "v2.8.0")
 TORCHRL = ("pytorch/rl", "v0.13.3")
 ENVPOOL = ("sail-sg/envpool", "v1.2.4")
 
+NO_IMAGES, OF_CPP = "its policy is not for images", "asks EnvPool's C++ class"
 CARTPOLE = "gives CartPole's own keyword, sutton_barto_reward"
 
 OWN_ENVS = "asks for methods, spaces or episodes of the test's own env"
@@ -88,10 +89,13 @@ SUITES = (
         "gymnasium_envs",
         helpers=("tests",),
         left_out={
-            "tests/envs/registration/test_make_vec.py::test_make_vec_with_spec[CartPole-v1-kwargs8]": CARTPOLE,
-            "tests/envs/registration/test_make_vec.py::test_make_vec_with_spec[CartPole-v1-kwargs9]": CARTPOLE,
-            "tests/envs/registration/test_make_vec.py::test_make_vec_with_spec[env_id18-kwargs18]": CARTPOLE,
-            "tests/envs/registration/test_make_vec.py::test_make_vec_with_spec[env_id19-kwargs19]": CARTPOLE,
+            f"tests/envs/registration/test_make_vec.py::test_make_vec_with_spec[{spec}]": CARTPOLE
+            for spec in (
+                "CartPole-v1-kwargs8",
+                "CartPole-v1-kwargs9",
+                "env_id18-kwargs18",
+                "env_id19-kwargs19",
+            )
         },
     ),
     Suite(
@@ -101,7 +105,7 @@ SUITES = (
         "ale_env",
         helpers=("tests",),
         left_out={
-            "tests/wrappers/test_atari_preprocessing.py::test_screen_size": "asks about the wrapper's own arguments"
+            "tests/wrappers/test_atari_preprocessing.py::test_screen_size": "asks for its arguments"
         },
     ),
     Suite(
@@ -163,7 +167,7 @@ SUITES = (
         left_out={
             "test/libs/test_envpool.py::TestEnvPool::test_lib": "asks for EnvPool",
             "test/libs/test_envpool.py::TestEnvPool::test_env_wrapper_creation": "wraps EnvPool",
-            "test/libs/test_envpool.py::TestEnvPool::test_env_with_policy": "its policy is not for images",
+            "test/libs/test_envpool.py::TestEnvPool::test_env_with_policy": NO_IMAGES,
             "test/libs/test_envpool.py::*[*Pendulum*]": "all names are Pong: one is enough",
             "test/libs/test_envpool.py::*[*Acrobot*]": "all names are Pong: one is enough",
             "test/libs/test_envpool.py::*[*Cheetah*]": "all names are Pong: one is enough",
@@ -181,7 +185,7 @@ SUITES = (
         "envpool_package",
         needs=("absl", "dm_env"),
         left_out={
-            "envpool/atari/atari_envpool_test.py::_AtariEnvPoolTest::test_raw_envpool": "asks EnvPool's C++ class",
+            "envpool/atari/atari_envpool_test.py::_AtariEnvPoolTest::test_raw_envpool": OF_CPP,
             **{
                 f"envpool/make_test.py::_MakeTest::test_{name}": "asks for other envs than Atari's"
                 for name in (
