@@ -11,6 +11,8 @@ EXTRA_INFO = "info has fault, reward and gymnasium's masks, too"
 ALL_AT_ONCE = "cule steps all envs at once: no batch_size below num_envs, no step of some envs"
 NO_DM = 'there is no env_type="dm", nor its specs'
 
+PRIVATE = "asks for the private _action_set, and a message's words"
+RENDER_MODE = "render_mode is rgb_array where it is not named"
 NOT_BY_ALE = "env.unwrapped.ale only looks: clone_state() of the env itself clones"
 
 _VECTOR = "tests/python/test_atari_vector_env.py::TestVectorEnv::"
@@ -35,7 +37,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         f"{_SINGLE}test_clone_restore": NOT_BY_ALE,
         f"{_SINGLE}test_clone_pickle_restore_new_env": NOT_BY_ALE,
         f"{_SINGLE}test_state_serialize_roundtrip": NOT_BY_ALE,
-        f"{_SINGLE}test_gym_keys_to_action": "asks for the private _action_set, and for words",
+        f"{_SINGLE}test_gym_keys_to_action": PRIVATE,
         f"{_SINGLE}test_sound_obs": "cule makes no sound",
     },
     "gymnasium-vector-wrappers": {
@@ -44,7 +46,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         ),
     },
     "stable-baselines3": {
-        "tests/test_vec_normalize.py::test_vec_env": "render_mode is rgb_array if it is not named",
+        "tests/test_vec_normalize.py::test_vec_env": RENDER_MODE,
         "tests/test_vec_check_nan.py::test_check_nan": "a step before the first reset is refused",
     },
     "torchrl": {

@@ -40,6 +40,7 @@ STABLE_BASELINES3 = ("DLR-RM/stable-baselines3", "v2.8.0")
 TORCHRL = ("pytorch/rl", "v0.13.3")
 ENVPOOL = ("sail-sg/envpool", "v1.2.4")
 
+WRAPPER = "asks about the wrapper's own arguments"
 NO_IMAGES, OF_CPP = "its policy is not for images", "asks EnvPool's C++ class"
 CARTPOLE = "gives CartPole's own keyword, sutton_barto_reward"
 
@@ -104,9 +105,7 @@ SUITES = (
         ("tests/wrappers/test_atari_preprocessing.py",),
         "ale_env",
         helpers=("tests",),
-        left_out={
-            "tests/wrappers/test_atari_preprocessing.py::test_screen_size": "asks for its arguments"
-        },
+        left_out={"tests/wrappers/test_atari_preprocessing.py::test_screen_size": WRAPPER},
     ),
     Suite(
         "stable-baselines3",
