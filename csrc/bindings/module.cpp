@@ -388,7 +388,8 @@ void bind_backend(py::module_& m) {
       .def("reset", &CheckedBackend::reset, py::arg("batch"), py::arg("mask") = 0,
            py::arg("seeds") = 0, py::arg("stream") = 0)
       .def("plays_in_step", &CheckedBackend::plays_in_step, py::arg("num_envs"))
-      .def("load_translation", &CheckedBackend::load_translation, py::arg("cubin"), py::arg("marked_ops"));
+      .def("load_translation", &CheckedBackend::load_translation, py::arg("cubin"),
+           py::arg("marked_ops"));
   m.def("cpu_backend", &checked_cpu_backend, py::return_value_policy::take_ownership);
   m.def("cuda_backend", &checked_cuda_backend, py::return_value_policy::take_ownership,
         py::arg("device"), py::arg("multiprocessors"));

@@ -19,8 +19,8 @@
 //   false.
 // CULE_OPAQUE hides a 32-bit variable from the optimizer. It works around ptxas 13.0: if conditions
 //   become bits of more than one byte of a word, ptxas can put the bits of one byte into another.
-// CULE_OPAQUE_POINTER does the same for a pointer to global memory, so that it is kept as a whole and
-//   not worked out anew at each use.
+// CULE_OPAQUE_POINTER does the same for a pointer to global memory, so that it is kept as a whole
+//   and not worked out anew at each use.
 // CULE_APART keeps the code of one rare way apart. Without it, a GPU's compiler sets what all such
 //   ways set before each branch that leads to one, which costs the frequent way, too.
 // pick_bytes takes bytes of two words by number, the selector's lowest four nibbles: 0 to 3 are in

@@ -1,9 +1,11 @@
-// Translated code: runs of a ROM's instructions, each executed by the one path of cpu_6507/execute.h with the instruction, its operand
-// and its address as compile-time constants, so that only what it does to this console is left of it.
+// Translated code: runs of a ROM's instructions, each executed by the one path of
+// cpu_6507/execute.h with the instruction, its operand and its address as compile-time constants,
+// so that only what it does to this console is left of it.
 //
-// A block holds the frequent instructions that follow one another from an entry point (cule/translation.py picks them and writes
-// the blocks down with the macros below). It covers what they usually touch: RAM, plain ROM, TIA registers. Where one touches anything
-// else, or the end of the frame is near, the block is left before it, and the interpreter executes it.
+// A block holds the frequent instructions that follow one another from an entry point
+// (cule/translation.py picks them and writes the blocks down with the macros below). It covers what
+// they usually touch: RAM, plain ROM, TIA registers. Where one touches anything else, or the end of
+// the frame is near, the block is left before it, and the interpreter executes it.
 #pragma once
 
 #include "console/core.h"
@@ -11,12 +13,14 @@
 
 namespace cule {
 
-// What follows a block: the number of the block that begins where the program goes on, or one of these.
-constexpr uint32_t kLookUp = 0;          // nobody knows: what is there says
-constexpr uint32_t kInterpret = 0xFFFF;  // the block could not go on: the interpreter executes the next instruction
+// What follows a block: the number of the block that begins where the program goes on, or one of
+// these.
+constexpr uint32_t kLookUp = 0;  // nobody knows: what is there says
+// The block could not go on: the interpreter executes the next instruction.
+constexpr uint32_t kInterpret = 0xFFFF;
 
-// Where instructions of a block find ROM: in the bank that begins at byte `kBank`, or, where that is
-// -1, as the cartridge shows it.
+// Where instructions of a block find ROM: in the bank that begins at byte `kBank`, or, where that
+// is -1, as the cartridge shows it.
 template <int32_t kBank>
 struct RomOfBlock : RomOfBank<kBank> {};
 template <>
@@ -50,8 +54,8 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
 
 // A case of the switch over blocks; its instructions, with the places that each reaches (a set of
 // Place) and the bank that they are in; what follows where a branch is taken, or the end. If it is
-// known, the block goes on there, without coming back, as long as that begins before cycle `end`: at
-// an entry. After a wait for the next scanline (WSYNC) that is never so.
+// known, the block goes on there, without coming back, as long as that begins before cycle `end`:
+// at an entry. After a wait for the next scanline (WSYNC) that is never so.
 #define CULE_BLOCK(number) case number:
 #define CULE_ENTRY(number) block_##number:
 #define CULE_DO(at, opcode, operand, places, bank)                            \
@@ -74,21 +78,26 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
 #define CULE_COME_BACK(next) return next;
 #define CULE_LOOK_UP return kLookUp;
 
-// Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked where blocks begin (begins_block).
-// `run_block(m, number, end)` executes a block, and what it goes on in before cycle `end`, and says
-// what follows; the longest takes `kLongestBlock` cycles at most. The ROM is game `kGame`'s. Without
-// `kDecimal` no block begins in decimal mode.
+// Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked
+// where blocks begin (begins_block). `run_block(m, number, end)` executes a block, and what it goes
+// on in before cycle `end`, and says what follows; the longest takes `kLongestBlock` cycles at
+// most. The ROM is game `kGame`'s. Without `kDecimal` no block begins in decimal mode.
 template <class RunBlock, uint32_t kGame, int32_t kLongestBlock, bool kDecimal>
 struct TranslatedCore {
-  static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock : kLongestInstruction;
+  static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock
+                                                                          : kLongestInstruction;
   // No segment but the next is kept before it begins (TiaTrail::note_clear).
-  static_assert(kLongest < (kSegmentLines - 2) * kCyclesPerLine, "a block takes less than the scanlines of a segment");
+  static_assert(kLongest < (kSegmentLines - 2) * kCyclesPerLine,
+                "a block takes less than the scanlines of a segment");
   RunBlock run_block;
 
   static CULE_INLINE KnownGame<kGame> game_of(const ConsoleConfig&) { return {}; }
-  static CULE_INLINE const MicroOp* marked_ops(const MicroOp* marked, const MicroOp*) { return marked; }
+  static CULE_INLINE const MicroOp* marked_ops(const MicroOp* marked, const MicroOp*) {
+    return marked;
+  }
 
-  // First blocks, as long as there are any, then instructions, until a block begins: lanes that interpret wait for no block.
+  // First blocks, as long as there are any, then instructions, until a block begins: lanes that
+  // interpret wait for no block.
   template <class M, class Pace = FreePace>
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
@@ -99,12 +108,13 @@ struct TranslatedCore {
         while (m.cycle < end && begins_block(op)) {
           const bool runs = !crowded && op.control == m.r.pc && (kDecimal || !m.r.d);
           const uint32_t next = runs ? run_block(m, operand_of(op), end) : kInterpret;
-          // What the bus holds matters only to code that is fetched from the TIA. A block comes to that
-          // by a jump only, whose target's high byte was read last.
+          // What the bus holds matters only to code that is fetched from the TIA. A block comes to
+          // that by a jump only, whose target's high byte was read last.
           if (runs) m.bus = m.r.pc >> 8;
           op = follow_block(m, next);
         }
-        for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left) op = execute_leanly(m, op, crowded);
+        for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left)
+          op = execute_leanly(m, op, crowded);
       }
     });
   }
@@ -118,8 +128,8 @@ struct TranslatedCore {
     return m.make_room(end + kLongest, kCycles) && m.instructions_left >= kCycles / 2;
   }
   // The mark of the block that follows, which needs no look at memory, or what stands at `pc`.
-  // Lanes whose blocks have gone on in others until nobody knew what follows, or the scanline ended,
-  // wait here for the rest of their warp (design/translation_details.md).
+  // Lanes whose blocks have gone on in others until nobody knew what follows, or the scanline
+  // ended, wait here for the rest of their warp (design/translation_details.md).
   template <class M>
   static CULE_INLINE MicroOp follow_block(const M& m, uint32_t next) {
     if (next == kLookUp) return m.look_ahead();

@@ -1,4 +1,5 @@
-// What stays the same while a console runs: its cartridge, its television, its controllers, its game's rules.
+// What stays the same while a console runs: its cartridge, its television, its controllers, its
+// game's rules.
 #pragma once
 
 #include "cartridge/cartridge.h"
@@ -10,7 +11,8 @@ namespace cule {
 
 constexpr int kMaxStartingActions = 24;
 
-// One per group of envs that play the same game in the same mode and difficulty; plain data, read by both backends.
+// One per group of envs that play the same game in the same mode and difficulty; plain data, read
+// by both backends.
 struct ConsoleConfig {
   CartridgeMap map;
   TiaFormat format;
@@ -42,8 +44,8 @@ enum Fault : uint32_t {
   kFaultJam = 1,                 // the program halted the processor
   kFaultBufferFull = 2,          // more TIA writes in a step than the instruction buffer holds
   kFaultModeUnreachable = 4,     // SELECT never led to the wanted mode
-  kFaultRandomExhausted = 8,     // more resets than the table of power-on random numbers provides for
-  kFaultFrameLost = 16,          // an episode's last observation lacks a frame that was not kept
+  kFaultRandomExhausted = 8,  // more resets than the table of power-on random numbers provides for
+  kFaultFrameLost = 16,  // an episode's last observation lacks a frame that was not kept
 };
 
 }  // namespace cule

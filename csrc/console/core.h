@@ -5,17 +5,20 @@
 
 namespace cule {
 
-// Runs the frame in step with the other lanes of the warp: `advance(end)` runs to cycle `end`, one scanline
-// after the other. A game's program follows the beam, so that consoles at the same scanline are at much
-// the same place in it: there they execute the same code, and look for the same collisions, together.
+// Runs the frame in step with the other lanes of the warp: `advance(end)` runs to cycle `end`, one
+// scanline after the other. A game's program follows the beam, so that consoles at the same
+// scanline are at much the same place in it: there they execute the same code, and look for the
+// same collisions, together.
 //
-// `pace` knows the lanes that begin the frame together, and brings them together before each scanline as
-// long as their frames go on; it is told where the next one ends, and may have them wait. What `advance`
-// begins before cycle `end` takes `longest` cycles at most to its last write to the TIA.
+// `pace` knows the lanes that begin the frame together, and brings them together before each
+// scanline as long as their frames go on; it is told where the next one ends, and may have them
+// wait. What `advance` begins before cycle `end` takes `longest` cycles at most to its last write
+// to the TIA.
 template <class M, class Pace, class Advance>
 CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Advance& advance) {
   int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine;
-  for (uint32_t lanes = pace.lanes(); lanes = pace.meet(lanes, m.runs()), m.runs(); end += kCyclesPerLine) {
+  for (uint32_t lanes = pace.lanes(); lanes = pace.meet(lanes, m.runs()), m.runs();
+       end += kCyclesPerLine) {
     pace.begin_line(lanes, end);
     m.begin_line(end, longest);
     advance(end);
@@ -29,7 +32,8 @@ struct FreePace {
   CULE_INLINE void begin_line(uint32_t, int32_t) const {}
 };
 
-// Interprets instructions for as long as the frame goes on. `dispatch` executes one and returns the next.
+// Interprets instructions for as long as the frame goes on. `dispatch` executes one and returns the
+// next.
 template <class M, class Dispatch>
 CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
   MicroOp op = m.look_ahead();
@@ -57,12 +61,14 @@ struct PacedCore {
 // Which game is played, for a core that plays any.
 struct AnyGame {
   static CULE_INLINE uint32_t game_of(const ConsoleConfig& config) { return config.game; }
-  static CULE_INLINE const MicroOp* marked_ops(const MicroOp*, const MicroOp* micro_ops) { return micro_ops; }
+  static CULE_INLINE const MicroOp* marked_ops(const MicroOp*, const MicroOp* micro_ops) {
+    return micro_ops;
+  }
 };
 
-// Executes `op` and returns the next, with little code for what is frequent, so that it stays in a GPU's instruction cache. The rest
-// gets a copy of the machine: the machine itself remains in registers. So does what writes to the TIA where the frame's end or the
-// buffer's is near.
+// Executes `op` and returns the next, with little code for what is frequent, so that it stays in a
+// GPU's instruction cache. The rest gets a copy of the machine: the machine itself remains in
+// registers. So does what writes to the TIA where the frame's end or the buffer's is near.
 template <class M>
 CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op, bool crowded) {
   InterpretedView<M> view(m, op, crowded);
@@ -91,9 +97,12 @@ struct StaticCore : AnyGame {
   CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
     const uint32_t operand = operand_of(op);
 #define CULE_CASE(code) case code: return execute_opcode<code>(m, operand);
-#define CULE_CASES_4(code) CULE_CASE(code) CULE_CASE(code + 1) CULE_CASE(code + 2) CULE_CASE(code + 3)
-#define CULE_CASES_16(code) CULE_CASES_4(code) CULE_CASES_4(code + 4) CULE_CASES_4(code + 8) CULE_CASES_4(code + 12)
-#define CULE_CASES_64(code) CULE_CASES_16(code) CULE_CASES_16(code + 16) CULE_CASES_16(code + 32) CULE_CASES_16(code + 48)
+#define CULE_CASES_4(code) \
+  CULE_CASE(code) CULE_CASE(code + 1) CULE_CASE(code + 2) CULE_CASE(code + 3)
+#define CULE_CASES_16(code) \
+  CULE_CASES_4(code) CULE_CASES_4(code + 4) CULE_CASES_4(code + 8) CULE_CASES_4(code + 12)
+#define CULE_CASES_64(code) \
+  CULE_CASES_16(code) CULE_CASES_16(code + 16) CULE_CASES_16(code + 32) CULE_CASES_16(code + 48)
     switch (static_cast<uint8_t>(opcode_of(op))) {
       CULE_CASES_64(0x00) CULE_CASES_64(0x40) CULE_CASES_64(0x80) CULE_CASES_64(0xC0)
     }

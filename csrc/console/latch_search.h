@@ -1,5 +1,5 @@
-// The TIA's side of a frame while it runs: the instruction buffer that the processor fills, from where
-// segments of the picture can be drawn, and the collisions that programs read.
+// The TIA's side of a frame while it runs: the instruction buffer that the processor fills, from
+// where segments of the picture can be drawn, and the collisions that programs read.
 //
 // The latches that a program has ever looked at are kept up as it runs: every few scanlines, where
 // the lanes of a warp are together, it is asked which objects were on (tia/sightings.h), and only
@@ -18,7 +18,8 @@ struct InstructionBuffer {
   uint32_t* entries;
   uint32_t capacity;
   uint32_t count;
-  uint32_t after_clear;  // the entry after the last CXCLR: what came before it no longer shows in the latches
+  uint32_t after_clear;  // the entry after the last CXCLR: what came before it no longer shows in
+                         // the latches
 };
 
 // Longer buffers that envs share, on a GPU: an env whose own runs short goes on in one of them.
@@ -33,8 +34,12 @@ struct SegmentStarts {
   RecordLayout layout;
   size_t env;
 
-  CULE_INLINE void load(size_t slot, SegmentStart& start) const { load_part(layout, env, slot * sizeof(SegmentStart), start); }
-  CULE_INLINE void store(size_t slot, const SegmentStart& start) const { store_part(layout, env, slot * sizeof(SegmentStart), start); }
+  CULE_INLINE void load(size_t slot, SegmentStart& start) const {
+    load_part(layout, env, slot * sizeof(SegmentStart), start);
+  }
+  CULE_INLINE void store(size_t slot, const SegmentStart& start) const {
+    store_part(layout, env, slot * sizeof(SegmentStart), start);
+  }
   CULE_INLINE uint32_t entry_of(size_t slot) const {
     uint32_t entry;
     load_part(layout, env, slot * sizeof(SegmentStart) + offsetof(SegmentStart, entry), entry);
@@ -47,8 +52,8 @@ struct SegmentStarts {
 };
 
 // Those of `latches` that have been set in the segment in `slot`.
-CULE_INLINE uint32_t search_segment(const TiaFormat& format, const SegmentStarts& starts, size_t slot,
-                                    const Replay& replay, uint32_t latches) {
+CULE_INLINE uint32_t search_segment(const TiaFormat& format, const SegmentStarts& starts,
+                                    size_t slot, const Replay& replay, uint32_t latches) {
   const int segment = static_cast<int>(slot % kSegments);
   const int32_t begin = segment_clock(format, segment), end = end_clock(format, segment, 1);
   SegmentStart at;
@@ -94,8 +99,9 @@ struct TiaTrail {
   CULE_INLINE bool nears_picture(const TiaFormat& format, int32_t cycle) const {
     return cycle * kClocksPerCycle + kSoon > format.first_clock && followed < format.last_clock;
   }
-  // Whether collisions are to be looked for before the scanline that ends at cycle `end`: from shortly
-  // before the picture on, in one of kLinesFollowed scanlines, the same for all lanes of a warp.
+  // Whether collisions are to be looked for before the scanline that ends at cycle `end`: from
+  // shortly before the picture on, in one of kLinesFollowed scanlines, the same for all lanes of a
+  // warp.
   CULE_INLINE bool is_due(const TiaFormat& format, int32_t end) const {
     return followed < format.last_clock && lines_since_due(format, end) == 0;
   }
@@ -115,18 +121,21 @@ struct TiaTrail {
   static constexpr int32_t kFromTheBeam = -0x7FFFFFFF;
   static constexpr int32_t kSoon = 2 * kClocksPerLine;
   static constexpr int32_t kLinesFollowed = 8;
-  // How many scanlines before the one that ends at `end` collisions were to be looked for, or, negative,
-  // in how many they will be for the first time.
+  // How many scanlines before the one that ends at `end` collisions were to be looked for, or,
+  // negative, in how many they will be for the first time.
   static CULE_INLINE int32_t lines_since_due(const TiaFormat& format, int32_t end) {
     const int32_t since = end / kCyclesPerLine - 1 - (format.first_clock - kSoon) / kClocksPerLine;
     return since < 0 ? since : since % kLinesFollowed;
   }
   CULE_INLINE uint32_t first_slot() const { return static_cast<uint32_t>(frame * kSegments); }
   // Latches are cleared. The newest segment may not have begun yet.
-  CULE_INLINE void note_clear() { clear_slot = first_slot() + static_cast<uint32_t>(segment > 2 ? segment - 2 : 0); }
+  CULE_INLINE void note_clear() {
+    clear_slot = first_slot() + static_cast<uint32_t>(segment > 2 ? segment - 2 : 0);
+  }
 };
 
-// Moves what a buffer holds to one of the spares. Returns that one's entries, or null: none is left.
+// Moves what a buffer holds to one of the spares. Returns that one's entries, or null: none is
+// left.
 CULE_COLD uint32_t* move_to_spare(TiaTrail& trail, const InstructionBuffer buffer) {
   SpareBuffers& spares = trail.spares;
   if (spares.count == 0 || trail.spare) return nullptr;
@@ -189,8 +198,9 @@ CULE_INLINE void go_on_from(TiaTrail& trail, const InstructionBuffer& buffer, co
   trail.seen.begin(tia, buffer.count);
 }
 
-// Has the latches of `wanted` in `tia` as they are at `cycle`. `drawn`: the frame has been drawn up to
-// there, by an access to the TIA; else it will have been at the next, if there is any (finish_frame).
+// Has the latches of `wanted` in `tia` as they are at `cycle`. `drawn`: the frame has been drawn up
+// to there, by an access to the TIA; else it will have been at the next, if there is any
+// (finish_frame).
 CULE_COLD void follow_collisions(TiaTrail& trail, const TiaFormat& format,
                                  const InstructionBuffer buffer, TiaState& tia, uint32_t wanted,
                                  int32_t cycle, bool drawn) {

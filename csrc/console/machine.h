@@ -1,15 +1,17 @@
 // The 6507's side of the console: the bus, and one frame of it.
 //
-// `Machine` gathers what a frame of the CPU part touches. What every instruction needs is kept in its own fields, which stay in
-// registers as long as no function that is not inlined sees a reference to it; so the rare paths are free functions, which get
-// what they need by value and change only what stands beside it: `Devices`, the TIA's state and its trail, the cartridge's bytes. `Ram` and
-// `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and `set(index, byte)` for the 128 bytes, and `tia()`, the TIA's state
-// as of the last write (tia/eager.h); `Rom` has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the instruction that begins
-// there (decode_rom.h), `marked_op(offset)`, the same, but for the marks of a translated ROM (block.h), and `operation(opcode)`, one
-// without its operand.
+// `Machine` gathers what a frame of the CPU part touches. What every instruction needs is kept in
+// its own fields, which stay in registers as long as no function that is not inlined sees a
+// reference to it; so the rare paths are free functions, which get what they need by value and
+// change only what stands beside it: `Devices`, the TIA's state and its trail, the cartridge's
+// bytes. `Ram` and `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and
+// `set(index, byte)` for the 128 bytes, and `tia()`, the TIA's state as of the last write
+// (tia/eager.h); `Rom` has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the
+// instruction that begins there (decode_rom.h), `marked_op(offset)`, the same, but for the marks of
+// a translated ROM (block.h), and `operation(opcode)`, one without its operand.
 //
-// The 13 address lines decode as on the board: A12 selects the cartridge; else A7 low the TIA; else A9 low the RAM, A9 high the
-// RIOT's registers. Source: Stella Programmer's Guide, "Memory map".
+// The 13 address lines decode as on the board: A12 selects the cartridge; else A7 low the TIA; else
+// A9 low the RAM, A9 high the RIOT's registers. Source: Stella Programmer's Guide, "Memory map".
 #pragma once
 
 #include "cartridge/access.h"
@@ -36,13 +38,17 @@ CULE_COLD uint32_t read_input_port(Devices& devices, uint32_t wiring, uint32_t r
   using namespace tia_read;
   if (reg == INPT4) return devices.inputs.inpt4;
   if (reg == INPT5) return devices.inputs.inpt5;
-  return reg <= INPT3 ? read_paddle_port(devices.ports, devices.inputs, wiring, reg - INPT0, cycle) : 0;
+  return reg <= INPT3 ? read_paddle_port(devices.ports, devices.inputs, wiring, reg - INPT0, cycle)
+                      : 0;
 }
 
-// How many cycles a loop `LDA INTIM; BNE` (or BPL) may skip: as many whole rounds of `period` cycles, `rounds` at most, as leave it
-// one more that goes on. `at_zero` tells BNE, which waits for 0, from BPL, which waits for the timer to have passed it.
-CULE_INLINE int32_t skip_timer_wait(const M6532& riot, int32_t cycle, bool at_zero, int32_t period, int32_t rounds) {
-  const uint32_t delta = static_cast<uint32_t>(cycle) - 1 - static_cast<uint32_t>(riot.timer_set_cycle);
+// How many cycles a loop `LDA INTIM; BNE` (or BPL) may skip: as many whole rounds of `period`
+// cycles, `rounds` at most, as leave it one more that goes on. `at_zero` tells BNE, which waits for
+// 0, from BPL, which waits for the timer to have passed it.
+CULE_INLINE int32_t skip_timer_wait(const M6532& riot, int32_t cycle, bool at_zero, int32_t period,
+                                    int32_t rounds) {
+  const uint32_t delta = static_cast<uint32_t>(cycle) - 1 -
+                         static_cast<uint32_t>(riot.timer_set_cycle);
   if (at_zero ? riot.timer == 0 : riot.timer > 0x80) return 0;
   const uint32_t last = (riot.timer - at_zero) << riot.interval_shift;
   if (delta >= last) return 0;
@@ -58,16 +64,18 @@ struct RiotRead {
 
 // Where the micro-operation of the instruction at `pc` is. What is not in ROM has the one after the
 // image, which says so.
-CULE_INLINE uint32_t code_offset(const CartridgeMap& map, uint32_t rom_bytes, uint32_t slices, uint32_t pc) {
+CULE_INLINE uint32_t code_offset(const CartridgeMap& map, uint32_t rom_bytes, uint32_t slices,
+                                 uint32_t pc) {
   return pc & 0x1000 ? rom_offset(map, slices, pc) : rom_bytes;
 }
 
-// Where INTIM is read, an absolute load does it, and a BNE or BPL back to that follows, all rounds of
-// the loop except the last two pass at once; they change nothing but the clock. The second of the two
-// instructions would be at address `behind`.
+// Where INTIM is read, an absolute load does it, and a BNE or BPL back to that follows, all rounds
+// of the loop except the last two pass at once; they change nothing but the clock. The second of
+// the two instructions would be at address `behind`.
 template <class Rom>
-CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, const ConsoleConfig& config, uint32_t slices, uint32_t address,
-                             uint32_t behind, int32_t cycle, int32_t instructions_left) {
+CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, const ConsoleConfig& config,
+                             uint32_t slices, uint32_t address, uint32_t behind, int32_t cycle,
+                             int32_t instructions_left) {
   constexpr uint32_t kBackToLoad = 0xFFFB;  // from behind the branch
   int32_t waited = 0, rounds = 0;
   if ((address & 5) == 4) {
@@ -76,14 +84,18 @@ CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, const ConsoleConfi
     };
     const MicroOp load = op_at((behind - 3) & 0xFFFF), back = op_at(behind);
     const uint32_t opcode = opcode_of(load), condition = opcode_of(back);
-    const bool loads = (opcode == 0xAD || opcode == 0xAE || opcode == 0xAC) && operand_of(load) == address;  // LDA, LDX, LDY
+    const bool loads = (opcode == 0xAD || opcode == 0xAE || opcode == 0xAC) &&
+                       operand_of(load) == address;  // LDA, LDX, LDY
     if (loads && (condition == 0xD0 || condition == 0x10) && operand_of(back) == kBackToLoad) {
       const int32_t period = 7 + ((((behind + 2) ^ (behind - 3)) & 0xFF00) != 0);
-      waited = skip_timer_wait(devices.riot, cycle, condition == 0xD0, period, (instructions_left - 2) / 2);
+      waited = skip_timer_wait(devices.riot, cycle, condition == 0xD0, period,
+                               (instructions_left - 2) / 2);
       rounds = waited / period;
     }
   }
-  return {m6532_read(devices.riot, address, cycle + waited, devices.inputs.swcha, devices.inputs.swchb), waited, rounds};
+  return {
+      m6532_read(devices.riot, address, cycle + waited, devices.inputs.swcha, devices.inputs.swchb),
+      waited, rounds};
 }
 CULE_COLD void write_riot(Devices& devices, uint32_t address, uint32_t value, int32_t cycle) {
   m6532_write(devices.riot, address, value, cycle);
@@ -111,8 +123,8 @@ constexpr int32_t kLongestInstruction = 8;
 // A frame ends with three at most, and the next begins with one.
 constexpr int32_t kMarksBetweenFrames = 4;
 
-// Where it is not known up to which color clock a frame's picture is drawn: the frame was cut off, or its last write, which takes effect
-// some clocks later, came just before its end.
+// Where it is not known up to which color clock a frame's picture is drawn: the frame was cut off,
+// or its last write, which takes effect some clocks later, came just before its end.
 constexpr int32_t kUnknownReach = -1;
 
 template <class Ram, class Rom>
@@ -141,7 +153,8 @@ struct Machine {
   uint32_t latches_read = 0;  // the collision latches that the program has looked at
   bool frame_ended = false;
   bool moved = false;    // the next instruction is not where it was looked for
-  bool roomy = false;    // before this write to the TIA the frame does not end by its length, and the buffer is not full
+  bool roomy = false;  // before this write to the TIA the frame does not end by its length, and the
+                       // buffer is not full
 
   // Empties the instruction buffer; from here on it tells what happens to `tia`.
   CULE_INLINE void begin_record(const TiaState& tia) {
@@ -184,8 +197,8 @@ struct Machine {
     buffer.after_clear = other.buffer.after_clear;
   }
 
-  // Power-on or RESET line: registers to their defaults; RAM keeps what it holds. `timer` comes from the console's random
-  // generator, which the caller has also let fill a Superchip's RAM.
+  // Power-on or RESET line: registers to their defaults; RAM keeps what it holds. `timer` comes
+  // from the console's random generator, which the caller has also let fill a Superchip's RAM.
   CULE_HD void reset(uint32_t timer) {
     m6532_reset(devices.riot, timer);
     ports_reset(devices.ports);
@@ -197,14 +210,19 @@ struct Machine {
     r.pc |= read(0xFFFD) << 8;
   }
 
-  CULE_INLINE bool is_plain_rom(uint32_t address) const { return (address & 0x1000) && !is_special_offset(map, address & 0xFFF); }
-  CULE_INLINE bool is_special(uint32_t address) const { return (address & 0x1000) && is_special_offset(map, address & 0xFFF); }
+  CULE_INLINE bool is_plain_rom(uint32_t address) const {
+    return (address & 0x1000) && !is_special_offset(map, address & 0xFFF);
+  }
+  CULE_INLINE bool is_special(uint32_t address) const {
+    return (address & 0x1000) && is_special_offset(map, address & 0xFFF);
+  }
 
   static CULE_INLINE bool leaves(uint32_t, uint32_t) { return false; }
   static CULE_INLINE bool leaves_rare(uint32_t, uint32_t) { return false; }
   static CULE_INLINE MicroOp leave() { return {}; }
 
-  // Reading and writing are in small conditional steps, RAM and ROM first, so that a GPU needs no branch for what is frequent.
+  // Reading and writing are in small conditional steps, RAM and ROM first, so that a GPU needs no
+  // branch for what is frequent.
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     const bool in_ram = wanted && is_ram_address(address), in_rom = wanted && is_plain_rom(address);
     const uint32_t offset = rom_offset(map, slices, address);
@@ -233,24 +251,28 @@ struct Machine {
 
   CULE_INLINE uint32_t read_elsewhere(uint32_t address) {
     if (address & 0x1000) {
-      const CartridgeAccess access = cartridge_read(config.map, slices, cartridge_bytes, rom, address, cycle);
+      const CartridgeAccess access = cartridge_read(config.map, slices, cartridge_bytes, rom,
+                                                    address, cycle);
       show_slices(access.slices);
       return access.value;
     }
     return read_chip(address);
   }
 
-  // A register of the RIOT or the TIA, which drives bits 7 and 6 only; the others keep what was last on the bus.
+  // A register of the RIOT or the TIA, which drives bits 7 and 6 only; the others keep what was
+  // last on the bus.
   CULE_INLINE uint32_t read_chip(uint32_t address) {
     if (address & 0x80) {
-      const RiotRead read = read_riot(devices, rom, config, slices, address, r.pc, cycle, instructions_left);
+      const RiotRead read = read_riot(devices, rom, config, slices, address, r.pc, cycle,
+                                      instructions_left);
       cycle += read.waited;
       instructions_left -= read.rounds * 2;
       return read.value;
     }
     touched_cycle = cycle;
     const uint32_t reg = address & 0x0F;
-    if (reg > tia_read::CXPPMM) return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
+    if (reg > tia_read::CXPPMM)
+      return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & 0x3F);
     TiaState& tia = ram.tia();
     const uint32_t latches = latches_of_register(reg), new_ones = latches & ~latches_read;
     latches_read |= latches;
@@ -280,13 +302,14 @@ struct Machine {
   }
 
   CULE_INLINE void write_elsewhere(uint32_t address, uint32_t value, bool after_write) {
-    if (address & 0x1000) show_slices(cartridge_write(config.map, slices, cartridge_bytes, address, value));
+    if (address & 0x1000)
+      show_slices(cartridge_write(config.map, slices, cartridge_bytes, address, value));
     else if (address & 0x80) write_riot(devices, address, value, cycle);
     else write_tia(AnyRegister{address & 0x3F}, value, after_write);
   }
 
-  // Does a write that is recorded, and leaves an entry if it changes anything. Where there is no room
-  // for the entry, it is not done.
+  // Does a write that is recorded, and leaves an entry if it changes anything. Where there is no
+  // room for the entry, it is not done.
   template <class Reg>
   CULE_INLINE void record(const Reg reg, uint32_t value) {
     TiaState& tia = ram.tia();
@@ -336,8 +359,8 @@ struct Machine {
     }
   }
 
-  // Entries whose effect depends on how long ago HMOVE was carry that instead of the strobe's value (instruction_buffer.h);
-  // HMM0 has it as one flag in the bits that it does not use.
+  // Entries whose effect depends on how long ago HMOVE was carry that instead of the strobe's value
+  // (instruction_buffer.h); HMM0 has it as one flag in the bits that it does not use.
   CULE_INLINE uint32_t note_hmove(uint32_t reg, uint32_t value) {
     using namespace tia_write;
     const uint32_t distance = static_cast<uint32_t>(cycle - hmove_cycle);
@@ -347,8 +370,8 @@ struct Machine {
     return value;
   }
 
-  // What is to be done before the scanline that ends at cycle `end`, in which an access to the TIA comes
-  // no later than `longest` cycles after that. In most scanlines it is nothing.
+  // What is to be done before the scanline that ends at cycle `end`, in which an access to the TIA
+  // comes no later than `longest` cycles after that. In most scanlines it is nothing.
   CULE_INLINE void begin_line(int32_t end, int32_t longest) {
     if (end < attention) return;
     follow(end);
@@ -378,12 +401,15 @@ struct Machine {
     }
   }
 
-  // Moves all cycle counters back by whole scanlines. `touched_cycle` stays where it is if that is `oldest_touch` or before.
+  // Moves all cycle counters back by whole scanlines. `touched_cycle` stays where it is if that is
+  // `oldest_touch` or before.
   CULE_INLINE void move_back(int32_t elapsed, int32_t oldest_touch) {
     cycle -= elapsed;
     hmove_cycle -= elapsed;
     if (hmove_cycle < kOldestHmove) hmove_cycle = kOldestHmove;
-    if (touched_cycle > oldest_touch) touched_cycle = touched_cycle - elapsed > oldest_touch ? touched_cycle - elapsed : oldest_touch;
+    if (touched_cycle > oldest_touch)
+      touched_cycle = touched_cycle - elapsed > oldest_touch ? touched_cycle - elapsed
+                                                             : oldest_touch;
     ports_rebase(devices.ports, elapsed);
     m6532_rebase(devices.riot, elapsed);
     if (map.scheme == Scheme::kDPC) {
@@ -392,7 +418,8 @@ struct Machine {
     }
   }
 
-  // Where a new frame begins, all cycle counters start over, but for the position within the scanline.
+  // Where a new frame begins, all cycle counters start over, but for the position within the
+  // scanline.
   CULE_INLINE void begin_frame() {
     frame_ended = false;
     attention = 0;
@@ -434,17 +461,21 @@ struct Machine {
     if (r.jammed) devices.faults |= kFaultJam;
     const int32_t last_clock = config.format.last_clock, clock = last_cycle * kClocksPerCycle;
     if (frame_ended && clock >= last_clock) return last_clock;
-    return frame_ended && (last_cycle - written_cycle) * kClocksPerCycle > kLongestDelay ? clock : kUnknownReach;
+    return frame_ended && (last_cycle - written_cycle) * kClocksPerCycle > kLongestDelay
+               ? clock
+               : kUnknownReach;
   }
 
-  CULE_INLINE uint32_t code_offset(uint32_t pc) const { return cule::code_offset(map, rom_bytes, slices, pc); }
+  CULE_INLINE uint32_t code_offset(uint32_t pc) const {
+    return cule::code_offset(map, rom_bytes, slices, pc);
+  }
 
   // A translated ROM has kBlockCode where blocks begin; `look_behind` sees what stands there.
   CULE_INLINE MicroOp look_ahead() const { return rom.marked_op(code_offset(r.pc)); }
   CULE_INLINE MicroOp look_behind() const { return rom.micro_op(code_offset(r.pc)); }
 
-  // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches banks. Executing it is what counts as
-  // an instruction.
+  // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches
+  // banks. Executing it is what counts as an instruction.
   CULE_INLINE MicroOp fetch_slowly() {
     uint32_t bytes = 0;
     MicroOp op{};
@@ -460,12 +491,13 @@ struct Machine {
   // The instruction at `pc`, where all of it stands in RAM.
   CULE_INLINE MicroOp fetch_from_ram() const {
     const uint32_t first = r.pc & 0x7F;
-    return with_operand(rom.operation(ram.get(first)), ram.get((first + 1) & 0x7F), ram.get((first + 2) & 0x7F));
+    return with_operand(rom.operation(ram.get(first)), ram.get((first + 1) & 0x7F),
+                        ram.get((first + 2) & 0x7F));
   }
 
-  // Says that nothing is written to the TIA after cycle `end` before this is called again: a segment that
-  // begins before all that is written until then has taken effect may begin with the state as it is now,
-  // and does, unless a later one turns out to be early enough.
+  // Says that nothing is written to the TIA after cycle `end` before this is called again: a
+  // segment that begins before all that is written until then has taken effect may begin with the
+  // state as it is now, and does, unless a later one turns out to be early enough.
   CULE_INLINE void begin_segments(int32_t end) {
     if (trail.segment >= kSegments) return;
     const int32_t begin = segment_clock(config.format, trail.segment);
@@ -484,9 +516,9 @@ struct Machine {
     const int32_t most = (cycles + kLongestInstruction) / 2 + kMarksBetweenFrames;
     return static_cast<int32_t>(buffer.capacity - buffer.count) >= most;
   }
-  // Whether the frame cannot end by its length before cycle `end`, which is no more than `cycles` from
-  // now, nor the buffer be full, whatever is executed until then. A buffer that runs short gives way
-  // to a spare one, if there is any.
+  // Whether the frame cannot end by its length before cycle `end`, which is no more than `cycles`
+  // from now, nor the buffer be full, whatever is executed until then. A buffer that runs short
+  // gives way to a spare one, if there is any.
   CULE_INLINE bool make_room(int32_t end, int32_t cycles) {
     if (!has_entries(cycles)) {
       uint32_t* longer = move_to_spare(trail, buffer);
@@ -500,7 +532,8 @@ struct Machine {
   // Whether the frame goes on.
   CULE_INLINE bool runs() const { return instructions_left > 0 && !frame_ended && !r.jammed; }
 
-  // Runs the processor to the end of the frame; `core.run` says how (core.h). Returns what finish_frame does.
+  // Runs the processor to the end of the frame; `core.run` says how (core.h). Returns what
+  // finish_frame does.
   template <class Core>
   CULE_INLINE int32_t run_frame(const Core& core) {
     begin_frame();

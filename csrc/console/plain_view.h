@@ -1,7 +1,7 @@
-// The machine as most instructions see it: RAM, plain ROM, and some of the chips. What an instruction
-// does beyond that (bank switching, decimal mode, the frame's end) would make code of many times the
-// size. An instruction that wants to is left before it has changed anything that cannot be put back,
-// and whoever asked for it has the whole machine execute it.
+// The machine as most instructions see it: RAM, plain ROM, and some of the chips. What an
+// instruction does beyond that (bank switching, decimal mode, the frame's end) would make code of
+// many times the size. An instruction that wants to is left before it has changed anything that
+// cannot be put back, and whoever asked for it has the whole machine execute it.
 #pragma once
 
 #include "console/machine.h"
@@ -27,8 +27,8 @@ CULE_INLINE MicroOp execute_oddly(M& m, MicroOp op) {
   return next;
 }
 
-// What an instruction may reach, as a set. Each costs code, so an instruction of a block has what it
-// was seen to need (console/profile.h). An address that is known costs nothing.
+// What an instruction may reach, as a set. Each costs code, so an instruction of a block has what
+// it was seen to need (console/profile.h). An address that is known costs nothing.
 enum Place : uint32_t {
   kInRam = 1,
   kInRom = 2,      // plain ROM
@@ -59,8 +59,8 @@ struct RomOfBank {
   }
 };
 
-// The view of one instruction. The interpreter has one for all; a block (`kInBlock`) knows what comes
-// next, and, without kInDecimal, that decimal mode is off.
+// The view of one instruction. The interpreter has one for all; a block (`kInBlock`) knows what
+// comes next, and, without kInDecimal, that decimal mode is off.
 //
 // Nobody but the caller knows whether the instruction buffer has room, and that the frame does not
 // end by its length (TranslatedCore::make_room, Machine::make_room).
@@ -73,7 +73,8 @@ struct PlainView {
   int32_t& cycle;
   uint32_t& bus;
   bool moved = false;
-  bool crowded;      // writing to the TIA needs the whole machine, as the frame's end or the buffer's is near
+  bool crowded;  // writing to the TIA needs the whole machine, as the frame's end or the buffer's
+                 // is near
   uint32_t odd = 0;  // not 0: the instruction needs the whole machine
 
   // What the machine was before the instruction `op`, where it is the interpreter's.
@@ -81,10 +82,18 @@ struct PlainView {
   uint32_t pc_before, bus_before;
   int32_t cycle_before;
 
-  CULE_INLINE explicit PlainView(M& m) : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), crowded(false) {}
+  CULE_INLINE explicit PlainView(M& m)
+      : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), crowded(false) {}
   CULE_INLINE PlainView(M& m, MicroOp next, bool is_crowded)
-      : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), crowded(is_crowded), op(next), pc_before(m.r.pc),
-        bus_before(m.bus), cycle_before(m.cycle) {}
+      : machine(m),
+        r(m.r),
+        cycle(m.cycle),
+        bus(m.bus),
+        crowded(is_crowded),
+        op(next),
+        pc_before(m.r.pc),
+        bus_before(m.bus),
+        cycle_before(m.cycle) {}
 
   static constexpr bool reaches(uint32_t places) { return (kPlaces & places) != 0; }
 
@@ -94,7 +103,8 @@ struct PlainView {
   }
   CULE_INLINE bool leaves(uint32_t control, uint32_t address) {
     // By masks, not by conditions, which a GPU has few of.
-    odd |= control & ((is_readable(address) ? 0u : +kReads) | (is_writable(address) ? 0u : +kWrites));
+    odd |= control &
+           ((is_readable(address) ? 0u : +kReads) | (is_writable(address) ? 0u : +kWrites));
     if constexpr (reaches(kInDecimal)) odd |= control & (r.d ? +kSetsV : 0u);
     return odd != 0;
   }
@@ -110,8 +120,8 @@ struct PlainView {
     }
   }
 
-  // Whether a rare instruction is one of kRareOps, and all that it touches can be reached: the stack, or
-  // `address`, where JMP (indirect) finds its target.
+  // Whether a rare instruction is one of kRareOps, and all that it touches can be reached: the
+  // stack, or `address`, where JMP (indirect) finds its target.
   CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
     if (opcode == 0x20) return reaches(kInRam) && r.s >= 0x81;        // JSR
     if (opcode == 0x60) return reaches(kInRam) && returns_plainly();  // RTS
@@ -120,7 +130,9 @@ struct PlainView {
     if (opcode == 0x6C) return jumps_plainly(address);
     if (kRareOps == RareOps::kCommon) return false;
     switch (opcode) {
-      case 0x28: return reaches(kInRam) && pulls_from_ram() && (reaches(kInDecimal) || !(pulled() & 8));  // PLP
+      case 0x28:
+        return reaches(kInRam) && pulls_from_ram() &&
+               (reaches(kInDecimal) || !(pulled() & 8));  // PLP
       case 0x58: case 0x78: case 0xB8: case 0xD8: return true;  // CLI, SEI, CLV, CLD
       default: return opcode == 0xF8 && reaches(kInDecimal);    // SED
     }
@@ -129,8 +141,10 @@ struct PlainView {
 
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     uint32_t value = otherwise;
-    const bool in_ram = reaches(kInRam) && wanted && (!reaches(kInRom | kFromChips) || is_ram_address(address));
-    const bool in_rom = reaches(kInRom) && wanted && (!reaches(kInRam | kFromChips) || !is_chip(address));
+    const bool in_ram = reaches(kInRam) && wanted &&
+                        (!reaches(kInRom | kFromChips) || is_ram_address(address));
+    const bool in_rom = reaches(kInRom) && wanted &&
+                        (!reaches(kInRam | kFromChips) || !is_chip(address));
     if (in_ram) value = machine.ram.get(address & 0x7F);
     if constexpr (reaches(kInRom)) {
       const uint32_t offset = RomAt::offset(machine, address);
@@ -142,7 +156,8 @@ struct PlainView {
     if (wanted) bus = value;
     return value;
   }
-  // What is_plain lets a rare instruction read: off the stack, or where JMP (indirect) finds its target.
+  // What is_plain lets a rare instruction read: off the stack, or where JMP (indirect) finds its
+  // target.
   CULE_INLINE uint32_t read(uint32_t address) {
     if (kInBlock) return read_if(true, address, 0);
     bus = machine.ram.get(address & 0x7F);
@@ -152,7 +167,8 @@ struct PlainView {
   CULE_INLINE uint32_t read_pointer_if(bool wanted, uint32_t address) {
     if (!wanted) return 0;
     odd |= address < 0x80 || address == 0xFF;
-    const uint32_t pointer = machine.ram.get(address & 0x7F) | machine.ram.get((address + 1) & 0x7F) << 8;
+    const uint32_t pointer = machine.ram.get(address & 0x7F) | machine.ram.get((address + 1) & 0x7F)
+                                                                   << 8;
     bus = pointer >> 8;
     return pointer;
   }
@@ -176,7 +192,8 @@ struct PlainView {
     if constexpr (reaches(kToRegister)) {
       write_tia(Register{}, value);
     } else {
-      const bool in_ram = reaches(kInRam) && (!reaches(kToTia | kToRiot) || is_ram_address(address));
+      const bool in_ram = reaches(kInRam) &&
+                          (!reaches(kToTia | kToRiot) || is_ram_address(address));
       if (in_ram) machine.ram.set(address & 0x7F, value);
       if constexpr (reaches(kToTia | kToRiot)) {
         if (in_ram) return;
@@ -213,8 +230,10 @@ struct PlainView {
 
   CULE_INLINE bool pushes_plainly() const {
     const uint32_t reg = r.s & 0x3F;
-    return (reaches(kInRam) && r.s >= 0x80) | (reaches(kToTia) && r.s < 0x80 && only_recorded(reg) && !crowded) |
-           (reaches(kToRegister) && r.s < 0x80 && reg == Register::number && only_recorded(Register::number));
+    return (reaches(kInRam) && r.s >= 0x80) |
+           (reaches(kToTia) && r.s < 0x80 && only_recorded(reg) && !crowded) |
+           (reaches(kToRegister) && r.s < 0x80 && reg == Register::number &&
+            only_recorded(Register::number));
   }
   CULE_INLINE bool pulls_from_ram() const { return r.s >= 0x80 && r.s <= 0xFE; }
   CULE_INLINE uint32_t pulled() const { return machine.ram.get((r.s + 1) & 0x7F); }
@@ -233,14 +252,15 @@ struct PlainView {
     const CartridgeMap& map = machine.map;
     const bool all_plain = map.special_end == 0 && map.special_begin > 0xFFF;
     if (!kInBlock && all_plain) return true;
-    const uint32_t back = machine.ram.get((r.s + 1) & 0x7F) | machine.ram.get((r.s + 2) & 0x7F) << 8;
+    const uint32_t back = machine.ram.get((r.s + 1) & 0x7F) | machine.ram.get((r.s + 2) & 0x7F)
+                                                                  << 8;
     // To code in the TIA: what it is made of is on the bus, which a block does not keep.
     if (kInBlock && is_tia_address((back + 1) & 0xFFFF)) return false;
     return all_plain || !machine.is_special(back);
   }
 
-  // Not by assumptions, which a compiler goes through again for every addition to `cycle`: with hundreds
-  // of them that took most of its time.
+  // Not by assumptions, which a compiler goes through again for every addition to `cycle`: with
+  // hundreds of them that took most of its time.
   CULE_INLINE void take_room() const {
     CULE_CHECK(cycle < machine.cycle_limit && cycle <= static_cast<int32_t>(kMaxEntryCycle) &&
                machine.buffer.count < machine.buffer.capacity);

@@ -16,7 +16,8 @@ struct ProfileEntry {
   uint32_t decimal;  // and how often it was executed in decimal mode
   uint32_t entered;  // and how often from anywhere but the instruction before it
   uint32_t pc;       // at the last time
-  uint32_t reached[kNumProfiledPlaces];  // how often each of kProfiledPlaces was enough, and those before were not
+  uint32_t reached[kNumProfiledPlaces];  // how often each of kProfiledPlaces was enough, and those
+                                         // before were not
   uint32_t reg;       // with kToTia: the register that was written to the last time
   uint32_t other_reg; // and how often that was another than the time before
 };

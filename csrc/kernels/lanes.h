@@ -1,8 +1,8 @@
 // Who works on an env's picture: one thread alone, or the threads of a warp or block side by side.
 //
-// `lane()` of `kCount` is one of them. `sync()` lets none go on before all have come, and shows each what the others wrote.
-// `ballot(condition)` has all come, too, and has a bit for each of them for which the condition
-// holds, but orders no memory. Only the threads of a warp have it.
+// `lane()` of `kCount` is one of them. `sync()` lets none go on before all have come, and shows
+// each what the others wrote. `ballot(condition)` has all come, too, and has a bit for each of them
+// for which the condition holds, but orders no memory. Only the threads of a warp have it.
 #pragma once
 
 #include "tia/pictures.h"
@@ -15,8 +15,9 @@ struct OneLane {
   CULE_INLINE void sync() const {}
 };
 
-// Calls `body(slot, item)` for each of this lane's `items`, which are shared out in turns. `kMost` is how many a lane can have: their
-// slots are known when this is compiled, so that what belongs to them stays in registers.
+// Calls `body(slot, item)` for each of this lane's `items`, which are shared out in turns. `kMost`
+// is how many a lane can have: their slots are known when this is compiled, so that what belongs to
+// them stays in registers.
 template <int kMost, class Lanes, class Body>
 CULE_INLINE void for_each_item(const Lanes& lanes, int items, const Body& body) {
   if constexpr (Lanes::kCount == 1) {

@@ -1,7 +1,10 @@
-// The CUDA backend: a step is a handful of kernels on the caller's stream, with no allocation and no synchronisation.
+// The CUDA backend: a step is a handful of kernels on the caller's stream, with no allocation and
+// no synchronisation.
 //
-//   play      CPU part: one env a thread, few or many threads of a warp by the number of envs; or the same, compiled for one ROM
-//   keep      the frame that the newest observation shows, where it would be lost; from here on the TIA's state is the new one
+//   play      CPU part: one env a thread, few or many threads of a warp by the number of envs; or
+//             the same, compiled for one ROM
+//   keep      the frame that the newest observation shows, where it would be lost; from here on the
+//             TIA's state is the new one
 //   segments  TIA part: 15 scanlines of one env a thread
 //   pool      both for the few envs whose observation is made of more than the two pictures
 //   restart   resets: a pool state copied by a block, or an episode emulated by a thread
@@ -35,7 +38,9 @@ static_assert(kEnvsPerPooled == kThreads);  // of a block, which pools one env's
 constexpr int kDrawBlocks = 5;
 
 void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA failed in ") + what + ": " + cudaGetErrorString(error));
+  if (error != cudaSuccess)
+    throw std::runtime_error(std::string("CUDA failed in ") + what + ": " +
+                             cudaGetErrorString(error));
 }
 
 // kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...), in words of C++, as which
@@ -52,7 +57,8 @@ void start(void (*kernel)(Parameters...), dim3 blocks, int threads, unsigned sha
 }
 
 template <bool kInStep>
-__global__ void __launch_bounds__(kPlayMostThreads) play(const __grid_constant__ Batch batch, int lanes, int warps) {
+__global__ void __launch_bounds__(kPlayMostThreads)
+    play(const __grid_constant__ Batch batch, int lanes, int warps) {
   play_envs<kInStep>(batch, lanes, warps, DynamicCore{}, nullptr);
 }
 
@@ -80,10 +86,12 @@ __device__ __forceinline__ void add_collisions(const Batch& batch, size_t env, u
   constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
   static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are half of their word");
   const RecordLayout& records = batch.records;
-  if (found) atomicOr(records.words + kWord * records.word_stride + env * records.env_stride, found);
+  if (found)
+    atomicOr(records.words + kWord * records.word_stride + env * records.env_stride, found);
 }
 
-__global__ void __launch_bounds__(kThreads, kDrawBlocks) segments(const __grid_constant__ Batch batch) {
+__global__ void __launch_bounds__(kThreads, kDrawBlocks)
+    segments(const __grid_constant__ Batch batch) {
   const int thread = blockIdx.x * blockDim.x + threadIdx.x, env = min(thread, batch.num_envs - 1);
   const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
   const Recording recording{entries_of(batch, static_cast<size_t>(env)), starts_of_env(batch, env)};
@@ -113,23 +121,27 @@ __device__ __forceinline__ void resample_band(const Batch& batch, size_t env,
 }
 
 // Copies a state of the pool over each env that starts an episode; a block for each env.
-__global__ void __launch_bounds__(kThreads, 8) restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask,
-                                                                 const int64_t* seeds, bool by_trace) {
+__global__ void __launch_bounds__(kThreads, 8)
+    restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask,
+                      const int64_t* seeds, bool by_trace) {
   const size_t env = blockIdx.x;
   if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
   __shared__ size_t slot;
   if (threadIdx.x == 0) slot = restart_record(batch, env, seeds ? seeds[env] : kNoSeed);
   __syncthreads();
-  const uint4* from = reinterpret_cast<const uint4*>(batch.pool.pictures + slot * 2 * batch.picture_bytes);
+  const uint4* from = reinterpret_cast<const uint4*>(batch.pool.pictures +
+                                                     slot * 2 * batch.picture_bytes);
   const Pictures pictures = pictures_of(batch, env);
   uint4* to = reinterpret_cast<uint4*>(pictures.pixels);
-  for (uint32_t i = threadIdx.x; i < 2 * batch.picture_bytes / sizeof(uint4); i += kThreads) to[i] = from[i];
+  for (uint32_t i = threadIdx.x; i < 2 * batch.picture_bytes / sizeof(uint4); i += kThreads)
+    to[i] = from[i];
   own_rows(pictures, BlockLanes{});
 }
 
 // Emulates the start of an episode for each env that starts one; a thread for each env.
-__global__ void __launch_bounds__(kWarp) restart_by_emulation(const __grid_constant__ Batch batch, const uint8_t* mask,
-                                                             const int64_t* seeds, bool by_trace) {
+__global__ void __launch_bounds__(kWarp)
+    restart_by_emulation(const __grid_constant__ Batch batch, const uint8_t* mask,
+                         const int64_t* seeds, bool by_trace) {
   const size_t env = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (env >= static_cast<size_t>(batch.num_envs)) return;
   if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
@@ -142,17 +154,21 @@ __global__ void __launch_bounds__(kWarp) restart_by_emulation(const __grid_const
 }
 
 // Marks what `observe` has to do after a reset by mask.
-__global__ void __launch_bounds__(kThreads) mark_reset(const __grid_constant__ Batch batch, const uint8_t* mask) {
+__global__ void __launch_bounds__(kThreads)
+    mark_reset(const __grid_constant__ Batch batch, const uint8_t* mask) {
   const int env = blockIdx.x * blockDim.x + threadIdx.x;
-  if (env < batch.num_envs) batch.traces[env].flags = !mask || mask[env] ? kPoolLast | kFresh | kResetNow : 0;
+  if (env < batch.num_envs)
+    batch.traces[env].flags = !mask || mask[env] ? kPoolLast | kFresh | kResetNow : 0;
 }
 
-__global__ void __launch_bounds__(kThreads) keep_final(const __grid_constant__ Batch batch, size_t bytes) {
+__global__ void __launch_bounds__(kThreads)
+    keep_final(const __grid_constant__ Batch batch, size_t bytes) {
   const size_t env = blockIdx.x;
   if (!(batch.terminated[env] || batch.truncated[env])) return;
   const uint8_t* from = batch.observations + env * bytes;
   uint8_t* to = batch.final_observations + env * bytes;
-  for (size_t i = blockIdx.y * blockDim.x + threadIdx.x; i < bytes; i += gridDim.y * blockDim.x) to[i] = from[i];
+  for (size_t i = blockIdx.y * blockDim.x + threadIdx.x; i < bytes; i += gridDim.y * blockDim.x)
+    to[i] = from[i];
 }
 
 // The envs of a block that there is something to do for: a few in thousands. Each thread looks at
@@ -181,7 +197,8 @@ __global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch b
   const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA {
     return !is_pooled(batch, env) && must_prepare(batch, env, batch.traces[env]);
   };
-  found.for_each(batch, wanted, [&](size_t env) CULE_INLINE_LAMBDA { prepare(batch, env, BlockLanes{}); });
+  found.for_each(batch, wanted,
+                 [&](size_t env) CULE_INLINE_LAMBDA { prepare(batch, env, BlockLanes{}); });
   __syncthreads();
   const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
   if (env < static_cast<size_t>(batch.num_envs) && !is_pooled(batch, env)) {
@@ -234,8 +251,9 @@ __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch b
   });
 }
 
-// Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of rows by each warp. This pass looks
-// at all envs that stepped, but for those of `pool`, or only at those that were reset.
+// Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of
+// rows by each warp. This pass looks at all envs that stepped, but for those of `pool`, or only at
+// those that were reset.
 template <int kChannels, int kMost>
 __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
     observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
@@ -266,7 +284,8 @@ __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
   if (threadIdx.x == 0) note_observed(batch, env, flags);
 }
 
-// The driver's functions that load compiled code. They are asked for at run time, so that nothing links with the driver.
+// The driver's functions that load compiled code. They are asked for at run time, so that nothing
+// links with the driver.
 struct Driver {
   decltype(&cuLinkCreate) begin_link;
   decltype(&cuLinkAddData) add_to_link;
@@ -312,7 +331,8 @@ const Driver& driver() {
 // `log` is what the driver has to say about it.
 void check_driver(CUresult result, const char* what, const std::string& log = "") {
   if (result == CUDA_SUCCESS) return;
-  const std::string sentence = std::string(what) + " failed with CUDA driver error " + std::to_string(result);
+  const std::string sentence = std::string(what) + " failed with CUDA driver error " +
+                               std::to_string(result);
   throw std::runtime_error(log.empty() ? sentence : sentence + ": " + log);
 }
 
@@ -325,8 +345,8 @@ CUmodule load_linked(const std::string& cubin) {
   void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
   CUlinkState link;
   check_driver(driver().begin_link(2, options, values, &link), kLinking);
-  CUresult result = driver().add_to_link(link, CU_JIT_INPUT_CUBIN, const_cast<char*>(cubin.data()), cubin.size(), "translated ROM", 0,
-                                         nullptr, nullptr);
+  CUresult result = driver().add_to_link(link, CU_JIT_INPUT_CUBIN, const_cast<char*>(cubin.data()),
+                                         cubin.size(), "translated ROM", 0, nullptr, nullptr);
   void* linked = nullptr;
   CUmodule module = nullptr;
   if (result == CUDA_SUCCESS) result = driver().finish_link(link, &linked, nullptr);
@@ -336,8 +356,8 @@ CUmodule load_linked(const std::string& cubin) {
   return module;
 }
 
-// How the CPU part is launched: `lanes` threads of each of a block's first `warps` get an env, and the
-// warps wait for each other or not.
+// How the CPU part is launched: `lanes` threads of each of a block's first `warps` get an env, and
+// the warps wait for each other or not.
 struct PlayLaunch {
   int lanes, warps, threads, blocks;
   bool in_step;
@@ -354,12 +374,12 @@ static_assert(std::size(kPlayWays) == PlayChoice::kWays);
 
 int blocks_for(int count, int each) { return (count + each - 1) / each; }
 
-// The launch for `num_envs` on so many multiprocessors, or on more if these have not threads enough.
-// Few warps a multiprocessor share the fetching of code, of which a translated game has more; in more
-// of fewer lanes, lanes wait less for others (benchmarks/NOTES.md).
+// The launch for `num_envs` on so many multiprocessors, or on more if these have not threads
+// enough. Few warps a multiprocessor share the fetching of code, of which a translated game has
+// more; in more of fewer lanes, lanes wait less for others (benchmarks/NOTES.md).
 PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
-  // With fewer envs a warp, translated warps lose more by waiting for each other than by fetching the
-  // same code at different times. The kernel has been compiled for one or the other.
+  // With fewer envs a warp, translated warps lose more by waiting for each other than by fetching
+  // the same code at different times. The kernel has been compiled for one or the other.
   constexpr int kFewLanes = 3;
   const PlayWay first = way.translated ? kPlayWays[0] : way;
   const int most_lanes = blocks_for(num_envs, first.warps * processors);
@@ -369,7 +389,8 @@ PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
   if (most_lanes <= kWarp) {
     return {lanes, warps, warps * kWarp, blocks_for(num_envs, warps * lanes), in_step};
   }
-  // One block for each multiprocessor, or several rounds of such blocks, with as few warps as all envs need.
+  // One block for each multiprocessor, or several rounds of such blocks, with as few warps as all
+  // envs need.
   const int rounds = blocks_for(num_envs, processors * kPlayMostThreads);
   const int least = blocks_for(num_envs, processors * kWarp * rounds);
   const int used = std::min(kPlayMostWarps, least * way.warps / first.warps);
@@ -395,18 +416,22 @@ auto pick(const Batch& batch, const Sized& sized) {
   if (batch.observation.channels == 1) {
     return width <= 3 * kWarp ? sized(Number<1>{}, Number<3>{}) : sized(Number<1>{}, Number<5>{});
   }
-  return 3 * width <= 8 * kWarp ? sized(Number<3>{}, Number<8>{}) : sized(Number<3>{}, Number<15>{});
+  return 3 * width <= 8 * kWarp ? sized(Number<3>{}, Number<8>{})
+                                : sized(Number<3>{}, Number<15>{});
 }
 
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, int multiprocessors) : device_(device), apart_(multiprocessors) {
     Guard guard(device_);
-    check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device_), "cudaDeviceGetAttribute");
+    check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device_),
+          "cudaDeviceGetAttribute");
   }
   ~CudaBackend() override { unload(); }
 
-  bool plays_in_step(int num_envs) const override { return launch_for(num_envs, kPlayWays[0]).in_step; }
+  bool plays_in_step(int num_envs) const override {
+    return launch_for(num_envs, kPlayWays[0]).in_step;
+  }
 
   void load_translation(const std::string& cubin, const MicroOp* marked_ops) override {
     Guard guard(device_);
@@ -429,7 +454,8 @@ class CudaBackend final : public Backend {
     take_back_spares(batch, stream);
     play_frames(batch, stream);
     start(keep, blocks_for(n, kThreads), kThreads, 0, stream, batch);
-    // The slots are two dimensions, as one has 65,535 blocks at most, which are fewer than a long step's slots.
+    // The slots are two dimensions, as one has 65,535 blocks at most, which are fewer than a long
+    // step's slots.
     const dim3 blocks(blocks_for(n, kThreads), kSegments, batch.options.frameskip);
     start(segments, blocks, kThreads, 0, stream, batch);
     if (batch.options.frameskip >= 2 && batch.options.maxpool) {
@@ -443,13 +469,15 @@ class CudaBackend final : public Backend {
       restart(batch, nullptr, nullptr, true, stream);
       observe(batch, true, stream);
     } else {
-      if (batch.options.autoreset == AutoresetMode::kNextStep) restart(batch, nullptr, nullptr, true, stream);
+      if (batch.options.autoreset == AutoresetMode::kNextStep)
+        restart(batch, nullptr, nullptr, true, stream);
       observe(batch, false, stream);
     }
     check(cudaGetLastError(), "step");
   }
 
-  void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void* stream_pointer) override {
+  void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds,
+             void* stream_pointer) override {
     Guard guard(device_);
     const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
     start(mark_reset, blocks_for(batch.num_envs, kThreads), kThreads, 0, stream, batch, mask);
@@ -469,15 +497,18 @@ class CudaBackend final : public Backend {
     int before = 0;
   };
 
-  // While it lives, this thread may load code although another one captures a graph; that is not part of it.
+  // While it lives, this thread may load code although another one captures a graph; that is not
+  // part of it.
   struct CaptureRelaxed {
-    CaptureRelaxed() { check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode"); }
+    CaptureRelaxed() {
+      check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+    }
     ~CaptureRelaxed() { cudaThreadExchangeStreamCaptureMode(&mode); }
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   };
 
-  // Gives up translated ROMs. Where CUDA fails, as it does when the process ends, there is nobody to
-  // tell, and nothing left to give up.
+  // Gives up translated ROMs. Where CUDA fails, as it does when the process ends, there is nobody
+  // to tell, and nothing left to give up.
   void unload() noexcept {
     int before = 0;
     if (modules_.empty() || cudaGetDevice(&before) != cudaSuccess) return;
@@ -506,10 +537,12 @@ class CudaBackend final : public Backend {
 
   void play_by(PlayWay way, const Batch& batch, cudaStream_t stream) const {
     PlayLaunch launch = launch_for(batch.num_envs, way);
-    const unsigned shared_bytes = launch.in_step ? static_cast<unsigned>(play_shared_bytes(launch.warps * kWarp)) : 0;
+    const unsigned shared_bytes =
+        launch.in_step ? static_cast<unsigned>(play_shared_bytes(launch.warps * kWarp)) : 0;
     if (!way.translated) {
       const auto kernel = launch.in_step ? play<true> : play<false>;
-      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), "play");
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
+            "play");
       start(kernel, launch.blocks, launch.threads, shared_bytes, stream, batch, launch.lanes,
             launch.warps);
       return;
@@ -526,16 +559,19 @@ class CudaBackend final : public Backend {
                  kKernel);
   }
 
-  static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace, cudaStream_t stream) {
+  static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace,
+                      cudaStream_t stream) {
     const int n = batch.num_envs, blocks = blocks_for(n, kWarp);
-    if (batch.pool.size) return start(restart_from_pool, n, kThreads, 0, stream, batch, mask, seeds, by_trace);
+    if (batch.pool.size)
+      return start(restart_from_pool, n, kThreads, 0, stream, batch, mask, seeds, by_trace);
     take_back_spares(batch, stream);  // the step has been drawn
     start(restart_by_emulation, blocks, kWarp, 0, stream, batch, mask, seeds, by_trace);
   }
 
   // Nobody has a spare instruction buffer any more.
   static void take_back_spares(const Batch& batch, cudaStream_t stream) {
-    check(cudaMemsetAsync(batch.spares.taken, 0, sizeof(*batch.spares.taken), stream), "cudaMemsetAsync");
+    check(cudaMemsetAsync(batch.spares.taken, 0, sizeof(*batch.spares.taken), stream),
+          "cudaMemsetAsync");
   }
 
   static void observe(const Batch& batch, bool only_fresh, cudaStream_t stream) {
@@ -557,6 +593,8 @@ class CudaBackend final : public Backend {
 
 bool has_cuda() { return true; }
 
-Backend* make_cuda_backend(int device, int multiprocessors) { return new CudaBackend(device, multiprocessors); }
+Backend* make_cuda_backend(int device, int multiprocessors) {
+  return new CudaBackend(device, multiprocessors);
+}
 
 }  // namespace cule

@@ -9,7 +9,8 @@ bool has_cuda() { return false; }
 
 Backend* make_cuda_backend(int, int) {
   throw std::runtime_error(
-      "device=\"cuda\" was asked for, but this cule was built without CUDA: build it where nvcc is found, with CULE_CUDA=ON");
+      "device=\"cuda\" was asked for, but this cule was built without CUDA: build it where nvcc is "
+      "found, with CULE_CUDA=ON");
 }
 
 }  // namespace cule

@@ -9,7 +9,9 @@ struct PlainRam {
   uint8_t* bytes;
   TiaState* state;
   CULE_INLINE uint32_t get(uint32_t index) const { return bytes[index]; }
-  CULE_INLINE void set(uint32_t index, uint32_t value) const { bytes[index] = static_cast<uint8_t>(value); }
+  CULE_INLINE void set(uint32_t index, uint32_t value) const {
+    bytes[index] = static_cast<uint8_t>(value);
+  }
   CULE_INLINE TiaState& tia() const { return *state; }
 };
 
@@ -32,19 +34,27 @@ CULE_INLINE PlainRom rom_of(const Batch& batch, const ConsoleConfig& config) {
 
 using PlainMachine = Machine<PlainRam, PlainRom>;
 
-// What a machine over plain memory works with, beside what is the env's: `entries` has room for an instruction buffer, `trail.starts` for
-// segments.
+// What a machine over plain memory works with, beside what is the env's: `entries` has room for an
+// instruction buffer, `trail.starts` for segments.
 struct Workplace {
   uint32_t* entries;
   TiaTrail& trail;
   TiaState& tia;
 };
 
-CULE_INLINE PlainMachine make_plain_machine(const Batch& batch, size_t env, Devices& devices, const Workplace& place) {
+CULE_INLINE PlainMachine make_plain_machine(const Batch& batch, size_t env, Devices& devices,
+                                            const Workplace& place) {
   const ConsoleConfig& config = config_of(batch, env);
-  return {config, PlainRam{batch.ram + env * kRamBytes, &place.tia}, rom_of(batch, config),
-          batch.cartridge_bytes + env * kCartridgeBytes, devices, place.trail,
-          InstructionBuffer{place.entries, batch.buffer_capacity, 0, 0}, config.map, config.rom_bytes, config.cycle_limit};
+  return {config,
+          PlainRam{batch.ram + env * kRamBytes, &place.tia},
+          rom_of(batch, config),
+          batch.cartridge_bytes + env * kCartridgeBytes,
+          devices,
+          place.trail,
+          InstructionBuffer{place.entries, batch.buffer_capacity, 0, 0},
+          config.map,
+          config.rom_bytes,
+          config.cycle_limit};
 }
 
 }  // namespace cule

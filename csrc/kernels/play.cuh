@@ -1,5 +1,5 @@
-// The CPU part of a step on a GPU: one env a thread. Read by nvcc for the interpreter, and at run time for a translated ROM
-// (cule/translation.py), which brings its own core.
+// The CPU part of a step on a GPU: one env a thread. Read by nvcc for the interpreter, and at run
+// time for a translated ROM (cule/translation.py), which brings its own core.
 #pragma once
 
 #include "console/block.h"
@@ -9,19 +9,24 @@
 
 namespace cule {
 
-constexpr int kPlayMostThreads = 512;  // of a block: with 128 registers each they take all that a multiprocessor has
+// Of a block: with 128 registers each they take all that a multiprocessor has.
+constexpr int kPlayMostThreads = 512;
 constexpr int kWarp = 32;
 constexpr int kPlayMostWarps = kPlayMostThreads / kWarp;
 constexpr int kPlayFewWarps = 4;  // of a block that have envs, where they wait for nobody
 
-// RAM in shared memory, and behind it the TIA's state: an odd number of words for each thread, so that the same byte of all threads is in
-// different banks.
+// RAM in shared memory, and behind it the TIA's state: an odd number of words for each thread, so
+// that the same byte of all threads is in different banks.
 constexpr uint32_t kRamStride = kRamBytes + sizeof(TiaState) + (sizeof(TiaState) / 4 % 2 ? 0 : 4);
 struct SharedRam {
   uint8_t* bytes;
   __device__ __forceinline__ uint32_t get(uint32_t index) const { return bytes[index]; }
-  __device__ __forceinline__ void set(uint32_t index, uint32_t value) const { bytes[index] = static_cast<uint8_t>(value); }
-  __device__ __forceinline__ TiaState& tia() const { return *reinterpret_cast<TiaState*>(bytes + kRamBytes); }
+  __device__ __forceinline__ void set(uint32_t index, uint32_t value) const {
+    bytes[index] = static_cast<uint8_t>(value);
+  }
+  __device__ __forceinline__ TiaState& tia() const {
+    return *reinterpret_cast<TiaState*>(bytes + kRamBytes);
+  }
 };
 
 // ROM in global memory, which nobody writes to.
@@ -34,14 +39,22 @@ struct CachedRom {
     const uint2 words = __ldg(reinterpret_cast<const uint2*>(at));
     return {words.x, words.y};
   }
-  __device__ __forceinline__ uint32_t operator()(uint32_t offset) const { return __ldg(bytes + offset); }
-  __device__ __forceinline__ MicroOp micro_op(uint32_t offset) const { return load(micro_ops + offset); }
-  __device__ __forceinline__ MicroOp marked_op(uint32_t offset) const { return load(marked_ops + offset); }
-  __device__ __forceinline__ MicroOp operation(uint32_t opcode) const { return load(operations + opcode); }
+  __device__ __forceinline__ uint32_t operator()(uint32_t offset) const {
+    return __ldg(bytes + offset);
+  }
+  __device__ __forceinline__ MicroOp micro_op(uint32_t offset) const {
+    return load(micro_ops + offset);
+  }
+  __device__ __forceinline__ MicroOp marked_op(uint32_t offset) const {
+    return load(marked_ops + offset);
+  }
+  __device__ __forceinline__ MicroOp operation(uint32_t opcode) const {
+    return load(operations + opcode);
+  }
 };
 
-// Lets warps go as they like, but keeps the lanes of each together: those that begin a frame together
-// meet before each scanline, until their frames end.
+// Lets warps go as they like, but keeps the lanes of each together: those that begin a frame
+// together meet before each scanline, until their frames end.
 struct WarpPace {
   __device__ __forceinline__ void begin_frame() const {}
   __device__ __forceinline__ uint32_t lanes() const { return __activemask(); }
@@ -52,16 +65,16 @@ struct WarpPace {
   __device__ __forceinline__ void begin_line(uint32_t, int32_t) const {}
 };
 
-// Keeps the warps of a block, which has a multiprocessor to itself, within a scanline of each other, too.
-// Games follow the beam, so the code that one warp has fetched is there for the others. Only speed
-// depends on it: lanes of a warp that are apart, or lanes that are missing, make it wait for fewer
-// warps. None waits for ever: a warp has begun the newest scanline that lanes of it have waited in, so
-// that those of the hindmost warp wait for nobody.
+// Keeps the warps of a block, which has a multiprocessor to itself, within a scanline of each
+// other, too. Games follow the beam, so the code that one warp has fetched is there for the others.
+// Only speed depends on it: lanes of a warp that are apart, or lanes that are missing, make it wait
+// for fewer warps. None waits for ever: a warp has begun the newest scanline that lanes of it have
+// waited in, so that those of the hindmost warp wait for nobody.
 struct BlockPace : WarpPace {
   static constexpr uint32_t kFinished = 0x7FFFFFFF;
   static constexpr uint32_t kNapNanoseconds = 64;
-  // [kPlayMostWarps]: the newest frame (high half) and the end of the newest scanline that each warp
-  // has begun.
+  // [kPlayMostWarps]: the newest frame (high half) and the end of the newest scanline that each
+  // warp has begun.
   volatile uint32_t* begun;
   mutable uint32_t frame = 0;
 
@@ -73,7 +86,8 @@ struct BlockPace : WarpPace {
     const uint32_t own = frame + min(static_cast<uint32_t>(end), 0xFFFFu);
     const uint32_t here = __shfl_sync(lanes, own, first);
     if (lane == first) atomicMax(const_cast<uint32_t*>(begun + warp), here);
-    // The lanes ask together, as those that waited one by one would part for the rest of the scanline.
+    // The lanes ask together, as those that waited one by one would part for the rest of the
+    // scanline.
     while (__any_sync(lanes, begun[lane % kPlayMostWarps] + kCyclesPerLine < here)) {
       __nanosleep(kNapNanoseconds);
     }
@@ -85,12 +99,15 @@ struct PlayShared {
   uint32_t begun[kPlayMostWarps];  // BlockPace's
   uint32_t ram[1];                 // SharedRam's of each thread that has an env
 };
-constexpr size_t play_shared_bytes(int threads) { return offsetof(PlayShared, ram) + static_cast<size_t>(threads) * kRamStride; }
+constexpr size_t play_shared_bytes(int threads) {
+  return offsetof(PlayShared, ram) + static_cast<size_t>(threads) * kRamStride;
+}
 
-// The envs of `batch`, the first `lanes` threads of each of a block's first `warps` having one each. `map` is the cartridge's, where it
-// is known.
+// The envs of `batch`, the first `lanes` threads of each of a block's first `warps` having one
+// each. `map` is the cartridge's, where it is known.
 template <class Core>
-__device__ __forceinline__ void play_some(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map,
+__device__ __forceinline__ void play_some(const Batch& batch, int lanes, int warps,
+                                          const Core& core, const CartridgeMap* map,
                                           uint32_t* shared_ram) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int env = (blockIdx.x * warps + warp) * lanes + lane;
@@ -98,31 +115,41 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
 
   const ConsoleConfig& config = config_of(batch, env);
   uint32_t* ram = shared_ram + kRamStride / 4 * threadIdx.x;
-  uint32_t* global_ram = reinterpret_cast<uint32_t*>(batch.ram + static_cast<size_t>(env) * kRamBytes);
+  uint32_t* global_ram = reinterpret_cast<uint32_t*>(batch.ram +
+                                                     static_cast<size_t>(env) * kRamBytes);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) ram[i] = global_ram[i];
   Devices devices;
   TiaTrail trail;
   trail.starts = starts_of_env(batch, env);
   trail.spares = batch.spares;
   const MicroOp* micro_ops = batch.micro_ops + config.rom_offset;
-  const CachedRom rom{batch.roms + config.rom_offset, micro_ops, core.marked_ops(batch.marked_ops, micro_ops), batch.operations};
+  const CachedRom rom{batch.roms + config.rom_offset, micro_ops,
+                      core.marked_ops(batch.marked_ops, micro_ops), batch.operations};
   uint32_t* entries = own_buffer(batch, static_cast<size_t>(env));
   CULE_OPAQUE_POINTER(entries);
   Machine<SharedRam, CachedRom> machine{
-      config, SharedRam{reinterpret_cast<uint8_t*>(ram)}, rom, batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,
-      devices, trail,
+      config,
+      SharedRam{reinterpret_cast<uint8_t*>(ram)},
+      rom,
+      batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,
+      devices,
+      trail,
       InstructionBuffer{entries, batch.buffer_capacity, 0, 0},
-      map ? *map : config.map, config.rom_bytes, config.cycle_limit};
+      map ? *map : config.map,
+      config.rom_bytes,
+      config.cycle_limit};
   clear_starts(batch, trail.starts);
   step_frames(batch, env, machine, core);
   leave_end(batch, env, machine);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }
 
-// What a kernel does whose warps wait for nobody, up to kPlayFewWarps of them in a block. Threads without an env hold their registers until
-// all others are done, so that no other kernel gets onto the multiprocessor where they are all that it has.
+// What a kernel does whose warps wait for nobody, up to kPlayFewWarps of them in a block. Threads
+// without an env hold their registers until all others are done, so that no other kernel gets onto
+// the multiprocessor where they are all that it has.
 template <class Core>
-__device__ __forceinline__ void play_freely(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
+__device__ __forceinline__ void play_freely(const Batch& batch, int lanes, int warps,
+                                            const Core& core, const CartridgeMap* map) {
   __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayFewWarps * kWarp];
   play_some(batch, lanes, warps, PacedCore<Core, WarpPace>{core, {}}, map, shared_ram);
   __syncthreads();
@@ -130,21 +157,24 @@ __device__ __forceinline__ void play_freely(const Batch& batch, int lanes, int w
 
 // What a kernel does whose warps are kept in step. It needs play_shared_bytes of shared memory.
 template <class Core>
-__device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
+__device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int warps,
+                                             const Core& core, const CartridgeMap* map) {
   extern __shared__ uint4 shared_words[];
   PlayShared& shared = *reinterpret_cast<PlayShared*>(shared_words);
   volatile uint32_t* begun = shared.begun;
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < kPlayMostWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
   __syncthreads();
-  play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, BlockPace(begun)}, map, shared.ram);
+  play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, BlockPace(begun)}, map,
+            shared.ram);
   __syncwarp();
   begun[thread / kWarp] = BlockPace::kFinished;
   __syncthreads();
 }
 
 template <bool kInStep, class Core>
-__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, int warps, const Core& core, const CartridgeMap* map) {
+__device__ __forceinline__ void play_envs(const Batch& batch, int lanes, int warps,
+                                          const Core& core, const CartridgeMap* map) {
   if constexpr (kInStep) play_in_step(batch, lanes, warps, core, map);
   else play_freely(batch, lanes, warps, core, map);
 }

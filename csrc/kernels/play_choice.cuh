@@ -1,10 +1,10 @@
-// In which way a translated game is played: by its own kernel, in few warps of many lanes or in more
-// of fewer lanes, or by the interpreter.
+// In which way a translated game is played: by its own kernel, in few warps of many lanes or in
+// more of fewer lanes, or by the interpreter.
 //
-// All give the same results. Which is fastest depends on the game, on how many envs there are, and on
-// how far their games have spread out: where lanes of a warp are at different places of the program,
-// they wait for each other, and a GPU fetches much of the game's own code. So some steps try all ways
-// in turn and time them.
+// All give the same results. Which is fastest depends on the game, on how many envs there are, and
+// on how far their games have spread out: where lanes of a warp are at different places of the
+// program, they wait for each other, and a GPU fetches much of the game's own code. So some steps
+// try all ways in turn and time them.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -6,13 +6,17 @@
 
 namespace cule {
 
-// Segment starts are stored by words, like records: on a GPU word w of slot s of env e at words[(s * kSegmentWords + w) * num_envs + e]; on
-// a CPU each thread has them for the env that it works on. Behind those of all frames that a step can have stands the state after the last.
+// Segment starts are stored by words, like records: on a GPU word w of slot s of env e at words[(s
+// * kSegmentWords + w) * num_envs + e]; on a CPU each thread has them for the env that it works on.
+// Behind those of all frames that a step can have stands the state after the last.
 constexpr size_t kSegmentWords = sizeof(SegmentStart) / 4;
 CULE_INLINE size_t segment_slots(const StepOptions& options) {
-  return static_cast<size_t>(options.frameskip > 0 ? options.frameskip : 1) * kSegments;  // a frame that is played alone needs its slots
+  return static_cast<size_t>(options.frameskip > 0 ? options.frameskip : 1) *
+         kSegments;  // a frame that is played alone needs its slots
 }
-CULE_INLINE size_t segment_words(const StepOptions& options) { return kSegmentWords * (segment_slots(options) + 1); }
+CULE_INLINE size_t segment_words(const StepOptions& options) {
+  return kSegmentWords * (segment_slots(options) + 1);
+}
 
 CULE_INLINE SegmentStarts starts_of_env(const Batch& batch, size_t env) {
   return {{batch.segments, static_cast<size_t>(batch.num_envs), 1}, env};
@@ -28,7 +32,9 @@ CULE_INLINE void clear_starts(const Batch& batch, const SegmentStarts& starts) {
 template <class M>
 CULE_INLINE void leave_end(const Batch& batch, size_t env, const M& machine) {
   const uint32_t entries = batch.traces[env].entries;
-  if (entries) machine.trail.starts.store(segment_slots(batch.options), SegmentStart{machine.ram.tia(), entries});
+  if (entries)
+    machine.trail.starts.store(segment_slots(batch.options),
+                               SegmentStart{machine.ram.tia(), entries});
 }
 
 }  // namespace cule

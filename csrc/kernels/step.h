@@ -1,4 +1,5 @@
-// The CPU part of a step, for one env: up to `frameskip` frames of the 6507, the game's rules, rewards and endings.
+// The CPU part of a step, for one env: up to `frameskip` frames of the 6507, the game's rules,
+// rewards and endings.
 //
 // Draws nothing: it leaves the instruction buffer and a StepTrace for the parts after it.
 #pragma once
@@ -7,15 +8,18 @@
 
 namespace cule {
 
-// What the observation is made of, where the step stopped after `done` of its frames. As in ale-py, a frame at which the episode
-// ends is not looked at, so that the old one shows on. `alike`: the last two frames show the same.
-CULE_INLINE uint32_t observed_frames(const StepOptions& options, int32_t done, bool stopped, bool alike) {
+// What the observation is made of, where the step stopped after `done` of its frames. As in ale-py,
+// a frame at which the episode ends is not looked at, so that the old one shows on. `alike`: the
+// last two frames show the same.
+CULE_INLINE uint32_t observed_frames(const StepOptions& options, int32_t done, bool stopped,
+                                     bool alike) {
   const bool two = options.frameskip >= 2 && options.maxpool;
   if (!stopped) return two && !alike ? kPoolBoth : kPoolLast;
   return two && done == options.frameskip ? static_cast<uint32_t>(kPoolBackOntoOld) : 0u;
 }
 
-CULE_INLINE void write_outputs(const Batch& batch, size_t env, const EnvState& state, uint32_t faults) {
+CULE_INLINE void write_outputs(const Batch& batch, size_t env, const EnvState& state,
+                               uint32_t faults) {
   batch.lives[env] = state.lives;
   batch.frame_numbers[env] = state.frame_number;
   batch.episode_frame_numbers[env] = state.episode_frame_number;
@@ -26,17 +30,20 @@ CULE_INLINE void write_outputs(const Batch& batch, size_t env, const EnvState& s
 CULE_INLINE PlayerAction player_a(const Batch& batch, size_t env) {
   const int32_t index = batch.actions[env];
   const bool known = index >= 0 && index < kNumActions;
-  const uint32_t action = known ? batch.action_ids[batch.group[env] * kNumActions + static_cast<uint32_t>(index)] : 0u;
+  const uint32_t action =
+      known ? batch.action_ids[batch.group[env] * kNumActions + static_cast<uint32_t>(index)] : 0u;
   return {action, batch.strengths ? batch.strengths[env] : 1.0f};
 }
 CULE_INLINE PlayerAction player_b(const Batch& batch, size_t env) {
   if (!batch.actions_b) return {kNoop, 0.0f};
-  return {static_cast<uint32_t>(batch.actions_b[env]), batch.strengths_b ? batch.strengths_b[env] : 1.0f};
+  return {static_cast<uint32_t>(batch.actions_b[env]),
+          batch.strengths_b ? batch.strengths_b[env] : 1.0f};
 }
 
 template <class M, class Core>
 CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const Core& core) {
-  constexpr size_t kConsole = offsetof(EnvRecord, console), kGame = offsetof(EnvRecord, game), kEnv = offsetof(EnvRecord, env);
+  constexpr size_t kConsole = offsetof(EnvRecord, console), kGame = offsetof(EnvRecord, game),
+                   kEnv = offsetof(EnvRecord, env);
   const StepOptions& options = batch.options;
   const ConsoleConfig& config = machine.config;
   StepTrace& trace = batch.traces[env];
@@ -89,7 +96,9 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
       int32_t& before = reached[frames & 1];
       broken |= reach < before;
       before = reach > before ? reach : before;
-      lives = score_frame(core.game_of(config), GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
+      lives = score_frame(core.game_of(config),
+                          GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes},
+                          game);
       reward += game.reward;
       ++frames;
       ++state.frame_number;
@@ -98,7 +107,8 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
     ++done;
     ++state.elapsed_frames;
     life_lost = lives < state.lives && lives > 0;
-    stopped = game.terminal || state.elapsed_frames >= options.max_frames || (options.episodic_life && life_lost);
+    stopped = game.terminal || state.elapsed_frames >= options.max_frames ||
+              (options.episodic_life && life_lost);
   }
   state.lives = lives;
   state.over = stopped;
@@ -112,7 +122,8 @@ CULE_INLINE void step_frames(const Batch& batch, size_t env, M& machine, const C
   store_part(batch.records, env, kGame, game);
   store_part(batch.records, env, kEnv, state);
 
-  const bool terminated = game.terminal || ((options.life_loss_info || options.episodic_life) && life_lost);
+  const bool terminated = game.terminal ||
+                          ((options.life_loss_info || options.episodic_life) && life_lost);
   batch.raw_rewards[env] = reward;
   batch.rewards[env] = options.reward_clipping ? (reward > 0) - (reward < 0) : reward;
   batch.terminated[env] = terminated;

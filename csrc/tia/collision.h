@@ -1,5 +1,6 @@
-// The 15 collision latches, one bit each, in the order in which CXM0P to CXPPMM show them: bit 2i is bit 7 of read register
-// i, bit 2i + 1 its bit 6. CXBLPF has one latch only, so CXPPMM's stand at 13 and 14.
+// The 15 collision latches, one bit each, in the order in which CXM0P to CXPPMM show them: bit 2i
+// is bit 7 of read register i, bit 2i + 1 its bit 6. CXBLPF has one latch only, so CXPPMM's stand
+// at 13 and 14.
 #pragma once
 
 #include "tia/objects.h"
@@ -12,11 +13,14 @@ constexpr uint32_t kNumLatches = 15;
 // The two objects of each latch, three bits each, latch 0 lowest.
 constexpr uint64_t latch_objects(bool second) {
   constexpr uint32_t kPairs[kNumLatches][2] = {
-      {kMissile0, kPlayer1}, {kMissile0, kPlayer0},   {kMissile1, kPlayer0}, {kMissile1, kPlayer1},   {kPlayer0, kPlayfield},
-      {kPlayer0, kBall},     {kPlayer1, kPlayfield},  {kPlayer1, kBall},     {kMissile0, kPlayfield}, {kMissile0, kBall},
-      {kMissile1, kPlayfield}, {kMissile1, kBall},    {kBall, kPlayfield},   {kPlayer0, kPlayer1},    {kMissile0, kMissile1}};
+      {kMissile0, kPlayer1},  {kMissile0, kPlayer0},   {kMissile1, kPlayer0},
+      {kMissile1, kPlayer1},  {kPlayer0, kPlayfield},  {kPlayer0, kBall},
+      {kPlayer1, kPlayfield}, {kPlayer1, kBall},       {kMissile0, kPlayfield},
+      {kMissile0, kBall},     {kMissile1, kPlayfield}, {kMissile1, kBall},
+      {kBall, kPlayfield},    {kPlayer0, kPlayer1},    {kMissile0, kMissile1}};
   uint64_t packed = 0;
-  for (uint32_t latch = 0; latch < kNumLatches; ++latch) packed |= uint64_t{kPairs[latch][second]} << 3 * latch;
+  for (uint32_t latch = 0; latch < kNumLatches; ++latch)
+    packed |= uint64_t{kPairs[latch][second]} << 3 * latch;
   return packed;
 }
 
@@ -38,7 +42,8 @@ CULE_INLINE uint32_t possible_latches(uint32_t on) {
   constexpr ObjectLatches kLatches = latches_of_objects();
   uint32_t impossible = 0;
 #pragma unroll
-  for (uint32_t object = 0; object < kNumTiaObjects; ++object) impossible |= on >> object & 1 ? 0 : kLatches.of[object];
+  for (uint32_t object = 0; object < kNumTiaObjects; ++object)
+    impossible |= on >> object & 1 ? 0 : kLatches.of[object];
   return kAllCollisions & ~impossible;
 }
 
@@ -61,12 +66,15 @@ constexpr CULE_INLINE uint32_t latches_of_register(uint32_t reg) {
 // The latches that the pixels in `line` set, worked out a byte at a time (CULE_OPAQUE).
 template <class Word>
 CULE_INLINE uint32_t find_collisions(const LineWord<Word>& line) {
-  const Word p0 = line.bits[kPlayer0], p1 = line.bits[kPlayer1], m0 = line.bits[kMissile0], m1 = line.bits[kMissile1];
+  const Word p0 = line.bits[kPlayer0], p1 = line.bits[kPlayer1], m0 = line.bits[kMissile0],
+             m1 = line.bits[kMissile1];
   const Word bl = line.bits[kBall], pf = line.bits[kPlayfield];
-  uint32_t low = ((m0 & p1) != 0) << 0 | ((m0 & p0) != 0) << 1 | ((m1 & p0) != 0) << 2 | ((m1 & p1) != 0) << 3 |
-                 ((p0 & pf) != 0) << 4 | ((p0 & bl) != 0) << 5 | ((p1 & pf) != 0) << 6 | ((p1 & bl) != 0) << 7;
-  uint32_t high = ((m0 & pf) != 0) << 0 | ((m0 & bl) != 0) << 1 | ((m1 & pf) != 0) << 2 | ((m1 & bl) != 0) << 3 |
-                  ((bl & pf) != 0) << 4 | ((p0 & p1) != 0) << 5 | ((m0 & m1) != 0) << 6;
+  uint32_t low = ((m0 & p1) != 0) << 0 | ((m0 & p0) != 0) << 1 | ((m1 & p0) != 0) << 2 |
+                 ((m1 & p1) != 0) << 3 | ((p0 & pf) != 0) << 4 | ((p0 & bl) != 0) << 5 |
+                 ((p1 & pf) != 0) << 6 | ((p1 & bl) != 0) << 7;
+  uint32_t high = ((m0 & pf) != 0) << 0 | ((m0 & bl) != 0) << 1 | ((m1 & pf) != 0) << 2 |
+                  ((m1 & bl) != 0) << 3 | ((bl & pf) != 0) << 4 | ((p0 & p1) != 0) << 5 |
+                  ((m0 & m1) != 0) << 6;
   CULE_OPAQUE(low);
   CULE_OPAQUE(high);
   return low | high << 8;
@@ -83,11 +91,13 @@ constexpr CULE_INLINE uint32_t collision_register(uint32_t collisions, uint32_t 
 constexpr bool registers_show_their_latches() {
   for (uint32_t reg = tia_read::CXM0P; reg <= tia_read::CXPPMM; ++reg) {
     for (uint32_t latch = 0; latch < kNumLatches; ++latch) {
-      if ((collision_register(1u << latch, reg) != 0) != (latches_of_register(reg) >> latch & 1)) return false;
+      if ((collision_register(1u << latch, reg) != 0) != (latches_of_register(reg) >> latch & 1))
+        return false;
     }
   }
   return true;
 }
-static_assert(registers_show_their_latches(), "latches_of_register and collision_register must agree");
+static_assert(registers_show_their_latches(),
+              "latches_of_register and collision_register must agree");
 
 }  // namespace cule

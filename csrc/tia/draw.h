@@ -1,11 +1,15 @@
-// Moving the beam: draws the picture up to a color clock, line by line, in pieces within which nothing changes.
+// Moving the beam: draws the picture up to a color clock, line by line, in pieces within which
+// nothing changes.
 //
 // A `View` is told what to draw:
-//   show(tia, line, begin, end)   pixels [begin, end) of visible scanline `line` show `tia`; where collisions matter, it latches them.
-//                                 With the beam off (VBLANK) they are black, and after HMOVE those of [begin, 8) are
-//   grey_out(tia, line)           the frame is cut off; what the picture holds from `line` on turns grey
+//   show(tia, line, begin, end)   pixels [begin, end) of visible scanline `line` show `tia`; where
+//                                 collisions matter, it latches them. With the beam off (VBLANK)
+//                                 they are black, and after HMOVE those of [begin, 8) are
+//   grey_out(tia, line)           the frame is cut off; what the picture holds from `line` on turns
+//                                 grey
 //   objects_changed(objects)      the bit of each TiaObject whose pixels moved
-// `View::kSeesColors` is false for one to which colors are all the same, so that they need not be changed at the right moment.
+// `View::kSeesColors` is false for one to which colors are all the same, so that they need not be
+// changed at the right moment.
 #pragma once
 
 #include "tia/beam.h"
@@ -14,7 +18,8 @@
 
 namespace cule {
 
-// One piece of one scanline: `advance` clocks from the cursor, which stands `from` clocks into line `line`.
+// One piece of one scanline: `advance` clocks from the cursor, which stands `from` clocks into line
+// `line`.
 template <class View>
 CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int advance) {
   const int end = from + advance;
@@ -23,8 +28,8 @@ CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int a
   if (begin < kCombEnd && end >= kCombEnd) tia.hmove_blank = 0;
 }
 
-// `kOneLine`: there is no more than one scanline's way to `clock`. So there is no loop, before which
-// a compiler would work out for each write what drawing may need.
+// `kOneLine`: there is no more than one scanline's way to `clock`. So there is no loop, before
+// which a compiler would work out for each write what drawing may need.
 template <bool kOneLine = false, class View>
 CULE_INLINE void draw_until(TiaState& tia, const TiaFormat& format, int32_t clock, View& view) {
   if (!has_way_to(tia, format, clock)) return;

@@ -1,9 +1,11 @@
-// The TIA's state as the CPU part of a frame keeps it: each write changes it at once, and the beam stays behind.
+// The TIA's state as the CPU part of a frame keeps it: each write changes it at once, and the beam
+// stays behind.
 //
-// Most writes only set what the beam neither reads nor changes, so that it may come later, past many of them at once. Those that have
-// to do with where it is, or with what it changes on its way (beam.h), bring it to where they take effect first. What the beam draws
-// on its way is of no interest here: the state is what replaying the same entries one by one leaves (replay_entry), once the beam is
-// where it is there, but for the collision latches.
+// Most writes only set what the beam neither reads nor changes, so that it may come later, past
+// many of them at once. Those that have to do with where it is, or with what it changes on its way
+// (beam.h), bring it to where they take effect first. What the beam draws on its way is of no
+// interest here: the state is what replaying the same entries one by one leaves (replay_entry),
+// once the beam is where it is there, but for the collision latches.
 #pragma once
 
 #include "tia/fields.h"
@@ -18,11 +20,14 @@ struct NoView {
   CULE_INLINE void grey_out(const TiaState&, int) {}
 };
 
-// Brings the beam to where the last writes of a frame take effect, which they would have been drawn up to. Before those of the same
-// cycle, as a jump to a subroutine can push, all have.
-CULE_COLD void finish_writes(TiaState& tia, const TiaFormat& format, const uint32_t* entries, uint32_t count) {
+// Brings the beam to where the last writes of a frame take effect, which they would have been drawn
+// up to. Before those of the same cycle, as a jump to a subroutine can push, all have.
+CULE_COLD void finish_writes(TiaState& tia, const TiaFormat& format, const uint32_t* entries,
+                             uint32_t count) {
   const int32_t cycle = count ? entry_cycle(entries[count - 1]) : 0;
-  for (uint32_t i = count; i > 0 && entry_register(entries[i - 1]) < kMarkFrameBegin && entry_cycle(entries[i - 1]) == cycle; --i) {
+  for (uint32_t i = count; i > 0 && entry_register(entries[i - 1]) < kMarkFrameBegin &&
+                           entry_cycle(entries[i - 1]) == cycle;
+       --i) {
     const uint32_t reg = entry_register(entries[i - 1]);
     if (draws_before<NoView>(reg, entry_value(entries[i - 1]))) {
       move_beam(tia, format, cycle * kClocksPerCycle + write_delay(reg, cycle));
@@ -46,7 +51,8 @@ CULE_INLINE bool is_at_hand(uint32_t reg, uint32_t value) {
 
 // Does a write that changes something, the beam having been brought to where it takes effect.
 template <uint32_t kReg>
-CULE_COLD void apply_with_beam(TiaState& tia, const TiaFormat& format, uint32_t value, int32_t cycle) {
+CULE_COLD void apply_with_beam(TiaState& tia, const TiaFormat& format, uint32_t value,
+                               int32_t cycle) {
   constexpr KnownRegister<kReg> reg;
   NoView view;
   const Effect effect = effect_of_write<NoView>(tia, reg, value, cycle);
@@ -71,9 +77,9 @@ CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const Known
   apply_with_beam<kReg>(tia, format, value, cycle);
   return true;
 }
-// Does what a write with `effect` does, whose register only the running program knows, the beam having
-// been brought to where it takes effect, unless the write is at hand. What is frequent does not part
-// the lanes of a warp. `view` is told what looks different, unless the write is at hand.
+// Does what a write with `effect` does, whose register only the running program knows, the beam
+// having been brought to where it takes effect, unless the write is at hand. What is frequent does
+// not part the lanes of a warp. `view` is told what looks different, unless the write is at hand.
 template <class View>
 CULE_INLINE void apply_effect(TiaState& tia, const TiaFormat& format, const Effect& effect,
                               View& view) {

@@ -1,15 +1,15 @@
-// The registers that only set a field of the TIA's state, a row each: where the field is, and what of
-// the value goes into it. Where only the running program knows which of them a write is to, all take
-// the same few instructions, so that lanes of a warp that write to different ones stay together. What
-// they do is what write_register (tia.h) does; tests/chips compares them.
+// The registers that only set a field of the TIA's state, a row each: where the field is, and what
+// of the value goes into it. Where only the running program knows which of them a write is to, all
+// take the same few instructions, so that lanes of a warp that write to different ones stay
+// together. What they do is what write_register (tia.h) does; tests/chips compares them.
 #pragma once
 
 #include "tia/state.h"
 
 namespace cule {
 
-// Where a field is in TiaState: from which word, which bit of it, and how many bits; from which bit on the
-// value has them. Packed from bit 0, 8, 16 and 24. Two flags beside.
+// Where a field is in TiaState: from which word, which bit of it, and how many bits; from which bit
+// on the value has them. Packed from bit 0, 8, 16 and 24. Two flags beside.
 constexpr uint32_t kFieldMirrored = 1u << 30;  // the value's bits the other way round
 constexpr uint32_t kFieldColor = 1u << 31;     // the lowest bit is color_loss
 constexpr uint32_t field_at(size_t byte, uint32_t bit, uint32_t width, uint32_t value_bit) {

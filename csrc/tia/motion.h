@@ -1,16 +1,18 @@
 // HMOVE: how far each object moves, and the special cases around it.
 //
-// HMOVE makes up to 15 extra pulses reach an object, one every 4 color clocks, and takes 8 back: an object moves right by 8 less
-// the pulses that it got (Andrew Towers, "Atari 2600 TIA Hardware Notes"). Struck late in the horizontal blank,
-// pulses fall into the visible part, where an object moves anyway, and are lost; struck near the end of a scanline, only those
-// that fall into the next blank count. The offsets below are fitted to ale-py, for every cycle and value.
+// HMOVE makes up to 15 extra pulses reach an object, one every 4 color clocks, and takes 8 back: an
+// object moves right by 8 less the pulses that it got (Andrew Towers, "Atari 2600 TIA Hardware
+// Notes"). Struck late in the horizontal blank, pulses fall into the visible part, where an object
+// moves anyway, and are lost; struck near the end of a scanline, only those that fall into the next
+// blank count. The offsets below are fitted to ale-py, for every cycle and value.
 #pragma once
 
 #include "tia/state.h"
 
 namespace cule {
 
-// By how many pixels to the right HMOVE at `cycle` of a scanline (0 to 75) moves an object with `motion` (HMxx >> 4).
+// By how many pixels to the right HMOVE at `cycle` of a scanline (0 to 75) moves an object with
+// `motion` (HMxx >> 4).
 CULE_INLINE int hmove_distance(int cycle, int motion) {
   const int pulses = motion ^ 8;
   if (cycle == 75) return 8 - pulses;
@@ -27,34 +29,41 @@ CULE_INLINE int hmove_distance(int cycle, int motion) {
 CULE_INLINE bool hmove_blanks_line(int cycle) { return cycle <= 20 || cycle == 75; }
 
 CULE_INLINE int wrap_position(int position) {
-  return position >= kLinePixels ? position - kLinePixels : position < 0 ? position + kLinePixels : position;
+  return position >= kLinePixels ? position - kLinePixels
+         : position < 0          ? position + kLinePixels
+                                 : position;
 }
 
-// Cosmic Ark's stars: writing HMM0 = 6 over a 7, 21 cycles after HMOVE, leaves missile 0 moving by itself, by a pattern that
-// repeats every four scanlines, on one of which it is at least two pixels wide and on one of which it does not show.
+// Cosmic Ark's stars: writing HMM0 = 6 over a 7, 21 cycles after HMOVE, leaves missile 0 moving by
+// itself, by a pattern that repeats every four scanlines, on one of which it is at least two pixels
+// wide and on one of which it does not show.
 constexpr uint32_t kStarsHmoveDistance = 21;
 
 // Whether missile 0 moves so, or looks as if.
-CULE_INLINE bool has_stars(const TiaState& tia) { return tia.stars_on || tia.missile0_shape != kMissileNormal; }
+CULE_INLINE bool has_stars(const TiaState& tia) {
+  return tia.stars_on || tia.missile0_shape != kMissileNormal;
+}
 
 CULE_INLINE void move_stars(TiaState& tia) {
   constexpr uint32_t kSteps = 17u << 24 | 0u << 16 | 33u << 8 | 18u;
   tia.stars_phase = (tia.stars_phase + 1) & 3;
   const int distance = static_cast<int>(kSteps >> 8 * tia.stars_phase & 0xFF);
   set_position(tia, kMissile0, wrap_position(position_of(tia, kMissile0) - distance));
-  tia.missile0_shape = tia.stars_phase == 1 ? kMissileStretched : tia.stars_phase == 2 ? kMissileHidden : kMissileNormal;
+  tia.missile0_shape = tia.stars_phase == 1   ? kMissileStretched
+                       : tia.stars_phase == 2 ? kMissileHidden
+                                              : kMissileNormal;
 }
 
-// Where a missile or the ball goes when it is reset at color clock `hpos` of a scanline. `since_hmove`, in cycles, matters to
-// the games named.
+// Where a missile or the ball goes when it is reset at color clock `hpos` of a scanline.
+// `since_hmove`, in cycles, matters to the games named.
 CULE_INLINE int reset_position(TiaObject object, int hpos, uint32_t since_hmove) {
   if (object == kMissile0 && since_hmove == 20 && hpos == 69) return 8;                   // Dolphin
-  if (object == kMissile1 && since_hmove == 3 && hpos == 18) return 3;                    // Pitfall II
+  if (object == kMissile1 && since_hmove == 3 && hpos == 18) return 3;  // Pitfall II
   if (object == kBall) {
-    if (since_hmove == 18 && (hpos == 60 || hpos == 69)) return 10;                       // Escape from the Mindmaster
-    if (since_hmove == 3 && hpos == 18) return 3;                                         // Decathlon
-    if (since_hmove == 7 && hpos == 30) return 6;                                         // Robot Tank
-    if (since_hmove == 6 && hpos == 27) return 5;                                         // Hole Hunter
+    if (since_hmove == 18 && (hpos == 60 || hpos == 69)) return 10;  // Escape from the Mindmaster
+    if (since_hmove == 3 && hpos == 18) return 3;  // Decathlon
+    if (since_hmove == 7 && hpos == 30) return 6;  // Robot Tank
+    if (since_hmove == 6 && hpos == 27) return 5;  // Hole Hunter
   }
   return hpos < kHblankClocks ? 2 : (hpos - kHblankClocks + 4) % kLinePixels;
 }

@@ -1,7 +1,9 @@
-// The five movable objects and the playfield, each as bits along a scanline: bit i of a word is pixel `first + i`.
+// The five movable objects and the playfield, each as bits along a scanline: bit i of a word is
+// pixel `first + i`.
 //
-// `Word` is what the caller draws with: 64 bits on the CPU (three words a line), 32 on a GPU (one of five words a thread).
-// Source: Stella Programmer's Guide, "NUSIZ0", "RESP0", "PF0"; double and quadruple players start one pixel late, as on a chip.
+// `Word` is what the caller draws with: 64 bits on the CPU (three words a line), 32 on a GPU (one
+// of five words a thread). Source: Stella Programmer's Guide, "NUSIZ0", "RESP0", "PF0"; double and
+// quadruple players start one pixel late, as on a chip.
 #pragma once
 
 #include "tia/state.h"
@@ -27,8 +29,8 @@ CULE_INLINE uint32_t quadruple_bits(uint32_t byte) {
   return byte * 15;
 }
 
-// `pattern` (up to 32 pixels wide), its first pixel at `start` (0 to 159), as seen in the word that begins at `first`;
-// what leaves the line at the right enters it at the left.
+// `pattern` (up to 32 pixels wide), its first pixel at `start` (0 to 159), as seen in the word that
+// begins at `first`; what leaves the line at the right enters it at the left.
 template <class Word>
 CULE_INLINE Word place(uint32_t pattern, int start, int first) {
   constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
@@ -41,16 +43,19 @@ CULE_INLINE Word place(uint32_t pattern, int start, int first) {
   return word;
 }
 
-// The copies that NUSIZx asks for: the distances of the second and the third, in units of 16 pixels; 0: none.
+// The copies that NUSIZx asks for: the distances of the second and the third, in units of 16
+// pixels; 0: none.
 CULE_INLINE constexpr uint32_t copy_distances(uint32_t nusiz) {
-  constexpr uint32_t kSecond = 0 | 1 << 4 | 2 << 8 | 1 << 12 | 4 << 16 | 0 << 20 | 2 << 24 | 0u << 28;
-  constexpr uint32_t kThird = 0 | 0 << 4 | 0 << 8 | 2 << 12 | 0 << 16 | 0 << 20 | 4 << 24 | 0u << 28;
+  constexpr uint32_t kSecond = 0 | 1 << 4 | 2 << 8 | 1 << 12 | 4 << 16 | 0 << 20 | 2 << 24 |
+                               0u << 28;
+  constexpr uint32_t kThird = 0 | 0 << 4 | 0 << 8 | 2 << 12 | 0 << 16 | 0 << 20 | 4 << 24 |
+                              0u << 28;
   const uint32_t shift = (nusiz & 7) * 4;
   return (kSecond >> shift & 0x0F) | (kThird >> shift & 0x0F) << 4;
 }
 
-// Where a movable object and its copies are: the first copy's pixels are [position, position + width), from 160 on at the line's left
-// end. Width 0: it is off.
+// Where a movable object and its copies are: the first copy's pixels are [position, position +
+// width), from 160 on at the line's left end. Width 0: it is off.
 struct Extent {
   int position;
   uint32_t width;
@@ -89,7 +94,8 @@ CULE_INLINE Extent player_extent(const TiaState& tia, uint32_t which) {
 }
 CULE_INLINE Extent missile_extent(const TiaState& tia, uint32_t which) {
   Extent extent = missile_place(tia, which);
-  const MissileShape shape = which == 0 ? static_cast<MissileShape>(tia.missile0_shape) : kMissileNormal;
+  const MissileShape shape = which == 0 ? static_cast<MissileShape>(tia.missile0_shape)
+                                        : kMissileNormal;
   if (shape == kMissileStretched && (extent.width & 5)) extent.width *= 2;  // of 1, 2, 4 and 8
   if (!missile_on(tia, which) || shape == kMissileHidden) extent.width = 0;
   return extent;
@@ -120,7 +126,8 @@ CULE_INLINE uint32_t pattern_of(const TiaState& tia, uint32_t object, uint32_t w
   return pattern_of(tia, object, width, graphics);
 }
 
-// Calls `body(start)` for each copy of an object that is on, with where its first pixel is (0 to 159).
+// Calls `body(start)` for each copy of an object that is on, with where its first pixel is (0 to
+// 159).
 template <class Body>
 CULE_INLINE void for_each_start(const Extent& extent, const Body& body) {
   // One nibble more than there are distances: the first copy's, 0.
@@ -157,7 +164,8 @@ CULE_INLINE Word movable_word(const TiaState& tia, uint32_t object, int first) {
   return word;
 }
 
-// PF0, PF1 and PF2 in display order: PF0's high nibble from bit 4 up, PF1 from bit 7 down, PF2 from bit 0 up.
+// PF0, PF1 and PF2 in display order: PF0's high nibble from bit 4 up, PF1 from bit 7 down, PF2 from
+// bit 0 up.
 CULE_INLINE uint32_t set_playfield(uint32_t playfield, uint32_t reg, uint32_t value) {
   if (reg == tia_write::PF0) return (playfield & 0xFFFF0) | value >> 4;
   if (reg == tia_write::PF1) return (playfield & 0xFF00F) | reverse_byte(value) << 4;
@@ -193,7 +201,8 @@ CULE_INLINE Word pixels_in_word(int first, int begin, int end) {
   return high < static_cast<int>(sizeof(Word) * 8) ? mask & ((Word{1} << high) - 1) : mask;
 }
 
-// RESPx while a copy of the player is about to start (within its 4-clock delay), is being drawn, or neither.
+// RESPx while a copy of the player is about to start (within its 4-clock delay), is being drawn, or
+// neither.
 enum class ResetPhase : uint32_t { kIdle, kDelay, kDrawing };
 
 // A bit for each 16 pixels at which a copy of a player starts, a byte for each size.
@@ -216,7 +225,8 @@ CULE_INLINE ResetPhase player_reset_phase(uint32_t nusiz, int old_position, int 
   const bool wide = size == 5 || size == 7;  // more than 8 pixels, and no copies
   const uint32_t width = size == 5 ? 16 : size == 7 ? 32 : 8;
   const uint32_t since = static_cast<uint32_t>(wide ? distance : distance & 15);
-  const bool starts = wide || kStarts >> 8 * size >> (distance >> 4) & 1;
+  const uint32_t starts_of_size = static_cast<uint32_t>(kStarts >> 8 * size) & 0xFF;
+  const bool starts = wide || starts_of_size >> (distance >> 4) & 1;
   if (!starts || since >= 4 + width) return ResetPhase::kIdle;
   return since < 4 ? ResetPhase::kDelay : ResetPhase::kDrawing;
 }

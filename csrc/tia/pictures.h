@@ -1,4 +1,5 @@
-// An env's two pictures: palette indices, and for each scanline which row of its picture has its pixels.
+// An env's two pictures: palette indices, and for each scanline which row of its picture has its
+// pixels.
 //
 // A scanline that looks like the one above it may share that one's row, so that nothing is written,
 // and whoever looks at the picture sees that it repeats. Rows are shared downwards only: that of a

@@ -6,8 +6,8 @@
 
 namespace cule {
 
-// Cycles are counted from the start of the frame's first scanline. When a frame begins, all counters move back by whole
-// scanlines, so that the position within the scanline carries over.
+// Cycles are counted from the start of the frame's first scanline. When a frame begins, all
+// counters move back by whole scanlines, so that the position within the scanline carries over.
 struct TiaPorts {
   int32_t cycle;
   int32_t frame_first_cycle;    // when the frame's first instruction began: 0 to 75
@@ -25,9 +25,10 @@ constexpr int32_t kNoVsync = 715827883;  // ale-py's "never" in color clocks, in
 constexpr int32_t kVsyncCycles = kCyclesPerLine;  // how long VSYNC must last to count
 constexpr int32_t kOldestHmove = -(1 << 20);
 
-// A frame that goes on and on has its counters moved back by kOpenFrameStep, an even number of scanlines, where they would pass
-// kOpenFrameLimit. They stay far beyond the last visible scanline, where only the position within the scanline matters, and
-// how many scanlines there were is asked only for its parity.
+// A frame that goes on and on has its counters moved back by kOpenFrameStep, an even number of
+// scanlines, where they would pass kOpenFrameLimit. They stay far beyond the last visible scanline,
+// where only the position within the scanline matters, and how many scanlines there were is asked
+// only for its parity.
 constexpr int32_t kBeyondPicture = 1 << 19;
 constexpr int32_t kOpenFrameStep = 2 * kCyclesPerLine << 16;
 constexpr int32_t kOpenFrameLimit = kBeyondPicture + kOpenFrameStep;
@@ -59,15 +60,16 @@ struct Inputs {
   uint32_t charge_cycles[2] = {};  // until the capacitor of paddle 0, 1 reads as charged
 };
 
-// Cycles to charge a paddle's 0.01 uF capacitor through `ohms`, as ale-py estimates it: 1.6 R C at 1.19 MHz.
+// Cycles to charge a paddle's 0.01 uF capacitor through `ohms`, as ale-py estimates it: 1.6 R C at
+// 1.19 MHz.
 CULE_INLINE uint32_t charge_cycles(int ohms) {
   const double seconds = 1.6 * ohms * 0.01e-6;
   return static_cast<uint32_t>(seconds * 1.19e6);
 }
 
 // Bit 7 of INPT0 to INPT3. `wiring` has one InptWiring per port, 4 bits each.
-CULE_INLINE uint32_t read_paddle_port(const TiaPorts& ports, const Inputs& inputs, uint32_t wiring, uint32_t port,
-                                      int32_t cycle) {
+CULE_INLINE uint32_t read_paddle_port(const TiaPorts& ports, const Inputs& inputs, uint32_t wiring,
+                                      uint32_t port, int32_t cycle) {
   const uint32_t source = wiring >> 4 * port & 0x0F;
   if (source == kCharged) return 0x80;
   if (source == kNotCharged) return 0;
@@ -75,8 +77,10 @@ CULE_INLINE uint32_t read_paddle_port(const TiaPorts& ports, const Inputs& input
   if (needed == 0) return 0x80;
   if (ports.dumping) return 0;
   // Unsigned as in ale-py: a capacitor let go in an earlier frame can read as not charged.
-  const uint32_t since_frame = static_cast<uint32_t>(wrapping_minus(cycle, ports.frame_first_cycle));
-  const uint32_t charged = static_cast<uint32_t>(wrapping_minus(ports.dump_end_cycle, ports.frame_first_cycle)) + needed;
+  const uint32_t since_frame = static_cast<uint32_t>(
+      wrapping_minus(cycle, ports.frame_first_cycle));
+  const uint32_t charged =
+      static_cast<uint32_t>(wrapping_minus(ports.dump_end_cycle, ports.frame_first_cycle)) + needed;
   return since_frame > charged ? 0x80 : 0;
 }
 

@@ -1,9 +1,9 @@
-// Which color a pixel gets. Objects share three colors: COLUP0 (player 0 and missile 0), COLUP1 (player 1 and missile 1) and
-// COLUPF (playfield and ball); what none covers is COLUBK.
+// Which color a pixel gets. Objects share three colors: COLUP0 (player 0 and missile 0), COLUP1
+// (player 1 and missile 1) and COLUPF (playfield and ball); what none covers is COLUBK.
 //
-// Source: Stella Programmer's Guide, "CTRLPF". Bit 1 (score) gives the playfield's left half to COLUP0 and its right half to
-// COLUP1; bit 2 (priority) puts playfield and ball in front. As in ale-py, priority beats score, unless
-// the playfield is the only object that is switched on.
+// Source: Stella Programmer's Guide, "CTRLPF". Bit 1 (score) gives the playfield's left half to
+// COLUP0 and its right half to COLUP1; bit 2 (priority) puts playfield and ball in front. As in
+// ale-py, priority beats score, unless the playfield is the only object that is switched on.
 #pragma once
 
 #include "tia/objects.h"

@@ -1,4 +1,5 @@
-// A picture in segments of kSegmentLines scanlines, each of which can be drawn by itself from the TIA's state where it begins.
+// A picture in segments of kSegmentLines scanlines, each of which can be drawn by itself from the
+// TIA's state where it begins.
 #pragma once
 
 #include "tia/eager.h"
@@ -8,8 +9,9 @@ namespace cule {
 constexpr int kSegmentLines = 15;
 constexpr int kSegments = 17;  // of the tallest picture, 250 lines
 
-// From where a segment can be drawn: the state, and the next entry, some lines before the segment begins or there. The beam may have stayed
-// further behind (eager.h). `entry` is kNoSegment where there is nothing to draw.
+// From where a segment can be drawn: the state, and the next entry, some lines before the segment
+// begins or there. The beam may have stayed further behind (eager.h). `entry` is kNoSegment where
+// there is nothing to draw.
 struct SegmentStart {
   TiaState tia;
   uint32_t entry;
@@ -26,8 +28,9 @@ CULE_INLINE int32_t end_clock(const TiaFormat& format, int segment, int count) {
   return segment + count < kSegments && end < format.last_clock ? end : format.last_clock;
 }
 
-// What a replay goes through: entries [.., count), and behind them an entry that ends the frame, or one that only moves the beam.
-// Collisions before entry `after_clear` are of no interest, as a CXCLR wipes them out.
+// What a replay goes through: entries [.., count), and behind them an entry that ends the frame, or
+// one that only moves the beam. Collisions before entry `after_clear` are of no interest, as a
+// CXCLR wipes them out.
 struct Replay {
   const uint32_t* entries;
   uint32_t count, after_clear, last;

@@ -1,5 +1,5 @@
-// The TIA's state as the TIA part keeps it: the registers that shape the picture, where the objects are, the collision
-// latches, and how far the picture has been drawn.
+// The TIA's state as the TIA part keeps it: the registers that shape the picture, where the objects
+// are, the collision latches, and how far the picture has been drawn.
 #pragma once
 
 #include "common/packed.h"
@@ -7,15 +7,19 @@
 
 namespace cule {
 
-// Missile 0's width while HMM0 was changed 21 cycles after HMOVE (the stars of Cosmic Ark, see motion.h).
+// Missile 0's width while HMM0 was changed 21 cycles after HMOVE (the stars of Cosmic Ark, see
+// motion.h).
 enum MissileShape : uint8_t { kMissileNormal, kMissileStretched, kMissileHidden };
 
 struct TiaState {
-  int32_t cursor;      // color clock up to which the frame is drawn, from the start of its first scanline
+  int32_t
+      cursor;  // color clock up to which the frame is drawn, from the start of its first scanline
   int32_t origin;      // color clock of the picture's first scanline
-  int32_t line_left;   // color clocks from the cursor to the end of its scanline; 0: the end is reached but not handled
+  int32_t line_left;  // color clocks from the cursor to the end of its scanline; 0: the end is
+                      // reached but not handled
   uint32_t playfield;  // 20 bits, the leftmost pixel in bit 0
-  // Positions, 0 to 159, and motion, 0 to 15, of player 0, player 1, missile 0, missile 1 and the ball, whose position is apart.
+  // Positions, 0 to 159, and motion, 0 to 15, of player 0, player 1, missile 0, missile 1 and the
+  // ball, whose position is apart.
   Packed<uint32_t> positions;
   Packed<uint32_t, 4> motion;
   uint16_t collisions;
@@ -25,7 +29,8 @@ struct TiaState {
   BytePair colup;
   uint8_t colupf, colubk;
   uint8_t ctrlpf;
-  uint8_t reflect_now;  // whether this scanline's right half is mirrored: CTRLPF bit 0, taken over at a line's end
+  uint8_t reflect_now;  // whether this scanline's right half is mirrored: CTRLPF bit 0, taken over
+                        // at a line's end
   // Players: [0] and [1].
   BytePair nusiz;
   Packed<uint32_t> grp;  // [2] and [3]: the old ones, which VDELPx shows instead
@@ -39,13 +44,21 @@ struct TiaState {
   uint8_t ball_position;
   uint8_t hmove_blank;  // the first 8 pixels of this scanline are black
   uint8_t front;        // which of the two pictures this frame is drawn into
-  // kPoolBoth or kPoolLast: the newest observation shows the pictures so; 0: it shows Batch::pooled,
-  // if that is kept.
+  // kPoolBoth or kPoolLast: the newest observation shows the pictures so; 0: it shows
+  // Batch::pooled, if that is kept.
   uint8_t observed;
 };
 static_assert(sizeof(TiaState) % 4 == 0, "states are copied by words");
 
-enum TiaObject : uint32_t { kPlayer0, kPlayer1, kMissile0, kMissile1, kBall, kPlayfield, kNumTiaObjects };
+enum TiaObject : uint32_t {
+  kPlayer0,
+  kPlayer1,
+  kMissile0,
+  kMissile1,
+  kBall,
+  kPlayfield,
+  kNumTiaObjects
+};
 constexpr uint32_t kAllObjects = (1u << kNumTiaObjects) - 1;
 constexpr uint32_t kMovableObjects = kAllObjects & ~(1u << kPlayfield);
 
@@ -78,8 +91,12 @@ CULE_INLINE uint32_t players_of(uint32_t graphics) {
   return static_cast<uint32_t>((graphics & 0x00FF) != 0) << kPlayer0 |
          static_cast<uint32_t>((graphics & 0xFF00) != 0) << kPlayer1;
 }
-CULE_INLINE bool player_on(const TiaState& tia, uint32_t which) { return shown_graphics(tia, which) != 0; }
-CULE_INLINE bool missile_on(const TiaState& tia, uint32_t which) { return tia.enam[which] && !tia.resmp[which]; }
+CULE_INLINE bool player_on(const TiaState& tia, uint32_t which) {
+  return shown_graphics(tia, which) != 0;
+}
+CULE_INLINE bool missile_on(const TiaState& tia, uint32_t which) {
+  return tia.enam[which] && !tia.resmp[which];
+}
 CULE_INLINE bool ball_on(const TiaState& tia) { return tia.enabl[tia.vdelbl]; }
 
 // One bit for each TiaObject that is switched on. The pairs are worked out side by side.

@@ -1,4 +1,5 @@
-// The TIA part: takes entries of the instruction buffer, moves the beam to where each takes effect, and changes the state.
+// The TIA part: takes entries of the instruction buffer, moves the beam to where each takes effect,
+// and changes the state.
 //
 // How long a write takes to show is in one table (write_facts.h).
 #pragma once
@@ -21,8 +22,8 @@ CULE_INLINE void tia_reset(TiaState& tia) {
   tia.line_left = kClocksPerLine;
 }
 
-// Starts a frame's picture, over the one of the frame before the last. On a PAL console colors lose their hue after a frame with an
-// odd number of lines.
+// Starts a frame's picture, over the one of the frame before the last. On a PAL console colors lose
+// their hue after a frame with an odd number of lines.
 CULE_INLINE void begin_picture(TiaState& tia, const TiaFormat& format, uint32_t color_loss) {
   tia.cursor = tia.origin = format.first_clock;
   tia.line_left = kClocksPerLine;
@@ -43,7 +44,8 @@ CULE_INLINE void lock_missile(TiaState& tia, uint32_t which, uint32_t value) {
   if (tia.resmp[which] && !(value & 2)) {
     const uint32_t size = tia.nusiz[which] & 7;
     const int middle = size == 5 ? 8 : size == 7 ? 16 : 4;
-    set_position(tia, kMissile0 + which, (position_of(tia, kPlayer0 + which) + middle) % kLinePixels);
+    set_position(tia, kMissile0 + which,
+                 (position_of(tia, kPlayer0 + which) + middle) % kLinePixels);
     if (which == 0) tia.missile0_shape = kMissileNormal;
   }
   tia.resmp[which] = value >> 1 & 1;
@@ -56,7 +58,8 @@ CULE_INLINE bool moves_nothing(const TiaState& tia, int cycle_in_line) {
 }
 
 template <class View>
-CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_in_line, View& view) {
+CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_in_line,
+                              View& view) {
   if (format.hmove_blanks && hmove_blanks_line(cycle_in_line)) tia.hmove_blank = 1;
   uint32_t changed = static_cast<uint32_t>(tia.skip_first[0] != 0) << kPlayer0 |
                      static_cast<uint32_t>(tia.skip_first[1] != 0) << kPlayer1 |
@@ -83,7 +86,8 @@ CULE_INLINE bool put(Field&& field, uint32_t value) {
   return value != before;
 }
 
-// Writing one player's graphics takes over the other's old copy; writing player 1's the ball's, too.
+// Writing one player's graphics takes over the other's old copy; writing player 1's the ball's,
+// too.
 CULE_INLINE uint32_t graphics_after(uint32_t grp, uint32_t which, uint32_t byte) {
   return pick_bytes(grp, byte, which == 0 ? 0x1214 : 0x3040);
 }
@@ -111,11 +115,12 @@ CULE_INLINE bool set_bit(Field&& field, uint32_t value, uint32_t object, View& v
   return changed;
 }
 
-// Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has been drawn. `phase` is RESPx's. Returns
-// whether anything may have changed; what writes at hand (write_facts.h) say is so.
+// Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has
+// been drawn. `phase` is RESPx's. Returns whether anything may have changed; what writes at hand
+// (write_facts.h) say is so.
 template <class Reg, class View>
-CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Reg reg, uint32_t value,
-                                int32_t cycle, ResetPhase phase, View& view) {
+CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Reg reg,
+                                uint32_t value, int32_t cycle, ResetPhase phase, View& view) {
   using namespace tia_write;
   const uint8_t byte = static_cast<uint8_t>(value);
   const uint32_t which = reg.number & 1;
@@ -174,7 +179,10 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Re
         tia.stars_phase = 0;
       }
       return put(tia.motion[kMissile0], byte >> 4);
-    case HMP0: case HMP1: case HMM1: case HMBL: return put(tia.motion[reg.number - HMP0], byte >> 4);
+    case HMP0:
+    case HMP1:
+    case HMM1:
+    case HMBL: return put(tia.motion[reg.number - HMP0], byte >> 4);
     case VDELP0: case VDELP1:  // $25, $26
       return set_bit(tia.vdelp[which ^ 1], value, kPlayer0 + (which ^ 1), view);
     case VDELBL: return set_bit(tia.vdelbl, value, kBall, view);
@@ -197,9 +205,10 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Re
   return true;
 }
 
-// Whether a register holds what is written to it, and the write does nothing else. Programs write most of them on every line, and about
-// half of that changes nothing: then it need not be recorded. Where the beam has stayed behind `tia` (eager.h), it says so only of what
-// changes nothing wherever the beam is.
+// Whether a register holds what is written to it, and the write does nothing else. Programs write
+// most of them on every line, and about half of that changes nothing: then it need not be recorded.
+// Where the beam has stayed behind `tia` (eager.h), it says so only of what changes nothing
+// wherever the beam is.
 template <class Reg>
 CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t value) {
   using namespace tia_write;
@@ -232,8 +241,9 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t va
   }
 }
 
-// Whether the picture has to be drawn up to a write before it is done. The motion registers show only at the next HMOVE, but for
-// HMM0's way with stars; a frame is drawn up to its last write anyhow (Machine::finish_frame).
+// Whether the picture has to be drawn up to a write before it is done. The motion registers show
+// only at the next HMOVE, but for HMM0's way with stars; a frame is drawn up to its last write
+// anyhow (Machine::finish_frame).
 template <class View>
 CULE_INLINE bool draws_before(uint32_t reg, uint32_t value) {
   using namespace tia_write;
@@ -249,7 +259,8 @@ CULE_INLINE int grey_out_line(const TiaFormat& format, int32_t cycle) {
   return line > 0 ? line : 0;
 }
 
-// What an entry of the instruction buffer does: the picture is drawn up to `clock` (kNoClock: it need not be), then `reg` gets `value`.
+// What an entry of the instruction buffer does: the picture is drawn up to `clock` (kNoClock: it
+// need not be), then `reg` gets `value`.
 struct Effect {
   int32_t clock, cycle;
   uint32_t reg, value;
@@ -257,11 +268,15 @@ struct Effect {
 };
 
 // Only draws up to `clock`.
-CULE_INLINE Effect drawing_until(int32_t clock) { return {clock, 0, kMarkTouch, 0, ResetPhase::kIdle}; }
+CULE_INLINE Effect drawing_until(int32_t clock) {
+  return {clock, 0, kMarkTouch, 0, ResetPhase::kIdle};
+}
 
-// The effect on `tia` of a write at `cycle`. A player that is reset while it is being drawn is drawn on for a while first.
+// The effect on `tia` of a write at `cycle`. A player that is reset while it is being drawn is
+// drawn on for a while first.
 template <class View, class Reg>
-CULE_INLINE Effect effect_of_write(const TiaState& tia, const Reg reg, uint32_t value, int32_t cycle) {
+CULE_INLINE Effect effect_of_write(const TiaState& tia, const Reg reg, uint32_t value,
+                                   int32_t cycle) {
   using namespace tia_write;
   Effect effect{kNoClock, cycle, reg.number, value, ResetPhase::kIdle};
   const int32_t clock = cycle * kClocksPerCycle;
@@ -285,7 +300,8 @@ CULE_INLINE Effect effect_of(const TiaState& tia, uint32_t entry) {
 
 // Does what `effect` says, the picture having been drawn.
 template <class View>
-CULE_INLINE void take_effect(TiaState& tia, const TiaFormat& format, const Effect& effect, View& view) {
+CULE_INLINE void take_effect(TiaState& tia, const TiaFormat& format, const Effect& effect,
+                             View& view) {
   switch (effect.reg) {
     case kMarkFrameBegin: begin_picture(tia, format, effect.value); break;
     case kMarkGreyOut: view.grey_out(tia, grey_out_line(format, effect.cycle)); break;
@@ -295,8 +311,8 @@ CULE_INLINE void take_effect(TiaState& tia, const TiaFormat& format, const Effec
   }
 }
 
-// One entry of the instruction buffer. All of the TIA part is in this one piece: drawing is to stand once in a loop over entries, as
-// it is long.
+// One entry of the instruction buffer. All of the TIA part is in this one piece: drawing is to
+// stand once in a loop over entries, as it is long.
 template <class View>
 CULE_INLINE void replay_entry(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
   const Effect effect = effect_of<View>(tia, entry);

@@ -5,8 +5,8 @@
 
 namespace cule {
 
-// A register that is written to: known when this is compiled, so that what depends on it alone folds
-// before anything is inlined, or not before this runs.
+// A register that is written to: known when this is compiled, so that what depends on it alone
+// folds before anything is inlined, or not before this runs.
 template <uint32_t kNumber>
 struct KnownRegister {
   static constexpr uint32_t number = kNumber;
@@ -15,11 +15,12 @@ struct AnyRegister {
   uint32_t number;
 };
 
-// What a write that goes into the instruction buffer does on the CPU part's side: nothing beside, or
-// that part minds it, too (Machine::write_tia).
+// What a write that goes into the instruction buffer does on the CPU part's side: nothing beside,
+// or that part minds it, too (Machine::write_tia).
 enum class Recorded : uint8_t { kOnly, kAndMinded };
-// What a write does to a state that the beam has left behind (eager.h): it only sets what no beam changes, in few instructions; or it may
-// read or set what the beam changes on its way, too, or is rare.
+// What a write does to a state that the beam has left behind (eager.h): it only sets what no beam
+// changes, in few instructions; or it may read or set what the beam changes on its way, too, or is
+// rare.
 enum class Applied : uint8_t { kAtHand, kWithBeam };
 
 // What a write can do to the objects, a bit for each: show `shows` that were off, where one of the
@@ -106,11 +107,13 @@ constexpr uint64_t registers_where(Fact WriteFacts::*fact, Fact value) {
   return registers;
 }
 constexpr uint64_t kOnlyRecorded = registers_where(&WriteFacts::recorded, Recorded::kOnly);
-constexpr uint64_t kAllRecorded = kOnlyRecorded | registers_where(&WriteFacts::recorded, Recorded::kAndMinded);
+constexpr uint64_t kAllRecorded = kOnlyRecorded |
+                                  registers_where(&WriteFacts::recorded, Recorded::kAndMinded);
 constexpr uint64_t kAtHand = registers_where(&WriteFacts::applied, Applied::kAtHand);
 
 CULE_INLINE constexpr bool is_among(uint64_t registers, uint32_t reg) {
-  const uint32_t low = static_cast<uint32_t>(registers), high = static_cast<uint32_t>(registers >> 32);
+  const uint32_t low = static_cast<uint32_t>(registers),
+                 high = static_cast<uint32_t>(registers >> 32);
   return (reg & 0x20 ? high : low) >> (reg & 0x1F) & 1;
 }
 

@@ -1,4 +1,6 @@
-// The ways in which a step is drawn, on the CPU, for tests: entry by entry, which is the reference, in segments as on a GPU, and in frames as in the CPU backend. And the TIA's state that the CPU part keeps, against a replay of its entries.
+// The ways in which a step is drawn, on the CPU, for tests: entry by entry, which is the reference,
+// in segments as on a GPU, and in frames as in the CPU backend. And the TIA's state that the CPU
+// part keeps, against a replay of its entries.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -33,7 +35,9 @@ TiaState load_tia(const Batch& batch) {
   load_part(batch.records, 0, offsetof(EnvRecord, tia), tia);
   return tia;
 }
-void store_tia(const Batch& batch, const TiaState& tia) { store_part(batch.records, 0, offsetof(EnvRecord, tia), tia); }
+void store_tia(const Batch& batch, const TiaState& tia) {
+  store_part(batch.records, 0, offsetof(EnvRecord, tia), tia);
+}
 
 // Whether two states are the same, except for the latches and what the CPU part does not know.
 bool same_but_latches(TiaState a, TiaState b) {
@@ -58,7 +62,9 @@ struct Step {
     clear_starts(batch, trail.starts);
   }
   Step(const Step&) = delete;
-  PlainMachine machine() { return make_plain_machine(batch, 0, devices, {entries.data(), trail, tia}); }
+  PlainMachine machine() {
+    return make_plain_machine(batch, 0, devices, {entries.data(), trail, tia});
+  }
   Recording recording() const { return {entries.data(), trail.starts}; }
   const TiaFormat& format() const { return config_of(batch, 0).format; }
   template <class Core>
@@ -80,7 +86,8 @@ void draw_by_entries(const Step& step) {
                    {words, 1});
   TiaState tia = load_tia(batch);
   for (uint32_t i = 0, frame = 0; i < trace.entries; ++i) {
-    if (entry_register(step.entries[i]) == kMarkFrameEnd && ++frame + 1 == trace.frames && pools_between(trace.flags)) {
+    if (entry_register(step.entries[i]) == kMarkFrameEnd && ++frame + 1 == trace.frames &&
+        pools_between(trace.flags)) {
       replay_entry(tia, step.format(), step.entries[i], view);
       pool_before_last(batch, 0, trace.flags, view.pictures[tia.front], 0, ~0u);
       continue;
@@ -119,7 +126,8 @@ void play_and_draw(uintptr_t address, const std::string& way) {
   }
 }
 
-// The state where segment `segment` of frame number `frame` begins, by replaying all entries from `tia` on.
+// The state where segment `segment` of frame number `frame` begins, by replaying all entries from
+// `tia` on.
 TiaState state_at(const Step& step, TiaState tia, uint32_t frame, int segment) {
   const int32_t begin = segment_clock(step.format(), segment);
   BlindView view;
@@ -129,14 +137,16 @@ TiaState state_at(const Step& step, TiaState tia, uint32_t frame, int segment) {
     replay_entry(tia, step.format(), step.entries[i], view);
   }
   for (; i < step.batch.traces[0].entries; ++i) {
-    if (ends_drawing(step.entries[i]) || effect_of<BlindView>(tia, step.entries[i]).clock > begin) break;
+    if (ends_drawing(step.entries[i]) || effect_of<BlindView>(tia, step.entries[i]).clock > begin)
+      break;
     replay_entry(tia, step.format(), step.entries[i], view);
   }
   draw_until(tia, step.format(), begin, view);
   return tia;
 }
 
-// Steps env 0, and compares the TIA's state that the CPU part keeps with a replay of its entries. Returns the number of segments.
+// Steps env 0, and compares the TIA's state that the CPU part keeps with a replay of its entries.
+// Returns the number of segments.
 int play_checked(uintptr_t address) {
   Step step(address);
   const TiaState before = load_tia(step.batch);
@@ -158,17 +168,21 @@ int play_checked(uintptr_t address) {
       take_effect(at.tia, step.format(), effect, view);
     }
     move_beam(at.tia, step.format(), begin);
-    if (!same_but_latches(at.tia, state_at(step, before, static_cast<uint32_t>(slot / kSegments), segment))) {
-      throw std::logic_error("segment " + std::to_string(slot) + " does not begin as a replay does");
+    if (!same_but_latches(
+            at.tia, state_at(step, before, static_cast<uint32_t>(slot / kSegments), segment))) {
+      throw std::logic_error("segment " + std::to_string(slot) +
+                             " does not begin as a replay does");
     }
     ++begun;
   }
   draw_by_entries(step);
-  if (trace.entries && !same_but_latches(step.tia, load_tia(step.batch))) throw std::logic_error("the step does not end as a replay does");
+  if (trace.entries && !same_but_latches(step.tia, load_tia(step.batch)))
+    throw std::logic_error("the step does not end as a replay does");
   return begun;
 }
 
-// Interprets, and compares every collision register that is read with a replay of the entries so far.
+// Interprets, and compares every collision register that is read with a replay of the entries so
+// far.
 struct ReadsChecked : AnyGame {
   const Step* step;
   TiaState* replayed;  // as of entry `*at`
@@ -206,7 +220,8 @@ struct ReadsChecked : AnyGame {
     TiaState now = *replayed;
     replay_entry(now, format, encode_entry(m.cycle, kMarkTouch, 0), view);
     if ((m.bus & 0xC0) != collision_register(now.collisions, latch)) {
-      throw std::logic_error("collision register " + std::to_string(latch) + " reads " + std::to_string(m.bus & 0xC0) + ", and not " +
+      throw std::logic_error("collision register " + std::to_string(latch) + " reads " +
+                             std::to_string(m.bus & 0xC0) + ", and not " +
                              std::to_string(collision_register(now.collisions, latch)));
     }
     ++*reads;
@@ -224,10 +239,11 @@ int play_reading(uintptr_t address) {
   return reads;
 }
 
-// A frame's worth and more of accesses to the TIA at random, as no program makes them: objects on and
-// near each other most of the time, moved, resized and recolored anywhere in a scanline; frames that
-// end, that are cut off, and that go on. What is read, and the latches that were read as of each frame's
-// end, are compared with a replay of the entries, one by one. Returns how many reads found one set.
+// A frame's worth and more of accesses to the TIA at random, as no program makes them: objects on
+// and near each other most of the time, moved, resized and recolored anywhere in a scanline; frames
+// that end, that are cut off, and that go on. What is read, and the latches that were read as of
+// each frame's end, are compared with a replay of the entries, one by one. Returns how many reads
+// found one set.
 int read_at_random(uintptr_t address, uint32_t seed) {
   using namespace tia_write;
   Step step(address);
@@ -245,7 +261,8 @@ int read_at_random(uintptr_t address, uint32_t seed) {
   const auto replay = [&] {
     for (; at < m.buffer.count; ++at) replay_entry(replayed, format, step.entries[at], view);
   };
-  const uint32_t busy = 10 + below(60), quiet = below(30);  // cycles between accesses; lines without
+  const uint32_t busy = 10 + below(60),
+                 quiet = below(30);  // cycles between accesses; lines without
   const uint32_t first = below(8), registers = 1 + below(8);  // those that are read
   const uint32_t seldom = 4 + below(60);
   const auto strobe_stars = [&] {
@@ -272,10 +289,10 @@ int read_at_random(uintptr_t address, uint32_t seed) {
           TiaState now = replayed;
           replay_entry(now, format, encode_entry(m.cycle, kMarkTouch, 0), view);
           if ((value & 0xC0) != collision_register(now.collisions, reg)) {
-            throw std::logic_error("seed " + std::to_string(seed) + ", frame " + std::to_string(frame) +
-                                   ", cycle " + std::to_string(m.cycle) + ": the latches are " +
-                                   std::to_string(step.tia.collisions) + ", and not " +
-                                   std::to_string(now.collisions));
+            throw std::logic_error("seed " + std::to_string(seed) + ", frame " +
+                                   std::to_string(frame) + ", cycle " + std::to_string(m.cycle) +
+                                   ": the latches are " + std::to_string(step.tia.collisions) +
+                                   ", and not " + std::to_string(now.collisions));
           }
           found += (value & 0xC0) != 0;
           continue;

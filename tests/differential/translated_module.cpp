@@ -1,5 +1,6 @@
-// One game's translated code on the CPU, beside the interpreter, for tests. RUN_BLOCK_CASES is the file of its blocks, GAME its index,
-// LONGEST_BLOCK how many cycles one of them takes at most, DECIMAL whether they run in decimal mode.
+// One game's translated code on the CPU, beside the interpreter, for tests. RUN_BLOCK_CASES is the
+// file of its blocks, GAME its index, LONGEST_BLOCK how many cycles one of them takes at most,
+// DECIMAL whether they run in decimal mode.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -20,7 +21,8 @@ using namespace cule;
 
 // Counts of blocks.
 struct Counts {
-  int64_t instructions, blocks, looked_up;  // `looked_up`: blocks after which the next one had to be looked up
+  int64_t instructions, blocks,
+      looked_up;  // `looked_up`: blocks after which the next one had to be looked up
   bool known_wrong;                         // a known next block was not the right one
 };
 
@@ -51,7 +53,9 @@ struct RunBlock {
   }
 };
 
-// Steps env 0 of the batch at `address` and draws its picture. Returns the instruction buffer, the number of instructions executed in blocks, the number of blocks, after how many of them the next one was looked up, and whether a known next block was wrong.
+// Steps env 0 of the batch at `address` and draws its picture. Returns the instruction buffer, the
+// number of instructions executed in blocks, the number of blocks, after how many of them the next
+// one was looked up, and whether a known next block was wrong.
 py::tuple step(uintptr_t address, bool translated) {
   Batch batch;
   std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
@@ -65,15 +69,16 @@ py::tuple step(uintptr_t address, bool translated) {
   PlainMachine machine = make_plain_machine(batch, 0, devices, {entries.data(), trail, tia});
   if (translated) {
     machine.rom.marked_ops = batch.marked_ops;
-    step_frames(batch, 0, machine, TranslatedCore<RunBlock, GAME, LONGEST_BLOCK, DECIMAL>{{&counts}});
+    step_frames(batch, 0, machine,
+                TranslatedCore<RunBlock, GAME, LONGEST_BLOCK, DECIMAL>{{&counts}});
   } else {
     step_frames(batch, 0, machine, DynamicCore{});
   }
   leave_end(batch, 0, machine);
   settle(batch, 0, trail.starts);
   draw_frames(batch, 0, {entries.data(), trail.starts});
-  return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()), counts.instructions, counts.blocks,
-                        counts.looked_up, counts.known_wrong);
+  return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()),
+                        counts.instructions, counts.blocks, counts.looked_up, counts.known_wrong);
 }
 
 }  // namespace

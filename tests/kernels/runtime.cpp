@@ -125,7 +125,8 @@ struct CUevent_st {
 };
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = simulated::stream().captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  *status = simulated::stream().captured ? cudaStreamCaptureStatusActive
+                                         : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) {

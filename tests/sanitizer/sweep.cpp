@@ -170,11 +170,14 @@ struct States {
         pictures(count * 2 * picture_bytes),
         row_of(count * 2 * Pictures::kRows) {}
 
-  ResetPool as_pool(int size) const { return {size, records.data(), ram.data(), cartridge_bytes.data(), pictures.data()}; }
+  ResetPool as_pool(int size) const {
+    return {size, records.data(), ram.data(), cartridge_bytes.data(), pictures.data()};
+  }
   void append_to(States& all) const {
     all.records.insert(all.records.end(), records.begin(), records.end());
     all.ram.insert(all.ram.end(), ram.begin(), ram.end());
-    all.cartridge_bytes.insert(all.cartridge_bytes.end(), cartridge_bytes.begin(), cartridge_bytes.end());
+    all.cartridge_bytes.insert(all.cartridge_bytes.end(), cartridge_bytes.begin(),
+                               cartridge_bytes.end());
     all.pictures.insert(all.pictures.end(), pictures.begin(), pictures.end());
     all.row_of.insert(all.row_of.end(), row_of.begin(), row_of.end());
   }
@@ -183,11 +186,13 @@ struct States {
 void fill_action_ids(uint32_t game, uint8_t* ids) {
   const GameInfo info = info_of(game);
   for (int action = 0, at = 0; action < kNumActions; ++action) {
-    if (info.minimal_actions & info.legal_actions & 1u << action) ids[at++] = static_cast<uint8_t>(action);
+    if (info.minimal_actions & info.legal_actions & 1u << action)
+      ids[at++] = static_cast<uint8_t>(action);
   }
 }
 
-// A console on which start states are prepared, as in cule/console/. `picture_bytes` is that of the batch.
+// A console on which start states are prepared, as in cule/console/. `picture_bytes` is that of the
+// batch.
 struct Bench {
   ConsoleConfig config;
   Bytes action_ids = Bytes(kNumActions, 0xFF), rom;
@@ -197,7 +202,10 @@ struct Bench {
   Batch batch{};
 
   Bench(const ConsoleConfig& console, const Bytes& image, size_t picture_bytes)
-      : config(console), rom(image), micro_ops(decode(console.map, image)), state(1, picture_bytes) {
+      : config(console),
+        rom(image),
+        micro_ops(decode(console.map, image)),
+        state(1, picture_bytes) {
     fill_action_ids(config.game, action_ids.data());
     batch.num_envs = batch.num_groups = 1;
     batch.picture_bytes = static_cast<uint32_t>(picture_bytes);
@@ -228,15 +236,18 @@ struct Player {
   States pool{0, 0};
 
   // `booted_as` is the game whose mode is set; its rules alone see the start.
-  Player(const Cartridge& cartridge, uint32_t booted_as, int pool_size) : game(cartridge.game), image(cartridge.image) {
+  Player(const Cartridge& cartridge, uint32_t booted_as, int pool_size)
+      : game(cartridge.game), image(cartridge.image) {
     const uint32_t bytes = static_cast<uint32_t>(image.size());
-    ConsoleConfig first = make_config(booted_as, cartridge.scheme, bytes, false, picture_height(game, false));
+    ConsoleConfig first = make_config(booted_as, cartridge.scheme, bytes, false,
+                                      picture_height(game, false));
     first.difficulty = info_of(booted_as).power_on_difficulty;
     Bench probe(first, image, static_cast<size_t>(kPalHeight * kLinePixels));
     const bool pal = power_on_env(probe.batch) >= kPalFrames;
     const int height = picture_height(game, pal);
     config = make_config(game, cartridge.scheme, bytes, pal, height);
-    Bench bench(make_config(booted_as, cartridge.scheme, bytes, pal, height), image, static_cast<size_t>(height * kLinePixels));
+    Bench bench(make_config(booted_as, cartridge.scheme, bytes, pal, height), image,
+                static_cast<size_t>(height * kLinePixels));
     bench.state.records = probe.state.records;
     bench.state.ram = probe.state.ram;
     bench.state.cartridge_bytes = probe.state.cartridge_bytes;
@@ -272,9 +283,12 @@ struct Settings {
 
 Settings settings_number(uint32_t i) {
   static const Settings kSettings[] = {
-      {4, 1, 4, 84, 84, AutoresetMode::kNextStep, 0, false, 0.0f},  {1, 3, 1, 0, 0, AutoresetMode::kSameStep, 3, false, 0.25f},
-      {5, 3, 2, 105, 80, AutoresetMode::kNextStep, 3, true, 0.25f}, {2, 1, 3, 50, 37, AutoresetMode::kSameStep, 0, true, 0.0f},
-      {3, 1, 4, 105, 80, AutoresetMode::kDisabled, 3, false, 0.0f}, {4, 1, 1, 0, 0, AutoresetMode::kDisabled, 0, false, 0.25f},
+      {4, 1, 4, 84, 84, AutoresetMode::kNextStep, 0, false, 0.0f},
+      {1, 3, 1, 0, 0, AutoresetMode::kSameStep, 3, false, 0.25f},
+      {5, 3, 2, 105, 80, AutoresetMode::kNextStep, 3, true, 0.25f},
+      {2, 1, 3, 50, 37, AutoresetMode::kSameStep, 0, true, 0.0f},
+      {3, 1, 4, 105, 80, AutoresetMode::kDisabled, 3, false, 0.0f},
+      {4, 1, 1, 0, 0, AutoresetMode::kDisabled, 0, false, 0.25f},
   };
   return kSettings[i % (sizeof kSettings / sizeof kSettings[0])];
 }
@@ -286,10 +300,12 @@ struct Totals {
 // A batch with one env for each player.
 class Arena {
  public:
-  Arena(const std::vector<Player>& players, const Settings& settings, const Manifest& manifest, uint32_t seed)
+  Arena(const std::vector<Player>& players, const Settings& settings, const Manifest& manifest,
+        uint32_t seed)
       : settings_(settings), random_(seed), n_(players.size()) {
     int tallest = 0;
-    for (const Player& player : players) tallest = std::max(tallest, static_cast<int>(player.config.height));
+    for (const Player& player : players)
+      tallest = std::max(tallest, static_cast<int>(player.config.height));
     if (settings_.height == 0) {
       settings_.height = tallest;
       settings_.width = kLinePixels;
@@ -312,10 +328,13 @@ class Arena {
       fill_action_ids(player.game, &action_ids_[i * kNumActions]);
       append(player.boot, player.config.height, picture, *boot_);
       append(player.pool, player.config.height, picture, *pool_);
-      const Table& table = manifest.tables.at({static_cast<int>(player.config.height), settings_.height, settings_.width});
-      resamples_.push_back({table.kind, table.rows.data(), table.columns.data(), table.weights.data(), table.scale});
+      const Table& table = manifest.tables.at(
+          {static_cast<int>(player.config.height), settings_.height, settings_.width});
+      resamples_.push_back(
+          {table.kind, table.rows.data(), table.columns.data(), table.weights.data(), table.scale});
     }
-    const size_t frame = static_cast<size_t>(settings_.height * settings_.width * settings_.channels * settings_.stack);
+    const size_t frame = static_cast<size_t>(settings_.height * settings_.width *
+                                             settings_.channels * settings_.stack);
     const bool exact = settings_.pool_size == 0;
     pooled_.resize(n_ * picture * static_cast<size_t>(settings_.channels));
     observations_.resize(n_ * frame);
@@ -323,8 +342,11 @@ class Arena {
     traces_.resize(n_);
     if (exact) noop_random_.resize(n_ * Mt19937::kStateWords);
     if (exact) env_random_.resize(n_ * Mt19937::kStateWords);
-    for (size_t i = 0; i < 512u * static_cast<size_t>(settings_.channels); ++i) palettes_.push_back(static_cast<uint8_t>(i * 37));
-    for (auto* ints : {&actions_, &actions_b_, &rewards_, &raw_rewards_, &lives_, &frame_numbers_, &episode_numbers_, &faults_}) ints->resize(n_);
+    for (size_t i = 0; i < 512u * static_cast<size_t>(settings_.channels); ++i)
+      palettes_.push_back(static_cast<uint8_t>(i * 37));
+    for (auto* ints : {&actions_, &actions_b_, &rewards_, &raw_rewards_, &lives_, &frame_numbers_,
+                       &episode_numbers_, &faults_})
+      ints->resize(n_);
     strengths_.resize(n_, 1.0f);
     strengths_b_.resize(n_, 1.0f);
     terminated_.resize(n_);
@@ -334,7 +356,8 @@ class Arena {
     batch_.buffer_capacity = static_cast<uint32_t>(manifest.first_entries + further);
   }
 
-  // Steps with random actions until each env has played about `frames` frames; a reset by hand now and then.
+  // Steps with random actions until each env has played about `frames` frames; a reset by hand now
+  // and then.
   void play(int frames, int threads, Totals& totals) {
     const std::unique_ptr<Backend> backend(make_cpu_backend(threads));
     const std::vector<int64_t> seeds(n_, 123);
@@ -367,16 +390,19 @@ class Arena {
     }
   }
 
-  // Makes each word of env 0's state an extreme, one at a time, and plays a step of what could have come about.
+  // Makes each word of env 0's state an extreme, one at a time, and plays a step of what could have
+  // come about.
   void play_extremes(Totals& totals) {
     const std::unique_ptr<Backend> backend(make_cpu_backend(1));
     const States before = *states_;
     auto try_all = [&](size_t words, auto&& set) {
       for (size_t word = 0; word < words; ++word) {
-        for (uint32_t extreme : {0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFFu, 0x00FF00FFu, 0x01010101u, 0x000000FFu, 0x3FFFFFFFu}) {
+        for (uint32_t extreme : {0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFFu, 0x00FF00FFu, 0x01010101u,
+                                 0x000000FFu, 0x3FFFFFFFu}) {
           std::copy(before.records.begin(), before.records.end(), states_->records.begin());
           std::copy(before.ram.begin(), before.ram.end(), states_->ram.begin());
-          std::copy(before.cartridge_bytes.begin(), before.cartridge_bytes.end(), states_->cartridge_bytes.begin());
+          std::copy(before.cartridge_bytes.begin(), before.cartridge_bytes.end(),
+                    states_->cartridge_bytes.begin());
           set(word, extreme);
           EnvRecord record;
           load_part(batch_.records, 0, 0, record);
@@ -408,9 +434,11 @@ class Arena {
  private:
   static void append(const States& states, uint32_t height, size_t picture, States& all) {
     States padded = states;
-    const size_t own = static_cast<size_t>(height) * kLinePixels, count = states.pictures.size() / own;
+    const size_t own = static_cast<size_t>(height) * kLinePixels,
+                 count = states.pictures.size() / own;
     padded.pictures.assign(count * picture, 0);
-    for (size_t i = 0; i < count; ++i) std::memcpy(&padded.pictures[i * picture], &states.pictures[i * own], own);
+    for (size_t i = 0; i < count; ++i)
+      std::memcpy(&padded.pictures[i * picture], &states.pictures[i * own], own);
     padded.append_to(all);
   }
 
@@ -450,8 +478,10 @@ class Arena {
     b.env_random = env_random_.empty() ? nullptr : env_random_.data();
     b.boot = boot_->as_pool(1);
     b.pool = pool_->as_pool(settings_.pool_size);
-    b.options = {settings_.frameskip, 1 << 30, 30, 1, settings_.episodic_life, 0, 1, 1, settings_.autoreset, settings_.sticky};
-    b.observation = {settings_.height, settings_.width, settings_.channels, settings_.stack, palettes_.data(), resamples_.data()};
+    b.options = {settings_.frameskip, 1 << 30,         30, 1, settings_.episodic_life, 0, 1, 1,
+                 settings_.autoreset, settings_.sticky};
+    b.observation = {settings_.height, settings_.width,  settings_.channels,
+                     settings_.stack,  palettes_.data(), resamples_.data()};
     b.actions = actions_.data();
     b.strengths = strengths_.data();
     b.actions_b = actions_b_.data();
@@ -478,18 +508,22 @@ class Arena {
   std::vector<MicroOp> micro_ops_;
   std::vector<Resample> resamples_;
   std::vector<StepTrace> traces_;
-  Bytes action_ids_, roms_, pooled_, observations_, final_observations_, palettes_, terminated_, truncated_;
-  std::vector<int32_t> actions_, actions_b_, rewards_, raw_rewards_, lives_, frame_numbers_, episode_numbers_, faults_, seen_faults_;
+  Bytes action_ids_, roms_, pooled_, observations_, final_observations_, palettes_, terminated_,
+      truncated_;
+  std::vector<int32_t> actions_, actions_b_, rewards_, raw_rewards_, lives_, frame_numbers_,
+      episode_numbers_, faults_, seen_faults_;
   std::vector<float> strengths_, strengths_b_;
 };
 
-void play_alone(const Player& player, const Settings& settings, const Manifest& manifest, uint32_t seed, int frames, Totals& totals) {
+void play_alone(const Player& player, const Settings& settings, const Manifest& manifest,
+                uint32_t seed, int frames, Totals& totals) {
   Arena({player}, settings, manifest, seed).play(frames, 2, totals);
   ++totals.roms;
 }
 
 // Each game in two of the settings.
-void sweep_games(const Manifest& manifest, int frames, uint32_t shard, uint32_t shards, Totals& totals) {
+void sweep_games(const Manifest& manifest, int frames, uint32_t shard, uint32_t shards,
+                 Totals& totals) {
   for (uint32_t i = shard; i < manifest.cartridges.size(); i += shards) {
     const Cartridge& cartridge = manifest.cartridges[i];
     std::fprintf(stderr, "%s\n", cartridge.name.c_str());
@@ -502,14 +536,16 @@ void sweep_games(const Manifest& manifest, int frames, uint32_t shard, uint32_t 
 // All games side by side, on two threads.
 void sweep_mixed(const Manifest& manifest, int frames, Totals& totals) {
   std::vector<Player> players;
-  for (const Cartridge& cartridge : manifest.cartridges) players.emplace_back(cartridge, cartridge.game, 1);
+  for (const Cartridge& cartridge : manifest.cartridges)
+    players.emplace_back(cartridge, cartridge.game, 1);
   Settings settings = settings_number(0);
   settings.pool_size = 1;
   Arena(players, settings, manifest, 1).play(frames, 2, totals);
   totals.roms += static_cast<long>(players.size());
 }
 
-// Whether setting its default mode takes more than resets, which need not end when the ROM is another one.
+// Whether setting its default mode takes more than resets, which need not end when the ROM is
+// another one.
 struct ModeProbe {
   bool touched = false;
   int ram(int) { return touched = true, 0; }
@@ -534,8 +570,8 @@ std::vector<uint32_t> games_without_modes() {
   return found;
 }
 
-// Bytes as they come; bytes without opcodes that halt; programs that do little but access the TIA; the same with the RIOT, the
-// cartridge and the stack between.
+// Bytes as they come; bytes without opcodes that halt; programs that do little but access the TIA;
+// the same with the RIOT, the cartridge and the stack between.
 enum class RandomRom : uint32_t { kBytes, kNoHalts, kTiaProgram, kBusProgram, kCount };
 
 bool halts(uint8_t byte) { return (byte & 0x1F) == 0x12 || ((byte & 0x9F) == 0x02); }
@@ -547,9 +583,12 @@ Bytes random_image(RandomRom kind, size_t size, std::mt19937& random) {
     while (kind != RandomRom::kBytes && halts(byte));
   }
   if (kind < RandomRom::kTiaProgram) return image;
-  // Stores and loads of $00 to $3F, or of anything, with the registers changing between, and a jump back at each page's end.
-  const uint8_t stores[] = {0x85, 0x86, 0x84, 0x95, 0x94, 0x96, 0x87, 0xE6, 0x06}, loads[] = {0xA5, 0xA6, 0xA4, 0xB5, 0x24, 0xA9, 0xA2, 0xA0};
-  const uint8_t far[] = {0x8D, 0x9D, 0x99, 0xAD, 0xBD, 0xEE, 0x2C, 0x0D}, single[] = {0x48, 0x68, 0xE8, 0x88, 0x0A, 0xCA, 0xC8, 0x8A, 0xEA};
+  // Stores and loads of $00 to $3F, or of anything, with the registers changing between, and a jump
+  // back at each page's end.
+  const uint8_t stores[] = {0x85, 0x86, 0x84, 0x95, 0x94, 0x96, 0x87, 0xE6, 0x06},
+                loads[] = {0xA5, 0xA6, 0xA4, 0xB5, 0x24, 0xA9, 0xA2, 0xA0};
+  const uint8_t far[] = {0x8D, 0x9D, 0x99, 0xAD, 0xBD, 0xEE, 0x2C, 0x0D},
+                single[] = {0x48, 0x68, 0xE8, 0x88, 0x0A, 0xCA, 0xC8, 0x8A, 0xEA};
   for (size_t page = 0; page + 256 <= size; page += 256) {
     size_t at = page;
     auto put = [&](uint32_t byte) { image[at++] = static_cast<uint8_t>(byte); };
@@ -566,7 +605,8 @@ Bytes random_image(RandomRom kind, size_t size, std::mt19937& random) {
   return image;
 }
 
-void sweep_random(const Manifest& manifest, uint32_t count, uint32_t others, uint32_t shard, uint32_t shards, Totals& totals) {
+void sweep_random(const Manifest& manifest, uint32_t count, uint32_t others, uint32_t shard,
+                  uint32_t shards, Totals& totals) {
   const std::pair<const char*, size_t> kinds[] = {
       {"2K", 2048},   {"4K", 4096},    {"F8", 8192}, {"F8SC", 8192}, {"F6", 16384},
       {"F6SC", 16384}, {"E0", 8192}, {"FE", 8192}, {"DPC", 10495}, {"DPC", 10240}};
@@ -577,13 +617,18 @@ void sweep_random(const Manifest& manifest, uint32_t count, uint32_t others, uin
   for (uint32_t i = shard; i < all; i += shards) {
     std::mt19937 random(i);
     const auto& [scheme, size] = kinds[i % 10];
-    const RandomRom kind = i < count ? RandomRom::kBytes : static_cast<RandomRom>(1 + (i - count) / others);
-    Cartridge cartridge{"random", scheme, static_cast<uint32_t>(random() % kNumGames), random_image(kind, size, random)};
+    const RandomRom kind = i < count ? RandomRom::kBytes
+                                     : static_cast<RandomRom>(1 + (i - count) / others);
+    Cartridge cartridge{"random", scheme, static_cast<uint32_t>(random() % kNumGames),
+                        random_image(kind, size, random)};
     Settings settings = settings_number(static_cast<uint32_t>(random()));
     uint32_t booted_as = plain[random() % plain.size()];
-    if (settings.pool_size == 0) cartridge.game = booted_as;  // the exact reset sets the mode again and again
-    std::fprintf(stderr, "random ROM %u: %s, rules of %s\n", i, scheme, info_of(cartridge.game).name);
-    play_alone(Player(cartridge, booted_as, settings.pool_size), settings, random() % 4 ? manifest : cramped, i, 60, totals);
+    if (settings.pool_size == 0)
+      cartridge.game = booted_as;  // the exact reset sets the mode again and again
+    std::fprintf(stderr, "random ROM %u: %s, rules of %s\n", i, scheme,
+                 info_of(cartridge.game).name);
+    play_alone(Player(cartridge, booted_as, settings.pool_size), settings,
+               random() % 4 ? manifest : cramped, i, 60, totals);
   }
 }
 
@@ -591,16 +636,22 @@ void sweep_random(const Manifest& manifest, uint32_t count, uint32_t others, uin
 Cartridge loop_of(const Bytes& program, uint32_t game) {
   Bytes image(4096, 0xEA);
   const uint8_t back[] = {0x4C, 0x00, 0xF0};
-  std::copy(std::begin(back), std::end(back), std::copy(program.begin(), program.end(), image.begin()));
+  std::copy(std::begin(back), std::end(back),
+            std::copy(program.begin(), program.end(), image.begin()));
   image[0xFFC] = 0x00;
   image[0xFFD] = 0xF0;
   return {"loop", "4K", game, image};
 }
 
-// Frames that are cut off by the instruction limit, one after the other: cycle counters must not grow without bound.
+// Frames that are cut off by the instruction limit, one after the other: cycle counters must not
+// grow without bound.
 void sweep_endless(const Manifest& manifest, Totals& totals) {
   const uint32_t paddles = game_named("kaboom"), sticks = game_named("pitfall");
-  const Bytes programs[] = {{}, {0xA5, 0x00}, {0xAD, 0x84, 0x02}, {0xA5, 0x08}, {0xE3, 0x80, 0xFE, 0x80, 0x00, 0xA5, 0x38}};
+  const Bytes programs[] = {{},
+                            {0xA5, 0x00},
+                            {0xAD, 0x84, 0x02},
+                            {0xA5, 0x08},
+                            {0xE3, 0x80, 0xFE, 0x80, 0x00, 0xA5, 0x38}};
   for (const Bytes& program : programs) {
     for (uint32_t game : {paddles, sticks}) {
       const Player player(loop_of(program, game), sticks, 1);
@@ -610,7 +661,8 @@ void sweep_endless(const Manifest& manifest, Totals& totals) {
       Arena arena({player}, settings, manifest, 0);
       arena.play(300, 1, totals);
       ++totals.roms;
-      if (arena.cycle_of(0) >= 2 * kOpenFrameLimit) fail("a cycle counter has grown to " + std::to_string(arena.cycle_of(0)));
+      if (arena.cycle_of(0) >= 2 * kOpenFrameLimit)
+        fail("a cycle counter has grown to " + std::to_string(arena.cycle_of(0)));
     }
   }
 }
@@ -618,12 +670,15 @@ void sweep_endless(const Manifest& manifest, Totals& totals) {
 // A game of each kind of cartridge, one with paddles, and one of a PAL console's height.
 void sweep_states(const Manifest& manifest, uint32_t shard, uint32_t shards, Totals& totals) {
   std::map<std::string, size_t> of_scheme;
-  for (size_t i = 0; i < manifest.cartridges.size(); ++i) of_scheme.emplace(manifest.cartridges[i].scheme, i);
+  for (size_t i = 0; i < manifest.cartridges.size(); ++i)
+    of_scheme.emplace(manifest.cartridges[i].scheme, i);
   std::vector<uint32_t> games{game_named("kaboom"), game_named("air_raid")};
   for (const auto& [scheme, i] : of_scheme) games.push_back(manifest.cartridges[i].game);
   for (const Cartridge& cartridge : manifest.cartridges) {
     const auto at = std::find(games.begin(), games.end(), cartridge.game) - games.begin();
-    if (at == static_cast<std::ptrdiff_t>(games.size()) || static_cast<uint32_t>(at) % shards != shard) continue;
+    if (at == static_cast<std::ptrdiff_t>(games.size()) ||
+        static_cast<uint32_t>(at) % shards != shard)
+      continue;
     std::fprintf(stderr, "%s\n", cartridge.name.c_str());
     Arena arena({Player(cartridge, cartridge.game, 3)}, settings_number(2), manifest, 0);
     arena.play(100, 1, totals);
@@ -647,15 +702,17 @@ void run(const std::vector<std::string>& words) {
   auto number = [&](size_t i) { return static_cast<uint32_t>(std::stoul(words.at(i))); };
   const Manifest manifest = read_manifest(words.at(1));
   Totals totals;
-  if (words[0] == "games") sweep_games(manifest, static_cast<int>(number(2)), number(3), number(4), totals);
+  if (words[0] == "games")
+    sweep_games(manifest, static_cast<int>(number(2)), number(3), number(4), totals);
   else if (words[0] == "mixed") sweep_mixed(manifest, static_cast<int>(number(2)), totals);
-  else if (words[0] == "random") sweep_random(manifest, number(2), number(3), number(4), number(5), totals);
+  else if (words[0] == "random")
+    sweep_random(manifest, number(2), number(3), number(4), number(5), totals);
   else if (words[0] == "endless") sweep_endless(manifest, totals);
   else if (words[0] == "states") sweep_states(manifest, number(2), number(3), totals);
   else if (words[0] == "planted") sweep_planted(manifest, words.at(2), totals);
   else fail("expected games, mixed, random, endless, states or planted, got " + words[0]);
-  std::printf("roms %ld frames %ld resets %ld faults %ld jams %ld refused %ld\n", totals.roms, totals.frames, totals.resets, totals.faults,
-              totals.jams, totals.refused);
+  std::printf("roms %ld frames %ld resets %ld faults %ld jams %ld refused %ld\n", totals.roms,
+              totals.frames, totals.resets, totals.faults, totals.jams, totals.refused);
 }
 
 }  // namespace
