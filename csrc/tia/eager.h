@@ -77,32 +77,38 @@ CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const Known
   apply_with_beam<kReg>(tia, format, value, cycle);
   return true;
 }
+// Does a write, if it is one of the frequent ones, and says in `changes` whether it changes anything.
+// These only set a field or a player's graphics, and do not part the lanes of a warp. Returns
+// whether it is one.
+CULE_INLINE bool apply_frequent(TiaState& tia, uint32_t reg, uint32_t value, bool& changes) {
+  using namespace tia_write;
+  if (is_at_hand(reg, value) && is_among(kWithField, reg)) {
+    changes = set_field(tia, reg, value);
+  } else if (reg == GRP0 || reg == GRP1) {
+    changes = write_graphics(tia, reg == GRP1, value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 // Does what a write with `effect` does, whose register only the running program knows, the beam
-// having been brought to where it takes effect, unless the write is at hand. What is frequent does
-// not part the lanes of a warp. `view` is told what looks different, unless the write is at hand.
+// having been brought to where it takes effect, unless the write is at hand. `view` is told what
+// looks different, unless the write is a frequent one.
 template <class View>
 CULE_INLINE void apply_effect(TiaState& tia, const TiaFormat& format, const Effect& effect,
                               View& view) {
-  using namespace tia_write;
-  const uint32_t reg = effect.reg, value = effect.value;
-  if (is_at_hand(reg, value) && is_among(kWithField, reg)) {
-    set_field(tia, reg, value);
-  } else if (reg == GRP0 || reg == GRP1) {
-    write_graphics(tia, reg == GRP1, value);
-  } else {
-    write_register(tia, format, AnyRegister{reg}, value, effect.cycle, effect.phase, view);
-  }
+  bool changes;
+  if (apply_frequent(tia, effect.reg, effect.value, changes)) return;
+  write_register(tia, format, AnyRegister{effect.reg}, effect.value, effect.cycle, effect.phase,
+                 view);
 }
 
-// The frequent ones do not part the lanes of a warp.
 CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegister reg,
                            uint32_t value, int32_t cycle) {
   using namespace tia_write;
-  const bool field = is_at_hand(reg.number, value) && is_among(kWithField, reg.number);
-  if (field) return set_field(tia, reg.number, value);
-  if (reg.number == GRP0 || reg.number == GRP1) {
-    return write_graphics(tia, reg.number == GRP1, value);
-  }
+  bool changes;
+  if (apply_frequent(tia, reg.number, value, changes)) return changes;
   constexpr uint64_t kGraphics = uint64_t{1} << GRP0 | uint64_t{1} << GRP1;
   constexpr uint64_t kOthers = kAllRecorded & ~kGraphics & (~kWithField | uint64_t{1} << HMM0);
 #define CULE_CASE(reg) \

@@ -63,12 +63,18 @@ struct Extent {
   bool skip_first;
 };
 
+// How many pixels wide a player is, by the lowest three bits of NUSIZx. Those of more than
+// kPlayerPixels have no copies.
+constexpr uint32_t kPlayerPixels = 8;
+CULE_INLINE uint32_t player_width(uint32_t size) {
+  return size == 5 ? 16 : size == 7 ? 32 : kPlayerPixels;
+}
+
 // Where an object is while it is on. Cosmic Ark's stars (motion.h) are another matter.
 CULE_INLINE Extent player_place(const TiaState& tia, uint32_t which) {
   const uint32_t size = tia.nusiz[which] & 7;
-  const bool wide = size == 5 || size == 7;
-  const int position = position_of(tia, kPlayer0 + which) + wide;
-  const uint32_t width = size == 5 ? 16 : size == 7 ? 32 : 8;
+  const uint32_t width = player_width(size);
+  const int position = position_of(tia, kPlayer0 + which) + (width != kPlayerPixels);
   return {position == kLinePixels ? 0 : position, width, copy_distances(size),
           tia.skip_first[which] != 0};
 }
@@ -222,8 +228,8 @@ CULE_INLINE ResetPhase player_reset_phase(uint32_t nusiz, int old_position, int 
   int distance = new_position - old_position;
   if (distance < 0) distance += kLinePixels;
   const uint32_t size = nusiz & 7;
-  const bool wide = size == 5 || size == 7;  // more than 8 pixels, and no copies
-  const uint32_t width = size == 5 ? 16 : size == 7 ? 32 : 8;
+  const uint32_t width = player_width(size);
+  const bool wide = width != kPlayerPixels;
   const uint32_t since = static_cast<uint32_t>(wide ? distance : distance & 15);
   const uint32_t starts_of_size = static_cast<uint32_t>(kStarts >> 8 * size) & 0xFF;
   const bool starts = wide || starts_of_size >> (distance >> 4) & 1;

@@ -12,11 +12,10 @@ namespace cule {
 enum MissileShape : uint8_t { kMissileNormal, kMissileStretched, kMissileHidden };
 
 struct TiaState {
-  int32_t
-      cursor;  // color clock up to which the frame is drawn, from the start of its first scanline
-  int32_t origin;      // color clock of the picture's first scanline
-  int32_t line_left;  // color clocks from the cursor to the end of its scanline; 0: the end is
-                      // reached but not handled
+  // Color clocks from the start of the frame's first scanline: up to where it is drawn, and where
+  // the picture's first scanline is.
+  int32_t cursor, origin;
+  int32_t line_left;   // from the cursor to its scanline's end; 0: that is reached, not handled
   uint32_t playfield;  // 20 bits, the leftmost pixel in bit 0
   // Positions, 0 to 159, and motion, 0 to 15, of player 0, player 1, missile 0, missile 1 and the
   // ball, whose position is apart.
@@ -51,13 +50,7 @@ struct TiaState {
 static_assert(sizeof(TiaState) % 4 == 0, "states are copied by words");
 
 enum TiaObject : uint32_t {
-  kPlayer0,
-  kPlayer1,
-  kMissile0,
-  kMissile1,
-  kBall,
-  kPlayfield,
-  kNumTiaObjects
+  kPlayer0, kPlayer1, kMissile0, kMissile1, kBall, kPlayfield, kNumTiaObjects
 };
 constexpr uint32_t kAllObjects = (1u << kNumTiaObjects) - 1;
 constexpr uint32_t kMovableObjects = kAllObjects & ~(1u << kPlayfield);

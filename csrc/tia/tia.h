@@ -42,8 +42,7 @@ CULE_INLINE ResetPhase reset_phase(const TiaState& tia, uint32_t which, int posi
 // Lets missile `which` go from the middle of its player, or locks it there.
 CULE_INLINE void lock_missile(TiaState& tia, uint32_t which, uint32_t value) {
   if (tia.resmp[which] && !(value & 2)) {
-    const uint32_t size = tia.nusiz[which] & 7;
-    const int middle = size == 5 ? 8 : size == 7 ? 16 : 4;
+    const int middle = static_cast<int>(player_width(tia.nusiz[which] & 7) / 2);
     set_position(tia, kMissile0 + which,
                  (position_of(tia, kPlayer0 + which) + middle) % kLinePixels);
     if (which == 0) tia.missile0_shape = kMissileNormal;
@@ -179,10 +178,8 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Re
         tia.stars_phase = 0;
       }
       return put(tia.motion[kMissile0], byte >> 4);
-    case HMP0:
-    case HMP1:
-    case HMM1:
-    case HMBL: return put(tia.motion[reg.number - HMP0], byte >> 4);
+    case HMP0: case HMP1: case HMM1: case HMBL:
+      return put(tia.motion[reg.number - HMP0], byte >> 4);
     case VDELP0: case VDELP1:  // $25, $26
       return set_bit(tia.vdelp[which ^ 1], value, kPlayer0 + (which ^ 1), view);
     case VDELBL: return set_bit(tia.vdelbl, value, kBall, view);

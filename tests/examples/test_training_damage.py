@@ -16,7 +16,16 @@ import warnings
 
 import pytest
 import torch
-from test_training_run import ROOT, assert_same, options, saved, settings, without_times
+from test_training_run import (
+    ROOT,
+    TWO_PROCESSES,
+    assert_same,
+    one_thread_each,
+    options,
+    saved,
+    settings,
+    without_times,
+)  # fmt: skip
 
 from examples.a2c_vtrace import checkpoint, evaluate, train
 from examples.a2c_vtrace.log import read_log
@@ -156,23 +165,11 @@ def test_train_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path):
 def test_train_two_processes_resume_from_the_same_checkpoint(damaged, tmp_path):
     """Where one of them finds its file damaged."""
     run, whole = tmp_path / "run", tmp_path / "whole"
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "examples.a2c_vtrace.train",
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
     def launch(folder, **changes):
         done = subprocess.run(
-            [*command, *options(folder, **changes)], cwd=ROOT, env=environment, capture_output=True,
-            text=True,
-            timeout=300, check=False,
+            [*TWO_PROCESSES, *options(folder, **changes)], cwd=ROOT, env=one_thread_each(),
+            capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         return done.returncode, done.stderr
 

@@ -21,6 +21,11 @@ from examples.a2c_vtrace.log import read_log
 from examples.a2c_vtrace.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
+# Trains in two processes, with the options behind it.
+TWO_PROCESSES = [
+    sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+    "-m", "examples.a2c_vtrace.train",
+]  # fmt: skip
 # What may differ between two runs that are the same otherwise.
 TIMES = ("seconds", "fps", "ups")
 SMALL = {
@@ -31,6 +36,11 @@ SMALL = {
     "life_loss_ends": True, "max_episode_frames": 150, "warmup_steps": 0,
     "progress": False, "tensorboard": False, "plot": False,
 }  # fmt: skip
+
+
+def one_thread_each():
+    """The environment of processes that are not in each other's way."""
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def settings(run, **changes):
@@ -196,9 +206,8 @@ def test_train_saves_and_exits_on_sigterm_and_goes_on_exactly(tmp_path):
         "examples.a2c_vtrace.train",
         *options(stopped, total_frames=10**9),
     ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=one_thread_each(), stderr=subprocess.PIPE, text=True
     ) as process:
         wait_for(stopped / "log.jsonl", process, 2)
         process.send_signal(signal.SIGTERM)
@@ -216,23 +225,12 @@ def test_train_saves_and_exits_on_sigterm_and_goes_on_exactly(tmp_path):
 @pytest.mark.parametrize("launches", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launches):
     run = tmp_path / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "examples.a2c_vtrace.train",
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     for launch in range(launches):
         more = {"total_frames": 1500 * (launch + 1), "resume": True}
         done = subprocess.run(
-            [*command, *options(run, **more)],
+            [*TWO_PROCESSES, *options(run, **more)],
             cwd=ROOT,
-            env=environment,
+            env=one_thread_each(),
             capture_output=True,
             text=True,
             timeout=300,
@@ -256,20 +254,9 @@ def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launch
 @pytest.mark.slow
 def test_train_two_processes_stopped_by_a_signal_go_on_exactly(tmp_path):
     stopped, whole = tmp_path / "stopped", tmp_path / "whole"
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "examples.a2c_vtrace.train",
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    endless = [*command, *options(stopped, total_frames=10**9)]
+    endless = [*TWO_PROCESSES, *options(stopped, total_frames=10**9)]
     with subprocess.Popen(
-        endless, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+        endless, cwd=ROOT, env=one_thread_each(), stderr=subprocess.PIPE, text=True
     ) as process:
         wait_for(stopped / "log.jsonl", process, 2)
         process.send_signal(signal.SIGTERM)
@@ -279,9 +266,9 @@ def test_train_two_processes_stopped_by_a_signal_go_on_exactly(tmp_path):
     for run, more in ((stopped, {"resume": True}), (whole, {})):
         words = options(run, total_frames=frames + 500, **more)
         subprocess.run(
-            [*command, *words],
+            [*TWO_PROCESSES, *words],
             cwd=ROOT,
-            env=environment,
+            env=one_thread_each(),
             check=True,
             capture_output=True,
             timeout=300,
