@@ -369,7 +369,7 @@ struct PlayWay {
   int warps;  // of a multiprocessor, as long as that is enough for all envs
 };
 constexpr PlayWay kInterpreted{false, kPlayFewWarps};
-constexpr PlayWay kPlayWays[] = {{true, 2}, kInterpreted, {true, 4}, {true, 8}};
+constexpr PlayWay kPlayWays[] = {{true, 2}, kInterpreted, {true, 4}};
 static_assert(std::size(kPlayWays) == PlayChoice::kWays);
 
 int blocks_for(int count, int each) { return (count + each - 1) / each; }

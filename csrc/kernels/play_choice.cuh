@@ -52,7 +52,7 @@ class PlayChoice {
   // kLongest.
   static constexpr int kFirst = 64, kLongest = 4096;
   // So many ways, of which the first is taken until they are tried, three times each in turn.
-  static constexpr int kWays = 4, kTries = 3 * kWays;
+  static constexpr int kWays = 3, kTries = 3 * kWays;
   // Another than the first has to be faster by so much, so that chance does not decide.
   static constexpr float kMargin = 0.97f;
 
