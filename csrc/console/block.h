@@ -3,7 +3,7 @@
 // so that only what it does to this console is left of it.
 //
 // A block holds the frequent instructions that follow one another from an entry point
-// (cule/translation.py picks them and writes the blocks down with the macros below). It covers what
+// (cule/translation/ picks them and writes the blocks down with the macros below). It covers what
 // they usually touch: RAM, plain ROM, TIA registers. Where one touches anything else, or the end of
 // the frame is near, the block is left before it, and the interpreter executes it.
 #pragma once

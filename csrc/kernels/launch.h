@@ -23,7 +23,7 @@ class Backend {
   // be compiled for (kernels/play.cuh).
   virtual bool plays_in_step(int num_envs) const = 0;
   // From now on all envs play the ROM that `cubin` was compiled from, by its kernel
-  // `play_translated` (cule/translation.py), which reads `marked_ops`. Graphs that have captured
+  // `play_translated` (cule/translation/), which reads `marked_ops`. Graphs that have captured
   // another one keep that.
   virtual void load_translation(const std::string& cubin, const MicroOp* marked_ops) = 0;
 };

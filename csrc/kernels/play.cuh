@@ -1,5 +1,5 @@
 // The CPU part of a step on a GPU: one env a thread. Read by nvcc for the interpreter, and at run
-// time for a translated ROM (cule/translation.py), which brings its own core.
+// time for a translated ROM (cule/translation/), which brings its own core.
 #pragma once
 
 #include "console/block.h"

@@ -24,7 +24,7 @@ class Snapshot:
 
 
 class Console:
-    """A console that is prepared: start states, profiles (cule/translation.py).
+    """A console that is prepared: start states, profiles (cule/translation/).
 
     Args:
         group: what it plays.

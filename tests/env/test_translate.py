@@ -17,6 +17,9 @@ import cule
 from cule import nvrtc, translation
 from cule.console import rom_of
 from cule.rom import find_game
+from cule.translation import executed
+from cule.translation.blocks import MOST_INSTRUCTIONS
+from cule.translation.source import BLOCK_CODE
 
 
 def test_translation_needs_a_gpu_and_one_game() -> None:
@@ -56,27 +59,27 @@ def test_blocks_follow_the_profile() -> None:
     game = find_game("breakout")
     counts, blocks = translation.profile(game), translation.blocks_of(game)
     operations = translation.marked_ops(game, blocks)[:, 1]
-    marks = operations[operations >> 8 & 0xFF == translation.BLOCK_CODE] >> 16
+    marks = operations[operations >> 8 & 0xFF == BLOCK_CODE] >> 16
     assert sorted(marks) == list(range(1, len(blocks) + 1))
     seen: set[int] = set()
     for block in blocks:
-        assert len(block) <= translation.MOST_INSTRUCTIONS
+        assert len(block) <= MOST_INSTRUCTIONS
         for before, instruction in zip((None, *block), block, strict=False):
-            ran, odd = counts[instruction.offset, [translation.COUNT, translation.ODD]].tolist()
-            assert ran >= translation.LEAST_COUNT
-            for column, reached in enumerate(translation.PROFILED, translation.REACHED):
+            ran, odd = counts[instruction.offset, [executed.COUNT, executed.ODD]].tolist()
+            assert ran >= executed.LEAST_COUNT
+            for column, reached in enumerate(executed.PROFILED, executed.REACHED):
                 if reached & instruction.places != reached:
                     odd += int(counts[instruction.offset, column])
             if instruction.register is not None:
-                odd += int(counts[instruction.offset, translation.OTHER_REGISTER])
-                assert instruction.register == counts[instruction.offset, translation.REGISTER]
-            assert odd <= translation.MOST_ODD * ran
+                odd += int(counts[instruction.offset, executed.OTHER_REGISTER])
+                assert instruction.register == counts[instruction.offset, executed.REGISTER]
+            assert odd <= executed.MOST_ODD * ran
             assert not instruction.waits or instruction is block[-1]
             assert before is None or before.pc + before.length == instruction.pc
             assert instruction.offset not in seen
             seen.add(instruction.offset)
-    executed = counts[:, 0].sum()
-    assert sum(int(counts[offset, 0]) for offset in seen) > 0.9 * executed
+    ran_in_all = counts[:, executed.COUNT].sum()
+    assert sum(int(counts[offset, 0]) for offset in seen) > 0.9 * ran_in_all
 
 
 def test_listing_in_the_design_notes_is_what_is_made() -> None:
@@ -133,10 +136,10 @@ def test_first_kernel_has_the_most_frequent_blocks_until_the_whole_one_is_kept(
     monkeypatch.setattr(
         nvrtc, "compile_cubin", lambda source, *_: compiled.append(source) or source.encode()
     )
-    monkeypatch.setattr(translation, "MOST_AT_FIRST", 300)
+    monkeypatch.setattr("cule.translation.blocks.MOST_AT_FIRST", 300)
     game = find_game("pong")
     blocks = translation.blocks_of(game)
-    counts = translation.profile(game)[:, translation.COUNT]
+    counts = translation.profile(game)[:, executed.COUNT]
     frequent = translation.most_frequent(game, blocks)
     assert 250 < sum(map(len, frequent)) <= 300 < sum(map(len, blocks))
     assert [block for block in blocks if block in frequent] == frequent
@@ -156,7 +159,7 @@ def test_first_kernel_has_the_most_frequent_blocks_until_the_whole_one_is_kept(
     again = translation.translate(game, "sm_90", at_first=True)
     assert again.whole
     assert again.cubin == whole.cubin
-    monkeypatch.setattr(translation, "MOST_AT_FIRST", 3000)
+    monkeypatch.setattr("cule.translation.blocks.MOST_AT_FIRST", 3000)
     assert translation.translate(game, "sm_80", at_first=True).whole
     assert len(compiled) == 3
 

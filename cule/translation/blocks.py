@@ -1,0 +1,96 @@
+"""A game's blocks: runs of instructions, each from a place where the program enters it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cule.console import rom_of
+from cule.rom import Game
+from cule.translation.executed import (
+    COUNT,
+    ENTERED,
+    LINE_CYCLES,
+    PLACES,
+    Instruction,
+    instructions_of,
+    profile,
+    reach,
+)  # fmt: skip
+
+# How many instructions the first kernel of a game translates, the most frequent ones: each takes
+# the compiler some 14 ms.
+MOST_AT_FIRST = 600
+# The longest block. A frame's end is looked for between blocks only, so they must not take much of
+# it.
+MOST_INSTRUCTIONS = 64
+# And nearly the longest: the picture's segments are kept before blocks that write in them
+# (csrc/console/core.h).
+MOST_CYCLES = 5 * LINE_CYCLES
+
+Block = tuple[Instruction, ...]
+
+
+def blocks_of(game: Game) -> list[Block]:
+    """The game's blocks. Each begins where the program was seen to enter it; none overlap."""
+    counts = profile(game)
+    reached = reach(counts)
+    instructions, odd = instructions_of(game, counts, reached), reached[2]
+    _, scheme = rom_of(game)
+    behind_gaps = {
+        offset for offset in instructions
+        if counts[offset, ENTERED] or not any(
+            (before := instructions.get(offset - length)) and before.length == length
+            and before.pc + length == instructions[offset].pc and not odd[before.offset]
+            for length in (1, 2, 3)
+        )
+    }  # fmt: skip
+    blocks = []
+    to_begin = sorted(behind_gaps, reverse=True)
+    while to_begin:
+        block = [instructions[to_begin.pop()]]
+        while not block[-1].leaves_program:
+            last = block[-1]
+            following = instructions.get(last.offset + last.length)
+            if (
+                following is None
+                or following.offset in behind_gaps
+                or following.pc != last.pc + last.length
+            ):
+                break
+            # E0 switches each KiB by itself.
+            other_slice = scheme == "E0" and (following.pc ^ last.pc) & 0xFC00
+            full = len(block) == MOST_INSTRUCTIONS or _most_cycles(tuple(block)) > MOST_CYCLES
+            # After a wait, lanes of a warp are at the same place, and begin the next block
+            # together.
+            if last.waits or last.reads_timer or full or other_slice:
+                behind_gaps.add(following.offset)
+                to_begin.append(following.offset)
+                break
+            block.append(following)
+        blocks.append(tuple(block))
+    return blocks
+
+
+def most_frequent(game: Game, blocks: list[Block]) -> list[Block]:
+    """As many of the game's blocks as MOST_AT_FIRST lets pass, in their order."""
+    ran = profile(game)[:, COUNT]
+    by_frequency = sorted(blocks, key=lambda block: -np.mean([ran[each.offset] for each in block]))
+    lengths = np.cumsum([len(block) for block in by_frequency])
+    kept = set(by_frequency[: int(np.searchsorted(lengths, MOST_AT_FIRST, side="right"))])
+    return [block for block in blocks if block in kept]
+
+
+def _most_cycles(block: Block) -> int:
+    return sum(instruction.most_cycles for instruction in block)
+
+
+def longest_block(blocks: list[Block]) -> int:
+    """How many cycles a block takes at most."""
+    return max((_most_cycles(block) for block in blocks), default=0)
+
+
+def stays_decimal(blocks: list[Block]) -> bool:
+    """Whether blocks run in decimal mode, too."""
+    return any(
+        instruction.places & PLACES["kInDecimal"] for block in blocks for instruction in block
+    )

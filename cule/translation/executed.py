@@ -1,0 +1,159 @@
+"""What a game executes, found by playing it: its instructions, how often, and what they reach."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from cule import _core
+from cule.console import Console, Group, Options, boot, rom_of
+from cule.rom import Game
+
+PROFILE_FRAMES = 6000
+# An instruction that is executed less often, in PROFILE_FRAMES, is left to the interpreter, as
+# compiling takes time.
+LEAST_COUNT = 30
+# And so is one that more often than this cannot be done in a block. What an instruction reaches
+# more often than this, it has code for.
+MOST_ODD = 0.02
+# What a profile has of each instruction (csrc/console/profile.h): how often it ran, could not be
+# done in a block, ran in decimal mode, was entered; its program counter; which places it reached,
+# a column for each set of PROFILED; the TIA register that it wrote to, and how often that was
+# another than before.
+COUNT, ODD, DECIMAL, ENTERED, PC, REACHED = range(6)
+PLACES, PROFILED = _core.PLACES, _core.PROFILED_PLACES
+REGISTER, OTHER_REGISTER = REACHED + len(PROFILED), REACHED + len(PROFILED) + 1
+# Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
+CYCLES, LENGTH_SHIFT, READS, JUMP, INDEXED, OPCODE_SHIFT, OPERAND_SHIFT = (
+    _core.MICRO_OP[field]
+    for field in (
+        "cycles", "length_shift", "reads", "jump", "indexed", "opcode_shift", "operand_shift",
+    )
+)  # fmt: skip
+WSYNC, LINE_CYCLES = _core.WSYNC, _core.LINE_CYCLES
+JSR, RTS, JMP_INDIRECT = 0x20, 0x60, 0x6C
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction of a block, at `offset` of the image."""
+
+    offset: int
+    pc: int
+    opcode: int
+    operand: int
+    length: int
+    control: int
+    places: int  # a set of PLACES
+    register: int | None  # the one of the TIA's that it writes to; then it reaches nothing else
+
+    @property
+    def branches(self) -> bool:
+        """Whether it is one of the eight conditional branches."""
+        return self.opcode & 0x1F == 0x10
+
+    @property
+    def leaves_program(self) -> bool:
+        """Whether what follows is never the next instruction."""
+        return bool(self.control & JUMP) or self.opcode in (JSR, RTS, JMP_INDIRECT)
+
+    @property
+    def following(self) -> int | None:
+        """The program counter after it, unless it branches; None where that is not known."""
+        if self.control & JUMP or self.opcode == JSR:
+            return self.operand
+        return None if self.leaves_program else (self.pc + self.length) & 0xFFFF
+
+    @property
+    def branch_target(self) -> int:
+        """Where a branch goes on if it is taken."""
+        return (self.pc + 2 + self.operand) & 0xFFFF
+
+    @property
+    def stays_in_rom(self) -> bool:
+        """Whether the program goes on in the cartridge where it does not jump, as in blocks."""
+        ends = [self.pc + self.length, *([self.branch_target] if self.branches else [])]
+        return all(end & 0x1000 for end in ends)
+
+    @property
+    def waits(self) -> bool:
+        """Whether all that it does is to wait for the next scanline."""
+        return self.register == WSYNC
+
+    @property
+    def reads_timer(self) -> bool:
+        """Whether it may wait for the RIOT's timer, for nobody knows how long."""
+        may_be_timer = self.control & INDEXED or self.operand & 0x1284 == 0x284
+        return bool(self.control & READS and self.places & PLACES["kFromChips"] and may_be_timer)
+
+    @property
+    def most_cycles(self) -> int:
+        """How long it takes at most."""
+        may_wait = self.waits or (self.register is None and self.places & PLACES["kToTia"])
+        return (self.control & CYCLES) + 2 + (LINE_CYCLES if may_wait else 0)
+
+    @property
+    def reach(self) -> str:
+        """What it reaches, as csrc/console/plain_view.h has it."""
+        if self.register is not None:
+            return f"to_register({self.register:#04x})"
+        return " | ".join(name for name, place in PLACES.items() if self.places & place)
+
+
+Reached = tuple[np.ndarray, np.ndarray, np.ndarray]  # of `reach`
+
+
+@functools.cache
+def profile(game: Game) -> np.ndarray:
+    """(bytes of the ROM, columns) uint32: COUNT to OTHER_REGISTER of each instruction."""
+    console = Console(Group(game, game.facts["default_mode"], 0), Options(), boot(game).pal)
+    console.configure()
+    console.load(boot(game).snapshot)
+    return np.frombuffer(_core.profile(console.batch, PROFILE_FRAMES), np.uint32).reshape(
+        -1, OTHER_REGISTER + 1
+    )
+
+
+def instructions_of(game: Game, counts: np.ndarray, reached: Reached) -> dict[int, Instruction]:
+    """What blocks may be made of, by offset."""
+    image, scheme = rom_of(game)
+    words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2)
+    places, one_register, odd = reached
+    too_odd = odd > MOST_ODD * counts[:, COUNT]
+    found = {}
+    for offset in np.flatnonzero((counts[:, COUNT] >= LEAST_COUNT) & ~too_odd).tolist():
+        control, more = words[offset].tolist()
+        register = int(counts[offset, REGISTER]) if one_register[offset] else None
+        instruction = Instruction(
+            offset, int(counts[offset, PC]), more >> OPCODE_SHIFT & 0xFF, more >> OPERAND_SHIFT,
+            control >> LENGTH_SHIFT & 3, control, int(places[offset]), register,
+        )  # fmt: skip
+        if instruction.stays_in_rom:
+            found[offset] = instruction
+    return found
+
+
+def reach(counts: np.ndarray) -> Reached:
+    """By offset, what an instruction reaches in a block.
+
+    Returns:
+        Its places; whether that is one register of the TIA; how often a block with no more cannot
+        do it.
+    """
+    most_odd = MOST_ODD * counts[:, COUNT]
+    places, odd = np.zeros(len(counts), np.uint32), counts[:, ODD].copy()
+    # Most programs leave decimal mode at once; some stay in it.
+    stays_decimal = counts[:, DECIMAL].sum() > MOST_ODD * counts[:, COUNT].sum()
+    if not stays_decimal:
+        odd += counts[:, DECIMAL]
+    for column, reached in enumerate(PROFILED, REACHED):
+        often = counts[:, column] > most_odd
+        places[often] |= reached
+        odd[~often] += counts[~often, column]
+    one_register = (places == PLACES["kToTia"]) & (counts[:, OTHER_REGISTER] <= most_odd)
+    odd[one_register] += counts[one_register, OTHER_REGISTER]
+    if stays_decimal:
+        places |= PLACES["kInDecimal"]
+    return places, one_register, odd

@@ -1,0 +1,113 @@
+"""A game's kernel, compiled for a GPU or from the cache."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cule import nvrtc
+from cule.rom import Game
+from cule.sealed import Kind
+from cule.translation.blocks import Block, blocks_of, most_frequent
+from cule.translation.source import headers, kernel_source, marked_ops
+
+# How a kernel is kept: compiled, with a checksum.
+_FILE = Kind("cubin", 1)
+
+
+def cache_folder() -> Path:
+    """Where translated ROMs are kept: CULE_CACHE_DIR, or `cule` in the user's cache folder."""
+    named = os.environ.get("CULE_CACHE_DIR")
+    return (
+        Path(named)
+        if named
+        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cule"
+    )
+
+
+class Translation(NamedTuple):
+    """A game's kernel.
+
+    Attributes:
+        cubin: compiled for one GPU architecture, and still to be linked.
+        marked_ops: of its blocks, see `marked_ops`.
+        whole: whether it has all of the game's blocks.
+    """
+
+    cubin: bytes
+    marked_ops: np.ndarray
+    whole: bool
+
+
+class _Source:
+    """What a kernel of a game is compiled from."""
+
+    def __init__(self, game: Game, architecture: str, blocks: list[Block], in_step: bool):
+        self._text, self._headers = kernel_source(game, blocks, in_step), headers()
+        # Relocatable, as CMakeLists.txt has the rest compiled; the driver links it.
+        self._options = [
+            f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device",
+            "--relocatable-device-code=true", "--maxrregcount=80",
+        ]  # fmt: skip
+        if int(nvrtc.version().partition(".")[0]) >= 13:
+            self._options.append("--split-compile=4")  # several threads; older ones do not know it
+        made_from = nvrtc.version(), self._text, sorted(self._headers.items()), self._options
+        key = hashlib.sha256(repr(made_from).encode()).hexdigest()
+        self._path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
+
+    def kept(self) -> bytes | None:
+        """The cubin, if it is in cache_folder(). What is damaged there is not."""
+        try:
+            with _FILE.reading(self._path) as file:
+                return file.read()
+        except ValueError:
+            return None
+
+    def compiled(self) -> bytes:
+        """The cubin, which is kept in cache_folder()."""
+        cubin = nvrtc.compile_cubin(self._text, self._headers, self._options)
+        _keep(self._path, cubin)
+        return cubin
+
+
+def translate(
+    game: Game, architecture: str, in_step: bool = False, at_first: bool = False
+) -> Translation:
+    """A game's kernel for a GPU architecture such as "sm_90", from cache_folder() or the compiler.
+
+    Args:
+        game: which.
+        architecture: of the GPU.
+        in_step: whether the warps of a multiprocessor wait for each other (design/translation.md).
+        at_first: whether only the game's most frequent blocks are enough, where the kernel of all
+            of them is not kept yet: it is compiled in under ten seconds, the other in up to a
+            minute.
+
+    Raises:
+        OSError: if there is no run-time compiler.
+        RuntimeError: if it does not compile.
+    """
+    blocks = blocks_of(game)
+    source = _Source(game, architecture, blocks, in_step)
+    cubin = source.kept()
+    frequent = most_frequent(game, blocks)
+    whole = cubin is not None or not at_first or len(frequent) == len(blocks)
+    if not whole:
+        blocks = frequent
+        source = _Source(game, architecture, blocks, in_step)
+        cubin = source.kept()
+    if cubin is None:
+        cubin = source.compiled()
+    return Translation(cubin, marked_ops(game, blocks), whole)
+
+
+def _keep(path: Path, cubin: bytes) -> None:
+    """Writes a file whole or not at all. If it cannot, the next process compiles again."""
+    with contextlib.suppress(OSError, ValueError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _FILE.write(path, lambda file: file.write(cubin))

@@ -1,0 +1,153 @@
+"""A game's blocks in C++, cases of a switch (csrc/console/block.h), and the kernel around them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cule import _core
+from cule.console import rom_of
+from cule.rom import Game
+from cule.translation.blocks import Block, longest_block, stays_decimal
+from cule.translation.executed import OPCODE_SHIFT, OPERAND_SHIFT, Instruction
+
+BLOCK_CODE = _core.MICRO_OP["block_code"]
+# Schemes whose window shows one bank as a whole, of so many bytes or all of a smaller image.
+BANK_BYTES = 4096
+WHOLE_BANKS = frozenset(("2K", "4K", "F8", "F8SC", "F6", "F6SC", "DPC"))
+
+# What follows a block where it is not known: kLookUp of csrc/console/block.h.
+LOOK_UP = 0
+
+
+class _Numbers:
+    """The blocks' numbers, by where they begin."""
+
+    def __init__(self, game: Game, blocks: list[Block]):
+        image, self._scheme = rom_of(game)
+        self._bank_bytes = min(len(image), 4096)
+        self._numbers = {
+            (block[0].offset, block[0].pc): number for number, block in enumerate(blocks, 1)
+        }
+
+    def at(self, pc: int | None, seen_from: Instruction) -> int:
+        """The number of the block at `pc`, where an instruction of the same bank leads, or LOOK_UP.
+
+        No block switches banks. E0 switches each KiB by itself; FE switches by the highest bits of
+        `pc`.
+        """
+        moving = 0xFC00 if self._scheme == "E0" else 0xE000
+        if pc is None or not pc & 0x1000 or (pc ^ seen_from.pc) & moving:
+            return LOOK_UP
+        offset = seen_from.offset + pc % self._bank_bytes - seen_from.pc % self._bank_bytes
+        return self._numbers.get((offset, pc), LOOK_UP)
+
+
+def source_of(game: Game, blocks: list[Block]) -> str:
+    """The C++ function `run_block` of a game."""
+    numbers = _Numbers(game, blocks)
+    entries: set[int] = set()  # blocks in which others go on
+
+    def follow(pc: int | None, seen_from: Instruction) -> str:
+        number = numbers.at(pc, seen_from)
+        if number == LOOK_UP:
+            return "CULE_LOOK_UP"
+        if seen_from.waits:
+            return f"CULE_COME_BACK({number})"
+        entries.add(number)
+        return f"CULE_GO_ON({number})"
+
+    whole_banks = rom_of(game)[1] in WHOLE_BANKS
+    texts = []
+    for block in blocks:
+        lines = []
+        for instruction in block:
+            what = f"{instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x}"
+            if instruction.branches:
+                taken = follow(instruction.branch_target, instruction)
+                lines.append(f"  CULE_BRANCH({what}, {taken})")
+            else:
+                bank = instruction.offset // BANK_BYTES * BANK_BYTES if whole_banks else -1
+                lines.append(f"  CULE_DO({what}, {instruction.reach}, {bank})")
+        lines.append(f"  {follow(block[-1].following, block[-1])}")
+        texts.append(lines)
+    for number, lines in enumerate(texts, 1):
+        entry = f" CULE_ENTRY({number})" if number in entries else ""
+        lines.insert(0, f"CULE_BLOCK({number}){entry}")
+    return "\n".join(line for lines in texts for line in lines) + "\n"
+
+
+def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
+    """The ROM's micro-operations, with marks where blocks begin (csrc/cpu_6507/micro_op.h).
+
+    Returns:
+        (bytes of the ROM + 1, 2) uint32.
+    """
+    image, scheme = rom_of(game)
+    words = (
+        np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32)
+        .reshape(-1, 2)
+        .copy()
+    )
+    for number, block in enumerate(blocks, 1):
+        words[block[0].offset] = block[0].pc, number << OPERAND_SHIFT | BLOCK_CODE << OPCODE_SHIFT
+    return words
+
+
+# C++'s integer types, which the run-time compiler does not bring along.
+_STANDARD_HEADERS = {
+    "cstdint": (
+        "using int8_t = signed char; using int16_t = short; using int32_t = int; "
+        "using int64_t = long long; using uint8_t = unsigned char; "
+        "using uint16_t = unsigned short; using uint32_t = unsigned int; "
+        "using uint64_t = unsigned long long; using uintptr_t = unsigned long;"
+    ),
+    "cstring": "",
+    "cstddef": "#define offsetof(type, member) __INTADDR__(&(((type*)0)->member))\n",
+}
+
+_KERNEL = """#include "kernels/play.cuh"
+
+namespace cule {{
+
+struct RunBlock {{
+  template <class M>
+  CULE_INLINE uint32_t operator()(M& m, uint32_t number, int32_t end) const {{
+    switch (number) {{
+{cases}
+      default: __builtin_unreachable();
+    }}
+  }}
+}};
+
+extern "C" __global__ void __launch_bounds__(kPlayMostThreads)
+play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
+  constexpr CartridgeMap kMap = {map};
+  using Core = TranslatedCore<RunBlock, {game}, {longest}, {decimal}>;
+  play_envs<{in_step}>(batch, lanes, warps, Core{{}}, &kMap);
+}}
+
+}}  // namespace cule
+"""
+
+_MAPS = {
+    "2K": "map_2k()", "4K": "map_4k()", "F8": "map_f8(false)", "F8SC": "map_f8(true)",
+    "F6": "map_f6(false)", "F6SC": "map_f6(true)", "E0": "map_e0()", "FE": "map_fe()",
+    "DPC": "map_dpc()",
+}  # fmt: skip
+
+
+def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
+    """The translation unit of a game's kernel, whose warps are kept in step or not."""
+    return _KERNEL.format(
+        cases=source_of(game, blocks),
+        map=_MAPS[rom_of(game)[1]],
+        game=game.index,
+        longest=longest_block(blocks),
+        decimal=str(stays_decimal(blocks)).lower(),
+        in_step=str(in_step).lower(),
+    )
+
+
+def headers() -> dict[str, str]:
+    """What a game's kernel includes, by the names that it includes them by."""
+    return {**_core.headers(), **_STANDARD_HEADERS}
