@@ -77,6 +77,7 @@ CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const Known
   apply_with_beam<kReg>(tia, format, value, cycle);
   return true;
 }
+
 // Does a write, if it is one of the frequent ones, and says in `changes` whether it changes anything.
 // These only set a field or a player's graphics, and do not part the lanes of a warp. Returns
 // whether it is one.
