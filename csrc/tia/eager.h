@@ -78,9 +78,9 @@ CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const Known
   return true;
 }
 
-// Does a write, if it is one of the frequent ones, and says in `changes` whether it changes anything.
-// These only set a field or a player's graphics, and do not part the lanes of a warp. Returns
-// whether it is one.
+// Does a write, if it is one of the frequent ones, and says in `changes` whether it changes
+// anything. These only set a field or a player's graphics, and do not part the lanes of a warp.
+// Returns whether it is one.
 CULE_INLINE bool apply_frequent(TiaState& tia, uint32_t reg, uint32_t value, bool& changes) {
   using namespace tia_write;
   if (is_at_hand(reg, value) && is_among(kWithField, reg)) {
