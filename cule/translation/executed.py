@@ -9,6 +9,7 @@ import numpy as np
 
 from cule import _core
 from cule.console import Console, Group, Options, boot, rom_of
+from cule.console.cartridge import micro_ops
 from cule.rom import Game
 
 PROFILE_FRAMES = 6000
@@ -116,10 +117,14 @@ def profile(game: Game) -> np.ndarray:
     )
 
 
+def micro_op_words(game: Game) -> np.ndarray:
+    """(bytes of the ROM + 1, 2) uint32: its micro-operations (csrc/cpu_6507/micro_op.h)."""
+    return micro_ops(game).view(np.uint32).reshape(-1, 2)[: len(rom_of(game)[0]) + 1]
+
+
 def instructions_of(game: Game, counts: np.ndarray, reached: Reached) -> dict[int, Instruction]:
     """What blocks may be made of, by offset."""
-    image, scheme = rom_of(game)
-    words = np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32).reshape(-1, 2)
+    words = micro_op_words(game)
     places, one_register, odd = reached
     too_odd = odd > MOST_ODD * counts[:, COUNT]
     found = {}

@@ -8,7 +8,7 @@ from cule import _core
 from cule.console import rom_of
 from cule.rom import Game
 from cule.translation.blocks import Block, longest_block, stays_decimal
-from cule.translation.executed import OPCODE_SHIFT, OPERAND_SHIFT, Instruction
+from cule.translation.executed import OPCODE_SHIFT, OPERAND_SHIFT, Instruction, micro_op_words
 
 BLOCK_CODE = _core.MICRO_OP["block_code"]
 # Schemes whose window shows one bank as a whole, of so many bytes or all of a smaller image.
@@ -24,7 +24,7 @@ class _Numbers:
 
     def __init__(self, game: Game, blocks: list[Block]):
         image, self._scheme = rom_of(game)
-        self._bank_bytes = min(len(image), 4096)
+        self._bank_bytes = min(len(image), BANK_BYTES)
         self._numbers = {
             (block[0].offset, block[0].pc): number for number, block in enumerate(blocks, 1)
         }
@@ -82,12 +82,7 @@ def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
     Returns:
         (bytes of the ROM + 1, 2) uint32.
     """
-    image, scheme = rom_of(game)
-    words = (
-        np.frombuffer(_core.decode_rom(image, scheme, len(image) + 1), np.uint32)
-        .reshape(-1, 2)
-        .copy()
-    )
+    words = micro_op_words(game).copy()
     for number, block in enumerate(blocks, 1):
         words[block[0].offset] = block[0].pc, number << OPERAND_SHIFT | BLOCK_CODE << OPCODE_SHIFT
     return words

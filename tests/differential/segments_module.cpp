@@ -261,8 +261,8 @@ int read_at_random(uintptr_t address, uint32_t seed) {
   const auto replay = [&] {
     for (; at < m.buffer.count; ++at) replay_entry(replayed, format, step.entries[at], view);
   };
-  const uint32_t busy = 10 + below(60),
-                 quiet = below(30);  // cycles between accesses; lines without
+  const uint32_t busy = 10 + below(60);  // cycles between accesses
+  const uint32_t quiet = below(30);      // lines without any
   const uint32_t first = below(8), registers = 1 + below(8);  // those that are read
   const uint32_t seldom = 4 + below(60);
   const auto strobe_stars = [&] {

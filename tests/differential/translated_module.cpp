@@ -21,9 +21,9 @@ using namespace cule;
 
 // Counts of blocks.
 struct Counts {
-  int64_t instructions, blocks,
-      looked_up;  // `looked_up`: blocks after which the next one had to be looked up
-  bool known_wrong;                         // a known next block was not the right one
+  int64_t instructions, blocks;
+  int64_t looked_up;  // blocks after which the next one had to be looked up
+  bool known_wrong;   // a known next block was not the right one
 };
 
 struct RunBlock {
