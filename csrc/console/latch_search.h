@@ -2,14 +2,15 @@
 // where segments of the picture can be drawn, and the collisions that programs read.
 //
 // The latches that a program has ever looked at are kept up as it runs: every few scanlines, where
-// the lanes of a warp are together, it is asked which objects were on (tia/sightings.h), and only
-// where both of a latch were, what was written since the last time is searched (tia/meetings.h). A
-// latch that is looked at for the first time is searched for in all segments since the last CXCLR.
+// the lanes of a warp are together, it is asked what the objects have shown and where they have been
+// (tia/sightings.h). Only where both of a latch have been in the same place (tia/reach.h), what was
+// written since the last time is searched (tia/meetings.h). A latch that is looked at for the first
+// time is searched for in all segments since the last CXCLR.
 #pragma once
 
 #include "console/record.h"
 #include "tia/meetings.h"
-#include "tia/sightings.h"
+#include "tia/reach.h"
 
 namespace cule {
 
@@ -73,7 +74,7 @@ struct TiaTrail {
   // Collisions have been looked for up to color clock `followed` of the frame. A replay from
   // `start` shows all that comes behind.
   SegmentStart start;
-  Sightings seen;  // since `start`
+  PlacesLeft left;  // since `start`
   int32_t followed;
   uint32_t before;  // the latches as they were before the last look
   SpareBuffers spares{};
@@ -90,10 +91,10 @@ struct TiaTrail {
     segment = 0;
   }
   // Nothing that was written before is still to take effect, and the beam is where it has to be.
-  CULE_INLINE void begin_following(const TiaState& tia, uint32_t entry) {
+  CULE_INLINE void begin_following(const TiaState& tia, uint32_t entry, uint32_t latches) {
     next = start = {tia, entry};
     followed = kFromTheBeam;
-    seen.begin(tia, entry);
+    left.begin(tia, latches);
   }
   // Whether anything of the picture is drawn between the last look and `cycle`, or soon.
   CULE_INLINE bool nears_picture(const TiaFormat& format, int32_t cycle) const {
@@ -185,48 +186,54 @@ CULE_INLINE uint32_t search_since_last(const TiaTrail& trail, const TiaFormat& f
   return search_entries(at, format, replay, trail.followed, end, latches);
 }
 
-// Goes on looking for collisions from `clock`, where `tia` is the state.
-CULE_INLINE void go_on_from(TiaTrail& trail, const InstructionBuffer& buffer, const TiaState& tia,
-                            int32_t clock) {
+// Goes on looking for collisions from `clock`, where `tia` is the state. Returns what has been seen
+// since then.
+CULE_INLINE Sightings go_on_from(TiaTrail& trail, const InstructionBuffer& buffer,
+                                 const TiaState& tia, const Sightings& seen, uint32_t latches,
+                                 int32_t clock) {
   trail.followed = clock;
-  if (trail.start.entry == buffer.count) return;  // only the beam has moved
+  if (trail.start.entry == buffer.count) return seen;  // only the beam has moved
   // What has still to take effect may do so behind `clock`, as long as nothing is shown before.
   const int32_t visible = clock - clock % kClocksPerLine + kHblankClocks;
   const int32_t written = entry_cycle(buffer.entries[buffer.count - 1]) * kClocksPerCycle;
-  if (written + kLongestDelay > (clock > visible ? clock : visible)) return;
+  if (written + kLongestDelay > (clock > visible ? clock : visible)) return seen;
   trail.start = {tia, buffer.count};
-  trail.seen.begin(tia, buffer.count);
+  trail.left.begin(tia, latches);
+  return Sightings(tia);
 }
 
-// Has the latches of `wanted` in `tia` as they are at `cycle`. `drawn`: the frame has been drawn up
-// to there, by an access to the TIA; else it will have been at the next, if there is any
-// (finish_frame).
-CULE_COLD void follow_collisions(TiaTrail& trail, const TiaFormat& format,
-                                 const InstructionBuffer buffer, TiaState& tia, uint32_t wanted,
-                                 int32_t cycle, bool drawn) {
+// Has the latches of `wanted` in `tia` as they are at `cycle`. `seen` is what has been since the
+// last look; returns what has been since this one. `drawn`: the frame has been drawn up to there,
+// by an access to the TIA; else it will have been at the next, if there is any (finish_frame).
+CULE_COLD Sightings follow_collisions(TiaTrail& trail, const TiaFormat& format,
+                                      const InstructionBuffer buffer, TiaState& tia,
+                                      const Sightings seen, uint32_t wanted, int32_t cycle,
+                                      bool drawn) {
   const int32_t clock = cycle * kClocksPerCycle;
   trail.before = tia.collisions;
-  trail.seen.gather(buffer.entries, buffer.count);
-  const uint32_t possible = wanted & ~tia.collisions & possible_latches(trail.seen.on);
-  if (possible && clock + kLongestDelay > format.first_clock) {
+  uint32_t possible = wanted & ~tia.collisions & possible_latches(seen.on());
+  if (clock + kLongestDelay <= format.first_clock) possible = 0;
+  if (possible) possible = latches_in_reach(tia, trail.left, seen, possible);
+  if (possible) {
     tia.collisions |= static_cast<uint16_t>(search_since_last(
         trail, format, buffer, possible, cycle, drawn ? format.last_clock : clock));
   }
-  go_on_from(trail, buffer, tia, clock);
+  return go_on_from(trail, buffer, tia, seen, wanted, clock);
 }
 
 // The same where a program reads latches, `new_ones` of which it never has before.
-CULE_COLD void read_latches(TiaTrail& trail, const TiaFormat& format,
-                            const InstructionBuffer buffer, TiaState& tia, uint32_t wanted,
-                            uint32_t new_ones, int32_t cycle) {
+CULE_COLD Sightings read_latches(TiaTrail& trail, const TiaFormat& format,
+                                 const InstructionBuffer buffer, TiaState& tia,
+                                 const Sightings seen, uint32_t wanted, uint32_t new_ones,
+                                 int32_t cycle) {
   if (new_ones) {
     begin_segments(trail, format, cycle * kClocksPerCycle + kLongestDelay);
     tia.collisions |=
         static_cast<uint16_t>(search_latches(trail, format, buffer, new_ones, cycle));
+    trail.left.objects = objects_of_latches(wanted) & kMovableObjects;
   }
-  if (trail.nears_picture(format, cycle)) {
-    follow_collisions(trail, format, buffer, tia, wanted, cycle, true);
-  }
+  if (!trail.nears_picture(format, cycle)) return seen;
+  return follow_collisions(trail, format, buffer, tia, seen, wanted, cycle, true);
 }
 
 }  // namespace cule

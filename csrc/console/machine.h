@@ -151,6 +151,7 @@ struct Machine {
   int32_t instructions_left = 0;
   int32_t attention = 0;  // before the scanlines that end before this cycle there is nothing to do
   uint32_t latches_read = 0;  // the collision latches that the program has looked at
+  Sightings seen = {};        // since the trail's start
   bool frame_ended = false;
   bool moved = false;    // the next instruction is not where it was looked for
   bool roomy = false;  // before this write to the TIA the frame does not end by its length, and the
@@ -191,6 +192,7 @@ struct Machine {
     instructions_left = other.instructions_left;
     attention = other.attention;
     latches_read = other.latches_read;
+    seen = other.seen;
     frame_ended = other.frame_ended;
     moved = other.moved;
     buffer.count = other.buffer.count;
@@ -276,7 +278,7 @@ struct Machine {
     TiaState& tia = ram.tia();
     const uint32_t latches = latches_of_register(reg), new_ones = latches & ~latches_read;
     latches_read |= latches;
-    read_latches(trail, config.format, buffer, tia, latches_read, new_ones, cycle);
+    seen = read_latches(trail, config.format, buffer, tia, seen, latches_read, new_ones, cycle);
     return collision_register(tia.collisions, reg) | (bus & 0x3F);
   }
 
@@ -315,8 +317,9 @@ struct Machine {
     TiaState& tia = ram.tia();
     const bool room = roomy || buffer.count < buffer.capacity;
     const int32_t at = roomy ? cycle : recorded_cycle(cycle);
-    const bool changes = room ? apply_write(tia, config.format, reg, value, at)
+    const bool changes = room ? apply_write(tia, config.format, reg, value, at, trail.left)
                               : would_change(tia, AnyRegister{reg.number}, value);
+    seen.note(tia, reg, value);
     touched_cycle = cycle;
     if (!room && changes) devices.faults |= kFaultBufferFull;
     // In small steps, without a branch on a GPU.
@@ -385,7 +388,8 @@ struct Machine {
   CULE_INLINE void follow(int32_t end) {
     if (latches_read == 0 || !trail.is_due(config.format, end)) return;
     if (touched_cycle * kClocksPerCycle < trail.followed) return;
-    follow_collisions(trail, config.format, buffer, ram.tia(), latches_read, cycle, false);
+    seen = follow_collisions(trail, config.format, buffer, ram.tia(), seen, latches_read, cycle,
+                             false);
   }
   // Has them as they are after the last access of a frame, at cycle `last`.
   CULE_INLINE void finish_following(int32_t last) {
@@ -397,7 +401,7 @@ struct Machine {
       tia.collisions |= static_cast<uint16_t>(search_latches(
           trail, config.format, buffer, latches_read & ~trail.before, last));
     } else if (trail.nears_picture(config.format, last)) {
-      follow_collisions(trail, config.format, buffer, tia, latches_read, last, true);
+      seen = follow_collisions(trail, config.format, buffer, tia, seen, latches_read, last, true);
     }
   }
 
@@ -427,7 +431,7 @@ struct Machine {
     TiaPorts& ports = devices.ports;
     if (ports.frame_open) {
       if (cycle >= kOpenFrameLimit) move_back(kOpenFrameStep, kBeyondPicture);
-      trail.begin_following(ram.tia(), buffer.count);
+      begin_following();
       return;
     }
     move_back(cycle - cycle % kCyclesPerLine, 0);
@@ -435,7 +439,12 @@ struct Machine {
     record_mark(kMarkFrameBegin, config.pal & ports.scanlines & 1);
     ports.frame_open = 1;
     ports.greyed = 0;
-    trail.begin_following(ram.tia(), buffer.count);
+    begin_following();
+  }
+
+  CULE_INLINE void begin_following() {
+    trail.begin_following(ram.tia(), buffer.count, latches_read);
+    seen = Sightings(ram.tia());
   }
 
   // Closes the frame; returns the color clock up to which its picture is drawn, or kUnknownReach.

@@ -65,8 +65,8 @@ struct WarpPace {
   __device__ __forceinline__ void begin_line(uint32_t, int32_t) const {}
 };
 
-// Keeps the warps of a block, which has a multiprocessor to itself, within a scanline of each
-// other, too. Games follow the beam, so the code that one warp has fetched is there for the others.
+// Keeps the warps of a block, which has a multiprocessor to itself, at the same scanline, too.
+// Games follow the beam, so the code that one warp has fetched is there for the others.
 // Only speed depends on it: lanes of a warp that are apart, or lanes that are missing, make it wait
 // for fewer warps. None waits for ever: a warp has begun the newest scanline that lanes of it have
 // waited in, so that those of the hindmost warp wait for nobody.
@@ -88,7 +88,7 @@ struct BlockPace : WarpPace {
     if (lane == first) atomicMax(const_cast<uint32_t*>(begun + warp), here);
     // The lanes ask together, as those that waited one by one would part for the rest of the
     // scanline.
-    while (__any_sync(lanes, begun[lane % kPlayMostWarps] + kCyclesPerLine < here)) {
+    while (__any_sync(lanes, begun[lane % kPlayMostWarps] < here)) {
       __nanosleep(kNapNanoseconds);
     }
   }

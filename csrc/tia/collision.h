@@ -47,6 +47,12 @@ CULE_INLINE uint32_t possible_latches(uint32_t on) {
   return kAllCollisions & ~impossible;
 }
 
+// The lowest of the movable objects in `objects`.
+CULE_INLINE uint32_t lowest_object(uint32_t objects) {
+  const uint32_t lowest = objects & (0u - objects);
+  return (lowest >> 1) - (lowest >> 3) - (lowest >> 3 & 2);  // of 1, 2, 4, 8 and 16: 0 to 4
+}
+
 // The objects that `latches` have to do with, a bit for each.
 CULE_INLINE uint32_t objects_of_latches(uint32_t latches) {
   constexpr ObjectLatches kLatches = latches_of_objects();

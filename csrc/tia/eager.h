@@ -9,6 +9,7 @@
 #pragma once
 
 #include "tia/fields.h"
+#include "tia/sightings.h"
 #include "tia/tia.h"
 
 namespace cule {
@@ -43,17 +44,22 @@ CULE_COLD void apply_mark(TiaState& tia, const TiaFormat& format, uint32_t entry
   take_effect(tia, format, effect, view);
 }
 
+// Whether a write to HMM0 says that it comes as stars begin (motion.h).
+CULE_INLINE bool notes_stars(uint32_t reg, uint32_t value) {
+  return reg == tia_write::HMM0 && (value & 0x0F);
+}
+
 // Whether a write needs no beam, and little code.
 CULE_INLINE bool is_at_hand(uint32_t reg, uint32_t value) {
-  const bool notes_stars = reg == tia_write::HMM0 && (value & 0x0F);
-  return is_at_hand(reg) && !notes_stars;
+  return is_at_hand(reg) && !notes_stars(reg, value);
 }
 
 // Does a write that changes something, the beam having been brought to where it takes effect.
 template <uint32_t kReg>
 CULE_COLD void apply_with_beam(TiaState& tia, const TiaFormat& format, uint32_t value,
-                               int32_t cycle) {
+                               int32_t cycle, PlacesLeft& left) {
   constexpr KnownRegister<kReg> reg;
+  left.note(tia, reg, cycle % kCyclesPerLine);
   NoView view;
   const Effect effect = effect_of_write<NoView>(tia, reg, value, cycle);
   move_beam(tia, format, effect.clock);
@@ -65,16 +71,16 @@ CULE_COLD bool would_change(const TiaState& tia, const AnyRegister reg, uint32_t
   return !changes_nothing(tia, reg, value);
 }
 
-// Does a write that is recorded. Returns whether it changes anything.
+// Does a write that is recorded. Returns whether it changes anything. What moves is noted in `left`.
 template <uint32_t kReg>
 CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const KnownRegister<kReg> reg,
-                             uint32_t value, int32_t cycle) {
+                             uint32_t value, int32_t cycle, PlacesLeft& left) {
   NoView view;
   if (is_at_hand(kReg, value)) {
     return write_register(tia, format, reg, value, cycle, ResetPhase::kIdle, view);
   }
   if (changes_nothing(tia, reg, value)) return false;
-  apply_with_beam<kReg>(tia, format, value, cycle);
+  apply_with_beam<kReg>(tia, format, value, cycle, left);
   return true;
 }
 
@@ -106,7 +112,7 @@ CULE_INLINE void apply_effect(TiaState& tia, const TiaFormat& format, const Effe
 }
 
 CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegister reg,
-                           uint32_t value, int32_t cycle) {
+                           uint32_t value, int32_t cycle, PlacesLeft& left) {
   using namespace tia_write;
   bool changes;
   if (apply_frequent(tia, reg.number, value, changes)) return changes;
@@ -114,7 +120,8 @@ CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegi
   constexpr uint64_t kOthers = kAllRecorded & ~kGraphics & (~kWithField | uint64_t{1} << HMM0);
 #define CULE_CASE(reg) \
   case reg: \
-    return is_among(kOthers, reg) && apply_write(tia, format, KnownRegister<reg>{}, value, cycle);
+    return is_among(kOthers, reg) && \
+           apply_write(tia, format, KnownRegister<reg>{}, value, cycle, left);
 #define CULE_CASES_4(reg) CULE_CASE(reg) CULE_CASE(reg + 1) CULE_CASE(reg + 2) CULE_CASE(reg + 3)
 #define CULE_CASES_16(reg) \
   CULE_CASES_4(reg) CULE_CASES_4(reg + 4) CULE_CASES_4(reg + 8) CULE_CASES_4(reg + 12)

@@ -47,12 +47,6 @@ CULE_INLINE uint32_t movable_blocks(const Extent& extent) {
   return (blocks | blocks >> kLineBlocks) & ((1u << kLineBlocks) - 1);
 }
 
-// The lowest of the movable objects in `objects`.
-CULE_INLINE uint32_t lowest_object(uint32_t objects) {
-  const uint32_t lowest = objects & (0u - objects);
-  return (lowest >> 1) - (lowest >> 3) - (lowest >> 3 & 2);  // of 1, 2, 4, 8 and 16: 0 to 4
-}
-
 // The blocks that both objects of one of `latches` are in. Mostly those are one or two.
 CULE_INLINE uint32_t common_blocks(const uint32_t (&blocks)[kNumTiaObjects], uint32_t latches) {
   constexpr uint64_t kFirst = latch_objects(false), kSecond = latch_objects(true);

@@ -52,6 +52,29 @@ def test_tia_collisions_of_whole_lines_are_those_of_every_pixel(chips: ModuleTyp
             collisions.write(76 * line + 151, HMOVE, 0)
 
 
+def test_tia_collisions_are_within_reach(chips: ModuleType) -> None:
+    """What is noted as objects are written, against a look at each pixel: it leaves out no latch
+    that is set, and many of those that are not."""
+    rng = np.random.default_rng(7)
+    registers = [VBLANK, *range(NUSIZ0, COLUP0), *range(CTRLPF, AUDC0), *range(GRP0, CXCLR)]
+    unset, left_out = 0, 0
+    for seed in range(5000, 6500):
+        collisions = chips.Collisions(seed)
+        cycle = 0
+        for _ in range(int(rng.integers(1, 16))):
+            cycle += int(rng.choice([3, 5, 14, 76, 230]))
+            register = int(rng.choice(registers))
+            value = int(rng.integers(0, 256)) if rng.random() < 0.8 else 0
+            is_strobe = register in (RESP0, RESP1, RESM0, RESM1, RESBL)
+            collisions.write(cycle, register, LONG_AGO if is_strobe else value)
+        collisions.write(cycle + 80, TOUCH, 0)
+        expected, reached = collisions.expected, collisions.in_reach(0x7FFF)
+        assert expected & ~reached == 0
+        unset += (~expected & 0x7FFF).bit_count()
+        left_out += (~reached & 0x7FFF).bit_count()
+    assert left_out > unset / 5
+
+
 @pytest.mark.parametrize("dense", [False, True])
 def test_tia_latches_are_found_when_they_are_read(chips: ModuleType, dense: bool) -> None:
     """The search through segments against a replay of all entries: random programs, latches read at

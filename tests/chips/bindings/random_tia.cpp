@@ -6,6 +6,7 @@
 
 #include "../pixel_view.h"
 #include "bindings.h"
+#include "tia/reach.h"
 #include "searched.h"
 
 namespace py = pybind11;
@@ -51,14 +52,26 @@ struct Collisions {
   TiaState oracle;
   PixelView pixels;
   Searched searched;
+  TiaState early;  // as the CPU part keeps it
+  Sightings seen;
+  PlacesLeft left{};
 
-  explicit Collisions(uint32_t seed) : oracle(random_state(seed)), searched(oracle) {}
+  explicit Collisions(uint32_t seed)
+      : oracle(random_state(seed)), searched(oracle), early(oracle), seen(early) {
+    left.begin(early, kAllCollisions);
+  }
   void write(int32_t cycle, uint32_t reg, uint32_t value) {
     const uint32_t entry = encode_entry(cycle, reg, value);
     searched.write(entry);
     replay_entry(oracle, format, entry, pixels);
+    if (reg >= kMarkFrameBegin) return;
+    apply_write(early, format, AnyRegister{reg}, value, entry_cycle(entry), left);
+    seen.note(early, AnyRegister{reg}, value);
   }
   uint32_t find(uint32_t latches) const { return searched.find(format, latches); }
+  uint32_t in_reach(uint32_t latches) const {
+    return latches_in_reach(early, left, seen, latches & possible_latches(seen.on()));
+  }
   uint32_t expected() const {
     TiaState tia = oracle;
     PixelView view;
@@ -76,6 +89,7 @@ struct Eager {
   TiaFormat format{4 * kClocksPerLine, 214 * kClocksPerLine, 1};
   TiaState tia, oracle;
   BlindView view;
+  PlacesLeft left{};
   bool known_alike = true;
 
   explicit Eager(uint32_t seed) : tia(random_state(seed)), oracle(tia) {
@@ -87,7 +101,7 @@ struct Eager {
   bool write_known(TiaState& to, uint32_t reg, uint32_t value, int32_t cycle,
                    std::index_sequence<kRegs...>) {
     bool did = false;
-    ((reg == kRegs && (did = apply_write(to, format, KnownRegister<kRegs>{}, value, cycle))), ...);
+    ((reg == kRegs && (did = apply_write(to, format, KnownRegister<kRegs>{}, value, cycle, left))), ...);
     return did;
   }
 
@@ -97,7 +111,8 @@ struct Eager {
     TiaState twin = tia;
     const bool twin_changes = write_known(twin, reg, value, entry_cycle(entry),
                                           std::make_index_sequence<tia_write::CXCLR + 1>{});
-    const bool changes = apply_write(tia, format, AnyRegister{reg}, value, entry_cycle(entry));
+    const bool changes = apply_write(tia, format, AnyRegister{reg}, value, entry_cycle(entry),
+                                     left);
     if (changes) replay_entry(oracle, format, entry, view);
     known_alike = changes == twin_changes && std::memcmp(&tia, &twin, sizeof tia) == 0;
     return changes;
@@ -139,6 +154,7 @@ void bind_random_tia(py::module_& m) {
       .def(py::init<uint32_t>(), py::arg("seed"))
       .def("write", &Collisions::write)
       .def("find", &Collisions::find)
+      .def("in_reach", &Collisions::in_reach)
       .def_property_readonly("expected", &Collisions::expected);
   py::class_<Eager>(m, "Eager")
       .def(py::init<uint32_t>(), py::arg("seed"))
