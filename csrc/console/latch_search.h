@@ -2,10 +2,10 @@
 // where segments of the picture can be drawn, and the collisions that programs read.
 //
 // The latches that a program has ever looked at are kept up as it runs: every few scanlines, where
-// the lanes of a warp are together, it is asked what the objects have shown and where they have been
-// (tia/sightings.h). Only where both of a latch have been in the same place (tia/reach.h), what was
-// written since the last time is searched (tia/meetings.h). A latch that is looked at for the first
-// time is searched for in all segments since the last CXCLR.
+// the lanes of a warp are together, it is asked what the objects have shown and where they have
+// been (tia/sightings.h). Only where both of a latch have been in the same place (tia/reach.h),
+// what was written since the last time is searched (tia/meetings.h). A latch that is looked at for
+// the first time is searched for in all segments since the last CXCLR.
 #pragma once
 
 #include "console/record.h"

@@ -71,7 +71,8 @@ CULE_COLD bool would_change(const TiaState& tia, const AnyRegister reg, uint32_t
   return !changes_nothing(tia, reg, value);
 }
 
-// Does a write that is recorded. Returns whether it changes anything. What moves is noted in `left`.
+// Does a write that is recorded. Returns whether it changes anything. Where that moves an object,
+// the place is noted in `left`.
 template <uint32_t kReg>
 CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const KnownRegister<kReg> reg,
                              uint32_t value, int32_t cycle, PlacesLeft& left) {

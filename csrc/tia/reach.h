@@ -1,5 +1,5 @@
-// Which objects may have met for a while, by all that was seen of them (tia/sightings.h): the pixels
-// of each, those of all its places together.
+// Which objects may have met for a while, by all that was seen of them (tia/sightings.h): the
+// pixels of each, those of all its places together.
 #pragma once
 
 #include "tia/sightings.h"
@@ -53,7 +53,8 @@ CULE_INLINE uint32_t pattern_seen(const TiaState& tia, const Sightings& seen, ui
   const uint32_t reflected = tia.refp[object] ? ~0u : 0;
   const uint32_t pattern = (graphics & (reflected | turned)) |
                            (reverse_byte(graphics) & (~reflected | turned));
-  return width == kPlayerPixels ? pattern : width == 16 ? double_bits(pattern) : quadruple_bits(pattern);
+  if (width == kPlayerPixels) return pattern;
+  return width == 16 ? double_bits(pattern) : quadruple_bits(pattern);
 }
 
 // Those of `latches` that may have been set since `left` and `seen` began; all others have not.

@@ -1,5 +1,5 @@
-// What objects have shown for a while, and the places that they have left, noted as it is written: on
-// most scanlines no two that matter have been in the same place, and nothing has to be searched
+// What objects have shown for a while, and the places that they have left, noted as it is written:
+// on most scanlines no two that matter have been in the same place, and nothing has to be searched
 // (tia/reach.h).
 //
 // All of it is too much rather than too little: what an object has shown at any time counts for all
@@ -84,8 +84,8 @@ struct Sightings {
   }();
 };
 
-// Where a movable object is, how wide and with what copies: from bit 0 which it is, and from bits 8,
-// 16 and 24 its Extent.
+// Where a movable object is, how wide and with what copies: from bit 0 which it is, and from bits
+// 8, 16 and 24 its Extent.
 CULE_INLINE uint32_t packed_place(const TiaState& tia, uint32_t object) {
   const Extent place = place_of(tia, object);
   return object | static_cast<uint32_t>(place.position) << 8 | place.width << 16 |

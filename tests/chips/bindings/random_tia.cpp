@@ -101,7 +101,8 @@ struct Eager {
   bool write_known(TiaState& to, uint32_t reg, uint32_t value, int32_t cycle,
                    std::index_sequence<kRegs...>) {
     bool did = false;
-    ((reg == kRegs && (did = apply_write(to, format, KnownRegister<kRegs>{}, value, cycle, left))), ...);
+    ((reg == kRegs &&
+      (did = apply_write(to, format, KnownRegister<kRegs>{}, value, cycle, left))), ...);
     return did;
   }
 
