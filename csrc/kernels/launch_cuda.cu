@@ -32,7 +32,7 @@ namespace {
 
 constexpr int kThreads = 128;
 static_assert(kMostEnvsApart == kPlayMostThreads);
-static_assert(kEnvsPerPooled == kThreads);  // of a block, which pools one env's frame at a time
+static_assert(kEnvsPerPooled <= kThreads);  // of a block, which pools one env's frame at a time
 // Blocks at once on a multiprocessor, of the kernel that draws: 96 registers a thread, of which six
 // blocks would have to keep some in memory.
 constexpr int kDrawBlocks = 5;
@@ -171,11 +171,12 @@ __global__ void __launch_bounds__(kThreads)
     to[i] = from[i];
 }
 
-// The envs of a block that there is something to do for: a few in thousands. Each thread looks at
-// one, and all of the block do what one of them finds.
+// The envs of a block, `kEach` of them, that there is something to do for: a few in thousands. Each
+// thread looks at one, and all of the block do what one of them finds.
+template <int kEach>
 struct EnvsFound {
   int count;
-  int envs[kThreads];
+  int envs[kEach];
 
   // Calls `body(env)` for each env of which `wanted(env)` holds, by all threads.
   template <class Wanted, class Body>
@@ -183,8 +184,8 @@ struct EnvsFound {
                                            const Body& body) {
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
-    const int env = blockIdx.x * kThreads + threadIdx.x;
-    if (env < batch.num_envs && wanted(env)) envs[atomicAdd(&count, 1)] = env;
+    const int thread = threadIdx.x, env = blockIdx.x * kEach + thread;
+    if (thread < kEach && env < batch.num_envs && wanted(env)) envs[atomicAdd(&count, 1)] = env;
     __syncthreads();
     for (int i = 0; i < count; ++i) body(static_cast<size_t>(envs[i]));
   }
@@ -193,7 +194,7 @@ struct EnvsFound {
 // Saves the frames of newest observations that this step draws over and goes on showing, and gives
 // scanlines their own rows where some are left as they are. What is pooled does that for itself.
 __global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch batch) {
-  __shared__ EnvsFound found;
+  __shared__ EnvsFound<kThreads> found;
   const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA {
     return !is_pooled(batch, env) && must_prepare(batch, env, batch.traces[env]);
   };
@@ -208,11 +209,12 @@ __global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch b
 
 // All that is left of a step for the envs whose observation is made of more than the two pictures,
 // one after the other, as those of a block may have one frame `pooled` among them (Batch::pooled).
+// Each takes longer than drawing all others.
 template <int kChannels, int kMost>
 __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch batch) {
   constexpr int kWarps = kThreads / kWarp;
   using Room = LineRoom<LineBits>;
-  __shared__ EnvsFound found;
+  __shared__ EnvsFound<kEnvsPerPooled> found;
   // First a frame is drawn, then it is resized.
   struct Resizing {
     Window<kChannels> windows[kWarps];
@@ -426,8 +428,9 @@ class CudaBackend final : public Backend {
     Guard guard(device_);
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device_),
           "cudaDeviceGetAttribute");
+    beside_.create();
   }
-  ~CudaBackend() override { unload(); }
+  ~CudaBackend() override { give_up(); }
 
   bool plays_in_step(int num_envs) const override {
     return launch_for(num_envs, kPlayWays[0]).in_step;
@@ -453,17 +456,21 @@ class CudaBackend final : public Backend {
     const int n = batch.num_envs;
     take_back_spares(batch, stream);
     play_frames(batch, stream);
+    const bool pools = batch.options.frameskip >= 2 && batch.options.maxpool;
+    if (pools) {
+      beside_.fork(stream, [&](cudaStream_t other) {
+        const auto sized = [](auto channels, auto most) { return pool<channels, most>; };
+        start(pick(batch, sized), blocks_for(n, kEnvsPerPooled), kThreads, 0, other, batch);
+      });
+    }
     start(keep, blocks_for(n, kThreads), kThreads, 0, stream, batch);
     // The slots are two dimensions, as one has 65,535 blocks at most, which are fewer than a long
     // step's slots.
     const dim3 blocks(blocks_for(n, kThreads), kSegments, batch.options.frameskip);
     start(segments, blocks, kThreads, 0, stream, batch);
-    if (batch.options.frameskip >= 2 && batch.options.maxpool) {
-      const auto sized = [](auto channels, auto most) { return pool<channels, most>; };
-      start(pick(batch, sized), blocks_for(n, kThreads), kThreads, 0, stream, batch);
-    }
     if (batch.options.autoreset == AutoresetMode::kSameStep) {
       observe(batch, false, stream);
+      if (pools) beside_.join(stream);
       const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
       start(keep_final, dim3(n, 4), kThreads, 0, stream, batch, bytes);
       restart(batch, nullptr, nullptr, true, stream);
@@ -472,6 +479,7 @@ class CudaBackend final : public Backend {
       if (batch.options.autoreset == AutoresetMode::kNextStep)
         restart(batch, nullptr, nullptr, true, stream);
       observe(batch, false, stream);
+      if (pools) beside_.join(stream);
     }
     check(cudaGetLastError(), "step");
   }
@@ -507,14 +515,14 @@ class CudaBackend final : public Backend {
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   };
 
-  // Gives up translated ROMs. Where CUDA fails, as it does when the process ends, there is nobody
-  // to tell, and nothing left to give up.
-  void unload() noexcept {
+  // Gives up translated ROMs and the stream beside. Where CUDA fails, as it does when the process
+  // ends, there is nobody to tell, and nothing left to give up.
+  void give_up() noexcept {
     int before = 0;
-    if (modules_.empty() || cudaGetDevice(&before) != cudaSuccess) return;
-    const bool found = cudaSetDevice(device_) == cudaSuccess;
-    for (const CUmodule module : modules_) {
-      if (found) driver().unload_module(module);
+    if (cudaGetDevice(&before) != cudaSuccess) return;
+    if (cudaSetDevice(device_) == cudaSuccess) {
+      beside_.destroy();
+      for (const CUmodule module : modules_) driver().unload_module(module);
     }
     cudaSetDevice(before);
   }
@@ -579,7 +587,43 @@ class CudaBackend final : public Backend {
     start(pick(batch, sized), batch.num_envs, kThreads, 0, stream, batch, only_fresh);
   }
 
+  // A stream beside the caller's, for what takes long but keeps few multiprocessors busy: it is
+  // served first.
+  class Beside {
+   public:
+    void create() {
+      int least, greatest;
+      check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+      check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest),
+            "cudaStreamCreateWithPriority");
+      for (cudaEvent_t* event : {&forked_, &done_}) {
+        check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+      }
+    }
+    void destroy() noexcept {
+      for (const cudaEvent_t event : {forked_, done_}) cudaEventDestroy(event);
+      cudaStreamDestroy(stream_);
+    }
+    // Runs `launch(stream)`, which does not wait for what `stream` is given from here on until it
+    // joins.
+    template <class Launch>
+    void fork(cudaStream_t stream, const Launch& launch) const {
+      check(cudaEventRecord(forked_, stream), "cudaEventRecord");
+      check(cudaStreamWaitEvent(stream_, forked_, 0), "cudaStreamWaitEvent");
+      launch(stream_);
+      check(cudaEventRecord(done_, stream_), "cudaEventRecord");
+    }
+    void join(cudaStream_t stream) const {
+      check(cudaStreamWaitEvent(stream, done_, 0), "cudaStreamWaitEvent");
+    }
+
+   private:
+    cudaStream_t stream_ = nullptr;
+    cudaEvent_t forked_ = nullptr, done_ = nullptr;
+  };
+
   int device_, processors_ = 0;
+  Beside beside_;
   int apart_;  // multiprocessors that play has for itself, or 0: it shares all of them
   std::vector<CUmodule> modules_;  // all that were loaded, as graphs may launch their kernels
   struct {
