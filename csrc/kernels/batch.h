@@ -81,7 +81,7 @@ enum TraceFlag : uint32_t {
   kLinesLeft = 256,    // a frame was not drawn from first line to last: older ones may show
 };
 
-constexpr uint32_t kEnvsPerPooled = 32;
+constexpr uint32_t kEnvsPerPooled = 96;
 
 struct Batch {
   int32_t num_envs;
