@@ -476,8 +476,12 @@ class CudaBackend final : public Backend {
       restart(batch, nullptr, nullptr, true, stream);
       observe(batch, true, stream);
     } else {
-      if (batch.options.autoreset == AutoresetMode::kNextStep)
+      if (batch.options.autoreset == AutoresetMode::kNextStep) {
+        // An episode that is emulated may write over a spare instruction buffer, which `pool`
+        // reads.
+        if (pools && !batch.pool.size) beside_.join(stream);
         restart(batch, nullptr, nullptr, true, stream);
+      }
       observe(batch, false, stream);
       if (pools) beside_.join(stream);
     }
