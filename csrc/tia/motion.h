@@ -25,6 +25,11 @@ CULE_INLINE int hmove_distance(int cycle, int motion) {
   return pulses > lost ? lost - pulses : 0;
 }
 
+// Whether HMOVE at `cycle` of a scanline moves any object.
+CULE_INLINE bool moves_any(const TiaState& tia, int cycle) {
+  return tia.motion.word != 0 || hmove_distance(cycle, 0) != 0;
+}
+
 // The black comb at the left appears where HMOVE came in the blank, or on the line's last cycle.
 CULE_INLINE bool hmove_blanks_line(int cycle) { return cycle <= 20 || cycle == 75; }
 

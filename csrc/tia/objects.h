@@ -119,13 +119,18 @@ CULE_INLINE Extent extent_of(const TiaState& tia, uint32_t object) {
   }
 }
 
+// The pixels of a player that is `width` wide, whose pixels are `pattern` when it is 8 wide.
+CULE_INLINE uint32_t widened(uint32_t pattern, uint32_t width) {
+  if (width == kPlayerPixels) return pattern;
+  return width == 2 * kPlayerPixels ? double_bits(pattern) : quadruple_bits(pattern);
+}
+
 // The pixels of one copy of a movable object, which is `width` wide, and, if it is a player, shows
 // `graphics`.
 CULE_INLINE uint32_t pattern_of(const TiaState& tia, uint32_t object, uint32_t width,
                                 uint32_t graphics) {
   if (object > kPlayer1 || width == 0) return (1u << width) - 1;
-  const uint32_t pattern = tia.refp[object] ? graphics : reverse_byte(graphics);
-  return width == 8 ? pattern : width == 16 ? double_bits(pattern) : quadruple_bits(pattern);
+  return widened(tia.refp[object] ? graphics : reverse_byte(graphics), width);
 }
 CULE_INLINE uint32_t pattern_of(const TiaState& tia, uint32_t object, uint32_t width) {
   const uint32_t graphics = object > kPlayer1 ? 0 : shown_graphics(tia, object);

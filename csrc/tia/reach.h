@@ -51,10 +51,9 @@ CULE_INLINE uint32_t pattern_seen(const TiaState& tia, const Sightings& seen, ui
   const uint32_t graphics = seen.shapes >> 8 * object & 0xFF;
   const uint32_t turned = seen.shapes & Sightings::kTurned << object ? ~0u : 0;
   const uint32_t reflected = tia.refp[object] ? ~0u : 0;
-  const uint32_t pattern = (graphics & (reflected | turned)) |
-                           (reverse_byte(graphics) & (~reflected | turned));
-  if (width == kPlayerPixels) return pattern;
-  return width == 16 ? double_bits(pattern) : quadruple_bits(pattern);
+  return widened((graphics & (reflected | turned)) |
+                     (reverse_byte(graphics) & (~reflected | turned)),
+                 width);
 }
 
 // Those of `latches` that may have been set since `left` and `seen` began; all others have not.

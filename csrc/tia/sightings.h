@@ -125,7 +125,7 @@ struct PlacesLeft {
       count = kAnywhere;
     } else if (kReg != HMOVE) {
       leave(tia, kMoved);
-    } else if (tia.motion.word || hmove_distance(cycle_in_line, 0)) {
+    } else if (moves_any(tia, cycle_in_line)) {
       uint32_t moved = 0;
 #pragma unroll 1
       for (uint32_t left = objects; left; left &= left - 1) {

@@ -52,8 +52,7 @@ CULE_INLINE void lock_missile(TiaState& tia, uint32_t which, uint32_t value) {
 
 // Whether HMOVE at that cycle of a scanline changes no object.
 CULE_INLINE bool moves_nothing(const TiaState& tia, int cycle_in_line) {
-  return tia.motion.word == 0 && hmove_distance(cycle_in_line, 0) == 0 &&
-         tia.skip_first.word == 0 && !has_stars(tia);
+  return !moves_any(tia, cycle_in_line) && tia.skip_first.word == 0 && !has_stars(tia);
 }
 
 template <class View>
@@ -64,7 +63,7 @@ CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_
                      static_cast<uint32_t>(tia.skip_first[1] != 0) << kPlayer1 |
                      static_cast<uint32_t>(tia.missile0_shape != kMissileNormal) << kMissile0;
   // Most programs strobe HMOVE on many lines with nothing to move.
-  const bool moves = tia.motion.word != 0 || hmove_distance(cycle_in_line, 0) != 0;
+  const bool moves = moves_any(tia, cycle_in_line);
 #pragma unroll 1
   for (uint32_t object = 0; moves && object < kPlayfield; ++object) {
     const int distance = hmove_distance(cycle_in_line, static_cast<int>(tia.motion[object]));

@@ -6,8 +6,8 @@
 
 #include "../pixel_view.h"
 #include "bindings.h"
-#include "tia/reach.h"
 #include "searched.h"
+#include "tia/reach.h"
 
 namespace py = pybind11;
 using namespace cule;
