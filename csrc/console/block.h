@@ -13,11 +13,12 @@
 
 namespace cule {
 
-// What follows a block: the number of the block that begins where the program goes on, or one of
-// these.
-constexpr uint32_t kLookUp = 0;  // nobody knows: what is there says
+// What follows a block: the number of the block that begins where the program goes on, or that of
+// the last block with one of these bits.
+constexpr uint32_t kBlockNumbers = 0xFFFF;
+constexpr uint32_t kLookUp = 0x10000;  // nobody knows: what is there says
 // The block could not go on: the interpreter executes the next instruction.
-constexpr uint32_t kInterpret = 0xFFFF;
+constexpr uint32_t kInterpret = 0x20000;
 
 // Where instructions of a block find ROM: in the bank that begins at byte `kBank`, or, where that
 // is -1, as the cartridge shows it.
@@ -54,14 +55,15 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
 
 // A case of the switch over blocks; its instructions, with the places that each reaches (a set of
 // Place) and the bank that they are in; what follows where a branch is taken, or the end. If it is
-// known, the block goes on there, without coming back, as long as that begins before cycle `end`:
-// at an entry. After a wait for the next scanline (WSYNC) that is never so.
+// known, the block goes on there, at an entry, without coming back: as long as that begins before
+// cycle `end`, and the lanes that came with this one are still here, and no others wait there or
+// before.
 #define CULE_BLOCK(number) case number:
 #define CULE_ENTRY(number) block_##number:
-#define CULE_DO(at, opcode, operand, places, bank)                            \
+#define CULE_DO(number, at, opcode, operand, places, bank)                    \
   if (!execute_in_block<opcode, places, bank>(m, at, operand)) {              \
     CULE_APART("left");                                                       \
-    return kInterpret;                                                        \
+    return kInterpret | number;                                               \
   }
 #define CULE_BRANCH(at, opcode, operand, what_follows)  \
   if (branches(StaticDecode<opcode>{}, m.r)) {          \
@@ -69,71 +71,81 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
     what_follows                                        \
   }                                                     \
   pass_branch<opcode>(m, at, operand, false);
-#define CULE_GO_ON(next)                    \
-  {                                         \
-    if (m.cycle < end) goto block_##next;   \
-    CULE_APART("at the scanline's end");    \
-    return next;                            \
+#define CULE_GO_ON(next)                                                            \
+  {                                                                                 \
+    if ((m.cycle < end) & group.goes_on_at(place_of_block(next))) goto block_##next; \
+    CULE_APART("comes back");                                                       \
+    return next;                                                                    \
   }
-#define CULE_COME_BACK(next) return next;
-#define CULE_LOOK_UP return kLookUp;
+#define CULE_LOOK_UP(number) return kLookUp | number;
 
 // Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked
-// where blocks begin (begins_block). `run_block(m, number, end)` executes a block, and what it goes
-// on in before cycle `end`, and says what follows; the longest takes `kLongestBlock` cycles at
-// most. The ROM is game `kGame`'s. Without `kDecimal` no block begins in decimal mode.
+// where blocks begin (begins_block). `run_block(m, number, end, group)` executes a block, and what
+// it goes on in before cycle `end`, and says what follows; the longest takes `kLongestBlock` cycles
+// at most. The ROM is game `kGame`'s. Without `kDecimal` no block begins in decimal mode.
 template <class RunBlock, uint32_t kGame, int32_t kLongestBlock, bool kDecimal>
 struct TranslatedCore {
   static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock
                                                                           : kLongestInstruction;
   // No segment but the next is kept before it begins (TiaTrail::note_clear).
-  static_assert(kLongest < (kSegmentLines - 2) * kCyclesPerLine,
-                "a block takes less than the scanlines of a segment");
+  static_assert(kLongest + kStretchCycles < (kSegmentLines - 2) * kCyclesPerLine,
+                "a stretch and a block take less than the scanlines of a segment");
   RunBlock run_block;
+
+  // In a long turn lanes that have parted come together again; but where warps are many, they fetch
+  // the same code at different times.
+  static constexpr int32_t kTurnLines = kStretchLines, kTurnLinesOfManyWarps = 2;
 
   static CULE_INLINE KnownGame<kGame> game_of(const ConsoleConfig&) { return {}; }
   static CULE_INLINE const MicroOp* marked_ops(const MicroOp* marked, const MicroOp*) {
     return marked;
   }
 
-  // First blocks, as long as there are any, then instructions, until a block begins: lanes that
-  // interpret wait for no block.
+  // Lanes that have parted at a branch come together again where their ways do: those that are
+  // hindmost in the program's order go on, and the others wait for them.
   template <class M, class Pace = FreePace>
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
-    run_in_step(m, pace, kLongest, [&](int32_t end) CULE_INLINE_LAMBDA {
+    uint32_t last = 0;  // the block behind which it is interpreted
+    run_in_step(m, pace, kLongest, [&](uint32_t lanes, int32_t end) CULE_INLINE_LAMBDA {
       const bool crowded = !make_room(m, end);
-      while (m.runs() && m.cycle < end) {
-        // No block ends the frame: where it is near its end, none begins.
-        while (m.cycle < end && begins_block(op)) {
+      for (;;) {
+        const bool goes = m.runs() && m.cycle < end, at_block = begins_block(op);
+        const uint32_t number = operand_of(op);
+        const uint32_t there = at_block ? place_of_block(number) : place_behind(last);
+        const auto group = pace.hindmost(lanes, goes ? there : kNowhere);
+        if (!group.any) break;
+        if (!group.mine) continue;
+        if (at_block) {
+          // No block ends the frame: where it is near its end, none begins.
           const bool runs = !crowded && op.control == m.r.pc && (kDecimal || !m.r.d);
-          const uint32_t next = runs ? run_block(m, operand_of(op), end) : kInterpret;
+          const uint32_t next = runs ? run_block(m, number, end, group) : kInterpret | number;
           // What the bus holds matters only to code that is fetched from the TIA. A block comes to
           // that by a jump only, whose target's high byte was read last.
           if (runs) m.bus = m.r.pc >> 8;
+          last = next & kBlockNumbers;
           op = follow_block(m, next);
+        } else {
+          for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left)
+            op = execute_leanly(m, op, crowded);
         }
-        for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left)
-          op = execute_leanly(m, op, crowded);
       }
     });
   }
 
  private:
   // Whether the frame cannot end but by VSYNC, nor the buffer be full, before what begins in the
-  // scanline that ends at cycle `end` is over. Each instruction takes 2 cycles at least.
+  // turn that ends at cycle `end` is over. Each instruction takes 2 cycles at least.
   template <class M>
   static CULE_INLINE bool make_room(M& m, int32_t end) {
-    constexpr int32_t kCycles = kCyclesPerLine + kLongest;
+    constexpr int32_t kCycles = kStretchCycles + kLongest;
     return m.make_room(end + kLongest, kCycles) && m.instructions_left >= kCycles / 2;
   }
   // The mark of the block that follows, which needs no look at memory, or what stands at `pc`.
-  // Lanes whose blocks have gone on in others until nobody knew what follows, or the scanline
-  // ended, wait here for the rest of their warp (design/translation_details.md).
   template <class M>
   static CULE_INLINE MicroOp follow_block(const M& m, uint32_t next) {
-    if (next == kLookUp) return m.look_ahead();
-    return next == kInterpret ? m.look_behind() : mark_of_block(next, m.r.pc);
+    if (next & kLookUp) return m.look_ahead();
+    return next & kInterpret ? m.look_behind() : mark_of_block(next, m.r.pc);
   }
 };
 

@@ -5,31 +5,52 @@
 
 namespace cule {
 
-// Runs the frame in step with the other lanes of the warp: `advance(end)` runs to cycle `end`, one
-// scanline after the other. A game's program follows the beam, so that consoles at the same
-// scanline are at much the same place in it: there they execute the same code, and look for the
-// same collisions, together.
+// Runs the frame in step with the other lanes of the warp: `advance(lanes, end)` runs to cycle
+// `end`, one *turn* of some scanlines after the other. A game's program follows the beam, so that
+// consoles at the same scanlines are at much the same place in it: there they execute the same
+// code, and look for the same collisions, together.
 //
-// `pace` knows the lanes that begin the frame together, and brings them together before each
-// scanline as long as their frames go on; it is told where the next one ends, and may have them
-// wait. What `advance` begins before cycle `end` takes `longest` cycles at most to its last write
-// to the TIA.
+// `pace` knows the lanes that begin the frame together, and brings them together before each turn
+// as long as their frames go on; it is told where the next one begins, and may have them wait. What
+// `advance` begins before cycle `end` takes `longest` cycles at most to its last write to the TIA.
 template <class M, class Pace, class Advance>
 CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Advance& advance) {
-  int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine;
+  const int32_t turn = pace.turn_lines() * kCyclesPerLine;
+  int32_t begin = stretch_end(m.config.format, m.cycle) - kStretchCycles, stretch = begin;
   for (uint32_t lanes = pace.lanes(); lanes = pace.meet(lanes, m.runs()), m.runs();
-       end += kCyclesPerLine) {
-    pace.begin_line(lanes, end);
-    m.begin_line(end, longest);
-    advance(end);
+       begin += turn) {
+    pace.begin_turn(lanes, begin);
+    if (begin == stretch) {
+      stretch += kStretchCycles;
+      m.begin_stretch(stretch, longest);
+    }
+    advance(lanes, begin + turn);
   }
 }
+
+// Where lanes are in the program's order: blocks have it by their numbers (cule/translation/). What
+// is interpreted is behind the block that came before it, and has an odd place: lanes that
+// interpret do it together, wherever they are. A lane that has nothing left to do in a turn is
+// behind all others.
+CULE_INLINE constexpr uint32_t place_of_block(uint32_t number) { return 2 * number; }
+CULE_INLINE constexpr uint32_t place_behind(uint32_t number) { return 2 * number + 1; }
+CULE_INLINE constexpr bool is_interpreted(uint32_t place) { return (place & 1) != 0; }
+constexpr uint32_t kNowhere = 0xFFFFFFFE;
 
 // Waits for nobody.
 struct FreePace {
   CULE_INLINE uint32_t lanes() const { return 0; }
   CULE_INLINE uint32_t meet(uint32_t, bool) const { return 0; }
-  CULE_INLINE void begin_line(uint32_t, int32_t) const {}
+  CULE_INLINE int32_t turn_lines() const { return kStretchLines; }
+  CULE_INLINE void begin_turn(uint32_t, int32_t) const {}
+  // Its lanes are one.
+  struct Group {
+    bool any, mine;
+    CULE_INLINE bool goes_on_at(uint32_t) const { return true; }
+  };
+  CULE_INLINE Group hindmost(uint32_t, uint32_t place) const {
+    return {place != kNowhere, place != kNowhere};
+  }
 };
 
 // Interprets instructions for as long as the frame goes on. `dispatch` executes one and returns the
@@ -37,7 +58,7 @@ struct FreePace {
 template <class M, class Dispatch>
 CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
   MicroOp op = m.look_ahead();
-  run_in_step(m, FreePace{}, kLongestInstruction, [&](int32_t end) CULE_INLINE_LAMBDA {
+  run_in_step(m, FreePace{}, kLongestInstruction, [&](uint32_t, int32_t end) CULE_INLINE_LAMBDA {
     for (; m.runs() && m.cycle < end; --m.instructions_left) op = dispatch(m, op);
   });
 }
@@ -77,6 +98,8 @@ CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op, bool crowded) {
 
 // Takes the control bits as they come.
 struct DynamicCore : AnyGame {
+  // Lanes that interpret execute their instructions together, wherever they are.
+  static constexpr int32_t kTurnLines = 1, kTurnLinesOfManyWarps = 1;
   template <class M>
   CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
     return execute(DynamicDecode{op}, m, operand_of(op));
@@ -84,8 +107,8 @@ struct DynamicCore : AnyGame {
   template <class M, class Pace = FreePace>
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
-    run_in_step(m, pace, kLongestInstruction, [&](int32_t end) CULE_INLINE_LAMBDA {
-      const bool crowded = !m.make_room(end, kCyclesPerLine);
+    run_in_step(m, pace, kLongestInstruction, [&](uint32_t, int32_t end) CULE_INLINE_LAMBDA {
+      const bool crowded = !m.make_room(end, kStretchCycles);
       for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, crowded);
     });
   }

@@ -1,11 +1,11 @@
 // The TIA's side of a frame while it runs: the instruction buffer that the processor fills, from
 // where segments of the picture can be drawn, and the collisions that programs read.
 //
-// The latches that a program has ever looked at are kept up as it runs: every few scanlines, where
-// the lanes of a warp are together, it is asked what the objects have shown and where they have
-// been (tia/sightings.h). Only where both of a latch have been in the same place (tia/reach.h),
-// what was written since the last time is searched (tia/meetings.h). A latch that is looked at for
-// the first time is searched for in all segments since the last CXCLR.
+// The latches that a program has ever looked at are kept up as it runs: after each stretch of
+// scanlines, where the lanes of a warp are together, it is asked what the objects have shown and
+// where they have been (tia/sightings.h). Only where both of a latch have been in the same place
+// (tia/reach.h), what was written since the last time is searched (tia/meetings.h). A latch that is
+// looked at for the first time is searched for in all segments since the last CXCLR.
 #pragma once
 
 #include "console/record.h"
@@ -62,8 +62,18 @@ CULE_INLINE uint32_t search_segment(const TiaFormat& format, const SegmentStarts
   return search_entries(at, format, replay, begin, end, latches);
 }
 
-// A cycle that never comes.
-constexpr int32_t kNever = 0x7FFFFFFF;
+// A *stretch*: so many scanlines, the same ones for all lanes of a warp, lie between two looks at
+// what the program has shown. Segments of the picture begin kSoon after one does.
+constexpr int32_t kStretchLines = 8, kStretchCycles = kStretchLines * kCyclesPerLine;
+constexpr int32_t kSoon = 2 * kClocksPerLine;
+static_assert(kSegmentLines % kStretchLines == 0);
+
+// Where the stretch ends that has cycle `cycle`.
+CULE_INLINE int32_t stretch_end(const TiaFormat& format, int32_t cycle) {
+  const int32_t line = (format.first_clock - kSoon) / kClocksPerLine % kStretchLines;
+  const int32_t since = cycle + kStretchCycles - line * kCyclesPerLine;
+  return cycle + kStretchCycles - since % kStretchCycles;
+}
 
 // What the CPU part keeps of the TIA while a step runs, beside its state and the buffer.
 struct TiaTrail {
@@ -100,34 +110,12 @@ struct TiaTrail {
   CULE_INLINE bool nears_picture(const TiaFormat& format, int32_t cycle) const {
     return cycle * kClocksPerCycle + kSoon > format.first_clock && followed < format.last_clock;
   }
-  // Whether collisions are to be looked for before the scanline that ends at cycle `end`: from
-  // shortly before the picture on, in one of kLinesFollowed scanlines, the same for all lanes of a
-  // warp.
-  CULE_INLINE bool is_due(const TiaFormat& format, int32_t end) const {
-    return followed < format.last_clock && lines_since_due(format, end) == 0;
-  }
-  // Where the scanline ends before which that is so the next time, after one that ends at `end`.
-  CULE_INLINE int32_t next_look(const TiaFormat& format, int32_t end) const {
-    if (followed >= format.last_clock) return kNever;
-    const int32_t since = lines_since_due(format, end);
-    return end + (since < 0 ? -since : kLinesFollowed - since) * kCyclesPerLine;
-  }
-  // Where a scanline ends at the earliest before which begin_segments is needed.
-  CULE_INLINE int32_t next_segment(const TiaFormat& format, int32_t longest) const {
-    if (segment >= kSegments) return kNever;
-    const int32_t begin = segment_clock(format, segment);
-    if (begin >= format.last_clock) return kNever;
-    return (begin - kLongestDelay) / kClocksPerCycle - longest;
+  // Whether collisions are to be looked for before a stretch that begins at cycle `begin`: from
+  // shortly before the picture on.
+  CULE_INLINE bool is_due(const TiaFormat& format, int32_t begin) const {
+    return followed < format.last_clock && begin * kClocksPerCycle >= format.first_clock - kSoon;
   }
   static constexpr int32_t kFromTheBeam = -0x7FFFFFFF;
-  static constexpr int32_t kSoon = 2 * kClocksPerLine;
-  static constexpr int32_t kLinesFollowed = 8;
-  // How many scanlines before the one that ends at `end` collisions were to be looked for, or,
-  // negative, in how many they will be for the first time.
-  static CULE_INLINE int32_t lines_since_due(const TiaFormat& format, int32_t end) {
-    const int32_t since = end / kCyclesPerLine - 1 - (format.first_clock - kSoon) / kClocksPerLine;
-    return since < 0 ? since : since % kLinesFollowed;
-  }
   CULE_INLINE uint32_t first_slot() const { return static_cast<uint32_t>(frame * kSegments); }
   // Latches are cleared. The newest segment may not have begun yet.
   CULE_INLINE void note_clear() {
@@ -221,18 +209,20 @@ CULE_COLD Sightings follow_collisions(TiaTrail& trail, const TiaFormat& format,
   return go_on_from(trail, buffer, tia, seen, wanted, clock);
 }
 
-// The same where a program reads latches, `new_ones` of which it never has before.
+// The same where a program reads `latches`, `new_ones` of which it never has before.
 CULE_COLD Sightings read_latches(TiaTrail& trail, const TiaFormat& format,
                                  const InstructionBuffer buffer, TiaState& tia,
-                                 const Sightings seen, uint32_t wanted, uint32_t new_ones,
-                                 int32_t cycle) {
+                                 const Sightings seen, uint32_t wanted, uint32_t latches,
+                                 uint32_t new_ones, int32_t cycle) {
   if (new_ones) {
     begin_segments(trail, format, cycle * kClocksPerCycle + kLongestDelay);
     tia.collisions |=
         static_cast<uint16_t>(search_latches(trail, format, buffer, new_ones, cycle));
     trail.left.objects = objects_of_latches(wanted) & kMovableObjects;
   }
-  if (!trail.nears_picture(format, cycle)) return seen;
+  // Others can wait for the next look.
+  const bool possible = (latches & ~tia.collisions & possible_latches(seen.on())) != 0;
+  if (!possible || !trail.nears_picture(format, cycle)) return seen;
   return follow_collisions(trail, format, buffer, tia, seen, wanted, cycle, true);
 }
 

@@ -149,7 +149,6 @@ struct Machine {
   int32_t hmove_cycle = 0;
   int32_t touched_cycle = 0;
   int32_t instructions_left = 0;
-  int32_t attention = 0;  // before the scanlines that end before this cycle there is nothing to do
   uint32_t latches_read = 0;  // the collision latches that the program has looked at
   Sightings seen = {};        // since the trail's start
   bool frame_ended = false;
@@ -190,7 +189,6 @@ struct Machine {
     hmove_cycle = other.hmove_cycle;
     touched_cycle = other.touched_cycle;
     instructions_left = other.instructions_left;
-    attention = other.attention;
     latches_read = other.latches_read;
     seen = other.seen;
     frame_ended = other.frame_ended;
@@ -278,7 +276,8 @@ struct Machine {
     TiaState& tia = ram.tia();
     const uint32_t latches = latches_of_register(reg), new_ones = latches & ~latches_read;
     latches_read |= latches;
-    seen = read_latches(trail, config.format, buffer, tia, seen, latches_read, new_ones, cycle);
+    seen = read_latches(trail, config.format, buffer, tia, seen, latches_read, latches, new_ones,
+                        cycle);
     return collision_register(tia.collisions, reg) | (bus & 0x3F);
   }
 
@@ -373,20 +372,17 @@ struct Machine {
     return value;
   }
 
-  // What is to be done before the scanline that ends at cycle `end`, in which an access to the TIA
-  // comes no later than `longest` cycles after that. In most scanlines it is nothing.
-  CULE_INLINE void begin_line(int32_t end, int32_t longest) {
-    if (end < attention) return;
-    follow(end);
+  // What is to be done before the stretch that ends at cycle `end`, in which an access to the TIA
+  // comes no later than `longest` cycles after that.
+  CULE_INLINE void begin_stretch(int32_t end, int32_t longest) {
+    follow(end - kStretchCycles);
     begin_segments(end + longest);
-    const int32_t looked = latches_read ? trail.next_look(config.format, end) : kNever;
-    const int32_t segment = trail.next_segment(config.format, longest);
-    attention = looked < segment ? looked : segment;
   }
-  // Has the latches that the program looks at as they are now, some scanlines after the last time.
-  // Nothing is drawn beyond the last access to the TIA: without any since then nothing is new.
-  CULE_INLINE void follow(int32_t end) {
-    if (latches_read == 0 || !trail.is_due(config.format, end)) return;
+  // Has the latches that the program looks at as they are now, before the stretch that begins at
+  // cycle `begin`. Nothing is drawn beyond the last access to the TIA: without any since the last
+  // look nothing is new.
+  CULE_INLINE void follow(int32_t begin) {
+    if (latches_read == 0 || !trail.is_due(config.format, begin)) return;
     if (touched_cycle * kClocksPerCycle < trail.followed) return;
     seen = follow_collisions(trail, config.format, buffer, ram.tia(), seen, latches_read, cycle,
                              false);
@@ -426,7 +422,6 @@ struct Machine {
   // scanline.
   CULE_INLINE void begin_frame() {
     frame_ended = false;
-    attention = 0;
     trail.begin_frame();
     TiaPorts& ports = devices.ports;
     if (ports.frame_open) {

@@ -5,7 +5,7 @@
 //             the same, compiled for one ROM
 //   keep      the frame that the newest observation shows, where it would be lost; from here on the
 //             TIA's state is the new one
-//   segments  TIA part: 15 scanlines of one env a thread
+//   segments  TIA part: kSegmentLines scanlines of one env a thread
 //   pool      both for the few envs whose observation is made of more than the two pictures
 //   restart   resets: a pool state copied by a block, or an episode emulated by a thread
 //   observe_envs   observations: a block for each env
@@ -365,13 +365,13 @@ struct PlayLaunch {
   bool in_step;
 };
 
-// The ways of PlayChoice.
+// By which kernel, and in how many warps; the ways of PlayChoice.
 struct PlayWay {
   bool translated;
   int warps;  // of a multiprocessor, as long as that is enough for all envs
 };
+constexpr PlayWay kPlayWays[] = {{true, 2}, {true, kPlayFewWarps}};
 constexpr PlayWay kInterpreted{false, kPlayFewWarps};
-constexpr PlayWay kPlayWays[] = {{true, 2}, kInterpreted, {true, 4}};
 static_assert(std::size(kPlayWays) == PlayChoice::kWays);
 
 int blocks_for(int count, int each) { return (count + each - 1) / each; }

@@ -13,7 +13,7 @@ namespace cule {
 constexpr int kPlayMostThreads = 512;
 constexpr int kWarp = 32;
 constexpr int kPlayMostWarps = kPlayMostThreads / kWarp;
-constexpr int kPlayFewWarps = 4;  // of a block that have envs, where they wait for nobody
+constexpr int kPlayFewWarps = 4;  // of a block; no more have envs, where they wait for nobody
 
 // RAM in shared memory, and behind it the TIA's state: an odd number of words for each thread, so
 // that the same byte of all threads is in different banks.
@@ -53,41 +53,66 @@ struct CachedRom {
   }
 };
 
+// The lanes of a warp that go on, while the others wait.
+struct WarpGroup {
+  bool any;        // whether there are any at all
+  bool mine;       // whether this lane is one
+  uint32_t lanes;
+  uint32_t until;  // the place where others wait
+
+  // Whether all of them are here, to go on at a place that is before those of the others.
+  __device__ __forceinline__ bool goes_on_at(uint32_t place) const {
+    return (place < until) & (__activemask() == lanes);  // without a branch
+  }
+};
+
 // Lets warps go as they like, but keeps the lanes of each together: those that begin a frame
-// together meet before each scanline, until their frames end.
+// together meet before each turn, until their frames end.
 struct WarpPace {
+  int32_t lines;  // of a turn
+
+  __device__ __forceinline__ int32_t turn_lines() const { return lines; }
   __device__ __forceinline__ void begin_frame() const {}
   __device__ __forceinline__ uint32_t lanes() const { return __activemask(); }
   // All of `lanes` come here. Returns those that go on.
   __device__ __forceinline__ uint32_t meet(uint32_t lanes, bool goes_on) const {
     return __ballot_sync(lanes, goes_on);
   }
-  __device__ __forceinline__ void begin_line(uint32_t, int32_t) const {}
+  __device__ __forceinline__ void begin_turn(uint32_t, int32_t) const {}
+  // All of `lanes` come here, each with its place. Those that are hindmost go on.
+  __device__ __forceinline__ WarpGroup hindmost(uint32_t lanes, uint32_t place) const {
+    const uint32_t first = CULE_LEAST_OF(lanes, place);
+    const bool mine = (place == first) | (is_interpreted(first) & is_interpreted(place));
+    const uint32_t group = __ballot_sync(lanes, mine);
+    const uint32_t until = group == lanes ? kNowhere
+                                          : CULE_LEAST_OF(lanes, mine ? kNowhere : place);
+    return {first != kNowhere, mine, group, until};
+  }
 };
 
-// Keeps the warps of a block, which has a multiprocessor to itself, at the same scanline, too.
+// Keeps the warps of a block, which has a multiprocessor to itself, at the same scanlines, too.
 // Games follow the beam, so the code that one warp has fetched is there for the others.
 // Only speed depends on it: lanes of a warp that are apart, or lanes that are missing, make it wait
-// for fewer warps. None waits for ever: a warp has begun the newest scanline that lanes of it have
+// for fewer warps. None waits for ever: a warp has begun the newest turn that lanes of it have
 // waited in, so that those of the hindmost warp wait for nobody.
 struct BlockPace : WarpPace {
   static constexpr uint32_t kFinished = 0x7FFFFFFF;
   static constexpr uint32_t kNapNanoseconds = 64;
-  // [kPlayMostWarps]: the newest frame (high half) and the end of the newest scanline that each
+  // [kPlayMostWarps]: the newest frame (high half) and the first cycle of the newest turn that each
   // warp has begun.
   volatile uint32_t* begun;
   mutable uint32_t frame = 0;
 
-  __device__ __forceinline__ explicit BlockPace(volatile uint32_t* lines) : begun(lines) {}
+  __device__ __forceinline__ BlockPace(int32_t turn_lines, volatile uint32_t* turns)
+      : WarpPace{turn_lines}, begun(turns) {}
   __device__ __forceinline__ void begin_frame() const { frame += 1u << 16; }
-  __device__ __forceinline__ void begin_line(uint32_t lanes, int32_t end) const {
+  __device__ __forceinline__ void begin_turn(uint32_t lanes, int32_t begin) const {
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, first = __ffs(lanes) - 1;
-    // Lanes whose frames are of different lengths go by the first one's scanline.
-    const uint32_t own = frame + min(static_cast<uint32_t>(end), 0xFFFFu);
+    // Lanes whose frames are of different lengths go by the first one's turn.
+    const uint32_t own = frame + min(static_cast<uint32_t>(begin < 0 ? 0 : begin), 0xFFFFu);
     const uint32_t here = __shfl_sync(lanes, own, first);
     if (lane == first) atomicMax(const_cast<uint32_t*>(begun + warp), here);
-    // The lanes ask together, as those that waited one by one would part for the rest of the
-    // scanline.
+    // The lanes ask together, as those that waited one by one would part.
     while (__any_sync(lanes, begun[lane % kPlayMostWarps] < here)) {
       __nanosleep(kNapNanoseconds);
     }
@@ -144,6 +169,12 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }
 
+// Scanlines of a turn, of so many warps.
+template <class Core>
+__device__ __forceinline__ int32_t turn_lines(int warps) {
+  return warps > kPlayFewWarps ? Core::kTurnLinesOfManyWarps : Core::kTurnLines;
+}
+
 // What a kernel does whose warps wait for nobody, up to kPlayFewWarps of them in a block. Threads
 // without an env hold their registers until all others are done, so that no other kernel gets onto
 // the multiprocessor where they are all that it has.
@@ -151,7 +182,8 @@ template <class Core>
 __device__ __forceinline__ void play_freely(const Batch& batch, int lanes, int warps,
                                             const Core& core, const CartridgeMap* map) {
   __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayFewWarps * kWarp];
-  play_some(batch, lanes, warps, PacedCore<Core, WarpPace>{core, {}}, map, shared_ram);
+  const WarpPace pace{turn_lines<Core>(warps)};
+  play_some(batch, lanes, warps, PacedCore<Core, WarpPace>{core, pace}, map, shared_ram);
   __syncthreads();
 }
 
@@ -165,8 +197,8 @@ __device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int 
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < kPlayMostWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
   __syncthreads();
-  play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, BlockPace(begun)}, map,
-            shared.ram);
+  const BlockPace pace(turn_lines<Core>(warps), begun);
+  play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, pace}, map, shared.ram);
   __syncwarp();
   begun[thread / kWarp] = BlockPace::kFinished;
   __syncthreads();

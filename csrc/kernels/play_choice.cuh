@@ -1,10 +1,8 @@
-// In which way a translated game is played: by its own kernel, in few warps of many lanes or in
-// more of fewer lanes, or by the interpreter.
+// In which way a translated game is played: in few warps of many lanes, or in more of fewer lanes.
 //
 // All give the same results. Which is fastest depends on the game, on how many envs there are, and
-// on how far their games have spread out: where lanes of a warp are at different places of the
-// program, they wait for each other, and a GPU fetches much of the game's own code. So some steps
-// try all ways in turn and time them.
+// on how far their games have spread out: lanes of a warp wait for those that are elsewhere in the
+// program, and warps for each other. So some steps try all ways in turn and time them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -52,7 +50,7 @@ class PlayChoice {
   // kLongest.
   static constexpr int kFirst = 64, kLongest = 4096;
   // So many ways, of which the first is taken until they are tried, three times each in turn.
-  static constexpr int kWays = 3, kTries = 3 * kWays;
+  static constexpr int kWays = 2, kTries = 3 * kWays;
   // Another than the first has to be faster by so much, so that chance does not decide.
   static constexpr float kMargin = 0.97f;
 

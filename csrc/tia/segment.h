@@ -6,8 +6,8 @@
 
 namespace cule {
 
-constexpr int kSegmentLines = 15;
-constexpr int kSegments = 17;  // of the tallest picture, 250 lines
+constexpr int kSegmentLines = 16;
+constexpr int kSegments = 16;  // of the tallest picture, 250 lines
 
 // From where a segment can be drawn: the state, and the next entry, some lines before the segment
 // begins or there. The beam may have stayed further behind (eager.h). `entry` is kNoSegment where

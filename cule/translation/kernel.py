@@ -54,8 +54,9 @@ class _Source:
             f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device",
             "--relocatable-device-code=true", "--maxrregcount=80",
         ]  # fmt: skip
-        if int(nvrtc.version().partition(".")[0]) >= 13:
-            self._options.append("--split-compile=4")  # several threads; older ones do not know it
+        if int(nvrtc.version().partition(".")[0]) >= 13:  # older ones do not know these
+            # Several threads; and a jump by a table to a block, not a tree of comparisons.
+            self._options += ["--split-compile=4", "--jump-table-density=1"]
         made_from = nvrtc.version(), self._text, sorted(self._headers.items()), self._options
         key = hashlib.sha256(repr(made_from).encode()).hexdigest()
         self._path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"

@@ -15,9 +15,6 @@ BLOCK_CODE = _core.MICRO_OP["block_code"]
 BANK_BYTES = 4096
 WHOLE_BANKS = frozenset(("2K", "4K", "F8", "F8SC", "F6", "F6SC", "DPC"))
 
-# What follows a block where it is not known: kLookUp of csrc/console/block.h.
-LOOK_UP = 0
-
 
 class _Numbers:
     """The blocks' numbers, by where they begin."""
@@ -29,17 +26,17 @@ class _Numbers:
             (block[0].offset, block[0].pc): number for number, block in enumerate(blocks, 1)
         }
 
-    def at(self, pc: int | None, seen_from: Instruction) -> int:
-        """The number of the block at `pc`, where an instruction of the same bank leads, or LOOK_UP.
+    def at(self, pc: int | None, seen_from: Instruction) -> int | None:
+        """The number of the block at `pc`, where an instruction of the same bank leads, if known.
 
         No block switches banks. E0 switches each KiB by itself; FE switches by the highest bits of
         `pc`.
         """
         moving = 0xFC00 if self._scheme == "E0" else 0xE000
         if pc is None or not pc & 0x1000 or (pc ^ seen_from.pc) & moving:
-            return LOOK_UP
+            return None
         offset = seen_from.offset + pc % self._bank_bytes - seen_from.pc % self._bank_bytes
-        return self._numbers.get((offset, pc), LOOK_UP)
+        return self._numbers.get((offset, pc))
 
 
 def source_of(game: Game, blocks: list[Block]) -> str:
@@ -47,28 +44,26 @@ def source_of(game: Game, blocks: list[Block]) -> str:
     numbers = _Numbers(game, blocks)
     entries: set[int] = set()  # blocks in which others go on
 
-    def follow(pc: int | None, seen_from: Instruction) -> str:
+    def follow(here: int, pc: int | None, seen_from: Instruction) -> str:
         number = numbers.at(pc, seen_from)
-        if number == LOOK_UP:
-            return "CULE_LOOK_UP"
-        if seen_from.waits:
-            return f"CULE_COME_BACK({number})"
+        if number is None:
+            return f"CULE_LOOK_UP({here})"
         entries.add(number)
         return f"CULE_GO_ON({number})"
 
     whole_banks = rom_of(game)[1] in WHOLE_BANKS
     texts = []
-    for block in blocks:
+    for number, block in enumerate(blocks, 1):
         lines = []
         for instruction in block:
             what = f"{instruction.pc:#06x}, {instruction.opcode:#04x}, {instruction.operand:#06x}"
             if instruction.branches:
-                taken = follow(instruction.branch_target, instruction)
+                taken = follow(number, instruction.branch_target, instruction)
                 lines.append(f"  CULE_BRANCH({what}, {taken})")
             else:
                 bank = instruction.offset // BANK_BYTES * BANK_BYTES if whole_banks else -1
-                lines.append(f"  CULE_DO({what}, {instruction.reach}, {bank})")
-        lines.append(f"  {follow(block[-1].following, block[-1])}")
+                lines.append(f"  CULE_DO({number}, {what}, {instruction.reach}, {bank})")
+        lines.append(f"  {follow(number, block[-1].following, block[-1])}")
         texts.append(lines)
     for number, lines in enumerate(texts, 1):
         entry = f" CULE_ENTRY({number})" if number in entries else ""
@@ -105,8 +100,8 @@ _KERNEL = """#include "kernels/play.cuh"
 namespace cule {{
 
 struct RunBlock {{
-  template <class M>
-  CULE_INLINE uint32_t operator()(M& m, uint32_t number, int32_t end) const {{
+  template <class M, class Group>
+  CULE_INLINE uint32_t operator()(M& m, uint32_t number, int32_t end, const Group& group) const {{
     switch (number) {{
 {cases}
       default: __builtin_unreachable();

@@ -275,9 +275,9 @@ int read_at_random(uintptr_t address, uint32_t seed) {
     m.begin_frame();
     const int32_t last = static_cast<int32_t>(60 + below(220)) * kCyclesPerLine;
     const int32_t silent = last - static_cast<int32_t>(quiet) * kCyclesPerLine;
-    int32_t end = m.cycle - m.cycle % kCyclesPerLine + kCyclesPerLine;
-    for (; m.cycle < last; end += kCyclesPerLine) {
-      m.begin_line(end, kLongestInstruction);
+    int32_t end = stretch_end(format, m.cycle);
+    for (; m.cycle < last; end += kStretchCycles) {
+      m.begin_stretch(end, kLongestInstruction);
       while (m.cycle < end) {
         m.cycle += static_cast<int32_t>(below(4) ? 1 + below(busy) : 3);  // STA after STA
         if (m.cycle >= silent) continue;

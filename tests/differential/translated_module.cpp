@@ -28,14 +28,14 @@ struct Counts {
 
 struct RunBlock {
   Counts* counts;
-  template <class M>
-  uint32_t operator()(M& m, uint32_t number, int32_t end) const {
+  template <class M, class Group>
+  uint32_t operator()(M& m, uint32_t number, int32_t end, const Group& group) const {
     const int32_t before = m.instructions_left;
-    const uint32_t next = run(m, number, end);
+    const uint32_t next = run(m, number, end, group);
     counts->instructions += before - m.instructions_left;
     ++counts->blocks;
-    counts->looked_up += next == kLookUp;
-    if (next != kLookUp && next != kInterpret) {
+    counts->looked_up += (next & kLookUp) != 0;
+    if (!(next & (kLookUp | kInterpret))) {
       const MicroOp there = m.look_ahead();
       const MicroOp known = mark_of_block(next, m.r.pc);
       counts->known_wrong |= there.more != known.more || there.control != known.control;
@@ -44,8 +44,8 @@ struct RunBlock {
   }
 
  private:
-  template <class M>
-  static uint32_t run(M& m, uint32_t number, int32_t end) {
+  template <class M, class Group>
+  static uint32_t run(M& m, uint32_t number, int32_t end, const Group& group) {
     switch (number) {
 #include RUN_BLOCK_CASES
       default: __builtin_unreachable();

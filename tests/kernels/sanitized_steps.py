@@ -29,7 +29,7 @@ def main(library: str, *words: str) -> None:
     for num_envs, changes in RUNS:
         pair = Pair(gpu, GAMES, num_envs, some_options(autoreset=SAME_STEP, **changes))
         if "planted" in words:
-            pair.gpu.place("lives", torch.zeros(num_envs - 1, dtype=torch.int32))
+            pair.gpu.memory.place("lives", torch.zeros(num_envs - 1, dtype=torch.int32))
         pair.reset(None, torch.arange(num_envs))
         for _ in range(3):
             pair.step()

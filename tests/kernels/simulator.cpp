@@ -46,17 +46,17 @@ namespace {
 
 using simulated::kMostShared;
 
-enum class Wait { kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kAsking };
+enum class Wait { kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kAsking };
 constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",   "__syncthreads",
                                       "__syncwarp", "__any_sync", "__ballot_sync", "__shfl_sync",
-                                      "__activemask"};
+                                      "__reduce_min_sync", "__activemask"};
 
 void serve(void* thread);
 
 // Whether the lanes that a mask names wait for each other.
 bool is_masked(Wait wait) {
   return wait == Wait::kWarp || wait == Wait::kAny || wait == Wait::kBallot ||
-         wait == Wait::kShuffle;
+         wait == Wait::kShuffle || wait == Wait::kLeast;
 }
 
 struct Thread {
@@ -66,7 +66,7 @@ struct Thread {
   Wait wait = Wait::kEnded;
   unsigned mask = 0;  // of the lanes that a collective call names
   bool condition = false;  // what the lane brings to a vote
-  unsigned value = 0, source = 0;  // what it brings to a shuffle, and whose value it gets
+  unsigned value = 0, source = 0;  // what it brings, and whose value a shuffle gives it
   const void* site = nullptr;  // where it asked which lanes are with it
   unsigned result = 0;
   Fiber fiber;
@@ -85,6 +85,10 @@ class Simulator {
     running_->value = value;
     running_->source = source;
     return wait(Wait::kShuffle, mask);
+  }
+  unsigned least(unsigned mask, unsigned value) {
+    running_->value = value;
+    return wait(Wait::kLeast, mask);
   }
   void serve(Thread& thread);
 
@@ -298,17 +302,19 @@ void Simulator::complete_warp(unsigned warp, unsigned lane) {
   const Wait wait = asking.wait;
   const unsigned mask = asking.mask;
   if (!is_masked(wait)) return;
-  unsigned ballot = 0;
+  unsigned ballot = 0, least = ~0u;
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
     const Thread& other = thread_at(warp, i);
     if (!(mask >> i & 1) || other.wait == Wait::kEnded) continue;
     if (other.wait != wait || other.mask != mask) return;
     ballot |= static_cast<unsigned>(other.condition) << i;
+    least = min(least, other.value);
   }
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
     Thread& other = thread_at(warp, i);
     if (!(mask >> i & 1) || other.wait == Wait::kEnded) continue;
     if (wait == Wait::kShuffle) other.result = thread_at(warp, other.source % kLanes).value;
+    else if (wait == Wait::kLeast) other.result = least;
     else other.result = wait == Wait::kAny ? ballot != 0 : ballot;
     wake(other);
   }
@@ -345,6 +351,7 @@ int __any_sync(unsigned mask, int condition) {
 unsigned __shfl_sync(unsigned mask, unsigned value, int source) {
   return simulator.shuffle(mask, value, static_cast<unsigned>(source));
 }
+unsigned __reduce_min_sync(unsigned mask, unsigned value) { return simulator.least(mask, value); }
 unsigned __ballot_sync(unsigned mask, int condition) {
   return simulator.wait(Wait::kBallot, mask, condition != 0);
 }

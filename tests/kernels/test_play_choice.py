@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-# The ways of launch_cuda.cu: the game's own kernel in few warps, the interpreter, the own in more.
-FEW, INTERPRETED, MORE = WAYS = range(3)
+# The ways of launch_cuda.cu: in few warps, or in more.
+FEW, MORE = WAYS = range(2)
 # As in PlayChoice.
-FIRST, TRIES, LONGEST = 64, 9, 4096
+FIRST, TRIES, LONGEST = 64, 6, 4096
 # Milliseconds of each way.
-FEW_FASTEST, INTERPRETED_FASTEST = (1.0, 2.0, 1.5), (3.0, 2.0, 4.0)
-MORE_FASTEST = (3.0, 4.0, 2.0)
+FEW_FASTEST, MORE_FASTEST = (1.0, 1.5), (3.0, 2.0)
 
 
 class Choice:
@@ -61,28 +60,22 @@ def test_first_way_is_taken_until_all_are_tried_in_turn(choice: Choice) -> None:
     assert choice.steps(50, FEW_FASTEST) == [FEW] * 50
 
 
-@pytest.mark.parametrize(
-    ("times", "fastest"), [(INTERPRETED_FASTEST, INTERPRETED), (MORE_FASTEST, MORE)]
-)
+@pytest.mark.parametrize(("times", "fastest"), [(FEW_FASTEST, FEW), (MORE_FASTEST, MORE)])
 def test_fastest_way_is_taken(times: tuple[float, ...], fastest: int, choice: Choice) -> None:
     choice.steps(FIRST + TRIES - 1, times)
     assert choice.steps(50, times) == [fastest] * 50
 
 
-@pytest.mark.parametrize("way", WAYS[1:])
 @pytest.mark.parametrize(("time", "is_taken"), [(0.98, False), (0.95, True)])
-def test_small_differences_do_not_count(
-    way: int, time: float, is_taken: bool, choice: Choice
-) -> None:
-    times = tuple(time if each == way else 1.0 for each in WAYS)
+def test_small_differences_do_not_count(time: float, is_taken: bool, choice: Choice) -> None:
+    times = (1.0, time)
     choice.steps(FIRST + TRIES - 1, times)
-    assert choice.step(times) == (way if is_taken else FEW)
+    assert choice.step(times) == (MORE if is_taken else FEW)
 
 
 def test_ways_are_tried_again_as_games_go_on(choice: Choice) -> None:
     assert choice.steps(600, FEW_FASTEST)[-1] == FEW
-    assert choice.steps(LONGEST, INTERPRETED_FASTEST)[-1] == INTERPRETED
-    assert choice.steps(LONGEST + 2 * TRIES, MORE_FASTEST)[-1] == MORE
+    assert choice.steps(LONGEST, MORE_FASTEST)[-1] == MORE
     assert choice.steps(LONGEST + 2 * TRIES, FEW_FASTEST)[-1] == FEW
     rarely = choice.steps(5 * LONGEST, FEW_FASTEST).count(MORE)
     assert rarely in (4 * TRIES // len(WAYS), 5 * TRIES // len(WAYS))
