@@ -30,6 +30,21 @@ CULE_INLINE bool moves_any(const TiaState& tia, int cycle) {
   return tia.motion.word != 0 || hmove_distance(cycle, 0) != 0;
 }
 
+// The objects that HMOVE at `cycle` of a scanline may move, the lowest bit of four for each. Most
+// programs move few with it.
+CULE_INLINE uint32_t may_move(const TiaState& tia, int cycle) {
+  constexpr uint32_t kAll = 0x11111;
+  static_assert(kPlayfield == 5, "a digit for each movable object");
+  if (hmove_distance(cycle, 0) != 0) return kAll;
+  uint32_t motion = tia.motion.word;
+  motion |= motion >> 2;
+  return (motion | motion >> 1) & kAll;
+}
+// The object of the lowest of these.
+CULE_INLINE uint32_t lowest_that_may_move(uint32_t digits) {
+  return static_cast<uint32_t>(count_bits((digits & (0u - digits)) - 1)) / 4;
+}
+
 // The black comb at the left appears where HMOVE came in the blank, or on the line's last cycle.
 CULE_INLINE bool hmove_blanks_line(int cycle) { return cycle <= 20 || cycle == 75; }
 

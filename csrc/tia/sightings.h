@@ -125,11 +125,11 @@ struct PlacesLeft {
       count = kAnywhere;
     } else if (kReg != HMOVE) {
       leave(tia, kMoved);
-    } else if (moves_any(tia, cycle_in_line)) {
+    } else {
       uint32_t moved = 0;
 #pragma unroll 1
-      for (uint32_t left = objects; left; left &= left - 1) {
-        const uint32_t object = lowest_object(left);
+      for (uint32_t left = may_move(tia, cycle_in_line); left; left &= left - 1) {
+        const uint32_t object = lowest_that_may_move(left);
         const int distance = hmove_distance(cycle_in_line, static_cast<int>(tia.motion[object]));
         moved |= static_cast<uint32_t>(distance != 0) << object;
       }

@@ -62,10 +62,9 @@ CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_
   uint32_t changed = static_cast<uint32_t>(tia.skip_first[0] != 0) << kPlayer0 |
                      static_cast<uint32_t>(tia.skip_first[1] != 0) << kPlayer1 |
                      static_cast<uint32_t>(tia.missile0_shape != kMissileNormal) << kMissile0;
-  // Most programs strobe HMOVE on many lines with nothing to move.
-  const bool moves = moves_any(tia, cycle_in_line);
 #pragma unroll 1
-  for (uint32_t object = 0; moves && object < kPlayfield; ++object) {
+  for (uint32_t left = may_move(tia, cycle_in_line); left; left &= left - 1) {
+    const uint32_t object = lowest_that_may_move(left);
     const int distance = hmove_distance(cycle_in_line, static_cast<int>(tia.motion[object]));
     set_position(tia, object, wrap_position(position_of(tia, object) + distance));
     changed |= static_cast<uint32_t>(distance != 0) << object;
