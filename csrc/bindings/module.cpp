@@ -137,11 +137,12 @@ void checked_continued_episode(CheckedBatch& batch, const py::object& played,
   continue_pool_episode(batch, before, count);
 }
 
-// Rows of ProfileEntry's fields, one for each byte of the ROM of env 0, as uint32.
+// Rows of ProfileEntry's fields, one for each byte of the ROM of env 0 and one for what is executed
+// elsewhere, as uint32.
 py::bytes profile(CheckedBatch& batch, const py::object& frames) {
   const auto count = static_cast<int>(integer("frames", frames, 0));
   batch.check_powered_on();
-  std::vector<ProfileEntry> entries(batch.configs[batch.group[0]].rom_bytes, ProfileEntry{});
+  std::vector<ProfileEntry> entries(batch.configs[batch.group[0]].rom_bytes + 1, ProfileEntry{});
   {
     py::gil_scoped_release release;
     profile_play(batch, count, entries.data());

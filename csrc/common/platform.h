@@ -83,7 +83,7 @@ namespace cule { using LineBits = uint64_t; }
 #define CULE_APART(why) static_cast<void>(0)
 #define CULE_OPAQUE_POINTER(pointer) static_cast<void>(0)
 #endif
-// The least word that the lanes of a warp come with, all of those in `lanes`. Kernels only.
+// The least word that the lanes of a warp come with, all of those in `lanes` (kernels/reductions.cuh).
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define CULE_LEAST_OF(lanes, word) ::cule::least_by_votes(lanes, word)
 #else
@@ -91,20 +91,6 @@ namespace cule { using LineBits = uint64_t; }
 #endif
 
 namespace cule {
-#if defined(__CUDA_ARCH__)
-// Bit by bit, from the highest: where any that are left have none, those are left.
-__device__ __forceinline__ uint32_t least_by_votes(uint32_t lanes, uint32_t word) {
-  uint32_t least = 0;
-  bool left = true;
-  for (int bit = 31; bit >= 0; --bit) {
-    const bool has = word >> bit & 1;
-    const bool any_without = __ballot_sync(lanes, left && !has) != 0;
-    left = left && has != any_without;
-    least |= any_without ? 0u : 1u << bit;
-  }
-  return least;
-}
-#endif
 CULE_INLINE uint32_t spread_signs(uint32_t word) {
 #if defined(__CUDA_ARCH__)
   uint32_t spread;

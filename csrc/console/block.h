@@ -82,8 +82,10 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
 // Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked
 // where blocks begin (begins_block). `run_block(m, number, end, group)` executes a block, and what
 // it goes on in before cycle `end`, and says what follows; the longest takes `kLongestBlock` cycles
-// at most. The ROM is game `kGame`'s. Without `kDecimal` no block begins in decimal mode.
-template <class RunBlock, uint32_t kGame, int32_t kLongestBlock, bool kDecimal>
+// at most. The ROM is game `kGame`'s. Without `kDecimal` no block begins in decimal mode. With
+// `kRunsInRam` much of the program is in RAM, and interpreted.
+template <class RunBlock, uint32_t kGame, int32_t kLongestBlock, bool kDecimal,
+          bool kRunsInRam>
 struct TranslatedCore {
   static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock
                                                                           : kLongestInstruction;
@@ -112,7 +114,8 @@ struct TranslatedCore {
       for (;;) {
         const bool goes = m.runs() && m.cycle < end, at_block = begins_block(op);
         const uint32_t number = operand_of(op);
-        const uint32_t there = at_block ? place_of_block(number) : place_behind(last);
+        const uint32_t interpreted = kRunsInRam ? kBehindAllBlocks : place_behind(last);
+        const uint32_t there = at_block ? place_of_block(number) : interpreted;
         const auto group = pace.hindmost(lanes, goes ? there : kNowhere);
         if (!group.any) break;
         if (!group.mine) continue;

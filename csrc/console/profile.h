@@ -9,7 +9,8 @@ namespace cule {
 constexpr uint32_t kProfiledPlaces[] = {kInRam, kInRom, kFromChips, kToTia, kAllChips};
 constexpr uint32_t kNumProfiledPlaces = sizeof(kProfiledPlaces) / sizeof(uint32_t);
 
-// One for each byte of the image.
+// One for each byte of the image, and one, of which only the count matters, for what is executed
+// elsewhere.
 struct ProfileEntry {
   uint32_t count;    // how often the instruction that begins here was executed
   uint32_t odd;      // and how often a block could not have done it
@@ -33,7 +34,10 @@ class ProfilingCore {
 
   template <class M>
   MicroOp operator()(M& m, MicroOp op) const {
-    if (opcode_of(op) == kFetchSlowlyCode || !(m.r.pc & 0x1000)) {
+    if (opcode_of(op) == kFetchSlowlyCode) {  // no instruction yet
+      next_ = kNowhere;
+    } else if (!(m.r.pc & 0x1000)) {
+      ++entries_[m.rom_bytes].count;
       next_ = kNowhere;
     } else {
       ProfileEntry& entry = entries_[m.code_offset(m.r.pc)];

@@ -4,6 +4,7 @@
 
 #include "console/block.h"
 #include "kernels/memory.h"
+#include "kernels/reductions.cuh"
 #include "kernels/segment_starts.h"
 #include "kernels/step.h"
 

@@ -19,6 +19,8 @@ LEAST_COUNT = 30
 # And so is one that more often than this cannot be done in a block. What an instruction reaches
 # more often than this, it has code for.
 MOST_ODD = 0.02
+# What is much code in RAM, as a share of all instructions.
+MUCH_IN_RAM = 0.02
 # What a profile has of each instruction (csrc/console/profile.h): how often it ran, could not be
 # done in a block, ran in decimal mode, was entered; its program counter; which places it reached,
 # a column for each set of PROFILED; the TIA register that it wrote to, and how often that was
@@ -106,9 +108,20 @@ class Instruction:
 Reached = tuple[np.ndarray, np.ndarray, np.ndarray]  # of `reach`
 
 
-@functools.cache
 def profile(game: Game) -> np.ndarray:
     """(bytes of the ROM, columns) uint32: COUNT to OTHER_REGISTER of each instruction."""
+    return _played(game)[:-1]
+
+
+def runs_in_ram(game: Game) -> bool:
+    """Whether the game executes much code outside of the ROM, which blocks never have."""
+    counts = _played(game)[:, COUNT]
+    return bool(counts[-1] > MUCH_IN_RAM * counts.sum())
+
+
+@functools.cache
+def _played(game: Game) -> np.ndarray:
+    """A profile, and after it a row for what was executed outside of the ROM."""
     console = Console(Group(game, game.facts["default_mode"], 0), Options(), boot(game).pal)
     console.configure()
     console.load(boot(game).snapshot)

@@ -8,7 +8,13 @@ from cule import _core
 from cule.console import rom_of
 from cule.rom import Game
 from cule.translation.blocks import Block, longest_block, stays_decimal
-from cule.translation.executed import OPCODE_SHIFT, OPERAND_SHIFT, Instruction, micro_op_words
+from cule.translation.executed import (
+    OPCODE_SHIFT,
+    OPERAND_SHIFT,
+    Instruction,
+    micro_op_words,
+    runs_in_ram,
+)
 
 BLOCK_CODE = _core.MICRO_OP["block_code"]
 # Schemes whose window shows one bank as a whole, of so many bytes or all of a smaller image.
@@ -112,7 +118,7 @@ struct RunBlock {{
 extern "C" __global__ void __launch_bounds__(kPlayMostThreads)
 play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
   constexpr CartridgeMap kMap = {map};
-  using Core = TranslatedCore<RunBlock, {game}, {longest}, {decimal}>;
+  using Core = TranslatedCore<RunBlock, {game}, {longest}, {decimal}, {in_ram}>;
   play_envs<{in_step}>(batch, lanes, warps, Core{{}}, &kMap);
 }}
 
@@ -134,6 +140,7 @@ def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
         game=game.index,
         longest=longest_block(blocks),
         decimal=str(stays_decimal(blocks)).lower(),
+        in_ram=str(runs_in_ram(game)).lower(),
         in_step=str(in_step).lower(),
     )
 

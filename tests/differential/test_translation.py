@@ -40,6 +40,7 @@ def build(game: str, folder: Path) -> ModuleType:
         f'-DRUN_BLOCK_CASES="{cases}"', f"-DCULE_MODULE={name}", f"-DGAME={find_game(game).index}",
         f"-DLONGEST_BLOCK={translation.longest_block(blocks)}",
         f"-DDECIMAL={int(translation.stays_decimal(blocks))}",
+        f"-DIN_RAM={int(translation.runs_in_ram(find_game(game)))}",
     ]  # fmt: skip
     source = Path(__file__).with_name("translated_module.cpp")
     return build_module(name, [source], folder, compile_flags=flags)

@@ -1,6 +1,6 @@
 // One game's translated code on the CPU, beside the interpreter, for tests. RUN_BLOCK_CASES is the
 // file of its blocks, GAME its index, LONGEST_BLOCK how many cycles one of them takes at most,
-// DECIMAL whether they run in decimal mode.
+// DECIMAL whether they run in decimal mode, IN_RAM whether the game runs much code in RAM.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -70,7 +70,7 @@ py::tuple step(uintptr_t address, bool translated) {
   if (translated) {
     machine.rom.marked_ops = batch.marked_ops;
     step_frames(batch, 0, machine,
-                TranslatedCore<RunBlock, GAME, LONGEST_BLOCK, DECIMAL>{{&counts}});
+                TranslatedCore<RunBlock, GAME, LONGEST_BLOCK, DECIMAL, IN_RAM>{{&counts}});
   } else {
     step_frames(batch, 0, machine, DynamicCore{});
   }

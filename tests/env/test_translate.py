@@ -82,6 +82,14 @@ def test_blocks_follow_the_profile() -> None:
     assert sum(int(counts[offset, 0]) for offset in seen) > 0.9 * ran_in_all
 
 
+@pytest.mark.parametrize(("name", "in_ram"), [("up_n_down", True), ("pong", False)])
+def test_kernels_know_which_programs_run_in_ram(name: str, in_ram: bool) -> None:
+    game = find_game(name)
+    source = translation.kernel_source(game, translation.blocks_of(game)[:1], True)
+    assert translation.runs_in_ram(game) is in_ram
+    assert re.search(rf"TranslatedCore<RunBlock, .*, {str(in_ram).lower()}>", source)
+
+
 def test_listing_in_the_design_notes_is_what_is_made() -> None:
     """design/translation.md shows a block of Breakout, and its bytes."""
     text = (Path(__file__).resolve().parents[2] / "design" / "translation.md").read_text()

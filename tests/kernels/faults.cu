@@ -1,5 +1,8 @@
-// Kernels with a fault each, for test_simulator.py to see the simulator find it.
+// Kernels with a fault each, for test_simulator.py to see the simulator find it, and some that ask
+// the lanes of a warp.
 #include "simulator.h"
+
+#include "kernels/reductions.cuh"
 
 // The project's namespace, in which dynamic shared memory is.
 namespace cule {
@@ -45,6 +48,14 @@ static __global__ void vote(int* values) {
                         __any_sync(half, threadIdx.x == 40);
 }
 
+// The least word of each half of a warp.
+static __global__ void find_least(int* values, bool by_votes) {
+  const unsigned half = threadIdx.x % 32 < 16 ? 0x0000FFFFu : 0xFFFF0000u;
+  const unsigned word = static_cast<unsigned>(values[threadIdx.x]);
+  const unsigned least = by_votes ? least_by_votes(half, word) : __reduce_min_sync(half, word);
+  values[threadIdx.x] = static_cast<int>(least);
+}
+
 static __global__ void see_who_is_here(int* values) {
   if (threadIdx.x % 2) values[threadIdx.x] = static_cast<int>(~__activemask());
   else values[threadIdx.x] = static_cast<int>(__activemask());
@@ -86,6 +97,9 @@ EXPORTED int run_leave_own_lane_out(int* values) {
   return run(leave_own_lane_out, kThreads, 0, values);
 }
 EXPORTED int run_vote(int* values) { return run(vote, kThreads, 0, values); }
+EXPORTED int run_find_least(int* values, bool by_votes) {
+  return run(find_least, kThreads, 0, values, by_votes);
+}
 EXPORTED int run_see_who_is_here(int* values) { return run(see_who_is_here, kThreads, 0, values); }
 EXPORTED int run_with(int* values, int threads, int shared_bytes) {
   return run(vote, threads, static_cast<size_t>(shared_bytes), values);

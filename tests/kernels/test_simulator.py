@@ -25,9 +25,11 @@ class Kernels:
     def choose(self, seed: int = 0, together: bool = True) -> None:
         self.library.set_device(ctypes.c_uint64(seed), ctypes.c_bool(together))
 
-    def run(self, name: str, *arguments: int) -> tuple[int, np.ndarray]:
+    def run(
+        self, name: str, *arguments: int, given: np.ndarray | None = None
+    ) -> tuple[int, np.ndarray]:
         """CUDA's error, and the result of the second block."""
-        values = np.zeros(THREADS, np.int32)
+        values = np.zeros(THREADS, np.int32) if given is None else given.copy()
         error = getattr(self.library, f"run_{name}")(
             ctypes.c_void_p(values.ctypes.data), *arguments
         )
@@ -101,6 +103,21 @@ def test_votes_are_counted(kernels: Kernels) -> None:
         kernels.choose(seed)
         error, values = kernels.run("vote")
         assert error == 0 and np.array_equal(values, expected)
+
+
+@pytest.mark.parametrize("by_votes", [False, True])
+@pytest.mark.parametrize("most", [1, 3, 2**16, 2**32])
+def test_least_word_of_some_lanes(by_votes: bool, most: int, kernels: Kernels) -> None:
+    """By a reduction, and as GPUs do it that have none."""
+    random = np.random.default_rng(most)
+    for seed in range(5):
+        kernels.choose(seed)
+        words = random.integers(0, most, THREADS, np.uint32, endpoint=most < 2**32)
+        error, values = kernels.run("find_least", by_votes, given=words.view(np.int32))
+        halves = values.view(np.uint32).reshape(4, 16)
+        # The second block finds what the first has left.
+        assert error == 0
+        assert (halves == words.reshape(4, 16).min(axis=1, keepdims=True)).all()
 
 
 def test_lanes_at_one_place_are_together_or_in_parts(kernels: Kernels) -> None:

@@ -1,0 +1,154 @@
+// What the lanes of a warp execute together, for count_lanes.py: the instructions of envs, written
+// down one by one, and put together under a rule.
+#include <pybind11/pybind11.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "console/core.h"
+#include "kernels/memory.h"
+#include "kernels/segment_starts.h"
+#include "kernels/step.h"
+
+namespace {
+
+using namespace cule;
+
+struct Executed {
+  uint32_t offset;  // of the ROM
+  int32_t cycle;
+  bool goes_anywhere;  // what follows is known only when it runs
+};
+using Frame = std::vector<Executed>;
+
+// Interprets, and writes down what it executes.
+struct TracingCore : AnyGame {
+  std::vector<Frame>* frames;
+  template <class M>
+  void run(M& m) const {
+    frames->emplace_back();
+    MicroOp op = m.look_ahead();
+    run_in_step(m, FreePace{}, kLongestInstruction, [&](uint32_t, int32_t end) {
+      for (; m.runs() && m.cycle < end; --m.instructions_left) {
+        const uint32_t opcode = opcode_of(op);  // RTS, RTI, JMP (), BRK
+        const bool anywhere = opcode == 0x60 || opcode == 0x40 || opcode == 0x6C || opcode == 0x00;
+        frames->back().push_back({m.code_offset(m.r.pc), m.cycle, anywhere});
+        op = StaticCore{}(m, op);
+      }
+    });
+  }
+};
+
+std::vector<std::vector<Frame>> traces;  // of each env
+
+// Plays a step of an env of the batch at `address`, but for what draws it.
+void trace(uintptr_t address, size_t env) {
+  Batch batch;
+  std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
+  std::vector<uint32_t> entries(batch.buffer_capacity), starts(segment_words(batch.options));
+  Devices devices;
+  TiaTrail trail{};
+  TiaState tia;
+  trail.starts = starts_alone(starts.data());
+  PlainMachine machine = make_plain_machine(batch, env, devices, {entries.data(), trail, tia});
+  traces.emplace_back();
+  step_frames(batch, env, machine, TracingCore{{}, &traces.back()});
+}
+
+// Where the lanes of a warp are in a frame.
+struct Warp {
+  struct Lane {
+    const Frame* frame;
+    size_t at = 0;
+    bool goes_on(int32_t end) const { return at < frame->size() && (*frame)[at].cycle < end; }
+    const Executed& next() const { return (*frame)[at]; }
+  };
+  std::vector<Lane> lanes;
+  int64_t executed = 0;  // instructions, one for all lanes that are at it
+  int64_t groups = 0;    // how often other lanes went on
+
+  std::map<uint32_t, std::vector<Lane*>> by_offset(int32_t end, const std::vector<Lane*>& among) {
+    std::map<uint32_t, std::vector<Lane*>> found;
+    for (Lane* lane : among) {
+      if (lane->goes_on(end)) found[lane->next().offset].push_back(lane);
+    }
+    return found;
+  }
+  std::vector<Lane*> all() {
+    std::vector<Lane*> found;
+    for (Lane& lane : lanes) found.push_back(&lane);
+    return found;
+  }
+
+  // Those with the lowest address go on, and all others wait.
+  void go_hindmost_first(int32_t end) {
+    std::vector<Lane*> before;
+    for (auto at = by_offset(end, all()); !at.empty(); at = by_offset(end, all())) {
+      std::vector<Lane*>& group = at.begin()->second;
+      for (Lane* lane : group) ++lane->at;
+      ++executed;
+      groups += group != before;
+      before = group;
+    }
+  }
+  // Lanes that part go on apart, until `end` or where what follows has to be looked up.
+  void go_apart(int32_t end) {
+    for (auto at = by_offset(end, all()); !at.empty(); at = by_offset(end, all())) {
+      for (auto& group : at) go_apart(end, group.second);
+    }
+  }
+  void go_apart(int32_t end, std::vector<Lane*> group) {
+    for (++groups;;) {
+      ++executed;
+      std::vector<Lane*> left;
+      for (Lane* lane : group) {
+        if (!lane->next().goes_anywhere) left.push_back(lane);
+        ++lane->at;
+      }
+      const auto at = by_offset(end, left);
+      if (at.size() != 1) {
+        for (const auto& parted : at) go_apart(end, parted.second);
+        return;
+      }
+      group = at.begin()->second;
+    }
+  }
+};
+
+// Instructions that a warp of so many lanes executes in a frame, how often other lanes went on, and
+// instructions of an env, all as means. `lines`: scanlines after which all lanes meet.
+pybind11::tuple count(size_t lanes, int lines, bool hindmost_first) {
+  double executed = 0, groups = 0, own = 0, frames = 0;
+  for (size_t first = 0; first + lanes <= traces.size(); first += lanes) {
+    size_t common = traces[first].size();
+    for (size_t i = 0; i < lanes; ++i) common = std::min(common, traces[first + i].size());
+    for (size_t number = 0; number < common; ++number) {
+      Warp warp;
+      int32_t last = 0;
+      for (size_t i = 0; i < lanes; ++i) {
+        const Frame& frame = traces[first + i][number];
+        warp.lanes.push_back({&frame});
+        last = std::max(last, frame.empty() ? 0 : frame.back().cycle);
+        own += static_cast<double>(frame.size()) / static_cast<double>(lanes);
+      }
+      const int32_t turn = lines * kCyclesPerLine;
+      for (int32_t end = turn; end - turn <= last; end += turn) {
+        hindmost_first ? warp.go_hindmost_first(end) : warp.go_apart(end);
+      }
+      executed += static_cast<double>(warp.executed);
+      groups += static_cast<double>(warp.groups);
+      ++frames;
+    }
+  }
+  return pybind11::make_tuple(executed / frames, groups / frames, own / frames);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(count_lanes, m) {
+  m.def("trace", &trace);
+  m.def("count", &count);
+  m.def("clear", [] { traces.clear(); });
+}
