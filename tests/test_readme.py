@@ -156,24 +156,22 @@ def test_readmes_of_ppo_and_dqn_have_what_their_rows_say(algorithm: str) -> None
 
 
 def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
-    """Lines "| N envs (K games) | million FPS of the slowest | quartiles | fastest |" below the
-    file and commits."""
-    pattern = (
-        r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\) of commits? ([\w ]+).*?"
-        r"\n\n((?:\|[^\n]*\n)+)"
+    """Lines "| N envs (K games) | million FPS of the slowest | quartiles | fastest |", each number
+    of envs with its file and commit above."""
+    text = README.read_text()
+    sources = re.findall(
+        r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\) of commit (\w+)\s+with ([\d,]+)", text
     )
-    (found,) = re.findall(pattern, README.read_text(), re.DOTALL)
-    name, commits, table = found
-    commits = tuple(commits.strip().split(" and "))
-    rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
-    figures = re.findall(r"^\| ([\d,]+) envs \((\d+) games\) \| (.*) \|$", table, re.MULTILINE)
+    figures = re.findall(r"^\| ([\d,]+) envs \((\d+) games\) \| (.*) \|$", text, re.MULTILINE)
     assert len(figures) == 2
     for envs, count, measured in figures:
+        ((name, commit),) = [source[:2] for source in sources if source[2] == envs]
+        rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
         fps = {
             row["game"]: row["fps"] / 1e6
             for row in rows
             if (row["mode"], row["num_envs"]) == ("end-to-end", int(envs.replace(",", "")))
-            and row["commit"].startswith(commits) and row["fps"] is not None
+            and row["commit"].startswith(commit) and row["fps"] is not None
         }  # fmt: skip
         assert len(fps) == int(count)
         quartiles = np.percentile(list(fps.values()), (0, 25, 50, 75, 100))
