@@ -16,10 +16,10 @@ from pathlib import Path
 
 from cule import nvrtc, translation
 from cule.rom import find_game
+from cule.translation import executed
+from cule.translation.source import headers
 
 KERNEL, SOURCE = "play_translated", "translated.cu"
-OPTIONS = ("--std=c++17", "--fmad=false", "-default-device", "--relocatable-device-code=true",
-           "--maxrregcount=80", "-lineinfo")  # fmt: skip
 
 
 def machine_lines(cubin: bytes, nvdisasm: str) -> collections.Counter[int]:
@@ -52,25 +52,22 @@ def weigh(name: str, architecture: str, nvdisasm: str, most: int) -> None:
     game = find_game(name)
     blocks = translation.blocks_of(game)
     source = translation.kernel_source(game, blocks, in_step=True)
-    cubin = nvrtc.compile_cubin(
-        source, translation.headers(), [f"--gpu-architecture={architecture}", *OPTIONS]
-    )
+    options = [*translation.compiler_options(architecture), "-lineinfo"]
+    cubin = nvrtc.compile_cubin(source, headers(), options)
     counts = machine_lines(cubin, nvdisasm)
     profile = translation.profile(game)
     ran = dict(
-        zip(
-            profile[:, translation.PC].tolist(), profile[:, translation.COUNT].tolist(), strict=True
-        )
+        zip(profile[:, executed.PC].tolist(), profile[:, executed.COUNT].tolist(), strict=True)
     )
     rows = []
     for number, line in enumerate(source.splitlines(), 1):
-        if found := re.match(r"  CULE_(?:DO|BRANCH)\((0x\w+)", line):
-            times = ran[int(found[1], 16)] / translation.PROFILE_FRAMES
+        if found := re.match(r"  CULE_(?:DO\(\d+, |BRANCH\()(0x\w+)", line):
+            times = ran[int(found[1], 16)] / executed.PROFILE_FRAMES
             rows.append((times * counts[number], times, counts[number], line.strip()))
-    cost, executed = sum(row[0] for row in rows), sum(row[1] for row in rows)
+    cost, ran_in_blocks = sum(row[0] for row in rows), sum(row[1] for row in rows)
     print(
-        f"{name}: {sum(counts.values())} machine instructions; of a frame's {executed:.0f} "
-        f"instructions in blocks {cost:.0f}, {cost / executed:.1f} each"
+        f"{name}: {sum(counts.values())} machine instructions; of a frame's {ran_in_blocks:.0f} "
+        f"instructions in blocks {cost:.0f}, {cost / ran_in_blocks:.1f} each"
     )
     for row in sorted(rows, reverse=True)[:most]:
         print("  {:8.0f} = {:6.1f} * {:3d}  {}".format(*row))

@@ -83,7 +83,8 @@ namespace cule { using LineBits = uint64_t; }
 #define CULE_APART(why) static_cast<void>(0)
 #define CULE_OPAQUE_POINTER(pointer) static_cast<void>(0)
 #endif
-// The least word that the lanes of a warp come with, all of those in `lanes` (kernels/reductions.cuh).
+// The least word that the lanes of a warp come with, all of those in `lanes`; for kernels
+// (kernels/reductions.cuh).
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define CULE_LEAST_OF(lanes, word) ::cule::least_by_votes(lanes, word)
 #else

@@ -71,11 +71,11 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
     what_follows                                        \
   }                                                     \
   pass_branch<opcode>(m, at, operand, false);
-#define CULE_GO_ON(next)                                                            \
-  {                                                                                 \
+#define CULE_GO_ON(next)                                                             \
+  {                                                                                  \
     if ((m.cycle < end) & group.goes_on_at(place_of_block(next))) goto block_##next; \
-    CULE_APART("comes back");                                                       \
-    return next;                                                                    \
+    CULE_APART("comes back");                                                        \
+    return next;                                                                     \
   }
 #define CULE_LOOK_UP(number) return kLookUp | number;
 
@@ -84,8 +84,7 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
 // it goes on in before cycle `end`, and says what follows; the longest takes `kLongestBlock` cycles
 // at most. The ROM is game `kGame`'s. Without `kDecimal` no block begins in decimal mode. With
 // `kRunsInRam` much of the program is in RAM, and interpreted.
-template <class RunBlock, uint32_t kGame, int32_t kLongestBlock, bool kDecimal,
-          bool kRunsInRam>
+template <class RunBlock, uint32_t kGame, int32_t kLongestBlock, bool kDecimal, bool kRunsInRam>
 struct TranslatedCore {
   static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock
                                                                           : kLongestInstruction;

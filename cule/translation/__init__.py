@@ -8,11 +8,11 @@
 
 from cule.translation.blocks import Block, blocks_of, longest_block, most_frequent, stays_decimal
 from cule.translation.executed import profile, runs_in_ram
-from cule.translation.kernel import Translation, cache_folder, translate
+from cule.translation.kernel import Translation, cache_folder, compiler_options, translate
 from cule.translation.source import kernel_source, marked_ops, source_of
 
 __all__ = [
-    "Block", "Translation", "blocks_of", "cache_folder", "kernel_source", "longest_block",
-    "marked_ops", "most_frequent", "profile", "runs_in_ram", "source_of", "stays_decimal",
-    "translate",
+    "Block", "Translation", "blocks_of", "cache_folder", "compiler_options", "kernel_source",
+    "longest_block", "marked_ops", "most_frequent", "profile", "runs_in_ram", "source_of",
+    "stays_decimal", "translate",
 ]  # fmt: skip

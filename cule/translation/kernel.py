@@ -44,19 +44,25 @@ class Translation(NamedTuple):
     whole: bool
 
 
+def compiler_options(architecture: str) -> list[str]:
+    """The run-time compiler's options for a kernel."""
+    options = [
+        # Relocatable, as CMakeLists.txt has the rest compiled; the driver links it.
+        f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device",
+        "--relocatable-device-code=true", "--maxrregcount=80",
+    ]  # fmt: skip
+    if int(nvrtc.version().partition(".")[0]) >= 13:  # older ones do not know these
+        # Several threads; and a jump by a table to a block, not a tree of comparisons.
+        options += ["--split-compile=4", "--jump-table-density=1"]
+    return options
+
+
 class _Source:
     """What a kernel of a game is compiled from."""
 
     def __init__(self, game: Game, architecture: str, blocks: list[Block], in_step: bool):
         self._text, self._headers = kernel_source(game, blocks, in_step), headers()
-        # Relocatable, as CMakeLists.txt has the rest compiled; the driver links it.
-        self._options = [
-            f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device",
-            "--relocatable-device-code=true", "--maxrregcount=80",
-        ]  # fmt: skip
-        if int(nvrtc.version().partition(".")[0]) >= 13:  # older ones do not know these
-            # Several threads; and a jump by a table to a block, not a tree of comparisons.
-            self._options += ["--split-compile=4", "--jump-table-density=1"]
+        self._options = compiler_options(architecture)
         made_from = nvrtc.version(), self._text, sorted(self._headers.items()), self._options
         key = hashlib.sha256(repr(made_from).encode()).hexdigest()
         self._path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
