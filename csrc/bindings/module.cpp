@@ -177,6 +177,7 @@ py::dict micro_op_fields() {
   out["opcode_shift"] = kOpcodeShift;
   out["operand_shift"] = kOperandShift;
   out["block_code"] = kBlockCode;
+  out["quiet_block"] = kQuietBlock;
   return out;
 }
 
@@ -189,6 +190,7 @@ py::dict places() {
   out["kToTia"] = static_cast<uint32_t>(kToTia);
   out["kToRiot"] = static_cast<uint32_t>(kToRiot);
   out["kInDecimal"] = static_cast<uint32_t>(kInDecimal);
+  out["kInCartridge"] = static_cast<uint32_t>(kInCartridge);
   return out;
 }
 

@@ -13,12 +13,18 @@
 
 namespace cule {
 
-// What follows a block: the number of the block that begins where the program goes on, or that of
-// the last block with one of these bits.
+// What follows a block: the number of the block that begins where the program goes on, with
+// kQuietBlock if that is quiet, or the number of the last block with one of these bits.
 constexpr uint32_t kBlockNumbers = 0xFFFF;
 constexpr uint32_t kLookUp = 0x10000;  // nobody knows: what is there says
 // The block could not go on: the interpreter executes the next instruction.
 constexpr uint32_t kInterpret = 0x20000;
+
+// Before which cycles blocks begin in a turn: quiet ones, and any. Only quiet ones begin where a
+// write to the TIA could end the frame or fill the instruction buffer.
+struct TurnEnds {
+  int32_t quiet, any;
+};
 
 // Where instructions of a block find ROM: in the bank that begins at byte `kBank`, or, where that
 // is -1, as the cartridge shows it.
@@ -56,8 +62,8 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
 // A case of the switch over blocks; its instructions, with the places that each reaches (a set of
 // Place) and the bank that they are in; what follows where a branch is taken, or the end. If it is
 // known, the block goes on there, at an entry, without coming back: as long as that begins before
-// cycle `end`, and the lanes that came with this one are still here, and no others wait there or
-// before.
+// the turn's end for it, and the lanes that came with this one are still here, and no others wait
+// there or before.
 #define CULE_BLOCK(number) case number:
 #define CULE_ENTRY(number) block_##number:
 #define CULE_DO(number, at, opcode, operand, places, bank)                    \
@@ -71,25 +77,28 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
     what_follows                                        \
   }                                                     \
   pass_branch<opcode>(m, at, operand, false);
-#define CULE_GO_ON(next)                                                             \
+#define CULE_GO_ON(next) CULE_GO_ON_BEFORE(ends.any, next, 0)
+#define CULE_GO_ON_QUIETLY(next) CULE_GO_ON_BEFORE(ends.quiet, next, kQuietBlock)
+#define CULE_GO_ON_BEFORE(end, next, quiet)                                          \
   {                                                                                  \
     if ((m.cycle < end) & group.goes_on_at(place_of_block(next))) goto block_##next; \
     CULE_APART("comes back");                                                        \
-    return next;                                                                     \
+    return next | quiet;                                                             \
   }
 #define CULE_LOOK_UP(number) return kLookUp | number;
 
 // Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked
-// where blocks begin (begins_block). `run_block(m, number, end, group)` executes a block, and what
-// it goes on in before cycle `end`, and says what follows; the longest takes `kLongestBlock` cycles
-// at most. The ROM is game `kGame`'s. Without `kDecimal` no block begins in decimal mode. With
-// `kRunsInRam` much of the program is in RAM, and interpreted.
+// where blocks begin (begins_block). `run_block(m, number, ends, group)` executes a block, and what
+// it goes on in before the turn ends, and says what follows; the longest takes `kLongestBlock`
+// cycles at most. The ROM is game `kGame`'s. Without `kDecimal` no block begins in decimal mode.
+// With `kRunsInRam` much of the program is in RAM, and interpreted.
 template <class RunBlock, uint32_t kGame, int32_t kLongestBlock, bool kDecimal, bool kRunsInRam>
 struct TranslatedCore {
   static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock
                                                                           : kLongestInstruction;
+  static constexpr int32_t kTurnCycles = kStretchCycles + kLongest;  // at most
   // No segment but the next is kept before it begins (TiaTrail::note_clear).
-  static_assert(kLongest + kStretchCycles < (kSegmentLines - 2) * kCyclesPerLine,
+  static_assert(kTurnCycles < (kSegmentLines - 2) * kCyclesPerLine,
                 "a stretch and a block take less than the scanlines of a segment");
   RunBlock run_block;
 
@@ -109,7 +118,12 @@ struct TranslatedCore {
     MicroOp op = m.look_ahead();
     uint32_t last = 0;  // the block behind which it is interpreted
     run_in_step(m, pace, kLongest, [&](uint32_t lanes, int32_t end) CULE_INLINE_LAMBDA {
-      const bool crowded = !make_room(m, end);
+      // Before all that begins in this turn is over, the frame does not reach its limit of
+      // instructions, each of which takes 2 cycles at least, nor that of its length, and the buffer
+      // does not fill.
+      const bool lasts = m.instructions_left >= kTurnCycles / 2;
+      const bool roomy = m.make_room(end + kLongest, kTurnCycles) && lasts;
+      const TurnEnds ends{end, roomy ? end : kNever};
       for (;;) {
         const bool goes = m.runs() && m.cycle < end, at_block = begins_block(op);
         const uint32_t number = operand_of(op);
@@ -119,9 +133,10 @@ struct TranslatedCore {
         if (!group.any) break;
         if (!group.mine) continue;
         if (at_block) {
-          // No block ends the frame: where it is near its end, none begins.
-          const bool runs = !crowded && op.control == m.r.pc && (kDecimal || !m.r.d);
-          const uint32_t next = runs ? run_block(m, number, end, group) : kInterpret | number;
+          // No block ends the frame: one that could does not begin.
+          const bool may_begin = op.control & kQuietBlock ? lasts : roomy;
+          const bool runs = may_begin && (op.control & kBlockPc) == m.r.pc && (kDecimal || !m.r.d);
+          const uint32_t next = runs ? run_block(m, number, ends, group) : kInterpret | number;
           // What the bus holds matters only to code that is fetched from the TIA. A block comes to
           // that by a jump only, whose target's high byte was read last.
           if (runs) m.bus = m.r.pc >> 8;
@@ -129,25 +144,20 @@ struct TranslatedCore {
           op = follow_block(m, next);
         } else {
           for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left)
-            op = execute_leanly(m, op, crowded);
+            op = execute_leanly(m, op, !roomy);
         }
       }
     });
   }
 
  private:
-  // Whether the frame cannot end but by VSYNC, nor the buffer be full, before what begins in the
-  // turn that ends at cycle `end` is over. Each instruction takes 2 cycles at least.
-  template <class M>
-  static CULE_INLINE bool make_room(M& m, int32_t end) {
-    constexpr int32_t kCycles = kStretchCycles + kLongest;
-    return m.make_room(end + kLongest, kCycles) && m.instructions_left >= kCycles / 2;
-  }
+  static constexpr int32_t kNever = -0x7FFFFFFF;
   // The mark of the block that follows, which needs no look at memory, or what stands at `pc`.
   template <class M>
   static CULE_INLINE MicroOp follow_block(const M& m, uint32_t next) {
     if (next & kLookUp) return m.look_ahead();
-    return next & kInterpret ? m.look_behind() : mark_of_block(next, m.r.pc);
+    if (next & kInterpret) return m.look_behind();
+    return mark_of_block(next & kBlockNumbers, m.r.pc, next & kQuietBlock);
   }
 };
 

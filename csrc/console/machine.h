@@ -216,6 +216,10 @@ struct Machine {
   CULE_INLINE bool is_special(uint32_t address) const {
     return (address & 0x1000) && is_special_offset(map, address & 0xFFF);
   }
+  // A Superchip's RAM or the DPC's registers, which switch no banks.
+  CULE_INLINE bool is_cartridge_register(uint32_t address) const {
+    return (address & 0x1000) && (address & 0xFFF) < map.special_end;
+  }
 
   static CULE_INLINE bool leaves(uint32_t, uint32_t) { return false; }
   static CULE_INLINE bool leaves_rare(uint32_t, uint32_t) { return false; }

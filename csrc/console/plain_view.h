@@ -36,7 +36,8 @@ enum Place : uint32_t {
   kToTia = 8,      // the TIA's registers, except VSYNC and VBLANK, which can end the frame
   kToRiot = 16,
   kToRegister = 32,  // only the TIA's register in the bits from kRegisterShift on
-  kInDecimal = 64,   // no place: decimal mode may be on, which ADC and SBC cannot do
+  kInDecimal = 64,     // no place: decimal mode may be on, which ADC and SBC cannot do
+  kInCartridge = 128,  // a Superchip's RAM, the DPC's registers
 };
 constexpr uint32_t kRegisterShift = 8;
 constexpr uint32_t to_register(uint32_t number) { return kToRegister | number << kRegisterShift; }
@@ -142,16 +143,22 @@ struct PlainView {
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     uint32_t value = otherwise;
     const bool in_ram = reaches(kInRam) && wanted &&
-                        (!reaches(kInRom | kFromChips) || is_ram_address(address));
-    const bool in_rom = reaches(kInRom) && wanted &&
-                        (!reaches(kInRam | kFromChips) || !is_chip(address));
+                        (!reaches(kInRom | kFromChips | kInCartridge) || is_ram_address(address));
+    const bool in_cartridge =
+        reaches(kInCartridge) && wanted &&
+        (!reaches(kInRam | kInRom | kFromChips) || machine.is_cartridge_register(address));
+    const bool in_rom = reaches(kInRom) && wanted && !in_cartridge &&
+                        (!reaches(kInRam | kFromChips | kInCartridge) || !is_chip(address));
     if (in_ram) value = machine.ram.get(address & 0x7F);
     if constexpr (reaches(kInRom)) {
       const uint32_t offset = RomAt::offset(machine, address);
       if (in_rom) value = machine.rom(offset);
     }
+    if constexpr (reaches(kInCartridge)) {
+      if (in_cartridge) value = machine.read_elsewhere(address);
+    }
     if constexpr (reaches(kFromChips)) {
-      if (wanted && !in_ram && !in_rom) value = machine.read_chip(address);
+      if (wanted && !in_ram && !in_rom && !in_cartridge) value = machine.read_chip(address);
     }
     if (wanted) bus = value;
     return value;
@@ -192,12 +199,15 @@ struct PlainView {
     if constexpr (reaches(kToRegister)) {
       write_tia(Register{}, value);
     } else {
-      const bool in_ram = reaches(kInRam) &&
-                          (!reaches(kToTia | kToRiot) || is_ram_address(address));
+      const bool in_ram = reaches(kInRam) && (!reaches(kToTia | kToRiot | kInCartridge) ||
+                                              is_ram_address(address));
       if (in_ram) machine.ram.set(address & 0x7F, value);
-      if constexpr (reaches(kToTia | kToRiot)) {
+      if constexpr (reaches(kToTia | kToRiot | kInCartridge)) {
         if (in_ram) return;
-        if (reaches(kToRiot) && is_riot(address)) machine.write_elsewhere(address, value, false);
+        const bool elsewhere =
+            (reaches(kToRiot) && is_riot(address)) ||
+            (reaches(kInCartridge) && machine.is_cartridge_register(address));
+        if (elsewhere) machine.write_elsewhere(address, value, false);
         else if (reaches(kToTia)) write_tia(AnyRegister{address & 0x3F}, value);
       }
     }
@@ -218,12 +228,14 @@ struct PlainView {
     if ((kPlaces & kAll) == kAll) return !machine.is_special(address);
     const bool in_ram = is_ram_address(address);
     return (reaches(kInRam) && in_ram) | (reaches(kInRom) && machine.is_plain_rom(address)) |
-           (reaches(kFromChips) && is_chip(address) && !in_ram);
+           (reaches(kFromChips) && is_chip(address) && !in_ram) |
+           (reaches(kInCartridge) && machine.is_cartridge_register(address));
   }
   CULE_INLINE bool is_writable(uint32_t address) const {
     const uint32_t reg = address & 0x3F;
     const bool to_tia = is_tia_address(address);
     return (reaches(kInRam) && is_ram_address(address)) | (reaches(kToRiot) && is_riot(address)) |
+           (reaches(kInCartridge) && machine.is_cartridge_register(address)) |
            (reaches(kToTia) && to_tia & (reg >= tia_write::WSYNC) & !crowded) |
            (reaches(kToRegister) && to_tia & (reg == Register::number));
   }

@@ -6,7 +6,8 @@
 namespace cule {
 
 // What an instruction may reach to be counted as one of a kind, the first that is enough.
-constexpr uint32_t kProfiledPlaces[] = {kInRam, kInRom, kFromChips, kToTia, kAllChips};
+constexpr uint32_t kProfiledPlaces[] = {kInRam, kInRom, kFromChips, kToTia, kAllChips,
+                                        kInCartridge};
 constexpr uint32_t kNumProfiledPlaces = sizeof(kProfiledPlaces) / sizeof(uint32_t);
 
 // One for each byte of the image, and one, of which only the count matters, for what is executed

@@ -80,10 +80,11 @@ constexpr MicroOp kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
 
 // Marks where a translated block begins; its operand is the block's number (console/block.h). Its
 // code is the opcode of another JAM. Instead of control bits it has the program counter that the
-// block is for: a mirror or another bank may show the same bytes at another address.
-constexpr uint32_t kBlockCode = 0x22;
-constexpr MicroOp mark_of_block(uint32_t number, uint32_t pc) {
-  return {pc, number << kOperandShift | kBlockCode << kOpcodeShift};
+// block is for: a mirror or another bank may show the same bytes at another address. One more bit
+// says that the block is quiet: it writes nothing to the TIA.
+constexpr uint32_t kBlockCode = 0x22, kQuietBlock = 0x40000, kBlockPc = 0xFFFF;
+constexpr MicroOp mark_of_block(uint32_t number, uint32_t pc, uint32_t quiet) {
+  return {pc | quiet, number << kOperandShift | kBlockCode << kOpcodeShift};
 }
 CULE_INLINE bool begins_block(MicroOp op) {
   return (op.more & 0xFF00) == kBlockCode << kOpcodeShift;

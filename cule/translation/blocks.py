@@ -89,6 +89,11 @@ def longest_block(blocks: list[Block]) -> int:
     return max((_most_cycles(block) for block in blocks), default=0)
 
 
+def is_quiet(block: Block) -> bool:
+    """Whether a block writes nothing to the TIA."""
+    return not any(instruction.writes_tia for instruction in block)
+
+
 def stays_decimal(blocks: list[Block]) -> bool:
     """Whether blocks run in decimal mode, too."""
     return any(

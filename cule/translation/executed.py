@@ -92,9 +92,14 @@ class Instruction:
         return bool(self.control & READS and self.places & PLACES["kFromChips"] and may_be_timer)
 
     @property
+    def writes_tia(self) -> bool:
+        """Whether it may write to the TIA."""
+        return self.register is not None or bool(self.places & PLACES["kToTia"])
+
+    @property
     def most_cycles(self) -> int:
         """How long it takes at most."""
-        may_wait = self.waits or (self.register is None and self.places & PLACES["kToTia"])
+        may_wait = self.writes_tia if self.register is None else self.waits
         return (self.control & CYCLES) + 2 + (LINE_CYCLES if may_wait else 0)
 
     @property

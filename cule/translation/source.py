@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from cule import _core
 from cule.console import rom_of
 from cule.rom import Game
-from cule.translation.blocks import Block, longest_block, stays_decimal
+from cule.translation.blocks import Block, is_quiet, longest_block, stays_decimal
 from cule.translation.executed import (
     OPCODE_SHIFT,
     OPERAND_SHIFT,
@@ -16,7 +18,7 @@ from cule.translation.executed import (
     runs_in_ram,
 )
 
-BLOCK_CODE = _core.MICRO_OP["block_code"]
+BLOCK_CODE, QUIET_BLOCK = _core.MICRO_OP["block_code"], _core.MICRO_OP["quiet_block"]
 # Schemes whose window shows one bank as a whole, of so many bytes or all of a smaller image.
 BANK_BYTES = 4096
 WHOLE_BANKS = frozenset(("2K", "4K", "F8", "F8SC", "F6", "F6SC", "DPC"))
@@ -31,6 +33,7 @@ class _Numbers:
         self._numbers = {
             (block[0].offset, block[0].pc): number for number, block in enumerate(blocks, 1)
         }
+        self.quiet = {number for number, block in enumerate(blocks, 1) if is_quiet(block)}
 
     def at(self, pc: int | None, seen_from: Instruction) -> int | None:
         """The number of the block at `pc`, where an instruction of the same bank leads, if known.
@@ -55,7 +58,8 @@ def source_of(game: Game, blocks: list[Block]) -> str:
         if number is None:
             return f"CULE_LOOK_UP({here})"
         entries.add(number)
-        return f"CULE_GO_ON({number})"
+        quietly = "_QUIETLY" if number in numbers.quiet else ""
+        return f"CULE_GO_ON{quietly}({number})"
 
     whole_banks = rom_of(game)[1] in WHOLE_BANKS
     texts = []
@@ -85,7 +89,10 @@ def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
     """
     words = micro_op_words(game).copy()
     for number, block in enumerate(blocks, 1):
-        words[block[0].offset] = block[0].pc, number << OPERAND_SHIFT | BLOCK_CODE << OPCODE_SHIFT
+        words[block[0].offset] = (
+            block[0].pc | QUIET_BLOCK * is_quiet(block),
+            number << OPERAND_SHIFT | BLOCK_CODE << OPCODE_SHIFT,
+        )
     return words
 
 
@@ -101,13 +108,15 @@ _STANDARD_HEADERS = {
     "cstddef": "#define offsetof(type, member) __INTADDR__(&(((type*)0)->member))\n",
 }
 
+_INCLUDE = re.compile(r'^#include ["<](.+)[">]', re.MULTILINE)
 _KERNEL = """#include "kernels/play.cuh"
 
 namespace cule {{
 
 struct RunBlock {{
   template <class M, class Group>
-  CULE_INLINE uint32_t operator()(M& m, uint32_t number, int32_t end, const Group& group) const {{
+  CULE_INLINE uint32_t operator()(M& m, uint32_t number, const TurnEnds& ends,
+                                  const Group& group) const {{
     switch (number) {{
 {cases}
       default: __builtin_unreachable();
@@ -146,5 +155,15 @@ def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
 
 
 def headers() -> dict[str, str]:
-    """What a game's kernel includes, by the names that it includes them by."""
-    return {**_core.headers(), **_STANDARD_HEADERS}
+    """What a game's kernel includes, directly or not, by the names that it includes them by.
+
+    Nothing else: a kernel in the cache stays valid until a file changes that it was made from.
+    """
+    texts, included = {**_core.headers(), **_STANDARD_HEADERS}, {}
+    to_read = _INCLUDE.findall(_KERNEL)
+    while to_read:
+        name = to_read.pop()
+        if name not in included:
+            included[name] = texts[name]
+            to_read += _INCLUDE.findall(texts[name])
+    return included

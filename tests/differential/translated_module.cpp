@@ -29,15 +29,15 @@ struct Counts {
 struct RunBlock {
   Counts* counts;
   template <class M, class Group>
-  uint32_t operator()(M& m, uint32_t number, int32_t end, const Group& group) const {
+  uint32_t operator()(M& m, uint32_t number, const TurnEnds& ends, const Group& group) const {
     const int32_t before = m.instructions_left;
-    const uint32_t next = run(m, number, end, group);
+    const uint32_t next = run(m, number, ends, group);
     counts->instructions += before - m.instructions_left;
     ++counts->blocks;
     counts->looked_up += (next & kLookUp) != 0;
     if (!(next & (kLookUp | kInterpret))) {
       const MicroOp there = m.look_ahead();
-      const MicroOp known = mark_of_block(next, m.r.pc);
+      const MicroOp known = mark_of_block(next & kBlockNumbers, m.r.pc, next & kQuietBlock);
       counts->known_wrong |= there.more != known.more || there.control != known.control;
     }
     return next;
@@ -45,7 +45,7 @@ struct RunBlock {
 
  private:
   template <class M, class Group>
-  static uint32_t run(M& m, uint32_t number, int32_t end, const Group& group) {
+  static uint32_t run(M& m, uint32_t number, const TurnEnds& ends, const Group& group) {
     switch (number) {
 #include RUN_BLOCK_CASES
       default: __builtin_unreachable();
