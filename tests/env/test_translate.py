@@ -14,12 +14,13 @@ import pytest
 import torch
 
 import cule
-from cule import nvrtc, translation
+from cule import _core, nvrtc, translation
 from cule.console import rom_of
 from cule.rom import find_game
 from cule.translation import executed
 from cule.translation.blocks import MOST_INSTRUCTIONS
-from cule.translation.source import BLOCK_CODE
+from cule.translation.executed import INDEXED
+from cule.translation.source import BLOCK_CODE, QUIET_BLOCK
 
 
 def test_translation_needs_a_gpu_and_one_game() -> None:
@@ -102,6 +103,55 @@ def test_listing_in_the_design_notes_is_what_is_made() -> None:
     assert len(lines) == listing.count("  CULE_DO") + listing.count("  CULE_BRANCH")
     for address, code in lines:
         assert image[int(address, 16) % len(image) :].startswith(bytes.fromhex(code)), address
+
+
+def test_marks_tell_blocks_that_write_nothing_to_the_tia() -> None:
+    game = find_game("breakout")
+    blocks = translation.blocks_of(game)
+    marks = translation.marked_ops(game, blocks)[:, 0]
+    source = translation.source_of(game, blocks)
+    found = {True: 0, False: 0}
+    for number, block in enumerate(blocks, 1):
+        writes = any("kToTia" in each.reach or "to_register" in each.reach for each in block)
+        assert marks[block[0].offset] == block[0].pc | (0 if writes else QUIET_BLOCK)
+        assert f"CULE_GO_ON{'_QUIETLY' if writes else ''}({number})" not in source
+        found[writes] += 1
+    assert min(found.values()) > 10
+
+
+@pytest.mark.parametrize(("name", "registers"), [("pitfall2", 0x80), ("klax", 0x100)])
+def test_blocks_reach_a_cartridge_s_registers(name: str, registers: int) -> None:
+    """The DPC's, or a Superchip's RAM, where the program was seen to reach them."""
+    reaching = [
+        each
+        for block in translation.blocks_of(find_game(name))
+        for each in block
+        if "kInCartridge" in each.reach
+    ]
+    absolute = [each for each in reaching if each.length == 3 and not each.control & INDEXED]
+    addresses = [each.operand & 0xFFF for each in absolute]
+    assert len(addresses) > 20
+    assert max(addresses) < registers
+
+
+def test_kernel_is_made_from_what_it_includes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A header that it does not include may change: what is kept stays valid."""
+    compiled = []
+    texts = dict(_core.headers())
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
+    monkeypatch.setattr(nvrtc, "compile_cubin", lambda *made: compiled.append(made) or b"cubin")
+    monkeypatch.setattr(_core, "headers", lambda: texts)
+    game = find_game("pong")
+    for changed in (None, "kernels/draw.h", "tia/state.h"):
+        if changed:
+            texts[changed] += "// changed\n"
+        translation.translate(game, "sm_90")
+    assert len(compiled) == 2
+    assert "tia/state.h" in compiled[1][1]
+    assert "kernels/draw.h" not in compiled[1][1]
 
 
 def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
