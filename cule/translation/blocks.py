@@ -18,8 +18,8 @@ from cule.translation.executed import (
 )  # fmt: skip
 
 # How many instructions the first kernel of a game translates, the most frequent ones: each takes
-# the compiler some 14 ms.
-MOST_AT_FIRST = 600
+# the compiler some 10 ms, and the rest of a kernel some 3 s.
+MOST_AT_FIRST = 400
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of
 # it.
 MOST_INSTRUCTIONS = 64
