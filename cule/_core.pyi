@@ -12,19 +12,18 @@ _T = TypeVar("_T")
 
 RECORD_WORDS: int
 CONFIG_BYTES: int
-TRACE_BYTES: int
-SEGMENT_WORDS: int
-SEGMENTS: int
 MOST_ENVS_APART: int
 ENVS_PER_POOLED: int
-RANDOM_WORDS: int
 RAM_BYTES: int
-CARTRIDGE_BYTES: int
 LINE_PIXELS: int
 PICTURE_ROWS: int
 LINE_CYCLES: int
 WSYNC: int
 NUM_ACTIONS: int
+MAX_FRAMESKIP: int
+MAX_NOOPS: int
+MAX_START_STATES: int
+STEP_OPTIONS: tuple[str, ...]
 FRONT_BYTE: int
 MICRO_OP: dict[str, int]
 PLACES: dict[str, int]
@@ -60,34 +59,38 @@ class Batch:
     def __init__(self) -> None: ...
     @property
     def address(self) -> int: ...
-    num_envs: int
-    buffer_capacity: int
-    spare_capacity: int
-    spare_count: int
-    picture_bytes: int
-    envs_per_pooled: int
-    keeps_pooled: bool
-    num_groups: int
-    power_on_count: int
-    record_word_stride: int
-    record_env_stride: int
-    boot_size: int
-    pool_size: int
-    frameskip: int
-    max_frames: int
-    noop_max: int
-    maxpool: bool
-    episodic_life: bool
-    life_loss_info: bool
-    reward_clipping: bool
-    fire_reset: bool
+    def arrays(self, envs: bool, on_gpu: bool) -> dict[str, tuple[str, str, bool, tuple[int, ...]]]:
+        """{name: (dtype, life, needed, shape)} of the arrays (csrc/kernels/batch_fields.h)."""
+
+    # Fields: written by tests/test_stub.py.
     autoreset: int
-    repeat_action_probability: float
+    boot_size: int
+    buffer_capacity: int
+    channels: int
+    envs_per_pooled: int
+    episodic_life: bool
+    fire_reset: bool
+    frameskip: int
+    keeps_pooled: bool
+    life_loss_info: bool
+    max_frames: int
+    maxpool: bool
+    noop_max: int
+    num_envs: int
+    num_groups: int
     observation_height: int
     observation_width: int
-    channels: int
+    picture_bytes: int
+    pool_size: int
+    power_on_count: int
+    record_env_stride: int
+    record_word_stride: int
+    repeat_action_probability: float
+    reward_clipping: bool
+    spare_capacity: int
+    spare_count: int
     stack: int
-    # Addresses, each set as (address, bytes), or 0.
+    # Each is set as (address, bytes), or 0.
     group: int
     configs: int
     action_ids: int
@@ -96,19 +99,8 @@ class Batch:
     operations: int
     marked_ops: int
     power_on_numbers: int
-    records: int
-    ram: int
-    cartridge_bytes: int
-    pictures: int
-    row_of: int
-    pooled: int
-    buffers: int
-    spare_buffers: int
-    spares_taken: int
-    traces: int
-    segments: int
-    noop_random: int
-    env_random: int
+    palettes: int
+    resamples: int
     boot_records: int
     boot_ram: int
     boot_cartridge_bytes: int
@@ -117,8 +109,19 @@ class Batch:
     pool_ram: int
     pool_cartridge_bytes: int
     pool_pictures: int
-    palettes: int
-    resamples: int
+    records: int
+    ram: int
+    cartridge_bytes: int
+    pictures: int
+    row_of: int
+    pooled: int
+    noop_random: int
+    env_random: int
+    traces: int
+    buffers: int
+    spare_buffers: int
+    spares_taken: int
+    segments: int
     actions: int
     strengths: int
     actions_b: int
@@ -133,6 +136,7 @@ class Batch:
     frame_numbers: int
     episode_frame_numbers: int
     faults: int
+    # End of fields.
 
 class Backend:
     def step(self, batch: Batch, stream: int = 0) -> None: ...

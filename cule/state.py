@@ -19,13 +19,15 @@ from cule.sealed import Kind
 VERSION = 2
 # Their content is what torch.save writes.
 _FILE = Kind("state", VERSION)
-# The engine's tensors that hold the state of an env. The env is their first axis.
-_TENSORS = (
-    "ram", "cartridge_bytes", "pictures", "pooled", "observations", "rewards", "raw_rewards",
-    "terminated", "truncated", "lives", "frame_numbers", "episode_frame_numbers", "faults",
-)  # fmt: skip
-# The env is the second axis of these. They exist only without a reset pool.
+# The env is the second axis of these tensors. They exist only without a reset pool.
 _RANDOM_TENSORS = ("noop_random", "env_random")
+# The engine's other tensors that hold the state of an env, except `records`: the env is their first
+# axis.
+_TENSORS = tuple(
+    name
+    for name, (_, life, _, _) in _core.Batch().arrays(True, False).items()
+    if life in ("state", "output") and name not in ("records", *_RANDOM_TENSORS)
+)
 
 
 def _oddity(part: Any) -> str | None:
@@ -208,8 +210,9 @@ class State:
         found = _core.find_misfit_state(*(part.numpy() for part in parts))
         for name in _RANDOM_TENSORS:
             if name in self.tensors:
-                used = self.tensors[name][:, -1].cpu().view(torch.int32)
-                wrong = torch.nonzero((used < 0) | (used >= _core.RANDOM_WORDS)).flatten().tolist()
+                words = self.tensors[name].cpu()
+                used = words[:, -1].view(torch.int32)
+                wrong = torch.nonzero((used < 0) | (used >= words.shape[1])).flatten().tolist()
                 if wrong:
                     found = (wrong[0], "the random numbers")
         for name in ("terminated", "truncated"):

@@ -54,13 +54,13 @@ struct CheckedBatch : Batch {
 
   void check_envs(bool on_host) {
     if (checked == Checked::kEnvs) return;
-    BatchCheck(*this, bytes, on_host).envs();
+    BatchCheck(*this, bytes, {true, !on_host}).all();
     checked = Checked::kEnvs;
     checked_on_host = on_host;
   }
   void check_consoles() {
     if (checked != Checked::kNothing) return;
-    BatchCheck(*this, bytes, true).consoles();
+    BatchCheck(*this, bytes, {false, false}).all();
     checked = Checked::kConsoles;
     checked_on_host = false;  // the options are still to be checked at
   }

@@ -122,7 +122,7 @@ void checked_first_episode(CheckedBatch& batch) {
 }
 
 void checked_pool_episode(CheckedBatch& batch, const py::object& noops) {
-  const auto count = static_cast<int>(integer("noops", noops, 0, kMostNoops));
+  const auto count = static_cast<int>(integer("noops", noops, 0, kMaxNoops));
   batch.check_powered_on();
   py::gil_scoped_release release;
   start_pool_episode(batch, count);
@@ -130,8 +130,8 @@ void checked_pool_episode(CheckedBatch& batch, const py::object& noops) {
 
 void checked_continued_episode(CheckedBatch& batch, const py::object& played,
                                const py::object& noops) {
-  const auto before = static_cast<int>(integer("played", played, 0, kMostNoops)),
-             count = static_cast<int>(integer("noops", noops, 0, kMostNoops));
+  const auto before = static_cast<int>(integer("played", played, 0, kMaxNoops)),
+             count = static_cast<int>(integer("noops", noops, 0, kMaxNoops));
   batch.check_powered_on();
   py::gil_scoped_release release;
   continue_pool_episode(batch, before, count);
@@ -254,40 +254,38 @@ CheckedBackend* checked_cuda_backend(const py::object& device, const py::object&
 
 }  // namespace
 
-#define CULE_POINTER(name, field) \
-  .def_property(name, [](const CheckedBatch& b) { return reinterpret_cast<uintptr_t>(b.field); }, \
-                [](CheckedBatch& b, const py::object& memory) { b.place(name, b.field, memory); })
-#define CULE_COUNT(name, field) \
-  .def_property(name, [](const CheckedBatch& b) { return static_cast<int64_t>(b.field); }, \
-                [](CheckedBatch& b, const py::object& value) { \
-                  b.set(b.field, static_cast<decltype(b.field)>(integer(name, value, 0))); \
-                })
-#define CULE_OPTION(name, field, least, most) \
-  .def_property(name, [](const CheckedBatch& b) { return static_cast<int64_t>(b.field); }, \
-                [](CheckedBatch& b, const py::object& value) { \
-                  b.set_option(b.field, integer(name, value, least, most)); \
-                })
-#define CULE_VALUE(name, field, type) \
-  .def_property(name, [](const CheckedBatch& b) { return static_cast<type>(b.field); }, \
-                [](CheckedBatch& b, type value) { \
-                  b.set(b.field, static_cast<decltype(b.field)>(value)); \
-                })
-
 namespace {
+
+// {name: (dtype, life, needed, shape)} of a batch's arrays.
+py::dict arrays_by_name(const CheckedBatch& batch, bool envs, bool on_gpu) {
+  py::dict out;
+  for (const BatchArray& array : arrays_of(batch, {envs, on_gpu})) {
+    out[array.name] = py::make_tuple(array.dtype, name_of(array.life), array.needed,
+                                     py::tuple(py::cast(array.shape)));
+  }
+  return out;
+}
+
+py::tuple step_options() {
+  py::list out;
+#define CULE_OPTION(name, ...) out.append(#name);
+  CULE_STEP_OPTIONS(CULE_OPTION, CULE_OPTION, CULE_OPTION)
+#undef CULE_OPTION
+  return py::tuple(out);
+}
 
 void bind_constants(py::module_& m) {
   // CMakeLists.txt defines the macro.
   m.attr("CUDA_ARCHITECTURES") = py::str(CULE_CUDA_ARCHITECTURES).attr("split")();
   m.attr("RECORD_WORDS") = kRecordWords;
   m.attr("CONFIG_BYTES") = sizeof(ConsoleConfig);
-  m.attr("TRACE_BYTES") = sizeof(StepTrace);
-  m.attr("SEGMENT_WORDS") = kSegmentWords;
-  m.attr("SEGMENTS") = kSegments;
   m.attr("MOST_ENVS_APART") = kMostEnvsApart;
   m.attr("ENVS_PER_POOLED") = kEnvsPerPooled;
-  m.attr("RANDOM_WORDS") = Mt19937::kStateWords;
+  m.attr("STEP_OPTIONS") = step_options();
+  m.attr("MAX_FRAMESKIP") = kMaxFrameskip;
+  m.attr("MAX_NOOPS") = kMaxNoops;
+  m.attr("MAX_START_STATES") = kMaxStartStates;
   m.attr("RAM_BYTES") = kRamBytes;
-  m.attr("CARTRIDGE_BYTES") = kCartridgeBytes;
   m.attr("LINE_PIXELS") = kLinePixels;
   m.attr("PICTURE_ROWS") = Pictures::kRows;
   m.attr("LINE_CYCLES") = kCyclesPerLine;
@@ -305,84 +303,54 @@ void bind_constants(py::module_& m) {
       py::arg("frame_lost") = static_cast<int>(kFaultFrameLost));
 }
 
+// The fields of a batch, by their rows (kernels/batch_fields.h).
 void bind_batch(py::module_& m) {
-  py::class_<CheckedBatch>(m, "Batch")
-      .def(py::init([] { return CheckedBatch{}; }))
-      .def_property_readonly("address", [](const CheckedBatch& batch) {
-        return reinterpret_cast<uintptr_t>(static_cast<const Batch*>(&batch));
-      })
-      CULE_COUNT("num_envs", num_envs)
-      CULE_COUNT("buffer_capacity", buffer_capacity)
-      CULE_COUNT("spare_capacity", spares.capacity)
-      CULE_COUNT("spare_count", spares.count)
-      CULE_COUNT("picture_bytes", picture_bytes)
-      CULE_COUNT("envs_per_pooled", envs_per_pooled)
-      CULE_VALUE("keeps_pooled", keeps_pooled, bool)
-      CULE_COUNT("num_groups", num_groups)
-      CULE_POINTER("group", group)
-      CULE_POINTER("configs", configs)
-      CULE_POINTER("action_ids", action_ids)
-      CULE_POINTER("roms", roms)
-      CULE_POINTER("micro_ops", micro_ops)
-      CULE_POINTER("operations", operations)
-      CULE_POINTER("marked_ops", marked_ops)
-      CULE_POINTER("power_on_numbers", power_on.numbers)
-      CULE_COUNT("power_on_count", power_on.count)
-      CULE_POINTER("records", records.words)
-      CULE_COUNT("record_word_stride", records.word_stride)
-      CULE_COUNT("record_env_stride", records.env_stride)
-      CULE_POINTER("ram", ram)
-      CULE_POINTER("cartridge_bytes", cartridge_bytes)
-      CULE_POINTER("pictures", pictures)
-      CULE_POINTER("row_of", row_of)
-      CULE_POINTER("pooled", pooled)
-      CULE_POINTER("buffers", buffers)
-      CULE_POINTER("spare_buffers", spares.entries)
-      CULE_POINTER("spares_taken", spares.taken)
-      CULE_POINTER("traces", traces)
-      CULE_POINTER("segments", segments)
-      CULE_POINTER("noop_random", noop_random)
-      CULE_POINTER("env_random", env_random)
-      CULE_COUNT("boot_size", boot.size)
-      CULE_POINTER("boot_records", boot.records)
-      CULE_POINTER("boot_ram", boot.ram)
-      CULE_POINTER("boot_cartridge_bytes", boot.cartridge_bytes)
-      CULE_POINTER("boot_pictures", boot.pictures)
-      CULE_COUNT("pool_size", pool.size)
-      CULE_POINTER("pool_records", pool.records)
-      CULE_POINTER("pool_ram", pool.ram)
-      CULE_POINTER("pool_cartridge_bytes", pool.cartridge_bytes)
-      CULE_POINTER("pool_pictures", pool.pictures)
-      CULE_OPTION("frameskip", options.frameskip, 1, kMostFrameskip)
-      CULE_OPTION("max_frames", options.max_frames, 1, INT32_MAX)
-      CULE_OPTION("noop_max", options.noop_max, 0, kMostNoops)
-      CULE_VALUE("maxpool", options.maxpool, bool)
-      CULE_VALUE("episodic_life", options.episodic_life, bool)
-      CULE_VALUE("life_loss_info", options.life_loss_info, bool)
-      CULE_VALUE("reward_clipping", options.reward_clipping, bool)
-      CULE_VALUE("fire_reset", options.fire_reset, bool)
-      CULE_COUNT("autoreset", options.autoreset)
-      CULE_VALUE("repeat_action_probability", options.repeat_action_probability, float)
-      CULE_COUNT("observation_height", observation.height)
-      CULE_COUNT("observation_width", observation.width)
-      CULE_COUNT("channels", observation.channels)
-      CULE_COUNT("stack", observation.stack)
-      CULE_POINTER("palettes", observation.palettes)
-      CULE_POINTER("resamples", observation.resamples)
-      CULE_POINTER("actions", actions)
-      CULE_POINTER("strengths", strengths)
-      CULE_POINTER("actions_b", actions_b)
-      CULE_POINTER("strengths_b", strengths_b)
-      CULE_POINTER("observations", observations)
-      CULE_POINTER("final_observations", final_observations)
-      CULE_POINTER("rewards", rewards)
-      CULE_POINTER("raw_rewards", raw_rewards)
-      CULE_POINTER("terminated", terminated)
-      CULE_POINTER("truncated", truncated)
-      CULE_POINTER("lives", lives)
-      CULE_POINTER("frame_numbers", frame_numbers)
-      CULE_POINTER("episode_frame_numbers", episode_frame_numbers)
-      CULE_POINTER("faults", faults);
+  py::class_<CheckedBatch> batch(m, "Batch");
+  batch.def(py::init([] { return CheckedBatch{}; }))
+      .def_property_readonly("address",
+                             [](const CheckedBatch& b) {
+                               return reinterpret_cast<uintptr_t>(static_cast<const Batch*>(&b));
+                             })
+      .def("arrays", &arrays_by_name, py::arg("envs"), py::arg("on_gpu"));
+
+#define CULE_PART(name, member, ...)                                                  \
+  batch.def_property(                                                                 \
+      #name, [](const CheckedBatch& b) { return reinterpret_cast<uintptr_t>(b.member); }, \
+      [](CheckedBatch& b, const py::object& memory) { b.place(#name, b.member, memory); });
+#define CULE_ARRAY(type, name, ...) CULE_PART(name, name)
+  CULE_BATCH_ARRAYS(CULE_ARRAY, CULE_PART)
+#undef CULE_PART
+#undef CULE_ARRAY
+
+#define CULE_COUNT(name, member, ...)                                                  \
+  batch.def_property(                                                                  \
+      #name, [](const CheckedBatch& b) { return static_cast<int64_t>(b.member); },     \
+      [](CheckedBatch& b, const py::object& value) {                                   \
+        b.set(b.member, static_cast<decltype(b.member)>(integer(#name, value, 0)));    \
+      });
+  CULE_BATCH_COUNTS(CULE_COUNT)
+#undef CULE_COUNT
+
+#define CULE_OPTION(name, least, most)                                                     \
+  batch.def_property(                                                                      \
+      #name, [](const CheckedBatch& b) { return static_cast<int64_t>(b.options.name); },   \
+      [](CheckedBatch& b, const py::object& value) {                                       \
+        b.set_option(b.options.name, integer(#name, value, least, most));                  \
+      });
+#define CULE_VALUE(name, member, type)                                             \
+  batch.def_property(                                                              \
+      #name, [](const CheckedBatch& b) { return static_cast<type>(b.member); },    \
+      [](CheckedBatch& b, type value) {                                            \
+        b.set(b.member, static_cast<decltype(b.member)>(value));                   \
+      });
+#define CULE_FLAG(name) CULE_VALUE(name, options.name, bool)
+#define CULE_REAL(name) CULE_VALUE(name, options.name, float)
+  CULE_STEP_OPTIONS(CULE_OPTION, CULE_FLAG, CULE_REAL)
+  CULE_VALUE(keeps_pooled, keeps_pooled, bool)
+#undef CULE_OPTION
+#undef CULE_VALUE
+#undef CULE_FLAG
+#undef CULE_REAL
 }
 
 void bind_backend(py::module_& m) {

@@ -1,11 +1,12 @@
 // A batch of envs as the kernels see it: pointers into memory that the caller owns, and the options
-// of a step.
+// of a step. What each array holds, and its shape, is in batch_fields.h.
 //
 // Both backends use the same struct. On a GPU every pointer is a device pointer, and the struct is
-// a kernel parameter. [n] is num_envs.
+// a kernel parameter.
 #pragma once
 
 #include "console/session.h"
+#include "kernels/batch_fields.h"
 #include "tia/pictures.h"
 
 namespace cule {
@@ -13,16 +14,14 @@ namespace cule {
 enum class AutoresetMode : uint32_t { kNextStep, kSameStep, kDisabled };
 
 struct StepOptions {
-  int32_t frameskip;
-  int32_t max_frames;  // of an episode, after its no-ops
-  int32_t noop_max;
-  uint32_t maxpool;
-  uint32_t episodic_life;
-  uint32_t life_loss_info;
-  uint32_t reward_clipping;
-  uint32_t fire_reset;
+#define CULE_OPTION(name, least, most) int32_t name;
+#define CULE_FLAG(name) uint32_t name;
+#define CULE_REAL(name) float name;
+  CULE_STEP_OPTIONS(CULE_OPTION, CULE_FLAG, CULE_REAL)
+#undef CULE_OPTION
+#undef CULE_FLAG
+#undef CULE_REAL
   AutoresetMode autoreset;
-  float repeat_action_probability;
 };
 
 // How a picture becomes an observation. For each output row or column, `rows` and `columns` list
@@ -51,10 +50,10 @@ struct ObservationFormat {
 // slot = group * size + i.
 struct ResetPool {
   int32_t size;  // 0: every reset is emulated
-  const uint32_t* records;         // [groups * size][record words]
-  const uint8_t* ram;              // [groups * size][128]
-  const uint8_t* cartridge_bytes;  // [groups * size][128]
-  const uint8_t* pictures;         // [groups * size][2][picture_bytes]
+  const uint32_t* records;
+  const uint8_t* ram;
+  const uint8_t* cartridge_bytes;
+  const uint8_t* pictures;
 };
 
 // What a step's CPU part tells the parts after it, for each env.
@@ -86,55 +85,22 @@ constexpr uint32_t kEnvsPerPooled = 96;
 struct Batch {
   int32_t num_envs;
   uint32_t buffer_capacity;  // of `buffers`
-  uint32_t picture_bytes;  // of one picture: the tallest group's height * 160
+  uint32_t picture_bytes;    // of one picture: the tallest group's height * 160
   uint32_t num_groups;
   uint32_t envs_per_pooled;  // 1, or kEnvsPerPooled on a GPU that does not keep them
   uint32_t keeps_pooled;     // whether pooled frames are kept from step to step
-  const uint32_t* group;   // [n]
-  const ConsoleConfig* configs;
-  const uint8_t* action_ids;  // [groups][18]
-  const uint8_t* roms;
-  const MicroOp* micro_ops;   // as many as `roms` has bytes: the instruction that begins at each
-  const MicroOp* operations;  // [256]
-  const MicroOp* marked_ops;  // of the translated kernel that is launched (console/block.h)
   PowerOnRandom power_on;
-  // State.
   RecordLayout records;
-  uint8_t* ram;              // [n][128]
-  uint8_t* cartridge_bytes;  // [n][128]
-  uint8_t* pictures;         // [n][2][picture_bytes]: rows, which row_of puts in order
-  uint8_t* row_of;           // [n][2][Pictures::kRows]: the row that each scanline shows
-  // [n / envs_per_pooled][picture_bytes][channels]: the frame that an observation is made of, if it
-  // is made of more than the two pictures. With `keeps_pooled` each env has one, and if
-  // TiaState::observed is 0, it is what the newest observation shows. Without, it lasts no longer
-  // than a step.
-  uint8_t* pooled;
-  uint32_t* buffers;         // GPU only: [n][buffer_capacity]; on a CPU each thread has one
-  SpareBuffers spares;       // GPU only
-  StepTrace* traces;         // [n]
-  uint32_t* segments;        // GPU only: see segment_starts.h
-  uint32_t* noop_random;     // Mt19937 words, [625][n]; null with a pool
-  uint32_t* env_random;      // the same, for the one game that needs it; else null
-  // Boot states, for the exact reset: [groups], fields as in ResetPool.
-  ResetPool boot;
+  SpareBuffers spares;  // GPU only
+  ResetPool boot;       // for the exact reset: one state of each group
   ResetPool pool;
   StepOptions options;
   ObservationFormat observation;
-  // Inputs and outputs.
-  const int32_t* actions;      // [n] index into the group's actions
-  const float* strengths;      // [n] paddle strength; null: 1
-  const int32_t* actions_b;    // [n] player B's action (0 to 17); null: no-op
-  const float* strengths_b;
-  uint8_t* observations;       // [n][stack][height][width][channels]
-  uint8_t* final_observations; // the same; null unless SAME_STEP
-  int32_t* rewards;            // [n]
-  int32_t* raw_rewards;        // [n] before clipping
-  uint8_t* terminated;         // [n]
-  uint8_t* truncated;          // [n]
-  int32_t* lives;              // [n]
-  int32_t* frame_numbers;      // [n]
-  int32_t* episode_frame_numbers;  // [n]
-  int32_t* faults;             // [n]
+#define CULE_MEMBER(type, name, ...) type* name;
+#define CULE_WITHIN_MEMBER(...)
+  CULE_BATCH_ARRAYS(CULE_MEMBER, CULE_WITHIN_MEMBER)
+#undef CULE_MEMBER
+#undef CULE_WITHIN_MEMBER
 };
 
 constexpr size_t kRecordWords = sizeof(EnvRecord) / 4;

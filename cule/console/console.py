@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,12 @@ from cule.console.cartridge import config_bytes, micro_ops, padded, picture_heig
 from cule.console.instruction_buffers import buffer_entries
 from cule.console.options import Group, Options, action_ids
 from cule.console.power_on import POWER_ON_NUMBERS, power_on_numbers
+
+
+def _zeros(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """A flat array of so many elements, which is aligned for any number."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    return np.zeros(-(-size // 8), np.uint64).view(np.uint8)[:size].view(dtype)
 
 
 @dataclass(frozen=True)
@@ -48,10 +55,6 @@ class Console:
             "micro_ops": micro_ops(group.game),
             "operations": np.frombuffer(_core.operations(), np.uint8),
             "power_on_numbers": power_on_numbers(),
-            "records": np.zeros(_core.RECORD_WORDS, np.uint32),
-            "ram": np.zeros(_core.RAM_BYTES, np.uint8),
-            "cartridge_bytes": np.zeros(_core.CARTRIDGE_BYTES // 8, np.uint64).view(np.uint8),
-            "pictures": np.zeros(2 * self.picture_bytes, np.uint8),
             # Here each scanline has its own row.
             "row_of": np.tile(np.arange(_core.PICTURE_ROWS, dtype=np.uint8), 2),
         }
@@ -63,6 +66,12 @@ class Console:
         self.batch.record_word_stride, self.batch.record_env_stride = 1, _core.RECORD_WORDS
         self.batch.fire_reset, self.batch.noop_max = options.fire_reset, options.noop_max
         self.batch.channels = 1
+        rows = self.batch.arrays(envs=False, on_gpu=False)
+        self.arrays |= {
+            name: _zeros(shape, dtype)
+            for name, (dtype, life, needed, shape) in rows.items()
+            if needed and life == "state"
+        }
         for name, array in self.arrays.items():
             setattr(self.batch, name, (array.ctypes.data, array.nbytes))
 

@@ -20,11 +20,14 @@ from cule.console.start_states import Boot
 
 # The shape and dtype of each tensor.
 Fields = dict[str, tuple[tuple[int, ...], torch.dtype]]
+# What the core's arrays are made of, as torch has it: older versions lack uint32.
+_DTYPES = {
+    "uint8": torch.uint8, "int32": torch.int32, "uint32": torch.int32, "float32": torch.float32,
+}  # fmt: skip
 # The options that the batch has under the same names.
-_STEP_OPTIONS = (
-    "frameskip", "max_frames", "noop_max", "maxpool", "episodic_life", "life_loss_info",
-    "reward_clipping", "fire_reset", "autoreset", "repeat_action_probability",
-    "observation_height", "observation_width", "channels", "stack",
+_OPTIONS = (
+    *_core.STEP_OPTIONS,
+    "autoreset", "observation_height", "observation_width", "channels", "stack",
 )  # fmt: skip
 
 
@@ -81,7 +84,26 @@ class Layout:
     @functools.cached_property
     def fields(self) -> Fields:
         """The tensors that envs have a part of. All are zeros at first."""
-        return self._state() | self._written_by_steps() | self._random() | self._outputs()
+        batch = _core.Batch()
+        for name, number in self.numbers.items():
+            setattr(batch, name, number)
+        batch.pool_size = self.options.reset_pool_size
+        return {
+            name: (self._without_gray_axis(name, shape), _DTYPES[dtype])
+            for name, (dtype, life, needed, shape) in batch.arrays(True, self.on_gpu).items()
+            if life != "constant" and (needed or (name == "env_random" and self._draws_for_mode))
+        }
+
+    @property
+    def _draws_for_mode(self) -> bool:
+        """Whether a game takes numbers from ale-py's generator where its resets are emulated."""
+        emulated = not self.options.reset_pool_size
+        return emulated and any(group.game.facts["draws_for_mode"] for group in self.groups)
+
+    def _without_gray_axis(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape, without the axis of colors if observations have none."""
+        has_axis = name in ("observations", "final_observations")
+        return shape[:-1] if has_axis and self.options.channels == 1 else shape
 
     @functools.cached_property
     def numbers(self) -> dict[str, int | float | bool]:
@@ -98,7 +120,7 @@ class Layout:
             "keeps_pooled": self.keeps_pooled,
             "envs_per_pooled": self._envs_per_pooled,
             **self._buffer_numbers(),
-            **{name: getattr(self.options, name) for name in _STEP_OPTIONS},
+            **{name: getattr(self.options, name) for name in _OPTIONS},
         }
 
     @property
@@ -117,56 +139,3 @@ class Layout:
             "spare_capacity": whole_step,
             "spare_count": spare_buffers(self.num_envs),
         }
-
-    def _state(self) -> Fields:
-        n, byte = self.num_envs, torch.uint8
-        return {
-            "records": ((n * _core.RECORD_WORDS,), torch.int32),
-            "ram": ((n, _core.RAM_BYTES), byte),
-            "cartridge_bytes": ((n, _core.CARTRIDGE_BYTES), byte),
-            "pictures": ((n, 2, self.picture_bytes), byte),
-            "row_of": ((n, 2, _core.PICTURE_ROWS), byte),
-        }
-
-    def _written_by_steps(self) -> Fields:
-        """What a step's parts leave for each other."""
-        n, word = self.num_envs, torch.int32
-        frames = -(-n // self._envs_per_pooled)
-        fields: Fields = {
-            "pooled": ((frames, self.picture_bytes * self.options.channels), torch.uint8),
-            "traces": ((n, _core.TRACE_BYTES), torch.uint8),
-        }
-        if self.on_gpu:
-            buffers = self._buffer_numbers()
-            starts = self.options.frameskip * _core.SEGMENTS + 1
-            fields |= {
-                "buffers": ((n, buffers["buffer_capacity"]), word),
-                "spare_buffers": ((buffers["spare_count"], buffers["spare_capacity"]), word),
-                "spares_taken": ((1,), word),
-                "segments": ((starts * _core.SEGMENT_WORDS, n), word),
-            }
-        return fields
-
-    def _random(self) -> Fields:
-        """ale-py's generators, where resets are emulated."""
-        if self.options.reset_pool_size:
-            return {}
-        draws = any(group.game.facts["draws_for_mode"] for group in self.groups)
-        names = ("noop_random", "env_random") if draws else ("noop_random",)
-        return dict.fromkeys(names, ((_core.RANDOM_WORDS, self.num_envs), torch.int32))
-
-    def _outputs(self) -> Fields:
-        n, options = self.num_envs, self.options
-        colors = () if options.channels == 1 else (options.channels,)
-        shape = (n, options.stack, options.observation_height, options.observation_width, *colors)
-        fields: Fields = {"observations": (shape, torch.uint8)}
-        if AUTORESET_MODES[options.autoreset] == "SameStep":
-            fields["final_observations"] = (shape, torch.uint8)
-        for name in (
-            "actions", "rewards", "raw_rewards", "lives", "frame_numbers",
-            "episode_frame_numbers", "faults",
-        ):  # fmt: skip
-            fields[name] = ((n,), torch.int32)
-        for name in ("terminated", "truncated"):
-            fields[name] = ((n,), torch.uint8)
-        return fields

@@ -9,6 +9,7 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
+from cule import _core
 from cule.arguments import (
     MOST_SEED,
     autoreset_mode,
@@ -24,11 +25,11 @@ from cule.errors import InvalidValue
 
 # Each thread, and on a GPU each env, has a buffer for the TIA writes of a step: 34 KiB, and 10 KiB
 # for each further frame.
-MOST_FRAMESKIP = 10_000
+MOST_FRAMESKIP = _core.MAX_FRAMESKIP
 MOST_THREADS = 1024
 MOST_ENVS = 2**20
 # Each start state of a pool is emulated: some hundred frames and the no-ops.
-MOST_NOOPS = MOST_START_STATES = 10_000
+MOST_NOOPS, MOST_START_STATES = _core.MAX_NOOPS, _core.MAX_START_STATES
 RENDER_MODES = ("human", "rgb_array", "rgb_array_list", "mosaic")
 
 Check = Callable[[str, Any], Any]

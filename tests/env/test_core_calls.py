@@ -44,6 +44,7 @@ CALLS = (
     "cpu_backend(1).reset(Batch(), {0}, {0})",
     "Guard({})",
     "Batch({})",
+    "Batch().arrays({0}, {0})",
     "cpu_backend(1).load_translation({}, 0)",
     "cpu_backend(1).load_translation(b'', {})",
     "Guard().call({0}, {0}, {0})",
@@ -90,7 +91,10 @@ CODE = """
 
     for what in sys.stdin.read().splitlines():
         attempt(what, lambda: eval(what, names))
-    fields = [name for name in dir(_core.Batch) if not name.startswith("_") and name != "address"]
+    fields = [
+        name for name in dir(_core.Batch)
+        if not name.startswith("_") and name not in ("address", "arrays")
+    ]
     for owner, sizes, plays in (
         (console, {name: array.nbytes for name, array in console.arrays.items()}, (
             _core.power_on_env, _core.start_first_episode, lambda b: _core.profile(b, 1),

@@ -37,6 +37,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bindings/batch_rows.h"
 #include "console/check_record.h"
 #include "console/decode_rom.h"
 #include "console/make_config.h"
@@ -333,25 +334,11 @@ class Arena {
       resamples_.push_back(
           {table.kind, table.rows.data(), table.columns.data(), table.weights.data(), table.scale});
     }
-    const size_t frame = static_cast<size_t>(settings_.height * settings_.width *
-                                             settings_.channels * settings_.stack);
-    const bool exact = settings_.pool_size == 0;
-    pooled_.resize(n_ * picture * static_cast<size_t>(settings_.channels));
-    observations_.resize(n_ * frame);
-    if (settings_.autoreset == AutoresetMode::kSameStep) final_observations_.resize(n_ * frame);
-    traces_.resize(n_);
-    if (exact) noop_random_.resize(n_ * Mt19937::kStateWords);
-    if (exact) env_random_.resize(n_ * Mt19937::kStateWords);
     for (size_t i = 0; i < 512u * static_cast<size_t>(settings_.channels); ++i)
       palettes_.push_back(static_cast<uint8_t>(i * 37));
-    for (auto* ints : {&actions_, &actions_b_, &rewards_, &raw_rewards_, &lives_, &frame_numbers_,
-                       &episode_numbers_, &faults_})
-      ints->resize(n_);
-    strengths_.resize(n_, 1.0f);
-    strengths_b_.resize(n_, 1.0f);
-    terminated_.resize(n_);
-    truncated_.resize(n_);
     fill_batch(static_cast<uint32_t>(picture));
+    allocate();
+    for (size_t i = 0; i < n_; ++i) inputs_.strengths[i] = inputs_.strengths_b[i] = 1.0f;
     const int further = manifest.further_entries * (settings_.frameskip - 1);
     batch_.buffer_capacity = static_cast<uint32_t>(manifest.first_entries + further);
   }
@@ -376,7 +363,7 @@ class Arena {
       totals.frames += static_cast<long>(n_) * settings_.frameskip;
       bool any = false;
       for (size_t i = 0; i < n_; ++i) {
-        const bool over = terminated_[i] || truncated_[i];
+        const bool over = batch_.terminated[i] || batch_.truncated[i];
         mask[i] = (over && settings_.autoreset == AutoresetMode::kDisabled) || random_() % 400 == 0;
         any |= mask[i] != 0;
         totals.resets += over || mask[i];
@@ -443,15 +430,15 @@ class Arena {
   }
 
   void choose_actions(size_t i) {
-    if (random_() % 10 == 0) actions_[i] = static_cast<int32_t>(random_() % kNumActions);
-    if (random_() % 10 == 0) actions_b_[i] = static_cast<int32_t>(random_() % kNumActions);
-    strengths_[i] = static_cast<float>(random_() % 101) / 100.0f;
-    strengths_b_[i] = static_cast<float>(random_() % 101) / 100.0f;
+    if (random_() % 10 == 0) inputs_.actions[i] = static_cast<int32_t>(random_() % kNumActions);
+    if (random_() % 10 == 0) inputs_.actions_b[i] = static_cast<int32_t>(random_() % kNumActions);
+    inputs_.strengths[i] = static_cast<float>(random_() % 101) / 100.0f;
+    inputs_.strengths_b[i] = static_cast<float>(random_() % 101) / 100.0f;
   }
 
   void note_faults() {
     seen_faults_.resize(n_);
-    for (size_t i = 0; i < n_; ++i) seen_faults_[i] |= faults_[i];
+    for (size_t i = 0; i < n_; ++i) seen_faults_[i] |= batch_.faults[i];
   }
 
   void fill_batch(uint32_t picture) {
@@ -471,31 +458,42 @@ class Arena {
     b.cartridge_bytes = states_->cartridge_bytes.data();
     b.pictures = states_->pictures.data();
     b.row_of = states_->row_of.data();
-    b.pooled = pooled_.data();
     b.envs_per_pooled = b.keeps_pooled = 1;
-    b.traces = traces_.data();
-    b.noop_random = noop_random_.empty() ? nullptr : noop_random_.data();
-    b.env_random = env_random_.empty() ? nullptr : env_random_.data();
     b.boot = boot_->as_pool(1);
     b.pool = pool_->as_pool(settings_.pool_size);
-    b.options = {settings_.frameskip, 1 << 30,         30, 1, settings_.episodic_life, 0, 1, 1,
-                 settings_.autoreset, settings_.sticky};
+    StepOptions& options = b.options;
+    options.frameskip = settings_.frameskip;
+    options.max_frames = 1 << 30;
+    options.noop_max = 30;
+    options.maxpool = options.reward_clipping = options.fire_reset = 1;
+    options.episodic_life = settings_.episodic_life;
+    options.repeat_action_probability = settings_.sticky;
+    options.autoreset = settings_.autoreset;
     b.observation = {settings_.height, settings_.width,  settings_.channels,
                      settings_.stack,  palettes_.data(), resamples_.data()};
-    b.actions = actions_.data();
-    b.strengths = strengths_.data();
-    b.actions_b = actions_b_.data();
-    b.strengths_b = strengths_b_.data();
-    b.observations = observations_.data();
-    b.final_observations = final_observations_.empty() ? nullptr : final_observations_.data();
-    b.rewards = rewards_.data();
-    b.raw_rewards = raw_rewards_.data();
-    b.terminated = terminated_.data();
-    b.truncated = truncated_.data();
-    b.lives = lives_.data();
-    b.frame_numbers = frame_numbers_.data();
-    b.episode_frame_numbers = episode_numbers_.data();
-    b.faults = faults_.data();
+  }
+
+  // Allocates all that is not there yet, and is not constant: what the rows say is needed, player
+  // B's inputs, too, and the generators where resets are emulated.
+  void allocate() {
+    const Batch& b = batch_;
+    const Use use{true, false};
+#define CULE_PART(name, member, life, needed, ...) \
+  batch_.member = place(batch_.member, Life::life, needed, shape_of(__VA_ARGS__));
+#define CULE_ARRAY(type, name, ...) CULE_PART(name, name, __VA_ARGS__)
+    CULE_BATCH_ARRAYS(CULE_ARRAY, CULE_PART)
+#undef CULE_PART
+#undef CULE_ARRAY
+    inputs_ = {const_cast<int32_t*>(b.actions), const_cast<int32_t*>(b.actions_b),
+               const_cast<float*>(b.strengths), const_cast<float*>(b.strengths_b)};
+  }
+  template <class T>
+  T* place(T* there, Life life, bool needed, const std::vector<uint64_t>& shape) {
+    const bool emulates = settings_.pool_size == 0;
+    const bool wanted = needed || life == Life::kInput || (life == Life::kState && emulates);
+    if (there || life == Life::kConstant || !wanted) return there;
+    memory_.emplace_back(batch_array("", life, needed, shape, there).bytes());
+    return reinterpret_cast<T*>(memory_.back().data());
   }
 
   Settings settings_;
@@ -503,16 +501,17 @@ class Arena {
   size_t n_;
   Batch batch_{};
   std::unique_ptr<States> states_, boot_, pool_;
-  std::vector<uint32_t> group_, noop_random_, env_random_;
+  std::vector<Bytes> memory_;
+  struct {
+    int32_t *actions, *actions_b;
+    float *strengths, *strengths_b;
+  } inputs_ = {};
+  std::vector<uint32_t> group_;
   std::vector<ConsoleConfig> configs_;
   std::vector<MicroOp> micro_ops_;
   std::vector<Resample> resamples_;
-  std::vector<StepTrace> traces_;
-  Bytes action_ids_, roms_, pooled_, observations_, final_observations_, palettes_, terminated_,
-      truncated_;
-  std::vector<int32_t> actions_, actions_b_, rewards_, raw_rewards_, lives_, frame_numbers_,
-      episode_numbers_, faults_, seen_faults_;
-  std::vector<float> strengths_, strengths_b_;
+  Bytes action_ids_, roms_, palettes_;
+  std::vector<int32_t> seen_faults_;
 };
 
 void play_alone(const Player& player, const Settings& settings, const Manifest& manifest,

@@ -1,0 +1,144 @@
+// The one declaration of a batch's fields. `struct Batch` (batch.h), what Python may set and how it
+// is checked (bindings/), the memory that is allocated (cule/engine/layout.py) and which of it a
+// saved state has (cule/state.py) are all made from the rows below.
+//
+// A field has the name by which Python knows it; some are parts of members. In the rows, `b` is the
+// batch, `use.envs` tells steps and resets from what only prepares consoles, and `use.on_gpu` says
+// where the memory is.
+#pragma once
+
+namespace cule {
+
+// How long what is in an array lasts.
+enum class Life {
+  kConstant,  // written before the first step, then only read
+  kState,     // what an env is; a saved state has it
+  kArranged,  // part of the state, but each backend arranges it in its own way
+  kStep,      // until the next step or reset, for other kernels or for the caller
+  kInput,     // for the next step
+  kOutput,    // of the last step or reset; a saved state has it, too
+};
+
+// Who needs a field.
+struct Use {
+  bool envs, on_gpu;
+};
+
+// The arrays:
+//   ARRAY(type, name, life, needed, shape...)    a member of Batch that points to `type`
+//   PART(name, member, life, needed, shape...)   a pointer within a member of Batch
+// An array that is not needed may be there: then its size is checked as well. A shape of 0 depends
+// on what the array holds.
+#define CULE_BATCH_ARRAYS(ARRAY, PART)                                                             \
+  ARRAY(const uint32_t, group, kConstant, true, b.num_envs)                                        \
+  ARRAY(const ConsoleConfig, configs, kConstant, true, b.num_groups)                               \
+  ARRAY(const uint8_t, action_ids, kConstant, true, b.num_groups, kNumActions)                     \
+  /* The images of all groups; configs say where each begins. */                                   \
+  ARRAY(const uint8_t, roms, kConstant, true, 0)                                                   \
+  /* For each byte of `roms`, the instruction that begins there. */                                \
+  ARRAY(const MicroOp, micro_ops, kConstant, true, 0)                                              \
+  ARRAY(const MicroOp, operations, kConstant, true, 256)                                           \
+  /* The same as micro_ops, with the marks of the translated kernel that is launched. */           \
+  ARRAY(const MicroOp, marked_ops, kConstant, false, 0)                                            \
+  PART(power_on_numbers, power_on.numbers, kConstant, true, b.power_on.count)                      \
+  PART(palettes, observation.palettes, kConstant, use.envs, 2, 256, b.observation.channels)        \
+  PART(resamples, observation.resamples, kConstant, use.envs, b.num_groups)                        \
+  CULE_START_STATES(PART, boot, use.envs && b.pool.size == 0)                                      \
+  CULE_START_STATES(PART, pool, use.envs && b.pool.size != 0)                                      \
+                                                                                                   \
+  PART(records, records.words, kState, true, b.num_envs, kRecordWords)                             \
+  ARRAY(uint8_t, ram, kState, true, b.num_envs, kRamBytes)                                         \
+  ARRAY(uint8_t, cartridge_bytes, kState, true, b.num_envs, kCartridgeBytes)                       \
+  /* Rows of palette indices, which row_of puts in order. */                                       \
+  ARRAY(uint8_t, pictures, kState, true, b.num_envs, 2, b.picture_bytes)                           \
+  /* The row that each scanline of a picture shows. */                                             \
+  ARRAY(uint8_t, row_of, kArranged, true, b.num_envs, 2, Pictures::kRows)                          \
+  /* The frame that an observation is made of, if it is made of more than the two pictures. With   \
+     keeps_pooled each env has one, and if TiaState::observed is 0, it is what the newest          \
+     observation shows. Without, it lasts no longer than a step. */                                \
+  ARRAY(uint8_t, pooled, kState, use.envs, pooled_frames(b),                                       \
+        b.picture_bytes * static_cast<uint64_t>(b.observation.channels))                           \
+  /* Words of ale-py's generators, where resets are emulated: the second for the one game that     \
+     needs it. */                                                                                  \
+  ARRAY(uint32_t, noop_random, kState, use.envs && b.pool.size == 0, Mt19937::kStateWords,         \
+        b.num_envs)                                                                                \
+  ARRAY(uint32_t, env_random, kState, false, Mt19937::kStateWords, b.num_envs)                     \
+                                                                                                   \
+  ARRAY(StepTrace, traces, kStep, use.envs, b.num_envs)                                            \
+  /* Instruction buffers. On a CPU each thread has its own. */                                     \
+  ARRAY(uint32_t, buffers, kStep, use.on_gpu, b.num_envs, b.buffer_capacity)                       \
+  PART(spare_buffers, spares.entries, kStep, use.on_gpu, b.spares.count, b.spares.capacity)        \
+  PART(spares_taken, spares.taken, kStep, use.on_gpu, 1)                                           \
+  /* Where segments begin (segment_starts.h). */                                                   \
+  ARRAY(uint32_t, segments, kStep, use.on_gpu, segment_words(b.options), b.num_envs)               \
+                                                                                                   \
+  /* Indices into the group's actions. */                                                          \
+  ARRAY(const int32_t, actions, kInput, use.envs, b.num_envs)                                      \
+  /* Of paddles; null: 1. */                                                                       \
+  ARRAY(const float, strengths, kInput, false, b.num_envs)                                         \
+  /* Player B's actions, from 0 to 17; null: none. */                                              \
+  ARRAY(const int32_t, actions_b, kInput, false, b.num_envs)                                       \
+  ARRAY(const float, strengths_b, kInput, false, b.num_envs)                                       \
+                                                                                                   \
+  ARRAY(uint8_t, observations, kOutput, use.envs, b.num_envs, b.observation.stack,                 \
+        b.observation.height, b.observation.width, b.observation.channels)                         \
+  ARRAY(uint8_t, final_observations, kStep,                                                        \
+        use.envs && b.options.autoreset == AutoresetMode::kSameStep, b.num_envs,                   \
+        b.observation.stack, b.observation.height, b.observation.width, b.observation.channels)    \
+  ARRAY(int32_t, rewards, kOutput, use.envs, b.num_envs)                                           \
+  /* Before clipping. */                                                                           \
+  ARRAY(int32_t, raw_rewards, kOutput, use.envs, b.num_envs)                                       \
+  ARRAY(uint8_t, terminated, kOutput, use.envs, b.num_envs)                                        \
+  ARRAY(uint8_t, truncated, kOutput, use.envs, b.num_envs)                                         \
+  ARRAY(int32_t, lives, kOutput, use.envs, b.num_envs)                                             \
+  ARRAY(int32_t, frame_numbers, kOutput, use.envs, b.num_envs)                                     \
+  ARRAY(int32_t, episode_frame_numbers, kOutput, use.envs, b.num_envs)                             \
+  ARRAY(int32_t, faults, kOutput, use.envs, b.num_envs)
+
+// States that episodes start from: as many of each group, with the fields of an env.
+#define CULE_START_STATES(PART, pool, needed)                                                      \
+  PART(pool##_records, pool.records, kConstant, needed, start_states(b, b.pool), kRecordWords)     \
+  PART(pool##_ram, pool.ram, kConstant, needed, start_states(b, b.pool), kRamBytes)                \
+  PART(pool##_cartridge_bytes, pool.cartridge_bytes, kConstant, needed, start_states(b, b.pool),   \
+       kCartridgeBytes)                                                                            \
+  PART(pool##_pictures, pool.pictures, kConstant, needed, start_states(b, b.pool), 2,              \
+       b.picture_bytes)
+
+// Counts: COUNT(name, member, needed, least, most).
+#define CULE_BATCH_COUNTS(COUNT)                                                                   \
+  COUNT(num_envs, num_envs, true, 1, kMaxEnvs)                                                     \
+  COUNT(num_groups, num_groups, true, 1, kMaxEnvs)                                                 \
+  COUNT(picture_bytes, picture_bytes, true, 1, kMostHeight * kLinePixels)                          \
+  COUNT(buffer_capacity, buffer_capacity, true, 1, kMaxBufferEntries)                              \
+  COUNT(power_on_count, power_on.count, true, 1, kMaxBufferEntries)                                \
+  COUNT(record_word_stride, records.word_stride, true, 1, kMaxEnvs)                                \
+  COUNT(record_env_stride, records.env_stride, true, 1, kMaxEnvs)                                  \
+  COUNT(spare_count, spares.count, use.on_gpu, 1, kMaxEnvs)                                        \
+  COUNT(spare_capacity, spares.capacity, use.on_gpu, b.buffer_capacity, kMaxBufferEntries)         \
+  COUNT(envs_per_pooled, envs_per_pooled, use.envs, 1,                                             \
+        use.on_gpu && !b.keeps_pooled ? kEnvsPerPooled : 1)                                        \
+  COUNT(pool_size, pool.size, use.envs, 0, kMaxStartStates)                                               \
+  COUNT(boot_size, boot.size, use.envs && b.pool.size == 0, 1, 1)                                  \
+  COUNT(observation_height, observation.height, use.envs, 1, INT32_MAX)                            \
+  COUNT(observation_width, observation.width, use.envs, 1, INT32_MAX)                              \
+  COUNT(channels, observation.channels, use.envs, 1, 3)                                            \
+  COUNT(stack, observation.stack, use.envs, 1, INT32_MAX)                                          \
+  COUNT(autoreset, options.autoreset, use.envs, 0, 2)
+
+// The options of a step, members of StepOptions:
+//   OPTION(name, least, most)   an integer
+//   FLAG(name)                  whether it is on
+//   REAL(name)                  a real number
+#define CULE_STEP_OPTIONS(OPTION, FLAG, REAL)                                                      \
+  OPTION(frameskip, 1, kMaxFrameskip)                                                              \
+  /* Of an episode, after its no-ops. */                                                           \
+  OPTION(max_frames, 1, INT32_MAX)                                                                 \
+  OPTION(noop_max, 0, kMaxNoops)                                                                   \
+  FLAG(maxpool)                                                                                    \
+  FLAG(episodic_life)                                                                              \
+  FLAG(life_loss_info)                                                                             \
+  FLAG(reward_clipping)                                                                            \
+  FLAG(fire_reset)                                                                                 \
+  REAL(repeat_action_probability)
+
+}  // namespace cule
