@@ -181,7 +181,7 @@ py::dict micro_op_fields() {
   return out;
 }
 
-// The places that instructions of blocks reach (console/plain_view.h).
+// The places that instructions of blocks reach (console/fast_bus.h).
 py::dict places() {
   py::dict out;
   out["kInRam"] = static_cast<uint32_t>(kInRam);

@@ -36,11 +36,11 @@ struct RomOfBlock<-1> : ShownRom {};
 // Executes the instruction at `pc`. False: it is still to be executed, by the interpreter.
 template <uint32_t kOpcode, uint32_t kPlaces, int32_t kBank, class M>
 CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
-  PlainView<M, kPlaces, true, RomOfBlock<kBank>> view(m);
+  FastBus<M, kPlaces, true, RomOfBlock<kBank>> fast(m);
   const int32_t before = m.cycle;
   m.r.pc = pc;
-  execute(StaticDecode<kOpcode>{}, view, operand);
-  if (view.odd) {
+  execute(StaticDecode<kOpcode>{}, fast, operand);
+  if (fast.needs_slow_path) {
     m.r.pc = pc;
     m.cycle = before;
     return false;
@@ -144,7 +144,7 @@ struct TranslatedCore {
           op = follow_block(m, next);
         } else {
           for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left)
-            op = execute_leanly(m, op, !roomy);
+            op = execute_on_fast_path(m, op, !roomy);
         }
       }
     });

@@ -1,7 +1,7 @@
 // How an instruction is dispatched: the two ways of steering the one path of cpu_6507/execute.h.
 #pragma once
 
-#include "console/plain_view.h"
+#include "console/fast_bus.h"
 
 namespace cule {
 
@@ -89,12 +89,12 @@ struct AnyGame {
 };
 
 // Executes `op` and returns the next, with little code for what is frequent, so that it stays in a
-// GPU's instruction cache. The rest gets a copy of the machine: the machine itself remains in
-// registers. So does what writes to the TIA where the frame's end or the buffer's is near.
+// GPU's instruction cache. The slow path gets a copy of the machine, so that the machine itself
+// remains in registers. It also does what writes to the TIA where there is `no_room`.
 template <class M>
-CULE_INLINE MicroOp execute_leanly(M& m, MicroOp op, bool crowded) {
-  InterpretedView<M> view(m, op, crowded);
-  return execute(DynamicDecode{op}, view, operand_of(op));
+CULE_INLINE MicroOp execute_on_fast_path(M& m, MicroOp op, bool no_room) {
+  InterpreterBus<M> fast(m, op, no_room);
+  return execute(DynamicDecode{op}, fast, operand_of(op));
 }
 
 // Takes the control bits as they come.
@@ -109,8 +109,9 @@ struct DynamicCore : AnyGame {
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     MicroOp op = m.look_ahead();
     run_in_step(m, pace, kLongestInstruction, [&](uint32_t, int32_t end) CULE_INLINE_LAMBDA {
-      const bool crowded = !m.make_room(end, kStretchCycles);
-      for (; m.runs() && m.cycle < end; --m.instructions_left) op = execute_leanly(m, op, crowded);
+      const bool no_room = !m.make_room(end, kStretchCycles);
+      for (; m.runs() && m.cycle < end; --m.instructions_left)
+        op = execute_on_fast_path(m, op, no_room);
     });
   }
 };

@@ -221,10 +221,6 @@ struct Machine {
     return (address & 0x1000) && (address & 0xFFF) < map.special_end;
   }
 
-  static CULE_INLINE bool leaves(uint32_t, uint32_t) { return false; }
-  static CULE_INLINE bool leaves_rare(uint32_t, uint32_t) { return false; }
-  static CULE_INLINE MicroOp leave() { return {}; }
-
   // Reading and writing are in small conditional steps, RAM and ROM first, so that a GPU needs no
   // branch for what is frequent.
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {

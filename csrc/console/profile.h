@@ -14,7 +14,7 @@ constexpr uint32_t kNumProfiledPlaces = sizeof(kProfiledPlaces) / sizeof(uint32_
 // elsewhere.
 struct ProfileEntry {
   uint32_t count;    // how often the instruction that begins here was executed
-  uint32_t odd;      // and how often a block could not have done it
+  uint32_t refused;  // and how often a block could not have done it
   uint32_t decimal;  // and how often it was executed in decimal mode
   uint32_t entered;  // and how often from anywhere but the instruction before it
   uint32_t pc;       // at the last time
@@ -59,7 +59,7 @@ class ProfilingCore {
   template <class M>
   static void note_reach(ProfileEntry& entry, const M& m, MicroOp op) {
     entry.decimal += m.r.d;
-    entry.odd += !note_place<0>(entry, m, op);
+    entry.refused += !note_place<0>(entry, m, op);
   }
   // Whether a block does the instruction if it reaches kProfiledPlaces[kPlace], or one after it.
   template <uint32_t kPlace, class M>
@@ -69,13 +69,13 @@ class ProfilingCore {
     } else {
       constexpr uint32_t kPlaces = kProfiledPlaces[kPlace];
       M copy = m;
-      PlainView<M, kPlaces | kInDecimal> view(copy);
+      FastBus<M, kPlaces | kInDecimal> fast(copy);
       const DynamicDecode decode{op};
       const bool rare = op.control & kRare;
-      const uint32_t address = rare ? m.r.s : effective_address(decode, view, operand_of(op));
-      const bool leaves = rare ? view.leaves_rare(opcode_of(op), operand_of(op))
-                               : view.leaves(op.control, address);
-      if (leaves) return note_place<kPlace + 1>(entry, m, op);
+      const uint32_t address = rare ? m.r.s : effective_address(decode, fast, operand_of(op));
+      const bool refused = rare ? fast.cannot_do_rare(opcode_of(op), operand_of(op))
+                                : fast.cannot_do(op.control, address);
+      if (refused) return note_place<kPlace + 1>(entry, m, op);
       if (kPlaces == kToTia) {
         const uint32_t reg = address & 0x3F;
         entry.other_reg += entry.reached[kPlace] != 0 && reg != entry.reg;

@@ -13,26 +13,10 @@
 // have passed. There are no dummy reads or double writes, except for the stack and the return
 // address, where ale-py has them.
 //
-// A `Machine` offers
-//   r                      Registers
-//   cycle                  the CPU cycle
-//   bus                    the last byte on the data bus
-//   moved                  whether the next instruction is not where it was looked for
-//   read(address), read_if(wanted, address, otherwise), read_pointer_if(wanted, address)
-//   write(address, value, after_write), write_if(wanted, address, value)
-//   is_special(address)
-//   look_ahead()           the micro-operation at `r.pc`, without side effects
-//   fetch_slowly()         the same, fetched through the bus
-//   kRareOps               which of the rare instructions it does; only kAll has decimal mode
-// A machine with less than kAll also has
-//   leaves_rare(opcode, operand), leaves(control, address)
-//                          whether it cannot execute this instruction; if `leaves_rare` says so,
-//                          `leaves` must say so too. Until then only `r.pc`, `cycle` and `bus` have
-//                          changed.
-//   leave()                what to do then: the next micro-operation
+// `Machine` is a bus as cpu_6507/bus.h has it.
 #pragma once
 
-#include "cpu_6507/rare.h"
+#include "cpu_6507/bus.h"
 
 namespace cule {
 
@@ -183,25 +167,28 @@ CULE_INLINE void write_back(const Decode decode, Registers& r, uint32_t value) {
 // Executes the instruction at `pc`, whose operand is `operand`. Returns the next one.
 template <class Decode, class Machine>
 CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
-  constexpr bool kDoesAll = Machine::kRareOps == RareOps::kAll;
+  constexpr bool kAll = kDoesAll<Machine>;
+  static_assert(is_bus(static_cast<Machine*>(nullptr)), "expected a bus (cpu_6507/bus.h)");
+  static_assert(kAll || is_partial_bus(static_cast<Machine*>(nullptr)),
+                "expected a bus that says what it cannot do (cpu_6507/bus.h)");
   const uint32_t control = decode.control;
   // A slow fetch begins with what the last instruction left on the bus.
-  m.bus = kDoesAll && decode.opcode == kFetchSlowlyCode ? m.bus : operand >> 8;
+  m.bus = kAll && decode.opcode == kFetchSlowlyCode ? m.bus : operand >> 8;
   m.moved = false;
   advance(decode, m, operand);
   MicroOp next = m.look_ahead();
 
-  // On a machine with less than kAll, rare instructions skip the rest of the common path.
-  if constexpr (!kDoesAll && Decode::may(kRare)) {
-    if ((control & kRare) && !m.leaves_rare(decode.opcode, operand)) {
+  // On a bus that does not do all, rare instructions skip the rest of the common path.
+  if constexpr (!kAll && Decode::may(kRare)) {
+    if ((control & kRare) && !m.cannot_do_rare(decode.opcode, operand)) {
       execute_rare(decode, m, operand, operand, 0);
       return m.moved ? m.look_ahead() : next;
     }
   }
 
   const uint32_t address = effective_address(decode, m, operand);
-  if constexpr (!kDoesAll && Decode::may(kReads | kWrites | kSetsV | kRare)) {
-    if (m.leaves(control, address)) return m.leave();
+  if constexpr (!kAll && Decode::may(kReads | kWrites | kSetsV | kRare)) {
+    if (m.cannot_do(control, address)) return m.fall_back();
   }
   const uint32_t reg = source_register(decode, m.r), carry = m.r.c;
   uint32_t read = control & kFromRegister ? reg : operand & 0xFF;
@@ -209,7 +196,7 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   const uint32_t value = compute(decode, m.r, reg, read);
   write_back(decode, m.r, value);
   if constexpr (Decode::may(kWrites)) m.write_if(control & kWrites, address, value);
-  if constexpr (kDoesAll) {
+  if constexpr (kAll) {
     const bool decimal = (control & kSetsV) && !(control & kBitTest) && m.r.d;
     if ((control & kRare) || decimal) {
       if (decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();

@@ -117,7 +117,7 @@ struct Use {
   COUNT(spare_capacity, spares.capacity, use.on_gpu, b.buffer_capacity, kMaxBufferEntries)         \
   COUNT(envs_per_pooled, envs_per_pooled, use.envs, 1,                                             \
         use.on_gpu && !b.keeps_pooled ? kEnvsPerPooled : 1)                                        \
-  COUNT(pool_size, pool.size, use.envs, 0, kMaxStartStates)                                               \
+  COUNT(pool_size, pool.size, use.envs, 0, kMaxStartStates)                                        \
   COUNT(boot_size, boot.size, use.envs && b.pool.size == 0, 1, 1)                                  \
   COUNT(observation_height, observation.height, use.envs, 1, INT32_MAX)                            \
   COUNT(observation_width, observation.width, use.envs, 1, INT32_MAX)                              \

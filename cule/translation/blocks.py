@@ -34,13 +34,13 @@ def blocks_of(game: Game) -> list[Block]:
     """The game's blocks. Each begins where the program was seen to enter it; none overlap."""
     counts = profile(game)
     reached = reach(counts)
-    instructions, odd = instructions_of(game, counts, reached), reached[2]
+    instructions, refused = instructions_of(game, counts, reached), reached[2]
     _, scheme = rom_of(game)
     behind_gaps = {
         offset for offset in instructions
         if counts[offset, ENTERED] or not any(
             (before := instructions.get(offset - length)) and before.length == length
-            and before.pc + length == instructions[offset].pc and not odd[before.offset]
+            and before.pc + length == instructions[offset].pc and not refused[before.offset]
             for length in (1, 2, 3)
         )
     }  # fmt: skip

@@ -18,14 +18,14 @@ PROFILE_FRAMES = 6000
 LEAST_COUNT = 30
 # And so is one that more often than this cannot be done in a block. What an instruction reaches
 # more often than this, it has code for.
-MOST_ODD = 0.02
+MAX_REFUSED = 0.02
 # What is much code in RAM, as a share of all instructions.
 MUCH_IN_RAM = 0.02
 # What a profile has of each instruction (csrc/console/profile.h): how often it ran, could not be
 # done in a block, ran in decimal mode, was entered; its program counter; which places it reached,
 # a column for each set of PROFILED; the TIA register that it wrote to, and how often that was
 # another than before.
-COUNT, ODD, DECIMAL, ENTERED, PC, REACHED = range(6)
+COUNT, REFUSED, DECIMAL, ENTERED, PC, REACHED = range(6)
 PLACES, PROFILED = _core.PLACES, _core.PROFILED_PLACES
 REGISTER, OTHER_REGISTER = REACHED + len(PROFILED), REACHED + len(PROFILED) + 1
 # Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
@@ -104,7 +104,7 @@ class Instruction:
 
     @property
     def reach(self) -> str:
-        """What it reaches, as csrc/console/plain_view.h has it."""
+        """What it reaches, as csrc/console/fast_bus.h has it."""
         if self.register is not None:
             return f"to_register({self.register:#04x})"
         return " | ".join(name for name, place in PLACES.items() if self.places & place)
@@ -143,10 +143,10 @@ def micro_op_words(game: Game) -> np.ndarray:
 def instructions_of(game: Game, counts: np.ndarray, reached: Reached) -> dict[int, Instruction]:
     """What blocks may be made of, by offset."""
     words = micro_op_words(game)
-    places, one_register, odd = reached
-    too_odd = odd > MOST_ODD * counts[:, COUNT]
+    places, one_register, refused = reached
+    refused_often = refused > MAX_REFUSED * counts[:, COUNT]
     found = {}
-    for offset in np.flatnonzero((counts[:, COUNT] >= LEAST_COUNT) & ~too_odd).tolist():
+    for offset in np.flatnonzero((counts[:, COUNT] >= LEAST_COUNT) & ~refused_often).tolist():
         control, more = words[offset].tolist()
         register = int(counts[offset, REGISTER]) if one_register[offset] else None
         instruction = Instruction(
@@ -165,18 +165,18 @@ def reach(counts: np.ndarray) -> Reached:
         Its places; whether that is one register of the TIA; how often a block with no more cannot
         do it.
     """
-    most_odd = MOST_ODD * counts[:, COUNT]
-    places, odd = np.zeros(len(counts), np.uint32), counts[:, ODD].copy()
+    most_refused = MAX_REFUSED * counts[:, COUNT]
+    places, refused = np.zeros(len(counts), np.uint32), counts[:, REFUSED].copy()
     # Most programs leave decimal mode at once; some stay in it.
-    stays_decimal = counts[:, DECIMAL].sum() > MOST_ODD * counts[:, COUNT].sum()
+    stays_decimal = counts[:, DECIMAL].sum() > MAX_REFUSED * counts[:, COUNT].sum()
     if not stays_decimal:
-        odd += counts[:, DECIMAL]
+        refused += counts[:, DECIMAL]
     for column, reached in enumerate(PROFILED, REACHED):
-        often = counts[:, column] > most_odd
+        often = counts[:, column] > most_refused
         places[often] |= reached
-        odd[~often] += counts[~often, column]
-    one_register = (places == PLACES["kToTia"]) & (counts[:, OTHER_REGISTER] <= most_odd)
-    odd[one_register] += counts[one_register, OTHER_REGISTER]
+        refused[~often] += counts[~often, column]
+    one_register = (places == PLACES["kToTia"]) & (counts[:, OTHER_REGISTER] <= most_refused)
+    refused[one_register] += counts[one_register, OTHER_REGISTER]
     if stays_decimal:
         places |= PLACES["kInDecimal"]
-    return places, one_register, odd
+    return places, one_register, refused

@@ -208,8 +208,8 @@ struct ReadsChecked : AnyGame {
   static uint32_t latch_read_by(const M& m, MicroOp op) {
     if (!(op.control & kReads) || (op.control & (kWrites | kRare))) return kNone;
     M copy = m;
-    InterpretedView<M> view(copy);
-    const uint32_t address = effective_address(DynamicDecode{op}, view, operand_of(op));
+    InterpreterBus<M> fast(copy);
+    const uint32_t address = effective_address(DynamicDecode{op}, fast, operand_of(op));
     return (address & 0x1080) == 0 ? address & 0x0F : kNone;
   }
   template <class M>

@@ -66,15 +66,15 @@ def test_blocks_follow_the_profile() -> None:
     for block in blocks:
         assert len(block) <= MOST_INSTRUCTIONS
         for before, instruction in zip((None, *block), block, strict=False):
-            ran, odd = counts[instruction.offset, [executed.COUNT, executed.ODD]].tolist()
+            ran, refused = counts[instruction.offset, [executed.COUNT, executed.REFUSED]].tolist()
             assert ran >= executed.LEAST_COUNT
             for column, reached in enumerate(executed.PROFILED, executed.REACHED):
                 if reached & instruction.places != reached:
-                    odd += int(counts[instruction.offset, column])
+                    refused += int(counts[instruction.offset, column])
             if instruction.register is not None:
-                odd += int(counts[instruction.offset, executed.OTHER_REGISTER])
+                refused += int(counts[instruction.offset, executed.OTHER_REGISTER])
                 assert instruction.register == counts[instruction.offset, executed.REGISTER]
-            assert odd <= executed.MOST_ODD * ran
+            assert refused <= executed.MAX_REFUSED * ran
             assert not instruction.waits or instruction is block[-1]
             assert before is None or before.pc + before.length == instruction.pc
             assert instruction.offset not in seen

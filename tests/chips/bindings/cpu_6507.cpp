@@ -65,9 +65,6 @@ struct FlatMachine {
     bus = value;
   }
   bool is_special(uint32_t) const { return false; }
-  bool leaves(uint32_t, uint32_t) const { return false; }
-  bool leaves_rare(uint32_t, uint32_t) const { return false; }
-  MicroOp leave() const { return {}; }
 
   MicroOp look_ahead() const {
     return with_operand(operation_of(memory[r.pc]), memory[(r.pc + 1) & 0xFFFF],
@@ -75,6 +72,13 @@ struct FlatMachine {
   }
   MicroOp fetch_slowly() const { throw std::logic_error("flat memory is never fetched slowly"); }
 };
+
+struct NoBus {
+  Registers r;
+};
+static_assert(is_bus(static_cast<FlatMachine*>(nullptr)));
+static_assert(!is_bus(static_cast<NoBus*>(nullptr)));
+static_assert(!is_partial_bus(static_cast<FlatMachine*>(nullptr)));
 
 // Runs `steps` instructions from each row (pc, a, x, y, s, p) of `registers`, with that row of
 // `code` at pc in `memory`, which is put back afterwards. Returns (pc, a, x, y, s, p, cycles,

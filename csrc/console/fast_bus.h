@@ -1,28 +1,28 @@
-// The machine as most instructions see it: RAM, plain ROM, and some of the chips. What an
-// instruction does beyond that (bank switching, decimal mode, the frame's end) would make code of
-// many times the size. An instruction that wants to is left before it has changed anything that
-// cannot be put back, and whoever asked for it has the whole machine execute it.
+// The fast path: a bus (cpu_6507/bus.h) with RAM, plain ROM, and some of the chips, which is what
+// most instructions need. What they do beyond that (bank switching, decimal mode, the frame's end)
+// would make code of many times the size. An instruction that needs more falls back to the slow
+// path, the whole machine, before it has changed anything that cannot be put back.
 #pragma once
 
 #include "console/machine.h"
 
 namespace cule {
 
-// Executes `op` on the whole machine.
+// Executes `op` on the whole machine: the slow path.
 template <class M>
-CULE_COLD MicroOp execute_wholly(M& m, MicroOp op) {
+CULE_COLD MicroOp execute_on_slow_path(M& m, MicroOp op) {
   return execute(DynamicDecode{op}, m, operand_of(op));
 }
 
-// Executes `op`, which a PlainView has left, or only fetches it, where code stands in RAM.
+// Executes `op`, which a FastBus cannot do, or only fetches it, where code is in RAM.
 template <class M>
-CULE_INLINE MicroOp execute_oddly(M& m, MicroOp op) {
+CULE_INLINE MicroOp fall_back_to_slow_path(M& m, MicroOp op) {
   if (opcode_of(op) == kFetchSlowlyCode && is_ram_address(m.r.pc) && is_ram_address(m.r.pc + 2)) {
     ++m.instructions_left;
     return m.fetch_from_ram();
   }
   M whole = m;
-  const MicroOp next = execute_wholly(whole, op);
+  const MicroOp next = execute_on_slow_path(whole, op);
   m.take(whole);
   return next;
 }
@@ -60,13 +60,13 @@ struct RomOfBank {
   }
 };
 
-// The view of one instruction. The interpreter has one for all; a block (`kInBlock`) knows what
-// comes next, and, without kInDecimal, that decimal mode is off.
+// The bus for one instruction. The interpreter has one kind for all; a block (`kInBlock`) knows
+// what comes next, and, without kInDecimal, that decimal mode is off.
 //
-// Nobody but the caller knows whether the instruction buffer has room, and that the frame does not
-// end by its length (TranslatedCore::make_room, Machine::make_room).
+// The caller makes sure that the instruction buffer has room and that the frame does not end by
+// its length (Machine::make_room), or says that there is no room.
 template <class M, uint32_t kPlaces, bool kInBlock = true, class RomAt = ShownRom>
-struct PlainView {
+struct FastBus {
   static constexpr RareOps kRareOps = kInBlock ? RareOps::kUsed : RareOps::kCommon;
   using Register = KnownRegister<(kPlaces >> kRegisterShift)>;
   M& machine;
@@ -74,23 +74,22 @@ struct PlainView {
   int32_t& cycle;
   uint32_t& bus;
   bool moved = false;
-  bool crowded;  // writing to the TIA needs the whole machine, as the frame's end or the buffer's
-                 // is near
-  uint32_t odd = 0;  // not 0: the instruction needs the whole machine
+  bool no_room;  // a write to the TIA needs the slow path: the frame's end or the buffer's is near
+  uint32_t needs_slow_path = 0;  // if not 0, the instruction does
 
   // What the machine was before the instruction `op`, where it is the interpreter's.
   MicroOp op;
   uint32_t pc_before, bus_before;
   int32_t cycle_before;
 
-  CULE_INLINE explicit PlainView(M& m)
-      : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), crowded(false) {}
-  CULE_INLINE PlainView(M& m, MicroOp next, bool is_crowded)
+  CULE_INLINE explicit FastBus(M& m)
+      : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), no_room(false) {}
+  CULE_INLINE FastBus(M& m, MicroOp next, bool has_no_room)
       : machine(m),
         r(m.r),
         cycle(m.cycle),
         bus(m.bus),
-        crowded(is_crowded),
+        no_room(has_no_room),
         op(next),
         pc_before(m.r.pc),
         bus_before(m.bus),
@@ -98,26 +97,26 @@ struct PlainView {
 
   static constexpr bool reaches(uint32_t places) { return (kPlaces & places) != 0; }
 
-  CULE_INLINE bool leaves_rare(uint32_t opcode, uint32_t operand) {
-    odd |= !is_plain(opcode, operand);
-    return odd != 0;
+  CULE_INLINE bool cannot_do_rare(uint32_t opcode, uint32_t operand) {
+    needs_slow_path |= !is_plain(opcode, operand);
+    return needs_slow_path != 0;
   }
-  CULE_INLINE bool leaves(uint32_t control, uint32_t address) {
+  CULE_INLINE bool cannot_do(uint32_t control, uint32_t address) {
     // By masks, not by conditions, which a GPU has few of.
-    odd |= control &
-           ((is_readable(address) ? 0u : +kReads) | (is_writable(address) ? 0u : +kWrites));
-    if constexpr (reaches(kInDecimal)) odd |= control & (r.d ? +kSetsV : 0u);
-    return odd != 0;
+    needs_slow_path |=
+        control & ((is_readable(address) ? 0u : +kReads) | (is_writable(address) ? 0u : +kWrites));
+    if constexpr (reaches(kInDecimal)) needs_slow_path |= control & (r.d ? +kSetsV : 0u);
+    return needs_slow_path != 0;
   }
-  // The interpreter has the whole machine execute it; a block is left.
-  CULE_INLINE MicroOp leave() {
+  // The interpreter goes on on the slow path; a block is left, and says so itself.
+  CULE_INLINE MicroOp fall_back() {
     if constexpr (kInBlock) {
       return {};
     } else {
       r.pc = pc_before;
       cycle = cycle_before;
       bus = bus_before;
-      return execute_oddly(machine, op);
+      return fall_back_to_slow_path(machine, op);
     }
   }
 
@@ -173,7 +172,7 @@ struct PlainView {
 
   CULE_INLINE uint32_t read_pointer_if(bool wanted, uint32_t address) {
     if (!wanted) return 0;
-    odd |= address < 0x80 || address == 0xFF;
+    needs_slow_path |= address < 0x80 || address == 0xFF;
     const uint32_t pointer = machine.ram.get(address & 0x7F) | machine.ram.get((address + 1) & 0x7F)
                                                                    << 8;
     bus = pointer >> 8;
@@ -236,14 +235,14 @@ struct PlainView {
     const bool to_tia = is_tia_address(address);
     return (reaches(kInRam) && is_ram_address(address)) | (reaches(kToRiot) && is_riot(address)) |
            (reaches(kInCartridge) && machine.is_cartridge_register(address)) |
-           (reaches(kToTia) && to_tia & (reg >= tia_write::WSYNC) & !crowded) |
+           (reaches(kToTia) && to_tia & (reg >= tia_write::WSYNC) & !no_room) |
            (reaches(kToRegister) && to_tia & (reg == Register::number));
   }
 
   CULE_INLINE bool pushes_plainly() const {
     const uint32_t reg = r.s & 0x3F;
     return (reaches(kInRam) && r.s >= 0x80) |
-           (reaches(kToTia) && r.s < 0x80 && only_recorded(reg) && !crowded) |
+           (reaches(kToTia) && r.s < 0x80 && only_recorded(reg) && !no_room) |
            (reaches(kToRegister) && r.s < 0x80 && reg == Register::number &&
             only_recorded(Register::number));
   }
@@ -293,8 +292,8 @@ struct PlainView {
   }
 };
 
-// The view of the interpreter.
+// The bus of the interpreter's fast path.
 template <class M>
-using InterpretedView = PlainView<M, kInterpretedPlaces, false>;
+using InterpreterBus = FastBus<M, kInterpretedPlaces, false>;
 
 }  // namespace cule
