@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 RECORD_WORDS: int
 CONFIG_BYTES: int
-MOST_ENVS_APART: int
+MAX_ENVS_APART: int
 ENVS_PER_POOLED: int
 RAM_BYTES: int
 LINE_PIXELS: int
@@ -25,7 +25,7 @@ MAX_NOOPS: int
 MAX_START_STATES: int
 STEP_OPTIONS: tuple[str, ...]
 FRONT_BYTE: int
-MICRO_OP: dict[str, int]
+PREDECODED: dict[str, int]
 PLACES: dict[str, int]
 PROFILED_PLACES: tuple[int, ...]
 FAULTS: dict[str, int]
@@ -95,7 +95,7 @@ class Batch:
     configs: int
     action_ids: int
     roms: int
-    micro_ops: int
+    predecoded: int
     operations: int
     marked_ops: int
     power_on_numbers: int

@@ -14,7 +14,7 @@ from cule.errors import InvalidType, InvalidValue
 
 # The core keeps counts in 32 bits.
 MOST = 2**31 - 1
-MOST_SEED = 2**63 - 1
+MAX_SEED = 2**63 - 1
 # Most of torch's functions do not work with these.
 UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, *UNSIGNED)
@@ -162,9 +162,9 @@ def seeds(seed: Any, mask: torch.Tensor | None, num_envs: int) -> torch.Tensor:
         lowest, highest = (int(values.min()), int(values.max())) if count else (0, 0)
     else:
         raise InvalidType(f"expected seed to be an integer or one for each env, got {seed!r}")
-    if lowest < 0 or highest > MOST_SEED:
+    if lowest < 0 or highest > MAX_SEED:
         raise InvalidValue(
-            f"expected seeds from 0 to {MOST_SEED}, got {lowest if lowest < 0 else highest}"
+            f"expected seeds from 0 to {MAX_SEED}, got {lowest if lowest < 0 else highest}"
         )
     if isinstance(seed, (int, np.integer)):
         values = np.arange(count, dtype=np.int64) + int(seed)

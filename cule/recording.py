@@ -25,7 +25,7 @@ from cule.screens import mosaic, titles_of
 # A GIF counts time in hundredths of a second, and players show less than two of them as ten.
 SHORTEST_GIF_FRAME_MS = 20
 # The limits of both kinds of file.
-LEAST_FPS, MOST_FPS = 0.01, 100_000
+LEAST_FPS, MAX_FPS = 0.01, 100_000
 FFMPEG_ENDED = "ffmpeg ended before its time, as where the disk is full"
 
 
@@ -50,7 +50,7 @@ class VideoFile:
     _gif: io.BytesIO | None = None
 
     def __init__(self, path: str | Path, fps: float = 60.0):
-        self.path, self.fps = Path(path), number("fps", fps, LEAST_FPS, MOST_FPS)
+        self.path, self.fps = Path(path), number("fps", fps, LEAST_FPS, MAX_FPS)
         kind = self.path.suffix.lower()
         if kind not in (".mp4", ".gif"):
             raise ValueError(

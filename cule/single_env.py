@@ -190,7 +190,7 @@ class SingleAtariEnv(gymnasium.Env):
         if options:
             raise InvalidValue(f"expected no options, as one console takes none, got {options!r}")
         if seed is not None:
-            seed = arguments.integer("seed", seed, 0, arguments.MOST_SEED)
+            seed = arguments.integer("seed", seed, 0, arguments.MAX_SEED)
         super().reset(seed=seed)
         observations, infos = self.env.reset(seed=seed)
         info = self._info(infos)

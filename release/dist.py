@@ -24,7 +24,7 @@ PLATFORM = "manylinux_2_28_x86_64"
 BUILD_TOOLS = ("setuptools", "wheel", "cmake", "ninja", "pybind11")
 MEGABYTE = 10**6
 # Larger ones have something in them that they should not have.
-MOST_BYTES = {".gz": 2 * MEGABYTE, ".whl": 2 * MEGABYTE}
+MAX_BYTES = {".gz": 2 * MEGABYTE, ".whl": 2 * MEGABYTE}
 # The module alone, as cule's other modules import torch, which not every Python has here.
 LOAD = """
 import importlib.metadata, importlib.util
@@ -138,8 +138,8 @@ def main() -> None:
     for path in made:
         size = path.stat().st_size
         print(f"{size / MEGABYTE:6.2f} MB  {path.name}")
-        if size > MOST_BYTES[path.suffix]:
-            most = MOST_BYTES[path.suffix]
+        if size > MAX_BYTES[path.suffix]:
+            most = MAX_BYTES[path.suffix]
             sys.exit(f"make dist: expected {path.name} to have at most {most} bytes, got {size}")
     print(f"All of {arguments.output} is checked.")
 

@@ -86,7 +86,7 @@ def test_bench_warms_up_until_games_have_spread_out() -> None:
         assert system.played == played
         assert not system.shares
     endless = Spreading(*(share / 1000 for share in range(0, 990, 20)))
-    assert systems.spread_out(endless, 300)[0] == systems.MOST_SPREAD_STEPS
+    assert systems.spread_out(endless, 300)[0] == systems.MAX_SPREAD_STEPS
 
 
 # Failures -----------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ struct TracingCore : AnyGame {
   template <class M>
   void run(M& m) const {
     frames->emplace_back();
-    MicroOp op = m.look_ahead();
+    Predecoded op = m.look_ahead();
     run_in_step(m, FreePace{}, kLongestInstruction, [&](uint32_t, int32_t end) {
       for (; m.runs() && m.cycle < end; --m.instructions_left) {
         const uint32_t opcode = opcode_of(op);  // RTS, RTI, JMP (), BRK

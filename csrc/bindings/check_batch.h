@@ -106,7 +106,7 @@ class BatchCheck {
       }
       const uint64_t bytes = uint64_t{config.rom_offset} + config.rom_bytes + 1;
       memory("roms", batch_.roms, bytes);
-      memory("micro_ops", batch_.micro_ops, product({bytes, sizeof(MicroOp)}));
+      memory("predecoded", batch_.predecoded, product({bytes, sizeof(Predecoded)}));
     }
   }
 };

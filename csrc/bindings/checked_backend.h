@@ -47,9 +47,9 @@ struct CheckedBackend {
       throw std::invalid_argument(
           "expected a backend of CUDA, as ROMs are translated for GPUs only, got the CPU's");
     const std::string code = cubin;
-    const uintptr_t operations = address("marked_ops", marked_ops, alignof(MicroOp));
+    const uintptr_t operations = address("marked_ops", marked_ops, alignof(Predecoded));
     pybind11::gil_scoped_release release;
-    backend->load_translation(code, reinterpret_cast<const MicroOp*>(operations));
+    backend->load_translation(code, reinterpret_cast<const Predecoded*>(operations));
   }
 };
 

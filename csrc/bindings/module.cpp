@@ -72,8 +72,8 @@ py::bytes config_bytes(const py::dict& settings) {
     throw py::type_error("expected scheme to be a name, got " + text_of(scheme));
   ConsoleConfig config = cule::make_config(
       static_cast<uint32_t>(number("game", kNumGames - 1)), scheme.cast<std::string>(),
-      static_cast<uint32_t>(number("rom_bytes", kMostRomBytes)), number("pal", 1) != 0,
-      static_cast<int>(number("height", kMostHeight)));
+      static_cast<uint32_t>(number("rom_bytes", kMaxRomBytes)), number("pal", 1) != 0,
+      static_cast<int>(number("height", kMaxHeight)));
   config.rom_offset = static_cast<uint32_t>(
       number("rom_offset", std::numeric_limits<int32_t>::max()));
   config.mode = static_cast<uint32_t>(number("mode", std::numeric_limits<int32_t>::max()));
@@ -86,20 +86,20 @@ py::bytes as_bytes(const std::vector<T>& values) {
   return py::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// The micro-operations of an image, and kFetchSlowly in its padding up to `entries`.
+// The predecoded instructions of an image, and kFetchSlowly in its padding up to `entries`.
 py::bytes decoded_rom(const py::bytes& rom, const std::string& scheme, const py::object& entries) {
   const std::string image = rom;
-  if (image.size() > kMostRomBytes) {
-    throw std::invalid_argument("expected an image of " + std::to_string(kMostRomBytes) +
+  if (image.size() > kMaxRomBytes) {
+    throw std::invalid_argument("expected an image of " + std::to_string(kMaxRomBytes) +
                                 " bytes at most, got " + std::to_string(image.size()));
   }
   // There is room for at least one entry after the image.
   const int64_t count = integer("entries", entries, static_cast<int64_t>(image.size()) + 1,
-                                2 * kMostRomBytes);
-  std::vector<MicroOp> micro_ops(static_cast<size_t>(count), kFetchSlowly);
+                                2 * kMaxRomBytes);
+  std::vector<Predecoded> predecoded(static_cast<size_t>(count), kFetchSlowly);
   cule::decode_rom(map_of_scheme(scheme), reinterpret_cast<const uint8_t*>(image.data()),
-                   static_cast<uint32_t>(image.size()), micro_ops.data());
-  return as_bytes(micro_ops);
+                   static_cast<uint32_t>(image.size()), predecoded.data());
+  return as_bytes(predecoded);
 }
 
 py::dict headers() {
@@ -152,7 +152,7 @@ py::bytes profile(CheckedBatch& batch, const py::object& frames) {
 
 py::bytes operations() {
   const OperationTable table = make_operation_table();
-  return as_bytes(std::vector<MicroOp>(table.operations, table.operations + 256));
+  return as_bytes(std::vector<Predecoded>(table.operations, table.operations + 256));
 }
 
 py::bytes power_on_numbers(const py::object& asked) {
@@ -166,8 +166,8 @@ py::bytes power_on_numbers(const py::object& asked) {
   return py::bytes(bytes);
 }
 
-// The bits of a micro-operation's words that translation reads (cpu_6507/micro_op.h).
-py::dict micro_op_fields() {
+// The bits of a predecoded instruction's words that translation reads (cpu_6507/predecoded.h).
+py::dict predecoded_fields() {
   py::dict out;
   out["cycles"] = kCyclesMask;
   out["length_shift"] = kLengthShift;
@@ -279,7 +279,7 @@ void bind_constants(py::module_& m) {
   m.attr("CUDA_ARCHITECTURES") = py::str(CULE_CUDA_ARCHITECTURES).attr("split")();
   m.attr("RECORD_WORDS") = kRecordWords;
   m.attr("CONFIG_BYTES") = sizeof(ConsoleConfig);
-  m.attr("MOST_ENVS_APART") = kMostEnvsApart;
+  m.attr("MAX_ENVS_APART") = kMaxEnvsApart;
   m.attr("ENVS_PER_POOLED") = kEnvsPerPooled;
   m.attr("STEP_OPTIONS") = step_options();
   m.attr("MAX_FRAMESKIP") = kMaxFrameskip;
@@ -291,7 +291,7 @@ void bind_constants(py::module_& m) {
   m.attr("LINE_CYCLES") = kCyclesPerLine;
   m.attr("WSYNC") = static_cast<uint32_t>(tia_write::WSYNC);
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
-  m.attr("MICRO_OP") = micro_op_fields();
+  m.attr("PREDECODED") = predecoded_fields();
   m.attr("PLACES") = places();
   m.attr("PROFILED_PLACES") = profiled_places();
   m.attr("FRONT_BYTE") = offsetof(EnvRecord, tia) + offsetof(TiaState, front);

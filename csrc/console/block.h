@@ -87,11 +87,11 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
   }
 #define CULE_LOOK_UP(number) return kLookUp | number;
 
-// Runs blocks where there are any, and interprets the rest. The ROM's micro-operations are marked
-// where blocks begin (begins_block). `run_block(m, number, ends, group)` executes a block, and what
-// it goes on in before the turn ends, and says what follows; the longest takes `kLongestBlock`
-// cycles at most. The ROM is game `kGame`'s. Without `kDecimal` no block begins in decimal mode.
-// With `kRunsInRam` much of the program is in RAM, and interpreted.
+// Runs blocks where there are any, and interprets the rest. Marks stand for the predecoded
+// instructions at which blocks begin (begins_block). `run_block(m, number, ends, group)` executes a
+// block, and those in which it goes on before the turn ends, and says what follows; the longest
+// takes `kLongestBlock` cycles at most. The ROM is game `kGame`'s. Without `kDecimal` no block
+// begins in decimal mode. With `kRunsInRam` much of the program is in RAM, and interpreted.
 template <class RunBlock, uint32_t kGame, int32_t kLongestBlock, bool kDecimal, bool kRunsInRam>
 struct TranslatedCore {
   static constexpr int32_t kLongest = kLongestBlock > kLongestInstruction ? kLongestBlock
@@ -107,7 +107,7 @@ struct TranslatedCore {
   static constexpr int32_t kTurnLines = kStretchLines, kTurnLinesOfManyWarps = 2;
 
   static CULE_INLINE KnownGame<kGame> game_of(const ConsoleConfig&) { return {}; }
-  static CULE_INLINE const MicroOp* marked_ops(const MicroOp* marked, const MicroOp*) {
+  static CULE_INLINE const Predecoded* marked_ops(const Predecoded* marked, const Predecoded*) {
     return marked;
   }
 
@@ -115,7 +115,7 @@ struct TranslatedCore {
   // hindmost in the program's order go on, and the others wait for them.
   template <class M, class Pace = FreePace>
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
-    MicroOp op = m.look_ahead();
+    Predecoded op = m.look_ahead();
     uint32_t last = 0;  // the block behind which it is interpreted
     run_in_step(m, pace, kLongest, [&](uint32_t lanes, int32_t end) CULE_INLINE_LAMBDA {
       // Before all that begins in this turn is over, the frame does not reach its limit of
@@ -154,7 +154,7 @@ struct TranslatedCore {
   static constexpr int32_t kNever = -0x7FFFFFFF;
   // The mark of the block that follows, which needs no look at memory, or what stands at `pc`.
   template <class M>
-  static CULE_INLINE MicroOp follow_block(const M& m, uint32_t next) {
+  static CULE_INLINE Predecoded follow_block(const M& m, uint32_t next) {
     if (next & kLookUp) return m.look_ahead();
     if (next & kInterpret) return m.look_behind();
     return mark_of_block(next & kBlockNumbers, m.r.pc, next & kQuietBlock);

@@ -10,12 +10,12 @@ namespace cule {
 // The field that make_config cannot make, or null. `picture_bytes` is the room for a picture.
 inline const char* find_misfit(const ConsoleConfig& config, uint32_t picture_bytes) {
   if (config.game >= kNumGames) return "game";
-  if (config.map.scheme > Scheme::kDPC || config.rom_bytes > kMostRomBytes ||
+  if (config.map.scheme > Scheme::kDPC || config.rom_bytes > kMaxRomBytes ||
       !fits_slices(config.map.reset_slices, config) ||
       config.rom_bytes < least_rom_bytes(config.map.scheme)) {
     return "rom_bytes";
   }
-  if (config.height < 1 || config.height > kMostHeight ||
+  if (config.height < 1 || config.height > kMaxHeight ||
       config.height * kLinePixels > picture_bytes)
     return "height";
   const TiaFormat& format = config.format;

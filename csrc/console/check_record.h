@@ -27,9 +27,9 @@ inline bool fits_riot(const M6532& riot) {
 
 // A counter of which only differences are taken may have any value.
 inline bool fits_ports(const TiaPorts& ports) {
-  constexpr int32_t kMostCycle = 2 * kOpenFrameLimit;
+  constexpr int32_t kMaxCycle = 2 * kOpenFrameLimit;
   const auto is_past = [&](int32_t cycle) { return cycle >= kOldestHmove && cycle <= ports.cycle; };
-  return ports.cycle >= 0 && ports.cycle <= kMostCycle && is_past(ports.hmove_cycle) &&
+  return ports.cycle >= 0 && ports.cycle <= kMaxCycle && is_past(ports.hmove_cycle) &&
          is_past(ports.touched_cycle) && ports.vsync_finish_cycle >= 0 &&
          ports.vsync_finish_cycle <= kNoVsync && ports.dumping <= 0xFF &&
          (ports.frame_open | ports.greyed) <= 1;

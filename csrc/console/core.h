@@ -58,7 +58,7 @@ struct FreePace {
 // next.
 template <class M, class Dispatch>
 CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
-  MicroOp op = m.look_ahead();
+  Predecoded op = m.look_ahead();
   run_in_step(m, FreePace{}, kLongestInstruction, [&](uint32_t, int32_t end) CULE_INLINE_LAMBDA {
     for (; m.runs() && m.cycle < end; --m.instructions_left) op = dispatch(m, op);
   });
@@ -70,8 +70,9 @@ struct PacedCore {
   Core core;
   Pace pace;
   static CULE_INLINE auto game_of(const ConsoleConfig& config) { return Core::game_of(config); }
-  static CULE_INLINE const MicroOp* marked_ops(const MicroOp* marked, const MicroOp* micro_ops) {
-    return Core::marked_ops(marked, micro_ops);
+  static CULE_INLINE const Predecoded* marked_ops(const Predecoded* marked,
+                                                  const Predecoded* unmarked) {
+    return Core::marked_ops(marked, unmarked);
   }
   template <class M>
   CULE_INLINE void run(M& m) const {
@@ -83,8 +84,8 @@ struct PacedCore {
 // Which game is played, for a core that plays any.
 struct AnyGame {
   static CULE_INLINE uint32_t game_of(const ConsoleConfig& config) { return config.game; }
-  static CULE_INLINE const MicroOp* marked_ops(const MicroOp*, const MicroOp* micro_ops) {
-    return micro_ops;
+  static CULE_INLINE const Predecoded* marked_ops(const Predecoded*, const Predecoded* predecoded) {
+    return predecoded;
   }
 };
 
@@ -92,7 +93,7 @@ struct AnyGame {
 // GPU's instruction cache. The slow path gets a copy of the machine, so that the machine itself
 // remains in registers. It also does what writes to the TIA where there is `no_room`.
 template <class M>
-CULE_INLINE MicroOp execute_on_fast_path(M& m, MicroOp op, bool no_room) {
+CULE_INLINE Predecoded execute_on_fast_path(M& m, Predecoded op, bool no_room) {
   InterpreterBus<M> fast(m, op, no_room);
   return execute(DynamicDecode{op}, fast, operand_of(op));
 }
@@ -102,12 +103,12 @@ struct DynamicCore : AnyGame {
   // Lanes that interpret execute their instructions together, wherever they are.
   static constexpr int32_t kTurnLines = 1, kTurnLinesOfManyWarps = 1;
   template <class M>
-  CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
+  CULE_INLINE Predecoded operator()(M& m, Predecoded op) const {
     return execute(DynamicDecode{op}, m, operand_of(op));
   }
   template <class M, class Pace = FreePace>
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
-    MicroOp op = m.look_ahead();
+    Predecoded op = m.look_ahead();
     run_in_step(m, pace, kLongestInstruction, [&](uint32_t, int32_t end) CULE_INLINE_LAMBDA {
       const bool no_room = !m.make_room(end, kStretchCycles);
       for (; m.runs() && m.cycle < end; --m.instructions_left)
@@ -119,7 +120,7 @@ struct DynamicCore : AnyGame {
 // Switches over 256 instances of the path, each folded for its opcode.
 struct StaticCore : AnyGame {
   template <class M>
-  CULE_INLINE MicroOp operator()(M& m, MicroOp op) const {
+  CULE_INLINE Predecoded operator()(M& m, Predecoded op) const {
     const uint32_t operand = operand_of(op);
 #define CULE_CASE(code) case code: return execute_opcode<code>(m, operand);
 #define CULE_CASES_4(code) \
@@ -142,7 +143,7 @@ struct StaticCore : AnyGame {
 
  private:
   template <int kOpcode, class M>
-  static CULE_HANDLER MicroOp execute_opcode(M& m, uint32_t operand) {
+  static CULE_HANDLER Predecoded execute_opcode(M& m, uint32_t operand) {
     return execute(StaticDecode<kOpcode>{}, m, operand);
   }
 };

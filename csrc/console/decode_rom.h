@@ -1,26 +1,25 @@
-// A ROM image decoded ahead of time: for each byte, the micro-operation of the instruction that
-// begins there. Host only.
+// A ROM image decoded ahead of time: for each byte, the instruction that begins there. Host only.
 #pragma once
 
 #include "cartridge/access.h"
-#include "cpu_6507/micro_op.h"
+#include "cpu_6507/predecoded.h"
 
 namespace cule {
 
-// Fills `micro_ops` for the `bytes` of `image`. An instruction that touches a special address, or
+// Fills `predecoded` for the `bytes` of `image`. An instruction that touches a special address, or
 // whose next byte may not be the next one of the image, gets kFetchSlowly.
 inline void decode_rom(const CartridgeMap& map, const uint8_t* image, uint32_t bytes,
-                       MicroOp* micro_ops) {
+                       Predecoded* predecoded) {
   constexpr uint32_t kSliceBytes = 1024, kWindowBytes = 4096;
   const uint32_t window = bytes < kWindowBytes ? bytes : kWindowBytes;
   // So many bytes are always in a row.
   const uint32_t run = map.scheme == Scheme::kE0 ? kSliceBytes : window;
   for (uint32_t i = 0; i < bytes; ++i) {
-    const MicroOp op = operation_of(image[i]);
+    const Predecoded op = operation_of(image[i]);
     const uint32_t length = length_of(op), offset = i & (kWindowBytes - 1);
     bool plain = i % run + length <= run && i + length <= bytes;
     for (uint32_t k = 0; k < length; ++k) plain = plain && !is_special_offset(map, offset + k);
-    micro_ops[i] = plain ? with_operand(op, length > 1 ? image[i + 1] : 0,
+    predecoded[i] = plain ? with_operand(op, length > 1 ? image[i + 1] : 0,
                                         length > 2 ? image[i + 2] : 0)
                          : kFetchSlowly;
   }

@@ -10,19 +10,19 @@ namespace cule {
 
 // Executes `op` on the whole machine: the slow path.
 template <class M>
-CULE_COLD MicroOp execute_on_slow_path(M& m, MicroOp op) {
+CULE_COLD Predecoded execute_on_slow_path(M& m, Predecoded op) {
   return execute(DynamicDecode{op}, m, operand_of(op));
 }
 
 // Executes `op`, which a FastBus cannot do, or only fetches it, where code is in RAM.
 template <class M>
-CULE_INLINE MicroOp fall_back_to_slow_path(M& m, MicroOp op) {
+CULE_INLINE Predecoded fall_back_to_slow_path(M& m, Predecoded op) {
   if (opcode_of(op) == kFetchSlowlyCode && is_ram_address(m.r.pc) && is_ram_address(m.r.pc + 2)) {
     ++m.instructions_left;
     return m.fetch_from_ram();
   }
   M whole = m;
-  const MicroOp next = execute_on_slow_path(whole, op);
+  const Predecoded next = execute_on_slow_path(whole, op);
   m.take(whole);
   return next;
 }
@@ -78,13 +78,13 @@ struct FastBus {
   uint32_t needs_slow_path = 0;  // if not 0, the instruction does
 
   // What the machine was before the instruction `op`, where it is the interpreter's.
-  MicroOp op;
+  Predecoded op;
   uint32_t pc_before, bus_before;
   int32_t cycle_before;
 
   CULE_INLINE explicit FastBus(M& m)
       : machine(m), r(m.r), cycle(m.cycle), bus(m.bus), no_room(false) {}
-  CULE_INLINE FastBus(M& m, MicroOp next, bool has_no_room)
+  CULE_INLINE FastBus(M& m, Predecoded next, bool has_no_room)
       : machine(m),
         r(m.r),
         cycle(m.cycle),
@@ -109,7 +109,7 @@ struct FastBus {
     return needs_slow_path != 0;
   }
   // The interpreter goes on on the slow path; a block is left, and says so itself.
-  CULE_INLINE MicroOp fall_back() {
+  CULE_INLINE Predecoded fall_back() {
     if constexpr (kInBlock) {
       return {};
     } else {
@@ -212,11 +212,11 @@ struct FastBus {
     }
   }
 
-  CULE_INLINE MicroOp look_ahead() const {
+  CULE_INLINE Predecoded look_ahead() const {
     if constexpr (kInBlock) return {};  // a block knows
     else return machine.look_ahead();
   }
-  static CULE_INLINE MicroOp fetch_slowly() { return {}; }
+  static CULE_INLINE Predecoded fetch_slowly() { return {}; }
 
  private:
   static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }

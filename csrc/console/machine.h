@@ -6,7 +6,7 @@
 // change only what stands beside it: `Devices`, the TIA's state and its trail, the cartridge's
 // bytes. `Ram` and `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and
 // `set(index, byte)` for the 128 bytes, and `tia()`, the TIA's state as of the last write
-// (tia/eager.h); `Rom` has `operator()(offset)`, a byte of the image, `micro_op(offset)`, the
+// (tia/eager.h); `Rom` has `operator()(offset)`, a byte of the image, `predecoded_at(offset)`, the
 // instruction that begins there (decode_rom.h), `marked_op(offset)`, the same, but for the marks of
 // a translated ROM (block.h), and `operation(opcode)`, one without its operand.
 //
@@ -62,8 +62,8 @@ struct RiotRead {
   int32_t waited, rounds;
 };
 
-// Where the micro-operation of the instruction at `pc` is. What is not in ROM has the one after the
-// image, which says so.
+// Where the predecoded instruction at `pc` is. What is not in ROM has the one after the image,
+// which says so.
 CULE_INLINE uint32_t code_offset(const CartridgeMap& map, uint32_t rom_bytes, uint32_t slices,
                                  uint32_t pc) {
   return pc & 0x1000 ? rom_offset(map, slices, pc) : rom_bytes;
@@ -80,9 +80,9 @@ CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, const ConsoleConfi
   int32_t waited = 0, rounds = 0;
   if ((address & 5) == 4) {
     const auto op_at = [&](uint32_t pc) CULE_INLINE_LAMBDA {
-      return rom.micro_op(code_offset(config.map, config.rom_bytes, slices, pc));
+      return rom.predecoded_at(code_offset(config.map, config.rom_bytes, slices, pc));
     };
-    const MicroOp load = op_at((behind - 3) & 0xFFFF), back = op_at(behind);
+    const Predecoded load = op_at((behind - 3) & 0xFFFF), back = op_at(behind);
     const uint32_t opcode = opcode_of(load), condition = opcode_of(back);
     const bool loads = (opcode == 0xAD || opcode == 0xAE || opcode == 0xAC) &&
                        operand_of(load) == address;  // LDA, LDX, LDY
@@ -475,14 +475,14 @@ struct Machine {
   }
 
   // A translated ROM has kBlockCode where blocks begin; `look_behind` sees what stands there.
-  CULE_INLINE MicroOp look_ahead() const { return rom.marked_op(code_offset(r.pc)); }
-  CULE_INLINE MicroOp look_behind() const { return rom.micro_op(code_offset(r.pc)); }
+  CULE_INLINE Predecoded look_ahead() const { return rom.marked_op(code_offset(r.pc)); }
+  CULE_INLINE Predecoded look_behind() const { return rom.predecoded_at(code_offset(r.pc)); }
 
   // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches
   // banks. Executing it is what counts as an instruction.
-  CULE_INLINE MicroOp fetch_slowly() {
+  CULE_INLINE Predecoded fetch_slowly() {
     uint32_t bytes = 0;
-    MicroOp op{};
+    Predecoded op{};
 #pragma unroll 1
     for (uint32_t i = 0; i == 0 || i < length_of(op); ++i) {
       bytes |= read((r.pc + i) & 0xFFFF) << 8 * i;
@@ -493,7 +493,7 @@ struct Machine {
   }
 
   // The instruction at `pc`, where all of it stands in RAM.
-  CULE_INLINE MicroOp fetch_from_ram() const {
+  CULE_INLINE Predecoded fetch_from_ram() const {
     const uint32_t first = r.pc & 0x7F;
     return with_operand(rom.operation(ram.get(first)), ram.get((first + 1) & 0x7F),
                         ram.get((first + 2) & 0x7F));

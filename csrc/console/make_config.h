@@ -26,8 +26,8 @@ inline CartridgeMap map_of_scheme(const std::string& scheme) {
       "expected one of the cartridge schemes 2K 4K F8 F8SC F6 F6SC E0 FE DPC, got " + scheme);
 }
 
-// The image of a scheme has at least this many bytes. None has more than kMostRomBytes.
-constexpr uint32_t kMostRomBytes = 1 << 16;
+// The image of a scheme has at least this many bytes. None has more than kMaxRomBytes.
+constexpr uint32_t kMaxRomBytes = 1 << 16;
 constexpr uint32_t least_rom_bytes(Scheme scheme) {
   switch (scheme) {
     case Scheme::k2K: return 2048;
@@ -39,7 +39,7 @@ constexpr uint32_t least_rom_bytes(Scheme scheme) {
 }
 
 // No picture has more scanlines than the longest frame.
-constexpr uint32_t kMostHeight = Pictures::kRows;
+constexpr uint32_t kMaxHeight = Pictures::kRows;
 constexpr int32_t cycle_limit(bool pal) {
   return ((pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine;
 }
@@ -65,8 +65,8 @@ inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint
                                  bool pal, int height) {
   const CartridgeMap map = map_of_scheme(scheme);
   expect_range("game", index, 0, kNumGames - 1);
-  expect_range("rom_bytes", rom_bytes, least_rom_bytes(map.scheme), kMostRomBytes);
-  expect_range("height", height, 1, kMostHeight);
+  expect_range("rom_bytes", rom_bytes, least_rom_bytes(map.scheme), kMaxRomBytes);
+  expect_range("height", height, 1, kMaxHeight);
   ConsoleConfig config;
   std::memset(&config, 0, sizeof config);
   with_game(index, [&](auto rules) {

@@ -34,7 +34,7 @@ class ProfilingCore {
   }
 
   template <class M>
-  MicroOp operator()(M& m, MicroOp op) const {
+  Predecoded operator()(M& m, Predecoded op) const {
     if (opcode_of(op) == kFetchSlowlyCode) {  // no instruction yet
       next_ = kNowhere;
     } else if (!(m.r.pc & 0x1000)) {
@@ -57,13 +57,13 @@ class ProfilingCore {
   mutable uint32_t next_ = kNowhere;
 
   template <class M>
-  static void note_reach(ProfileEntry& entry, const M& m, MicroOp op) {
+  static void note_reach(ProfileEntry& entry, const M& m, Predecoded op) {
     entry.decimal += m.r.d;
     entry.refused += !note_place<0>(entry, m, op);
   }
   // Whether a block does the instruction if it reaches kProfiledPlaces[kPlace], or one after it.
   template <uint32_t kPlace, class M>
-  static bool note_place(ProfileEntry& entry, const M& m, MicroOp op) {
+  static bool note_place(ProfileEntry& entry, const M& m, Predecoded op) {
     if constexpr (kPlace == kNumProfiledPlaces) {
       return false;
     } else {

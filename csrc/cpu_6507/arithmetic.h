@@ -5,7 +5,7 @@
 // comparison.
 #pragma once
 
-#include "cpu_6507/micro_op.h"
+#include "cpu_6507/predecoded.h"
 #include "cpu_6507/registers.h"
 
 namespace cule {

@@ -31,8 +31,8 @@ constexpr auto is_bus(Bus* m)
     -> decltype(Registers(m->r), int32_t(m->cycle), uint32_t(m->bus), bool(m->moved),
                 uint32_t(m->read(0u)), uint32_t(m->read_if(true, 0u, 0u)),
                 uint32_t(m->read_pointer_if(true, 0u)), m->write(0u, 0u, false),
-                m->write_if(true, 0u, 0u), bool(m->is_special(0u)), MicroOp(m->look_ahead()),
-                MicroOp(m->fetch_slowly()), RareOps(Bus::kRareOps), true) {
+                m->write_if(true, 0u, 0u), bool(m->is_special(0u)), Predecoded(m->look_ahead()),
+                Predecoded(m->fetch_slowly()), RareOps(Bus::kRareOps), true) {
   return true;
 }
 constexpr bool is_bus(const void*) { return false; }
@@ -41,7 +41,7 @@ constexpr bool is_bus(const void*) { return false; }
 template <class Bus>
 constexpr auto is_partial_bus(Bus* m)
     -> decltype(bool(m->cannot_do_rare(0u, 0u)), bool(m->cannot_do(0u, 0u)),
-                MicroOp(m->fall_back()), true) {
+                Predecoded(m->fall_back()), true) {
   return Bus::kRareOps != RareOps::kAll;
 }
 constexpr bool is_partial_bus(const void*) { return false; }

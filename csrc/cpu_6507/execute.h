@@ -1,8 +1,8 @@
 // One 6507 instruction: effective address, read, compute, write back.
 //
-// All micro-operations take one path, which branches only for what is rare. Control bits become
-// masks, so that every lane of a warp runs the same lines, whatever its instruction. `Decode` says
-// where the control bits come from. `StaticDecode<opcode>` makes them compile-time constants: the
+// All instructions take one path, which branches only for what is rare. Control bits become masks,
+// so that every lane of a warp runs the same lines, whatever its instruction. `Decode` says where
+// the control bits come from. `StaticDecode<opcode>` makes them compile-time constants: the
 // path folds to the few lines that the opcode needs (the CPU build switches over 256 of them).
 // `DynamicDecode` carries them at run time. `Decode::may` and `may_also` say whether an instruction
 // can have any of some bits, as far as that is known at compile time. What needs those bits is
@@ -23,7 +23,8 @@ namespace cule {
 template <int kOpcode>
 struct StaticDecode {
   static constexpr bool kKnown = true;
-  static constexpr MicroOp op = kOpcode == kFetchSlowlyCode ? kFetchSlowly : operation_of(kOpcode);
+  static constexpr Predecoded op = kOpcode == kFetchSlowlyCode ? kFetchSlowly
+                                                               : operation_of(kOpcode);
   static constexpr uint32_t control = op.control;
   static constexpr uint32_t more = op.more & 0xFFFF;
   static constexpr uint32_t opcode = kOpcode;
@@ -35,7 +36,7 @@ struct StaticDecode {
 struct DynamicDecode {
   static constexpr bool kKnown = false;
   uint32_t control, more, opcode;
-  CULE_INLINE explicit DynamicDecode(MicroOp op)
+  CULE_INLINE explicit DynamicDecode(Predecoded op)
       : control(op.control), more(op.more), opcode(opcode_of(op)) {}
   static constexpr bool may(uint32_t) { return true; }
   static constexpr bool may_also(uint32_t) { return true; }
@@ -101,7 +102,7 @@ CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
   r.pc = (control & kJump ? operand : target) & 0xFFFF;
 }
 
-// The two addends (micro_op.h) of register and operand: p in bits 8 to 15, q in bits 0 to 7.
+// The two addends (predecoded.h) of register and operand: p in bits 8 to 15, q in bits 0 to 7.
 template <int kOpcode>
 CULE_INLINE uint32_t addends(const StaticDecode<kOpcode>, uint32_t reg, uint32_t m) {
   constexpr uint32_t control = StaticDecode<kOpcode>::control;
@@ -166,7 +167,7 @@ CULE_INLINE void write_back(const Decode decode, Registers& r, uint32_t value) {
 
 // Executes the instruction at `pc`, whose operand is `operand`. Returns the next one.
 template <class Decode, class Machine>
-CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
+CULE_INLINE Predecoded execute(const Decode decode, Machine& m, uint32_t operand) {
   constexpr bool kAll = kDoesAll<Machine>;
   static_assert(is_bus(static_cast<Machine*>(nullptr)), "expected a bus (cpu_6507/bus.h)");
   static_assert(kAll || is_partial_bus(static_cast<Machine*>(nullptr)),
@@ -176,7 +177,7 @@ CULE_INLINE MicroOp execute(const Decode decode, Machine& m, uint32_t operand) {
   m.bus = kAll && decode.opcode == kFetchSlowlyCode ? m.bus : operand >> 8;
   m.moved = false;
   advance(decode, m, operand);
-  MicroOp next = m.look_ahead();
+  Predecoded next = m.look_ahead();
 
   // On a bus that does not do all, rare instructions skip the rest of the common path.
   if constexpr (!kAll && Decode::may(kRare)) {

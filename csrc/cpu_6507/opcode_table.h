@@ -1,7 +1,7 @@
 // The 6507's 256 opcodes, as data.
 //
 // A row says which instruction an opcode is, how it finds its operand, and how many base cycles it
-// takes. micro_op.h packs it, with what the instruction does, into the control bits that the core
+// takes. predecoded.h packs it, with what the instruction does, into the control bits that the core
 // executes.
 //
 // Sources: MOS MCS6500 Programming Manual (documented opcodes); the NMOS 6510 undocumented opcode

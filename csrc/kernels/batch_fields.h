@@ -36,10 +36,10 @@ struct Use {
   /* The images of all groups; configs say where each begins. */                                   \
   ARRAY(const uint8_t, roms, kConstant, true, 0)                                                   \
   /* For each byte of `roms`, the instruction that begins there. */                                \
-  ARRAY(const MicroOp, micro_ops, kConstant, true, 0)                                              \
-  ARRAY(const MicroOp, operations, kConstant, true, 256)                                           \
-  /* The same as micro_ops, with the marks of the translated kernel that is launched. */           \
-  ARRAY(const MicroOp, marked_ops, kConstant, false, 0)                                            \
+  ARRAY(const Predecoded, predecoded, kConstant, true, 0)                                          \
+  ARRAY(const Predecoded, operations, kConstant, true, 256)                                        \
+  /* The same as `predecoded`, with the marks of the translated kernel that is launched. */        \
+  ARRAY(const Predecoded, marked_ops, kConstant, false, 0)                                         \
   PART(power_on_numbers, power_on.numbers, kConstant, true, b.power_on.count)                      \
   PART(palettes, observation.palettes, kConstant, use.envs, 2, 256, b.observation.channels)        \
   PART(resamples, observation.resamples, kConstant, use.envs, b.num_groups)                        \
@@ -108,7 +108,7 @@ struct Use {
 #define CULE_BATCH_COUNTS(COUNT)                                                                   \
   COUNT(num_envs, num_envs, true, 1, kMaxEnvs)                                                     \
   COUNT(num_groups, num_groups, true, 1, kMaxEnvs)                                                 \
-  COUNT(picture_bytes, picture_bytes, true, 1, kMostHeight * kLinePixels)                          \
+  COUNT(picture_bytes, picture_bytes, true, 1, kMaxHeight * kLinePixels)                           \
   COUNT(buffer_capacity, buffer_capacity, true, 1, kMaxBufferEntries)                              \
   COUNT(power_on_count, power_on.count, true, 1, kMaxBufferEntries)                                \
   COUNT(record_word_stride, records.word_stride, true, 1, kMaxEnvs)                                \

@@ -15,16 +15,16 @@ struct OneLane {
   CULE_INLINE void sync() const {}
 };
 
-// Calls `body(slot, item)` for each of this lane's `items`, which are shared out in turns. `kMost`
+// Calls `body(slot, item)` for each of this lane's `items`, which are shared out in turns. `kMax`
 // is how many a lane can have: their slots are known when this is compiled, so that what belongs to
 // them stays in registers.
-template <int kMost, class Lanes, class Body>
+template <int kMax, class Lanes, class Body>
 CULE_INLINE void for_each_item(const Lanes& lanes, int items, const Body& body) {
   if constexpr (Lanes::kCount == 1) {
     for (int item = 0; item < items; ++item) body(item, item);
   } else {
 #pragma unroll
-    for (int slot = 0; slot < kMost; ++slot) {
+    for (int slot = 0; slot < kMax; ++slot) {
       const int item = slot * Lanes::kCount + lanes.lane();
       if (item < items) body(slot, item);
     }

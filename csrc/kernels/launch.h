@@ -25,14 +25,14 @@ class Backend {
   // From now on all envs play the ROM that `cubin` was compiled from, by its kernel
   // `play_translated` (cule/translation/), which reads `marked_ops`. Graphs that have captured
   // another one keep that.
-  virtual void load_translation(const std::string& cubin, const MicroOp* marked_ops) = 0;
+  virtual void load_translation(const std::string& cubin, const Predecoded* marked_ops) = 0;
 };
 
 // `threads` is how many run at once. The caller owns what these return.
 Backend* make_cpu_backend(int threads);
-// `multiprocessors` is how many have the CPU part for themselves, each up to kMostEnvsApart envs,
+// `multiprocessors` is how many have the CPU part for themselves, each up to kMaxEnvsApart envs,
 // or 0: it shares all that there are. Throws std::runtime_error in a build without CUDA.
-constexpr int kMostEnvsApart = 512;
+constexpr int kMaxEnvsApart = 512;
 Backend* make_cuda_backend(int device, int multiprocessors);
 bool has_cuda();
 

@@ -167,7 +167,7 @@ class CpuBackend final : public Backend {
 
   bool plays_in_step(int) const override { return false; }
 
-  void load_translation(const std::string&, const MicroOp*) override {
+  void load_translation(const std::string&, const Predecoded*) override {
     throw std::logic_error("ROMs are translated for GPUs only");
   }
 

@@ -31,7 +31,7 @@ namespace cule {
 namespace {
 
 constexpr int kThreads = 128;
-static_assert(kMostEnvsApart == kPlayMostThreads);
+static_assert(kMaxEnvsApart == kPlayMaxThreads);
 static_assert(kEnvsPerPooled <= kThreads);  // of a block, which pools one env's frame at a time
 // Blocks at once on a multiprocessor, of the kernel that draws: 96 registers a thread, of which six
 // blocks would have to keep some in memory.
@@ -57,7 +57,7 @@ void start(void (*kernel)(Parameters...), dim3 blocks, int threads, unsigned sha
 }
 
 template <bool kInStep>
-__global__ void __launch_bounds__(kPlayMostThreads)
+__global__ void __launch_bounds__(kPlayMaxThreads)
     play(const __grid_constant__ Batch batch, int lanes, int warps) {
   play_envs<kInStep>(batch, lanes, warps, DynamicCore{}, nullptr);
 }
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads, kDrawBlocks)
 }
 
 // A warp's band of the rows of an env's newest observation.
-template <int kChannels, int kMost>
+template <int kChannels, int kMax>
 __device__ __forceinline__ void resample_band(const Batch& batch, size_t env,
                                               const FrameSource& source,
                                               const SharedPalette<kChannels>& palette,
@@ -116,7 +116,7 @@ __device__ __forceinline__ void resample_band(const Batch& batch, size_t env,
   const int warp = threadIdx.x / kWarp, rows = (format.height + kWarps - 1) / kWarps;
   const int begin = warp * rows, end = min(begin + rows, format.height);
   const Resample resample = format.resamples[batch.group[env]];
-  resample_rows<kChannels, kMost>(format, resample, source, palette, begin, end,
+  resample_rows<kChannels, kMax>(format, resample, source, palette, begin, end,
                                   newest_frame(batch, env), window, WarpLanes{});
 }
 
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch b
 // All that is left of a step for the envs whose observation is made of more than the two pictures,
 // one after the other, as those of a block may have one frame `pooled` among them (Batch::pooled).
 // Each takes longer than drawing all others.
-template <int kChannels, int kMost>
+template <int kChannels, int kMax>
 __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch batch) {
   constexpr int kWarps = kThreads / kWarp;
   using Room = LineRoom<LineBits>;
@@ -246,7 +246,7 @@ __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch b
     shift_stack(batch, env, trace.flags, lanes);
     lanes.sync();
     Resizing& resizing = shared.resizing;
-    resample_band<kChannels, kMost>(batch, env, frame_source(batch, env, trace.flags),
+    resample_band<kChannels, kMax>(batch, env, frame_source(batch, env, trace.flags),
                                     resizing.palette, resizing.windows[threadIdx.x / kWarp]);
     if (threadIdx.x == 0) note_observed(batch, env, trace.flags);
     lanes.sync();
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch b
 // Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of
 // rows by each warp. This pass looks at all envs that stepped, but for those of `pool`, or only at
 // those that were reset.
-template <int kChannels, int kMost>
+template <int kChannels, int kMax>
 __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
     observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
   constexpr int kWarps = kThreads / kWarp;
@@ -282,7 +282,7 @@ __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
   source.pictures.front.row_of = reinterpret_cast<const uint8_t*>(row_of[0]);
   source.pictures.back.row_of = reinterpret_cast<const uint8_t*>(row_of[1]);
   __syncthreads();
-  resample_band<kChannels, kMost>(batch, env, source, palette, windows[threadIdx.x / kWarp]);
+  resample_band<kChannels, kMax>(batch, env, source, palette, windows[threadIdx.x / kWarp]);
   if (threadIdx.x == 0) note_observed(batch, env, flags);
 }
 
@@ -393,9 +393,9 @@ PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
   }
   // One block for each multiprocessor, or several rounds of such blocks, with as few warps as all
   // envs need.
-  const int rounds = blocks_for(num_envs, processors * kPlayMostThreads);
+  const int rounds = blocks_for(num_envs, processors * kPlayMaxThreads);
   const int least = blocks_for(num_envs, processors * kWarp * rounds);
-  const int used = std::min(kPlayMostWarps, least * way.warps / first.warps);
+  const int used = std::min(kPlayMaxWarps, least * way.warps / first.warps);
   const int each = std::min(kWarp, blocks_for(num_envs, processors * used * rounds));
   return {each, used, used * kWarp, blocks_for(num_envs, used * each), true};
 }
@@ -403,7 +403,7 @@ PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
 // The launch on some multiprocessors, which leaves no room on them for anything else.
 PlayLaunch play_launch_apart(int num_envs, int processors, PlayWay way) {
   PlayLaunch launch = play_launch(num_envs, processors, way);
-  launch.threads = kPlayMostThreads;
+  launch.threads = kPlayMaxThreads;
   return launch;
 }
 
@@ -436,7 +436,7 @@ class CudaBackend final : public Backend {
     return launch_for(num_envs, kPlayWays[0]).in_step;
   }
 
-  void load_translation(const std::string& cubin, const MicroOp* marked_ops) override {
+  void load_translation(const std::string& cubin, const Predecoded* marked_ops) override {
     Guard guard(device_);
     const CaptureRelaxed relaxed;
     check(cudaFree(nullptr), "starting CUDA");
@@ -632,7 +632,7 @@ class CudaBackend final : public Backend {
   std::vector<CUmodule> modules_;  // all that were loaded, as graphs may launch their kernels
   struct {
     CUfunction kernel;
-    const MicroOp* marked_ops;
+    const Predecoded* marked_ops;
   } translated_ = {};
   std::unique_ptr<PlayChoice> choice_;  // where there is a translated ROM
 };

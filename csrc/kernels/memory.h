@@ -18,18 +18,18 @@ struct PlainRam {
 // An image, its instructions and the operations without operands, wherever they are.
 struct PlainRom {
   const uint8_t* bytes;
-  const MicroOp* micro_ops;
-  const MicroOp* marked_ops;
-  const MicroOp* operations;
+  const Predecoded* predecoded;
+  const Predecoded* marked_ops;
+  const Predecoded* operations;
   CULE_INLINE uint32_t operator()(uint32_t offset) const { return bytes[offset]; }
-  CULE_INLINE MicroOp micro_op(uint32_t offset) const { return micro_ops[offset]; }
-  CULE_INLINE MicroOp marked_op(uint32_t offset) const { return marked_ops[offset]; }
-  CULE_INLINE MicroOp operation(uint32_t opcode) const { return operations[opcode]; }
+  CULE_INLINE Predecoded predecoded_at(uint32_t offset) const { return predecoded[offset]; }
+  CULE_INLINE Predecoded marked_op(uint32_t offset) const { return marked_ops[offset]; }
+  CULE_INLINE Predecoded operation(uint32_t opcode) const { return operations[opcode]; }
 };
 
 CULE_INLINE PlainRom rom_of(const Batch& batch, const ConsoleConfig& config) {
-  const MicroOp* micro_ops = batch.micro_ops + config.rom_offset;
-  return {batch.roms + config.rom_offset, micro_ops, micro_ops, batch.operations};
+  const Predecoded* predecoded = batch.predecoded + config.rom_offset;
+  return {batch.roms + config.rom_offset, predecoded, predecoded, batch.operations};
 }
 
 using PlainMachine = Machine<PlainRam, PlainRom>;

@@ -11,9 +11,9 @@
 namespace cule {
 
 // Of a block: with 128 registers each they take all that a multiprocessor has.
-constexpr int kPlayMostThreads = 512;
+constexpr int kPlayMaxThreads = 512;
 constexpr int kWarp = 32;
-constexpr int kPlayMostWarps = kPlayMostThreads / kWarp;
+constexpr int kPlayMaxWarps = kPlayMaxThreads / kWarp;
 constexpr int kPlayFewWarps = 4;  // of a block; no more have envs, where they wait for nobody
 
 // RAM in shared memory, and behind it the TIA's state: an odd number of words for each thread, so
@@ -33,23 +33,23 @@ struct SharedRam {
 // ROM in global memory, which nobody writes to.
 struct CachedRom {
   const uint8_t* bytes;
-  const MicroOp* micro_ops;
-  const MicroOp* marked_ops;
-  const MicroOp* operations;
-  static __device__ __forceinline__ MicroOp load(const MicroOp* at) {
+  const Predecoded* predecoded;
+  const Predecoded* marked_ops;
+  const Predecoded* operations;
+  static __device__ __forceinline__ Predecoded load(const Predecoded* at) {
     const uint2 words = __ldg(reinterpret_cast<const uint2*>(at));
     return {words.x, words.y};
   }
   __device__ __forceinline__ uint32_t operator()(uint32_t offset) const {
     return __ldg(bytes + offset);
   }
-  __device__ __forceinline__ MicroOp micro_op(uint32_t offset) const {
-    return load(micro_ops + offset);
+  __device__ __forceinline__ Predecoded predecoded_at(uint32_t offset) const {
+    return load(predecoded + offset);
   }
-  __device__ __forceinline__ MicroOp marked_op(uint32_t offset) const {
+  __device__ __forceinline__ Predecoded marked_op(uint32_t offset) const {
     return load(marked_ops + offset);
   }
-  __device__ __forceinline__ MicroOp operation(uint32_t opcode) const {
+  __device__ __forceinline__ Predecoded operation(uint32_t opcode) const {
     return load(operations + opcode);
   }
 };
@@ -99,7 +99,7 @@ struct WarpPace {
 struct BlockPace : WarpPace {
   static constexpr uint32_t kFinished = 0x7FFFFFFF;
   static constexpr uint32_t kNapNanoseconds = 64;
-  // [kPlayMostWarps]: the newest frame (high half) and the first cycle of the newest turn that each
+  // [kPlayMaxWarps]: the newest frame (high half) and the first cycle of the newest turn that each
   // warp has begun.
   volatile uint32_t* begun;
   mutable uint32_t frame = 0;
@@ -114,7 +114,7 @@ struct BlockPace : WarpPace {
     const uint32_t here = __shfl_sync(lanes, own, first);
     if (lane == first) atomicMax(const_cast<uint32_t*>(begun + warp), here);
     // The lanes ask together, as those that waited one by one would part.
-    while (__any_sync(lanes, begun[lane % kPlayMostWarps] < here)) {
+    while (__any_sync(lanes, begun[lane % kPlayMaxWarps] < here)) {
       __nanosleep(kNapNanoseconds);
     }
   }
@@ -122,7 +122,7 @@ struct BlockPace : WarpPace {
 
 // What a block whose warps are in step has in shared memory.
 struct PlayShared {
-  uint32_t begun[kPlayMostWarps];  // BlockPace's
+  uint32_t begun[kPlayMaxWarps];  // BlockPace's
   uint32_t ram[1];                 // SharedRam's of each thread that has an env
 };
 constexpr size_t play_shared_bytes(int threads) {
@@ -148,9 +148,9 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
   TiaTrail trail;
   trail.starts = starts_of_env(batch, env);
   trail.spares = batch.spares;
-  const MicroOp* micro_ops = batch.micro_ops + config.rom_offset;
-  const CachedRom rom{batch.roms + config.rom_offset, micro_ops,
-                      core.marked_ops(batch.marked_ops, micro_ops), batch.operations};
+  const Predecoded* predecoded = batch.predecoded + config.rom_offset;
+  const CachedRom rom{batch.roms + config.rom_offset, predecoded,
+                      core.marked_ops(batch.marked_ops, predecoded), batch.operations};
   uint32_t* entries = own_buffer(batch, static_cast<size_t>(env));
   CULE_OPAQUE_POINTER(entries);
   Machine<SharedRam, CachedRom> machine{
@@ -196,7 +196,7 @@ __device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int 
   PlayShared& shared = *reinterpret_cast<PlayShared*>(shared_words);
   volatile uint32_t* begun = shared.begun;
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread < kPlayMostWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
+  if (thread < kPlayMaxWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
   __syncthreads();
   const BlockPace pace(turn_lines<Core>(warps), begun);
   play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, pace}, map, shared.ram);

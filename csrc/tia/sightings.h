@@ -95,10 +95,10 @@ CULE_INLINE uint32_t packed_place(const TiaState& tia, uint32_t object) {
 // The places that objects have left, as packed_place has them.
 struct PlacesLeft {
   // More are seldom (of seaquest's looks for collisions, one in six).
-  static constexpr uint32_t kMost = 8, kAnywhere = kMost + 1;
+  static constexpr uint32_t kMax = 8, kAnywhere = kMax + 1;
   uint32_t objects;  // those that matter, a bit for each
   uint32_t count;    // kAnywhere: not all are known
-  uint32_t places[kMost];
+  uint32_t places[kMax];
 
   // From `tia` on.
   CULE_INLINE void begin(const TiaState& tia, uint32_t latches) {
@@ -141,9 +141,9 @@ struct PlacesLeft {
   CULE_INLINE void add(uint32_t place) {
     uint32_t i = 0;
 #pragma unroll 1
-    while (i < count && i < kMost && places[i] != place) ++i;
+    while (i < count && i < kMax && places[i] != place) ++i;
     if (i < count) return;
-    if (i < kMost) places[i] = place;
+    if (i < kMax) places[i] = place;
     ++count;
   }
 };

@@ -207,4 +207,4 @@ def _check(config: Config) -> None:
     if len(config.env_seed):
         arguments.seeds(config.env_seed, None, config.num_envs)
     else:
-        arguments.integer("seed", config.seed, 0, arguments.MOST_SEED - config.num_envs + 1)
+        arguments.integer("seed", config.seed, 0, arguments.MAX_SEED - config.num_envs + 1)

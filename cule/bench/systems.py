@@ -17,7 +17,7 @@ from cule.vector_env import AtariEnv
 
 # Warming up goes on while SPREAD_STEPS more steps let the share of distinct states grow by more
 # than SPREAD_GROWTH.
-SPREAD_STEPS, SPREAD_GROWTH, MOST_SPREAD_STEPS = 100, 0.01, 3_000
+SPREAD_STEPS, SPREAD_GROWTH, MAX_SPREAD_STEPS = 100, 0.01, 3_000
 
 
 class NatureCnn(nn.Module):
@@ -292,7 +292,7 @@ def spread_out(system: CuleSystem, least_steps: int) -> tuple[int, float]:
     before = system.distinct_share()
     system.play(least_steps, random=True)
     steps, share = least_steps, system.distinct_share()
-    while before + SPREAD_GROWTH < share < 1 - SPREAD_GROWTH and steps < MOST_SPREAD_STEPS:
+    while before + SPREAD_GROWTH < share < 1 - SPREAD_GROWTH and steps < MAX_SPREAD_STEPS:
         system.play(SPREAD_STEPS, random=True)
         steps, share, before = steps + SPREAD_STEPS, system.distinct_share(), share
     return steps, share

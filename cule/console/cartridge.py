@@ -30,7 +30,7 @@ def padded(image: bytes) -> np.ndarray:
     return np.frombuffer(image + bytes(16 + -len(image) % 16), dtype=np.uint8)
 
 
-def micro_ops(game: Game) -> np.ndarray:
+def predecoded(game: Game) -> np.ndarray:
     """The game's ROM decoded ahead of time: eight bytes for each byte of its padded image."""
     image, scheme = rom_of(game)
     return np.frombuffer(_core.decode_rom(image, scheme, len(padded(image))), dtype=np.uint8)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cule import _core
-from cule.console.cartridge import config_bytes, micro_ops, padded, picture_height, rom_of
+from cule.console.cartridge import config_bytes, padded, picture_height, predecoded, rom_of
 from cule.console.instruction_buffers import buffer_entries
 from cule.console.options import Group, Options, action_ids
 from cule.console.power_on import POWER_ON_NUMBERS, power_on_numbers
@@ -52,7 +52,7 @@ class Console:
             "configs": np.zeros(_core.CONFIG_BYTES, np.uint8),
             "action_ids": action_ids(group, options.action_space),
             "roms": padded(rom_of(group.game)[0]),
-            "micro_ops": micro_ops(group.game),
+            "predecoded": predecoded(group.game),
             "operations": np.frombuffer(_core.operations(), np.uint8),
             "power_on_numbers": power_on_numbers(),
             # Here each scanline has its own row.

@@ -15,7 +15,7 @@ from cule.rom import Game
 # be PAL's.
 PAL_FRAMES = 15
 # Larger pools are emulated anew for each batch: one state is 80 KB.
-MOST_KEPT_STATES = 64
+MAX_KEPT_STATES = 64
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def reset_pool(
 
     Their numbers of no-ops are spread evenly over [0, noop_max).
     """
-    make = kept_reset_pool if size <= MOST_KEPT_STATES else make_reset_pool
+    make = kept_reset_pool if size <= MAX_KEPT_STATES else make_reset_pool
     return make(group, size, noop_max, fire_reset, action_space)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cule import _core, palette, resample
-from cule.console.cartridge import config_bytes, micro_ops, padded, rom_of
+from cule.console.cartridge import config_bytes, padded, predecoded, rom_of
 from cule.console.options import action_ids
 from cule.console.power_on import power_on_numbers
 from cule.engine.layout import Layout
@@ -36,7 +36,7 @@ def place_constants(memory: Memory, layout: Layout, group_of_env: np.ndarray) ->
     memory.place_array("roms", np.concatenate(images))
     ids = [action_ids(group, options.action_space) for group in groups]
     memory.place_array("action_ids", np.concatenate(ids))
-    memory.place_array("micro_ops", np.concatenate([micro_ops(group.game) for group in groups]))
+    memory.place_array("predecoded", np.concatenate([predecoded(group.game) for group in groups]))
     memory.place_array("operations", np.frombuffer(_core.operations(), np.uint8))
     memory.place_array("power_on_numbers", power_on_numbers())
     color = palette.grey_palette if options.channels == 1 else palette.rgb_palette

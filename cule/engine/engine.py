@@ -18,7 +18,7 @@ from cule.engine.start_states import boots_of
 from cule.errors import InvalidValue
 
 # Envs that a multiprocessor which does nothing else emulates at most.
-MOST_ENVS_APART = _core.MOST_ENVS_APART
+MAX_ENVS_APART = _core.MAX_ENVS_APART
 # Resets that are emulated, of some hundred frames each, without a look for signals.
 EMULATED_RESETS_AT_ONCE = 64
 
@@ -103,12 +103,12 @@ class Engine(Contents):
             raise InvalidValue(
                 f"expected multiprocessors with device='cuda', got it on device {self.device}"
             )
-        least = -(-self.num_envs // MOST_ENVS_APART)
+        least = -(-self.num_envs // MAX_ENVS_APART)
         most = torch.cuda.get_device_properties(self.device).multi_processor_count
         if not least <= asked <= most:
             raise InvalidValue(
                 f"expected multiprocessors to be from {least}, as each emulates "
-                f"{MOST_ENVS_APART} of the {self.num_envs} envs at most, to {most}, as many as "
+                f"{MAX_ENVS_APART} of the {self.num_envs} envs at most, to {most}, as many as "
                 f"{self.device} has, got {asked}"
             )
 

@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 
 from cule import _core
 from cule.arguments import (
-    MOST_SEED,
+    MAX_SEED,
     autoreset_mode,
     choice,
     flag,
@@ -25,11 +25,11 @@ from cule.errors import InvalidValue
 
 # Each thread, and on a GPU each env, has a buffer for the TIA writes of a step: 34 KiB, and 10 KiB
 # for each further frame.
-MOST_FRAMESKIP = _core.MAX_FRAMESKIP
-MOST_THREADS = 1024
-MOST_ENVS = 2**20
+MAX_FRAMESKIP = _core.MAX_FRAMESKIP
+MAX_THREADS = 1024
+MAX_ENVS = 2**20
 # Each start state of a pool is emulated: some hundred frames and the no-ops.
-MOST_NOOPS, MOST_START_STATES = _core.MAX_NOOPS, _core.MAX_START_STATES
+MAX_NOOPS, MAX_START_STATES = _core.MAX_NOOPS, _core.MAX_START_STATES
 RENDER_MODES = ("human", "rgb_array", "rgb_array_list", "mosaic")
 
 Check = Callable[[str, Any], Any]
@@ -41,7 +41,7 @@ def _optional(check: Check) -> Check:
 
 # The keywords with one value for the whole batch.
 _CHECKS: dict[str, Check] = {
-    "num_envs": partial(integer, most=MOST_ENVS),
+    "num_envs": partial(integer, most=MAX_ENVS),
     "obs_type": partial(choice, choices=("image", "ram")),
     "output": partial(choice, choices=("torch", "numpy")),
     "render_mode": partial(choice, choices=(None, *RENDER_MODES)),
@@ -52,9 +52,9 @@ _CHECKS: dict[str, Check] = {
     "continuous_action_threshold": probability,
     "device": lambda _, value: find_device(value),
     "full_action_space": flag,
-    "frameskip": partial(integer, most=MOST_FRAMESKIP),
+    "frameskip": partial(integer, most=MAX_FRAMESKIP),
     "max_num_frames_per_episode": integer,
-    "noop_max": partial(integer, least=0, most=MOST_NOOPS),
+    "noop_max": partial(integer, least=0, most=MAX_NOOPS),
     "maxpool": flag,
     "episodic_life": flag,
     "life_loss_info": flag,
@@ -65,8 +65,8 @@ _CHECKS: dict[str, Check] = {
     "img_width": integer,
     "grayscale": flag,
     "stack_num": integer,
-    "reset_pool_size": partial(integer, least=0, most=MOST_START_STATES),
-    "num_threads": partial(integer, least=0, most=MOST_THREADS),
+    "reset_pool_size": partial(integer, least=0, most=MAX_START_STATES),
+    "num_threads": partial(integer, least=0, most=MAX_THREADS),
     "translate": _optional(flag),
     "multiprocessors": _optional(integer),
     "progress": flag,
@@ -97,7 +97,7 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
             f"got {checked.thread_affinity_offset}"
         )
     # Env i gets seed + i.
-    checked.seed = _optional(partial(integer, least=0, most=MOST_SEED - count + 1))(
+    checked.seed = _optional(partial(integer, least=0, most=MAX_SEED - count + 1))(
         "seed", given["seed"]
     )
     checked.mode = per_env("mode", given["mode"], count)

@@ -19,13 +19,13 @@ from cule.translation.executed import (
 
 # How many instructions the first kernel of a game translates, the most frequent ones: each takes
 # the compiler some 10 ms, and the rest of a kernel some 3 s.
-MOST_AT_FIRST = 400
+MAX_AT_FIRST = 400
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of
 # it.
-MOST_INSTRUCTIONS = 64
+MAX_INSTRUCTIONS = 64
 # And nearly the longest: the picture's segments are kept before blocks that write in them
 # (csrc/console/core.h).
-MOST_CYCLES = 5 * LINE_CYCLES
+MAX_CYCLES = 5 * LINE_CYCLES
 
 Block = tuple[Instruction, ...]
 
@@ -59,7 +59,7 @@ def blocks_of(game: Game) -> list[Block]:
                 break
             # E0 switches each KiB by itself.
             other_slice = scheme == "E0" and (following.pc ^ last.pc) & 0xFC00
-            full = len(block) == MOST_INSTRUCTIONS or _most_cycles(tuple(block)) > MOST_CYCLES
+            full = len(block) == MAX_INSTRUCTIONS or _most_cycles(tuple(block)) > MAX_CYCLES
             # After a wait, lanes of a warp are at the same place, and begin the next block
             # together.
             if last.waits or last.reads_timer or full or other_slice:
@@ -72,11 +72,11 @@ def blocks_of(game: Game) -> list[Block]:
 
 
 def most_frequent(game: Game, blocks: list[Block]) -> list[Block]:
-    """As many of the game's blocks as MOST_AT_FIRST lets pass, in their order."""
+    """As many of the game's blocks as MAX_AT_FIRST lets pass, in their order."""
     ran = profile(game)[:, COUNT]
     by_frequency = sorted(blocks, key=lambda block: -np.mean([ran[each.offset] for each in block]))
     lengths = np.cumsum([len(block) for block in by_frequency])
-    kept = set(by_frequency[: int(np.searchsorted(lengths, MOST_AT_FIRST, side="right"))])
+    kept = set(by_frequency[: int(np.searchsorted(lengths, MAX_AT_FIRST, side="right"))])
     return [block for block in blocks if block in kept]
 
 

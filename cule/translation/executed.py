@@ -9,7 +9,7 @@ import numpy as np
 
 from cule import _core
 from cule.console import Console, Group, Options, boot, rom_of
-from cule.console.cartridge import micro_ops
+from cule.console.cartridge import predecoded
 from cule.rom import Game
 
 PROFILE_FRAMES = 6000
@@ -28,9 +28,9 @@ MUCH_IN_RAM = 0.02
 COUNT, REFUSED, DECIMAL, ENTERED, PC, REACHED = range(6)
 PLACES, PROFILED = _core.PLACES, _core.PROFILED_PLACES
 REGISTER, OTHER_REGISTER = REACHED + len(PROFILED), REACHED + len(PROFILED) + 1
-# Fields of a micro-operation (csrc/cpu_6507/micro_op.h).
+# Fields of a predecoded instruction (csrc/cpu_6507/predecoded.h).
 CYCLES, LENGTH_SHIFT, READS, JUMP, INDEXED, OPCODE_SHIFT, OPERAND_SHIFT = (
-    _core.MICRO_OP[field]
+    _core.PREDECODED[field]
     for field in (
         "cycles", "length_shift", "reads", "jump", "indexed", "opcode_shift", "operand_shift",
     )
@@ -135,14 +135,14 @@ def _played(game: Game) -> np.ndarray:
     )
 
 
-def micro_op_words(game: Game) -> np.ndarray:
-    """(bytes of the ROM + 1, 2) uint32: its micro-operations (csrc/cpu_6507/micro_op.h)."""
-    return micro_ops(game).view(np.uint32).reshape(-1, 2)[: len(rom_of(game)[0]) + 1]
+def predecoded_words(game: Game) -> np.ndarray:
+    """(bytes of the ROM + 1, 2) uint32: its instructions (csrc/cpu_6507/predecoded.h)."""
+    return predecoded(game).view(np.uint32).reshape(-1, 2)[: len(rom_of(game)[0]) + 1]
 
 
 def instructions_of(game: Game, counts: np.ndarray, reached: Reached) -> dict[int, Instruction]:
     """What blocks may be made of, by offset."""
-    words = micro_op_words(game)
+    words = predecoded_words(game)
     places, one_register, refused = reached
     refused_often = refused > MAX_REFUSED * counts[:, COUNT]
     found = {}

@@ -14,11 +14,11 @@ from cule.translation.executed import (
     OPCODE_SHIFT,
     OPERAND_SHIFT,
     Instruction,
-    micro_op_words,
+    predecoded_words,
     runs_in_ram,
 )
 
-BLOCK_CODE, QUIET_BLOCK = _core.MICRO_OP["block_code"], _core.MICRO_OP["quiet_block"]
+BLOCK_CODE, QUIET_BLOCK = _core.PREDECODED["block_code"], _core.PREDECODED["quiet_block"]
 # Schemes whose window shows one bank as a whole, of so many bytes or all of a smaller image.
 BANK_BYTES = 4096
 WHOLE_BANKS = frozenset(("2K", "4K", "F8", "F8SC", "F6", "F6SC", "DPC"))
@@ -82,12 +82,12 @@ def source_of(game: Game, blocks: list[Block]) -> str:
 
 
 def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
-    """The ROM's micro-operations, with marks where blocks begin (csrc/cpu_6507/micro_op.h).
+    """The ROM's instructions, with marks where blocks begin (csrc/cpu_6507/predecoded.h).
 
     Returns:
         (bytes of the ROM + 1, 2) uint32.
     """
-    words = micro_op_words(game).copy()
+    words = predecoded_words(game).copy()
     for number, block in enumerate(blocks, 1):
         words[block[0].offset] = (
             block[0].pc | QUIET_BLOCK * is_quiet(block),
@@ -124,7 +124,7 @@ struct RunBlock {{
   }}
 }};
 
-extern "C" __global__ void __launch_bounds__(kPlayMostThreads)
+extern "C" __global__ void __launch_bounds__(kPlayMaxThreads)
 play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
   constexpr CartridgeMap kMap = {map};
   using Core = TranslatedCore<RunBlock, {game}, {longest}, {decimal}, {in_ram}>;

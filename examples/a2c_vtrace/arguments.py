@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 
-from examples.common.checks import MOST_SEED, above, at_least, within
+from examples.common.checks import MAX_SEED, above, at_least, within
 from examples.common.presets import by_device, filled
 
 
@@ -192,7 +192,7 @@ class Args:
             "max_grad_norm", "rho_bar", "c_bar", "checkpoint_every", "eval_every", "eval_episodes",
         )  # fmt: skip
         within(0, 1, self, "sticky", "gamma", "trace_decay", "rmsprop_decay", "eval_sticky")
-        within(0, MOST_SEED, self, "seed")
+        within(0, MAX_SEED, self, "seed")
         above(0, self, "width")
         if self.steps_per_update > self.n_steps:
             raise ValueError(

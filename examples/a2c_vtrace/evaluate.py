@@ -24,7 +24,7 @@ from cule.rom import find_game
 from examples.a2c_vtrace import checkpoint
 from examples.a2c_vtrace.model import ActorCritic, sample
 from examples.a2c_vtrace.world import World
-from examples.common.checks import MOST_SEED, at_least, within
+from examples.common.checks import MAX_SEED, at_least, within
 from examples.common.emulator import FRAMESKIP
 from examples.common.program import run_program
 from examples.common.results import append_row, row_of
@@ -159,7 +159,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     """
     at_least(1, args, "episodes", "max_frames")
     at_least(0, args, "num_threads")
-    within(0, MOST_SEED, args, "seed")
+    within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
     device = find_device(args.device)
     policy, state = load_policy(args.run, device)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 import cule
-from cule.engine import MOST_ENVS_APART
+from cule.engine import MAX_ENVS_APART
 from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.learner import Learner
 from examples.a2c_vtrace.model import ActorCritic
@@ -108,7 +108,7 @@ class Trainer:
         if self.args.multiprocessors or not self.args.overlap:
             return self.args.multiprocessors or None
         half = torch.cuda.get_device_properties(self.device).multi_processor_count // 2
-        return half if self.num_envs <= half * MOST_ENVS_APART else None
+        return half if self.num_envs <= half * MAX_ENVS_APART else None
 
     @property
     def frames(self) -> int:

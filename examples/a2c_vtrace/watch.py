@@ -22,7 +22,7 @@ import cule
 from cule.device import find_device
 from examples.a2c_vtrace.evaluate import load_policy
 from examples.a2c_vtrace.model import sample
-from examples.common.checks import MOST_SEED, at_least, within
+from examples.common.checks import MAX_SEED, at_least, within
 from examples.common.emulator import FRAMESKIP
 from examples.common.program import run_program
 
@@ -78,7 +78,7 @@ def watch(args: Args) -> list[float]:
         ValueError: there is no checkpoint, a setting is wrong, or the video cannot be written.
     """
     at_least(1, args, "episodes", "max_frames")
-    within(0, MOST_SEED, args, "seed")
+    within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
     device = find_device(args.device)
     policy, state = load_policy(args.run, device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 # Env seeds are multiples of a seed (trainer.py), and have to fit into 64 bits.
-MOST_SEED = 2**32 - 1
+MAX_SEED = 2**32 - 1
 
 
 def at_least(least: float, args: Any, *names: str) -> None:

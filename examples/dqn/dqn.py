@@ -30,7 +30,7 @@ from torch import nn
 from torch.nn import functional
 
 from examples.a2c_vtrace.model import initialised, make_features
-from examples.common.checks import MOST_SEED, above, at_least, within
+from examples.common.checks import MAX_SEED, above, at_least, within
 from examples.common.device import choose_device
 from examples.common.emulator import FRAMESKIP, STACK, make_env
 from examples.common.episodes import Episodes
@@ -171,7 +171,7 @@ class Dqn:
         at_least(1, args, "epsilon_frames")
         at_least(0, args, "num_threads", "total_frames", "learning_rate")
         within(0, 1, args, "gamma", "first_epsilon", "last_epsilon")
-        within(0, MOST_SEED, args, "seed")
+        within(0, MAX_SEED, args, "seed")
         above(0, args, "width")
         if args.memory < args.num_envs * STACK or args.first_update < args.num_envs * STACK:
             raise ValueError(

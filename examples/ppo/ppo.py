@@ -30,7 +30,7 @@ from torch import nn
 from examples.a2c_vtrace.model import ActorCritic
 from examples.a2c_vtrace.player import Player
 from examples.a2c_vtrace.rollout import Rollout
-from examples.common.checks import MOST_SEED, above, at_least, within
+from examples.common.checks import MAX_SEED, above, at_least, within
 from examples.common.device import choose_device
 from examples.common.emulator import FRAMESKIP, make_env
 from examples.common.graphed import Graphed
@@ -127,7 +127,7 @@ class Ppo:
         at_least(2, args, "minibatch")  # so that advantages have a standard deviation
         at_least(0, args, "num_threads", "total_frames", "learning_rate", "clip", "max_grad_norm")
         within(0, 1, args, "gamma", "trace_decay")
-        within(0, MOST_SEED, args, "seed")
+        within(0, MAX_SEED, args, "seed")
         above(0, args, "width")
         if args.num_envs * args.n_steps % args.minibatch:
             raise ValueError(

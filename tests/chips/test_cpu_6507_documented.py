@@ -168,7 +168,7 @@ def test_cpu_both_cores_agree_on_all_opcodes(chips: ModuleType, memory: np.ndarr
         assert same.all(), (f"${opcode:02X}", registers[~same][0].tolist(), code[~same][0].tolist())
 
 
-def test_cpu_micro_ops_have_length_cycles_and_operand(chips: ModuleType) -> None:
+def test_cpu_predecoded_instructions_have_length_cycles_and_operand(chips: ModuleType) -> None:
     """The operand's high byte is the instruction's last one; a branch's is its distance,
     sign-extended."""
     lengths = {"imp": 1, "acc": 1, "abs": 3, "abx": 3, "aby": 3, "ind": 3}
@@ -180,7 +180,7 @@ def test_cpu_micro_ops_have_length_cycles_and_operand(chips: ModuleType) -> None
             operand = {1: opcode << 8, 2: low << 8 | low, 3: high << 8 | low}[length]
             if mode == "rel":
                 operand = (low - 256 if low & 0x80 else low) & 0xFFFF
-            assert chips.micro_op(opcode, low, high) == [opcode, length, cycles, operand], (
+            assert chips.predecoded_at(opcode, low, high) == [opcode, length, cycles, operand], (
                 f"{opcode:02X}"
             )
 

@@ -190,9 +190,9 @@ struct ReadsChecked : AnyGame {
   int* reads;
 
   template <class M>
-  MicroOp operator()(M& m, MicroOp op) const {
+  Predecoded operator()(M& m, Predecoded op) const {
     const uint32_t latch = latch_read_by(m, op);
-    const MicroOp next = DynamicCore{}(m, op);
+    const Predecoded next = DynamicCore{}(m, op);
     if (latch <= tia_read::CXPPMM) check(m, latch);
     return next;
   }
@@ -205,7 +205,7 @@ struct ReadsChecked : AnyGame {
   static constexpr uint32_t kNone = ~0u;
 
   template <class M>
-  static uint32_t latch_read_by(const M& m, MicroOp op) {
+  static uint32_t latch_read_by(const M& m, Predecoded op) {
     if (!(op.control & kReads) || (op.control & (kWrites | kRare))) return kNone;
     M copy = m;
     InterpreterBus<M> fast(copy);

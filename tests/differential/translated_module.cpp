@@ -36,8 +36,8 @@ struct RunBlock {
     ++counts->blocks;
     counts->looked_up += (next & kLookUp) != 0;
     if (!(next & (kLookUp | kInterpret))) {
-      const MicroOp there = m.look_ahead();
-      const MicroOp known = mark_of_block(next & kBlockNumbers, m.r.pc, next & kQuietBlock);
+      const Predecoded there = m.look_ahead();
+      const Predecoded known = mark_of_block(next & kBlockNumbers, m.r.pc, next & kQuietBlock);
       counts->known_wrong |= there.more != known.more || there.control != known.control;
     }
     return next;

@@ -18,7 +18,7 @@ from cule import _core, nvrtc, translation
 from cule.console import rom_of
 from cule.rom import find_game
 from cule.translation import executed
-from cule.translation.blocks import MOST_INSTRUCTIONS
+from cule.translation.blocks import MAX_INSTRUCTIONS
 from cule.translation.executed import INDEXED
 from cule.translation.source import BLOCK_CODE, QUIET_BLOCK
 
@@ -64,7 +64,7 @@ def test_blocks_follow_the_profile() -> None:
     assert sorted(marks) == list(range(1, len(blocks) + 1))
     seen: set[int] = set()
     for block in blocks:
-        assert len(block) <= MOST_INSTRUCTIONS
+        assert len(block) <= MAX_INSTRUCTIONS
         for before, instruction in zip((None, *block), block, strict=False):
             ran, refused = counts[instruction.offset, [executed.COUNT, executed.REFUSED]].tolist()
             assert ran >= executed.LEAST_COUNT
@@ -195,7 +195,7 @@ def test_first_kernel_has_the_most_frequent_blocks_until_the_whole_one_is_kept(
     monkeypatch.setattr(
         nvrtc, "compile_cubin", lambda source, *_: compiled.append(source) or source.encode()
     )
-    monkeypatch.setattr("cule.translation.blocks.MOST_AT_FIRST", 300)
+    monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", 300)
     game = find_game("pong")
     blocks = translation.blocks_of(game)
     counts = translation.profile(game)[:, executed.COUNT]
@@ -218,7 +218,7 @@ def test_first_kernel_has_the_most_frequent_blocks_until_the_whole_one_is_kept(
     again = translation.translate(game, "sm_90", at_first=True)
     assert again.whole
     assert again.cubin == whole.cubin
-    monkeypatch.setattr("cule.translation.blocks.MOST_AT_FIRST", 3000)
+    monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", 3000)
     assert translation.translate(game, "sm_80", at_first=True).whole
     assert len(compiled) == 3
 

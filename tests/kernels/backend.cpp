@@ -63,6 +63,6 @@ EXPORTED bool plays_in_step(const cule::Backend* backend, int num_envs) {
 }
 
 EXPORTED void load_translation(cule::Backend* backend, const char* path,
-                               const cule::MicroOp* marked_ops, char* error) {
+                               const cule::Predecoded* marked_ops, char* error) {
   guarded(error, [&] { backend->load_translation(path, marked_ops); });
 }

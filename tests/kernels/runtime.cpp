@@ -22,7 +22,7 @@ extern "C" void* __tls_get_addr(ThreadVariable* variable);
 namespace {
 
 // What any GPU lets a launch have.
-constexpr unsigned kMostThreads = 1024, kMostBlocks = 65'535, kMostBlocksX = 0x7FFFFFFF;
+constexpr unsigned kMaxThreads = 1024, kMaxBlocks = 65'535, kMaxBlocksX = 0x7FFFFFFF;
 constexpr size_t kSharedUnasked = 48 * 1024;
 
 std::mutex one_at_a_time;
@@ -68,9 +68,9 @@ std::pair<char*, size_t> variables_beside(const void* entry) {
 cudaError_t launch(const Kernel& kernel, dim3 blocks, dim3 threads, size_t shared_bytes,
                    void** arguments) {
   const std::lock_guard<std::mutex> lock(one_at_a_time);
-  const bool any_blocks = blocks.x && blocks.y && blocks.z && blocks.x <= kMostBlocksX &&
-                          blocks.y <= kMostBlocks && blocks.z <= kMostBlocks;
-  if (!any_blocks || threads.x == 0 || threads.x > kMostThreads || threads.y != 1 ||
+  const bool any_blocks = blocks.x && blocks.y && blocks.z && blocks.x <= kMaxBlocksX &&
+                          blocks.y <= kMaxBlocks && blocks.z <= kMaxBlocks;
+  if (!any_blocks || threads.x == 0 || threads.x > kMaxThreads || threads.y != 1 ||
       threads.z != 1) {
     return remember(cudaErrorInvalidConfiguration);
   }
@@ -89,7 +89,7 @@ cudaError_t launch(const Kernel& kernel, dim3 blocks, dim3 threads, size_t share
 
 cudaError_t allow_shared_bytes(const Kernel& kernel, int bytes) {
   const std::lock_guard<std::mutex> lock(one_at_a_time);
-  if (bytes < 0 || static_cast<size_t>(bytes) > kMostShared) return remember(cudaErrorInvalidValue);
+  if (bytes < 0 || static_cast<size_t>(bytes) > kMaxShared) return remember(cudaErrorInvalidValue);
   allowed_shared_bytes[kernel.entry] = bytes;
   return cudaSuccess;
 }

@@ -33,18 +33,18 @@ namespace {
 constexpr unsigned kLanes = 32;  // of a warp
 constexpr uint8_t kGuard = 0xDB;
 // More naps, on average, than threads take that wait for something that comes.
-constexpr uint64_t kMostNaps = 20'000;
+constexpr uint64_t kMaxNaps = 20'000;
 
 }  // namespace
 
 namespace cule {
 // The dynamic shared memory, by the name that kernels/play.cuh has for it.
-SIMULATED thread_local uint4 shared_words[simulated::kMostShared / sizeof(uint4)];
+SIMULATED thread_local uint4 shared_words[simulated::kMaxShared / sizeof(uint4)];
 }  // namespace cule
 
 namespace {
 
-using simulated::kMostShared;
+using simulated::kMaxShared;
 
 enum class Wait { kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kAsking };
 constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",   "__syncthreads",
@@ -163,7 +163,7 @@ void Simulator::run_block() {
     if (ready_.empty()) {
       if (napping_.empty()) break;
       naps_ += napping_.size();
-      if (naps_ > kMostNaps * blockDim.x) fail("threads nap without end");
+      if (naps_ > kMaxNaps * blockDim.x) fail("threads nap without end");
       for (Thread* thread : napping_) wake(*thread);
       napping_.clear();
     }
@@ -222,14 +222,14 @@ void Simulator::give_garbage() {
                         reinterpret_cast<uintptr_t>(statics_);
   const bool inside = before < static_bytes_;
   fill(statics_, statics_ + (inside ? before : static_bytes_));
-  if (inside) fill(statics_ + before + kMostShared, statics_ + static_bytes_);
+  if (inside) fill(statics_ + before + kMaxShared, statics_ + static_bytes_);
   fill(dynamic, dynamic + shared_bytes_);
-  std::memset(dynamic + shared_bytes_, kGuard, kMostShared - shared_bytes_);
+  std::memset(dynamic + shared_bytes_, kGuard, kMaxShared - shared_bytes_);
 }
 
 void Simulator::check_guard() const {
   const auto* bytes = reinterpret_cast<const uint8_t*>(cule::shared_words);
-  for (size_t i = shared_bytes_; i < kMostShared; ++i) {
+  for (size_t i = shared_bytes_; i < kMaxShared; ++i) {
     if (bytes[i] == kGuard) continue;
     const_cast<Simulator*>(this)->fail("byte " + std::to_string(i) + " of " +
                                        std::to_string(shared_bytes_) +

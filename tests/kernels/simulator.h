@@ -9,7 +9,7 @@
 
 namespace simulated {
 
-constexpr size_t kMostShared = 227 * 1024;  // bytes of a block, as an H100 has them
+constexpr size_t kMaxShared = 227 * 1024;  // bytes of a block, as an H100 has them
 
 struct Settings {
   int multiprocessors = 2;

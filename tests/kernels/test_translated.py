@@ -76,7 +76,7 @@ def compare(
 def test_part_of_a_game_is_played_as_interpreted(
     num_envs: int, in_step: bool, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cule.translation.blocks.MOST_AT_FIRST", FEW)
+    monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
     compare("pong", num_envs, in_step, False, library, tmp_path)
 
 
@@ -88,7 +88,7 @@ def test_all_ways_of_playing_give_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Long enough that steps try each way (kernels/play_choice.cuh)."""
-    monkeypatch.setattr("cule.translation.blocks.MOST_AT_FIRST", FEW)
+    monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
     compare("pong", num_envs, True, False, library, tmp_path, 80, multiprocessors)
 
 

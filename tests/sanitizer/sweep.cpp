@@ -147,11 +147,11 @@ const OperationTable& operations() {
   return table;
 }
 
-// A decoded image, and the one micro-operation after its end.
-std::vector<MicroOp> decode(const CartridgeMap& map, const Bytes& image) {
-  std::vector<MicroOp> micro_ops(image.size() + 1, kFetchSlowly);
-  decode_rom(map, image.data(), static_cast<uint32_t>(image.size()), micro_ops.data());
-  return micro_ops;
+// A decoded image, and the one predecoded instruction after its end.
+std::vector<Predecoded> decode(const CartridgeMap& map, const Bytes& image) {
+  std::vector<Predecoded> predecoded(image.size() + 1, kFetchSlowly);
+  decode_rom(map, image.data(), static_cast<uint32_t>(image.size()), predecoded.data());
+  return predecoded;
 }
 
 int picture_height(uint32_t game, bool pal) {
@@ -197,7 +197,7 @@ void fill_action_ids(uint32_t game, uint8_t* ids) {
 struct Bench {
   ConsoleConfig config;
   Bytes action_ids = Bytes(kNumActions, 0xFF), rom;
-  std::vector<MicroOp> micro_ops;
+  std::vector<Predecoded> predecoded;
   States state;
   std::vector<uint32_t> group{0};
   Batch batch{};
@@ -205,7 +205,7 @@ struct Bench {
   Bench(const ConsoleConfig& console, const Bytes& image, size_t picture_bytes)
       : config(console),
         rom(image),
-        micro_ops(decode(console.map, image)),
+        predecoded(decode(console.map, image)),
         state(1, picture_bytes) {
     fill_action_ids(config.game, action_ids.data());
     batch.num_envs = batch.num_groups = 1;
@@ -215,7 +215,7 @@ struct Bench {
     batch.configs = &config;
     batch.action_ids = action_ids.data();
     batch.roms = rom.data();
-    batch.micro_ops = micro_ops.data();
+    batch.predecoded = predecoded.data();
     batch.operations = operations().operations;
     batch.power_on = {power_on_numbers().data(), static_cast<uint32_t>(power_on_numbers().size())};
     batch.records = {state.records.data(), 1, kRecordWords};
@@ -319,12 +319,12 @@ class Arena {
       const Player& player = players[i];
       group_.push_back(static_cast<uint32_t>(i));
       configs_.push_back(player.config);
-      // A byte between two images, as their micro-operations have one more; not after the last one.
-      roms_.resize(micro_ops_.size());
+      // A byte between two images, as there is one more predecoded instruction; not after the last.
+      roms_.resize(predecoded_.size());
       configs_.back().rom_offset = static_cast<uint32_t>(roms_.size());
       roms_.insert(roms_.end(), player.image.begin(), player.image.end());
-      const std::vector<MicroOp> decoded = decode(player.config.map, player.image);
-      micro_ops_.insert(micro_ops_.end(), decoded.begin(), decoded.end());
+      const std::vector<Predecoded> decoded = decode(player.config.map, player.image);
+      predecoded_.insert(predecoded_.end(), decoded.begin(), decoded.end());
       action_ids_.resize((i + 1) * kNumActions, 0xFF);
       fill_action_ids(player.game, &action_ids_[i * kNumActions]);
       append(player.boot, player.config.height, picture, *boot_);
@@ -450,7 +450,7 @@ class Arena {
     b.configs = configs_.data();
     b.action_ids = action_ids_.data();
     b.roms = roms_.data();
-    b.micro_ops = micro_ops_.data();
+    b.predecoded = predecoded_.data();
     b.operations = operations().operations;
     b.power_on = {power_on_numbers().data(), static_cast<uint32_t>(power_on_numbers().size())};
     b.records = {states_->records.data(), 1, kRecordWords};
@@ -508,7 +508,7 @@ class Arena {
   } inputs_ = {};
   std::vector<uint32_t> group_;
   std::vector<ConsoleConfig> configs_;
-  std::vector<MicroOp> micro_ops_;
+  std::vector<Predecoded> predecoded_;
   std::vector<Resample> resamples_;
   Bytes action_ids_, roms_, palettes_;
   std::vector<int32_t> seen_faults_;

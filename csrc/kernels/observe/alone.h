@@ -9,7 +9,7 @@ namespace cule {
 template <int kChannels>
 class RowsAlone {
  public:
-  static constexpr int kMost = kLinePixels * kChannels;  // bytes of a row at a time
+  static constexpr int kMax = kLinePixels * kChannels;  // bytes of a row at a time
 
   CULE_INLINE RowsAlone(const Resample& resample, const FrameSource& source, const uint8_t* palette)
       : resample_(resample), source_(source), palette_(palette) {}
@@ -36,8 +36,8 @@ class RowsAlone {
     const bool first = summed_ < 0;
     if (source_.pooled) {
       summed_ = line;
-      const uint8_t* row = source_.pooled + line * kMost;
-      for (int i = 0; i < kMost; ++i) pixels_[i] = static_cast<float>(row[i]);
+      const uint8_t* row = source_.pooled + line * kMax;
+      for (int i = 0; i < kMax; ++i) pixels_[i] = static_cast<float>(row[i]);
       for (int slot = 0; slot < bytes; ++slot) sums[slot] = sum_of(slot);
       return;
     }
@@ -127,7 +127,7 @@ class RowsAlone {
   const Resample& resample_;
   const FrameSource& source_;
   const uint8_t* palette_;
-  ResampleSpan columns_[kMost];  // `first` is a value of a row, `count` how many of its channel
+  ResampleSpan columns_[kMax];  // `first` is a value of a row, `count` how many of its channel
   Row last_{};
   int summed_ = -1;
   // The resized bytes [begin, end) that cover pixels of a word.
@@ -135,7 +135,7 @@ class RowsAlone {
     uint16_t begin, end;
   };
   Readers readers_[kWords] = {};
-  alignas(16) float pixels_[kMost];  // [160][kChannels]
+  alignas(16) float pixels_[kMax];  // [160][kChannels]
 };
 
 // The resized frame, by one thread.
@@ -144,9 +144,9 @@ inline void resample_frame(const ObservationFormat& format, const Resample& resa
                            const FrameSource& source, const uint8_t* palette, uint8_t* out) {
   using Rows = RowsAlone<kChannels>;
   const OneLane lane;
-  for (int from = 0; from < format.width * kChannels; from += Rows::kMost) {
+  for (int from = 0; from < format.width * kChannels; from += Rows::kMax) {
     Rows rows(resample, source, palette);
-    resize<kChannels, Rows::kMost>(format, resample, rows, from, 0, format.height, out, lane);
+    resize<kChannels, Rows::kMax>(format, resample, rows, from, 0, format.height, out, lane);
   }
 }
 

@@ -100,20 +100,20 @@ CULE_INLINE void add_row(bool linear, float weight, int count, const float* sums
 }
 
 // Resizes rows [begin, end) of a frame into `out`. Of each row it does the bytes from `from` on, up
-// to `kMost` for each lane. `Rows` has the source's rows and adds them up:
+// to `kMax` for each lane. `Rows` has the source's rows and adds them up:
 //   begin(from, bytes)        from here on, it does these bytes of a row
 //   covered(y, end)           which source rows row `y` covers; rows before `end` will be asked for
 //   reach(line, count)        source rows from `line` on are needed, up to kReach of them
 //   sum(line, bytes, sums)    makes the lane's sums those of one of these source rows
-template <int kChannels, int kMost, class Rows, class Lanes>
+template <int kChannels, int kMax, class Rows, class Lanes>
 CULE_INLINE void resize(const ObservationFormat& format, const Resample& resample, Rows& rows,
                         int from, int begin, int end, uint8_t* out, const Lanes& lanes) {
   if (begin >= end) return;
   const int row_bytes = format.width * kChannels, left = row_bytes - from;
-  const int bytes = left < kMost * Lanes::kCount ? left : kMost * Lanes::kCount;
-  const int mine = Lanes::kCount == 1 ? bytes : kMost;  // lanes also add up what is not used
+  const int bytes = left < kMax * Lanes::kCount ? left : kMax * Lanes::kCount;
+  const int mine = Lanes::kCount == 1 ? bytes : kMax;  // lanes also add up what is not used
   const bool linear = resample.kind == ResampleKind::kLinear;
-  float sums[kMost], totals[kMost];
+  float sums[kMax], totals[kMax];
   rows.begin(from, bytes);
   uint8_t* to = out + begin * row_bytes + from;
   for (int y = begin; y < end; ++y, to += row_bytes) {
@@ -137,14 +137,14 @@ CULE_INLINE void resize(const ObservationFormat& format, const Resample& resampl
     }
     if (resample.kind == ResampleKind::kArea) {
       if (Lanes::kCount == 1) round_to_bytes(totals, bytes, to);
-      else for_each_item<kMost>(lanes, bytes, [&](int slot, int item) CULE_INLINE_LAMBDA {
+      else for_each_item<kMax>(lanes, bytes, [&](int slot, int item) CULE_INLINE_LAMBDA {
         to[item] = round_to_byte(totals[slot]);
       });
       continue;
     }
     // With kAreaInteger, all pixels cover the same number of columns.
     const int columns = resample.kind == ResampleKind::kAreaInteger ? resample.columns[0].count : 0;
-    for_each_item<kMost>(lanes, bytes, [&](int slot, int item) CULE_INLINE_LAMBDA {
+    for_each_item<kMax>(lanes, bytes, [&](int slot, int item) CULE_INLINE_LAMBDA {
       to[item] = finish_pixel(resample, totals[slot], count, columns);
     });
   }

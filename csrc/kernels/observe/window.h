@@ -68,7 +68,7 @@ struct Window {
   CULE_INLINE uint8_t* bytes() { return reinterpret_cast<uint8_t*>(words); }
 };
 
-template <int kChannels, int kMost, class Lanes>
+template <int kChannels, int kMax, class Lanes>
 class RowsInWindow {
  public:
   CULE_INLINE RowsInWindow(const Resample& resample, const FrameSource& source,
@@ -82,7 +82,7 @@ class RowsInWindow {
     from_ = from;
     bool more = false;
 #pragma unroll
-    for (int slot = 0; slot < kMost; ++slot) {
+    for (int slot = 0; slot < kMax; ++slot) {
       const int item = slot * Lanes::kCount + lanes_.lane();
       const int byte = from + (item < bytes ? item : 0);
       const ResampleSpan span = column_span(resample_, byte / kChannels);
@@ -123,9 +123,9 @@ class RowsInWindow {
     summed_ = row;
     const uint8_t* pixels = window_.bytes() + row * Shared::kRowBytes;
 #pragma unroll
-    for (int slot = 0; slot < kMost; ++slot) sums[slot] = sum_first(slot, pixels);
+    for (int slot = 0; slot < kMax; ++slot) sums[slot] = sum_first(slot, pixels);
     if (!more_) return;
-    for_each_item<kMost>(lanes_, bytes, [&](int slot, int item) {
+    for_each_item<kMax>(lanes_, bytes, [&](int slot, int item) {
       sums[slot] = sum_others((from_ + item) / kChannels, pixels + firsts_[slot], sums[slot]);
     });
   }
@@ -252,26 +252,26 @@ class RowsInWindow {
   const Lanes& lanes_;
   int from_ = 0;
   bool more_ = false;  // some byte covers more than the first pixels
-  uint32_t firsts_[kMost];  // where they begin in a row of the window
-  float taps_[kMost][kTaps];
+  uint32_t firsts_[kMax];  // where they begin in a row of the window
+  float taps_[kMax][kTaps];
   // The window's scanlines, and which of its rows was summed last.
   int begin_ = 0, lines_ = 0, summed_ = -1;
   int covered_begin_ = 0, covered_end_ = 0;  // rows of the frame that are looked up
   uint32_t distinct_ = 0;  // the scanlines that show other rows than the one above, a bit each
 };
 
-// Makes rows [begin, end) of the resized frame, by the lanes of a warp. Each does up to `kMost`
+// Makes rows [begin, end) of the resized frame, by the lanes of a warp. Each does up to `kMax`
 // bytes of a row at a time.
-template <int kChannels, int kMost, class Lanes>
+template <int kChannels, int kMax, class Lanes>
 CULE_INLINE void resample_rows(const ObservationFormat& format, const Resample& resample,
                                const FrameSource& source, const SharedPalette<kChannels>& palette,
                                int begin, int end, uint8_t* out, Window<kChannels>& window,
                                const Lanes& lanes) {
 #pragma unroll 1
-  for (int from = 0; from < format.width * kChannels; from += kMost * Lanes::kCount) {
-    using Rows = RowsInWindow<kChannels, kMost, Lanes>;
+  for (int from = 0; from < format.width * kChannels; from += kMax * Lanes::kCount) {
+    using Rows = RowsInWindow<kChannels, kMax, Lanes>;
     Rows rows(resample, source, palette, window, lanes);
-    resize<kChannels, kMost>(format, resample, rows, from, begin, end, out, lanes);
+    resize<kChannels, kMax>(format, resample, rows, from, begin, end, out, lanes);
   }
 }
 

@@ -14,7 +14,7 @@
 #include "console/decode_rom.h"
 #include "console/make_config.h"
 #include "core_by_name.h"
-#include "micro_op_fields.h"
+#include "predecoded_fields.h"
 #include "tia/picture_view.h"
 
 namespace py = pybind11;
@@ -36,19 +36,19 @@ struct CheckedRam {
 };
 struct CheckedRom {
   const std::vector<uint8_t>* image;
-  const std::vector<MicroOp>* micro_ops;
+  const std::vector<Predecoded>* predecoded;
   uint32_t operator()(uint32_t offset) const { return image->at(offset); }
-  MicroOp micro_op(uint32_t offset) const { return micro_ops->at(offset); }
-  MicroOp marked_op(uint32_t offset) const { return micro_op(offset); }
-  MicroOp operation(uint32_t opcode) const { return operation_of(opcode & 0xFF); }
+  Predecoded predecoded_at(uint32_t offset) const { return predecoded->at(offset); }
+  Predecoded marked_op(uint32_t offset) const { return predecoded_at(offset); }
+  Predecoded operation(uint32_t opcode) const { return operation_of(opcode & 0xFF); }
 };
 
-// The micro-operations of `image`, and the one after its end.
-std::vector<MicroOp> decode(const std::string& scheme, const std::vector<uint8_t>& image) {
-  std::vector<MicroOp> micro_ops(image.size() + 1, kFetchSlowly);
+// The predecoded instructions of `image`, and the one after its end.
+std::vector<Predecoded> decode(const std::string& scheme, const std::vector<uint8_t>& image) {
+  std::vector<Predecoded> predecoded(image.size() + 1, kFetchSlowly);
   decode_rom(map_of_scheme(scheme), image.data(), static_cast<uint32_t>(image.size()),
-             micro_ops.data());
-  return micro_ops;
+             predecoded.data());
+  return predecoded;
 }
 
 std::vector<uint8_t> bytes_of(const std::string& bytes) { return {bytes.begin(), bytes.end()}; }
@@ -60,7 +60,7 @@ struct Console {
   using M = Machine<CheckedRam, CheckedRom>;
   ConsoleConfig config{};
   std::vector<uint8_t> image;
-  std::vector<MicroOp> micro_ops;
+  std::vector<Predecoded> predecoded;
   std::vector<uint32_t> entries, starts;
   std::array<uint8_t, 128> ram{};
   alignas(8) std::array<uint8_t, kCartridgeBytes> cartridge_bytes{};
@@ -74,12 +74,12 @@ struct Console {
           int line_limit, uint32_t inpt_wiring, uint32_t capacity)
       : config(make_config(scheme, first_line, lines, pal, line_limit, inpt_wiring)),
         image(bytes_of(rom)),
-        micro_ops(decode(scheme, image)),
+        predecoded(decode(scheme, image)),
         entries(capacity),
-        starts(kMostFrames * kSegments * sizeof(SegmentStart) / 4, kNoSegment),
+        starts(kMaxFrames * kSegments * sizeof(SegmentStart) / 4, kNoSegment),
         machine{config,
                 {ram.data(), &tia},
-                {&image, &micro_ops},
+                {&image, &predecoded},
                 cartridge_bytes.data(),
                 devices,
                 trail,
@@ -108,7 +108,7 @@ struct Console {
     return config;
   }
 
-  static constexpr size_t kMostFrames = 32;  // until they are drawn
+  static constexpr size_t kMaxFrames = 32;  // until they are drawn
   void begin_frame() {
     expect_room();
     machine.begin_frame();
@@ -118,7 +118,7 @@ struct Console {
     return draws_all(machine.run_frame(CoreByName(core, &executed)));
   }
   void expect_room() const {
-    if (trail.frame + 1 >= static_cast<int>(kMostFrames))
+    if (trail.frame + 1 >= static_cast<int>(kMaxFrames))
       throw std::length_error("more frames than expected");
   }
   // While no frame runs, nothing else notes where segments begin.
@@ -147,7 +147,7 @@ struct Console {
   void step(const std::string& core) {
     at_hand().instructions_left = 1;
     const CoreByName run(core, &executed);
-    MicroOp op = machine.look_ahead();
+    Predecoded op = machine.look_ahead();
     if (length_of(op) == 0) op = run(machine, op);
     run(machine, op);
   }
@@ -182,7 +182,7 @@ struct Console {
 void bind_console(py::module_& m) {
   m.def("decode_rom", [](const std::string& scheme, const py::bytes& image) {
     std::vector<std::array<uint32_t, 4>> rows;
-    for (const MicroOp op : decode(scheme, bytes_of(image))) rows.push_back(fields_of(op));
+    for (const Predecoded op : decode(scheme, bytes_of(image))) rows.push_back(fields_of(op));
     return rows;
   });
   py::class_<Console>(m, "Console")

@@ -8,7 +8,7 @@
 
 namespace cule {
 
-// By its name. Counts the micro-operations that it executes.
+// By its name. Counts the predecoded instructions that it executes.
 struct CoreByName : AnyGame {
   bool is_static;
   int64_t* executed;
@@ -17,7 +17,7 @@ struct CoreByName : AnyGame {
     if (!is_static && name != "dynamic") throw std::invalid_argument("core: static or dynamic");
   }
   template <class M>
-  __attribute__((noinline)) MicroOp operator()(M& machine, MicroOp op) const {
+  __attribute__((noinline)) Predecoded operator()(M& machine, Predecoded op) const {
     ++*executed;
     return is_static ? StaticCore{}(machine, op) : DynamicCore{}(machine, op);
   }

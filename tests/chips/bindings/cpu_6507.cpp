@@ -10,7 +10,7 @@
 
 #include "bindings.h"
 #include "core_by_name.h"
-#include "micro_op_fields.h"
+#include "predecoded_fields.h"
 
 namespace py = pybind11;
 using namespace cule;
@@ -66,11 +66,11 @@ struct FlatMachine {
   }
   bool is_special(uint32_t) const { return false; }
 
-  MicroOp look_ahead() const {
+  Predecoded look_ahead() const {
     return with_operand(operation_of(memory[r.pc]), memory[(r.pc + 1) & 0xFFFF],
                         memory[(r.pc + 2) & 0xFFFF]);
   }
-  MicroOp fetch_slowly() const { throw std::logic_error("flat memory is never fetched slowly"); }
+  Predecoded fetch_slowly() const { throw std::logic_error("flat memory is never fetched slowly"); }
 };
 
 struct NoBus {
@@ -108,7 +108,7 @@ py::tuple run_cpu(const std::string& core_name, Array<uint8_t> memory, Array<uin
     machine.log.clear();
     for (py::ssize_t b = 0; b < bytes; ++b)
       machine.poke((in[0] + static_cast<uint32_t>(b)) & 0xFFFF, *code.data(i, b));
-    MicroOp op = machine.look_ahead();
+    Predecoded op = machine.look_ahead();
     for (int step = 0; step < steps; ++step) op = core(machine, op);
     machine.restore();
     const Registers& r = machine.r;
@@ -130,7 +130,7 @@ py::tuple run_cpu(const std::string& core_name, Array<uint8_t> memory, Array<uin
 
 void bind_cpu_6507(py::module_& m) {
   m.def("run_cpu", &run_cpu);
-  m.def("micro_op", [](uint32_t opcode, uint32_t low, uint32_t high) {
+  m.def("predecoded", [](uint32_t opcode, uint32_t low, uint32_t high) {
     return fields_of(with_operand(operation_of(opcode & 0xFF), low & 0xFF, high & 0xFF));
   });
   m.def("reset_registers", [] {

@@ -1,8 +1,8 @@
-// Micro-operations: what the core executes. Each is a whole 6507 instruction. They are decoded
-// ahead of time, one for every byte of a ROM.
+// Predecoded instructions: what the core executes. Each is a whole 6507 instruction, decoded ahead
+// of time, one for every byte of a ROM.
 //
-// A micro-operation has 64 bits: control bits that steer the one path of execute.h (so that lanes
-// of a warp with different instructions stay together), the opcode, and the operand. The arithmetic
+// It has 64 bits: control bits that steer the one path of execute.h (so that lanes of a warp with
+// different instructions stay together), the opcode, and the operand. The arithmetic
 // unit is one adder: result = p + q + carry. A right shift bypasses it. Each addend is a term of
 // the source register AND a term of the operand. A term is 0, $FF, the byte, or its complement:
 // ((byte & pass) ^ flip), where `pass` and `flip` are all zeros or all ones.
@@ -63,30 +63,30 @@ constexpr uint32_t kFlagShift = 4, kSecondFlag = 1u << 4, kLateFlag = 1u << 5, k
 constexpr uint32_t kBranch = kIfClear | kIfSet, kOpcodeShift = 8, kOperandShift = 16;
 enum Flag : uint32_t { kFlagN, kFlagV, kFlagC, kFlagZ };
 
-struct alignas(8) MicroOp {
+struct alignas(8) Predecoded {
   uint32_t control;
   uint32_t more;
 };
 
-CULE_INLINE uint32_t length_of(MicroOp op) { return op.control >> kLengthShift & 3; }
-CULE_INLINE uint32_t opcode_of(MicroOp op) { return op.more >> kOpcodeShift & 0xFF; }
-CULE_INLINE uint32_t operand_of(MicroOp op) { return op.more >> kOperandShift; }
+CULE_INLINE uint32_t length_of(Predecoded op) { return op.control >> kLengthShift & 3; }
+CULE_INLINE uint32_t opcode_of(Predecoded op) { return op.more >> kOpcodeShift & 0xFF; }
+CULE_INLINE uint32_t operand_of(Predecoded op) { return op.more >> kOperandShift; }
 
 // In place of an instruction outside ROM, or of one whose fetch can switch banks. It takes no time,
 // and fetches the instruction byte by byte. Its code is the opcode of one of the 12 JAMs, which all
 // use that of the first.
 constexpr uint32_t kFetchSlowlyCode = 0x12, kJamCode = 0x02;
-constexpr MicroOp kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
+constexpr Predecoded kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
 
 // Marks where a translated block begins; its operand is the block's number (console/block.h). Its
 // code is the opcode of another JAM. Instead of control bits it has the program counter that the
 // block is for: a mirror or another bank may show the same bytes at another address. One more bit
 // says that the block is quiet: it writes nothing to the TIA.
 constexpr uint32_t kBlockCode = 0x22, kQuietBlock = 0x40000, kBlockPc = 0xFFFF;
-constexpr MicroOp mark_of_block(uint32_t number, uint32_t pc, uint32_t quiet) {
+constexpr Predecoded mark_of_block(uint32_t number, uint32_t pc, uint32_t quiet) {
   return {pc | quiet, number << kOperandShift | kBlockCode << kOpcodeShift};
 }
-CULE_INLINE bool begins_block(MicroOp op) {
+CULE_INLINE bool begins_block(Predecoded op) {
   return (op.more & 0xFF00) == kBlockCode << kOpcodeShift;
 }
 
@@ -94,32 +94,34 @@ constexpr uint32_t from_source(Source source) {
   return static_cast<uint32_t>(source) << kSourceShift;
 }
 
-constexpr MicroOp read_op(uint32_t control, uint32_t more = 0) {
+constexpr Predecoded read_op(uint32_t control, uint32_t more = 0) {
   return {control | kReads | kPagePenalty, more};
 }
-constexpr MicroOp load(uint32_t to) { return read_op(kOnlyOperand | kSetsNZ, to); }
-constexpr MicroOp logic(uint32_t control) { return read_op(control | kSetsNZ, kToA); }
-constexpr MicroOp arithmetic(uint32_t control) {
+constexpr Predecoded load(uint32_t to) { return read_op(kOnlyOperand | kSetsNZ, to); }
+constexpr Predecoded logic(uint32_t control) { return read_op(control | kSetsNZ, kToA); }
+constexpr Predecoded arithmetic(uint32_t control) {
   return read_op(control | kCarryFlag | kSetsNZ | kSetsC | kSetsV, kToA);
 }
-constexpr MicroOp comparison(Source source) {
+constexpr Predecoded comparison(Source source) {
   return read_op(from_source(source) | kRegisterMinus | kCarryOne | kSetsNZ | kSetsC);
 }
-constexpr MicroOp store(Source source) {
+constexpr Predecoded store(Source source) {
   return {from_source(source) | kFromRegister | kOnlyOperand | kWrites, 0};
 }
-constexpr MicroOp modify(uint32_t control) { return {control | kReads | kWrites | kSetsNZ, 0}; }
+constexpr Predecoded modify(uint32_t control) { return {control | kReads | kWrites | kSetsNZ, 0}; }
 // Modifies memory, then does a second operation on A with the result.
-constexpr MicroOp modify_twice(uint32_t control) { return {control | kReads | kWrites | kRare, 0}; }
-constexpr MicroOp on_register(Source source, uint32_t control, uint32_t to) {
+constexpr Predecoded modify_twice(uint32_t control) {
+  return {control | kReads | kWrites | kRare, 0};
+}
+constexpr Predecoded on_register(Source source, uint32_t control, uint32_t to) {
   return {from_source(source) | kFromRegister | control, to};
 }
 // `wanted`: whether it branches if the flag is set. Z is kept as a byte that is zero if the flag is
 // set.
-constexpr MicroOp branch(Flag flag, bool wanted) {
+constexpr Predecoded branch(Flag flag, bool wanted) {
   return {0, flag << kFlagShift | (wanted == (flag != kFlagZ) ? kIfSet : kIfClear)};
 }
-constexpr MicroOp rare_read() { return read_op(kOnlyOperand | kRare); }
+constexpr Predecoded rare_read() { return read_op(kOnlyOperand | kRare); }
 
 constexpr uint32_t kRotateLeftBits = kTwice | kCarryFlag | kSetsC,
                    kShiftLeftBits = kTwice | kSetsC,
@@ -127,7 +129,7 @@ constexpr uint32_t kRotateLeftBits = kTwice | kCarryFlag | kSetsC,
                    kShiftRightBits = kShiftRight | kSetsC;
 
 // What an instruction does, in any addressing mode.
-constexpr MicroOp effect_of(Instruction instruction) {
+constexpr Predecoded effect_of(Instruction instruction) {
   switch (instruction) {
     case kLda: return load(kToA);
     case kLdx: return load(kToX);
@@ -202,10 +204,10 @@ constexpr uint32_t mode_bits(AddressMode mode) {
   }
 }
 
-// The micro-operation of `opcode`, without its operand.
-constexpr MicroOp operation_of(uint32_t opcode) {
+// The predecoded instruction of `opcode`, without its operand.
+constexpr Predecoded operation_of(uint32_t opcode) {
   const OpcodeRow& row = kOpcodeRows[opcode];
-  MicroOp op = effect_of(row.instruction);
+  Predecoded op = effect_of(row.instruction);
   const bool in_memory = row.mode != kImp && row.mode != kImm && row.mode != kRel;
   if (!in_memory) op.control &= ~(kReads | kWrites);
   if (row.mode == kInd) op = {kRare, 0};
@@ -223,7 +225,7 @@ constexpr MicroOp operation_of(uint32_t opcode) {
 }
 
 struct OperationTable {
-  MicroOp operations[256];
+  Predecoded operations[256];
 };
 
 constexpr OperationTable make_operation_table() {
@@ -234,7 +236,7 @@ constexpr OperationTable make_operation_table() {
 
 // `op` with the bytes that follow its opcode. The operand's high byte is always the instruction's
 // last byte, which stays on the data bus. A branch has its distance instead, sign-extended.
-CULE_INLINE MicroOp with_operand(MicroOp op, uint32_t low, uint32_t high) {
+CULE_INLINE Predecoded with_operand(Predecoded op, uint32_t low, uint32_t high) {
   const uint32_t length = length_of(op);
   uint32_t operand = length == 3   ? low | high << 8
                      : length == 2 ? low | low << 8
