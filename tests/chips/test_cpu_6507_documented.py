@@ -180,7 +180,7 @@ def test_cpu_predecoded_instructions_have_length_cycles_and_operand(chips: Modul
             operand = {1: opcode << 8, 2: low << 8 | low, 3: high << 8 | low}[length]
             if mode == "rel":
                 operand = (low - 256 if low & 0x80 else low) & 0xFFFF
-            assert chips.predecoded_at(opcode, low, high) == [opcode, length, cycles, operand], (
+            assert chips.predecode(opcode, low, high) == [opcode, length, cycles, operand], (
                 f"{opcode:02X}"
             )
 

@@ -43,12 +43,12 @@ def test_decode_rom_of_random_bytes(chips: ModuleType, scheme: str, seed: int) -
     code = np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8).tobytes()
     rows = decode(chips, scheme, code)
     for at, opcode in enumerate(code):
-        length = chips.predecoded_at(opcode, 0, 0)[1]
+        length = chips.predecode(opcode, 0, 0)[1]
         offsets = range(at % BANK, at % BANK + length)
         in_a_row = at // run == (at + length - 1) // run
         if in_a_row and all(special_end <= offset < special_begin for offset in offsets):
             low, high = [*code[at + 1 : at + length], 0, 0][:2]
-            assert rows[at] == chips.predecoded_at(opcode, low, high), hex(at)
+            assert rows[at] == chips.predecode(opcode, low, high), hex(at)
         else:
             assert rows[at] is None, hex(at)
     assert rows[-1] is None

@@ -130,7 +130,7 @@ py::tuple run_cpu(const std::string& core_name, Array<uint8_t> memory, Array<uin
 
 void bind_cpu_6507(py::module_& m) {
   m.def("run_cpu", &run_cpu);
-  m.def("predecoded", [](uint32_t opcode, uint32_t low, uint32_t high) {
+  m.def("predecode", [](uint32_t opcode, uint32_t low, uint32_t high) {
     return fields_of(with_operand(operation_of(opcode & 0xFF), low & 0xFF, high & 0xFF));
   });
   m.def("reset_registers", [] {
