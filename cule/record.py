@@ -25,12 +25,12 @@ def make_parser() -> Parser:
         "consoles "
         "are shown side by side.",
         epilog="Example: python -m cule.record pong breakout --num-envs 4 --seconds 10 --output "
-        "film.gif",
+        "video.gif",
     )
     add = parser.add_argument
     add("games", nargs="+", metavar="GAME", help="games such as pong, ms_pacman or ALE/Pong-v5")
-    add("--output", type=Path, default=Path("film.mp4"), metavar="FILE",
-        help=".mp4 or .gif (default: film.mp4)")  # fmt: skip
+    add("--output", type=Path, default=Path("video.mp4"), metavar="FILE",
+        help=".mp4 or .gif (default: video.mp4)")  # fmt: skip
     add("--seconds", type=number(float), default=10.0, metavar="S",
         help="length of the video (default: 10)")  # fmt: skip
     add("--num-envs", type=number(int), metavar="N",
@@ -70,10 +70,10 @@ def run(arguments: argparse.Namespace) -> None:
     steps = max(1, round(options["seconds"] * env.metadata["render_fps"] / frameskip))
     generator = torch.Generator(device).manual_seed(options["seed"])
     actions = torch.zeros(env.num_envs, dtype=torch.int64, device=device)
-    with closing(env), closing(RecordVideo(env, options["output"])) as film:
-        film.reset(seed=options["seed"])
+    with closing(env), closing(RecordVideo(env, options["output"])) as video:
+        video.reset(seed=options["seed"])
         for _ in tqdm(range(steps), unit="frame", disable=options["quiet"], file=sys.stderr):
-            film.step(actions.random_(0, int(env.single_action_space.n), generator=generator))
+            video.step(actions.random_(0, int(env.single_action_space.n), generator=generator))
     print(f"The video is in {options['output']}.")
 
 

@@ -34,7 +34,7 @@ def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_record_films_games_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    path = tmp_path / "film.gif"
+    path = tmp_path / "video.gif"
     assert (
         record.main(
             ["pong", "freeway", "--num-envs", "3", *SHORT, "--output", str(path), "--device", "cpu"]
@@ -52,7 +52,7 @@ def test_record_films_games_side_by_side(tmp_path: Path, capsys: pytest.CaptureF
 def test_record_shows_its_progress(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert (
         record.main(
-            ["pong", "--seconds", "0.2", "--output", str(tmp_path / "film.mp4"), "--device", "cpu"]
+            ["pong", "--seconds", "0.2", "--output", str(tmp_path / "video.mp4"), "--device", "cpu"]
         )
         == 0
     )
@@ -158,18 +158,18 @@ MISTAKES: list[tuple[str, list[str], str]] = [
         "expected num_envs to be at least the number of games (2), got 1",
     ),
     ("record", ["pong", "--mode", "7"], "expected a mode of 'pong' (0, 1), got 7"),
-    ("record", ["pong", "--output", "film.avi"], "to end in .mp4 or .gif, got 'film.avi'"),
+    ("record", ["pong", "--output", "video.avi"], "to end in .mp4 or .gif, got 'video.avi'"),
     (
         "record",
-        ["pong", "--output", "/nowhere/film.mp4"],
-        "a video file that can be written, got /nowhere/film.mp4",
+        ["pong", "--output", "/nowhere/video.mp4"],
+        "a video file that can be written, got /nowhere/video.mp4",
     ),
     ("record", ["pong", "--device", "tpu"], "got 'tpu'"),
     ("record", ["pong", "--speed", "3"], "unrecognized arguments: --speed 3"),
     ("play", ["pnog"], "got 'pnog'; closest: 'pong'"),
     ("play", ["pong", "--scale", "0"], "expected a whole number of at least 1, got '0'"),
     ("play", ["pong", "--difficulty", "9"], "expected a difficulty of 'pong' (0, 1, 2, 3), got 9"),
-    ("play", ["pong", "--output", "film.avi"], "to end in .mp4 or .gif, got 'film.avi'"),
+    ("play", ["pong", "--output", "video.avi"], "to end in .mp4 or .gif, got 'video.avi'"),
 ]
 
 
@@ -228,7 +228,7 @@ def test_interrupted_film_is_what_was_filmed(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(record, "tqdm", interrupt)
-    path = tmp_path / "film.mp4"
+    path = tmp_path / "video.mp4"
     assert record.main(["pong", *SHORT, "--output", str(path), "--device", "cpu"]) == 130
     assert imageio.get_reader(path).count_frames() == 4
 
@@ -255,7 +255,7 @@ def test_cule_lists_every_program() -> None:
 
 def test_cule_runs_a_program(tmp_path: Path) -> None:
     """By `python -m cule` and by the console script, which passes on what the program returns."""
-    path = tmp_path / "film.gif"
+    path = tmp_path / "video.gif"
     words = ["record", "pong", *SHORT, "--output", str(path), "--device", "cpu"]
     done = subprocess.run([sys.executable, "-m", "cule", *words], capture_output=True, timeout=120)
     assert done.returncode == 0 and path.stat().st_size > 500

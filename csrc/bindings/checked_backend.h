@@ -8,7 +8,7 @@
 #include <string>
 
 #include "bindings/checked_batch.h"
-#include "kernels/launch.h"
+#include "kernels/backend.h"
 
 namespace cule {
 

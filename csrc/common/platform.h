@@ -84,7 +84,7 @@ namespace cule { using LineBits = uint64_t; }
 #define CULE_OPAQUE_POINTER(pointer) static_cast<void>(0)
 #endif
 // The least word that the lanes of a warp come with, all of those in `lanes`; for kernels
-// (kernels/reductions.cuh).
+// (kernels/cuda/reductions.cuh).
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define CULE_LEAST_OF(lanes, word) ::cule::least_by_votes(lanes, word)
 #else

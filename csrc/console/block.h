@@ -116,7 +116,7 @@ struct TranslatedCore {
   template <class M, class Pace = FreePace>
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     Predecoded op = m.look_ahead();
-    uint32_t last = 0;  // the block behind which it is interpreted
+    uint32_t last = 0;  // the block after which it is interpreted
     run_in_step(m, pace, kLongest, [&](uint32_t lanes, int32_t end) CULE_INLINE_LAMBDA {
       // Before all that begins in this turn is over, the frame does not reach its limit of
       // instructions, each of which takes 2 cycles at least, nor that of its length, and the buffer
@@ -127,7 +127,7 @@ struct TranslatedCore {
       for (;;) {
         const bool goes = m.runs() && m.cycle < end, at_block = begins_block(op);
         const uint32_t number = operand_of(op);
-        const uint32_t interpreted = kRunsInRam ? kBehindAllBlocks : place_behind(last);
+        const uint32_t interpreted = kRunsInRam ? kAfterAllBlocks : place_after(last);
         const uint32_t there = at_block ? place_of_block(number) : interpreted;
         const auto group = pace.hindmost(lanes, goes ? there : kNowhere);
         if (!group.any) break;
@@ -152,11 +152,11 @@ struct TranslatedCore {
 
  private:
   static constexpr int32_t kNever = -0x7FFFFFFF;
-  // The mark of the block that follows, which needs no look at memory, or what stands at `pc`.
+  // The mark of the block that follows, which needs no look at memory, or what is at `pc`.
   template <class M>
   static CULE_INLINE Predecoded follow_block(const M& m, uint32_t next) {
     if (next & kLookUp) return m.look_ahead();
-    if (next & kInterpret) return m.look_behind();
+    if (next & kInterpret) return m.look_under_mark();
     return mark_of_block(next & kBlockNumbers, m.r.pc, next & kQuietBlock);
   }
 };

@@ -29,14 +29,13 @@ CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Adva
 }
 
 // Where lanes are in the program's order: blocks have it by their numbers (cule/translation/). What
-// is interpreted is behind the block that came before it, and has an odd place: lanes that
-// interpret do it together, wherever they are. Where a program interprets much, that is best done
-// when all lanes come to it, behind all blocks. A lane that has nothing left to do in a turn is
-// behind all others.
+// is interpreted comes after the block before it, and has an odd place: lanes that interpret do it
+// together, wherever they are. Where a program interprets much, that is best done when all lanes
+// come to it, after all blocks. A lane that has nothing left to do in a turn is after all others.
 CULE_INLINE constexpr uint32_t place_of_block(uint32_t number) { return 2 * number; }
-CULE_INLINE constexpr uint32_t place_behind(uint32_t number) { return 2 * number + 1; }
+CULE_INLINE constexpr uint32_t place_after(uint32_t number) { return 2 * number + 1; }
 CULE_INLINE constexpr bool is_interpreted(uint32_t place) { return (place & 1) != 0; }
-constexpr uint32_t kBehindAllBlocks = 0xFFFFFFFD, kNowhere = 0xFFFFFFFE;
+constexpr uint32_t kAfterAllBlocks = 0xFFFFFFFD, kNowhere = 0xFFFFFFFE;
 
 // Waits for nobody.
 struct FreePace {

@@ -3,12 +3,12 @@
 // `Machine` gathers what a frame of the CPU part touches. What every instruction needs is kept in
 // its own fields, which stay in registers as long as no function that is not inlined sees a
 // reference to it; so the rare paths are free functions, which get what they need by value and
-// change only what stands beside it: `Devices`, the TIA's state and its trail, the cartridge's
+// change only what is beside it: `Devices`, the TIA's state and its trail, the cartridge's
 // bytes. `Ram` and `Rom` are how a backend reaches its memory: `Ram` has `get(index)` and
 // `set(index, byte)` for the 128 bytes, and `tia()`, the TIA's state as of the last write
 // (tia/eager.h); `Rom` has `operator()(offset)`, a byte of the image, `predecoded_at(offset)`, the
-// instruction that begins there (decode_rom.h), `marked_op(offset)`, the same, but for the marks of
-// a translated ROM (block.h), and `operation(opcode)`, one without its operand.
+// instruction that begins there (decode_rom.h), `marked_op(offset)`, the same, except for the marks
+// of a translated ROM (block.h), and `operation(opcode)`, one without its operand.
 //
 // The 13 address lines decode as on the board: A12 selects the cartridge; else A7 low the TIA; else
 // A9 low the RAM, A9 high the RIOT's registers. Source: Stella Programmer's Guide, "Memory map".
@@ -76,7 +76,7 @@ template <class Rom>
 CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, const ConsoleConfig& config,
                              uint32_t slices, uint32_t address, uint32_t behind, int32_t cycle,
                              int32_t instructions_left) {
-  constexpr uint32_t kBackToLoad = 0xFFFB;  // from behind the branch
+  constexpr uint32_t kBackToLoad = 0xFFFB;  // from after the branch
   int32_t waited = 0, rounds = 0;
   if ((address & 5) == 4) {
     const auto op_at = [&](uint32_t pc) CULE_INLINE_LAMBDA {
@@ -418,8 +418,8 @@ struct Machine {
     }
   }
 
-  // Where a new frame begins, all cycle counters start over, but for the position within the
-  // scanline.
+  // Where a new frame begins, all cycle counters start over, except for the position within
+  // the scanline.
   CULE_INLINE void begin_frame() {
     frame_ended = false;
     trail.begin_frame();
@@ -474,9 +474,9 @@ struct Machine {
     return cule::code_offset(map, rom_bytes, slices, pc);
   }
 
-  // A translated ROM has kBlockCode where blocks begin; `look_behind` sees what stands there.
+  // A translated ROM has kBlockCode where blocks begin; `look_under_mark` sees what is there.
   CULE_INLINE Predecoded look_ahead() const { return rom.marked_op(code_offset(r.pc)); }
-  CULE_INLINE Predecoded look_behind() const { return rom.predecoded_at(code_offset(r.pc)); }
+  CULE_INLINE Predecoded look_under_mark() const { return rom.predecoded_at(code_offset(r.pc)); }
 
   // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches
   // banks. Executing it is what counts as an instruction.
@@ -492,7 +492,7 @@ struct Machine {
     return with_operand(op, bytes >> 8 & 0xFF, bytes >> 16);
   }
 
-  // The instruction at `pc`, where all of it stands in RAM.
+  // The instruction at `pc`, where all of it is in RAM.
   CULE_INLINE Predecoded fetch_from_ram() const {
     const uint32_t first = r.pc & 0x7F;
     return with_operand(rom.operation(ram.get(first)), ram.get((first + 1) & 0x7F),

@@ -8,7 +8,7 @@ namespace cule {
 
 // Segment starts are stored by words, like records: on a GPU word w of slot s of env e at words[(s
 // * kSegmentWords + w) * num_envs + e]; on a CPU each thread has them for the env that it works on.
-// Behind those of all frames that a step can have stands the state after the last.
+// The state after the last frame comes after those of all frames that a step can have.
 constexpr size_t kSegmentWords = sizeof(SegmentStart) / 4;
 CULE_INLINE size_t segment_slots(const StepOptions& options) {
   return static_cast<size_t>(options.frameskip > 0 ? options.frameskip : 1) *
@@ -28,7 +28,7 @@ CULE_INLINE void clear_starts(const Batch& batch, const SegmentStarts& starts) {
   for (size_t slot = 0; slot <= segment_slots(batch.options); ++slot) starts.forget(slot);
 }
 
-// Behind the CPU part: leaves the state after the last frame.
+// After the CPU part: leaves the state after the last frame.
 template <class M>
 CULE_INLINE void leave_end(const Batch& batch, size_t env, const M& machine) {
   const uint32_t entries = batch.traces[env].entries;

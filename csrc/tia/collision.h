@@ -1,5 +1,5 @@
 // The 15 collision latches, one bit each, in the order in which CXM0P to CXPPMM show them: bit 2i
-// is bit 7 of read register i, bit 2i + 1 its bit 6. CXBLPF has one latch only, so CXPPMM's stand
+// is bit 7 of read register i, bit 2i + 1 its bit 6. CXBLPF has one latch only, so CXPPMM's are
 // at 13 and 14.
 #pragma once
 

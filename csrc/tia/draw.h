@@ -18,7 +18,7 @@
 
 namespace cule {
 
-// One piece of one scanline: `advance` clocks from the cursor, which stands `from` clocks into line
+// One piece of one scanline: `advance` clocks from the cursor, which is `from` clocks into line
 // `line`.
 template <class View>
 CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int advance) {

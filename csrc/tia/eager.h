@@ -5,7 +5,7 @@
 // many of them at once. Those that have to do with where it is, or with what it changes on its way
 // (beam.h), bring it to where they take effect first. What the beam draws on its way is of no
 // interest here: the state is what replaying the same entries one by one leaves (replay_entry),
-// once the beam is where it is there, but for the collision latches.
+// once the beam is where it is there, except for the collision latches.
 #pragma once
 
 #include "tia/fields.h"

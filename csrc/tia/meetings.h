@@ -216,7 +216,7 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
                                   int32_t begin, int32_t end, uint32_t latches) {
   using namespace tia_write;
   static constexpr ObjectFactsOf kTable = objects_of_registers();
-  // The marks but for a frame's begin, what makes latches count anew, and what moves players: where
+  // The marks, except a frame's begin; what makes latches count anew, and what moves players: where
   // they are decides when RESPx takes effect.
   constexpr uint64_t kAlways = uint64_t{0x0E} << kMarkFrameBegin | uint64_t{1} << CXCLR |
                                uint64_t{3} << NUSIZ0 | uint64_t{3} << RESP0 |

@@ -21,7 +21,7 @@ struct PictureViewOf {
   static constexpr bool kShares = kPainting != Painting::kOwnRows;
   using Word = LineBits;
   using Cache = LineCache<Word>;
-  // What a part of a scanline looks like, but for its objects.
+  // What a part of a scanline looks like, except for its objects.
   struct Look {
     uint32_t colors, flags;
     CULE_INLINE bool operator==(const Look& other) const {

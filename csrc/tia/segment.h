@@ -28,7 +28,7 @@ CULE_INLINE int32_t end_clock(const TiaFormat& format, int segment, int count) {
   return segment + count < kSegments && end < format.last_clock ? end : format.last_clock;
 }
 
-// What a replay goes through: entries [.., count), and behind them an entry that ends the frame, or
+// What a replay goes through: entries [.., count), and after them an entry that ends the frame, or
 // one that only moves the beam. Collisions before entry `after_clear` are of no interest, as a
 // CXCLR wipes them out.
 struct Replay {

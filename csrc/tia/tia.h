@@ -237,7 +237,7 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t va
 }
 
 // Whether the picture has to be drawn up to a write before it is done. The motion registers show
-// only at the next HMOVE, but for HMM0's way with stars; a frame is drawn up to its last write
+// only at the next HMOVE, except for what HMM0 does to stars; a frame is drawn up to its last write
 // anyhow (Machine::finish_frame).
 template <class View>
 CULE_INLINE bool draws_before(uint32_t reg, uint32_t value) {
@@ -306,8 +306,8 @@ CULE_INLINE void take_effect(TiaState& tia, const TiaFormat& format, const Effec
   }
 }
 
-// One entry of the instruction buffer. All of the TIA part is in this one piece: drawing is to
-// stand once in a loop over entries, as it is long.
+// One entry of the instruction buffer. All of the TIA part is in this one piece, so that the code
+// for drawing, which is long, is in a loop over entries only once.
 template <class View>
 CULE_INLINE void replay_entry(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
   const Effect effect = effect_of<View>(tia, entry);

@@ -10,8 +10,8 @@ from cule.rom import Game
 # write), and for each further frame of a step about twice what games write on average. A single
 # frame can need more: Robot Tank has some of over 2,560.
 LONGEST_FRAME_ENTRIES, FURTHER_FRAME_ENTRIES = 8704, 2560
-# On a GPU each env has a buffer for what practically all steps write, but for some games half as
-# large again, and those that envs share are of the size above.
+# On a GPU each env has a buffer for what practically all steps write; for some games it is half as
+# large again. Those that envs share are of the size above.
 OWN_FIRST_ENTRIES, OWN_FURTHER_ENTRIES = 1792, 768
 ENVS_PER_SPARE, LEAST_SPARES = 64, 8
 

@@ -109,7 +109,7 @@ _STANDARD_HEADERS = {
 }
 
 _INCLUDE = re.compile(r'^#include ["<](.+)[">]', re.MULTILINE)
-_KERNEL = """#include "kernels/play.cuh"
+_KERNEL = """#include "kernels/cuda/play.cuh"
 
 namespace cule {{
 

@@ -33,7 +33,7 @@ class Args:
 
     run: tyro.conf.Positional[Path]
     """the run folder that train.py wrote"""
-    output: Path = Path("film.mp4")
+    output: Path = Path("video.mp4")
     """the video, .mp4 or .gif"""
     episodes: int = 1
     """how many to play, side by side; the video ends with the longest"""
@@ -87,8 +87,8 @@ def watch(args: Args) -> list[float]:
         game, args.episodes, device, frameskip=FRAMESKIP, repeat_action_probability=args.sticky,
         max_num_frames_per_episode=args.max_frames,
     )  # fmt: skip
-    with closing(env), closing(cule.RecordVideo(env, args.output)) as film:
-        scores = play(policy, film, args)
+    with closing(env), closing(cule.RecordVideo(env, args.output)) as video:
+        scores = play(policy, video, args)
     told = ", ".join(f"{score:g}" for score in scores)
     print(f"{game}, {state['algorithm']} after {state['frames']:,} frames: score {told}")
     print(f"The video is in {args.output}.")

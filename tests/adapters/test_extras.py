@@ -26,7 +26,7 @@ def test_cule_plays_without_extras_and_names_the_one_it_lacks() -> None:
         "env = cule.AtariEnv('pong', 2, device='cpu', num_threads=1, reset_pool_size=1)\n"
         "env.reset(seed=0)\n"
         "env.step([0, 0])\n"
-        "sys.exit(cule.record.main(['pong', '--quiet', '--output', 'film.mp4']))\n"
+        "sys.exit(cule.record.main(['pong', '--quiet', '--output', 'video.mp4']))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False

@@ -169,13 +169,13 @@ def test_render_mode_of_gymnasium_gives_one_picture_an_env() -> None:
 )
 def test_gymnasium_records_a_video(tmp_path: Path) -> None:
     env = wrappers.RecordVideo(
-        make_vec(2, render_mode="rgb_array"), str(tmp_path / "films"), video_length=12, fps=15
+        make_vec(2, render_mode="rgb_array"), str(tmp_path / "videos"), video_length=12, fps=15
     )
     play(env, 15)
     env.close()
-    (path,) = (tmp_path / "films").glob("*.mp4")
-    film = cv2.VideoCapture(str(path))
-    assert int(film.get(cv2.CAP_PROP_FRAME_COUNT)) == 12
+    (path,) = (tmp_path / "videos").glob("*.mp4")
+    video = cv2.VideoCapture(str(path))
+    assert int(video.get(cv2.CAP_PROP_FRAME_COUNT)) == 12
 
 
 @pytest.mark.parametrize("options", [{"output": "torch"}, {"autoreset_mode": "NextStep"}], ids=str)

@@ -22,7 +22,7 @@ def make(num_envs: int = 5, game: str = "pong", **options: Any) -> cule.AtariEnv
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
 def test_film_shows_the_chosen_envs(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"film{suffix}"
+    path = tmp_path / f"video{suffix}"
     env = cule.RecordVideo(make(), path, env_ids=[3, 0], fps=15)
     env.reset(seed=0)
     for _ in range(10):
@@ -42,7 +42,7 @@ def test_film_shows_the_chosen_envs(suffix: str, tmp_path: Path) -> None:
 
 def test_film_has_margins_and_names_the_games_of_several_envs(tmp_path: Path) -> None:
     """And an env's number where another plays the same game; one env fills the picture."""
-    path = tmp_path / "film.gif"
+    path = tmp_path / "video.gif"
     games = ["pong", "freeway", "pong"]
     shown = {}
     for env_ids in ([0, 1, 2], [1, 0], [2]):
@@ -63,23 +63,23 @@ def test_film_has_margins_and_names_the_games_of_several_envs(tmp_path: Path) ->
 
 
 def test_film_is_as_long_as_asked_and_as_fast_as_the_console(tmp_path: Path) -> None:
-    path = tmp_path / "film.mp4"
+    path = tmp_path / "video.mp4"
     env = cule.RecordVideo(make(2), path, length=4)
     env.reset(seed=0)
     for _ in range(10):
         env.step([0, 0])
-    film = imageio.get_reader(path)  # finished before the env is closed
-    assert film.count_frames() == 4
-    assert film.get_meta_data()["fps"] == 15
+    video = imageio.get_reader(path)  # finished before the env is closed
+    assert video.count_frames() == 4
+    assert video.get_meta_data()["fps"] == 15
     env.close()
     env.close()
 
 
 def test_gif_leaves_out_frames_that_players_would_not_show(tmp_path: Path) -> None:
-    path = tmp_path / "film.gif"
-    with VideoFile(path, fps=100) as film:
+    path = tmp_path / "video.gif"
+    with VideoFile(path, fps=100) as video:
         for i in range(20):
-            film.write(np.full((40, 40, 3), 10 * i, np.uint8))
+            video.write(np.full((40, 40, 3), 10 * i, np.uint8))
     frames = imageio.mimread(path)
     assert [int(frame[0, 0, 0]) for frame in frames] == list(range(0, 200, 20))
     assert imageio.get_reader(path).get_meta_data()["duration"] == 20
@@ -87,26 +87,26 @@ def test_gif_leaves_out_frames_that_players_would_not_show(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
 def test_film_takes_its_place_when_it_is_whole(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"film{suffix}"
-    path.write_bytes(b"an older film")
+    path = tmp_path / f"video{suffix}"
+    path.write_bytes(b"an older video")
     for wrong in (float("inf"), float("nan"), 1e300, -1, "60"):
         with pytest.raises((TypeError, ValueError), match="expected fps to be "):
             VideoFile(path, fps=wrong)
     VideoFile(path).close()  # without frames
-    film = VideoFile(path, fps=15)
-    film.write(np.zeros((20, 20, 3), np.uint8))
-    film.write(np.full((20, 20, 3), 200, np.uint8))
-    assert path.read_bytes() == b"an older film"
-    film.close()
+    video = VideoFile(path, fps=15)
+    video.write(np.zeros((20, 20, 3), np.uint8))
+    video.write(np.full((20, 20, 3), 200, np.uint8))
+    assert path.read_bytes() == b"an older video"
+    video.close()
     assert len(imageio.mimread(path)) == 2
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
 def test_film_that_nobody_closes_is_finished(tmp_path: Path) -> None:
-    film = VideoFile(tmp_path / "film.gif")
-    film.write(np.zeros((20, 20, 3), np.uint8))
-    del film
-    assert [file.name for file in tmp_path.iterdir()] == ["film.gif"]
+    video = VideoFile(tmp_path / "video.gif")
+    video.write(np.zeros((20, 20, 3), np.uint8))
+    del video
+    assert [file.name for file in tmp_path.iterdir()] == ["video.gif"]
 
 
 @pytest.mark.parametrize("where", ["write", "close"])
@@ -126,24 +126,24 @@ def test_film_that_fails_leaves_what_was_there(
         def close(self) -> None:
             raise OSError(28, "No space left on device")
 
-    path = tmp_path / "film.mp4"
-    path.write_bytes(b"an older film")
+    path = tmp_path / "video.mp4"
+    path.write_bytes(b"an older video")
     monkeypatch.setattr(imageio, "get_writer", FullDisk)
-    film = VideoFile(path)
+    video = VideoFile(path)
     frame = np.zeros((20, 20, 3), np.uint8)
     if where == "close":
-        film.write(frame)
+        video.write(frame)
     with pytest.raises(
         ValueError, match=f"a video file that can be written, got {path}: No space left on device"
     ):
-        film.write(frame) if where == "write" else film.close()
+        video.write(frame) if where == "write" else video.close()
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
-    assert path.read_bytes() == b"an older film"
+    assert path.read_bytes() == b"an older video"
     with pytest.raises(
-        ValueError, match=r"expected a video file that is open, got .*film.mp4 after its end"
+        ValueError, match=r"expected a video file that is open, got .*video.mp4 after its end"
     ):
-        film.write(frame)
-    film.close()
+        video.write(frame)
+    video.close()
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
@@ -153,37 +153,37 @@ def test_film_that_does_not_fit_leaves_what_was_there(
 ) -> None:
     """Files of the process, and of ffmpeg, may be as large as that. It has its end as late as it
     can: at the end."""
-    path = tmp_path / f"film{suffix}"
-    path.write_bytes(b"an older film")
+    path = tmp_path / f"video{suffix}"
+    path.write_bytes(b"an older video")
     noise = np.random.default_rng(0).integers(0, 256, (20, 200, 160, 3), np.uint8)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
-        film = VideoFile(path, fps=30)
+        video = VideoFile(path, fps=30)
         with pytest.raises(
             ValueError, match=f"expected a video file that can be written, got {path}: [^\n]+$"
         ):
             for frame in noise:
-                film.write(frame)
-            film.close()
+                video.write(frame)
+            video.close()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert path.read_bytes() == b"an older film"
+    assert path.read_bytes() == b"an older video"
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("fps", [0.01, 7.3, 59.92, 100_000])
 def test_film_is_whole_at_any_speed(fps: float, tmp_path: Path) -> None:
-    path = tmp_path / "film.mp4"
-    with VideoFile(path, fps=fps) as film:
+    path = tmp_path / "video.mp4"
+    with VideoFile(path, fps=fps) as video:
         for i in range(7):
-            film.write(np.full((20, 20, 3), 30 * i, np.uint8))
+            video.write(np.full((20, 20, 3), 30 * i, np.uint8))
     assert imageio.get_reader(path).count_frames() == 7
 
 
 def test_film_passes_the_second_players_actions_on(tmp_path: Path) -> None:
     plain, alone = make(2, "space_war"), make(2, "space_war")
-    env = cule.RecordVideo(make(2, "space_war"), tmp_path / "film.gif")
+    env = cule.RecordVideo(make(2, "space_war"), tmp_path / "video.gif")
     plain.reset(seed=0), alone.reset(seed=0), env.reset(seed=0)
     for _ in range(20):
         plain.step([0, 0], player_b_actions=[2, 3]), alone.step([0, 0])
@@ -210,29 +210,29 @@ def test_wrong_numbers_are_refused_before_there_is_a_file(
     options: dict[str, Any], kind: type[Exception], sentence: str, tmp_path: Path
 ) -> None:
     with pytest.raises(kind, match=f"^{sentence}$"):
-        cule.RecordVideo(make(1), tmp_path / "film.mp4", **options)
+        cule.RecordVideo(make(1), tmp_path / "video.mp4", **options)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_wrong_films_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"a video to end in .mp4 or .gif, got 'film.avi'"):
-        VideoFile("film.avi")
+    with pytest.raises(ValueError, match=r"a video to end in .mp4 or .gif, got 'video.avi'"):
+        VideoFile("video.avi")
     (tmp_path / "folder.mp4").mkdir()
     with pytest.raises(
         ValueError, match=r"a video file that can be written, got .*: Is a directory"
     ):
         VideoFile(tmp_path / "folder.mp4")
     with pytest.raises(ValueError, match=r"a video file that can be written, got .*: No such file"):
-        VideoFile(tmp_path / "nowhere" / "film.mp4")
-    with VideoFile(tmp_path / "film.mp4") as film:
-        film.write(np.zeros((20, 20, 3), np.uint8))
+        VideoFile(tmp_path / "nowhere" / "video.mp4")
+    with VideoFile(tmp_path / "video.mp4") as video:
+        video.write(np.zeros((20, 20, 3), np.uint8))
         with pytest.raises(
             ValueError, match=r"frame of shape \(20, 20, 3\) and uint8, got \(20, 22, 3\)"
         ):
-            film.write(np.zeros((20, 22, 3), np.uint8))
+            video.write(np.zeros((20, 22, 3), np.uint8))
         with pytest.raises(ValueError, match="and float64"):
-            film.write(np.zeros((20, 20, 3)))
+            video.write(np.zeros((20, 20, 3)))
     with pytest.raises(ValueError, match="env_ids from 0 to 4"):
-        cule.RecordVideo(make(), tmp_path / "film.mp4", env_ids=[5])
+        cule.RecordVideo(make(), tmp_path / "video.mp4", env_ids=[5])
     with pytest.raises(TypeError, match=r"expected a cule.AtariEnv, got SyncVectorEnv"):
-        cule.RecordVideo(gymnasium.make_vec("CartPole-v1", 1, "sync"), tmp_path / "film.mp4")
+        cule.RecordVideo(gymnasium.make_vec("CartPole-v1", 1, "sync"), tmp_path / "video.mp4")

@@ -158,7 +158,7 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     compiled = []
 
     def compile_cubin(source: str, headers: dict[str, str], options: list[str]) -> bytes:
-        assert "kernels/play.cuh" in headers
+        assert "kernels/cuda/play.cuh" in headers
         assert "CULE_BLOCK(1)" in source
         compiled.append(options[0])
         return b"cubin for " + options[0].encode()
@@ -322,8 +322,8 @@ def rows_of(device: str, actions: torch.Tensor, **options: Any) -> Iterator[list
 @pytest.mark.gpu
 @pytest.mark.parametrize("translate", [False, True])
 def test_warps_in_step_play_what_a_cpu_plays(translate: bool) -> None:
-    """So many envs that a multiprocessor's warps wait for each other (kernels/play.cuh), the last
-    block half full."""
+    """So many envs that a multiprocessor's warps wait for each other (kernels/cuda/play.cuh), the
+    last block half full."""
     actions = torch.randint(6, (20, 132 * 160 + 40), generator=torch.Generator().manual_seed(0))
     ours, theirs = rows_of("cuda", actions, translate=translate), rows_of("cpu", actions)
     for step, (on_gpu, on_cpu) in enumerate(zip(ours, theirs, strict=True)):

@@ -46,9 +46,9 @@ def test_two_commands_make_an_agent_and_its_film(tmp_path):
         assert done.returncode == 0, done.stderr
         told.append(done)
     assert told[0].stderr.splitlines()[0].startswith("Training A2C+V-trace on pong, on the CPU (1 ")
-    scores, film = told[1].stdout.splitlines()
+    scores, video = told[1].stdout.splitlines()
     assert re.fullmatch(r"pong, A2C\+V-trace after 1,536 frames: score -?\d+", scores)
-    assert film == "The video is in pong.mp4."
+    assert video == "The video is in pong.mp4."
     # The first frame and one for each step.
     assert imageio.get_reader(tmp_path / "pong.mp4").count_frames() == 1 + 200 // 4
     # No episode of Pong ends so early.
@@ -71,7 +71,7 @@ def up_and_down(monkeypatch):
 
 @pytest.mark.parametrize("greedy", [False, True])
 def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_path, capsys):
-    path = tmp_path / "film.gif"
+    path = tmp_path / "video.gif"
     args = watch.Args(
         tmp_path, path, episodes=2, max_frames=600, seed=5, device="cpu", greedy=greedy,
         progress=False,
@@ -87,9 +87,9 @@ def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_
     assert scores == wanted.tolist() and min(scores) < 0
     line = ", ".join(f"{score:g}" for score in scores)
     assert capsys.readouterr().out.splitlines()[0] == f"pong, A2C after 1,234 frames: score {line}"
-    film = imageio.mimread(path)
-    np.testing.assert_array_equal(film[0], cule.screens.mosaic(screens[0], ["pong 0", "pong 1"]))
-    np.testing.assert_array_equal(film[-1], cule.screens.mosaic(screens[-1], ["pong 0", "pong 1"]))
+    video = imageio.mimread(path)
+    np.testing.assert_array_equal(video[0], cule.screens.mosaic(screens[0], ["pong 0", "pong 1"]))
+    np.testing.assert_array_equal(video[-1], cule.screens.mosaic(screens[-1], ["pong 0", "pong 1"]))
 
 
 @pytest.mark.parametrize("changes, message", [

@@ -4,8 +4,8 @@
 #include <exception>
 #include <string>
 
-#include "kernels/launch.h"
-#include "kernels/play_choice.cuh"
+#include "kernels/backend.h"
+#include "kernels/cuda/play_choice.cuh"
 #include "simulator.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))

@@ -2,7 +2,7 @@
 // the lanes of a warp.
 #include "simulator.h"
 
-#include "kernels/reductions.cuh"
+#include "kernels/cuda/reductions.cuh"
 
 // The project's namespace, in which dynamic shared memory is.
 namespace cule {

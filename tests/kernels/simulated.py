@@ -19,7 +19,7 @@ FLAGS = [
     "-Wextra", "-Wno-unknown-pragmas", f"-I{STAND_INS}", f"-I{HERE}", "-include", "cuda_runtime.h",
 ]  # fmt: skip
 SIMULATOR = [HERE / "simulator.cpp", HERE / "runtime.cpp"]
-BACKEND = [*SIMULATOR, HERE / "backend.cpp", CSRC / "kernels/launch_cuda.cu"]
+BACKEND = [*SIMULATOR, HERE / "backend.cpp", CSRC / "kernels/cuda/cuda_backend.cu"]
 
 
 def build(

@@ -38,7 +38,7 @@ constexpr uint64_t kMaxNaps = 20'000;
 }  // namespace
 
 namespace cule {
-// The dynamic shared memory, by the name that kernels/play.cuh has for it.
+// The dynamic shared memory, by the name that kernels/cuda/play.cuh has for it.
 SIMULATED thread_local uint4 shared_words[simulated::kMaxShared / sizeof(uint4)];
 }  // namespace cule
 

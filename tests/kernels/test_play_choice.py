@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# The ways of launch_cuda.cu: in few warps, or in more.
+# The ways of cuda/cuda_backend.cu: in few warps, or in more.
 FEW, MORE = WAYS = range(2)
 # As in PlayChoice.
 FIRST, TRIES, LONGEST = 64, 6, 4096

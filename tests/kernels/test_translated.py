@@ -87,7 +87,7 @@ def test_all_ways_of_playing_give_the_same(
     num_envs: int, multiprocessors: int, library: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Long enough that steps try each way (kernels/play_choice.cuh)."""
+    """Long enough that steps try each way (kernels/cuda/play_choice.cuh)."""
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
     compare("pong", num_envs, True, False, library, tmp_path, 80, multiprocessors)
 

@@ -41,7 +41,7 @@
 #include "console/check_record.h"
 #include "console/decode_rom.h"
 #include "console/make_config.h"
-#include "kernels/launch.h"
+#include "kernels/backend.h"
 #include "kernels/memory.h"
 
 namespace {

@@ -27,7 +27,11 @@ from cule.rom import detect_scheme, games, load_rom, rom_path
 from tests.support.build import CSRC, SANITIZED, build
 
 HERE = Path(__file__).resolve().parent
-SOURCES = [HERE / "sweep.cpp", CSRC / "kernels/launch_cpu.cpp", CSRC / "kernels/launch_no_cuda.cpp"]
+SOURCES = [
+    HERE / "sweep.cpp",
+    CSRC / "kernels/cpu/cpu_backend.cpp",
+    CSRC / "kernels/cuda/no_cuda.cpp",
+]
 ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",

@@ -1,7 +1,7 @@
-// Stands in for launch_cuda.cu in a build without CUDA.
+// Stands in for cuda/cuda_backend.cu in a build without CUDA.
 #include <stdexcept>
 
-#include "kernels/launch.h"
+#include "kernels/backend.h"
 
 namespace cule {
 

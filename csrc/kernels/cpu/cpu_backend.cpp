@@ -13,7 +13,7 @@
 
 #include "console/profile.h"
 #include "kernels/draw.h"
-#include "kernels/launch.h"
+#include "kernels/backend.h"
 #include "kernels/memory.h"
 #include "kernels/observe/observe.h"
 #include "kernels/reset.h"

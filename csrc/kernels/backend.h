@@ -20,7 +20,7 @@ class Backend {
   virtual void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds,
                      void* stream) = 0;
   // Whether the warps of a translated kernel for so many envs wait for each other, which it has to
-  // be compiled for (kernels/play.cuh).
+  // be compiled for (kernels/cuda/play.cuh).
   virtual bool plays_in_step(int num_envs) const = 0;
   // From now on all envs play the ROM that `cubin` was compiled from, by its kernel
   // `play_translated` (cule/translation/), which reads `marked_ops`. Graphs that have captured

@@ -4,7 +4,7 @@
 
 #include "console/block.h"
 #include "kernels/memory.h"
-#include "kernels/reductions.cuh"
+#include "kernels/cuda/reductions.cuh"
 #include "kernels/segment_starts.h"
 #include "kernels/step.h"
 
@@ -16,7 +16,7 @@ constexpr int kWarp = 32;
 constexpr int kPlayMaxWarps = kPlayMaxThreads / kWarp;
 constexpr int kPlayFewWarps = 4;  // of a block; no more have envs, where they wait for nobody
 
-// RAM in shared memory, and behind it the TIA's state: an odd number of words for each thread, so
+// RAM in shared memory, then the TIA's state: an odd number of words for each thread, so
 // that the same byte of all threads is in different banks.
 constexpr uint32_t kRamStride = kRamBytes + sizeof(TiaState) + (sizeof(TiaState) / 4 % 2 ? 0 : 4);
 struct SharedRam {

@@ -1,0 +1,248 @@
+// The kernels of a step, which cuda_backend.cu launches: each does one phase for all envs.
+#pragma once
+
+#include "kernels/cuda/play.cuh"
+#include "kernels/draw.h"
+#include "kernels/observe/observe.h"
+#include "kernels/reset.h"
+
+namespace cule {
+
+constexpr int kThreads = 128;
+static_assert(kMaxEnvsApart == kPlayMaxThreads);
+static_assert(kEnvsPerPooled <= kThreads);  // of a block, which pools one env's frame at a time
+// Blocks at once on a multiprocessor, of the kernel that draws: 96 registers a thread, of which six
+// blocks would have to keep some in memory.
+constexpr int kDrawBlocks = 5;
+
+template <bool kInStep>
+__global__ void __launch_bounds__(kPlayMaxThreads)
+    play(const __grid_constant__ Batch batch, int lanes, int warps) {
+  play_envs<kInStep>(batch, lanes, warps, DynamicCore{}, nullptr);
+}
+
+// The threads of a warp, or of a block of kThreads.
+struct WarpLanes {
+  static constexpr int kCount = kWarp;
+  __device__ __forceinline__ int lane() const { return threadIdx.x % kWarp; }
+  __device__ __forceinline__ void sync() const { __syncwarp(); }
+  __device__ __forceinline__ uint32_t ballot(bool condition) const {
+    return __ballot_sync(~0u, condition);
+  }
+};
+struct BlockLanes {
+  static constexpr int kCount = kThreads;
+  __device__ __forceinline__ int lane() const { return threadIdx.x; }
+  __device__ __forceinline__ void sync() const { __syncthreads(); }
+};
+
+// Whether `pool` draws and observes an env, and nobody else.
+__device__ __forceinline__ bool is_pooled(const Batch& batch, size_t env) {
+  return needs_pooled(batch.traces[env].flags);
+}
+
+__device__ __forceinline__ void add_collisions(const Batch& batch, size_t env, uint32_t found) {
+  constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
+  static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are half of their word");
+  const RecordLayout& records = batch.records;
+  if (found)
+    atomicOr(records.words + kWord * records.word_stride + env * records.env_stride, found);
+}
+
+__global__ void __launch_bounds__(kThreads, kDrawBlocks)
+    segments(const __grid_constant__ Batch batch) {
+  const int thread = blockIdx.x * blockDim.x + threadIdx.x, env = min(thread, batch.num_envs - 1);
+  const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
+  const Recording recording{entries_of(batch, static_cast<size_t>(env)), starts_of_env(batch, env)};
+  using Room = LineRoom<LineBits>;
+  // The threads' side by side, so that no two meet in a bank.
+  __shared__ LineBits words[Room::kSize * kThreads];
+  __shared__ Canvases<kWarp> canvases[kThreads / kWarp];
+  const Room room{words + threadIdx.x, kThreads};
+  const uint32_t found = draw_beside(batch, env, env == thread, recording, slot, room,
+                                     canvases[threadIdx.x / kWarp], WarpLanes{});
+  add_collisions(batch, static_cast<size_t>(env), found);
+}
+
+// A warp's band of the rows of an env's newest observation.
+template <int kChannels, int kMax>
+__device__ __forceinline__ void resample_band(const Batch& batch, size_t env,
+                                              const FrameSource& source,
+                                              const SharedPalette<kChannels>& palette,
+                                              Window<kChannels>& window) {
+  constexpr int kWarps = kThreads / kWarp;
+  const ObservationFormat& format = batch.observation;
+  const int warp = threadIdx.x / kWarp, rows = (format.height + kWarps - 1) / kWarps;
+  const int begin = warp * rows, end = min(begin + rows, format.height);
+  const Resample resample = format.resamples[batch.group[env]];
+  resample_rows<kChannels, kMax>(format, resample, source, palette, begin, end,
+                                  newest_frame(batch, env), window, WarpLanes{});
+}
+
+// Copies a state of the pool over each env that starts an episode; a block for each env.
+__global__ void __launch_bounds__(kThreads, 8)
+    restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask,
+                      const int64_t* seeds, bool by_trace) {
+  const size_t env = blockIdx.x;
+  if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
+  __shared__ size_t slot;
+  if (threadIdx.x == 0) slot = restart_record(batch, env, seeds ? seeds[env] : kNoSeed);
+  __syncthreads();
+  const uint4* from = reinterpret_cast<const uint4*>(batch.pool.pictures +
+                                                     slot * 2 * batch.picture_bytes);
+  const Pictures pictures = pictures_of(batch, env);
+  uint4* to = reinterpret_cast<uint4*>(pictures.pixels);
+  for (uint32_t i = threadIdx.x; i < 2 * batch.picture_bytes / sizeof(uint4); i += kThreads)
+    to[i] = from[i];
+  own_rows(pictures, BlockLanes{});
+}
+
+// Emulates the start of an episode for each env that starts one; a thread for each env.
+__global__ void __launch_bounds__(kWarp)
+    restart_by_emulation(const __grid_constant__ Batch batch, const uint8_t* mask,
+                         const int64_t* seeds, bool by_trace) {
+  const size_t env = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+  if (env >= static_cast<size_t>(batch.num_envs)) return;
+  if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
+  TiaState tia;
+  TiaTrail trail;
+  trail.starts = starts_of_env(batch, env);
+  trail.spares = batch.spares;
+  const Workplace place{own_buffer(batch, env), trail, tia};
+  restart_exactly(batch, env, seeds ? seeds[env] : kNoSeed, DynamicCore{}, place);
+}
+
+// Marks what `observe` has to do after a reset by mask.
+__global__ void __launch_bounds__(kThreads)
+    mark_reset(const __grid_constant__ Batch batch, const uint8_t* mask) {
+  const int env = blockIdx.x * blockDim.x + threadIdx.x;
+  if (env < batch.num_envs)
+    batch.traces[env].flags = !mask || mask[env] ? kPoolLast | kFresh | kResetNow : 0;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    keep_final(const __grid_constant__ Batch batch, size_t bytes) {
+  const size_t env = blockIdx.x;
+  if (!(batch.terminated[env] || batch.truncated[env])) return;
+  const uint8_t* from = batch.observations + env * bytes;
+  uint8_t* to = batch.final_observations + env * bytes;
+  for (size_t i = blockIdx.y * blockDim.x + threadIdx.x; i < bytes; i += gridDim.y * blockDim.x)
+    to[i] = from[i];
+}
+
+// The envs of a block, `kEach` of them, that there is something to do for: a few in thousands. Each
+// thread looks at one, and all of the block do what one of them finds.
+template <int kEach>
+struct EnvsFound {
+  int count;
+  int envs[kEach];
+
+  // Calls `body(env)` for each env of which `wanted(env)` holds, by all threads.
+  template <class Wanted, class Body>
+  __device__ __forceinline__ void for_each(const Batch& batch, const Wanted& wanted,
+                                           const Body& body) {
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    const int thread = threadIdx.x, env = blockIdx.x * kEach + thread;
+    if (thread < kEach && env < batch.num_envs && wanted(env)) envs[atomicAdd(&count, 1)] = env;
+    __syncthreads();
+    for (int i = 0; i < count; ++i) body(static_cast<size_t>(envs[i]));
+  }
+};
+
+// Saves the frames of newest observations that this step draws over and goes on showing, and gives
+// scanlines their own rows where some are left as they are. What is pooled does that for itself.
+__global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch batch) {
+  __shared__ EnvsFound<kThreads> found;
+  const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA {
+    return !is_pooled(batch, env) && must_prepare(batch, env, batch.traces[env]);
+  };
+  found.for_each(batch, wanted,
+                 [&](size_t env) CULE_INLINE_LAMBDA { prepare(batch, env, BlockLanes{}); });
+  __syncthreads();
+  const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  if (env < static_cast<size_t>(batch.num_envs) && !is_pooled(batch, env)) {
+    settle(batch, env, starts_of_env(batch, env));
+  }
+}
+
+// All that is left of a step for the envs whose observation is made of more than the two pictures,
+// one after the other, as those of a block may have one frame `pooled` among them (Batch::pooled).
+// Each takes longer than drawing all others.
+template <int kChannels, int kMax>
+__global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch batch) {
+  constexpr int kWarps = kThreads / kWarp;
+  using Room = LineRoom<LineBits>;
+  __shared__ EnvsFound<kEnvsPerPooled> found;
+  // First a frame is drawn, then it is resized.
+  struct Resizing {
+    Window<kChannels> windows[kWarps];
+    SharedPalette<kChannels> palette;
+  };
+  __shared__ union {
+    LineBits words[Room::kSize * kThreads];
+    Resizing resizing;
+  } shared;
+  const BlockLanes lanes;
+  const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA { return is_pooled(batch, env); };
+  found.for_each(batch, wanted, [&](size_t env) CULE_INLINE_LAMBDA {
+    const StepTrace& trace = batch.traces[env];
+    const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
+    prepare(batch, env, lanes);
+    lanes.sync();
+    if (threadIdx.x == 0) settle(batch, env, recording.starts);
+    lanes.sync();
+    uint32_t collisions = 0;
+    for (size_t slot = threadIdx.x; slot < trace.frames * size_t{kSegments}; slot += kThreads) {
+      const Part part = part_of(trace, recording.starts, slot);
+      collisions |= draw_rare_part(batch, env, recording, part, slot, 1,
+                                   Room{shared.words + threadIdx.x, kThreads});
+    }
+    add_collisions(batch, env, collisions);
+    lanes.sync();
+    shared.resizing.palette.load(palette_of(batch, config_of(batch, env)), lanes);
+    pool_frame(batch, env, trace.flags, picture_pair(batch, env), lanes);
+    shift_stack(batch, env, trace.flags, lanes);
+    lanes.sync();
+    Resizing& resizing = shared.resizing;
+    resample_band<kChannels, kMax>(batch, env, frame_source(batch, env, trace.flags),
+                                    resizing.palette, resizing.windows[threadIdx.x / kWarp]);
+    if (threadIdx.x == 0) note_observed(batch, env, trace.flags);
+    lanes.sync();
+  });
+}
+
+// Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of
+// rows by each warp. This pass looks at all envs that stepped, except those of `pool`, or only at
+// those that were reset.
+template <int kChannels, int kMax>
+__global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
+    observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ Window<kChannels> windows[kWarps];
+  __shared__ SharedPalette<kChannels> palette;
+  constexpr int kRowWords = Pictures::kRows / 4;
+  __shared__ uint32_t row_of[2][kRowWords];
+  const size_t env = blockIdx.x;
+  const uint32_t flags = batch.traces[env].flags;
+  if (needs_pooled(flags) || (only_fresh && !(flags & kFresh))) return;
+  if (flags & kPools) {
+    const PicturePair pictures = frame_source(batch, env, flags).pictures;
+    for_each_item<2 * kRowWords / kThreads>(BlockLanes{}, 2 * kRowWords, [&](int, int i) {
+      const uint8_t* rows = i < kRowWords ? pictures.front.row_of : pictures.back.row_of;
+      row_of[i / kRowWords][i % kRowWords] = reinterpret_cast<const uint32_t*>(rows)[i % kRowWords];
+    });
+    palette.load(palette_of(batch, config_of(batch, env)), BlockLanes{});
+  }
+  shift_stack(batch, env, flags, BlockLanes{});
+  if (!(flags & kPools)) return;
+  FrameSource source = frame_source(batch, env, flags);
+  source.pooled = nullptr;
+  source.pictures.front.row_of = reinterpret_cast<const uint8_t*>(row_of[0]);
+  source.pictures.back.row_of = reinterpret_cast<const uint8_t*>(row_of[1]);
+  __syncthreads();
+  resample_band<kChannels, kMax>(batch, env, source, palette, windows[threadIdx.x / kWarp]);
+  if (threadIdx.x == 0) note_observed(batch, env, flags);
+}
+
+}  // namespace cule
