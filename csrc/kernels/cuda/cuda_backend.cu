@@ -20,7 +20,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/kernels.cuh"
 #include "kernels/cuda/modules.cuh"
-#include "kernels/cuda/play_launch.h"
+#include "kernels/cuda/play_launch.cuh"
 
 namespace cule {
 namespace {
