@@ -55,8 +55,8 @@ class BatchCheck {
   void numbers() const {
     const Batch& b = batch_;
     const Use use = use_;
-#define CULE_COUNT(name, member, needed, least, most) \
-  if (needed) range(#name, static_cast<int64_t>(b.member), least, most);
+#define CULE_COUNT(name, member, checked, least, most) \
+  if (checked) range(#name, static_cast<int64_t>(b.member), least, most);
     CULE_BATCH_COUNTS(CULE_COUNT)
 #undef CULE_COUNT
     if (!use.envs) return;
@@ -65,8 +65,10 @@ class BatchCheck {
     CULE_STEP_OPTIONS(CULE_OPTION, CULE_ANY, CULE_ANY)
 #undef CULE_OPTION
 #undef CULE_ANY
-    if (b.observation.channels == 2) {
-      throw std::invalid_argument("expected channels to be 1 or 3, got 2");
+    const int32_t channels = b.observation.channels;
+    if (channels != 1 && channels != 3) {
+      throw std::invalid_argument("expected channels to be 1 or 3, got " +
+                                  std::to_string(channels));
     }
   }
 

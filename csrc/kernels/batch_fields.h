@@ -104,15 +104,16 @@ struct Use {
   PART(pool##_pictures, pool.pictures, kConstant, needed, start_states(b, b.pool), 2,              \
        b.picture_bytes)
 
-// Counts: COUNT(name, member, needed, least, most).
+// Counts: COUNT(name, member, checked, least, most). Those that are not checked by their range are
+// checked in another way (bindings/check_batch.h).
 #define CULE_BATCH_COUNTS(COUNT)                                                                   \
   COUNT(num_envs, num_envs, true, 1, kMaxEnvs)                                                     \
   COUNT(num_groups, num_groups, true, 1, kMaxEnvs)                                                 \
   COUNT(picture_bytes, picture_bytes, true, 1, kMaxHeight * kLinePixels)                           \
   COUNT(buffer_capacity, buffer_capacity, true, 1, kMaxBufferEntries)                              \
   COUNT(power_on_count, power_on.count, true, 1, kMaxBufferEntries)                                \
-  COUNT(record_word_stride, records.word_stride, true, 1, kMaxEnvs)                                \
-  COUNT(record_env_stride, records.env_stride, true, 1, kMaxEnvs)                                  \
+  COUNT(record_word_stride, records.word_stride, false, 1, kMaxEnvs)                               \
+  COUNT(record_env_stride, records.env_stride, false, 1, kMaxEnvs)                                 \
   COUNT(spare_count, spares.count, use.on_gpu, 1, kMaxEnvs)                                        \
   COUNT(spare_capacity, spares.capacity, use.on_gpu, b.buffer_capacity, kMaxBufferEntries)         \
   COUNT(envs_per_pooled, envs_per_pooled, use.envs, 1,                                             \
@@ -121,7 +122,7 @@ struct Use {
   COUNT(boot_size, boot.size, use.envs && b.pool.size == 0, 1, 1)                                  \
   COUNT(observation_height, observation.height, use.envs, 1, INT32_MAX)                            \
   COUNT(observation_width, observation.width, use.envs, 1, INT32_MAX)                              \
-  COUNT(channels, observation.channels, use.envs, 1, 3)                                            \
+  COUNT(channels, observation.channels, false, 1, 3)                                               \
   COUNT(stack, observation.stack, use.envs, 1, INT32_MAX)                                          \
   COUNT(autoreset, options.autoreset, use.envs, 0, 2)
 

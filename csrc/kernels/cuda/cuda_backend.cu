@@ -12,7 +12,6 @@
 #include <cuda_runtime.h>
 
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
