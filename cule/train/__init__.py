@@ -1,0 +1,1 @@
+"""Declares, plans and runs training: see docs/training.md."""
