@@ -165,6 +165,7 @@ class Draft:
 
         def function(*reads):
             log.append(windowed(0)(*reads).tolist())
+            return ()
 
         p.operation(f"tell{number}", function, role="tell", reads=reads, **self.domain())
 
@@ -219,7 +220,7 @@ def oracle(program, steps):
             else:
                 read.append(value(access.recurrent, first))
         result = operation.function(*read)
-        results = (result,) if len(operation.returned) == 1 else result or ()
+        results = result if isinstance(result, tuple) else (result,)
         for access, made in zip(operation.returned, results, strict=True):
             index = access.first.at(operation.domain, t, j)
             assert (access.recurrent, index) not in values

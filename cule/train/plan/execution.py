@@ -144,8 +144,9 @@ class Executor:
             slots: dict[tuple[Index, Index, int, int | None], torch.Tensor] = {}
             t, j = self._times(times)
             read = [self._read(operation, access, t, j, slots) for access in operation.reads]
+            moments = [index.at(operation.domain, t, j) for index in operation.moments]
             with annotate.operation(operation.name):
-                result = operation.function(*read)
+                result = operation.function(*read, *moments)
             self._write(operation, result, t, j, slots)
 
     def _times(self, times: tuple[tuple[int, int], ...]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -200,10 +201,10 @@ class Executor:
         self, operation: Operation, result: Any, t: torch.Tensor, j: torch.Tensor, slots: dict
     ) -> None:
         returned = operation.returned
-        values = (result,) if len(returned) == 1 else result or ()
+        values = result if isinstance(result, tuple) else (result,)
         for access, value in zip(returned, values, strict=True):
             recurrent = access.recurrent
-            for store in (self.storage.far[recurrent], self.storage.near.get(recurrent)):
+            for store in (self.storage.far.get(recurrent), self.storage.near.get(recurrent)):
                 if store is not None:
                     place = self._slots(operation, access, store.length, t, j, slots)
                     store.write(place, value)

@@ -65,7 +65,9 @@ def _row(plan: Plan, recurrent: Recurrent) -> tuple[str, ...]:
     read = ", ".join(reads) or "not read"
     if recurrent.box is not None:
         return recurrent.name, "version", "the newest", "in place", read
-    kept = plan.memory.kept[recurrent]
+    kept = plan.memory.kept.get(recurrent)
+    if kept is None:
+        return recurrent.name, recurrent.over, "not kept", "", read
     how = f"{kept.length} slots" + (f" on the host, {kept.near} here" if kept.host else "")
     return recurrent.name, recurrent.over, how, bytes_text(kept.bytes + kept.host_bytes), read
 

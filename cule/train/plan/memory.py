@@ -8,7 +8,7 @@ Of such a ring the device still has the newest slots, which acting reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from cule.train.plan.groups import Group
@@ -17,7 +17,7 @@ from cule.train.plan.polyhedra import Polyhedra, isl
 from cule.train.plan.program import Operation, Program, Recurrent
 from cule.train.plan.stores import bytes_of
 
-SMALL = 16  # bytes of an env's value, up to which rings may be longer than they need to be
+SMALL = 16  # bytes of an env's value, up to which rings over steps may be longer than needed
 GIB = 2**30
 
 
@@ -81,13 +81,18 @@ def plan_memory(
     *,
     fixed: int,
     budget: int | None,
+    unread: Collection[Recurrent] = (),
 ) -> Memory:
     """Lengths and places of all rings, and the chunks of operations.
 
     Raises:
         ValueError: the budget is below the least that works.
     """
-    kept = {r: Kept(ring_length(polyhedra, sure, r)) for r in program.recurrents if r.box is None}
+    kept = {
+        r: Kept(ring_length(polyhedra, sure, r))
+        for r in program.recurrents
+        if r.box is None and r not in unread
+    }
     _share_positions(kept)
     for recurrent, how in kept.items():
         how.bytes = bytes_of(recurrent, how.length)
@@ -104,16 +109,15 @@ def plan_memory(
 
 def _share_positions(kept: dict[Recurrent, Kept]) -> None:
     """Makes rings of small values as long as the longest of them, so that they share slots."""
-    for over in ("step", "update"):
-        small = [
-            r
-            for r in kept
-            if r.over == over and kept[r].length > 1 and r.stack == 1
-            and r.slot_bytes <= SMALL * max(1, r.shape[0] if r.shape else 1)
-        ]  # fmt: skip
-        longest = max((kept[r].length for r in small), default=0)
-        for recurrent in small:
-            kept[recurrent].length = longest
+    small = [
+        r
+        for r in kept
+        if r.over == "step" and kept[r].length > 1 and r.stack == 1
+        and r.slot_bytes <= SMALL * max(1, r.shape[0] if r.shape else 1)
+    ]  # fmt: skip
+    longest = max((kept[r].length for r in small), default=0)
+    for recurrent in small:
+        kept[recurrent].length = longest
 
 
 def _swap(

@@ -200,6 +200,12 @@ def _rest(operation: Operation, calls: tuple[int, int]) -> list[Operation]:
     return rest
 
 
+def unread(program: Program) -> set[Recurrent]:
+    """The tensors that nobody reads, which need no memory."""
+    read = {access.recurrent for o in program.operations for access in o.reads}
+    return {r for r in program.recurrents if r not in read and not r.kept and r.box is None}
+
+
 def batchable(operation: Operation, period: int) -> bool:
     """Whether calls of an operation may be made together, as far as it itself says."""
     several = operation.domain.every < period or operation.domain.times > 1
@@ -210,13 +216,3 @@ def batchable(operation: Operation, period: int) -> bool:
         and not any(access.window or access.recurrent.stack > 1 for access in operation.reads)
         and not any(write.recurrent.box is not None for write in operation.writes)
     )
-
-
-def objects_read(operation: Operation) -> list[Recurrent]:
-    """The objects that an operation reads and does not change."""
-    changed = {write.recurrent for write in operation.writes}
-    return [
-        access.recurrent
-        for access in operation.reads
-        if access.recurrent.box is not None and access.recurrent not in changed
-    ]

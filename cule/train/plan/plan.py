@@ -14,7 +14,7 @@ from cule.train.plan.graphs import CudaStreams, Launcher
 from cule.train.plan.groups import make_groups
 from cule.train.plan.lifetimes import surely_before
 from cule.train.plan.memory import plan_memory
-from cule.train.plan.passes import Passes, apply
+from cule.train.plan.passes import Passes, apply, unread
 from cule.train.plan.polyhedra import Polyhedra, check
 from cule.train.plan.program import Program, Recurrent
 
@@ -62,8 +62,9 @@ class Plan:
         self.groups = make_groups(self.program, polyhedra, batch=self.passes.batch)
         sure = surely_before(polyhedra, self.groups)
         self.memory = plan_memory(
-            self.program, polyhedra, self.groups, sure, fixed=fixed, budget=budget
-        )
+            self.program, polyhedra, self.groups, sure, fixed=fixed, budget=budget,
+            unread=unread(self.program) if self.passes.prune else (),
+        )  # fmt: skip
         self.seconds = time.perf_counter() - begun
         self.iteration = 0
         self.storage = Storage(self.memory.kept, self.device)

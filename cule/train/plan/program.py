@@ -161,9 +161,10 @@ class Operation:
         role: what it does for training.
         domain: when it is called.
         reads: what it reads; the function gets one argument for each.
-        writes: what it writes; the function returns a value for each, or the value if it is one.
-            Objects are changed in place: nothing is returned for them.
+        writes: what it writes; the function returns a tuple with a value for each, or the value if
+            it is one. Objects are changed in place: nothing is returned for them.
         function: what it computes.
+        moments: indices that the function gets after what it reads, as (1,) int64 tensors.
         batched: the function also takes several calls at once, in a leading dimension.
         captured: whether a CUDA graph may hold it.
         copies: it copies an object: which version, as an index of the version written (as t).
@@ -177,6 +178,7 @@ class Operation:
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
     function: Callable[..., Any]
+    moments: tuple[Index, ...] = ()
     batched: bool = False
     captured: bool = True
     copies: Index | None = None

@@ -7,6 +7,7 @@ ale-py.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol, cast
 
 import torch
@@ -123,13 +124,13 @@ class FrameRing(nn.Module):
     Frames are kept as 64-bit words, so that gathering moves 8 pixels at a time.
 
     Args:
-        recurrent: of shape (num_envs, height, width), uint8; height times width is a multiple of 8.
+        recurrent: of shape (num_envs, *frame), uint8; a frame has a multiple of 8 pixels.
         length: the number of slots.
         device: where they are used.
         host: keep the pixels in the host's memory.
 
     Attributes:
-        words: (length + 1, num_envs, height * width / 8) int64, the pixels; slot `length` is black.
+        words: (length + 1, num_envs, pixels / 8) int64, the pixels; slot `length` is black.
         age: (length, num_envs) int64, how many frames of the same episode came before, at most
             stack - 1.
     """
@@ -142,9 +143,9 @@ class FrameRing(nn.Module):
     def __init__(self, recurrent: Recurrent, length: int, device: torch.device, *, host: bool):
         super().__init__()
         self.length = length
-        self.num_envs, self.height, self.width = recurrent.shape
+        self.num_envs, *self.frame = recurrent.shape
         self.oldest = recurrent.stack - 1
-        shape = (length + 1, self.num_envs, self.height * self.width // 8)
+        shape = (length + 1, self.num_envs, math.prod(self.frame) // 8)
         words = (
             host_memory(shape, torch.int64, device)
             if host
@@ -159,7 +160,7 @@ class FrameRing(nn.Module):
         self.register_buffer("envs", envs, persistent=False)
 
     def begin(self, value: Any) -> None:
-        """Puts the first frames of all envs, (num_envs, 1, height, width) uint8, into slot 0."""
+        """Puts the first frames of all envs, (num_envs, 1, *frame) uint8, into slot 0."""
         started = torch.ones(self.num_envs, dtype=torch.bool, device=self.age.device)
         self.write(torch.zeros(1, dtype=torch.int64, device=self.age.device), (value, started))
 
@@ -168,7 +169,7 @@ class FrameRing(nn.Module):
 
         Args:
             slots: (1,) int64 on the device, the slot after the last written one.
-            value: frames (num_envs, 1, height, width) uint8, and started (num_envs,) bool: the
+            value: frames (num_envs, 1, *frame) uint8, and started (num_envs,) bool: the
                 frame is the first of an episode.
         """
         frames, started = value
@@ -179,14 +180,14 @@ class FrameRing(nn.Module):
         self.words.index_copy_(0, slots, words)
 
     def read(self, slots: torch.Tensor) -> torch.Tensor:
-        """The stacks of all envs: (n, num_envs, stack, height, width)."""
+        """The stacks of all envs: (n, num_envs, stack, *frame)."""
         return self.take(slots.unsqueeze(1), self.envs)
 
     def take(self, slots: torch.Tensor, envs: torch.Tensor) -> torch.Tensor:
         """The stacks whose newest frames are in `slots` of `envs`, newest last.
 
         Returns:
-            (..., stack, height, width) uint8.
+            (..., stack, *frame) uint8.
         """
         slots, envs = torch.broadcast_tensors(slots, envs)
         age = self.age[slots, envs].unsqueeze(-1)
@@ -194,7 +195,7 @@ class FrameRing(nn.Module):
             self.back > age, self.length
         )
         words = self.words[sources, envs.unsqueeze(-1)]
-        return words.view(torch.uint8).unflatten(-1, (self.height, self.width))
+        return words.view(torch.uint8).unflatten(-1, self.frame)
 
 
 def make_store(

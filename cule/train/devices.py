@@ -1,0 +1,24 @@
+"""Where a program computes."""
+
+from __future__ import annotations
+
+import torch
+
+from cule.device import find_device
+
+
+def choose_device(name: str | None) -> torch.device:
+    """The device of this name, by default a GPU if there is one.
+
+    On a GPU torch is set up for speed: float32 products may use TensorFloat-32, and cuDNN
+    benchmarks its algorithms.
+
+    Raises:
+        ValueError: the device does not exist.
+    """
+    device = find_device(name)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.benchmark = True
+    return device

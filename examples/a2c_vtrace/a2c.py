@@ -1,0 +1,144 @@
+"""A2C with V-trace on thousands of Atari games at once, after Dalton, Frosio and Garland (2019).
+
+    python -m examples.a2c_vtrace.a2c --game pong
+    torchrun --nproc-per-node 4 -m examples.a2c_vtrace.a2c --game pong --num-envs 4800
+
+README.md beside this file explains it; `--help` lists the settings.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from cule import train
+from cule.train.checks import at_least, within
+from cule.train.models import ActorCritic, entropy_of, sample
+from cule.train.returns import vtrace
+
+
+@dataclass
+class Args(train.Args):
+    """Trains A2C with V-trace on Atari games, thousands of environments at once.
+
+    Frames are emulated frames: a step of one env is four of them. The paper's "training frames" are
+    a quarter.
+    """
+
+    folder: Path = Path("runs/a2c_vtrace")
+    """where the log, the checkpoints and the plot go"""
+    num_envs: int | None = train.by_device(gpu=1200, cpu=120)
+    """envs of all processes together (1,200 on a GPU, 120 on a CPU)"""
+    num_batches: int = 20
+    """groups of envs that update the network in turn; 1 with steps_per_update = num_steps is vanilla
+    A2C"""
+    num_steps: int = 20
+    """steps of a group's envs in an update"""
+    steps_per_update: int = 1
+    """steps that all envs play between two updates"""
+    updates_at_once: int = 1
+    """updates between two phases of play, each by the next group; with 2 every step is used
+    twice"""
+    overlap: bool = False
+    """learn while the envs play the next steps: a lag of 1; on a GPU each on a part of it"""
+    total_frames: int | None = train.by_device(gpu=200_000_000, cpu=20_000_000)
+    """when to stop (200,000,000 on a GPU, 20,000,000 on a CPU)"""
+    warmup_steps: int = 300
+    """steps that all envs play before the first update, so that their games are at different
+    points"""
+    life_loss_ends: bool = True
+    """in training, a lost life ends an episode (the game goes on)"""
+    learning_rate: float = 6.5e-4
+    """the optimizer's learning rate"""
+    vf_coef: float = 0.5
+    """weight of the value's squared error in the loss"""
+    ent_coef: float = 0.01
+    """weight of the policy's entropy in the loss"""
+    rho_bar: float = 1.0
+    """V-trace's threshold of ratios in the targets and in the policy gradient"""
+    c_bar: float = 1.0
+    """V-trace's threshold of ratios in the trace"""
+    trace_decay: float = 1.0
+    """V-trace's lambda"""
+
+    def check(self, world_size: int) -> None:
+        """Checks the numbers."""
+        super().check(world_size)
+        at_least(1, self, "num_batches", "num_steps", "steps_per_update", "updates_at_once")
+        at_least(0, self, "warmup_steps", "rho_bar", "c_bar")
+        within(0, 1, self, "trace_decay")
+        if self.steps_per_update > self.num_steps:
+            raise ValueError(
+                f"expected steps_per_update to be at most num_steps ({self.num_steps}), as nothing "
+                f"would be learned from the other steps, got {self.steps_per_update}"
+            )
+        if self.num_envs % (world_size * self.num_batches):
+            raise ValueError(
+                f"expected num_envs to be a multiple of num_batches times the number of processes "
+                f"({self.num_batches} x {world_size}), got {self.num_envs}"
+            )
+
+
+class A2C(train.Algorithm[Args]):
+    """Groups of envs learn in turn from their last steps; V-trace corrects for older policies."""
+
+    keeps = {"log_mu": torch.float32}
+
+    @property
+    def name(self) -> str:
+        """A2C if it learns from each step once, with the policy that played it."""
+        a = self.args
+        once = a.steps_per_update == a.num_steps and a.updates_at_once == 1
+        on_policy = a.num_batches == 1 and once and not (a.overlap or a.lag)
+        return "A2C" if on_policy else "A2C+V-trace"
+
+    def networks(self, num_actions):
+        return {"net": ActorCritic(num_actions, self.args.model, self.args.width)}
+
+    def act(self, nets, observations):
+        log_pi, _ = nets.net(observations)
+        actions = sample(log_pi)
+        return {"actions": actions, "log_mu": log_pi.gather(1, actions.unsqueeze(1)).squeeze(1)}
+
+    def scores(self, nets, observations):
+        return nets.net(observations)[0]
+
+    def learning(self):
+        a = self.args
+        return train.Learning(
+            steps=a.num_steps, every=a.steps_per_update, times=a.updates_at_once,
+            groups=a.num_batches, lag=int(a.overlap or a.lag), start=a.warmup_steps,
+        )  # fmt: skip
+
+    def loss(self, nets, batch):
+        a, (steps, width) = self.args, batch.actions.shape
+        log_pi_all, values = nets.net(batch.observations.flatten(0, 1))
+        log_pi_all = log_pi_all.unflatten(0, (steps + 1, width))[:-1]
+        values = values.unflatten(0, (steps + 1, width))
+        log_pi = log_pi_all.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
+        log_ratios = (log_pi - batch.log_mu).detach().masked_fill(~batch.played, -torch.inf)
+        corrected = vtrace(
+            log_ratios, batch.rewards, batch.discounts, values.detach(),
+            rho_bar=a.rho_bar, c_bar=a.c_bar, trace_decay=a.trace_decay,
+        )  # fmt: skip
+        played = batch.played.float()
+        policy_loss = -(corrected.advantages * log_pi * played).mean()
+        value_loss = (0.5 * (corrected.targets - values[:-1]).square() * played).mean()
+        entropy = (entropy_of(log_pi_all) * played).mean()
+        return {
+            "loss": policy_loss + a.vf_coef * value_loss - a.ent_coef * entropy,
+            "policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy,
+            "ratio": log_ratios.exp().mean(),
+        }  # fmt: skip
+
+
+def main() -> int:
+    """Runs the training; returns the exit status."""
+    return train.main(A2C, Args, "examples.a2c_vtrace.a2c")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

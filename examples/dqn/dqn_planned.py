@@ -1,0 +1,145 @@
+"""DQN (Mnih et al., 2015) on many Atari games at once, with its replay memory on the device.
+
+    python -m examples.dqn.dqn --game pong
+
+Every `steps_per_update` steps of all envs the network is updated `updates_at_once` times, each time
+from `minibatch_size` transitions sampled from the memory. The memory stores each frame once and
+gathers stacks when they are read; a million frames take 7 GB. The target of a transition:
+
+    Q(x_t, a_t)  <-  r_t + gamma_t max_a Q_target(x_{t+1}, a)
+
+with gamma_t = 0 where x_{t+1} is terminal. With --double the learning network chooses the action of
+the maximum.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch.nn import functional
+
+from cule import train
+from cule.train.checks import at_least, within
+from cule.train.emulator import STACK
+from cule.train.models import QNetwork
+
+
+@dataclass
+class Args(train.Args):
+    """Trains DQN on Atari games. Frames are emulated frames, four in a step."""
+
+    folder: Path = Path("runs/dqn")
+    """where the log, the checkpoints and the plot go"""
+    num_envs: int | None = train.by_device(gpu=256, cpu=16)
+    """envs of all processes together (256 on a GPU, 16 on a CPU)"""
+    memory: int | None = train.by_device(gpu=1_000_000, cpu=100_000)
+    """transitions that the memory holds (1,000,000 on a GPU, 100,000 on a CPU)"""
+    first_update: int | None = train.by_device(gpu=80_000, cpu=10_000)
+    """transitions before the first update (80,000 on a GPU, 10,000 on a CPU)"""
+    steps_per_update: int = 1
+    """steps of all envs between two rounds of updates"""
+    updates_at_once: int = 1
+    """updates in a round"""
+    minibatch_size: int | None = train.by_device(gpu=512, cpu=64)
+    """transitions in an update (512 on a GPU, 64 on a CPU)"""
+    target_every: int = 500
+    """updates between two copies of the network to the target network"""
+    double: bool = False
+    """double DQN: the learning network chooses the next action, the target network values it"""
+    learning_rate: float = 1e-4
+    """the optimizer's learning rate"""
+    max_grad_norm: float | None = None
+    """gradients with a larger norm are scaled down to this; None: none are"""
+    first_epsilon: float = 1.0
+    """chance of a random action at the beginning"""
+    last_epsilon: float = 0.01
+    """chance of a random action at the end"""
+    epsilon_frames: int | None = train.by_device(gpu=4_000_000, cpu=1_000_000)
+    """frames in which the chance falls from the first to the last (4,000,000 on a GPU, 1,000,000 on
+    a CPU)"""
+    log_every: int = 200
+    """phases of learning between two lines of the log; only then the host waits for the device"""
+
+    def check(self, world_size: int) -> None:
+        """Checks the numbers."""
+        super().check(world_size)
+        at_least(1, self, "steps_per_update", "updates_at_once", "minibatch_size", "target_every",
+                 "epsilon_frames")  # fmt: skip
+        within(0, 1, self, "first_epsilon", "last_epsilon")
+        least = STACK * self.num_envs
+        if self.memory < least or self.first_update < least:
+            raise ValueError(
+                f"expected memory and first_update to be at least {STACK} steps of all envs "
+                f"({least}), got {self.memory} and {self.first_update}"
+            )
+
+
+class DQN(train.Algorithm[Args]):
+    """Deep Q-learning."""
+
+    keeps = {"actions": torch.uint8}
+
+    @property
+    def name(self) -> str:
+        """DQN, or double DQN."""
+        return "double DQN" if self.args.double else "DQN"
+
+    def networks(self, num_actions):
+        net = QNetwork(num_actions, self.args.model, self.args.width)
+        return {"q": net, "target": train.Copy(of="q", every=self.args.target_every)}
+
+    def knobs(self):
+        a = self.args
+
+        def epsilon(frames: int) -> float:
+            passed = min(1.0, frames / a.epsilon_frames)
+            return a.first_epsilon + passed * (a.last_epsilon - a.first_epsilon)
+
+        return {"epsilon": epsilon}
+
+    def act(self, nets, observations):
+        best = nets.q(observations).argmax(dim=1)
+        chances = torch.rand(len(best), device=best.device)
+        random = torch.randint_like(best, self.num_actions)
+        return {"actions": torch.where(chances < self.now.epsilon, random, best)}
+
+    def scores(self, nets, observations):
+        best = nets.q(observations).argmax(dim=1)
+        return functional.one_hot(best, self.num_actions).float().log()
+
+    def learning(self):
+        a = self.args
+        return train.Learning(
+            replay=train.Replay(a.memory, a.minibatch_size), every=a.steps_per_update,
+            times=a.updates_at_once, start=-(-a.first_update // a.num_envs), lag=a.lag,
+        )  # fmt: skip
+
+    def loss(self, nets, batch):
+        with torch.no_grad():
+            values = nets.target(batch.next_observations)
+            chooser = nets.q(batch.next_observations) if self.args.double else values
+            best = values.gather(1, chooser.argmax(dim=1, keepdim=True)).squeeze(1)
+            targets = batch.rewards + batch.discounts * best
+        values = nets.q(batch.observations)
+        chosen = values.gather(1, batch.actions.long().unsqueeze(1)).squeeze(1)
+        errors = functional.smooth_l1_loss(chosen, targets, reduction="none")
+        return {"loss": (errors * batch.played).mean(), "value_loss": errors.detach().mean(),
+                "mean_value": chosen.detach().mean()}  # fmt: skip
+
+    def optimizer(self, parameters):
+        on_gpu = self.device.type == "cuda"
+        return torch.optim.Adam(
+            parameters, lr=self.args.learning_rate, eps=1e-5, fused=True, capturable=on_gpu
+        )
+
+
+def main() -> int:
+    """Runs the training; returns the exit status."""
+    return train.main(DQN, Args, "examples.dqn.dqn")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""PPO (Schulman et al., 2017) on thousands of Atari games at once, everything on the device.
+
+    python -m examples.ppo.ppo --game pong
+
+The envs play `num_steps` steps. Then the network is trained on them for some epochs of shuffled
+minibatches; the clipped loss keeps the policy near the one that played.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from cule import train
+from cule.train.checks import at_least, within
+from cule.train.models import ActorCritic, entropy_of, sample
+from cule.train.returns import explained_variance, gae
+
+
+@dataclass
+class Args(train.Args):
+    """Trains PPO on Atari games. Frames are emulated frames, four in a step."""
+
+    folder: Path = Path("runs/ppo")
+    """where the log, the checkpoints and the plot go"""
+    num_steps: int | None = train.by_device(gpu=32, cpu=128)
+    """steps that the envs play between two phases of learning (32 on a GPU, 128 on a CPU)"""
+    update_epochs: int = 3
+    """how many times a phase of learning goes through all steps"""
+    minibatch_size: int | None = train.by_device(gpu=4096, cpu=256)
+    """steps in an update (4,096 on a GPU, 256 on a CPU)"""
+    anneal_lr: bool = True
+    """let the learning rate fall to 0 at total_frames"""
+    gae_lambda: float = 0.95
+    """GAE's lambda"""
+    clip_coef: float = 0.1
+    """ratios of probabilities are clipped to within this of 1"""
+    vf_coef: float = 0.5
+    """weight of the value's squared error in the loss"""
+    ent_coef: float = 0.01
+    """weight of the policy's entropy in the loss"""
+
+    def check(self, world_size: int) -> None:
+        """Checks the numbers."""
+        super().check(world_size)
+        at_least(1, self, "num_steps", "update_epochs")
+        at_least(2, self, "minibatch_size")  # so that advantages have a standard deviation
+        at_least(0, self, "clip_coef")
+        within(0, 1, self, "gae_lambda")
+
+
+class PPO(train.Algorithm[Args]):
+    """Proximal policy optimization."""
+
+    keeps = {"log_mu": torch.float32}
+    evaluates = {"values": torch.float32}
+
+    def networks(self, num_actions):
+        return {"net": ActorCritic(num_actions, self.args.model, self.args.width)}
+
+    def act(self, nets, observations):
+        log_pi, values = nets.net(observations)
+        actions = sample(log_pi)
+        log_mu = log_pi.gather(1, actions.unsqueeze(1)).squeeze(1)
+        return {"actions": actions, "log_mu": log_mu, "values": values}
+
+    def evaluate(self, nets, observations):
+        return {"values": nets.net(observations)[1]}
+
+    def scores(self, nets, observations):
+        return nets.net(observations)[0]
+
+    def learning(self):
+        a = self.args
+        return train.Learning(
+            steps=a.num_steps, epochs=a.update_epochs, minibatch=a.minibatch_size,
+            normalize=("advantages",), lag=a.lag,
+        )  # fmt: skip
+
+    def prepare(self, nets, batch):
+        played, values = batch.played.float(), batch.values
+        advantages = gae(
+            batch.rewards, batch.discounts, played, values, self.args.gae_lambda
+        )
+        targets = advantages + values[:-1]
+        return {"advantages": advantages, "targets": targets, "old_values": values[:-1]}
+
+    def loss(self, nets, batch):
+        a, mask = self.args, batch.played.float()
+        log_pi, value = nets.net(batch.observations)
+        chosen = log_pi.gather(1, batch.actions.unsqueeze(1)).squeeze(1)
+        log_ratio = chosen - batch.log_mu
+        ratio = log_ratio.exp()
+        near = ratio.clamp(1 - a.clip_coef, 1 + a.clip_coef)
+        better = torch.minimum(ratio * batch.advantages, near * batch.advantages)
+        policy_loss = -(better * mask).mean()
+        value_loss = (0.5 * (value - batch.targets).square() * mask).mean()
+        entropy = (entropy_of(log_pi) * mask).mean()
+        return {
+            "loss": policy_loss + a.vf_coef * value_loss - a.ent_coef * entropy,
+            "policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy,
+            "approx_kl": (((ratio - 1) - log_ratio) * mask).mean(),
+            "clip_fraction": (((ratio - 1).abs() > a.clip_coef) * mask).mean(),
+            "explained_variance": explained_variance(batch.old_values, batch.targets),
+        }  # fmt: skip
+
+    def norm(self, gradient, gradients):
+        return nn.utils.get_total_norm(gradients)
+
+
+def main() -> int:
+    """Runs the training; returns the exit status."""
+    return train.main(PPO, Args, "examples.ppo.ppo")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
