@@ -11,11 +11,11 @@ import tyro
 Args = TypeVar("Args")
 
 
-def run_program(module: str, settings: type[Args], run: Callable[[Args], Any]) -> int:
+def run_program(program: str, settings: type[Args], run: Callable[[Args], Any]) -> int:
     """Reads the command line and runs.
 
     Args:
-        module: the program's name for `python -m`, which help texts and errors show.
+        program: how the program is called, which help texts and errors show.
         settings: the dataclass of the settings.
         run: is called with them.
 
@@ -25,8 +25,9 @@ def run_program(module: str, settings: type[Args], run: Callable[[Args], Any]) -
         says why.
     """
     try:
-        result = run(tyro.cli(settings, prog=f"python -m {module}"))
+        result = run(tyro.cli(settings, prog=program))
     except (ImportError, OSError, ValueError) as problem:
-        print(f"{module.rpartition('.')[2]}: {problem}", file=sys.stderr)
+        name = program.split(" ")[-1].removesuffix(".py").rpartition(".")[2]
+        sys.stderr.write(f"{name}: {problem}\n")
         return 2
     return result if isinstance(result, int) else 0

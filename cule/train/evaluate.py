@@ -1,4 +1,4 @@
-"""Plays a trained policy on ale-py, not on cule, as the paper does, and prints the score.
+"""Plays a trained policy on ale-py, not on cule, and prints the score.
 
     python -m cule.train.evaluate runs/a2c_vtrace --episodes 100 --sticky 0 0.25
 
@@ -9,111 +9,29 @@ episodes count as much as short ones. Actions are sampled from the policy, unles
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ale_py
-import numpy as np
 import torch
 import tyro
 
 from cule.device import find_device
-from cule.rom import find_game
 from cule.train import checkpoint
-from cule.train.models import ActorCritic, sample
+from cule.train.address import find
+from cule.train.learner import spaces
 from cule.train.world import World
 from cule.train.checks import MAX_SEED, at_least, within
-from cule.train.emulator import FRAMESKIP
+from cule.train.evaluator import NOOPS, Evaluator, Policy
 from cule.train.command import run_program
 from cule.train.rows import append_row, row_of
-
-NOOPS = 30
-Policy = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-
-
-class Evaluator:
-    """Envs of ale-py on which policies are evaluated.
-
-    Args:
-        game: what to play.
-        episodes: how many, each in an env of its own.
-        device: where the policy is.
-        sticky: probability that a frame repeats the last frame's action.
-        max_frames: frames after which an episode is cut.
-        num_threads: ale-py's threads; 0: one for each core.
-
-    Raises:
-        ValueError: there is no such game.
-    """
-
-    def __init__(
-        self,
-        game: str,
-        episodes: int,
-        device: torch.device,
-        *,
-        sticky: float,
-        max_frames: int,
-        num_threads: int = 0,
-    ):
-        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        self.device, self.episodes = device, episodes
-        self.env = ale_py.AtariVectorEnv(
-            find_game(game).name, episodes, num_threads=num_threads, noop_max=NOOPS,
-            reward_clipping=False,
-            repeat_action_probability=sticky, max_num_frames_per_episode=max_frames,
-            frameskip=FRAMESKIP,
-        )  # fmt: skip
-
-    @torch.no_grad()
-    def scores(
-        self,
-        policy: Policy,
-        seed: int,
-        *,
-        greedy: bool = False,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> np.ndarray | None:
-        """Plays an episode in every env.
-
-        Args:
-            policy: (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions), and something more.
-            seed: of the envs and of the actions, which are drawn apart from torch's other random
-                numbers.
-            greedy: take the likeliest action.
-            stop: asked before each step; whether to leave it at that.
-
-        Returns:
-            (episodes,) float64, the scores, rewards not clipped; None if it was stopped.
-        """
-        generator = torch.Generator(self.device).manual_seed(seed)
-        observations, _ = self.env.reset(seed=seed)
-        scores, playing = np.zeros(self.episodes), np.ones(self.episodes, dtype=bool)
-        while playing.any():
-            if stop():
-                return None
-            log_probabilities, _ = policy(torch.from_numpy(observations).to(self.device))
-            actions = (
-                log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
-            )
-            observations, rewards, terminated, truncated, _ = self.env.step(actions.cpu().numpy())
-            scores += np.where(playing, rewards, 0)
-            playing &= ~(terminated | truncated)
-        return scores
-
-    def close(self) -> None:
-        """Frees the envs."""
-        self.env.close()
-
 
 @dataclass
 class Args:
     """Plays a trained policy on ale-py and reports mean and deviation of its score."""
 
     run: tyro.conf.Positional[Path]
-    """the run folder that train.py wrote"""
+    """the run folder that training wrote"""
     episodes: int = 100
     """how many, for each probability of sticky actions"""
     sticky: tuple[float, ...] = (0.0, 0.25)
@@ -133,22 +51,28 @@ class Args:
     case"""
 
 
-def load_policy(run: Path, device: torch.device) -> tuple[ActorCritic, dict[str, Any]]:
+def load_policy(run: Path, device: torch.device) -> tuple[Policy, dict[str, Any]]:
     """The policy of a run's newest checkpoint, and the checkpoint's state.
 
     Raises:
-        ValueError: there is no checkpoint, or all are damaged.
+        ValueError: there is no checkpoint, all are damaged, or the algorithm's code is not there.
     """
     state = checkpoint.load(run / "checkpoints", World(0, 1, device))
     if state is None:
         raise ValueError(
-            f"expected a run folder with checkpoints, as train.py writes it, got {run}"
+            f"expected a run folder with checkpoints, as training writes it, got {run}"
         )
-    weights = state["trainer"]["learner"]["model"]
-    args = state["args"]
-    policy = ActorCritic(len(weights["policy.weight"]), args["model"], args["width"]).to(device)
-    policy.load_state_dict(weights)
-    return policy.eval(), state
+    algorithm = find(state["program"])(find(state["settings"])(**state["args"]))
+    algorithm.device, algorithm.num_actions = device, state["num_actions"]
+    nets = {
+        name: net.to(device).eval().requires_grad_(False)
+        for name, net in algorithm.networks(algorithm.num_actions).items()
+        if isinstance(net, torch.nn.Module)
+    }
+    for name, net in nets.items():
+        net.load_state_dict(state["trainer"]["networks"][name])
+    named = spaces(list(nets), list(nets.values()))
+    return lambda observations: algorithm.scores(named, observations), state
 
 
 def evaluate(args: Args) -> list[dict[str, Any]]:
@@ -185,14 +109,14 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
             del row[rate]
         append_row(row, args.run / "evaluations.jsonl", args.results)
         score = f"{row['score']:.2f} +- {row['score_deviation']:.2f}"
-        print(f"{trained['game']}, sticky {sticky:g}: {score}, {args.episodes} episodes")
+        sys.stdout.write(f"{trained['game']}, sticky {sticky:g}: {score}, {args.episodes} episodes\n")
         rows.append(row)
     return rows
 
 
 def main() -> int:
     """Runs the evaluation; returns the exit status."""
-    return run_program("cule.train.evaluate", Args, evaluate)
+    return run_program("python -m cule.train.evaluate", Args, evaluate)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cule.files import append_line, replacing
 from cule.json_lines import read_lines
-from cule.train.arguments import Args
+from cule.train.settings import Args
 from cule.train.emulator import FRAMESKIP
 from cule.train.progress import Progress
 

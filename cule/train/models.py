@@ -72,9 +72,24 @@ class PixelConv(nn.Conv2d):
         return functional.conv2d(pixels.sub_(mean), weight, self.bias, stride, self.padding)
 
 
-def nature_features(width: float) -> tuple[nn.Sequential, int]:
-    """The Nature CNN's layers up to its features, and their number: 512 times `width`."""
+def nature_features(width: float, *, layer_norm: bool = False) -> tuple[nn.Sequential, int]:
+    """The Nature CNN's layers up to its features, and their number: 512 times `width`.
+
+    With `layer_norm` each layer is normalized before its ReLU (as in Gallici et al., 2024).
+    """
     first, second, features = (max(1, round(channels * width)) for channels in (32, 64, 512))
+    if layer_norm:
+        layers = nn.Sequential(
+            initialised(PixelConv(4, first, 8, stride=4)),
+            nn.LayerNorm([first, 20, 20]), nn.ReLU(),
+            initialised(nn.Conv2d(first, second, 4, stride=2)),
+            nn.LayerNorm([second, 9, 9]), nn.ReLU(),
+            initialised(nn.Conv2d(second, second, 3)),
+            nn.LayerNorm([second, 7, 7]), nn.ReLU(),
+            nn.Flatten(), initialised(nn.Linear(second * 7 * 7, features)),
+            nn.LayerNorm(features), nn.ReLU(),
+        )  # fmt: skip
+        return layers, features
     layers = nn.Sequential(
         initialised(PixelConv(4, first, 8, stride=4)), nn.ReLU(inplace=True),
         initialised(nn.Conv2d(first, second, 4, stride=2)), nn.ReLU(inplace=True),
@@ -121,15 +136,21 @@ def impala_features(width: float) -> tuple[nn.Sequential, int]:
     return nn.Sequential(*layers), features
 
 
-def make_features(name: str, width: float) -> tuple[nn.Sequential, int]:
+def make_features(
+    name: str, width: float, *, layer_norm: bool = False
+) -> tuple[nn.Sequential, int]:
     """The layers of a network up to its features, and the number of features.
 
     Raises:
-        ValueError: there is no such network.
+        ValueError: there is no such network, or none with layer_norm.
     """
+    if layer_norm and name != "nature":
+        raise ValueError(f"expected model to be nature where layers are normalized, got {name!r}")
     if name not in MODELS:
         raise ValueError(f"expected model to be one of {', '.join(MODELS)}, got {name!r}")
-    return nature_features(width) if name == "nature" else impala_features(width)
+    if name == "nature":
+        return nature_features(width, layer_norm=layer_norm)
+    return impala_features(width)
 
 
 class ActorCritic(nn.Module):
@@ -178,11 +199,19 @@ class QNetwork(nn.Module):
         num_actions: how many actions there are.
         name: "nature" or "impala".
         width: multiplies the number of channels and features.
+        layer_norm: normalize each layer.
     """
 
-    def __init__(self, num_actions: int, name: str = "nature", width: float = 1.0):
+    def __init__(
+        self,
+        num_actions: int,
+        name: str = "nature",
+        width: float = 1.0,
+        *,
+        layer_norm: bool = False,
+    ):
         super().__init__()
-        self.features, features = make_features(name, width)
+        self.features, features = make_features(name, width, layer_norm=layer_norm)
         self.values = initialised(nn.Linear(features, num_actions), gain=1.0)
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from cule.json_lines import read_lines
-from cule.train.plot import RESULT
+from cule.train.pictures import RESULT
 from cule.train.emulator import FRAMESKIP
 from cule.train.rows import Utilization, row_of
+from cule.train.settings import Args
 
 if TYPE_CHECKING:
-    from cule.train.train import Run
+    from cule.train.run import Run
 
-# The settings that a row has.
+# The settings that every row has; those of the algorithm itself are there, too.
 SETTINGS = (
-    "num_batches", "n_steps", "steps_per_update", "updates_at_once", "warmup_steps", "overlap",
-    "multiprocessors", "model", "optimizer", "learning_rate", "bf16", "compile", "cuda_graphs",
-    "stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames",
+    "lag", "multiprocessors", "model", "optimizer", "learning_rate", "bf16", "compile",
+    "cuda_graphs", "memory_budget", "stop_at_score", "eval_episodes", "eval_sticky",
+    "eval_max_frames",
 )  # fmt: skip
+
+
+def settings_of(args: Args) -> dict[str, Any]:
+    """The settings that a row has."""
+    shared = {field.name for field in dataclasses.fields(Args)}
+    own = [field.name for field in dataclasses.fields(args) if field.name not in shared]
+    return {name: getattr(args, name) for name in (*SETTINGS, *own)}
 
 
 def result_of(run: Run, utilization: Utilization) -> dict[str, Any]:
@@ -26,14 +35,15 @@ def result_of(run: Run, utilization: Utilization) -> dict[str, Any]:
     return row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
         fps=trainer.frames / run.seconds, device=run.world.device, threads=args.num_threads,
-        algorithm=args.algorithm, seed=args.seed, num_gpus=run.world.size,
+        algorithm=run.algorithm.name, seed=args.seed, num_gpus=run.world.size,
         score=run.test.get("test_score"), score_deviation=run.test.get("test_deviation"),
         frames=trainer.frames, training_frames=trainer.frames // FRAMESKIP,
         updates=trainer.updates, updates_per_second=round(trainer.updates / run.seconds, 2),
         seconds=round(run.seconds, 3), evaluation_seconds=round(run.evaluation_seconds, 3),
         startup_seconds=round(run.startup_seconds, 3),
+        planning_seconds=round(trainer.plan.seconds, 3),
         **(run.reached or {"frames_to_score": None, "seconds_to_score": None}),
-        **utilization.row(), **{name: getattr(args, name) for name in SETTINGS},
+        **utilization.row(), **settings_of(args),
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ SAMPLE_MILLISECONDS = 250
 
 
 def commit() -> str:
-    """The commit of these examples' source tree, "-dirty" if files have changed."""
+    """The commit of this package's source tree, "-dirty" if files have changed."""
     folder = Path(__file__).resolve().parent
     changed = output_of("git", "status", "--porcelain", "--untracked-files=no", folder=folder)
     return output_of("git", "rev-parse", "--short=12", "HEAD", folder=folder) + (

@@ -134,6 +134,11 @@ class Trainer:
         return self.plan.steps
 
     @property
+    def own_envs(self) -> bool:
+        """Whether the algorithm made its envs itself, so that ale-py cannot evaluate it."""
+        return type(self.algorithm).environment is not Algorithm.environment
+
+    @property
     def frames(self) -> int:
         """Frames emulated by all processes so far."""
         return self.steps * self.args.num_envs * FRAMESKIP

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 import cule
 from cule.device import find_device
-from cule.train.evaluate import load_policy
+from cule.train.evaluate import Policy, load_policy
 from cule.train.models import sample
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.emulator import FRAMESKIP
@@ -32,7 +32,7 @@ class Args:
     """Records a video of a trained policy and prints its scores."""
 
     run: tyro.conf.Positional[Path]
-    """the run folder that train.py wrote"""
+    """the run folder that training wrote"""
     output: Path = Path("video.mp4")
     """the video, .mp4 or .gif"""
     episodes: int = 1
@@ -52,7 +52,7 @@ class Args:
 
 
 @torch.no_grad()
-def play(policy: torch.nn.Module, env: cule.RecordVideo, args: Args) -> list[float]:
+def play(policy: Policy, env: cule.RecordVideo, args: Args) -> list[float]:
     """Plays an episode in every env; returns the scores, rewards not clipped."""
     device = env.atari.device
     generator = torch.Generator(device).manual_seed(args.seed)
@@ -61,7 +61,7 @@ def play(policy: torch.nn.Module, env: cule.RecordVideo, args: Args) -> list[flo
     playing = torch.ones(env.num_envs, dtype=torch.bool, device=device)
     with tqdm(unit="step", disable=not args.progress, file=sys.stderr) as bar:
         while playing.any():
-            chances, _ = policy(observations)
+            chances = policy(observations)
             actions = chances.argmax(dim=1) if args.greedy else sample(chances, generator)
             observations, _, terminated, truncated, info = env.step(actions)
             scores += info["reward"] * playing
@@ -90,14 +90,16 @@ def watch(args: Args) -> list[float]:
     with closing(env), closing(cule.RecordVideo(env, args.output)) as video:
         scores = play(policy, video, args)
     told = ", ".join(f"{score:g}" for score in scores)
-    print(f"{game}, {state['algorithm']} after {state['frames']:,} frames: score {told}")
-    print(f"The video is in {args.output}.")
+    sys.stdout.write(
+        f"{game}, {state['algorithm']} after {state['frames']:,} frames: score {told}\n"
+        f"The video is in {args.output}.\n"
+    )
     return scores
 
 
 def main() -> int:
     """Records the video; returns the exit status."""
-    return run_program("cule.train.watch", Args, watch)
+    return run_program("python -m cule.train.watch", Args, watch)
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ class A2C(train.Algorithm[Args]):
 
 def main() -> int:
     """Runs the training; returns the exit status."""
-    return train.main(A2C, Args, "examples.a2c_vtrace.a2c")
+    return train.main(A2C, Args)
 
 
 if __name__ == "__main__":

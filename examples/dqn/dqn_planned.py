@@ -138,7 +138,7 @@ class DQN(train.Algorithm[Args]):
 
 def main() -> int:
     """Runs the training; returns the exit status."""
-    return train.main(DQN, Args, "examples.dqn.dqn")
+    return train.main(DQN, Args)
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ class PPO(train.Algorithm[Args]):
 
 def main() -> int:
     """Runs the training; returns the exit status."""
-    return train.main(PPO, Args, "examples.ppo.ppo")
+    return train.main(PPO, Args)
 
 
 if __name__ == "__main__":

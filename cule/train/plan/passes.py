@@ -176,15 +176,20 @@ def _repeated(program: Program, first: Operation, second: Operation) -> tuple[in
     covered = same.intersect(polyhedra.before.reverse()).domain()
     every = polyhedra.calls_of([second])
     name = every.as_set().get_tuple_name()
-    stop = second.domain.times if second.domain.stop is None else second.domain.stop
-    ranges = []
-    for j in range(second.domain.first, stop):
-        calls = every.intersect(isl.UnionSet(f"{{ {name}[t, {j}] }}"))
-        if calls.is_subset(covered):
-            ranges.append(j)
-    if not ranges or ranges != list(range(ranges[0], ranges[-1] + 1)):
+    repeated = _numbers(every, name).subtract(_numbers(every.subtract(covered), name))
+    if repeated.is_empty():
         return None
-    return ranges[0], ranges[-1] + 1
+    begin, end = (repeated.dim_min_val(0).to_python(), repeated.dim_max_val(0).to_python() + 1)
+    if not repeated.is_equal(isl.Set(f"{{ [j] : {begin} <= j < {end} }}")):
+        return None
+    return begin, end
+
+
+def _numbers(calls: isl.UnionSet, name: str) -> isl.Set:
+    """The j of some calls of an operation."""
+    if calls.is_empty():
+        return isl.Set("{ [j] : false }")
+    return calls.apply(isl.UnionMap(f"{{ {name}[t, j] -> [j] }}")).as_set()
 
 
 def _rest(operation: Operation, calls: tuple[int, int]) -> list[Operation]:
