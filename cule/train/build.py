@@ -137,6 +137,11 @@ class Declaration:
         learning.check(self.stage.num_envs)
         prepares = type(self.algorithm).prepare is not Algorithm.prepare
         prepare = self.algorithm.prepare if prepares else None
+        if learning.replay is not None and (prepares or self.algorithm.evaluates):
+            raise ValueError(
+                "expected no prepare and no evaluates with a replay memory: they are of the steps "
+                "just played"
+            )
         self._phase = Phase(learning, prepare, reads or {})
         self.updates = learning.updates(self.stage.num_envs)
         self.first = learning.first(self.stage.num_envs)

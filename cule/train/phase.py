@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from cule.train.batch import Rows, rows_of, sample
+from cule.train.batch import Batch, Rows, rows_of, sample
 from cule.train.learner import Learner, copy_weights, spaces
 from cule.train.learning import Learning
 from cule.train.plan.index import Index
-from cule.train.plan.program import Access, Operation, Program, Recurrent, Work
+from cule.train.plan.program import Access, Program, Recurrent, Work
 from cule.train.plan.stores import Window
 
 if TYPE_CHECKING:
@@ -48,10 +48,6 @@ class Windows:
     reads: dict[str, Access]
     stop: Index
     steps: int
-
-    def named(self, read: tuple[Any, ...]) -> dict[str, Window]:
-        """What an operation got for them, by name."""
-        return dict(zip(self.reads, read, strict=False))
 
 
 def windows_of(d: Declaration, phase: Phase) -> Windows:
@@ -144,70 +140,68 @@ def _declare_preparation(
     loops: Loops,
     evaluated: dict[str, Recurrent],
 ) -> dict[str, Recurrent]:
-    """What `prepare` makes once in a phase."""
-    from cule.train.batch import Batch
-
+    """What `prepare` makes once in a phase, from what it was seen to read."""
     p, n, count = d.program, d.stage.num_envs, windows.steps + 1
-    prepare = phase.prepare
-    assert prepare is not None
+    last = (p.u + 1) * count
+    reads = windows.reads | {
+        name: values[last - count : last] for name, values in evaluated.items()
+    }
+    asked, names = _try_preparation(d, phase, reads)
+    reads = {name: access for name, access in reads.items() if name in asked}
 
-    @torch.no_grad()
-    def compute(*read: Any) -> dict[str, torch.Tensor]:
-        found = windows.named(read)
-        parts: dict[str, Callable[[], torch.Tensor]] = {
-            name: lambda window=window: window.all()  # type: ignore[misc]
-            for name, window in found.items()
-        }
-        rest = read[len(windows.reads) :]
-        for name, window in zip(evaluated, rest, strict=False):
-            parts[name] = lambda window=window: window.all()  # type: ignore[misc]
-        boxes = rest[len(evaluated) :]
-        with d.learner.autocast:
-            return dict(prepare(spaces(_net_names(d), boxes), Batch(parts)))
+    def function(*read: Any) -> tuple[torch.Tensor, ...]:
+        found = dict(zip(reads, read, strict=False))
+        values = prepared(d, phase, found, read[len(reads) :], set())
+        return tuple(values[name] for name in names)
 
-    names = compute_names(d, compute, windows, evaluated)
     made = {
         name: p.recurrent(name, (windows.steps, n), torch.float32, over="update") for name in names
     }
-
-    def function(*read: Any) -> tuple[torch.Tensor, ...]:
-        values = compute(*read)
-        return tuple(values[name] for name in names)
-
-    last = (p.u + 1) * count
     p.operation(
         "prepare", function, role="learn", **loops.phase,
-        reads=[
-            *windows.reads.values(),
-            *(values[last - count : last] for values in evaluated.values()),
-            *_weights(d, d.updates * p.u),
-        ],
+        reads=[*reads.values(), *_weights(d, d.updates * p.u)],
         writes=[values[p.u] for values in made.values()],
     )  # fmt: skip
     return made
 
 
-def compute_names(
-    d: Declaration,
-    compute: Callable[..., dict[str, torch.Tensor]],
-    windows: Windows,
-    evaluated: dict[str, Recurrent],
-) -> list[str]:
-    """The names of what `prepare` returns, from a call with zeros."""
-    read = [blank(d, access) for access in windows.reads.values()]
-    n, device = d.stage.num_envs, d.stage.device
-    for values in evaluated.values():
-        zeros = torch.zeros((windows.steps + 1, n), dtype=values.dtype, device=device)
-        read.append(Blank(zeros))
+@torch.no_grad()
+def prepared(
+    d: Declaration, phase: Phase, windows: Mapping[str, Window], boxes: Sequence[Any], asked: set[str]
+) -> Mapping[str, torch.Tensor]:
+    """What `prepare` returns; adds the names of what it reads to `asked`."""
+    assert phase.prepare is not None
+    parts: dict[str, Callable[[], torch.Tensor]] = {
+        name: lambda window=window: window.all()  # type: ignore[misc]
+        for name, window in windows.items()
+    }
+    batch = Batch(parts)
+    with d.learner.autocast:
+        try:
+            values = phase.prepare(spaces(_net_names(d), boxes), batch)
+        except AttributeError as problem:
+            raise ValueError(str(problem)) from problem
+    asked |= batch.asked
+    return values
+
+
+def _try_preparation(
+    d: Declaration, phase: Phase, reads: Mapping[str, Access]
+) -> tuple[set[str], list[str]]:
+    """What `prepare` reads and what it returns, from a call with zeros."""
+    asked: set[str] = set()
+    windows = {name: blank(d, access) for name, access in reads.items()}
     boxes = [*d.nets.trained.values(), *(net for net, _ in d.nets.copies.values())]
-    result = compute(*read, *boxes)
+    result = prepared(d, phase, windows, boxes, asked)
+    assert phase.learning.replay is None, "check() refuses it"
+    shape = phase.learning.steps, d.stage.num_envs
     for name, value in result.items():
-        if tuple(value.shape) != (windows.steps, n):
+        if tuple(value.shape) != shape:
             raise ValueError(
-                f"expected prepare to return {name} of shape {(windows.steps, n)}, one for each "
-                f"step of each env, got {tuple(value.shape)}"
+                f"expected prepare to return {name} of shape {shape}, one for each step of each "
+                f"env, got {tuple(value.shape)}"
             )
-    return list(result)
+    return asked, list(result)
 
 
 class Blank(Window):
@@ -289,66 +283,71 @@ def _declare_gradient(
     loops: Loops,
     whole: dict[str, Recurrent],
     chosen: Access | None,
-) -> Operation:
-    p, learning = d.program, phase.learning
-    names, learner = _net_names(d), d.learner
+) -> None:
+    p, learning, learner = d.program, phase.learning, d.learner
+    names, count = _net_names(d), windows.steps + 1
     if learning.minibatch is None and learning.replay is None:
         learner.turns = learning.groups
+    round_ = p.u // d.updates
+    if phase.prepare is not None:
+        wholes = {name: values[round_] for name, values in whole.items()}
+    else:
+        wholes = {
+            name: values[round_ * count : (round_ + 1) * count] for name, values in whole.items()
+        }
 
-    def rows(read: tuple[Any, ...]) -> tuple[Rows, Any]:
-        found = windows.named(read)
-        rest = read[len(windows.reads) :]
+    def rows(read: Mapping[str, Any], some: Any) -> Rows:
         parts = {
             name: value.all() if isinstance(value, Window) else value
-            for name, value in zip(whole, rest, strict=False)
+            for name, value in read.items()
+            if name in whole
         }
-        rest = rest[len(whole) :]
-        some = rest[0] if chosen is not None else None
-        boxes = rest[1:] if chosen is not None else rest
-        made = rows_of(learning, d.stage.num_envs, found, parts, learner.turn, some)
-        return made, boxes
+        found = {name: value for name, value in read.items() if name not in whole}
+        return rows_of(learning, d.stage.num_envs, found, parts, learner.turn, some)
+
+    learner.work = _work(d, phase, windows.reads, wholes, rows)
+    used = {"observations", *learner.used}
+    reads = {name: a for name, a in (windows.reads | wholes).items() if name in used}
+    choice = [chosen] if chosen is not None else []
 
     def function(*read: Any) -> tuple[()]:
-        made, boxes = rows(read[:-1])
-        learner.compute_gradient(spaces(names, boxes), made)
+        found = dict(zip(reads, read, strict=False))
+        rest = read[len(reads) :]
+        made = rows(found, rest[0] if choice else None)
+        learner.compute_gradient(spaces(names, rest[len(choice) : -1]), made)
         return ()
 
     step = 3 if learner.world_size > 1 else 2
-    round_ = p.u // d.updates
-    if phase.prepare is not None:
-        wholes = [values[round_] for values in whole.values()]
-    else:
-        count = windows.steps + 1
-        wholes = [values[round_ * count : (round_ + 1) * count] for values in whole.values()]
-    made = p.operation(
-        "gradient", function, role="learn", **loops.updates,
-        reads=[
-            *windows.reads.values(), *wholes, *([chosen] if chosen is not None else []),
-            *_weights(d, p.u), d._learner[step * p.u],
-        ],
+    p.operation(
+        "gradient", function, role="learn", **loops.updates, work=learner.work,
+        reads=[*reads.values(), *choice, *_weights(d, p.u), d._learner[step * p.u]],
         writes=[d._learner[step * p.u + 1]],
     )  # fmt: skip
-    made.work = _work(d, phase, windows, whole, rows)
-    learner.work = made.work
-    return made
 
 
 def _work(
-    d: Declaration, phase: Phase, windows: Windows, whole: dict[str, Recurrent], rows: Any
+    d: Declaration,
+    phase: Phase,
+    windows: Mapping[str, Access],
+    whole: Mapping[str, Access],
+    rows: Callable[[Mapping[str, Any], Any], Rows],
 ) -> Work:
     """Tries the loss on zeros; returns what its activations take."""
     device, n, learning = d.stage.device, d.stage.num_envs, phase.learning
-    read: list[Any] = [blank(d, access) for access in windows.reads.values()]
-    for values in whole.values():
-        shape = values.shape if phase.prepare is not None else (windows.steps + 1, n)
-        read.append(torch.zeros(shape, dtype=values.dtype, device=device))
+    read: dict[str, Any] = {name: blank(d, access) for name, access in windows.items()}
+    for name, access in whole.items():
+        shape = access.recurrent.shape
+        if access.window:
+            shape = (access.length() or 1, *shape)
+        read[name] = torch.zeros(shape, dtype=access.recurrent.dtype, device=device)
+    some = None
     if learning.replay is not None:
-        read.append(torch.zeros((2, learning.replay.minibatch), dtype=torch.int64, device=device))
+        some = torch.zeros((2, learning.replay.minibatch), dtype=torch.int64, device=device)
     elif learning.minibatch is not None:
-        read.append(torch.zeros(n * learning.steps, dtype=torch.int64, device=device))
+        some = torch.zeros(n * learning.steps, dtype=torch.int64, device=device)
+    made = rows(read, some)
     boxes = [*d.nets.trained.values(), *(net for net, _ in d.nets.copies.values())]
-    made, given = rows((*read, *boxes))
-    each = d.learner.try_out(spaces(_net_names(d), given), made)
+    each = d.learner.try_out(spaces(_net_names(d), boxes), made)
     limit = max(1, d.algorithm.args.learner_chunk // made.observations_each)
     return Work(made.count, each, least=1, limit=limit)
 

@@ -7,18 +7,18 @@ import itertools
 import pytest
 import torch
 
+from handwritten import a2c as a2c_by_hand
+from handwritten import dqn as dqn_by_hand
+from handwritten import ppo as ppo_by_hand
+from handwritten.arguments import Args as A2CArgs
+
 from cule.train.plan.passes import Passes
+from cule.train.presets import filled
 from cule.train.trainer import SEED_STRIDE, Trainer
 from cule.train.world import World
-from examples.a2c_vtrace import a2c
-from examples.a2c_vtrace import trainer as a2c_by_hand
-from examples.a2c_vtrace.arguments import Args as A2CArgs
-from examples.a2c_vtrace.world import World as HandWorld
-from examples.common.presets import filled
-from examples.dqn import dqn as dqn_by_hand
-from examples.dqn import dqn_planned as dqn
-from examples.ppo import ppo as ppo_by_hand
-from examples.ppo import ppo_planned as ppo
+from examples.a2c_vtrace import train as a2c
+from examples.dqn import dqn
+from examples.ppo import ppo
 
 CPU = torch.device("cpu")
 ALL = [Passes(*on) for on in itertools.product([True, False], repeat=4)]
@@ -52,7 +52,7 @@ A2C = [
 @pytest.mark.parametrize("settings", A2C, ids=str)
 def test_a2c(settings, passes):
     both = {"life_loss_ends": True, "max_episode_frames": 60, "warmup_steps": 7, **settings}
-    hand = a2c_by_hand.Trainer(A2CArgs(**COMMON, **both).on(CPU), HandWorld(0, 1, CPU))
+    hand = a2c_by_hand.Trainer(A2CArgs(**COMMON, **both).on(CPU), World(0, 1, CPU))
     while hand.updates < 50:
         hand.iterate()
     both["num_steps"] = both.pop("n_steps")

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import torch
 
-from examples.common.checks import MAX_SEED, above, at_least, within
-from examples.common.presets import by_device, filled
+from cule.train.checks import MAX_SEED, above, at_least, within
+from cule.train.presets import by_device, filled
 
 
 @dataclass

@@ -6,9 +6,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from examples.a2c_vtrace.arguments import Args
-from examples.a2c_vtrace.rollout import Batch, Rollout
-from examples.a2c_vtrace.vtrace import vtrace
+from cule.train.returns import vtrace
+from handwritten.arguments import Args
+from handwritten.rollout import Batch, Rollout
 
 METRICS = ("policy_loss", "value_loss", "entropy", "ratio", "grad_norm")
 

@@ -20,14 +20,14 @@ import torch
 
 import cule
 from cule.engine import MAX_ENVS_APART
-from examples.a2c_vtrace.arguments import Args
-from examples.a2c_vtrace.learner import Learner
-from examples.a2c_vtrace.model import ActorCritic
-from examples.a2c_vtrace.player import Player
-from examples.a2c_vtrace.rollout import Rollout
-from examples.a2c_vtrace.world import World
-from examples.common.emulator import FRAMESKIP, make_env
-from examples.common.graphed import Graphed
+from cule.train.emulator import FRAMESKIP, make_env
+from cule.train.models import ActorCritic
+from cule.train.world import World
+from handwritten.arguments import Args
+from handwritten.graphed import Graphed
+from handwritten.learner import Learner
+from handwritten.player import Player
+from handwritten.rollout import Rollout
 
 # Env i of run `seed` gets seed * SEED_STRIDE + i, so that two runs have different env seeds.
 SEED_STRIDE = 1_000_003

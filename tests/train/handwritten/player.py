@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from examples.a2c_vtrace.model import sample
-from examples.a2c_vtrace.rollout import Rollout
-from examples.common.emulator import Env
-from examples.common.episodes import Episodes
+from cule.train.emulator import Env
+from cule.train.models import sample
+from handwritten.episodes import Episodes
+from handwritten.rollout import Rollout
 
 
 class Player(nn.Module):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from examples.common.emulator import STACK
-from examples.common.steps import StepRing
+from cule.train.emulator import STACK
+from handwritten.steps import StepRing
 
 
 @dataclass

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from examples.common.frames import FrameRing
+from handwritten.frames import FrameRing
 
 # The parts of a step that all learners keep.
 STEP = {"rewards": torch.float32, "discounts": torch.float32, "played": torch.bool}
