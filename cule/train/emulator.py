@@ -1,6 +1,6 @@
-"""The environments that the examples train on: cule's, or ale-py's with the same interface.
+"""The environments that algorithms train on: cule's, or ale-py's with the same interface.
 
-Both give one frame per observation (stack_num=1); common/frames.py keeps frames and builds stacks
+Both give one frame per observation (stack_num=1); plan/stores.py keeps frames and builds stacks
 of four from them.
 
 Both reset in NEXT_STEP mode: the step that ends an episode returns its final observation. The next
@@ -30,7 +30,7 @@ FRAMESKIP = 4
 
 
 class Env(Protocol):
-    """What the examples need of an environment; all tensors are on `device`."""
+    """What training needs of an environment; all tensors are on `device`."""
 
     num_envs: int
     device: torch.device
@@ -42,7 +42,7 @@ class Env(Protocol):
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Frames, clipped rewards (num_envs,), terminated, truncated (num_envs,) bool, and infos.
 
-        The examples read two entries of the infos: `reward`, not clipped, and
+        Training reads two entries of the infos: `reward`, not clipped, and
         `episode_frame_number`, both (num_envs,).
         """
 

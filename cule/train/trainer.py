@@ -186,6 +186,8 @@ class Trainer:
     def state_dict(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
         return {
+            "steps": self.steps,
+            "updates": self.updates,
             "networks": {
                 name: net.state_dict()
                 for name, net in (

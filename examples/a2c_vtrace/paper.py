@@ -37,8 +37,8 @@ from examples.a2c_vtrace.paper_settings import (
     Options,
 )  # fmt: skip
 from examples.a2c_vtrace.paper_tables import Row, table3, table4, table_of
-from examples.common.program import run_program
-from examples.common.results import append_row
+from cule.train.command import run_program
+from cule.train.rows import append_row
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -88,9 +88,8 @@ class Job:
     def command(self, folder: Path) -> list[str]:
         """The command line of the training in this folder."""
         words = [sys.executable, "-m", self.module]
-        # train.py writes its row into its folder itself.
-        where = {"folder": folder} if self.module == TRAIN else {"results": folder / "result.jsonl"}
-        for name, value in (self.options | where).items():
+        # A training writes its row into its folder itself.
+        for name, value in (self.options | {"folder": folder}).items():
             option = name.replace("_", "-")
             words += (
                 [f"--{'' if value else 'no-'}{option}"]
@@ -293,7 +292,7 @@ def run(args: Args) -> int:
 
 def main() -> int:
     """Runs the program; returns the exit status."""
-    return run_program("examples.a2c_vtrace.paper", Args, run)
+    return run_program("python -m examples.a2c_vtrace.paper", Args, run)
 
 
 if __name__ == "__main__":

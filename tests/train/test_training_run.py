@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from examples.a2c_vtrace import checkpoint, evaluate, plot, train
-from examples.a2c_vtrace.arguments import Args
-from examples.a2c_vtrace.log import read_log
-from examples.a2c_vtrace.world import World
+from cule import train
+from cule.train import checkpoint, evaluate, pictures
+from cule.train.evaluator import Evaluator
+from cule.train.log import read_log
+from cule.train.world import World
+from examples.a2c_vtrace.train import A2C, Args
 
 ROOT = Path(__file__).resolve().parents[2]
 # Trains in two processes, with the options behind it.
@@ -29,13 +31,17 @@ TWO_PROCESSES = [
 # What may differ between two runs that are the same otherwise.
 TIMES = ("seconds", "fps", "ups")
 SMALL = {
-    "game": "breakout", "device": "cpu", "num_envs": 8, "num_batches": 2, "n_steps": 4,
+    "game": "breakout", "device": "cpu", "num_envs": 8, "num_batches": 2, "num_steps": 4,
     "steps_per_update": 2,
     "width": 0.1, "learning_rate": 3e-3, "log_every": 5, "checkpoint_every": 0, "eval_episodes": 0,
     "num_threads": 1,
     "life_loss_ends": True, "max_episode_frames": 150, "warmup_steps": 0,
     "progress": False, "tensorboard": False, "plot": False,
 }  # fmt: skip
+
+
+def trained(args):
+    return train.train(A2C, args)
 
 
 def one_thread_each():
@@ -102,10 +108,10 @@ def assert_same(a, b):
 )
 def test_train_resumed_is_as_if_never_stopped(tmp_path, changes):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    train.train(settings(whole, total_frames=4000, **changes))
+    trained(settings(whole, total_frames=4000, **changes))
     # Stops between two lines of the log.
-    train.train(settings(parts, total_frames=2300, **changes))
-    train.train(settings(parts, total_frames=4000, resume=True, **changes))
+    trained(settings(parts, total_frames=2300, **changes))
+    trained(settings(parts, total_frames=4000, resume=True, **changes))
     assert saved(whole)["updates"] > 30
     assert_same(saved(parts), saved(whole))
     assert without_times(parts) == without_times(whole)
@@ -115,8 +121,8 @@ def test_train_resumed_is_as_if_never_stopped(tmp_path, changes):
 def test_train_another_seed_is_another_run(tmp_path):
     """What the test above relies on to mean something."""
     for seed in (0, 1):
-        train.train(settings(tmp_path / str(seed), total_frames=1000, seed=seed))
-    weights = [saved(tmp_path / str(seed))["learner"]["model"]["policy.weight"] for seed in (0, 1)]
+        trained(settings(tmp_path / str(seed), total_frames=1000, seed=seed))
+    weights = [saved(tmp_path / str(seed))["networks"]["net"]["policy.weight"] for seed in (0, 1)]
     assert not torch.equal(*weights)
 
 
@@ -126,32 +132,32 @@ def test_train_that_reached_its_score_has_when_resumed(tmp_path):
         "eval_max_frames": 80,
         "stop_at_score": -30.0, "total_frames": 10_000,
     }  # fmt: skip
-    first = train.train(settings(tmp_path, **asked))
-    again = train.train(settings(tmp_path, resume=True, **asked))
+    first = trained(settings(tmp_path, **asked))
+    again = trained(settings(tmp_path, resume=True, **asked))
     kept = ("frames", "updates", "score", "frames_to_score", "seconds_to_score")
     assert first["frames_to_score"] == first["frames"] < 1000
     assert [again[name] for name in kept] == [first[name] for name in kept]
     # To another score it goes on.
-    more = train.train(
+    more = trained(
         settings(tmp_path, resume=True, **asked | {"stop_at_score": 30.0, "total_frames": 2000})
     )
     assert more["frames"] >= 2000 and more["frames_to_score"] is None
 
 
 def test_train_refuses_a_folder_with_checkpoints_unless_told_what_to_do_with_them(tmp_path):
-    train.train(settings(tmp_path, total_frames=1000))
+    trained(settings(tmp_path, total_frames=1000))
     with pytest.raises(
         ValueError, match=r"expected a folder without checkpoints, got .*, which has another run's"
     ):
-        train.train(settings(tmp_path, total_frames=500))
+        trained(settings(tmp_path, total_frames=500))
     assert saved(tmp_path)["steps"] * 8 * 4 >= 1000
-    train.train(settings(tmp_path, total_frames=500, overwrite=True))
+    trained(settings(tmp_path, total_frames=500, overwrite=True))
     assert 500 <= saved(tmp_path)["steps"] * 8 * 4 < 1000
     assert read_log(tmp_path / "log.jsonl")[-1]["frames"] < 1000
 
 
 def test_train_stops_after_max_seconds_wherever_the_log_is_written(tmp_path):
-    row = train.train(settings(tmp_path, total_frames=10**9, max_seconds=0.5, log_every=10**6))
+    row = trained(settings(tmp_path, total_frames=10**9, max_seconds=0.5, log_every=10**6))
     assert 0.5 <= row["seconds"] < 100 and 0 < row["frames"] < 10**9
 
 
@@ -163,7 +169,7 @@ def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch
     monkeypatch.setattr(
         checkpoint, "save", lambda folder, at, *rest: steps.append(at) or save(folder, at, *rest)
     )
-    train.train(settings(tmp_path, total_frames=1000, checkpoint_every=200, warmup_steps=10**6))
+    trained(settings(tmp_path, total_frames=1000, checkpoint_every=200, warmup_steps=10**6))
     assert len(steps) == len(set(steps)) == 5
 
 
@@ -177,18 +183,18 @@ def test_evaluation_is_cut_off_by_a_signal(tmp_path, monkeypatch, eval_every):
         "eval_episodes": 1,
         "eval_max_frames": 400,
     }
-    evaluating = evaluate.Evaluator.scores
+    evaluating = Evaluator.scores
 
     def interrupted(self, policy, seed, **options):
         os.kill(os.getpid(), signal.SIGTERM)
         return evaluating(self, policy, seed, **options)
 
-    monkeypatch.setattr(evaluate.Evaluator, "scores", interrupted)
-    row = train.train(settings(tmp_path, **asked))
+    monkeypatch.setattr(Evaluator, "scores", interrupted)
+    row = trained(settings(tmp_path, **asked))
     assert row["score"] is None and (row["frames"] < 1000) == (eval_every == 500)
     assert [line["kind"] for line in read_log(tmp_path / "log.jsonl")].count("evaluation") == 0
     monkeypatch.undo()
-    assert train.train(settings(tmp_path, resume=True, **asked))["score"] is not None
+    assert trained(settings(tmp_path, resume=True, **asked))["score"] is not None
 
 
 def wait_for(path, process, lines):
@@ -216,8 +222,8 @@ def test_train_saves_and_exits_on_sigterm_and_goes_on_exactly(tmp_path):
     assert "--resume goes on from it" in told
     frames = saved(stopped)["steps"] * 8 * 4
     assert 0 < frames < 10**9
-    train.train(settings(stopped, total_frames=frames + 500, resume=True))
-    train.train(settings(whole, total_frames=frames + 500))
+    trained(settings(stopped, total_frames=frames + 500, resume=True))
+    trained(settings(whole, total_frames=frames + 500))
     assert_same(saved(stopped), saved(whole))
     assert without_times(stopped) == without_times(whole)
 
@@ -238,11 +244,13 @@ def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launch
         assert done.returncode == 0, done.stderr
     first, second = saved(run, 0), saved(run, 1)
     assert first["updates"] == second["updates"] == 23 * launches
-    assert_same(first["learner"]["model"], second["learner"]["model"])
-    assert_same(first["learner"]["optimizer"], second["learner"]["optimizer"])
-    assert first["player"]["episodes.score"].shape == (4,)
-    assert not torch.equal(first["envs"]["tensors"]["ram"], second["envs"]["tensors"]["ram"])
-    assert not torch.equal(first["player"]["rollout.actions"], second["player"]["rollout.actions"])
+    assert_same(first["networks"], second["networks"])
+    objects = [state["plan"]["objects"] for state in (first, second)]
+    assert_same(objects[0]["learner"]["optimizer"], objects[1]["learner"]["optimizer"])
+    assert objects[0]["envs"]["episodes"]["score"].shape == (4,)
+    rams = [of["envs"]["envs"]["tensors"]["ram"] for of in objects]
+    rings = [of["plan"]["recurrents"]["far"]["actions"]["values"] for of in (first, second)]
+    assert not torch.equal(*rams) and not torch.equal(*rings)
     # One of the two writes the log, and counts the frames of both.
     lines = without_times(run)
     assert [line["frames"] for line in lines] == sorted({line["frames"] for line in lines})
@@ -310,7 +318,7 @@ def test_world_leaves_no_threads_behind():
 def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
     results = tmp_path / "results.jsonl"
     run = tmp_path / "run"
-    train.train(settings(
+    trained(settings(
         run, game="pong", max_episode_frames=108_000, total_frames=50_000, eval_every=1000,
         eval_episodes=2,
         eval_max_frames=200, stop_at_score=-3.0, results=results, tensorboard=True, plot=True,
@@ -344,7 +352,7 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
 @pytest.mark.parametrize("eval_from, evaluations", [(None, 4), (1000.0, 1), (-100.0, 3)])
 def test_train_evaluates_where_training_does_well_enough(tmp_path, eval_from, evaluations):
     """The first episodes end after frame 1,000: before that there is no score."""
-    train.train(settings(
+    trained(settings(
         tmp_path, total_frames=4000, eval_every=1000, eval_episodes=1, eval_max_frames=40,
         eval_from=eval_from,
         log_every=1,
@@ -354,7 +362,7 @@ def test_train_evaluates_where_training_does_well_enough(tmp_path, eval_from, ev
 
 
 def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
-    row = train.train(
+    row = trained(
         settings(
             tmp_path,
             emulator="ale-py",
@@ -374,7 +382,7 @@ def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
 
 
 def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
-    evaluator = evaluate.Evaluator(
+    evaluator = Evaluator(
         "pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1
     )
     before = evaluator.env.step
@@ -387,7 +395,7 @@ def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
 
     monkeypatch.setattr(evaluator.env, "step", step)
     log_uniform = torch.full((4, 6), 1 / 6).log()
-    scores = evaluator.scores(lambda _: (log_uniform, None), seed=0)
+    scores = evaluator.scores(lambda _: log_uniform, seed=0)
     evaluator.close()
     # Cut after 300 frames: 75 steps, in which the opponent wins points.
     assert len(steps) == 75
@@ -403,8 +411,8 @@ def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
             r"num_envs to be a multiple of num_batches times the number of processes \(2 x 1\), "
             r"got 9",
         ),
-        ({"n_steps": 0}, "n_steps to be at least 1, got 0"),
-        ({"steps_per_update": 9}, r"steps_per_update to be at most n_steps \(4\), as .*, got 9"),
+        ({"num_steps": 0}, "num_steps to be at least 1, got 0"),
+        ({"steps_per_update": 9}, r"steps_per_update to be at most num_steps \(4\), as .*, got 9"),
         ({"num_threads": -1}, "num_threads to be at least 0, got -1"),
         ({"seed": 2**40}, "seed to be from 0 to 4294967295, got 1099511627776"),
         ({"gamma": 3.0}, "gamma to be from 0 to 1, got 3.0"),
@@ -419,20 +427,20 @@ def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
 )
 def test_train_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
-        train.train(settings(tmp_path, **changes))
+        trained(settings(tmp_path, **changes))
 
 
 def test_train_refuses_to_resume_another_run(tmp_path):
-    train.train(settings(tmp_path, total_frames=500))
+    trained(settings(tmp_path, total_frames=500))
     with pytest.raises(ValueError, match=r"expected n_steps as in the checkpoint \(4\), got 6"):
-        train.train(settings(tmp_path, total_frames=1000, resume=True, n_steps=6))
+        trained(settings(tmp_path, total_frames=1000, resume=True, n_steps=6))
 
 
 @pytest.mark.parametrize("changes, message", [
     ({"episodes": 0}, "episodes to be at least 1, got 0"),
     ({"sticky": (0.0, 3.0)}, "sticky to be from 0 to 1, got 3.0"),
     ({"max_frames": 0}, "max_frames to be at least 1, got 0"),
-    ({}, "expected a run folder with checkpoints, as train.py writes it, got"),
+    ({}, "expected a run folder with checkpoints, as training writes it, got"),
 ])  # fmt: skip
 def test_evaluate_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
@@ -441,8 +449,8 @@ def test_evaluate_refuses_settings_that_do_not_fit(tmp_path, changes, message):
 
 def test_plot_refuses_nothing_and_a_folder_without_a_log(tmp_path):
     with pytest.raises(
-        ValueError, match=r"expected run folders, as train\.py writes them, got none"
+        ValueError, match=r"expected run folders, as training writes them, got none"
     ):
-        plot.plot([], tmp_path / "scores.png")
+        pictures.plot([], tmp_path / "scores.png")
     with pytest.raises(ValueError, match=r"expected run folders with a log\.jsonl"):
-        plot.plot([tmp_path], tmp_path / "scores.png")
+        pictures.plot([tmp_path], tmp_path / "scores.png")

@@ -24,12 +24,14 @@ from test_training_run import (
     options,
     saved,
     settings,
+    trained,
     without_times,
 )  # fmt: skip
 
-from examples.a2c_vtrace import checkpoint, evaluate, train
-from examples.a2c_vtrace.log import read_log
-from examples.a2c_vtrace.world import World
+from cule.train import checkpoint, evaluate
+from examples.a2c_vtrace import train
+from cule.train.log import read_log
+from cule.train.world import World
 
 WORLD = World(0, 1, torch.device("cpu"))
 STATE = {"weights": torch.arange(3000.0), "seconds": 1.5, "args": {"game": "pong"}}
@@ -137,8 +139,8 @@ def test_checkpoints_of_two_moments_are_kept(tmp_path):
 
 def test_train_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    train.train(settings(whole, total_frames=3000))
-    train.train(settings(parts, total_frames=2000, checkpoint_every=600))
+    trained(settings(whole, total_frames=3000))
+    trained(settings(parts, total_frames=2000, checkpoint_every=600))
     newest, before = checkpoint.complete_sets(parts / "checkpoints")
     path = parts / "checkpoints" / checkpoint.part_of(newest.steps, 0)
     path.write_bytes(flipped(path.read_bytes(), 4001))
@@ -152,7 +154,7 @@ def test_train_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path):
         UserWarning,
         match=f"left out the checkpoint of step {newest.steps}: expected {path} to be as",
     ):
-        train.train(settings(parts, total_frames=3000, resume=True))
+        trained(settings(parts, total_frames=3000, resume=True))
     assert_same(saved(parts), saved(whole))
     assert without_times(parts) == without_times(whole)
     assert [found.steps for found in checkpoint.complete_sets(parts / "checkpoints")][
@@ -200,8 +202,8 @@ def run_main(monkeypatch, capsys, folder, **changes):
 
 def test_train_resumes_where_the_log_is_damaged(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    train.train(settings(whole, total_frames=3000))
-    train.train(settings(parts, total_frames=2000))
+    trained(settings(whole, total_frames=3000))
+    trained(settings(parts, total_frames=2000))
     path = parts / "log.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     garbage = [
@@ -214,7 +216,7 @@ def test_train_resumes_where_the_log_is_damaged(tmp_path):
     path.write_bytes(b"".join([garbage[0], lines[0], *garbage[1:4], *lines[1:], garbage[4]]))
     numbers = [1, 3, 4, 5, len(lines) + 5]
     with pytest.warns(UserWarning) as warned:
-        train.train(settings(parts, total_frames=3000, resume=True))
+        trained(settings(parts, total_frames=3000, resume=True))
     told = [str(warning.message) for warning in warned]
     expected = [
         f"left out line {number} of {path}, which is no line of a log: " for number in numbers
@@ -226,22 +228,22 @@ def test_train_resumes_where_the_log_is_damaged(tmp_path):
 def test_train_that_was_finished_adds_nothing_when_resumed(tmp_path):
     results = tmp_path / "results.jsonl"
     asked = {"total_frames": 1000, "eval_episodes": 1, "eval_max_frames": 80, "results": results}
-    first = train.train(settings(tmp_path, **asked))
+    first = trained(settings(tmp_path, **asked))
     before = {
         path: path.read_bytes()
         for path in (results, tmp_path / "result.jsonl", tmp_path / "log.jsonl")
     }
     for _ in range(2):
-        assert train.train(settings(tmp_path, resume=True, **asked)) == first
+        assert trained(settings(tmp_path, resume=True, **asked)) == first
         assert {path: path.read_bytes() for path in before} == before
     # A file that lacks the row, as where the program was killed before, gets it.
     results.unlink()
-    train.train(settings(tmp_path, resume=True, **asked))
+    trained(settings(tmp_path, resume=True, **asked))
     assert results.read_bytes() == before[results]
     # Evaluated otherwise it is another row, and trained on, too.
-    assert train.train(settings(tmp_path, resume=True, **asked | {"eval_max_frames": 90})) != first
+    assert trained(settings(tmp_path, resume=True, **asked | {"eval_max_frames": 90})) != first
     assert (
-        train.train(settings(tmp_path, resume=True, **asked | {"total_frames": 1200}))["frames"]
+        trained(settings(tmp_path, resume=True, **asked | {"total_frames": 1200}))["frames"]
         >= 1200
     )
     assert len(results.read_text().splitlines()) == 3
@@ -249,10 +251,10 @@ def test_train_that_was_finished_adds_nothing_when_resumed(tmp_path):
 
 def test_train_that_lost_its_row_evaluates_again_and_logs_it_once(tmp_path):
     asked = {"total_frames": 1000, "eval_episodes": 1, "eval_max_frames": 80}
-    train.train(settings(tmp_path, **asked))
+    trained(settings(tmp_path, **asked))
     before = without_times(tmp_path)
     (tmp_path / "result.jsonl").unlink()
-    train.train(settings(tmp_path, resume=True, **asked))
+    trained(settings(tmp_path, resume=True, **asked))
     assert without_times(tmp_path) == before
     assert len((tmp_path / "result.jsonl").read_text().splitlines()) == 1
 
@@ -273,8 +275,8 @@ def test_train_events_are_what_tensorboard_reads(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     asked = {"tensorboard": True, "eval_episodes": 1, "eval_max_frames": 80}
-    train.train(settings(tmp_path, total_frames=1000, **asked))
-    train.train(settings(tmp_path, total_frames=2000, resume=True, **asked))
+    trained(settings(tmp_path, total_frames=1000, **asked))
+    trained(settings(tmp_path, total_frames=2000, resume=True, **asked))
     events = EventAccumulator(str(tmp_path / "tensorboard"), size_guidance={"scalars": 0})
     events.Reload()
     for line in read_log(tmp_path / "log.jsonl"):

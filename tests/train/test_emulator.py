@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import cule
-from examples.common.emulator import make_env
+from cule.train.emulator import make_env
 
 CPU = torch.device("cpu")
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from examples.a2c_vtrace.vtrace import vtrace
+from cule.train.returns import vtrace
 
 
 def defined(log_ratios, rewards, discounts, values, rho_bar, c_bar, trace_decay):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 
 import cule
-from examples.common.emulator import make_env
-from examples.common.episodes import Episodes
-from examples.common.frames import FrameRing
+from cule.train.emulator import make_env
+from cule.train.episodes import Episodes
+from cule.train.plan.program import Recurrent
+from cule.train.plan.stores import FrameRing
 
 
 def test_frame_ring_stacks_are_the_envs(device):
@@ -25,15 +26,12 @@ def test_frame_ring_stacks_are_the_envs(device):
         num_threads=1,
     )
     length = 9
-    ring = FrameRing(length, 8, single.device)
+    recurrent = Recurrent("observations", (8, 84, 84), torch.uint8, stack=4)
+    ring = FrameRing(recurrent, length, single.device, host=False)
     envs = torch.arange(8, device=single.device)
     observations, _ = stacking.reset(seed=3)
     frames, infos = single.reset(seed=3)
-    ring.write(
-        torch.zeros(1, dtype=torch.int64, device=single.device),
-        frames,
-        torch.ones_like(envs, dtype=torch.bool),
-    )
+    ring.begin(frames)
     episodes = Episodes(8, single.device)
     episodes.begin(infos)
     seen = [observations.clone()]
@@ -42,18 +40,19 @@ def test_frame_ring_stacks_are_the_envs(device):
     for step in range(1, 300):
         actions = torch.randint(4, (8,), generator=generator).to(single.device)
         observations = stacking.step(actions)[0]
-        frames, _, terminated, truncated, infos = single.step(actions)
+        frames, rewards, terminated, truncated, infos = single.step(actions)
         done = episodes.done.clone()
-        started = episodes.follow(terminated, truncated, infos)
+        started = episodes.follow(rewards, terminated, truncated, infos)
         starts += int(started.sum())
         losses += int((done & ~started).sum())
-        ring.write(torch.tensor([step % length], device=single.device), frames, started)
+        ring.write(torch.tensor([step % length], device=single.device), (frames, started))
         seen = [*seen, observations.clone()][-(length - 3) :]
         slots = torch.arange(step - len(seen) + 1, step + 1, device=single.device) % length
-        assert torch.equal(ring.stacks(slots.unsqueeze(1), envs), torch.stack(seen))
+        assert torch.equal(ring.take(slots.unsqueeze(1), envs), torch.stack(seen))
     assert starts > 8 and losses > 8
 
 
 def test_frame_ring_keeps_each_frame_once():
-    ring = FrameRing(10, 3, torch.device("cpu"))
+    recurrent = Recurrent("observations", (3, 84, 84), torch.uint8, stack=4)
+    ring = FrameRing(recurrent, 10, torch.device("cpu"), host=False)
     assert ring.words.numel() * 8 == (10 + 1) * 3 * 84 * 84

@@ -1,21 +1,21 @@
-"""The steps played reach the loss, and the loss is right."""
+"""The oracle of A2C: the steps played reach the loss, and the loss is right."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from handwritten import a2c as trainer_module
+from handwritten.a2c import Trainer
+from handwritten.arguments import Args
+from handwritten.learner import Learner, losses
+from handwritten.player import Player
+from handwritten.rollout import Rollout
 from scripted import ScriptedEnv, SignalEnv
 from torch import distributed as dist
 from torch import multiprocessing
 
-from examples.a2c_vtrace import trainer as trainer_module
-from examples.a2c_vtrace.arguments import Args
-from examples.a2c_vtrace.learner import Learner, losses
-from examples.a2c_vtrace.model import ActorCritic
-from examples.a2c_vtrace.player import Player
-from examples.a2c_vtrace.rollout import Rollout
-from examples.a2c_vtrace.trainer import Trainer
-from examples.a2c_vtrace.world import World
+from cule.train.models import ActorCritic
+from cule.train.world import World
 
 CPU = torch.device("cpu")
 

@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 import tyro
 
-from examples.a2c_vtrace import arguments, paper, paper_settings, paper_tables
+from examples.a2c_vtrace import paper, paper_settings, paper_tables, train
 from examples.dqn import dqn
 from examples.ppo import ppo
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
-    "device=cpu", "num_envs=4", "num_batches=2", "n_steps=4", "width=0.1", "warmup_steps=0",
+    "device=cpu", "num_envs=4", "num_batches=2", "num_steps=4", "width=0.1", "warmup_steps=0",
     "num_threads=1",
     "total_frames=800", "eval_every=400", "eval_from=-30", "eval_episodes=1", "eval_max_frames=80",
 )  # fmt: skip
 PARSERS = {
-    "examples.a2c_vtrace.train": arguments.Args,
+    "examples.a2c_vtrace.train": train.Args,
     "examples.ppo.ppo": ppo.Args,
     "examples.dqn.dqn": dqn.Args,
 }

@@ -9,18 +9,25 @@ import pytest
 import torch
 import tyro
 
-from examples.a2c_vtrace import arguments, train
-from examples.common import presets, progress
+from cule import train
+from cule.train import presets, progress
+from cule.train.trainer import Trainer
+from cule.train.world import World
+from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
+from examples.pqn import pqn
 from examples.ppo import ppo
+from examples.reinforce import reinforce
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
-ALL = [arguments.Args, ppo.Args, dqn.Args]
+ALL = [a2c.Args, ppo.Args, dqn.Args, pqn.Args, reinforce.Args]
 TINY = {"device": "cpu", "width": 0.1, "num_threads": 1}
 PROGRAMS = {
-    "a2c_vtrace": (train.train, arguments.Args, {"eval_episodes": 0, "warmup_steps": 30}),
-    "ppo": (ppo.train, ppo.Args, {}),
-    "dqn": (dqn.train, dqn.Args, {"first_update": 600}),
+    "a2c_vtrace": (a2c.A2C, a2c.Args, {"warmup_steps": 30}),
+    "ppo": (ppo.PPO, ppo.Args, {}),
+    "dqn": (dqn.DQN, dqn.Args, {"first_update": 600}),
+    "pqn": (pqn.PQN, pqn.Args, {}),
+    "reinforce": (reinforce.Reinforce, reinforce.Args, {}),
 }
 
 
@@ -55,22 +62,18 @@ def test_presets_leave_nothing_open_and_what_was_set_in_force(settings):
 @pytest.mark.parametrize("settings", ALL)
 def test_presets_fit_each_other(settings):
     """A program with no settings but the device's starts: its own checks pass."""
-    full = presets.filled(settings(), CPU)
-    if settings is arguments.Args:
-        full.check(1)
-    else:
-        make = {ppo.Args: ppo.Ppo, dqn.Args: dqn.Dqn}[settings]
-        make(dataclasses.replace(full, width=0.1, num_threads=1), CPU).close()
+    make = {settings: algorithm for algorithm, settings, _ in PROGRAMS.values()}[settings]
+    args = dataclasses.replace(settings(), width=0.1, num_threads=1).on(CPU)
+    args.check(1)
+    Trainer(make(args), World(0, 1, CPU)).close()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_training_says_at_once_what_it_does(program, tmp_path, monkeypatch, capsys):
     """The first line comes before any env is made; the bar moves before the first update."""
-    run, settings, more = PROGRAMS[program]
-    if program == "a2c_vtrace":
-        more = more | {"folder": tmp_path, "plot": False, "tensorboard": False}
-    args = settings(**TINY, **more, total_frames=5000)
-    made = {"a2c_vtrace": "examples.a2c_vtrace.trainer", "ppo": ppo.__name__, "dqn": dqn.__name__}
+    algorithm, settings, more = PROGRAMS[program]
+    quiet = {"folder": tmp_path, "plot": False, "tensorboard": False, "eval_episodes": 0}
+    args = settings(**TINY, **more, **quiet, total_frames=5000)
     told = []
 
     def make_env(*_, **__):
@@ -78,9 +81,9 @@ def test_training_says_at_once_what_it_does(program, tmp_path, monkeypatch, caps
         raise ValueError("no env")
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"{made[program]}.make_env", make_env)
+        patch.setattr("cule.train.stage.make_env", make_env)
         with pytest.raises(ValueError, match="no env"):
-            run(args)
+            train.train(algorithm, args)
     first = told[0].splitlines()[0]
     threads = torch.get_num_threads()
     where = rf"on the CPU \({threads} threads\)"
@@ -95,9 +98,10 @@ def test_training_says_at_once_what_it_does(program, tmp_path, monkeypatch, caps
         reach(self, frames, phase)
 
     monkeypatch.setattr(progress.Progress, "reach", watched)
-    row = run(dataclasses.replace(args, num_envs=20 if program == "a2c_vtrace" else 16))
-    before = {"a2c_vtrace": "warming up", "dqn": "filling the memory", "ppo": ""}[program]
-    assert seen[0] == (4 * row["num_envs"], before)
+    few = dataclasses.replace(args, num_envs=20 if program == "a2c_vtrace" else 16)
+    row = train.train(algorithm, few)
+    before = "warming up" if program in ("a2c_vtrace", "dqn") else ""
+    assert seen[0][1] == before and seen[0][0] < 5000
     assert seen[-1] == (row["frames"], "")
     assert f"pong, {before}" in capsys.readouterr().err or not before
 
@@ -116,12 +120,12 @@ def test_progress_tells_frames_and_when_it_ends(capsys):
 
 def test_run_that_goes_on_keeps_what_the_machine_chose(tmp_path):
     """Also where another machine would choose otherwise, and another length is asked for."""
-    args = arguments.Args(
+    args = a2c.Args(
         **TINY, folder=tmp_path, num_envs=20, warmup_steps=0, total_frames=2000, eval_episodes=0,
         progress=False, tensorboard=False, plot=False,
     )  # fmt: skip
-    train.train(args)
+    train.train(a2c.A2C, args)
     again = dataclasses.replace(args, num_envs=None, total_frames=None, resume=True)
-    assert train.train(again)["frames"] == 2000
-    row = train.train(dataclasses.replace(again, total_frames=3000))
+    assert train.train(a2c.A2C, again)["frames"] == 2000
+    row = train.train(a2c.A2C, dataclasses.replace(again, total_frames=3000))
     assert (row["num_envs"], row["frames"]) == (20, 3040)

@@ -14,14 +14,15 @@ import pytest
 import torch
 
 import cule
-from examples.a2c_vtrace import plot, watch
-from examples.common.program import run_program
+from cule.train import pictures as plot
+from cule.train import watch
+from cule.train.command import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "examples" / "a2c_vtrace" / "README.md"
 # What makes the two commands short.
 TINY = {
-    "train": "--device cpu --num-envs 8 --num-batches 2 --n-steps 4 --steps-per-update 2 "
+    "train": "--device cpu --num-envs 8 --num-batches 2 --num-steps 4 --steps-per-update 2 "
     "--width 0.1 --warmup-steps 0 --total-frames 1500 "
     "--eval-episodes 0 --num-threads 1 --no-tensorboard",
     "watch": "--device cpu --max-frames 200 --no-progress",
@@ -62,7 +63,7 @@ def up_and_down(monkeypatch):
 
     def policy(observations):
         odd = observations.flatten(1).long().sum(1) % 2
-        return torch.nn.functional.one_hot(2 + odd, 6).float().log(), None
+        return torch.nn.functional.one_hot(2 + odd, 6).float().log()
 
     state = {"args": {"game": "pong"}, "algorithm": "A2C", "frames": 1234}
     monkeypatch.setattr(watch, "load_policy", lambda *_: (policy, state))
@@ -81,7 +82,7 @@ def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_
     observations, _ = env.reset(seed=5)
     wanted, screens = torch.zeros(2), [env.get_screen_rgb().numpy().copy()]
     for _ in range(600 // 4):
-        observations, *_, info = env.step(up_and_down(observations)[0].argmax(1))
+        observations, *_, info = env.step(up_and_down(observations).argmax(1))
         wanted += info["reward"]
         screens.append(env.get_screen_rgb().numpy().copy())
     assert scores == wanted.tolist() and min(scores) < 0
@@ -96,7 +97,7 @@ def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_
     ({"episodes": 0}, "episodes to be at least 1, got 0"),
     ({"sticky": 3.0}, "sticky to be from 0 to 1, got 3.0"),
     ({"seed": -1}, "seed to be from 0 to 4294967295, got -1"),
-    ({}, "expected a run folder with checkpoints, as train.py writes it, got"),
+    ({}, "expected a run folder with checkpoints, as training writes it, got"),
 ])  # fmt: skip
 def test_watch_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
-from examples.a2c_vtrace.model import ActorCritic, PixelConv, patches, sample
-from examples.a2c_vtrace.trainer import make_policy
+from cule.train.models import ActorCritic, PixelConv, patches, sample
 
 
 def random_images(count):
@@ -84,7 +85,7 @@ def test_actor_critic_copy_in_bfloat16_is_the_network_under_autocast():
     observations = random_images(8)
     with torch.autocast("cpu", torch.bfloat16):
         learning, _ = model(observations)
-    playing, _ = make_policy(model, bf16=True)(observations)
+    playing, _ = copy.deepcopy(model).to(torch.bfloat16)(observations)
     assert playing.dtype == learning.dtype == torch.float32
     torch.testing.assert_close(playing, learning, rtol=0, atol=1e-6)
     assert not torch.allclose(playing, model(observations)[0], rtol=0, atol=1e-4)
