@@ -285,6 +285,15 @@ class Run:
         """Whether the run has passed a multiple of `every` frames since `before`; never for 0."""
         return every > 0 and self.trainer.frames // every > before // every
 
+    @property
+    def waiting(self) -> bool:
+        """Whether more than one iteration of steps comes before the first update."""
+        return self.trainer.updates == 0 and self.trainer.declaration.start >= 2 * self.trainer.period
+
+    def show(self, frames: int) -> None:
+        """Moves the progress bar."""
+        self.log.show(frames, warming_up=self.waiting)
+
     def enough(self, stopper: Stopper) -> bool:
         """Whether to stop. All processes have to call it at the same iteration."""
         too_long = self.args.max_seconds is not None and self.seconds_now >= self.args.max_seconds
@@ -299,8 +308,8 @@ class Run:
                 break
             frames, updates = trainer.frames, trainer.updates
             with annotate.phase("training"):
-                trainer.iterate()
-            self.log.show(trainer.frames, warming_up=trainer.updates == 0)
+                trainer.iterate(self.show)
+            self.log.show(trainer.frames, warming_up=self.waiting)
             if trainer.updates // args.log_every > updates // args.log_every:
                 self.tell()
             if self.crossed(frames, args.eval_every) and self.promising:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -144,6 +144,11 @@ class Trainer:
         return self.steps * self.args.num_envs * FRAMESKIP
 
     @property
+    def period(self) -> int:
+        """Steps in an iteration."""
+        return self.plan.program.period
+
+    @property
     def lag(self) -> int:
         """The lag of learning, in iterations."""
         return self.algorithm.learning().lag
@@ -170,9 +175,13 @@ class Trainer:
         }
         return spaces(list(nets), list(nets.values()))
 
-    def iterate(self) -> None:
+    def iterate(self, tell: Callable[[int], object] = lambda frames: None) -> None:
         """Executes an iteration: some steps, and a phase of learning once there is enough to learn
-        from. Does not wait for the device."""
+        from. Does not wait for the device.
+
+        Args:
+            tell: called with the frames so far, now and then.
+        """
         learns_from = self.frames
         if not self.lag:
             learns_from += self.plan.program.period * self.args.num_envs * FRAMESKIP
@@ -181,7 +190,8 @@ class Trainer:
                 self.learner.set_learning_rate(value(learns_from))
             else:
                 getattr(self.algorithm.now, name).fill_(value(self.frames))
-        self.plan.run()
+        each = self.args.num_envs * FRAMESKIP
+        self.plan.run(tell=lambda steps: tell(steps * each))
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""

@@ -432,8 +432,8 @@ def test_train_refuses_settings_that_do_not_fit(tmp_path, changes, message):
 
 def test_train_refuses_to_resume_another_run(tmp_path):
     trained(settings(tmp_path, total_frames=500))
-    with pytest.raises(ValueError, match=r"expected n_steps as in the checkpoint \(4\), got 6"):
-        trained(settings(tmp_path, total_frames=1000, resume=True, n_steps=6))
+    with pytest.raises(ValueError, match=r"expected num_steps as in the checkpoint \(4\), got 6"):
+        trained(settings(tmp_path, total_frames=1000, resume=True, num_steps=6))
 
 
 @pytest.mark.parametrize("changes, message", [

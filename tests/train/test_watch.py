@@ -14,8 +14,7 @@ import pytest
 import torch
 
 import cule
-from cule.train import pictures as plot
-from cule.train import watch
+from cule.train import pictures, plot, watch
 from cule.train.command import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,7 +132,7 @@ def test_plot_names_game_algorithm_and_commit(tmp_path, monkeypatch):
         if commit is not None:
             row = {"game": "pong", "algorithm": "A2C", "commit": commit}
             (tmp_path / name / "result.jsonl").write_text(json.dumps(row) + "\n")
-    assert plot.plot([tmp_path / name for name in "abcd"], tmp_path / "scores.png")
+    assert pictures.plot([tmp_path / name for name in "abcd"], tmp_path / "scores.png")
     (figure,) = drawn
     assert figure.get_suptitle() == "pong, A2C, commit abc\npong, A2C\nd"
     # A single score is a visible point, and the legend has only what is drawn.
@@ -147,7 +146,7 @@ def test_plot_names_game_algorithm_and_commit(tmp_path, monkeypatch):
 def test_plot_of_nothing_is_no_picture(tmp_path, monkeypatch, capsys):
     write_log(tmp_path / "run", [{"kind": "training", "score": None, "seconds": 1.0, "frames": 4}])
     out = tmp_path / "scores.png"
-    assert not plot.plot([tmp_path / "run"], out)
+    assert not pictures.plot([tmp_path / "run"], out)
     monkeypatch.setattr("sys.argv", ["plot", str(tmp_path / "run"), "--out", str(out)])
     assert plot.main() == 2
     assert (

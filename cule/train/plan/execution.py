@@ -210,11 +210,25 @@ class Executor:
                     store.write(place, value)
 
 
-def in_order(executors: Sequence[Executor], iteration: int) -> None:
-    """Executes an iteration group by group."""
+def in_order(
+    executors: Sequence[Executor],
+    iteration: int,
+    tell: Callable[[int], object] = lambda steps: None,
+) -> None:
+    """Executes an iteration group by group.
+
+    Args:
+        executors: of all groups, in their order.
+        iteration: which.
+        tell: called with the steps emulated so far, after each.
+    """
     for executor in executors:
+        steps = iteration * executor.period
         for step in executor.steps(iteration):
             executor.make(step)
+            if any(operation.role == "simulate" for operation, _ in step.calls):
+                steps += 1
+                tell(steps)
 
 
 def interleaved(

@@ -87,13 +87,22 @@ class Plan:
         if recurrent in self.memory.kept:
             self.storage.begin(recurrent, value)
 
-    def run(self, iterations: int = 1) -> None:
-        """Executes some iterations. Does not wait for a GPU."""
+    def run(
+        self, iterations: int = 1, tell: Callable[[int], object] = lambda steps: None
+    ) -> None:
+        """Executes some iterations. Does not wait for a GPU.
+
+        Args:
+            iterations: how many.
+            tell: called with the steps so far while they are executed; on a GPU after an iteration
+                is launched.
+        """
         for _ in range(iterations):
             if self.launcher is not None:
                 self.launcher.run(self.iteration)
+                tell(self.steps + self.program.period)
             else:
-                in_order(self.executors, self.iteration)
+                in_order(self.executors, self.iteration, tell)
             self.iteration += 1
 
     def run_interleaved(self, choose: Callable[[int], int], iterations: int = 1) -> None:
