@@ -80,7 +80,7 @@ class AleEnv:
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """As in Env; waits for the device to copy the actions."""
-        frames, rewards, terminated, truncated, infos = self.env.step(actions.cpu().numpy())
+        frames, rewards, terminated, truncated, infos = self.env.step(actions.long().cpu().numpy())
         placed = {
             "reward": self._place(rewards),
             "episode_frame_number": self._place(infos["episode_frame_number"]),
