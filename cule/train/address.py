@@ -15,7 +15,7 @@ def module_of(made: type) -> str:
         return made.__module__
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
-    return spec.name if spec else str(Path(main.__file__ or "").resolve())
+    return spec.name if spec else str(Path(getattr(main, "__file__", None) or "-c").resolve())
 
 
 def address_of(made: type) -> str:

@@ -88,8 +88,11 @@ class Algorithm(Generic[A]):
         raise NotImplementedError
 
     def prepare(self, nets: Nets, batch: Batch) -> Values:
-        """Once in a phase of learning: what the batches of `loss` have in addition, (steps,
-        num_envs) each; nothing by default."""
+        """What the batches of `loss` have in addition, computed once in a phase of learning.
+
+        Returns:
+            (steps, num_envs) each; nothing by default.
+        """
         return {}
 
     def learning(self) -> Learning:

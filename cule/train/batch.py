@@ -1,5 +1,7 @@
-"""What a loss reads, and where it comes from: sequences of a group of envs, shuffled transitions,
-or transitions sampled from a memory."""
+"""What a loss reads, and where it comes from.
+
+That is sequences of a group of envs, shuffled transitions, or transitions sampled from a memory.
+"""
 
 from __future__ import annotations
 

@@ -96,7 +96,9 @@ class Declaration:
         """The step."""
         return self.program.t
 
-    def recurrent(self, name: str, dtype: torch.dtype = torch.float32, *shape: int, **more: Any) -> Recurrent:
+    def recurrent(
+        self, name: str, dtype: torch.dtype = torch.float32, *shape: int, **more: Any
+    ) -> Recurrent:
         """A tensor over steps with a value (num_envs, *shape) at each."""
         return self.program.recurrent(name, (self.stage.num_envs, *shape), dtype, **more)
 
@@ -256,7 +258,7 @@ class Declaration:
         )  # fmt: skip
 
     def _declare_handing_over(self) -> None:
-        """Acting gets the weights. Where it would read the same weights, the plan leaves this out."""
+        """Acting gets the weights. Where it would read the same, the plan leaves this out."""
         p, updates = self.program, self.updates
         rounded = self.nets.rounded
         for name, acting in self._acting.items():
@@ -291,4 +293,3 @@ def fixed_bytes(nets: Networks, stage: Stage) -> int:
 
 def _bytes(net: nn.Module) -> int:
     return sum(p.numel() * p.element_size() for p in (*net.parameters(), *net.buffers()))
-

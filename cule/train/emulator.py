@@ -16,7 +16,7 @@ reason.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import ale_py
 import numpy as np
@@ -39,7 +39,7 @@ class Env(Protocol):
     def reset(self, *, seed: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """The first frames, (num_envs, 1, 84, 84) uint8, and infos."""
 
-    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
         """Frames, clipped rewards (num_envs,), terminated, truncated (num_envs,) bool, and infos.
 
         Training reads two entries of the infos: `reward`, not clipped, and
@@ -78,7 +78,7 @@ class AleEnv:
             "episode_frame_number": self._place(infos["episode_frame_number"])
         }
 
-    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
         """As in Env; waits for the device to copy the actions."""
         frames, rewards, terminated, truncated, infos = self.env.step(actions.long().cpu().numpy())
         placed = {
@@ -126,7 +126,7 @@ def make_env(
     Raises:
         ValueError: there is no such emulator, game or device.
     """
-    options = {
+    options: dict[str, Any] = {
         "stack_num": 1,
         "frameskip": FRAMESKIP,
         "life_loss_info": life_loss_ends,
@@ -140,7 +140,7 @@ def make_env(
         )
         # A CUDA graph keeps the kernels that it has captured, so they have to be the final ones.
         env.wait_until_translated()
-        return env
+        return cast(Env, env)
     if emulator == "ale-py":
         # cule has all of ale-py's games under all their names, and suggests names for a wrong one.
         return AleEnv(cule.rom.find_game(game).name, num_envs, device, **options)

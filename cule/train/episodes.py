@@ -66,8 +66,11 @@ class Episodes(nn.Module):
         return started
 
     def take_scores(self) -> torch.Tensor:
-        """(2,) float64: sum and number of the unclipped scores of episodes that ended since the
-        last call."""
+        """Sum and number of the unclipped scores of episodes that ended since the last call.
+
+        Returns:
+            (2,) float64.
+        """
         scores = torch.stack([self.score_sum, self.score_count.double()])
         self.score_sum.zero_()
         self.score_count.zero_()

@@ -19,12 +19,13 @@ import tyro
 from cule.device import find_device
 from cule.train import checkpoint
 from cule.train.address import find
-from cule.train.learner import spaces
-from cule.train.world import World
 from cule.train.checks import MAX_SEED, at_least, within
-from cule.train.evaluator import NOOPS, Evaluator, Policy
 from cule.train.command import run_program
+from cule.train.evaluator import NOOPS, Evaluator, Policy
+from cule.train.learner import spaces
 from cule.train.rows import append_row, row_of
+from cule.train.world import World
+
 
 @dataclass
 class Args:
@@ -96,6 +97,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
         )  # fmt: skip
         scores = evaluator.scores(policy, args.seed, greedy=args.greedy)
         evaluator.close()
+        assert scores is not None, "nothing stops it"
         row = row_of(
             system="ale-py", mode="evaluation", game=trained["game"], num_envs=args.episodes,
             fps=0.0, device=device,
@@ -109,7 +111,9 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
             del row[rate]
         append_row(row, args.run / "evaluations.jsonl", args.results)
         score = f"{row['score']:.2f} +- {row['score_deviation']:.2f}"
-        sys.stdout.write(f"{trained['game']}, sticky {sticky:g}: {score}, {args.episodes} episodes\n")
+        sys.stdout.write(
+            f"{trained['game']}, sticky {sticky:g}: {score}, {args.episodes} episodes\n"
+        )
         rows.append(row)
     return rows
 

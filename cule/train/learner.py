@@ -115,7 +115,9 @@ class Learner:
             gradients = torch.autograd.grad(
                 values["loss"] * share, self.parameters, allow_unused=True
             )
-            known = [(g, k) for g, k in zip(gradients, self.gradients, strict=True) if g is not None]
+            known = [
+                (g, k) for g, k in zip(gradients, self.gradients, strict=True) if g is not None
+            ]
             torch._foreach_add_([k for _, k in known], [g for g, _ in known])
             if len(self.names) > 1:
                 told = torch.stack([values[name].detach().float() for name in self.names[:-1]])
@@ -162,7 +164,11 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next updates depend on, except the networks."""
-        return {"optimizer": self.optimizer.state_dict(), "turn": self.turn, "metrics": self.metrics}
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "turn": self.turn,
+            "metrics": self.metrics,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what state_dict() returned."""

@@ -94,7 +94,9 @@ class Learning:
             )
         if self.minibatch is not None:
             if self.groups > 1 or self.times > 1:
-                raise ValueError("expected Learning with groups and times, or with minibatch, got both")
+                raise ValueError(
+                    "expected Learning with groups and times, or with minibatch, got both"
+                )
             if self.minibatch < 1 or num_envs * self.steps % self.minibatch:
                 raise ValueError(
                     "expected minibatch of Learning to divide num_envs times steps "

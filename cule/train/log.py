@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from cule.files import append_line, replacing
 from cule.json_lines import read_lines
-from cule.train.settings import Args
 from cule.train.emulator import FRAMESKIP
 from cule.train.progress import Progress
+from cule.train.settings import Args
 
 if TYPE_CHECKING:
     from cule.train.board import Board
@@ -93,7 +93,7 @@ class Log:
         self.board: Board | None = None
         self.shown: dict[str, float] = {}
         shown = speak and args.progress
-        self.bar = Progress(args.game, args.total_frames, shown=shown, done=frames)
+        self.bar = Progress(args.game, args.total_frames or 0, shown=shown, done=frames)
         if not speak:
             return
         self.path = args.folder / LOG

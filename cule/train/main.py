@@ -117,10 +117,7 @@ def main(algorithm: type[Algorithm[Any]], settings: type[Any]) -> int:
 
     def run(args: Any) -> None:
         first = int(os.environ.get("RANK", "0")) == 0
-        if args.explain:
-            text = explain(algorithm, args)
-        else:
-            text = json.dumps(train(algorithm, args))
+        text = explain(algorithm, args) if args.explain else json.dumps(train(algorithm, args))
         if first:
             sys.stdout.write(text + "\n")
 

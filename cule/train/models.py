@@ -1,5 +1,4 @@
-"""Networks: the Nature CNN of Mnih et al. (2015), and the ResNet of Espeholt et al. (2018), without
-its LSTM.
+"""Networks: the Nature CNN of Mnih et al. (2015), and the ResNet of Espeholt et al. (2018).
 
 Both take stacks of four 84x84 frames and end in a layer of features, with a policy head and a value
 head.
@@ -8,6 +7,7 @@ head.
 from __future__ import annotations
 
 import math
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -16,9 +16,10 @@ from torch.nn import functional
 MODELS = ("nature", "impala")
 
 
-def initialised(layer: nn.Module, gain: float = math.sqrt(2)) -> nn.Module:
+def initialised(layer: nn.Conv2d | nn.Linear, gain: float = math.sqrt(2)) -> nn.Module:
     """The layer with orthogonal weights and biases of 0."""
     nn.init.orthogonal_(layer.weight, gain)
+    assert layer.bias is not None
     nn.init.zeros_(layer.bias)
     return layer
 
@@ -60,7 +61,7 @@ class PixelConv(nn.Conv2d):
         dtype = (
             torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.weight.dtype
         )
-        weight, stride = self.weight / 256.0, self.stride
+        weight, stride = self.weight / 256.0, cast(Any, self.stride)
         if stride == (4, 4):
             images, weight, stride = patches(images), functional.pixel_unshuffle(weight, 4), 1
         channels_last = self.weight.is_contiguous(memory_format=torch.channels_last)
@@ -172,8 +173,11 @@ class ActorCritic(nn.Module):
         self.value = initialised(nn.Linear(features, 1), gain=1.0)
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n, 4, 84, 84) uint8 to log-probabilities (n, num_actions) and values (n,), both
-        float32."""
+        """Log-probabilities (n, num_actions) and values (n,), both float32, of observations.
+
+        Args:
+            observations: (n, 4, 84, 84) uint8.
+        """
         features = self.features(observations)
         return self.policy(features).float().log_softmax(dim=1), self.value(features).squeeze(
             1

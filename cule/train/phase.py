@@ -59,8 +59,8 @@ def windows_of(d: Declaration, phase: Phase) -> Windows:
         # The three oldest steps are only read for the stacks of later ones.
         steps, since = learning.replay.memory // d.stage.num_envs - 3, 0
     first = stop - steps
-    names = ["actions", *(name for name in d.kept if name in d.algorithm.keeps and name != "actions"),
-             "rewards", "discounts", "played"]  # fmt: skip
+    own = [name for name in d.algorithm.keeps if name != "actions"]
+    names = ["actions", *own, "rewards", "discounts", "played"]
     reads = {"observations": d.observation[first : stop + 1]}
     reads |= {name: d.kept[name][first:stop] for name in names}
     reads = {name: replace(access, since=since) for name, access in reads.items()}
@@ -71,8 +71,8 @@ def windows_of(d: Declaration, phase: Phase) -> Windows:
 class Loops:
     """When the parts of a phase are called."""
 
-    phase: dict[str, int]
-    updates: dict[str, int]
+    phase: dict[str, Any]
+    updates: dict[str, Any]
 
 
 def declare_phase(d: Declaration, phase: Phase) -> None:
@@ -84,7 +84,9 @@ def declare_phase(d: Declaration, phase: Phase) -> None:
     whole = _declare_evaluation(d, windows, loops, learning)
     if phase.prepare is not None:
         whole = _declare_preparation(d, phase, windows, loops, whole)
-    chosen = _declare_shuffle(d, learning, loops) if learning.minibatch and not learning.replay else None
+    chosen = (
+        _declare_shuffle(d, learning, loops) if learning.minibatch and not learning.replay else None
+    )
     if learning.replay is not None:
         chosen = _declare_sampling(d, learning, loops, windows)
     _declare_gradient(d, phase, windows, loops, whole, chosen)
@@ -107,15 +109,14 @@ def _net_names(d: Declaration) -> list[str]:
 def _declare_evaluation(
     d: Declaration, windows: Windows, loops: Loops, learning: Learning
 ) -> dict[str, Recurrent]:
-    """Values of all observations of the window: steps + 1 calls, or fewer if acting has had them."""
+    """Values of all observations of the window: steps + 1 calls, or fewer if acting had them."""
     if not d.algorithm.evaluates:
         return {}
     p, count = d.program, windows.steps + 1
-    stop = windows.stop
+    stop, names = windows.stop, list(d._trained)
     made = {}
     for name, dtype in d.algorithm.evaluates.items():
         values = p.recurrent(name, (d.stage.num_envs,), dtype, over="update")
-        names = list(d._trained)
 
         @torch.no_grad()
         def function(observations: torch.Tensor, *boxes: nn.Module, name: str = name) -> Any:
@@ -167,7 +168,11 @@ def _declare_preparation(
 
 @torch.no_grad()
 def prepared(
-    d: Declaration, phase: Phase, windows: Mapping[str, Window], boxes: Sequence[Any], asked: set[str]
+    d: Declaration,
+    phase: Phase,
+    windows: Mapping[str, Window],
+    boxes: Sequence[Any],
+    asked: set[str],
 ) -> Mapping[str, torch.Tensor]:
     """What `prepare` returns; adds the names of what it reads to `asked`."""
     assert phase.prepare is not None
@@ -257,9 +262,7 @@ def _declare_shuffle(d: Declaration, learning: Learning, loops: Loops) -> Access
     return shuffled[p.u // per_epoch]
 
 
-def _declare_sampling(
-    d: Declaration, learning: Learning, loops: Loops, windows: Windows
-) -> Access:
+def _declare_sampling(d: Declaration, learning: Learning, loops: Loops, windows: Windows) -> Access:
     """Places of transitions in the memory for each update."""
     p, replay = d.program, learning.replay
     assert replay is not None

@@ -1,4 +1,4 @@
-"""Pictures of scores against wall clock and against frames, from the logs of one or several runs."""
+"""Pictures of scores against wall clock and against frames, from the logs of runs."""
 
 from __future__ import annotations
 

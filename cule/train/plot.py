@@ -1,6 +1,6 @@
 """Draws scores against wall clock and against frames, from the logs of one or several runs.
 
-    python -m cule.train.plot runs/a2c_vtrace --out scores.png
+python -m cule.train.plot runs/a2c_vtrace --out scores.png
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
-Args = TypeVar("Args")
+Args = TypeVar("Args", bound=Any)
 
 
 def by_device(*, gpu: int, cpu: int) -> Any:

@@ -26,8 +26,7 @@ class Progress(tqdm):
         )  # fmt: skip
 
     def reach(self, frames: int, phase: str = "") -> None:
-        """Moves to the number of frames played; `phase` names what is done before learning
-        begins."""
+        """Moves to the number of frames played; `phase` is what is done before learning begins."""
         self.update(frames - self.n)
         if phase != self.phase:
             self.phase = phase

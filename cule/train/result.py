@@ -6,8 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from cule.json_lines import read_lines
-from cule.train.pictures import RESULT
 from cule.train.emulator import FRAMESKIP
+from cule.train.pictures import RESULT
 from cule.train.rows import Utilization, row_of
 from cule.train.settings import Args
 
@@ -42,7 +42,7 @@ def result_of(run: Run, utilization: Utilization) -> dict[str, Any]:
         seconds=round(run.seconds, 3), evaluation_seconds=round(run.evaluation_seconds, 3),
         startup_seconds=round(run.startup_seconds, 3),
         planning_seconds=round(trainer.plan.seconds, 3),
-        **(run.reached or {"frames_to_score": None, "seconds_to_score": None}),
+        **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
         **utilization.row(), **settings_of(args),
     )  # fmt: skip
 

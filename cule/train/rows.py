@@ -133,6 +133,7 @@ class Utilization:
         if self._process is not None:
             self._process.terminate()
             self._process.wait()
+            assert self._printed is not None
             self._printed.seek(0)
             for line in self._printed:
                 with suppress(ValueError):

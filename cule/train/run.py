@@ -146,8 +146,10 @@ class Run:
     # Logging and evaluating -----------------------------------------------------------------------
 
     def tell(self) -> None:
-        """Writes a line of the log about the time since the last one. All processes have to call
-        it."""
+        """Writes a line of the log about the time since the last one.
+
+        All processes have to call it.
+        """
         trainer = self.trainer
         sums = self.world.sum(
             torch.cat([trainer.stage.episodes.take_scores(), trainer.learner.take_metrics()])
@@ -181,8 +183,10 @@ class Run:
 
     @property
     def promising(self) -> bool:
-        """Whether the score in training is high enough for an evaluation; the same in all
-        processes."""
+        """Whether the score in training is high enough for an evaluation.
+
+        It is the same in all processes.
+        """
         return self.args.eval_from is None or (
             self.score is not None and self.score >= self.args.eval_from
         )
@@ -257,9 +261,7 @@ class Run:
         """
         free = FREE - {"total_frames"} if self.args.anneal_lr else FREE
         changed = {
-            name: was
-            for name, was in state["args"].items()
-            if was != as_saved(self.args).get(name)
+            name: was for name, was in state["args"].items() if was != as_saved(self.args).get(name)
         }
         for name, was in changed.items():
             if name not in free and not name.startswith("eval_"):
@@ -288,7 +290,9 @@ class Run:
     @property
     def waiting(self) -> bool:
         """Whether more than one iteration of steps comes before the first update."""
-        return self.trainer.updates == 0 and self.trainer.declaration.start >= 2 * self.trainer.period
+        return (
+            self.trainer.updates == 0 and self.trainer.declaration.start >= 2 * self.trainer.period
+        )
 
     def show(self, frames: int) -> None:
         """Moves the progress bar."""

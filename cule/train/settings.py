@@ -188,8 +188,7 @@ class Args:
     def make_optimizer(
         self, parameters: list[nn.Parameter], device: torch.device
     ) -> torch.optim.Optimizer:
-        """The optimizer. Its learning rate is a tensor on the device, which a captured step
-        reads."""
+        """The optimizer. Its learning rate is a tensor, which a captured step reads."""
         on_gpu = device.type == "cuda"
         rate = torch.tensor(self.learning_rate, dtype=torch.float32, device=device)
         if self.optimizer == "adam":

@@ -46,9 +46,7 @@ def make_envs(
     own = algorithm.environment(num_envs, device)
     if own is not None:
         return own
-    multiprocessors = reserved_multiprocessors(
-        device, args.multiprocessors, num_envs, learning.lag
-    )
+    multiprocessors = reserved_multiprocessors(device, args.multiprocessors, num_envs, learning.lag)
     return make_env(
         args.emulator, args.game, num_envs, device, multiprocessors=multiprocessors, **options
     )

@@ -11,7 +11,7 @@ class Stopper:
 
     SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.wanted = False
 
     def _note(self, *_: Any) -> None:

@@ -56,7 +56,7 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
     for net in trained.values():
         world.share([p.detach() for p in net.parameters()])
         if args.channels_last and any(p.dim() == 4 for p in net.parameters()):
-            net.to(memory_format=torch.channels_last)
+            net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     copies = {}
     for name, made in declared.items():
         if isinstance(made, Copy):
@@ -97,7 +97,9 @@ class Trainer:
         num_envs = self.args.num_envs // world.size
         learning = algorithm.learning()
         learning.check(num_envs)
+        before = self._allocated()
         self.stage = Stage(make_envs(algorithm, learning, num_envs, self.device), self.device)
+        self.stage.bytes = self._allocated() - before
         algorithm.num_actions = self.stage.num_actions
         seed = self.args.seed * SEED_STRIDE + world.rank * num_envs
         self.stage.look(seed)
@@ -122,6 +124,11 @@ class Trainer:
         # From here on each process has its own random numbers.
         torch.manual_seed(self.args.seed * SEED_STRIDE + world.rank)
         self.plan.begin(self.declaration.observation, self.stage.reset(seed))
+
+    def _allocated(self) -> int:
+        """Bytes that torch has allocated on a GPU."""
+        on_gpu = self.device.type == "cuda"
+        return torch.cuda.memory_allocated(self.device) if on_gpu else 0
 
     def _falling_rate(self, frames: int) -> float:
         """The learning rate, which falls to 0 at total_frames."""
@@ -166,8 +173,7 @@ class Trainer:
 
     @property
     def acting(self) -> Nets:
-        """The networks that act, for evaluations. Where nothing is handed over, those that learn
-        act."""
+        """The networks that act. Where nothing is handed over, those that learn do."""
         handed = {o.name for o in self.plan.program.operations}
         nets = {
             name: net if f"hand over {name}" in handed else self.nets.trained[name]
@@ -176,8 +182,9 @@ class Trainer:
         return spaces(list(nets), list(nets.values()))
 
     def iterate(self, tell: Callable[[int], object] = lambda frames: None) -> None:
-        """Executes an iteration: some steps, and a phase of learning once there is enough to learn
-        from. Does not wait for the device.
+        """Executes an iteration: some steps, and a phase of learning once there is enough.
+
+        Does not wait for the device.
 
         Args:
             tell: called with the frames so far, now and then.
@@ -195,15 +202,12 @@ class Trainer:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
+        copies = {name: net for name, (net, _) in self.nets.copies.items()}
+        networks = self.nets.trained | copies
         return {
             "steps": self.steps,
             "updates": self.updates,
-            "networks": {
-                name: net.state_dict()
-                for name, net in (
-                    *self.nets.trained.items(), *((n, net) for n, (net, _) in self.nets.copies.items()),
-                )
-            },
+            "networks": {name: net.state_dict() for name, net in networks.items()},
             "plan": self.plan.state_dict(),
         }  # fmt: skip
 

@@ -20,11 +20,11 @@ from tqdm import tqdm
 
 import cule
 from cule.device import find_device
+from cule.train.checks import MAX_SEED, at_least, within
+from cule.train.command import run_program
+from cule.train.emulator import FRAMESKIP
 from cule.train.evaluate import Policy, load_policy
 from cule.train.models import sample
-from cule.train.checks import MAX_SEED, at_least, within
-from cule.train.emulator import FRAMESKIP
-from cule.train.command import run_program
 
 
 @dataclass

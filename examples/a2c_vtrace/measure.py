@@ -147,7 +147,8 @@ def measure(args: Args, num_envs: int, world: World) -> list[dict[str, Any]]:
     with Utilization(world.device) as utilization:
         seconds = meter.seconds_of(trainer.iterate, args.seconds)
     names = ("model", "overlap", "num_batches", "num_steps", "steps_per_update", "updates_at_once",
-             "multiprocessors", "bf16", "channels_last", "compile", "cuda_graphs", "seed")  # fmt: skip
+             "multiprocessors", "bf16", "channels_last", "compile", "cuda_graphs",
+             "seed")  # fmt: skip
     add(
         "training", num_envs * FRAMESKIP * settings.steps_per_update / seconds,
         algorithm=trainer.algorithm.name, num_gpus=1,

@@ -28,6 +28,8 @@ from tqdm import tqdm
 
 from cule.files import replacing
 from cule.json_lines import read_lines
+from cule.train.command import run_program
+from cule.train.rows import append_row
 from examples.a2c_vtrace.paper_settings import (
     GOALS,
     PROGRAMS,
@@ -37,8 +39,6 @@ from examples.a2c_vtrace.paper_settings import (
     Options,
 )  # fmt: skip
 from examples.a2c_vtrace.paper_tables import Row, table3, table4, table_of
-from cule.train.command import run_program
-from cule.train.rows import append_row
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -33,8 +33,8 @@ class Args(train.Args):
     num_envs: int | None = train.by_device(gpu=1200, cpu=120)
     """envs of all processes together (1,200 on a GPU, 120 on a CPU)"""
     num_batches: int = 20
-    """groups of envs that update the network in turn; 1 with steps_per_update = num_steps is vanilla
-    A2C"""
+    """groups of envs that update the network in turn; 1 with steps_per_update = num_steps is
+    vanilla A2C"""
     num_steps: int = 20
     """steps of a group's envs in an update"""
     steps_per_update: int = 1

@@ -83,9 +83,7 @@ class PPO(train.Algorithm[Args]):
 
     def prepare(self, nets, batch):
         played, values = batch.played.float(), batch.values
-        advantages = gae(
-            batch.rewards, batch.discounts, played, values, self.args.gae_lambda
-        )
+        advantages = gae(batch.rewards, batch.discounts, played, values, self.args.gae_lambda)
         targets = advantages + values[:-1]
         return {"advantages": advantages, "targets": targets, "old_values": values[:-1]}
 

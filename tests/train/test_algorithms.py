@@ -1,4 +1,4 @@
-"""All algorithms: they learn what pays on envs of one's own, write rows, and refuse bad settings."""
+"""All algorithms: they learn what pays on envs of one's own, write rows, refuse bad settings."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cule.train.trainer import Trainer
 from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
-from examples.pqn import pqn
 from examples.ppo import ppo
+from examples.pqn import pqn
 from examples.reinforce import reinforce
 
 CPU = torch.device("cpu")
@@ -50,7 +50,8 @@ LEARNING = {
                                        "learning_rate": 3e-3}, 160),
     "DQN": (dqn.DQN, dqn.Args, {
         "memory": 3200, "first_update": 320, "minibatch_size": 64, "learning_rate": 2e-3,
-        "gamma": 0.5, "epsilon_frames": 32 * 4 * 120, "target_every": 25, "last_epsilon": 0.0}, 140),
+        "gamma": 0.5, "epsilon_frames": 32 * 4 * 120, "target_every": 25,
+        "last_epsilon": 0.0}, 140),
     "PQN": (pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 32, "learning_rate": 2e-3,
                                 "gamma": 0.5, "total_frames": 32 * 4 * 400,
                                 "exploration_fraction": 0.3, "last_epsilon": 0.0}, 160),

@@ -15,8 +15,8 @@ from cule.train.trainer import Trainer
 from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
-from examples.pqn import pqn
 from examples.ppo import ppo
+from examples.pqn import pqn
 from examples.reinforce import reinforce
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")

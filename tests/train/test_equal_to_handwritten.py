@@ -6,7 +6,6 @@ import itertools
 
 import pytest
 import torch
-
 from handwritten import a2c as a2c_by_hand
 from handwritten import dqn as dqn_by_hand
 from handwritten import ppo as ppo_by_hand

@@ -13,8 +13,8 @@ from cule.train.trainer import Trainer
 from cule.train.world import World
 from examples.a2c_vtrace.train import A2C, Args
 from examples.dqn import dqn
-from examples.pqn import pqn
 from examples.ppo import ppo
+from examples.pqn import pqn
 from examples.reinforce import reinforce
 
 pytestmark = pytest.mark.gpu

@@ -1,4 +1,4 @@
-"""Killed at any moment by `kill -9`, a run that is resumed gives the numbers of one that was not."""
+"""Killed at any moment by `kill -9`, a resumed run gives the numbers of one that was not."""
 
 from __future__ import annotations
 

@@ -48,11 +48,7 @@ def test_measure_gives_three_rows_for_each_number_of_envs(tmp_path, emulator):
         assert row["fps"] == pytest.approx(
             row["num_envs"] * 2 * 4 * 1e3 / row["iteration_milliseconds"], rel=1e-2
         )
-        assert all(
-            value > 0
-            for name, value in row["part_milliseconds"].items()
-            if name != "idle"
-        )
+        assert all(value > 0 for name, value in row["part_milliseconds"].items() if name != "idle")
 
 
 def test_meter_leaves_a_trainer_that_trains():

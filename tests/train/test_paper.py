@@ -141,8 +141,8 @@ def test_table_3_has_means_over_seeds_each_by_its_best_row():
         "| --- | ---: | ---: |",
         "| ale | 300.0 s, 300.0 M (1 of 1) |  |",
         "| vtrace20 | 45.0 s, 45.0 M (2 of 3) | <13.0 s, 13.0 M (2 of 2) |",
-        "| num envs 64, num batches 20, num steps 20, steps per update 1 | 7.0 s, 7.0 M (1 of 1) |  "
-        "|",
+        "| num envs 64, num batches 20, num steps 20, steps per update 1 | 7.0 s, "
+        "7.0 M (1 of 1) |  |",
     ]
 
 

@@ -88,7 +88,9 @@ def test_values_are_actings_own_where_the_weights_are_the_same():
 def test_one_line_of_reinforce_makes_two_plans():
     whole = plan_of(Reinforce, ReinforceArgs, num_steps=64)
     steps = plan_of(Reinforce, ReinforceArgs, n_step=4)
-    assert length(whole, "observations") == 64 + 4 and length(steps, "observations") == 2 * 4 + 4 + 4
+    assert (
+        length(whole, "observations") == 64 + 4 and length(steps, "observations") == 2 * 4 + 4 + 4
+    )
     assert streams(whole)["gradient"] == 0 and streams(steps)["gradient"] == 1
     peak = [p.memory.ring_bytes + sum(o.work.at_once * o.work.bytes_each
             for o in p.program.operations if o.work) for p in (whole, steps)]  # fmt: skip
@@ -98,8 +100,8 @@ def test_one_line_of_reinforce_makes_two_plans():
 def test_explain_tells_tensors_order_and_changes():
     told = plan_of(PPO, PPOArgs, num_steps=8, minibatch_size=16).explain()
     row = next(line for line in told.splitlines() if line.startswith("observations"))
-    assert re.search(r"12 slots +\d+\.\d KiB", row)
-    assert "observations[t] by act" in row and "observations[t - 7:t + 2] by gradient" in row
+    assert re.search(r"12 steps +\d+\.\d KiB +\[t\] act; \[t - 7 \+ j\] evaluate values; \[t", row)
+    assert "[t - 7:t + 2] gradient" in told and max(map(len, told.splitlines())) <= 100
     assert "An iteration is 8 steps:" in told
     assert "gradient (learn): every 8 steps, 12 times; 16 of 16 samples at once need" in told
     assert "hand over net is left out: its readers read net" in told
@@ -166,9 +168,7 @@ def test_chunks_change_numbers_only_by_rounding():
     whole, parts = trained(1), trained(1, learner_chunk=7)
     assert parts.learner.work.at_once == 7
     assert whole.learner.gradient.norm() > 0
-    torch.testing.assert_close(
-        parts.learner.gradient, whole.learner.gradient, rtol=1e-4, atol=1e-6
-    )
+    torch.testing.assert_close(parts.learner.gradient, whole.learner.gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_budget_below_the_least_that_works_is_refused_with_the_least():
@@ -191,7 +191,9 @@ def test_program_that_reads_what_is_never_written_is_refused():
     p = Program()
     x, y = p.recurrent("x"), p.recurrent("y", initial=0)
     p.operation("act", nothing, role="act", reads=[x[p.t]], writes=[y[p.t]])
-    with pytest.raises(ValueError, match="an operation that writes x, which act reads: it is never"):
+    with pytest.raises(
+        ValueError, match="an operation that writes x, which act reads: it is never"
+    ):
         Plan(p)
 
 
@@ -200,7 +202,9 @@ def test_program_that_reads_the_future_is_refused():
     x, y = p.recurrent("x", initial=0), p.recurrent("y")
     p.operation("act", nothing, role="act", reads=[x[p.t + 1]], writes=[y[p.t]])
     p.operation("emulate", nothing, role="simulate", writes=[x[p.t + 1]])
-    with pytest.raises(ValueError, match="act to read what was computed before, but it reads what em"):
+    with pytest.raises(
+        ValueError, match="act to read what was computed before, but it reads what em"
+    ):
         Plan(p)
 
 
@@ -236,7 +240,9 @@ def test_program_that_reads_old_weights_without_a_copy_is_refused():
     net, x = p.object("net", [0], kept=True), p.recurrent("x")
     p.operation("learn", nothing, role="learn", reads=[net[p.u]], writes=[net[p.u + 1]])
     p.operation("act", nothing, role="act", reads=[net[p.t]], writes=[x[p.t]])
-    with pytest.raises(ValueError, match="newest version of what learn changes in place, but it re"):
+    with pytest.raises(
+        ValueError, match="newest version of what learn changes in place, but it re"
+    ):
         Plan(p)
 
 
@@ -245,7 +251,9 @@ def test_program_that_reads_all_history_is_refused():
     x = p.recurrent("x", initial=0)
     p.operation("emulate", nothing, role="simulate", writes=[x[p.t]])
     p.operation("look", nothing, role="tell", reads=[x[0 * p.t : p.t + 1]])
-    with pytest.raises(ValueError, match="windows of x that have an end in the past, but what look"):
+    with pytest.raises(
+        ValueError, match="windows of x that have an end in the past, but what look"
+    ):
         Plan(p)
 
 
@@ -305,5 +313,7 @@ def test_torch_that_is_too_old_is_told():
     from cule.train.main import check_torch
 
     check_torch("2.11.0+cu130")
-    with pytest.raises(ImportError, match=r"cule\.train needs torch 2\.11 or newer, and torch 2\.9"):
+    with pytest.raises(
+        ImportError, match=r"cule\.train needs torch 2\.11 or newer, and torch 2\.9"
+    ):
         check_torch("2.9.1")

@@ -155,7 +155,7 @@ def test_long_iteration_is_cut_into_equal_graphs():
 
 
 def test_replayed_programs_compute_the_same():
-    """The clocks are on the device: a step that is replayed reads and writes where it is in time."""
+    """Clocks are on the device: what is replayed reads and writes where it is in time."""
     for seed in range(40):
         program, wanted = random_program(seed)
         Plan(program).run(9)

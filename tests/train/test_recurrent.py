@@ -1,4 +1,4 @@
-"""A recurrent policy by `declare`: its state is kept, cut at episodes' starts, and learned through."""
+"""A recurrent policy by `declare`: its state is kept, cut at episodes' starts, learned."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_state_is_what_acting_had_also_where_episodes_start():
     for recurrent, store in trainer.plan.storage.far.items():
         if recurrent.name == "state":
             take = store.take
-            store.take = lambda slots, envs: take(slots, envs) + 1.0
+            store.take = lambda slots, envs, take=take: take(slots, envs) + 1.0
     trainer.iterate()
     trainer.iterate()
     names = trainer.learner.names

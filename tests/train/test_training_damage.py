@@ -29,9 +29,9 @@ from test_training_run import (
 )  # fmt: skip
 
 from cule.train import checkpoint, evaluate
-from examples.a2c_vtrace import train
 from cule.train.log import read_log
 from cule.train.world import World
+from examples.a2c_vtrace import train
 
 WORLD = World(0, 1, torch.device("cpu"))
 STATE = {"weights": torch.arange(3000.0), "seconds": 1.5, "args": {"game": "pong"}}
@@ -243,8 +243,7 @@ def test_train_that_was_finished_adds_nothing_when_resumed(tmp_path):
     # Evaluated otherwise it is another row, and trained on, too.
     assert trained(settings(tmp_path, resume=True, **asked | {"eval_max_frames": 90})) != first
     assert (
-        trained(settings(tmp_path, resume=True, **asked | {"total_frames": 1200}))["frames"]
-        >= 1200
+        trained(settings(tmp_path, resume=True, **asked | {"total_frames": 1200}))["frames"] >= 1200
     )
     assert len(results.read_text().splitlines()) == 3
 

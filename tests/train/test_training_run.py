@@ -382,9 +382,7 @@ def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
 
 
 def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
-    evaluator = Evaluator(
-        "pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1
-    )
+    evaluator = Evaluator("pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1)
     before = evaluator.env.step
     steps = []
 

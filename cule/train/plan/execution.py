@@ -119,10 +119,13 @@ class Executor:
         self.group, self.storage, self.period = group, storage, period
         self.clock = Clock(storage.device)
         self._offsets: dict[tuple[tuple[int, int], ...], tuple[torch.Tensor, torch.Tensor]] = {}
+        for operation in group.operations:
+            for access in operation.reads:
+                # Made now, as streams share them.
+                storage.range(access.length() or 1)
 
     def steps(self, iteration: int) -> list[Step]:
-        """The work of an iteration. The clock is at its first step before, at the next one's after
-        it."""
+        """An iteration's work; before and after it the clock is at an iteration's first step."""
         begin = iteration * self.period
         end = begin + self.period
         calls = calls_in_order(self.group.operations, begin, end)

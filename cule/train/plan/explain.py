@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from cule.train.plan.groups import Group
@@ -9,6 +10,8 @@ from cule.train.plan.program import Domain, Operation, Recurrent
 
 if TYPE_CHECKING:
     from cule.train.plan.plan import Plan
+
+COLUMNS = 100
 
 
 def explain(plan: Plan) -> str:
@@ -30,17 +33,21 @@ def bytes_text(count: int) -> str:
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
-    """Rows with columns of equal width."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    """Rows with columns of equal width; the last one is wrapped."""
+    columns = range(len(rows[0]) - 1)
+    widths = [max(len(row[column]) for row in rows) for column in columns]
+    indent = " " * (sum(widths) + 2 * len(widths))
+    lines = []
+    for row in rows:
+        head = "".join(row[column].ljust(widths[column] + 2) for column in columns)
+        room = max(COLUMNS - len(indent), 30)
+        wrapped = textwrap.wrap(row[-1], room, break_long_words=False) or [""]
+        lines += [(head + wrapped[0]).rstrip(), *(indent + line for line in wrapped[1:])]
     return "\n".join(lines)
 
 
 def _tensors(plan: Plan) -> str:
-    rows: list[tuple[str, ...]] = [("tensor", "of each", "kept", "memory", "read as")]
+    rows: list[tuple[str, ...]] = [("tensor", "kept", "memory", "who reads it")]
     for recurrent in plan.program.recurrents:
         rows.append(_row(plan, recurrent))
     memory = plan.memory
@@ -49,27 +56,30 @@ def _tensors(plan: Plan) -> str:
     if on_host:
         total += f", {bytes_text(on_host)} on the host"
     if memory.fixed:
-        total += f", and {bytes_text(memory.fixed)} of weights, optimizers and envs"
+        total += f", and {bytes_text(memory.fixed)} of weights and optimizers"
     if memory.budget is not None:
         total += f", of {bytes_text(memory.budget)} that may be used"
     return f"{table(rows)}\n{total}."
 
 
 def _row(plan: Plan, recurrent: Recurrent) -> tuple[str, ...]:
-    reads = [
-        f"{access} by {operation.name}"
-        for operation in plan.program.operations
-        for access in operation.reads
-        if access.recurrent is recurrent
-    ]
-    read = ", ".join(reads) or "not read"
+    readers: dict[str, list[str]] = {}
+    for operation in plan.program.operations:
+        for access in operation.reads:
+            if access.recurrent is recurrent:
+                place = str(access).removeprefix(recurrent.name)
+                readers.setdefault(place, []).append(operation.name)
+    read = "; ".join(f"{place} {', '.join(names)}" for place, names in readers.items())
     if recurrent.box is not None:
-        return recurrent.name, "version", "the newest", "in place", read
+        return recurrent.name, "newest version", "", read or "nobody"
     kept = plan.memory.kept.get(recurrent)
     if kept is None:
-        return recurrent.name, recurrent.over, "not kept", "", read
-    how = f"{kept.length} slots" + (f" on the host, {kept.near} here" if kept.host else "")
-    return recurrent.name, recurrent.over, how, bytes_text(kept.bytes + kept.host_bytes), read
+        return recurrent.name, "not kept", "", "nobody"
+    unit = "step" if recurrent.over == "step" else "call"
+    how = f"{kept.length} {unit}{'s' if kept.length > 1 else ''}"
+    if kept.host:
+        how += f" on the host, {kept.near} here"
+    return recurrent.name, how, bytes_text(kept.bytes + kept.host_bytes), read or "nobody"
 
 
 def when(domain: Domain, period: int) -> str:
@@ -91,7 +101,8 @@ def _order(plan: Plan) -> str:
         lines.append(f"  {number + 1}. {_placed(plan, group)}")
         for operation in group.operations:
             work = _work(operation)
-            lines.append(f"       {operation.name} ({operation.role}): {when(operation.domain, period)}{work}")
+            often = when(operation.domain, period)
+            lines.append(f"       {operation.name} ({operation.role}): {often}{work}")
     return "\n".join(lines)
 
 

@@ -1,9 +1,9 @@
 """CUDA graphs of a plan: which calls are captured together, on which streams, with which waits.
 
 An iteration is one graph with a branch for each stream if a graph may hold all of it and it is not
-too long. Otherwise each step of a group is a graph, replayed as often as it occurs, and what a graph
-may not hold runs between them. Streams are reached through `Streams`, so that tests can record what
-would be captured on a machine without a GPU.
+too long. Otherwise each step of a group is a graph, replayed as often as it occurs, and what a
+graph may not hold runs between them. Streams are reached through `Streams`, so that tests can
+record what would be captured on a machine without a GPU.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def _fused(
     batched: set[Operation],
 ) -> list[Group]:
     """Parts of a stream that are alike to all other streams, as one group each."""
-    others = sorted({stream for stream in streams.values()})
+    others = sorted(set(streams.values()))
     on = {stream: [o for o in streams if streams[o] == stream] for stream in others}
     groups: dict[tuple[object, ...], Group] = {}
     for part in parts:

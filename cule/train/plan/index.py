@@ -122,9 +122,10 @@ class Index:
         if self.kind == "add":
             told = str(second)
             return f"{first} - {told[1:]}" if told.startswith("-") else f"{first} + {told}"
+        inner = str(first) if first.kind in ("t", "j", "u", "max") else f"({first})"
         if self.kind == "multiply":
-            return f"-({first})" if second == -1 else f"{second} * ({first})"
-        return f"({first}) // {second}" if self.kind == "divide" else f"max({first}, {second})"
+            return f"-{inner}" if second == -1 else f"{second} * {inner}"
+        return f"{inner} // {second}" if self.kind == "divide" else f"max({first}, {second})"
 
 
 def constant(value: int) -> Index:

@@ -2,8 +2,8 @@
 
 Slot i mod L holds index i until index i + L is written. So L has to be more than the distance from
 any index that may still be accessed to any later one that may already be written. An access is sure
-to be done before a write if it is in an earlier iteration, in a group that comes before the write's,
-or before it in the same group.
+to be done before a write if it is in an earlier iteration, in a group that comes before the
+write's, or before it in the same group.
 """
 
 from __future__ import annotations

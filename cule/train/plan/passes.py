@@ -81,7 +81,7 @@ def _with(operation: Operation, **changes: Any) -> Operation:
 
 
 def prune(program: Program, told: list[str]) -> Program:
-    """Leaves out operations that nobody needs: those that tell, and that write what is kept, stay."""
+    """Leaves out operations that nobody needs. Who tells or writes what is kept, stays."""
     needed = {
         o
         for o in program.operations
@@ -154,7 +154,7 @@ def _merged(
 
 
 def _places(first: Operation, second: Operation) -> Index | None:
-    """The step t of `first` that reads what `second` reads, from the first read that depends on t."""
+    """The step t of `first` that reads what `second` reads, by the first read that says it."""
     for mine, its in zip(first.reads, second.reads, strict=True):
         if mine.recurrent.box is None and not mine.window and not its.window:
             shift = mine.first.at(first.domain, 0, 0)

@@ -87,9 +87,7 @@ class Plan:
         if recurrent in self.memory.kept:
             self.storage.begin(recurrent, value)
 
-    def run(
-        self, iterations: int = 1, tell: Callable[[int], object] = lambda steps: None
-    ) -> None:
+    def run(self, iterations: int = 1, tell: Callable[[int], object] = lambda steps: None) -> None:
         """Executes some iterations. Does not wait for a GPU.
 
         Args:

@@ -1,15 +1,18 @@
 """Dependences of a program, by isl: which call reads what which other call has written.
 
-A call is a point `operation[t, j]`, an index of a Recurrent a point `recurrent[i]`. Reads and writes
-are relations between the two, and everything else follows from them. Sverdoolaege's isl decides
-exactly; all numbers except t are constants.
+A call is a point `operation[t, j]`, an index of a Recurrent a point `recurrent[i]`. Reads and
+writes are relations between the two, and everything else follows from them. isl (Verdoolaege,
+2010) decides exactly; all numbers except t are constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-import islpy as isl
+try:
+    import islpy as isl
+except ImportError as problem:
+    raise ImportError("cule.train needs islpy and more: pip install 'cule[train]'") from problem
 
 from cule.train.plan.program import NOTHING, Access, Operation, Program, Recurrent
 
@@ -151,11 +154,6 @@ class Polyhedra:
         return getattr(self, kind)[recurrent].intersect_domain(self.calls_of(operations))
 
 
-def readable(call: str) -> str:
-    """A call for a message."""
-    return call.strip("{ }")
-
-
 def check(polyhedra: Polyhedra) -> None:
     """Checks that a program means something.
 
@@ -225,14 +223,12 @@ def _check_reads(polyhedra: Polyhedra, recurrent: Recurrent) -> None:
 
 
 def _at_or_after_first(written: isl.UnionSet) -> isl.UnionSet:
-    first = written.lexmin()
-    sets: Sequence[isl.Set] = [first] if isinstance(first, isl.Set) else first.get_set_list()
-    text = []
-    for part in range(len(sets)) if not isinstance(sets, list) else range(len(sets)):
-        each = sets[part] if isinstance(sets, list) else sets.get_at(part)
-        least, name = each.dim_min_val(0), each.get_tuple_name()
-        text.append(f"{name}[i] : i >= {least.to_python()}")
-    return isl.UnionSet("{ " + "; ".join(text) + " }")
+    """All indices from the first that is written on; all of them if that is none."""
+    if written.is_empty():
+        return written
+    first = written.as_set()
+    least = first.dim_min_val(0).to_python()
+    return isl.UnionSet(f"{{ {first.get_tuple_name()}[i] : i >= {least} }}")
 
 
 def _sources(polyhedra: Polyhedra, relation: isl.UnionMap) -> list[tuple[Operation, str]]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from cule.train.plan.index import J, T, U, Index, Whole, as_index
+from cule.train.plan.index import Index, J, T, U, as_index
 
 Role = Literal["simulate", "act", "learn", "reduce", "copy", "tell"]
 Over = Literal["step", "update"]
@@ -168,7 +168,7 @@ class Operation:
         batched: the function also takes several calls at once, in a leading dimension.
         captured: whether a CUDA graph may hold it.
         copies: it copies an object: which version, as an index of the version written (as t).
-        work: what it needs besides tensors over time, as bytes by samples; None: nothing to speak of.
+        work: what it needs besides tensors over time; None: nothing to speak of.
         place: its loop among those of a step, and its place in the loop.
     """
 
@@ -281,7 +281,9 @@ class Program:
             ValueError: the role, a number or a window is wrong, or the name is taken.
         """
         if role not in ROLES:
-            raise ValueError(f"expected the role of {name} to be one of {', '.join(ROLES)}, got {role!r}")
+            raise ValueError(
+                f"expected the role of {name} to be one of {', '.join(ROLES)}, got {role!r}"
+            )
         if name in {operation.name for operation in self.operations}:
             raise ValueError(f"expected another name for a second operation {name}")
         if min(every, times, nth) < 1 or start < 0:

@@ -40,9 +40,7 @@ class Store(Protocol):
         """Restores what state_dict() returned."""
 
 
-def host_memory(
-    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
-) -> torch.Tensor:
+def host_memory(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """Zeros in the host's memory that `device` reads and writes over the bus.
 
     On a GPU the memory is pinned. CUDA gives pinned memory one address for host and device, so that
@@ -55,8 +53,7 @@ def host_memory(
 
 
 class _Pinned:
-    """Describes pinned memory as https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
-    has it."""
+    """Describes pinned memory by the CUDA array interface, which Numba's documentation defines."""
 
     def __init__(self, pinned: torch.Tensor):
         self.pinned = pinned
