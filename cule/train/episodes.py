@@ -55,10 +55,11 @@ class Episodes(nn.Module):
             is a step at which it falls: a lost life may be reported as an end without a reset.
             Without it, the step after each end resets.
         """
-        started = self.done.clone()
         if "episode_frame_number" in infos:
             started = self.done & (infos["episode_frame_number"] <= self.frame)
             self.frame.copy_(infos["episode_frame_number"])
+        else:
+            started = self.done.clone()
         self.score_sum += (self.score * started).sum()
         self.score_count += started.sum()
         self.score.add_(infos.get("reward", rewards)).masked_fill_(started, 0.0)
