@@ -45,6 +45,10 @@ def make_envs(
     }
     own = algorithm.environment(num_envs, device)
     if own is not None:
+        if isinstance(own, cule.AtariEnv):
+            # A CUDA graph keeps the kernels that it has captured, so they have to be the final
+            # ones.
+            own.wait_until_translated()
         return own
     multiprocessors = reserved_multiprocessors(device, args.multiprocessors, num_envs, learning.lag)
     return make_env(

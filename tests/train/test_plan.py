@@ -101,7 +101,10 @@ def test_explain_tells_tensors_order_and_changes():
     told = plan_of(PPO, PPOArgs, num_steps=8, minibatch_size=16).explain()
     row = next(line for line in told.splitlines() if line.startswith("observations"))
     assert re.search(r"12 steps +\d+\.\d KiB +\[t\] act; \[t - 7 \+ j\] evaluate values; \[t", row)
-    assert "[t - 7:t + 2] gradient" in " ".join(told.split()) and max(map(len, told.splitlines())) <= 100
+    assert (
+        "[t - 7:t + 2] gradient" in " ".join(told.split())
+        and max(map(len, told.splitlines())) <= 100
+    )
     assert "An iteration is 8 steps:" in told
     assert "gradient (learn): every 8 steps, 12 times; 16 of 16 samples at once need" in told
     assert "hand over net is left out: its readers read net" in told
