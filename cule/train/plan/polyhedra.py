@@ -12,7 +12,9 @@ from collections.abc import Iterable
 try:
     import islpy as isl
 except ImportError as problem:
-    raise ImportError("cule.train needs islpy: pip install islpy tyro tensorboard matplotlib") from problem
+    raise ImportError(
+        "cule.train needs islpy: pip install islpy tyro tensorboard matplotlib"
+    ) from problem
 
 from cule.train.plan.program import NOTHING, Access, Operation, Program, Recurrent
 
