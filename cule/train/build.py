@@ -56,6 +56,10 @@ class Declaration:
         observation, action, reward, discount, played, started: the tensors over steps. started is
             whether an observation is the first of an episode.
         kept: what `keeps` and `evaluates` name, over steps.
+        trained, actors, copied: the versions of networks that learn, that act, and of copies.
+        envs, state: the versions of the envs, and of gradient and optimizer.
+        updates: in a phase of learning.
+        first: the steps after which the first phase is.
     """
 
     algorithm: Algorithm[Any]
@@ -77,19 +81,19 @@ class Declaration:
         for name, dtype in self.algorithm.evaluates.items():
             self.kept[f"acting's {name}"] = self.recurrent(f"acting's {name}", dtype)
         self.started = Recurrent("started", (n,), torch.bool, initial=True)
-        self._env = self.program.object("envs", self.stage, kept=True)
-        self._trained = {
+        self.envs = self.program.object("envs", self.stage, kept=True)
+        self.trained = {
             name: self.program.object(name, net, kept=True)
             for name, net in self.nets.trained.items()
         }
-        self._acting = {
+        self.actors = {
             name: self.program.object(f"{name} (acting)", net)
             for name, net in self.nets.acting.items()
         }
-        self._copies = {
+        self.copied = {
             name: self.program.object(name, net) for name, (net, _) in self.nets.copies.items()
         }
-        self._learner = self.program.object("learner", self.learner)
+        self.state = self.program.object("learner", self.learner)
 
     @property
     def t(self) -> Index:
@@ -189,7 +193,7 @@ class Declaration:
         reads: Sequence[Access],
         writes: Mapping[str, Access],
     ) -> None:
-        names, t = list(self._acting), self.t
+        names, t = list(self.actors), self.t
         returned = self._try_acting(act, reads)
         evaluated = [name for name in self.algorithm.evaluates if name in returned]
         kept = ["actions", *self.algorithm.keeps.keys() - {"actions"}]
@@ -213,7 +217,7 @@ class Declaration:
             "act", function, role="act",
             reads=[
                 self.observation[t],
-                *(self._acting[name][self.versions()] for name in names), *reads,
+                *(self.actors[name][self.versions()] for name in names), *reads,
             ],
             writes=written,
         )  # fmt: skip
@@ -250,10 +254,10 @@ class Declaration:
 
         self.program.operation(
             "emulate", function, role="simulate", captured=self.stage.captured,
-            reads=[self.kept["actions"][t], self._env[t]],
+            reads=[self.kept["actions"][t], self.envs[t]],
             writes=[
                 self.observation[t + 1], self.kept["rewards"][t], self.kept["discounts"][t],
-                self.kept["played"][t], self.started[t + 1], self._env[t + 1],
+                self.kept["played"][t], self.started[t + 1], self.envs[t + 1],
             ],
         )  # fmt: skip
 
@@ -261,8 +265,8 @@ class Declaration:
         """Acting gets the weights. Where it would read the same, the plan leaves this out."""
         p, updates = self.program, self.updates
         rounded = self.nets.rounded
-        for name, acting in self._acting.items():
-            weights = self._trained[name][updates * (p.u + 1)]
+        for name, acting in self.actors.items():
+            weights = self.trained[name][updates * (p.u + 1)]
 
             def function(source: nn.Module, target: nn.Module) -> tuple[()]:
                 copy_weights(source, target)

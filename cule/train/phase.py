@@ -96,14 +96,14 @@ def declare_phase(d: Declaration, phase: Phase) -> None:
 
 def _weights(d: Declaration, version: Index) -> list[Access]:
     """All networks at the update of this number."""
-    reads = [net[version] for net in d._trained.values()]
-    for name, net in d._copies.items():
+    reads = [net[version] for net in d.trained.values()]
+    for name, net in d.copied.items():
         reads.append(net[version // d.nets.copies[name][1].every])
     return reads
 
 
 def _net_names(d: Declaration) -> list[str]:
-    return [*d._trained, *d._copies]
+    return [*d.trained, *d.copied]
 
 
 def _declare_evaluation(
@@ -113,7 +113,7 @@ def _declare_evaluation(
     if not d.algorithm.evaluates:
         return {}
     p, count = d.program, windows.steps + 1
-    stop, names = windows.stop, list(d._trained)
+    stop, names = windows.stop, list(d.trained)
     made = {}
     for name, dtype in d.algorithm.evaluates.items():
         values = p.recurrent(name, (d.stage.num_envs,), dtype, over="update")
@@ -127,7 +127,7 @@ def _declare_evaluation(
         versions = d.updates * (p.u // count)
         p.operation(
             f"evaluate {name}", function, role="learn", **loops.phase, times=count,
-            reads=[d.observation[at], *(net[versions] for net in d._trained.values())],
+            reads=[d.observation[at], *(net[versions] for net in d.trained.values())],
             writes=[replace(values[p.u], same=name)],
         )  # fmt: skip
         made[name] = values
@@ -323,8 +323,8 @@ def _declare_gradient(
     step = 3 if learner.world_size > 1 else 2
     p.operation(
         "gradient", function, role="learn", **loops.updates, work=learner.work,
-        reads=[*reads.values(), *choice, *_weights(d, p.u), d._learner[step * p.u]],
-        writes=[d._learner[step * p.u + 1]],
+        reads=[*reads.values(), *choice, *_weights(d, p.u), d.state[step * p.u]],
+        writes=[d.state[step * p.u + 1]],
     )  # fmt: skip
 
 
@@ -367,7 +367,7 @@ def _declare_update(d: Declaration, loops: Loops) -> None:
 
         p.operation(
             "average gradient", reduce, role="reduce", **loops.updates, captured=False,
-            reads=[d._learner[step * p.u + 1]], writes=[d._learner[step * p.u + 2]],
+            reads=[d.state[step * p.u + 1]], writes=[d.state[step * p.u + 2]],
         )  # fmt: skip
 
     def function(*_: Any) -> tuple[()]:
@@ -376,15 +376,15 @@ def _declare_update(d: Declaration, loops: Loops) -> None:
 
     p.operation(
         "update", function, role="learn", **loops.updates,
-        reads=[d._learner[step * p.u + step - 1], *(net[p.u] for net in d._trained.values())],
-        writes=[d._learner[step * (p.u + 1)], *(net[p.u + 1] for net in d._trained.values())],
+        reads=[d.state[step * p.u + step - 1], *(net[p.u] for net in d.trained.values())],
+        writes=[d.state[step * (p.u + 1)], *(net[p.u + 1] for net in d.trained.values())],
     )  # fmt: skip
 
 
 def _declare_copies(d: Declaration, loops: Loops) -> None:
     """Copies of networks, such as a target network."""
     p: Program = d.program
-    for name, made in d._copies.items():
+    for name, made in d.copied.items():
         copy = d.nets.copies[name][1]
         number = (p.u + 1) // copy.every
 
@@ -394,6 +394,6 @@ def _declare_copies(d: Declaration, loops: Loops) -> None:
 
         p.operation(
             f"copy {copy.of} to {name}", function, role="copy", **loops.updates, nth=copy.every,
-            reads=[d._trained[copy.of][p.u + 1], made[number - 1]], writes=[made[number]],
+            reads=[d.trained[copy.of][p.u + 1], made[number - 1]], writes=[made[number]],
             copies=p.t * copy.every,
         )  # fmt: skip

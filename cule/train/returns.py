@@ -210,4 +210,5 @@ def lambda_returns(
 @torch.no_grad()
 def explained_variance(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """1 less the share of the targets' variance that predictions leave; 1 is perfect."""
-    return 1 - (targets - predictions).var() / (targets.var() + 1e-8)
+    left = (targets - predictions).var(correction=0)
+    return 1 - left / (targets.var(correction=0) + 1e-8)
