@@ -19,7 +19,7 @@ from cule.translation.executed import (
 
 # How many instructions the first kernel of a game translates, the most frequent ones: each takes
 # the compiler some 10 ms, and the rest of a kernel some 3 s.
-MAX_AT_FIRST = 400
+MAX_AT_FIRST = 150
 # The longest block. A frame's end is looked for between blocks only, so they must not take much of
 # it.
 MAX_INSTRUCTIONS = 64
