@@ -16,8 +16,8 @@
 #include "bindings/checked_backend.h"
 #include "bindings/checked_batch.h"
 #include "bindings/guard.h"
-#include "console/decode_rom.h"
 #include "console/make_config.h"
+#include "execution/decode_rom.h"
 #include "kernels/segment_starts.h"
 
 namespace py = pybind11;
@@ -181,7 +181,7 @@ py::dict predecoded_fields() {
   return out;
 }
 
-// The places that instructions of blocks reach (console/fast_bus.h).
+// The places that instructions of blocks reach (execution/fast_bus.h).
 py::dict places() {
   py::dict out;
   out["kInRam"] = static_cast<uint32_t>(kInRam);

@@ -11,8 +11,8 @@
 //   fetch_slowly()         the same, fetched through the bus
 //   kRareOps               which of the rare instructions it does; only kAll has decimal mode
 //
-// The whole console offers it (console/machine.h), and so do the fast path of the interpreter and
-// the instructions of basic blocks (console/fast_bus.h). A bus that does not do all instructions
+// The whole console offers it (console/bus.h), and so do the fast path of the interpreter and
+// the instructions of basic blocks (execution/fast_bus.h). A bus that does not do all instructions
 // says so before anything but `r.pc`, `cycle` and `bus` has changed:
 //
 //   cannot_do_rare(opcode, operand), cannot_do(control, address)

@@ -78,7 +78,7 @@ CULE_INLINE uint32_t operand_of(Predecoded op) { return op.more >> kOperandShift
 constexpr uint32_t kFetchSlowlyCode = 0x12, kJamCode = 0x02;
 constexpr Predecoded kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
 
-// Marks where a translated block begins; its operand is the block's number (console/block.h). Its
+// Marks where a translated block begins; its operand is the block's number (execution/block.h). Its
 // code is the opcode of another JAM. Instead of control bits it has the program counter that the
 // block is for: a mirror or another bank may show the same bytes at another address. One more bit
 // says that the block is quiet: it writes nothing to the TIA.

@@ -1,5 +1,5 @@
 // The M6532 (RIOT): two ports and the interval timer. Its 128 bytes of RAM are wired to the bus
-// (console/machine.h).
+// (console/memory_map.h).
 //
 // Source: Stella Programmer's Guide, "PIA 6532". The timer's behaviour around expiry is ale-py's,
 // whose values at and after zero differ from those of the chip. The output latches and the edge
@@ -10,9 +10,16 @@
 
 namespace cule {
 
-// Read addresses, by their low 3 bits.
-// else INTIM / TIMINT
-enum M6532Read : uint32_t { kReadSwcha = 0, kReadSwacnt = 1, kReadSwchb = 2, kReadSwbcnt = 3 };
+// The address lines that tell the registers apart. Reads: A2 high is the timer, INTIM with A0 low
+// and TIMINT with A0 high; A2 low one of the ports' registers. Writes: with A4 and A2 high, the
+// timer, whose interval A1 and A0 choose; with A2 low, the ports' registers.
+constexpr uint32_t kRiotA0 = 0x01, kRiotA2 = 0x04, kRiotA4 = 0x10, kRiotA1A0 = 0x03;
+enum M6532Port : uint32_t { kSwcha, kSwacnt, kSwchb, kSwbcnt };
+
+constexpr CULE_INLINE bool reads_timer(uint32_t address) { return (address & kRiotA2) != 0; }
+constexpr CULE_INLINE bool reads_intim(uint32_t address) {
+  return (address & (kRiotA2 | kRiotA0)) == kRiotA2;
+}
 
 struct M6532 {
   uint32_t timer;                  // the value last written
@@ -65,24 +72,26 @@ CULE_INLINE uint32_t read_timint(const M6532& riot, int32_t cycle) {
 // `swcha` and `swchb` are the levels at the two ports' pins.
 CULE_INLINE uint32_t m6532_read(M6532& riot, uint32_t address, int32_t cycle, uint32_t swcha,
                                 uint32_t swchb) {
-  if (address & 4) return address & 1 ? read_timint(riot, cycle) : read_intim(riot, cycle);
-  switch (address & 3) {
-    case kReadSwcha: return swcha;
-    case kReadSwacnt: return riot.ddra;
-    case kReadSwchb: return swchb;
+  if (reads_timer(address))
+    return reads_intim(address) ? read_intim(riot, cycle) : read_timint(riot, cycle);
+  switch (address & kRiotA1A0) {
+    case kSwcha: return swcha;
+    case kSwacnt: return riot.ddra;
+    case kSwchb: return swchb;
     default: return 0;
   }
 }
 
 // TIM1T, TIM8T, TIM64T and T1024T at $294 to $297; SWACNT at $281.
 CULE_INLINE void m6532_write(M6532& riot, uint32_t address, uint32_t value, int32_t cycle) {
-  if ((address & 0x14) == 0x14) {
+  constexpr uint32_t kTimer = kRiotA4 | kRiotA2, kPort = kRiotA2 | kRiotA1A0;
+  if ((address & kTimer) == kTimer) {
     constexpr uint32_t kShifts = 0 | 3 << 4 | 6 << 8 | 10 << 12;
     riot.timer = value;
-    riot.interval_shift = kShifts >> 4 * (address & 3) & 0x0F;
+    riot.interval_shift = kShifts >> 4 * (address & kRiotA1A0) & 0x0F;
     riot.timer_set_cycle = cycle;
     riot.read_after_interrupt = 0;
-  } else if ((address & 7) == 1) {
+  } else if ((address & kPort) == kSwacnt) {
     riot.ddra = value;
   }
 }

@@ -24,7 +24,7 @@ MAX_AT_FIRST = 400
 # it.
 MAX_INSTRUCTIONS = 64
 # And nearly the longest: the picture's segments are kept before blocks that write in them
-# (csrc/console/core.h).
+# (csrc/execution/pace.h).
 MAX_CYCLES = 5 * LINE_CYCLES
 
 Block = tuple[Instruction, ...]

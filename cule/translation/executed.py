@@ -21,7 +21,7 @@ LEAST_COUNT = 30
 MAX_REFUSED = 0.02
 # What is much code in RAM, as a share of all instructions.
 MUCH_IN_RAM = 0.02
-# What a profile has of each instruction (csrc/console/profile.h): how often it ran, could not be
+# What a profile has of each instruction (csrc/execution/profile.h): how often it ran, could not be
 # done in a block, ran in decimal mode, was entered; its program counter; which places it reached,
 # a column for each set of PROFILED; the TIA register that it wrote to, and how often that was
 # another than before.
@@ -104,7 +104,7 @@ class Instruction:
 
     @property
     def reach(self) -> str:
-        """What it reaches, as csrc/console/fast_bus.h has it."""
+        """What it reaches, as csrc/execution/fast_bus.h has it."""
         if self.register is not None:
             return f"to_register({self.register:#04x})"
         return " | ".join(name for name, place in PLACES.items() if self.places & place)

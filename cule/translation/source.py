@@ -1,4 +1,4 @@
-"""A game's blocks in C++, cases of a switch (csrc/console/block.h), and the kernel around them."""
+"""A game's blocks in C++, cases of a switch (csrc/execution/block.h), and the kernel around them."""
 
 from __future__ import annotations
 
