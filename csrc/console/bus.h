@@ -21,7 +21,7 @@ namespace cule {
 
 template <class Ram, class Rom>
 struct ConsoleBus {
-  static constexpr RareOps kRareOps = RareOps::kAll;
+  static constexpr Tier kLastTier = Tier::kRarest;
   const ConsoleConfig& config;
   Ram ram;
   Rom rom;

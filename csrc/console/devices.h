@@ -68,13 +68,15 @@ CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, const ConsoleConfi
     const auto op_at = [&](uint32_t pc) CULE_INLINE_LAMBDA {
       return rom.predecoded_at(code_offset(config.map, config.rom_bytes, slices, pc));
     };
+    constexpr uint32_t kLoads[] = {code_in_mode(kLda, kAbs), code_in_mode(kLdx, kAbs),
+                                   code_in_mode(kLdy, kAbs)};
     const Predecoded load = op_at((behind - 3) & 0xFFFF), back = op_at(behind);
     const uint32_t opcode = opcode_of(load), condition = opcode_of(back);
-    const bool loads = (opcode == 0xAD || opcode == 0xAE || opcode == 0xAC) &&
-                       operand_of(load) == address;  // LDA, LDX, LDY
-    if (loads && (condition == 0xD0 || condition == 0x10) && operand_of(back) == kBackToLoad) {
+    const bool loads = (opcode == kLoads[0] || opcode == kLoads[1] || opcode == kLoads[2]) &&
+                       operand_of(load) == address;
+    if (loads && is_one_of<kBne, kBpl>(condition) && operand_of(back) == kBackToLoad) {
       const int32_t period = 7 + ((((behind + 2) ^ (behind - 3)) & 0xFF00) != 0);
-      waited = skip_timer_wait(devices.riot, cycle, condition == 0xD0, period,
+      waited = skip_timer_wait(devices.riot, cycle, is_one_of<kBne>(condition), period,
                                (instructions_left - 2) / 2);
       rounds = waited / period;
     }

@@ -69,7 +69,7 @@ struct RomOfBank {
 // its length (Machine::make_room), or says that there is no room.
 template <class M, uint32_t kPlaces, bool kInBlock = true, class RomAt = ShownRom>
 struct FastBus {
-  static constexpr RareOps kRareOps = kInBlock ? RareOps::kUsed : RareOps::kCommon;
+  static constexpr Tier kLastTier = kInBlock ? Tier::kUsed : Tier::kFrequent;
   using Register = KnownRegister<(kPlaces >> kRegisterShift)>;
   M& machine;
   Registers& r;
@@ -122,22 +122,21 @@ struct FastBus {
     }
   }
 
-  // Whether a rare instruction is one of kRareOps, and all that it touches can be reached: the
-  // stack, or `address`, where JMP (indirect) finds its target.
+  // Whether a rare instruction is of a tier up to kLastTier, and all that it touches can be
+  // reached: the stack, or `address`, where JMP (indirect) finds its target.
   CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
-    if (opcode == 0x20) return reaches(kInRam) && r.s > kFirstInRam;        // JSR
-    if (opcode == 0x60) return reaches(kInRam) && returns_plainly();  // RTS
-    if (opcode == 0x48 || opcode == 0x08) return pushes_plainly();    // PHA, PHP
-    if (opcode == 0x68) return pulls_plainly();                       // PLA
-    if (opcode == 0x6C) return jumps_plainly(address);
-    if (kRareOps == RareOps::kCommon) return false;
-    switch (opcode) {
-      case 0x28:
-        return reaches(kInRam) && pulls_from_ram() &&
-               (reaches(kInDecimal) || !(pulled() & 8));  // PLP
-      case 0x58: case 0x78: case 0xB8: case 0xD8: return true;  // CLI, SEI, CLV, CLD
-      default: return opcode == 0xF8 && reaches(kInDecimal);    // SED
+    if (is_one_of<kJsr>(opcode)) return reaches(kInRam) && r.s > kFirstInRam;
+    if (is_one_of<kRts>(opcode)) return reaches(kInRam) && returns_plainly();
+    if (is_one_of<kPha, kPhp>(opcode)) return pushes_plainly();
+    if (is_one_of<kPla>(opcode)) return pulls_plainly();
+    if (is_one_of<kJmpIndirect>(opcode)) return jumps_plainly(address);
+    if (kLastTier == Tier::kFrequent) return false;
+    if (is_one_of<kPlp>(opcode)) {
+      return reaches(kInRam) && pulls_from_ram() &&
+             (reaches(kInDecimal) || !(pulled() & kDecimalInStatus));
     }
+    if (is_one_of<kCli, kSei, kClv, kCld>(opcode)) return true;
+    return is_one_of<kSed>(opcode) && reaches(kInDecimal);
   }
   static CULE_INLINE bool is_special(uint32_t) { return false; }  // returns_plainly has seen to it
 
