@@ -195,10 +195,14 @@ struct ConsoleBus {
       if (!after_write && into_line != 0) cycle += kCyclesPerLine - into_line;
       return;
     }
-    if (reg >= RESM0 && reg <= HMOVE) value = note_hmove(reg, value);
+    constexpr uint64_t kOfHmove = registers_where(&WriteFacts::minded, Minded::kSinceHmove) |
+                                  registers_where(&WriteFacts::minded, Minded::kStars) |
+                                  registers_where(&WriteFacts::minded, Minded::kMoves);
+    constexpr uint32_t kFirst = first_of(kOfHmove), kLast = last_of(kOfHmove);
+    if (reg >= kFirst && reg <= kLast) value = note_hmove(reg, value);
     if (is_recorded(reg)) record(to, value);
     else touched_cycle = cycle;
-    if (reg <= VBLANK) frame_ended |= strobe_vertical(devices.ports, reg, value, cycle);
+    if (reg <= kLastVertical) frame_ended |= strobe_vertical(devices.ports, reg, value, cycle);
     if (reg == CXCLR) {
       buffer.after_clear = buffer.count;
       trail.note_clear();
@@ -209,8 +213,9 @@ struct ConsoleBus {
   // (instruction_buffer.h); HMM0 has it as one flag in the bits that it does not use.
   CULE_INLINE uint32_t note_hmove(uint32_t reg, uint32_t value) {
     using namespace tia_write;
+    constexpr uint32_t kLast = last_of(registers_where(&WriteFacts::minded, Minded::kSinceHmove));
     const uint32_t distance = static_cast<uint32_t>(cycle - hmove_cycle);
-    if (reg <= RESBL) return distance < kLongAgo ? distance : kLongAgo;
+    if (reg <= kLast) return distance < kLongAgo ? distance : kLongAgo;
     if (reg == HMM0) return (value & 0xF0) | (distance == kStarsHmoveDistance);
     if (reg == HMOVE) hmove_cycle = cycle;
     return value;

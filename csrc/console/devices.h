@@ -5,6 +5,7 @@
 #include "console/config.h"
 #include "console/memory_map.h"
 #include "cpu_6507/predecoded.h"
+#include "tia/write_facts.h"
 
 namespace cule {
 
@@ -88,6 +89,10 @@ CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, const ConsoleConfi
 CULE_COLD void write_riot(Devices& devices, uint32_t address, uint32_t value, int32_t cycle) {
   m6532_write(devices.riot, address, value, cycle);
 }
+
+// The registers that can end the frame are the first ones.
+constexpr uint32_t kLastVertical =
+    last_of(registers_where(&WriteFacts::minded, Minded::kVertical));
 
 // VSYNC and VBLANK, as far as the processor's side cares. Returns whether the frame ends.
 CULE_COLD bool strobe_vertical(TiaPorts& ports, uint32_t reg, uint32_t value, int32_t cycle) {

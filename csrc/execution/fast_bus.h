@@ -241,7 +241,7 @@ struct FastBus {
     return (reaches(kInRam) && is_ram_address(address)) |
            (reaches(kToRiot) && is_riot_address(address)) |
            (reaches(kInCartridge) && machine.is_cartridge_register(address)) |
-           (reaches(kToTia) && to_tia & (reg >= tia_write::WSYNC) & !no_room) |
+           (reaches(kToTia) && to_tia & (reg > kLastVertical) & !no_room) |
            (reaches(kToRegister) && to_tia & (reg == Register::number));
   }
 
@@ -292,7 +292,7 @@ struct FastBus {
   template <class To>
   CULE_INLINE void write_tia(const To reg, uint32_t value) {
     take_room();
-    CULE_ASSUME(reg.number >= tia_write::WSYNC);
+    CULE_ASSUME(reg.number > kLastVertical);
     machine.write_tia(reg, value, false);
     machine.roomy = false;
   }
