@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "console/core.h"
+#include "execution/interpreter.h"
 #include "kernels/memory.h"
 #include "kernels/segment_starts.h"
 #include "kernels/step.h"

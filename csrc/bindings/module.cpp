@@ -16,8 +16,9 @@
 #include "bindings/checked_backend.h"
 #include "bindings/checked_batch.h"
 #include "bindings/guard.h"
-#include "console/decode_rom.h"
+#include "bindings/translation_facts.h"
 #include "console/make_config.h"
+#include "execution/decode_rom.h"
 #include "kernels/segment_starts.h"
 
 namespace py = pybind11;
@@ -166,41 +167,6 @@ py::bytes power_on_numbers(const py::object& asked) {
   return py::bytes(bytes);
 }
 
-// The bits of a predecoded instruction's words that translation reads (cpu_6507/predecoded.h).
-py::dict predecoded_fields() {
-  py::dict out;
-  out["cycles"] = kCyclesMask;
-  out["length_shift"] = kLengthShift;
-  out["reads"] = static_cast<uint32_t>(kReads);
-  out["jump"] = static_cast<uint32_t>(kJump);
-  out["indexed"] = static_cast<uint32_t>(kIndirect | kIndexX | kIndexY);
-  out["opcode_shift"] = kOpcodeShift;
-  out["operand_shift"] = kOperandShift;
-  out["block_code"] = kBlockCode;
-  out["quiet_block"] = kQuietBlock;
-  return out;
-}
-
-// The places that instructions of blocks reach (console/fast_bus.h).
-py::dict places() {
-  py::dict out;
-  out["kInRam"] = static_cast<uint32_t>(kInRam);
-  out["kInRom"] = static_cast<uint32_t>(kInRom);
-  out["kFromChips"] = static_cast<uint32_t>(kFromChips);
-  out["kToTia"] = static_cast<uint32_t>(kToTia);
-  out["kToRiot"] = static_cast<uint32_t>(kToRiot);
-  out["kInDecimal"] = static_cast<uint32_t>(kInDecimal);
-  out["kInCartridge"] = static_cast<uint32_t>(kInCartridge);
-  return out;
-}
-
-// The sets of them that a profile tells apart, in its order.
-py::tuple profiled_places() {
-  py::list out;
-  for (uint32_t each : kProfiledPlaces) out.append(each);
-  return py::tuple(out);
-}
-
 // Finds the first state that playing cannot produce: (index, part), where `part` names what is
 // impossible, or None. The records of the states follow each other. `configs` are those of all
 // groups, `groups` has the group of each state.
@@ -288,12 +254,7 @@ void bind_constants(py::module_& m) {
   m.attr("RAM_BYTES") = kRamBytes;
   m.attr("LINE_PIXELS") = kLinePixels;
   m.attr("PICTURE_ROWS") = Pictures::kRows;
-  m.attr("LINE_CYCLES") = kCyclesPerLine;
-  m.attr("WSYNC") = static_cast<uint32_t>(tia_write::WSYNC);
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
-  m.attr("PREDECODED") = predecoded_fields();
-  m.attr("PLACES") = places();
-  m.attr("PROFILED_PLACES") = profiled_places();
   m.attr("FRONT_BYTE") = offsetof(EnvRecord, tia) + offsetof(TiaState, front);
   m.attr("FAULTS") = py::dict(
       py::arg("jam") = static_cast<int>(kFaultJam),
@@ -388,6 +349,7 @@ PYBIND11_MODULE(_core, m) {
   Guard::watch_forks();
   py::class_<Guard>(m, "Guard").def(py::init<>()).def("call", &Guard::call);
   bind_constants(m);
+  bind_translation_facts(m);
   bind_batch(m);
   bind_backend(m);
 }

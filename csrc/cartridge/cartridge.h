@@ -14,6 +14,12 @@ namespace cule {
 
 enum class Scheme : uint8_t { k2K, k4K, kF8, kF8SC, kF6, kF6SC, kE0, kFE, kDPC };
 
+// The window, its parts, and where in it an address is.
+constexpr uint32_t kWindowBytes = 4096, kSliceBytes = 1024;
+CULE_INLINE constexpr uint32_t window_offset(uint32_t address) {
+  return address & (kWindowBytes - 1);
+}
+
 // The constant facts of a cartridge.
 struct CartridgeMap {
   Scheme scheme;
@@ -26,6 +32,9 @@ struct CartridgeMap {
 
 // The size of an env's cartridge bytes: a Superchip's RAM, or the DPC's registers.
 constexpr uint32_t kCartridgeBytes = 128;
+CULE_INLINE constexpr uint32_t cartridge_index(uint32_t address) {
+  return address & (kCartridgeBytes - 1);
+}
 
 constexpr uint32_t slices_of_bank(uint32_t bank) { return 0x03020100u + bank * 0x04040404u; }
 
@@ -33,7 +42,7 @@ constexpr uint32_t slices_of_bank(uint32_t bank) { return 0x03020100u + bank * 0
 CULE_INLINE uint32_t rom_offset(const CartridgeMap& map, uint32_t slices, uint32_t address) {
   const uint32_t slice = slices >> (address >> 10 & 3) * 8 & 0xFF;
   const uint32_t upper = ((address & map.a13_mask) ^ map.a13_mask) >> 1;  // FE: 4096 if A13 is low
-  return upper + (slice << 10 | (address & 0x3FF));
+  return upper + (slice << 10 | (address & (kSliceBytes - 1)));
 }
 
 constexpr bool has_superchip(Scheme scheme) {

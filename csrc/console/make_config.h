@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "cartridge/access.h"
+#include "cartridge/schemes.h"
 #include "console/config.h"
 #include "games/games.h"
 #include "tia/pictures.h"
@@ -13,29 +13,18 @@
 namespace cule {
 
 inline CartridgeMap map_of_scheme(const std::string& scheme) {
-  if (scheme == "2K") return map_2k();
-  if (scheme == "4K") return map_4k();
-  if (scheme == "F8") return map_f8(false);
-  if (scheme == "F8SC") return map_f8(true);
-  if (scheme == "F6") return map_f6(false);
-  if (scheme == "F6SC") return map_f6(true);
-  if (scheme == "E0") return map_e0();
-  if (scheme == "FE") return map_fe();
-  if (scheme == "DPC") return map_dpc();
-  throw std::invalid_argument(
-      "expected one of the cartridge schemes 2K 4K F8 F8SC F6 F6SC E0 FE DPC, got " + scheme);
+  std::string names;
+  for (const SchemeRow& row : kSchemes) {
+    if (scheme == row.name) return row.map;
+    names += std::string(" ") + row.name;
+  }
+  throw std::invalid_argument("expected one of the cartridge schemes" + names + ", got " + scheme);
 }
 
-// The image of a scheme has at least this many bytes. None has more than kMaxRomBytes.
+// No image has more bytes.
 constexpr uint32_t kMaxRomBytes = 1 << 16;
-constexpr uint32_t least_rom_bytes(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::k2K: return 2048;
-    case Scheme::k4K: return 4096;
-    case Scheme::kF6: case Scheme::kF6SC: return 16384;
-    case Scheme::kDPC: return 10240;
-    default: return 8192;
-  }
+inline uint32_t least_rom_bytes(Scheme scheme) {
+  return kSchemes[static_cast<uint32_t>(scheme)].least_bytes;
 }
 
 // No picture has more scanlines than the longest frame.

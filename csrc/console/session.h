@@ -16,7 +16,6 @@
 namespace cule {
 
 constexpr int kPowerOnNoops = 60, kResetSwitchFrames = 4;
-constexpr uint32_t kRamBytes = 128;
 // After this many presses of SELECT, a mode counts as unreachable.
 constexpr int kMaxSelects = 5000;
 
@@ -40,9 +39,9 @@ struct GameMemory {
   Ram ram;
   const uint8_t* cartridge_bytes;
   CULE_INLINE int operator()(int address) const {
-    return static_cast<int>(ram.get(address & 0x7F));
+    return static_cast<int>(ram.get(ram_index(address)));
   }
-  CULE_INLINE int cart_ram(int index) const { return cartridge_bytes[index & 0x7F]; }
+  CULE_INLINE int cart_ram(int index) const { return cartridge_bytes[cartridge_index(index)]; }
 };
 
 CULE_INLINE uint64_t seed_of(const EnvState& env) {
@@ -160,8 +159,12 @@ struct Session {
   }
 
   // What a game's set_mode uses.
-  CULE_HD int ram(int address) const { return static_cast<int>(machine.ram.get(address & 0x7F)); }
-  CULE_HD int cart_ram(int index) const { return machine.cartridge_bytes[index & 0x7F]; }
+  CULE_HD int ram(int address) const {
+    return static_cast<int>(machine.ram.get(ram_index(address)));
+  }
+  CULE_HD int cart_ram(int index) const {
+    return machine.cartridge_bytes[cartridge_index(index)];
+  }
   CULE_HD uint32_t random() const { return env_random.words ? env_random.next() : 0; }
 
   CULE_HD bool gives_up() {

@@ -74,27 +74,28 @@ CULE_INLINE void and_rotate_right(Registers& r, uint32_t m) {
 
 // The undocumented instructions that take a byte and change registers only.
 CULE_INLINE void undocumented_read(Registers& r, uint32_t opcode, uint32_t m) {
+  constexpr uint32_t kUnstable = 0xEE;  // the bits that ANE and LXA take as set, as in ale-py
   switch (opcode) {
-    case 0x0B: case 0x2B:  // ANC
+    case code_of(kAnc, 0): case code_of(kAnc, 1):
       set_a(r, r.a & m);
       r.c = r.a >> 7;
       break;
-    case 0x4B:  // ALR
+    case code_of(kAlr):
       r.a &= m;
       r.c = r.a & 1;
       set_a(r, r.a >> 1);
       break;
-    case 0x6B: and_rotate_right(r, m); break;                   // ARR
-    case 0x8B: set_a(r, (r.a | 0xEE) & r.x & m); break;         // ANE
-    case 0xAB:  // LXA
-      set_a(r, (r.a | 0xEE) & m);
+    case code_of(kArr): and_rotate_right(r, m); break;
+    case code_of(kAne): set_a(r, (r.a | kUnstable) & r.x & m); break;
+    case code_of(kLxa):
+      set_a(r, (r.a | kUnstable) & m);
       r.x = r.a;
       break;
-    case 0xBB:  // LAS
+    case code_of(kLas):
       set_a(r, r.s & m);
       r.x = r.s = r.a;
       break;
-    case 0xCB: {  // SBX
+    case code_of(kSbx): {
       const uint32_t both = r.a & r.x;
       compare(r, both, m);
       r.x = r.n;
@@ -109,23 +110,26 @@ CULE_INLINE void undocumented_read(Registers& r, uint32_t opcode, uint32_t m) {
 CULE_INLINE uint32_t unstable_store(Registers& r, uint32_t opcode, uint32_t address) {
   const uint32_t mask = ((address >> 8) + 1) & 0xFF;
   switch (opcode) {
-    case 0x93: case 0x9F: return r.a & r.x & mask;       // SHA
-    case 0x9B: return (r.s = r.a & r.x) & mask;          // SHS
-    case 0x9E: return r.x & mask;                        // SHX
-    default: return r.y & mask;                          // SHY
+    case code_of(kSha, 0): case code_of(kSha, 1): return r.a & r.x & mask;
+    case code_of(kShs): return (r.s = r.a & r.x) & mask;
+    case code_of(kShx): return r.x & mask;
+    default: return r.y & mask;  // SHY
   }
 }
 
-// The second half of the undocumented read-modify-write instructions, which the highest three bits
-// of the opcode tell apart. `value` is what the first half wrote.
+// The highest three bits of an opcode, which tell instructions with the same modes apart.
+constexpr uint32_t group_of(uint32_t opcode) { return opcode >> 5; }
+
+// The second half of the undocumented read-modify-write instructions. `value` is what the first
+// half wrote.
 CULE_INLINE void compute_second(Registers& r, uint32_t opcode, uint32_t value) {
-  switch (opcode >> 5) {
-    case 0: set_a(r, r.a | value); break;     // SLO
-    case 1: set_a(r, r.a & value); break;     // RLA
-    case 2: set_a(r, r.a ^ value); break;     // SRE
-    case 3: add(r, value); break;             // RRA
-    case 6: compare(r, r.a, value); break;    // DCP
-    case 7: subtract(r, value); break;        // ISB
+  switch (group_of(opcode)) {
+    case group_of(code_of(kSlo)): set_a(r, r.a | value); break;
+    case group_of(code_of(kRla)): set_a(r, r.a & value); break;
+    case group_of(code_of(kSre)): set_a(r, r.a ^ value); break;
+    case group_of(code_of(kRra)): add(r, value); break;
+    case group_of(code_of(kDcp)): compare(r, r.a, value); break;
+    case group_of(code_of(kIsb)): subtract(r, value); break;
     default: break;
   }
 }

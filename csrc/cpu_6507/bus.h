@@ -9,10 +9,11 @@
 //   is_special(address)    whether an access there does more than to read or write a byte
 //   look_ahead()           the predecoded instruction at `r.pc`, without side effects
 //   fetch_slowly()         the same, fetched through the bus
-//   kRareOps               which of the rare instructions it does; only kAll has decimal mode
+//   kLastTier              the last Tier of instructions that it does; only where that is kRarest
+//                          it has decimal mode
 //
-// The whole console offers it (console/machine.h), and so do the fast path of the interpreter and
-// the instructions of basic blocks (console/fast_bus.h). A bus that does not do all instructions
+// The whole console offers it (console/bus.h), and so do the fast path of the interpreter and
+// the instructions of basic blocks (execution/fast_bus.h). A bus that does not do all instructions
 // says so before anything but `r.pc`, `cycle` and `bus` has changed:
 //
 //   cannot_do_rare(opcode, operand), cannot_do(control, address)
@@ -32,7 +33,7 @@ constexpr auto is_bus(Bus* m)
                 uint32_t(m->read(0u)), uint32_t(m->read_if(true, 0u, 0u)),
                 uint32_t(m->read_pointer_if(true, 0u)), m->write(0u, 0u, false),
                 m->write_if(true, 0u, 0u), bool(m->is_special(0u)), Predecoded(m->look_ahead()),
-                Predecoded(m->fetch_slowly()), RareOps(Bus::kRareOps), true) {
+                Predecoded(m->fetch_slowly()), Tier(Bus::kLastTier), true) {
   return true;
 }
 constexpr bool is_bus(const void*) { return false; }
@@ -42,11 +43,11 @@ template <class Bus>
 constexpr auto is_partial_bus(Bus* m)
     -> decltype(bool(m->cannot_do_rare(0u, 0u)), bool(m->cannot_do(0u, 0u)),
                 Predecoded(m->fall_back()), true) {
-  return Bus::kRareOps != RareOps::kAll;
+  return Bus::kLastTier != Tier::kRarest;
 }
 constexpr bool is_partial_bus(const void*) { return false; }
 
 template <class Bus>
-constexpr bool kDoesAll = Bus::kRareOps == RareOps::kAll;
+constexpr bool kDoesAll = Bus::kLastTier == Tier::kRarest;
 
 }  // namespace cule

@@ -14,7 +14,7 @@ namespace cule {
 
 // The first word, from bit 0: base cycles (4 bits), length in bytes (2 bits), then:
 enum Control : uint32_t {
-  kRare = 1u << 6,            // does more than the common path: see rare.h
+  kRare = 1u << 6,            // takes more than the common path, by its Tier: see rare.h
   kZeroPage = 1u << 8,        // the address wraps within the zero page
   kIndirect = 1u << 9,        // through a pointer in the zero page; X indexes it before, Y after
   kPagePenalty = 1u << 10,
@@ -75,14 +75,14 @@ CULE_INLINE uint32_t operand_of(Predecoded op) { return op.more >> kOperandShift
 // In place of an instruction outside ROM, or of one whose fetch can switch banks. It takes no time,
 // and fetches the instruction byte by byte. Its code is the opcode of one of the 12 JAMs, which all
 // use that of the first.
-constexpr uint32_t kFetchSlowlyCode = 0x12, kJamCode = 0x02;
+constexpr uint32_t kJamCode = code_of(kJam), kFetchSlowlyCode = code_of(kJam, 1);
 constexpr Predecoded kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
 
-// Marks where a translated block begins; its operand is the block's number (console/block.h). Its
+// Marks where a translated block begins; its operand is the block's number (execution/block.h). Its
 // code is the opcode of another JAM. Instead of control bits it has the program counter that the
 // block is for: a mirror or another bank may show the same bytes at another address. One more bit
 // says that the block is quiet: it writes nothing to the TIA.
-constexpr uint32_t kBlockCode = 0x22, kQuietBlock = 0x40000, kBlockPc = 0xFFFF;
+constexpr uint32_t kBlockCode = code_of(kJam, 2), kQuietBlock = 0x40000, kBlockPc = 0xFFFF;
 constexpr Predecoded mark_of_block(uint32_t number, uint32_t pc, uint32_t quiet) {
   return {pc | quiet, number << kOperandShift | kBlockCode << kOpcodeShift};
 }
@@ -111,7 +111,7 @@ constexpr Predecoded store(Source source) {
 constexpr Predecoded modify(uint32_t control) { return {control | kReads | kWrites | kSetsNZ, 0}; }
 // Modifies memory, then does a second operation on A with the result.
 constexpr Predecoded modify_twice(uint32_t control) {
-  return {control | kReads | kWrites | kRare, 0};
+  return {control | kReads | kWrites, 0};
 }
 constexpr Predecoded on_register(Source source, uint32_t control, uint32_t to) {
   return {from_source(source) | kFromRegister | control, to};
@@ -121,14 +121,14 @@ constexpr Predecoded on_register(Source source, uint32_t control, uint32_t to) {
 constexpr Predecoded branch(Flag flag, bool wanted) {
   return {0, flag << kFlagShift | (wanted == (flag != kFlagZ) ? kIfSet : kIfClear)};
 }
-constexpr Predecoded rare_read() { return read_op(kOnlyOperand | kRare); }
+constexpr Predecoded rare_read() { return read_op(kOnlyOperand); }
 
 constexpr uint32_t kRotateLeftBits = kTwice | kCarryFlag | kSetsC,
                    kShiftLeftBits = kTwice | kSetsC,
                    kRotateRightBits = kShiftRight | kCarryFlag | kSetsC,
                    kShiftRightBits = kShiftRight | kSetsC;
 
-// What an instruction does, in any addressing mode.
+// What the common path does of an instruction, in any addressing mode.
 constexpr Predecoded effect_of(Instruction instruction) {
   switch (instruction) {
     case kLda: return load(kToA);
@@ -183,7 +183,7 @@ constexpr Predecoded effect_of(Instruction instruction) {
     case kSec: return {kPlusOnes | kCarryOne | kSetsC, 0};
     case kJmp: return {kJump, 0};
     case kAlr: case kAnc: case kAne: case kArr: case kLas: case kLxa: case kSbx: return rare_read();
-    default: return {kRare, 0};
+    default: return {0, 0};
   }
 }
 
@@ -210,7 +210,6 @@ constexpr Predecoded operation_of(uint32_t opcode) {
   Predecoded op = effect_of(row.instruction);
   const bool in_memory = row.mode != kImp && row.mode != kImm && row.mode != kRel;
   if (!in_memory) op.control &= ~(kReads | kWrites);
-  if (row.mode == kInd) op = {kRare, 0};
   // The accumulator forms of the shifts.
   if (row.mode == kImp && (row.instruction == kAsl || row.instruction == kRol ||
                            row.instruction == kLsr || row.instruction == kRor)) {
@@ -219,6 +218,7 @@ constexpr Predecoded operation_of(uint32_t opcode) {
   }
   const bool can_cross = row.mode == kAbsX || row.mode == kAbsY || row.mode == kIndY;
   if (!can_cross) op.control &= ~kPagePenalty;
+  if (facts_of(row.instruction).tier != Tier::kCommonPath) op.control |= kRare;
   op.control |= row.cycles | length_of_mode(row.mode) << kLengthShift | mode_bits(row.mode);
   op.more |= (row.instruction == kJam ? kJamCode : opcode) << kOpcodeShift;
   return op;

@@ -22,6 +22,9 @@ CULE_INLINE void reset_registers(Registers& r) {
   r.z = 1;
 }
 
+// The decimal flag in the status register.
+constexpr uint32_t kDecimalInStatus = 0x08;
+
 // The status register as the stack gets it: bits 4 (B) and 5 are always set, as the 6507 has no
 // interrupts.
 CULE_INLINE uint32_t pack_status(const Registers& r) {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "console/profile.h"
+#include "execution/profile.h"
 #include "kernels/batch.h"
 
 namespace cule {

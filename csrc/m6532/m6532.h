@@ -14,7 +14,7 @@
 // There is no tick. The timer's value follows from the cycle in which it was set, so it is worked
 // out when it is read.
 //
-// Not here: the chip's 128 bytes of RAM, which are wired to the bus (console/machine.h), and, as no
+// Not here: the chip's 128 bytes of RAM, which are wired to the bus (console/memory_map.h), and, as no
 // game uses them, the output latches, SWBCNT and the edge detector.
 //
 // Source: Stella Programmer's Guide, "PIA 6532". The timer's values at and after zero are ale-py's,
@@ -47,18 +47,23 @@ enum Register : uint32_t {
 };
 }  // namespace riot_write
 
-// What tells registers apart: A0 and A1 the port registers, A2 the timer from the ports, A0 INTIM
-// from TIMINT, and A4 whether a write sets the timer.
-constexpr uint32_t kRiotPortBits = 3, kRiotTimerBit = 1 << 2, kRiotSetsTimerBit = 1 << 4;
-constexpr uint32_t kRiotTimintBit = riot_read::INTIM ^ riot_read::TIMINT;
+// The address lines that tell the registers apart. A2 is low for the ports' registers, which A1 and
+// A0 choose, and high for the timer. There a read of INTIM has A0 low and one of TIMINT A0 high; a
+// write sets the timer if A4 is high, too, and A1 and A0 choose the interval.
+constexpr uint32_t kRiotA0 = 0x01, kRiotA2 = 0x04, kRiotA4 = 0x10, kRiotA1A0 = 0x03;
+
+constexpr CULE_INLINE bool reads_timer(uint32_t address) { return (address & kRiotA2) != 0; }
+constexpr CULE_INLINE bool reads_intim(uint32_t address) {
+  return (address & (kRiotA2 | kRiotA0)) == (riot_read::INTIM & (kRiotA2 | kRiotA0));
+}
 
 // The base 2 logarithm of the cycles in which each timer register counts, four bits for each.
-constexpr uint32_t kTimerShifts = 0 << 4 * (riot_write::TIM1T & 3) |
-                                  3 << 4 * (riot_write::TIM8T & 3) |
-                                  6 << 4 * (riot_write::TIM64T & 3) |
-                                  10 << 4 * (riot_write::T1024T & 3);
+constexpr uint32_t kTimerShifts = 0 << 4 * (riot_write::TIM1T & kRiotA1A0) |
+                                  3 << 4 * (riot_write::TIM8T & kRiotA1A0) |
+                                  6 << 4 * (riot_write::TIM64T & kRiotA1A0) |
+                                  10 << 4 * (riot_write::T1024T & kRiotA1A0);
 CULE_INLINE uint32_t interval_shift_of(uint32_t timer_register) {
-  return kTimerShifts >> 4 * (timer_register & 3) & 0x0F;
+  return kTimerShifts >> 4 * (timer_register & kRiotA1A0) & 0x0F;
 }
 
 struct M6532 {
@@ -114,26 +119,25 @@ CULE_INLINE uint32_t read_timint(const M6532& riot, int32_t cycle) {
 // `swcha` and `swchb` are the levels at the two ports' pins.
 CULE_INLINE uint32_t m6532_read(M6532& riot, uint32_t address, int32_t cycle, uint32_t swcha,
                                 uint32_t swchb) {
-  if (address & kRiotTimerBit) {
-    return address & kRiotTimintBit ? read_timint(riot, cycle) : read_intim(riot, cycle);
+  if (reads_timer(address)) {
+    return reads_intim(address) ? read_intim(riot, cycle) : read_timint(riot, cycle);
   }
-  switch (address & kRiotPortBits) {
-    case riot_read::SWCHA & kRiotPortBits: return swcha;
-    case riot_read::SWACNT & kRiotPortBits: return riot.ddra;
-    case riot_read::SWCHB & kRiotPortBits: return swchb;
+  switch (address & kRiotA1A0) {
+    case riot_read::SWCHA & kRiotA1A0: return swcha;
+    case riot_read::SWACNT & kRiotA1A0: return riot.ddra;
+    case riot_read::SWCHB & kRiotA1A0: return swchb;
     default: return 0;  // SWBCNT
   }
 }
 
 CULE_INLINE void m6532_write(M6532& riot, uint32_t address, uint32_t value, int32_t cycle) {
-  constexpr uint32_t kSetsTimer = kRiotSetsTimerBit | kRiotTimerBit;
-  if ((address & kSetsTimer) == kSetsTimer) {
+  constexpr uint32_t kTimer = kRiotA4 | kRiotA2, kPort = kRiotA2 | kRiotA1A0;
+  if ((address & kTimer) == kTimer) {
     riot.timer = value;
     riot.interval_shift = interval_shift_of(address);
     riot.timer_set_cycle = cycle;
     riot.read_after_interrupt = 0;
-  } else if ((address & (kRiotTimerBit | kRiotPortBits)) ==
-             (riot_write::SWACNT & (kRiotTimerBit | kRiotPortBits))) {
+  } else if ((address & kPort) == (riot_write::SWACNT & kPort)) {
     riot.ddra = value;
   }
 }

@@ -8,7 +8,6 @@
 // once the beam is where it is there, except for the collision latches.
 #pragma once
 
-#include "tia/fields.h"
 #include "tia/sightings.h"
 #include "tia/tia.h"
 
@@ -91,7 +90,7 @@ CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const Known
 CULE_INLINE bool apply_frequent(TiaState& tia, uint32_t reg, uint32_t value, bool& changes) {
   using namespace tia_write;
   if (is_at_hand(reg, value) && is_among(kWithField, reg)) {
-    changes = set_field(tia, reg, value);
+    changes = set_field(tia, field_of(reg), value);
   } else if (reg == GRP0 || reg == GRP1) {
     changes = write_graphics(tia, reg == GRP1, value);
   } else {
@@ -117,8 +116,8 @@ CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegi
   using namespace tia_write;
   bool changes;
   if (apply_frequent(tia, reg.number, value, changes)) return changes;
-  constexpr uint64_t kGraphics = uint64_t{1} << GRP0 | uint64_t{1} << GRP1;
-  constexpr uint64_t kOthers = kAllRecorded & ~kGraphics & (~kWithField | uint64_t{1} << HMM0);
+  constexpr uint64_t kOthers = kAllRecorded & ~kGraphicsRegisters &
+                               (~kWithField | registers_where(&WriteFacts::minded, Minded::kStars));
 #define CULE_CASE(reg) \
   case reg: \
     return is_among(kOthers, reg) && \

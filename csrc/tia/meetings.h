@@ -218,9 +218,10 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
   static constexpr ObjectFactsOf kTable = objects_of_registers();
   // The marks, except a frame's begin; what makes latches count anew, and what moves players: where
   // they are decides when RESPx takes effect.
-  constexpr uint64_t kAlways = uint64_t{0x0E} << kMarkFrameBegin | uint64_t{1} << CXCLR |
-                               uint64_t{3} << NUSIZ0 | uint64_t{3} << RESP0 |
-                               uint64_t{3} << HMP0 | uint64_t{3} << HMOVE;
+  constexpr uint64_t kMarks = uint64_t{1} << kMarkTouch | uint64_t{1} << kMarkGreyOut |
+                              uint64_t{1} << kMarkFrameEnd;
+  constexpr uint64_t kAlways = kMarks | registers_where(&WriteFacts::minded, Minded::kClears) |
+                               registers_that_move_players();
   constexpr int32_t kCyclesApart = 3;  // no write but RESPx takes longer to take effect
   TiaState& tia = at.tia;
   Meetings meetings(latches);

@@ -42,11 +42,13 @@ struct Sightings {
   template <class Reg>
   CULE_INLINE void note(const TiaState& tia, const Reg reg, uint32_t value) {
     using namespace tia_write;
-    constexpr uint64_t kBits = uint64_t{7} << ENAM0, kPlayfields = uint64_t{7} << PF0;
+    constexpr uint64_t kSwitches = registers_where(&WriteFacts::noted, Noted::kSwitch),
+                       kPlayfields = registers_where(&WriteFacts::noted, Noted::kPlayfield),
+                       kUncovers = registers_where(&WriteFacts::noted, Noted::kUncovers);
     const uint32_t number = reg.number;
     if (number == GRP0 || number == GRP1) {
       shapes |= value << (number == GRP1 ? 8 : 0);
-    } else if (is_among(kBits, number)) {
+    } else if (is_among(kSwitches, number)) {
       shapes |= (value >> 1 & 1) << (kMissilesAndBall + number - ENAM0);
     } else if (is_among(kPlayfields, number)) {
       playfield |= set_playfield(0, number, value);
@@ -72,16 +74,6 @@ struct Sightings {
     seen.add(tia);
     return seen;
   }
-  // The registers that show what others have been set to, and CTRLPF, for the playfield's halves.
-  static constexpr uint64_t kUncovers = [] {
-    using namespace tia_write;
-    constexpr WriteTable kTable = write_table();
-    uint64_t registers = uint64_t{1} << CTRLPF;
-    for (const WriteFacts& facts : kTable.rows) {
-      registers |= uint64_t{facts.objects.shows != 0} << facts.reg;
-    }
-    return registers & ~(uint64_t{7} << PF0 | uint64_t{3} << GRP0 | uint64_t{7} << ENAM0);
-  }();
 };
 
 // Where a movable object is, how wide and with what copies: from bit 0 which it is, and from bits

@@ -242,8 +242,8 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t va
 template <class View>
 CULE_INLINE bool draws_before(uint32_t reg, uint32_t value) {
   using namespace tia_write;
-  constexpr uint64_t kMotion = uint64_t{0x1F} << HMP0 | uint64_t{1} << HMCLR;
-  constexpr uint64_t kColors = uint64_t{0x0F} << COLUP0;
+  constexpr uint64_t kMotion = registers_where(&WriteFacts::shown, Shown::kAtNextHmove);
+  constexpr uint64_t kColors = registers_where(&WriteFacts::shown, Shown::kInColors);
   constexpr uint64_t kUnseen = kMotion | (View::kSeesColors ? 0 : kColors);
   return !is_among(kUnseen, reg) || (reg == HMM0 && (value & 0x0F));
 }

@@ -1,7 +1,8 @@
-// What is to be known of the registers that programs write to, a row each.
+// What emulation has to know of the registers that programs write to, a row each. All lists of
+// registers and all masks of them come from here.
 #pragma once
 
-#include "tia/state.h"
+#include "tia/fields.h"
 
 namespace cule {
 
@@ -15,86 +16,126 @@ struct AnyRegister {
   uint32_t number;
 };
 
-// What a write that goes into the instruction buffer does on the CPU part's side: nothing beside,
-// or that part minds it, too (Machine::write_tia).
-enum class Recorded : uint8_t { kOnly, kAndMinded };
+// Whether a write goes into the instruction buffer: all that can change a picture or a collision.
+enum class Recorded : uint8_t { kNot, kYes };
+// Why the CPU part minds a write, beside recording it (ConsoleBus::write_tia).
+enum class Minded : uint8_t {
+  kNot,
+  kVertical,    // it can end the frame, or lets the paddles' capacitors charge
+  kWaits,       // the processor waits for the next scanline
+  kSinceHmove,  // what it does depends on how long ago HMOVE was
+  kStars,       // the same, where it comes as stars begin (motion.h)
+  kMoves,       // HMOVE itself
+  kClears,      // the collision latches
+};
 // What a write does to a state that the beam has left behind (eager.h): it only sets what no beam
 // changes, in few instructions; or it may read or set what the beam changes on its way, too, or is
 // rare.
-enum class Applied : uint8_t { kAtHand, kWithBeam };
-
-// What a write can do to the objects, a bit for each: show `shows` that were off, where one of the
-// bits `by` of its value is set, or, without any, whatever the value is; change where `moves` are,
-// and how wide; and change what `alters` look like, or will once something else is written.
-struct ObjectFacts {
-  uint8_t shows = 0, by = 0, moves = 0, alters = 0;
-};
-
+enum class Applied : uint8_t { kWithBeam, kAtHand };
 // How long a write takes to show: no time, 1 color clock or 8, or until the next pixel of the
-// playfield that has not been fetched, which is 2 to 5 clocks. Source: ale-py, measured.
-enum class Shown : uint8_t { kAtOnce, kAfterOne, kAfterEight, kAtNextPixel };
+// playfield that has not been fetched, which is 2 to 5 clocks. Some writes show at once, but in
+// colors only; some show nothing before the next HMOVE. Source: ale-py, measured.
+enum class Shown : uint8_t {
+  kAtOnce, kAfterOne, kAfterEight, kAtNextPixel, kInColors, kAtNextHmove
+};
+// How what has been seen is noted (sightings.h): the value is graphics or playfield; its bit 1
+// switches an object on; or the write may show what others have set before.
+enum class Noted : uint8_t { kNot, kGraphics, kPlayfield, kSwitch, kUncovers };
+
+// What a write can do to the objects, a bit for each: show `shows` that were off; change where
+// `moves` are, and how wide; and change what `alters` look like, or will once something else is
+// written.
+struct ObjectFacts {
+  uint8_t shows = 0, moves = 0, alters = 0;
+};
 
 struct WriteFacts {
   tia_write::Register reg;
   Recorded recorded;
-  Applied applied;
-  Shown shown;
+  Minded minded = Minded::kNot;
+  Applied applied = Applied::kWithBeam;
+  Shown shown = Shown::kAtOnce;
+  Noted noted = Noted::kNot;
   ObjectFacts objects = {};
+  uint32_t field = 0;  // of TiaState, if all that it does is to set that (field_at)
 };
 
-// A row for each register that is recorded. Those without one, such as those of sound, are not.
+// A row for each register, in their order.
 struct WriteTable {
-  static constexpr uint32_t kRows = 36;
-  WriteFacts rows[kRows];
+  WriteFacts rows[kNumTiaWrites];
 };
 constexpr WriteTable write_table() {
   using namespace tia_write;
-  constexpr Recorded kOnly = Recorded::kOnly, kAndMinded = Recorded::kAndMinded;
-  constexpr Applied kAtHand = Applied::kAtHand, kWithBeam = Applied::kWithBeam;
-  constexpr Shown kAtOnce = Shown::kAtOnce, kAfterOne = Shown::kAfterOne;
-  constexpr Shown kAfterEight = Shown::kAfterEight, kAtNextPixel = Shown::kAtNextPixel;
+  constexpr Recorded kNo = Recorded::kNot, kYes = Recorded::kYes;
+  constexpr Minded k_ = Minded::kNot, kVertical = Minded::kVertical, kWaits = Minded::kWaits;
+  constexpr Minded kSinceHmove = Minded::kSinceHmove, kStars = Minded::kStars;
+  constexpr Minded kMoves = Minded::kMoves, kClears = Minded::kClears;
+  constexpr Applied kHand = Applied::kAtHand, kBeam = Applied::kWithBeam;
+  constexpr Shown kOnce = Shown::kAtOnce, kOne = Shown::kAfterOne, kEight = Shown::kAfterEight;
+  constexpr Shown kPixel = Shown::kAtNextPixel, kColors = Shown::kInColors;
+  constexpr Shown kHmove = Shown::kAtNextHmove;
+  constexpr Noted kNone = Noted::kNot, kGraphics = Noted::kGraphics, kSwitch = Noted::kSwitch;
+  constexpr Noted kField = Noted::kPlayfield, kUncovers = Noted::kUncovers;
   constexpr uint8_t k0 = 1 << kPlayer0, k1 = 1 << kPlayer1, kM0 = 1 << kMissile0;
   constexpr uint8_t kM1 = 1 << kMissile1, kB = 1 << kBall, kP = 1 << kPlayfield;
   constexpr uint8_t kStruck = 1 << kNumTiaObjects;  // which objects move is another matter
+  constexpr size_t kColup = offsetof(TiaState, colup), kColupf = offsetof(TiaState, colupf);
+  constexpr size_t kColubk = offsetof(TiaState, colubk), kVblank = offsetof(TiaState, vblank);
+  constexpr size_t kRefp = offsetof(TiaState, refp), kPf = offsetof(TiaState, playfield);
+  constexpr size_t kEnam = offsetof(TiaState, enam), kEnabl = offsetof(TiaState, enabl);
+  constexpr size_t kMotion = offsetof(TiaState, motion), kVdelp = offsetof(TiaState, vdelp);
+  constexpr size_t kVdelbl = offsetof(TiaState, vdelbl);
   return {{
-      {VBLANK, kAndMinded, kAtHand, kAfterOne, {kAllObjects}},
-      {NUSIZ0, kOnly, kWithBeam, kAfterEight, {0, 0, k0 | kM0}},
-      {NUSIZ1, kOnly, kWithBeam, kAfterEight, {0, 0, k1 | kM1}},
-      {COLUP0, kOnly, kAtHand, kAtOnce},
-      {COLUP1, kOnly, kAtHand, kAtOnce},
-      {COLUPF, kOnly, kAtHand, kAtOnce},
-      {COLUBK, kOnly, kAtHand, kAtOnce},
-      {CTRLPF, kOnly, kWithBeam, kAtOnce, {0, 0, kB | kP}},
-      {REFP0, kOnly, kAtHand, kAfterOne, {0, 0, 0, k0}},
-      {REFP1, kOnly, kAtHand, kAfterOne, {0, 0, 0, k1}},
-      {PF0, kOnly, kAtHand, kAtNextPixel, {kP, 0xF0}},
-      {PF1, kOnly, kAtHand, kAtNextPixel, {kP, 0xFF}},
-      {PF2, kOnly, kAtHand, kAtNextPixel, {kP, 0xFF}},
-      {RESP0, kOnly, kWithBeam, kAtOnce, {0, 0, k0, kM0}},
-      {RESP1, kOnly, kWithBeam, kAtOnce, {0, 0, k1, kM1}},
-      {RESM0, kAndMinded, kWithBeam, kAfterEight, {0, 0, kM0}},
-      {RESM1, kAndMinded, kWithBeam, kAfterEight, {0, 0, kM1}},
-      {RESBL, kAndMinded, kWithBeam, kAtOnce, {0, 0, kB}},
-      {GRP0, kOnly, kAtHand, kAfterOne, {k0, 0xFF, 0, k1}},
-      {GRP1, kOnly, kAtHand, kAfterOne, {k1, 0xFF, 0, k0 | kB}},
-      {ENAM0, kOnly, kAtHand, kAtOnce, {kM0, 2}},
-      {ENAM1, kOnly, kAtHand, kAtOnce, {kM1, 2}},
-      {ENABL, kOnly, kAtHand, kAtOnce, {kB, 2}},
-      {HMP0, kOnly, kAtHand, kAtOnce, {0, 0, 0, k0 | kM0}},
-      {HMP1, kOnly, kAtHand, kAtOnce, {0, 0, 0, k1 | kM1}},
-      {HMM0, kAndMinded, kAtHand, kAtOnce, {0, 0, 0, kM0}},
-      {HMM1, kOnly, kAtHand, kAtOnce, {0, 0, 0, kM1}},
-      {HMBL, kOnly, kAtHand, kAtOnce, {0, 0, 0, kB}},
-      {VDELP0, kOnly, kAtHand, kAtOnce, {k0, 1}},
-      {VDELP1, kOnly, kAtHand, kAtOnce, {k1, 1}},
-      {VDELBL, kOnly, kAtHand, kAtOnce, {kB, 1}},
-      {RESMP0, kOnly, kWithBeam, kAtOnce, {kM0, 0, kM0}},
-      {RESMP1, kOnly, kWithBeam, kAtOnce, {kM1, 0, kM1}},
-      {HMOVE, kAndMinded, kWithBeam, kAtOnce, {0, 0, kStruck}},
-      {HMCLR, kOnly, kAtHand, kAtOnce, {0, 0, 0, kMovableObjects}},
-      {CXCLR, kAndMinded, kAtHand, kAtOnce},
+      {VSYNC, kNo, kVertical},
+      {VBLANK, kYes, kVertical, kHand, kOne, kUncovers, {kAllObjects}, field_at(kVblank, 0, 8, 0)},
+      {WSYNC, kNo, kWaits},
+      {RSYNC, kNo},
+      {NUSIZ0, kYes, k_, kBeam, kEight, kNone, {0, k0 | kM0}},
+      {NUSIZ1, kYes, k_, kBeam, kEight, kNone, {0, k1 | kM1}},
+      {COLUP0, kYes, k_, kHand, kColors, kNone, {}, color_at(kColup)},
+      {COLUP1, kYes, k_, kHand, kColors, kNone, {}, color_at(kColup + 1)},
+      {COLUPF, kYes, k_, kHand, kColors, kNone, {}, color_at(kColupf)},
+      {COLUBK, kYes, k_, kHand, kColors, kNone, {}, color_at(kColubk)},
+      {CTRLPF, kYes, k_, kBeam, kOnce, kUncovers, {0, kB | kP}},
+      {REFP0, kYes, k_, kHand, kOne, kNone, {0, 0, k0}, field_at(kRefp, 0, 1, 3)},
+      {REFP1, kYes, k_, kHand, kOne, kNone, {0, 0, k1}, field_at(kRefp + 1, 0, 1, 3)},
+      {PF0, kYes, k_, kHand, kPixel, kField, {kP}, field_at(kPf, 0, 4, 4)},
+      {PF1, kYes, k_, kHand, kPixel, kField, {kP}, field_at(kPf, 4, 8, 0) | kFieldMirrored},
+      {PF2, kYes, k_, kHand, kPixel, kField, {kP}, field_at(kPf, 12, 8, 0)},
+      {RESP0, kYes, k_, kBeam, kOnce, kNone, {0, k0, kM0}},
+      {RESP1, kYes, k_, kBeam, kOnce, kNone, {0, k1, kM1}},
+      {RESM0, kYes, kSinceHmove, kBeam, kEight, kNone, {0, kM0}},
+      {RESM1, kYes, kSinceHmove, kBeam, kEight, kNone, {0, kM1}},
+      {RESBL, kYes, kSinceHmove, kBeam, kOnce, kNone, {0, kB}},
+      {AUDC0, kNo}, {AUDC1, kNo}, {AUDF0, kNo}, {AUDF1, kNo}, {AUDV0, kNo}, {AUDV1, kNo},
+      {GRP0, kYes, k_, kHand, kOne, kGraphics, {k0, 0, k1}},
+      {GRP1, kYes, k_, kHand, kOne, kGraphics, {k1, 0, k0 | kB}},
+      {ENAM0, kYes, k_, kHand, kOnce, kSwitch, {kM0}, field_at(kEnam, 0, 1, 1)},
+      {ENAM1, kYes, k_, kHand, kOnce, kSwitch, {kM1}, field_at(kEnam + 1, 0, 1, 1)},
+      {ENABL, kYes, k_, kHand, kOnce, kSwitch, {kB}, field_at(kEnabl, 0, 1, 1)},
+      {HMP0, kYes, k_, kHand, kHmove, kNone, {0, 0, k0 | kM0}, motion_at(kMotion, kPlayer0)},
+      {HMP1, kYes, k_, kHand, kHmove, kNone, {0, 0, k1 | kM1}, motion_at(kMotion, kPlayer1)},
+      {HMM0, kYes, kStars, kHand, kHmove, kNone, {0, 0, kM0}, motion_at(kMotion, kMissile0)},
+      {HMM1, kYes, k_, kHand, kHmove, kNone, {0, 0, kM1}, motion_at(kMotion, kMissile1)},
+      {HMBL, kYes, k_, kHand, kHmove, kNone, {0, 0, kB}, motion_at(kMotion, kBall)},
+      {VDELP0, kYes, k_, kHand, kOnce, kUncovers, {k0}, field_at(kVdelp, 0, 1, 0)},
+      {VDELP1, kYes, k_, kHand, kOnce, kUncovers, {k1}, field_at(kVdelp + 1, 0, 1, 0)},
+      {VDELBL, kYes, k_, kHand, kOnce, kUncovers, {kB}, field_at(kVdelbl, 0, 1, 0)},
+      {RESMP0, kYes, k_, kBeam, kOnce, kUncovers, {kM0, kM0}},
+      {RESMP1, kYes, k_, kBeam, kOnce, kUncovers, {kM1, kM1}},
+      {HMOVE, kYes, kMoves, kBeam, kOnce, kNone, {0, kStruck}},
+      {HMCLR, kYes, k_, kHand, kHmove, kNone, {0, 0, kMovableObjects}},
+      {CXCLR, kYes, kClears, kHand, kOnce},
   }};
 }
+constexpr bool writes_are_in_order() {
+  constexpr WriteTable kTable = write_table();
+  for (uint32_t reg = 0; reg < kNumTiaWrites; ++reg) {
+    if (kTable.rows[reg].reg != reg) return false;
+  }
+  return true;
+}
+static_assert(writes_are_in_order(), "write_table has a row for each register, in their order");
 
 // The registers for which `fact` is `value`, a bit for each.
 template <class Fact>
@@ -106,10 +147,23 @@ constexpr uint64_t registers_where(Fact WriteFacts::*fact, Fact value) {
   }
   return registers;
 }
-constexpr uint64_t kOnlyRecorded = registers_where(&WriteFacts::recorded, Recorded::kOnly);
-constexpr uint64_t kAllRecorded = kOnlyRecorded |
-                                  registers_where(&WriteFacts::recorded, Recorded::kAndMinded);
+constexpr uint64_t kAllRecorded = registers_where(&WriteFacts::recorded, Recorded::kYes);
+constexpr uint64_t kOnlyRecorded = kAllRecorded &
+                                   registers_where(&WriteFacts::minded, Minded::kNot);
 constexpr uint64_t kAtHand = registers_where(&WriteFacts::applied, Applied::kAtHand);
+constexpr uint64_t kGraphicsRegisters = registers_where(&WriteFacts::noted, Noted::kGraphics);
+
+// The first and the last of some registers.
+constexpr uint32_t first_of(uint64_t registers) {
+  uint32_t reg = 0;
+  while (!(registers >> reg & 1)) ++reg;
+  return reg;
+}
+constexpr uint32_t last_of(uint64_t registers) {
+  uint32_t reg = 63;
+  while (!(registers >> reg & 1)) --reg;
+  return reg;
+}
 
 CULE_INLINE constexpr bool is_among(uint64_t registers, uint32_t reg) {
   const uint32_t low = static_cast<uint32_t>(registers),
@@ -149,6 +203,19 @@ CULE_INLINE constexpr uint32_t objects_changed_by(const ObjectFacts& facts) {
   return facts.shows | objects_moved_by(facts) | facts.alters;
 }
 
+// The registers that change where a player is, or will at the next HMOVE.
+constexpr uint64_t registers_that_move_players() {
+  constexpr WriteTable kTable = write_table();
+  constexpr uint32_t kPlayers = 1 << kPlayer0 | 1 << kPlayer1;
+  uint64_t registers = 0;
+  for (const WriteFacts& facts : kTable.rows) {
+    const uint32_t later = facts.shown == Shown::kAtNextHmove ? facts.objects.alters : 0u;
+    const bool moves = (objects_moved_by(facts.objects) | later) & kPlayers;
+    registers |= uint64_t{moves} << facts.reg;
+  }
+  return registers;
+}
+
 // The registers that can change an object, a bit for each.
 struct RegistersOf {
   uint64_t of[kNumTiaObjects];
@@ -174,7 +241,30 @@ CULE_INLINE uint64_t registers_of_objects(uint32_t objects) {
   return registers;
 }
 
-// Whether a write to `reg` goes into the buffer: all that can change a picture or a collision.
+// The fields that writes set; 0: the register does more than that, or nothing.
+struct Fields {
+  uint32_t of[kNumTiaWrites];
+};
+constexpr Fields fields_of_registers() {
+  constexpr WriteTable kTable = write_table();
+  Fields fields{};
+  for (const WriteFacts& facts : kTable.rows) fields.of[facts.reg] = facts.field;
+  return fields;
+}
+constexpr uint64_t registers_with_fields() {
+  constexpr WriteTable kTable = write_table();
+  uint64_t registers = 0;
+  for (const WriteFacts& facts : kTable.rows) registers |= uint64_t{facts.field != 0} << facts.reg;
+  return registers;
+}
+constexpr uint64_t kWithField = registers_with_fields();
+// The field of `reg`, one of kWithField.
+CULE_INLINE uint32_t field_of(uint32_t reg) {
+  static constexpr Fields kFields = fields_of_registers();
+  return kFields.of[reg];
+}
+
+// Whether a write to `reg` is recorded.
 CULE_INLINE constexpr bool is_recorded(uint32_t reg) { return is_among(kAllRecorded, reg); }
 // Whether being recorded is all that a write to `reg` does on the CPU part's side.
 CULE_INLINE constexpr bool only_recorded(uint32_t reg) { return is_among(kOnlyRecorded, reg); }

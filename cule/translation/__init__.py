@@ -1,4 +1,4 @@
-"""Translating a ROM's frequent code into C++ for one game's kernel (csrc/console/block.h).
+"""Translating a ROM's frequent code into C++ for one game's kernel (csrc/execution/block.h).
 
 - executed.py: what a game executes, found by playing it
 - blocks.py: runs of its instructions

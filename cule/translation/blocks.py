@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cule import _core
 from cule.console import rom_of
 from cule.rom import Game
 from cule.translation.executed import (
@@ -24,7 +25,7 @@ MAX_AT_FIRST = 150
 # it.
 MAX_INSTRUCTIONS = 64
 # And nearly the longest: the picture's segments are kept before blocks that write in them
-# (csrc/console/core.h).
+# (csrc/execution/pace.h).
 MAX_CYCLES = 5 * LINE_CYCLES
 
 Block = tuple[Instruction, ...]
@@ -35,7 +36,7 @@ def blocks_of(game: Game) -> list[Block]:
     counts = profile(game)
     reached = reach(counts)
     instructions, refused = instructions_of(game, counts, reached), reached[2]
-    _, scheme = rom_of(game)
+    same_bank = _core.SCHEMES[rom_of(game)[1]]["same_bank"]
     behind_gaps = {
         offset for offset in instructions
         if counts[offset, ENTERED] or not any(
@@ -57,8 +58,7 @@ def blocks_of(game: Game) -> list[Block]:
                 or following.pc != last.pc + last.length
             ):
                 break
-            # E0 switches each KiB by itself.
-            other_slice = scheme == "E0" and (following.pc ^ last.pc) & 0xFC00
+            other_slice = (following.pc ^ last.pc) & same_bank  # E0 switches each KiB by itself
             full = len(block) == MAX_INSTRUCTIONS or _most_cycles(tuple(block)) > MAX_CYCLES
             # After a wait, lanes of a warp are at the same place, and begin the next block
             # together.

@@ -21,7 +21,7 @@ LEAST_COUNT = 30
 MAX_REFUSED = 0.02
 # What is much code in RAM, as a share of all instructions.
 MUCH_IN_RAM = 0.02
-# What a profile has of each instruction (csrc/console/profile.h): how often it ran, could not be
+# What a profile has of each instruction (csrc/execution/profile.h): how often it ran, could not be
 # done in a block, ran in decimal mode, was entered; its program counter; which places it reached,
 # a column for each set of PROFILED; the TIA register that it wrote to, and how often that was
 # another than before.
@@ -29,14 +29,15 @@ COUNT, REFUSED, DECIMAL, ENTERED, PC, REACHED = range(6)
 PLACES, PROFILED = _core.PLACES, _core.PROFILED_PLACES
 REGISTER, OTHER_REGISTER = REACHED + len(PROFILED), REACHED + len(PROFILED) + 1
 # Fields of a predecoded instruction (csrc/cpu_6507/predecoded.h).
-CYCLES, LENGTH_SHIFT, READS, JUMP, INDEXED, OPCODE_SHIFT, OPERAND_SHIFT = (
+CYCLES, LENGTH_SHIFT, READS, INDEXED, BRANCH, OPCODE_SHIFT, OPERAND_SHIFT = (
     _core.PREDECODED[field]
     for field in (
-        "cycles", "length_shift", "reads", "jump", "indexed", "opcode_shift", "operand_shift",
+        "cycles", "length_shift", "reads", "indexed", "branch", "opcode_shift", "operand_shift",
     )
 )  # fmt: skip
+# The opcodes after which the next instruction never follows.
+LEAVING = _core.GO_ON_AT_OPERAND | _core.GO_ON_ELSEWHERE
 WSYNC, LINE_CYCLES = _core.WSYNC, _core.LINE_CYCLES
-JSR, RTS, JMP_INDIRECT = 0x20, 0x60, 0x6C
 
 
 @dataclass(frozen=True)
@@ -49,23 +50,19 @@ class Instruction:
     operand: int
     length: int
     control: int
+    branches: bool  # whether it is a conditional branch
     places: int  # a set of PLACES
     register: int | None  # the one of the TIA's that it writes to; then it reaches nothing else
 
     @property
-    def branches(self) -> bool:
-        """Whether it is one of the eight conditional branches."""
-        return self.opcode & 0x1F == 0x10
-
-    @property
     def leaves_program(self) -> bool:
         """Whether what follows is never the next instruction."""
-        return bool(self.control & JUMP) or self.opcode in (JSR, RTS, JMP_INDIRECT)
+        return self.opcode in LEAVING
 
     @property
     def following(self) -> int | None:
         """The program counter after it, unless it branches; None where that is not known."""
-        if self.control & JUMP or self.opcode == JSR:
+        if self.opcode in _core.GO_ON_AT_OPERAND:
             return self.operand
         return None if self.leaves_program else (self.pc + self.length) & 0xFFFF
 
@@ -78,7 +75,7 @@ class Instruction:
     def stays_in_rom(self) -> bool:
         """Whether the program goes on in the cartridge where it does not jump, as in blocks."""
         ends = [self.pc + self.length, *([self.branch_target] if self.branches else [])]
-        return all(end & 0x1000 for end in ends)
+        return all(_core.is_cartridge_address(end & 0xFFFF) for end in ends)
 
     @property
     def waits(self) -> bool:
@@ -88,7 +85,7 @@ class Instruction:
     @property
     def reads_timer(self) -> bool:
         """Whether it may wait for the RIOT's timer, for nobody knows how long."""
-        may_be_timer = self.control & INDEXED or self.operand & 0x1284 == 0x284
+        may_be_timer = self.control & INDEXED or _core.is_timer_address(self.operand)
         return bool(self.control & READS and self.places & PLACES["kFromChips"] and may_be_timer)
 
     @property
@@ -104,7 +101,7 @@ class Instruction:
 
     @property
     def reach(self) -> str:
-        """What it reaches, as csrc/console/fast_bus.h has it."""
+        """What it reaches, as csrc/execution/fast_bus.h has it."""
         if self.register is not None:
             return f"to_register({self.register:#04x})"
         return " | ".join(name for name, place in PLACES.items() if self.places & place)
@@ -141,7 +138,10 @@ def predecoded_words(game: Game) -> np.ndarray:
 
 
 def instructions_of(game: Game, counts: np.ndarray, reached: Reached) -> dict[int, Instruction]:
-    """What blocks may be made of, by offset."""
+    """What blocks may be made of, by offset.
+
+    What is fetched byte by byte (kFetchSlowly), because reading it may switch banks, is not.
+    """
     words = predecoded_words(game)
     places, one_register, refused = reached
     refused_often = refused > MAX_REFUSED * counts[:, COUNT]
@@ -151,9 +151,10 @@ def instructions_of(game: Game, counts: np.ndarray, reached: Reached) -> dict[in
         register = int(counts[offset, REGISTER]) if one_register[offset] else None
         instruction = Instruction(
             offset, int(counts[offset, PC]), more >> OPCODE_SHIFT & 0xFF, more >> OPERAND_SHIFT,
-            control >> LENGTH_SHIFT & 3, control, int(places[offset]), register,
+            control >> LENGTH_SHIFT & 3, control, bool(more & BRANCH), int(places[offset]),
+            register,
         )  # fmt: skip
-        if instruction.stays_in_rom:
+        if instruction.length and instruction.stays_in_rom:
             found[offset] = instruction
     return found
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "../chips/pixel_view.h"
-#include "console/core.h"
+#include "execution/interpreter.h"
 #include "kernels/draw.h"
 #include "kernels/memory.h"
 #include "kernels/step.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "console/block.h"
+#include "execution/block.h"
 #include "kernels/draw.h"
 #include "kernels/memory.h"
 #include "kernels/step.h"

@@ -39,8 +39,8 @@
 
 #include "bindings/batch_rows.h"
 #include "console/check_record.h"
-#include "console/decode_rom.h"
 #include "console/make_config.h"
+#include "execution/decode_rom.h"
 #include "kernels/backend.h"
 #include "kernels/memory.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "console/profile.h"
+#include "execution/profile.h"
 #include "kernels/draw.h"
 #include "kernels/backend.h"
 #include "kernels/memory.h"

@@ -2,7 +2,7 @@
 // time for a translated ROM (cule/translation/), which brings its own core.
 #pragma once
 
-#include "console/block.h"
+#include "execution/block.h"
 #include "kernels/memory.h"
 #include "kernels/cuda/reductions.cuh"
 #include "kernels/segment_starts.h"

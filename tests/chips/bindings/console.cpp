@@ -11,9 +11,9 @@
 
 #include "bindings.h"
 #include "cartridge/access.h"
-#include "console/decode_rom.h"
 #include "console/make_config.h"
 #include "core_by_name.h"
+#include "execution/decode_rom.h"
 #include "predecoded_fields.h"
 #include "tia/picture_view.h"
 

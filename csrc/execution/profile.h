@@ -1,7 +1,7 @@
 // Which instructions of a ROM a console executes, counted while it is interpreted. Host only.
 #pragma once
 
-#include "console/block.h"
+#include "execution/block.h"
 
 namespace cule {
 
@@ -37,7 +37,7 @@ class ProfilingCore {
   Predecoded operator()(M& m, Predecoded op) const {
     if (opcode_of(op) == kFetchSlowlyCode) {  // no instruction yet
       next_ = kNowhere;
-    } else if (!(m.r.pc & 0x1000)) {
+    } else if (!is_cartridge_address(m.r.pc)) {
       ++entries_[m.rom_bytes].count;
       next_ = kNowhere;
     } else {
@@ -77,7 +77,7 @@ class ProfilingCore {
                                 : fast.cannot_do(op.control, address);
       if (refused) return note_place<kPlace + 1>(entry, m, op);
       if (kPlaces == kToTia) {
-        const uint32_t reg = address & 0x3F;
+        const uint32_t reg = tia_register_written(address);
         entry.other_reg += entry.reached[kPlace] != 0 && reg != entry.reg;
         entry.reg = reg;
       }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "console/machine.h"
+#include "cpu_6507/execute.h"
 
 namespace cule {
 
@@ -56,7 +57,8 @@ template <uint32_t kFirst>
 struct RomOfBank {
   template <class M>
   static CULE_INLINE uint32_t offset(const M& m, uint32_t address) {
-    return kFirst + (address & (m.map.scheme == Scheme::k2K ? 0x7FF : 0xFFF));
+    const uint32_t bytes = m.map.scheme == Scheme::k2K ? kWindowBytes / 2 : kWindowBytes;
+    return kFirst + (address & (bytes - 1));
   }
 };
 
@@ -67,7 +69,7 @@ struct RomOfBank {
 // its length (Machine::make_room), or says that there is no room.
 template <class M, uint32_t kPlaces, bool kInBlock = true, class RomAt = ShownRom>
 struct FastBus {
-  static constexpr RareOps kRareOps = kInBlock ? RareOps::kUsed : RareOps::kCommon;
+  static constexpr Tier kLastTier = kInBlock ? Tier::kUsed : Tier::kFrequent;
   using Register = KnownRegister<(kPlaces >> kRegisterShift)>;
   M& machine;
   Registers& r;
@@ -120,22 +122,21 @@ struct FastBus {
     }
   }
 
-  // Whether a rare instruction is one of kRareOps, and all that it touches can be reached: the
-  // stack, or `address`, where JMP (indirect) finds its target.
+  // Whether a rare instruction is of a tier up to kLastTier, and all that it touches can be
+  // reached: the stack, or `address`, where JMP (indirect) finds its target.
   CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
-    if (opcode == 0x20) return reaches(kInRam) && r.s >= 0x81;        // JSR
-    if (opcode == 0x60) return reaches(kInRam) && returns_plainly();  // RTS
-    if (opcode == 0x48 || opcode == 0x08) return pushes_plainly();    // PHA, PHP
-    if (opcode == 0x68) return pulls_plainly();                       // PLA
-    if (opcode == 0x6C) return jumps_plainly(address);
-    if (kRareOps == RareOps::kCommon) return false;
-    switch (opcode) {
-      case 0x28:
-        return reaches(kInRam) && pulls_from_ram() &&
-               (reaches(kInDecimal) || !(pulled() & 8));  // PLP
-      case 0x58: case 0x78: case 0xB8: case 0xD8: return true;  // CLI, SEI, CLV, CLD
-      default: return opcode == 0xF8 && reaches(kInDecimal);    // SED
+    if (is_one_of<kJsr>(opcode)) return reaches(kInRam) && r.s > kFirstInRam;
+    if (is_one_of<kRts>(opcode)) return reaches(kInRam) && returns_plainly();
+    if (is_one_of<kPha, kPhp>(opcode)) return pushes_plainly();
+    if (is_one_of<kPla>(opcode)) return pulls_plainly();
+    if (is_one_of<kJmpIndirect>(opcode)) return jumps_plainly(address);
+    if (kLastTier == Tier::kFrequent) return false;
+    if (is_one_of<kPlp>(opcode)) {
+      return reaches(kInRam) && pulls_from_ram() &&
+             (reaches(kInDecimal) || !(pulled() & kDecimalInStatus));
     }
+    if (is_one_of<kCli, kSei, kClv, kCld>(opcode)) return true;
+    return is_one_of<kSed>(opcode) && reaches(kInDecimal);
   }
   static CULE_INLINE bool is_special(uint32_t) { return false; }  // returns_plainly has seen to it
 
@@ -146,9 +147,10 @@ struct FastBus {
     const bool in_cartridge =
         reaches(kInCartridge) && wanted &&
         (!reaches(kInRam | kInRom | kFromChips) || machine.is_cartridge_register(address));
-    const bool in_rom = reaches(kInRom) && wanted && !in_cartridge &&
-                        (!reaches(kInRam | kFromChips | kInCartridge) || !is_chip(address));
-    if (in_ram) value = machine.ram.get(address & 0x7F);
+    const bool in_rom =
+        reaches(kInRom) && wanted && !in_cartridge &&
+        (!reaches(kInRam | kFromChips | kInCartridge) || is_cartridge_address(address));
+    if (in_ram) value = machine.ram.get(ram_index(address));
     if constexpr (reaches(kInRom)) {
       const uint32_t offset = RomAt::offset(machine, address);
       if (in_rom) value = machine.rom(offset);
@@ -166,15 +168,14 @@ struct FastBus {
   // target.
   CULE_INLINE uint32_t read(uint32_t address) {
     if (kInBlock) return read_if(true, address, 0);
-    bus = machine.ram.get(address & 0x7F);
+    bus = machine.ram.get(ram_index(address));
     return bus;
   }
 
   CULE_INLINE uint32_t read_pointer_if(bool wanted, uint32_t address) {
     if (!wanted) return 0;
-    needs_slow_path |= address < 0x80 || address == 0xFF;
-    const uint32_t pointer = machine.ram.get(address & 0x7F) | machine.ram.get((address + 1) & 0x7F)
-                                                                   << 8;
+    needs_slow_path |= address < kFirstInRam || address == kLastInPage;
+    const uint32_t pointer = two_bytes_of_ram(address);
     bus = pointer >> 8;
     return pointer;
   }
@@ -184,12 +185,12 @@ struct FastBus {
     bus = value;
     if constexpr (reaches(kInRam)) {
       if (!reaches(kToTia) || is_ram_address(address)) {
-        machine.ram.set(address & 0x7F, value);
+        machine.ram.set(ram_index(address), value);
         return;
       }
     }
     if constexpr (reaches(kToRegister)) record_only(Register{}, value);
-    else if constexpr (reaches(kToTia)) record_only(AnyRegister{address & 0x3F}, value);
+    else if constexpr (reaches(kToTia)) record_only(written(address), value);
   }
 
   CULE_INLINE void write_if(bool wanted, uint32_t address, uint32_t value) {
@@ -200,14 +201,14 @@ struct FastBus {
     } else {
       const bool in_ram = reaches(kInRam) && (!reaches(kToTia | kToRiot | kInCartridge) ||
                                               is_ram_address(address));
-      if (in_ram) machine.ram.set(address & 0x7F, value);
+      if (in_ram) machine.ram.set(ram_index(address), value);
       if constexpr (reaches(kToTia | kToRiot | kInCartridge)) {
         if (in_ram) return;
         const bool elsewhere =
-            (reaches(kToRiot) && is_riot(address)) ||
+            (reaches(kToRiot) && is_riot_address(address)) ||
             (reaches(kInCartridge) && machine.is_cartridge_register(address));
         if (elsewhere) machine.write_elsewhere(address, value, false);
-        else if (reaches(kToTia)) write_tia(AnyRegister{address & 0x3F}, value);
+        else if (reaches(kToTia)) write_tia(written(address), value);
       }
     }
   }
@@ -219,52 +220,57 @@ struct FastBus {
   static CULE_INLINE Predecoded fetch_slowly() { return {}; }
 
  private:
-  static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }
-  static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
+  static CULE_INLINE AnyRegister written(uint32_t address) {
+    return {tia_register_written(address)};
+  }
+  CULE_INLINE uint32_t two_bytes_of_ram(uint32_t address) const {
+    return machine.ram.get(ram_index(address)) | machine.ram.get(ram_index(address + 1)) << 8;
+  }
 
   CULE_INLINE bool is_readable(uint32_t address) const {
     constexpr uint32_t kAll = kInRam | kInRom | kFromChips;
     if ((kPlaces & kAll) == kAll) return !machine.is_special(address);
     const bool in_ram = is_ram_address(address);
     return (reaches(kInRam) && in_ram) | (reaches(kInRom) && machine.is_plain_rom(address)) |
-           (reaches(kFromChips) && is_chip(address) && !in_ram) |
+           (reaches(kFromChips) && !is_cartridge_address(address) && !in_ram) |
            (reaches(kInCartridge) && machine.is_cartridge_register(address));
   }
   CULE_INLINE bool is_writable(uint32_t address) const {
-    const uint32_t reg = address & 0x3F;
+    const uint32_t reg = tia_register_written(address);
     const bool to_tia = is_tia_address(address);
-    return (reaches(kInRam) && is_ram_address(address)) | (reaches(kToRiot) && is_riot(address)) |
+    return (reaches(kInRam) && is_ram_address(address)) |
+           (reaches(kToRiot) && is_riot_address(address)) |
            (reaches(kInCartridge) && machine.is_cartridge_register(address)) |
-           (reaches(kToTia) && to_tia & (reg >= tia_write::WSYNC) & !no_room) |
+           (reaches(kToTia) && to_tia & (reg > kLastVertical) & !no_room) |
            (reaches(kToRegister) && to_tia & (reg == Register::number));
   }
 
   CULE_INLINE bool pushes_plainly() const {
-    const uint32_t reg = r.s & 0x3F;
-    return (reaches(kInRam) && r.s >= 0x80) |
-           (reaches(kToTia) && r.s < 0x80 && only_recorded(reg) && !no_room) |
-           (reaches(kToRegister) && r.s < 0x80 && reg == Register::number &&
+    const uint32_t reg = tia_register_written(r.s);
+    return (reaches(kInRam) && r.s >= kFirstInRam) |
+           (reaches(kToTia) && r.s < kFirstInRam && only_recorded(reg) && !no_room) |
+           (reaches(kToRegister) && r.s < kFirstInRam && reg == Register::number &&
             only_recorded(Register::number));
   }
-  CULE_INLINE bool pulls_from_ram() const { return r.s >= 0x80 && r.s <= 0xFE; }
-  CULE_INLINE uint32_t pulled() const { return machine.ram.get((r.s + 1) & 0x7F); }
+  CULE_INLINE bool pulls_from_ram() const { return r.s >= kFirstInRam && r.s < kLastInPage; }
+  CULE_INLINE uint32_t pulled() const { return machine.ram.get(ram_index(r.s + 1)); }
   CULE_INLINE bool pulls_plainly() const {
-    if (kInBlock && reaches(kFromChips)) return reaches(kInRam) || r.s < 0x7F;  // two bytes
+    if (kInBlock && reaches(kFromChips))
+      return reaches(kInRam) || r.s < kFirstInRam - 1;  // two bytes
     return reaches(kInRam) && pulls_from_ram();
   }
   CULE_INLINE bool jumps_plainly(uint32_t address) const {
-    if ((address & 0xFF) == 0xFF) return false;
+    if ((address & 0xFF) == kLastInPage) return false;
     if (!kInBlock) return is_ram_address(address);
     const bool in_rom = machine.is_plain_rom(address) && machine.is_plain_rom(address + 1);
     return (reaches(kInRam) && is_ram_address(address)) | (reaches(kInRom) && in_rom);
   }
   CULE_INLINE bool returns_plainly() const {
-    if (r.s < 0x7F || r.s > 0xFD) return false;
+    if (r.s < kFirstInRam - 1 || r.s > kLastInPage - 2) return false;
     const CartridgeMap& map = machine.map;
-    const bool all_plain = map.special_end == 0 && map.special_begin > 0xFFF;
+    const bool all_plain = map.special_end == 0 && map.special_begin >= kWindowBytes;
     if (!kInBlock && all_plain) return true;
-    const uint32_t back = machine.ram.get((r.s + 1) & 0x7F) | machine.ram.get((r.s + 2) & 0x7F)
-                                                                  << 8;
+    const uint32_t back = two_bytes_of_ram(r.s + 1);
     // To code in the TIA: what it is made of is on the bus, which a block does not keep.
     if (kInBlock && is_tia_address((back + 1) & 0xFFFF)) return false;
     return all_plain || !machine.is_special(back);
@@ -286,7 +292,7 @@ struct FastBus {
   template <class To>
   CULE_INLINE void write_tia(const To reg, uint32_t value) {
     take_room();
-    CULE_ASSUME(reg.number >= tia_write::WSYNC);
+    CULE_ASSUME(reg.number > kLastVertical);
     machine.write_tia(reg, value, false);
     machine.roomy = false;
   }

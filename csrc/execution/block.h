@@ -8,7 +8,7 @@
 // the frame is near, the block is left before it, and the interpreter executes it.
 #pragma once
 
-#include "console/core.h"
+#include "execution/interpreter.h"
 #include "games/games.h"
 
 namespace cule {
