@@ -14,8 +14,8 @@
 // There is no tick. The timer's value follows from the cycle in which it was set, so it is worked
 // out when it is read.
 //
-// Not here: the chip's 128 bytes of RAM, which are wired to the bus (console/memory_map.h), and, as no
-// game uses them, the output latches, SWBCNT and the edge detector.
+// Not here: the chip's 128 bytes of RAM, which are wired to the bus (console/memory_map.h), and, as
+// no game uses them, the output latches, SWBCNT and the edge detector.
 //
 // Source: Stella Programmer's Guide, "PIA 6532". The timer's values at and after zero are ale-py's,
 // which differ from those of the chip.
