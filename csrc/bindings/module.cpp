@@ -18,7 +18,7 @@
 #include "bindings/guard.h"
 #include "console/decode_rom.h"
 #include "console/make_config.h"
-#include "kernels/segment_starts.h"
+#include "kernels/tia_state.h"
 
 namespace py = pybind11;
 
@@ -294,7 +294,7 @@ void bind_constants(py::module_& m) {
   m.attr("PREDECODED") = predecoded_fields();
   m.attr("PLACES") = places();
   m.attr("PROFILED_PLACES") = profiled_places();
-  m.attr("FRONT_BYTE") = offsetof(EnvRecord, tia) + offsetof(TiaState, front);
+  m.attr("FRONT_BYTE") = offsetof(EnvRecord, screen) + offsetof(ScreenState, front);
   m.attr("FAULTS") = py::dict(
       py::arg("jam") = static_cast<int>(kFaultJam),
       py::arg("buffer_full") = static_cast<int>(kFaultBufferFull),
