@@ -4,9 +4,8 @@
 // While the CPU part runs, it leaves a copy of the TIA's state for every segment of kSegmentLines
 // scanlines (TiaTrail). Each piece starts from such a copy. On a GPU a thread has one segment. On a
 // CPU the pieces are done one after the other, and a frame that is drawn is one piece. If lines of
-// earlier frames show (ObservationPlan), a piece is the same scanlines of all frames, one
-// after the other. If all of a picture is drawn, the scanlines of a piece may share rows
-// (tia/pictures.h).
+// earlier frames show (ObservationPlan), a piece is the same scanlines of all frames, one after the
+// other. If all of a picture is drawn, the scanlines of a piece may share rows (tia/pictures.h).
 #pragma once
 
 #include "kernels/observe/stack.h"
