@@ -16,7 +16,7 @@ from cule import _core
 from cule.engine import Engine
 from cule.sealed import Kind
 
-VERSION = 2
+VERSION = 3
 # Their content is what torch.save writes.
 _FILE = Kind("state", VERSION)
 # The env is the second axis of these tensors. They exist only without a reset pool.

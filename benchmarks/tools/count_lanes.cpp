@@ -9,8 +9,8 @@
 
 #include "execution/interpreter.h"
 #include "kernels/memory.h"
-#include "kernels/segment_starts.h"
-#include "kernels/step.h"
+#include "kernels/play.h"
+#include "kernels/tia_state.h"
 
 namespace {
 
@@ -54,7 +54,7 @@ void trace(uintptr_t address, size_t env) {
   trail.starts = starts_alone(starts.data());
   PlainMachine machine = make_plain_machine(batch, env, devices, {entries.data(), trail, tia});
   traces.emplace_back();
-  step_frames(batch, env, machine, TracingCore{{}, &traces.back()});
+  play_frames(batch, env, machine, TracingCore{{}, &traces.back()});
 }
 
 // Where the lanes of a warp are in a frame.

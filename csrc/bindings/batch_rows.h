@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/batch.h"
-#include "kernels/segment_starts.h"
+#include "kernels/tia_state.h"
 
 namespace cule {
 

@@ -19,7 +19,7 @@
 #include "bindings/translation_facts.h"
 #include "console/make_config.h"
 #include "execution/decode_rom.h"
-#include "kernels/segment_starts.h"
+#include "kernels/tia_state.h"
 
 namespace py = pybind11;
 
@@ -255,7 +255,7 @@ void bind_constants(py::module_& m) {
   m.attr("LINE_PIXELS") = kLinePixels;
   m.attr("PICTURE_ROWS") = Pictures::kRows;
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
-  m.attr("FRONT_BYTE") = offsetof(EnvRecord, tia) + offsetof(TiaState, front);
+  m.attr("FRONT_BYTE") = offsetof(EnvRecord, screen) + offsetof(ScreenState, front);
   m.attr("FAULTS") = py::dict(
       py::arg("jam") = static_cast<int>(kFaultJam),
       py::arg("buffer_full") = static_cast<int>(kFaultBufferFull),

@@ -60,9 +60,12 @@ inline bool fits_objects(const TiaState& tia) {
   return tia.playfield < 1u << 20 && are_bits(tia.refp) && are_bits(tia.vdelp) &&
          are_bits(tia.skip_first) && are_bits(tia.enam) && are_bits(tia.resmp) &&
          are_bits(tia.enabl) &&
-         (tia.color_loss | tia.reflect_now | tia.vdelbl | tia.stars_on | tia.hmove_blank |
-          tia.front) <= 1 &&
-         tia.stars_phase <= 3 && tia.missile0_shape <= kMissileHidden && tia.observed <= 7;
+         (tia.color_loss | tia.reflect_now | tia.vdelbl | tia.stars_on | tia.hmove_blank) <= 1 &&
+         tia.stars_phase <= 3 && tia.missile0_shape <= kMissileHidden && tia.unused == 0;
+}
+
+inline bool fits_screen(const ScreenState& screen) {
+  return screen.front <= 1 && screen.shown <= ShownFrames::kBothPictures && screen.unused == 0;
 }
 
 // Whether a number that will be added to is far from overflow: a step adds up rewards, which are
@@ -106,6 +109,7 @@ inline const char* find_misfit(const EnvRecord& record, const uint8_t* cartridge
   if (!fits_slices(record.console.slices, config)) return "the bank that shows";
   if (!fits_beam(record.tia, config.format)) return "the beam";
   if (!fits_objects(record.tia)) return "the objects on the screen";
+  if (!fits_screen(record.screen)) return "which picture is shown";
   if (!fits_game(record.game)) return "what the game's rules remember";
   if (!fits_env(record.env, config)) return "what the env remembers";
   if (config.map.scheme == Scheme::kDPC) {

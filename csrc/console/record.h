@@ -35,9 +35,25 @@ struct EnvState {
   uint32_t over;                 // the episode has ended; the env waits for its reset
 };
 
+// What the newest observation shows in its newest frame.
+enum class ShownFrames : uint8_t {
+  kKeptFrame,     // a frame that the two pictures no longer have: Batch::pooled, if that is kept
+  kLastPicture,   // the last frame
+  kBothPictures,  // the maximum of the last two frames
+};
+
+// What an env's two pictures are to it.
+struct ScreenState {
+  uint8_t front;  // the picture of the last frame, 0 or 1; the other has the frame before
+  ShownFrames shown;
+  uint16_t unused;  // makes a whole word; 0
+};
+static_assert(sizeof(ScreenState) == 4, "it is one word of a record");
+
 struct EnvRecord {
   ConsoleState console;
   TiaState tia;
+  ScreenState screen;
   GameState game;
   EnvState env;
 };

@@ -1,8 +1,8 @@
 // Plays one env: frames with their inputs, ale-py's act, and the start of an episode.
 //
 // `Session` plays frame by frame and draws each one. It does what is not a step: power-on, the
-// start of an episode, profiles. A step (kernels/step.h) uses only the free functions here, for the
-// inputs and rules of a frame. An episode starts as in ale-py: the console's RESET line, 60 frames
+// start of an episode, profiles. A step (kernels/play.h) uses only the free functions here, `act`
+// above all. An episode starts as in ale-py: the console's RESET line, 60 frames
 // without input, 4 frames of the RESET switch, the game's mode, the RESET switch again, the game's
 // starting actions.
 #pragma once
@@ -44,19 +44,37 @@ struct GameMemory {
   CULE_INLINE int cart_ram(int index) const { return cartridge_bytes[cartridge_index(index)]; }
 };
 
+template <class M>
+CULE_INLINE auto memory_of(const M& machine) {
+  return GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes};
+}
+
 CULE_INLINE uint64_t seed_of(const EnvState& env) {
   return env.seed[0] | static_cast<uint64_t>(env.seed[1]) << 32;
 }
 
-// What the players do in a frame, after ale-py's sticky actions: with the given probability, the
-// last frame's action goes on.
-CULE_INLINE void stick(EnvState& env, float probability, uint32_t env_index, PlayerAction& a,
+// ale-py's sticky actions: with this probability, the last frame's action goes on.
+struct StickyActions {
+  float probability;
+  uint32_t env_index;
+  // ale-py's generator of the env, for one game's mode, which gives two numbers for each frame;
+  // null words: it is not followed.
+  Mt19937 env_random;
+};
+
+// What the players do in a frame, after sticky actions.
+CULE_INLINE void stick(EnvState& env, const StickyActions& sticky, PlayerAction& a,
                        PlayerAction& b) {
+  const float probability = sticky.probability;
   if (probability > 0) {
-    const RandomWords random = draw(seed_of(env), env_index, kDrawStickyActions,
+    const RandomWords random = draw(seed_of(env), sticky.env_index, kDrawStickyActions,
                                     env.action_draws++);
     if (unit_float(random.words[0]) < probability) a = {env.held_action[0], env.held_strength[0]};
     if (unit_float(random.words[1]) < probability) b = {env.held_action[1], env.held_strength[1]};
+  }
+  if (sticky.env_random.words) {
+    sticky.env_random.next();
+    sticky.env_random.next();
   }
   env.held_action[0] = a.action;
   env.held_strength[0] = a.strength;
@@ -98,6 +116,22 @@ CULE_COLD int lives_of(uint32_t game_index, const GameState& game) {
   return lives;
 }
 
+// ale-py's act for one frame: actions are sticky and legal, and the frame is counted. Nothing
+// happens once the game is over. `play(inputs)` plays the frame, and has the game's rules look at
+// it.
+template <class Play>
+CULE_INLINE void act(const ConsoleConfig& config, EnvState& env, const GameState& game,
+                     const StickyActions& sticky, PlayerAction a, PlayerAction b,
+                     const Play& play) {
+  stick(env, sticky, a, b);
+  if (game.terminal) return;
+  a.action = legal_or_noop(config, a.action);
+  b.action = legal_or_noop(config, b.action);
+  play(apply_actions(config, env, a, b, {}));
+  ++env.frame_number;
+  ++env.episode_frame_number;
+}
+
 template <class M, class Core, class View>
 struct Session {
   const ConsoleConfig& config;
@@ -108,9 +142,7 @@ struct Session {
   GameState& game;
   EnvState& env;
   const PowerOnRandom& power_on;
-  float repeat_action_probability;
-  uint32_t env_index;
-  Mt19937 env_random;  // ale-py's per-env generator, for one game's mode; null words: not kept
+  StickyActions sticky;
   int selects = 0;
 
   // Plays one frame with these inputs, and draws it.
@@ -125,15 +157,12 @@ struct Session {
   // Plays frames with an action held. The game's rules look at each.
   CULE_HD void emulate(uint32_t action, float strength, int frames, Switches switches = {}) {
     for (int i = 0; i < frames; ++i) {
-      run_frame(apply_actions(config, env, {action, strength}, {kNoop, 1.0f}, switches));
-      score_frame(config.game,
-                  GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
+      run_scored_frame(apply_actions(config, env, {action, strength}, {kNoop, 1.0f}, switches));
     }
   }
-
-  CULE_HD void count_frame() {
-    ++env.frame_number;
-    ++env.episode_frame_number;
+  CULE_HD void run_scored_frame(const Inputs& inputs) {
+    run_frame(inputs);
+    score_frame(config.game, memory_of(machine), game);
   }
 
   // The console's RESET switch.
@@ -144,18 +173,10 @@ struct Session {
     env.held_action[0] = env.held_action[1] = kNoop;
   }
 
-  // ale-py's act for one frame: actions are sticky and legal, and the frame is counted. Nothing
-  // happens once the game is over.
+  // The first player's action for one frame.
   CULE_HD void act(uint32_t action) {
-    PlayerAction a{action, 1.0f}, b{kNoop, 0.0f};
-    stick(env, repeat_action_probability, env_index, a, b);
-    if (env_random.words) {
-      env_random.next();
-      env_random.next();
-    }
-    if (game.terminal) return;
-    emulate(legal_or_noop(config, a.action), a.strength, 1);
-    count_frame();
+    cule::act(config, env, game, sticky, {action, 1.0f}, {kNoop, 0.0f},
+              [&](const Inputs& inputs) { run_scored_frame(inputs); });
   }
 
   // What a game's set_mode uses.
@@ -165,7 +186,9 @@ struct Session {
   CULE_HD int cart_ram(int index) const {
     return machine.cartridge_bytes[cartridge_index(index)];
   }
-  CULE_HD uint32_t random() const { return env_random.words ? env_random.next() : 0; }
+  CULE_HD uint32_t random() const {
+    return sticky.env_random.words ? sticky.env_random.next() : 0;
+  }
 
   CULE_HD bool gives_up() {
     if (++selects <= kMaxSelects) return false;
@@ -181,7 +204,8 @@ struct Session {
       run_frame(plug_in(config, kNoop, kNoop, switches, config.difficulty, env.paddle_ohms));
     }
     emulate(kNoop, 1.0f, 1);
-    count_frame();
+    ++env.frame_number;
+    ++env.episode_frame_number;
   }
 
   template <class Condition>

@@ -29,7 +29,7 @@ CULE_INLINE Predecoded fall_back_to_slow_path(M& m, Predecoded op) {
 }
 
 // What an instruction may reach, as a set. Each costs code, so an instruction of a block has what
-// it was seen to need (console/profile.h). An address that is known costs nothing.
+// it was seen to need (execution/profile.h). An address that is known costs nothing.
 enum Place : uint32_t {
   kInRam = 1,
   kInRom = 2,      // plain ROM

@@ -54,8 +54,8 @@ struct Use {
   /* The row that each scanline of a picture shows. */                                             \
   ARRAY(uint8_t, row_of, kArranged, true, b.num_envs, 2, Pictures::kRows)                          \
   /* The frame that an observation is made of, if it is made of more than the two pictures. With   \
-     keeps_pooled each env has one, and if TiaState::observed is 0, it is what the newest          \
-     observation shows. Without, it lasts no longer than a step. */                                \
+     keeps_pooled each env has one, which the newest observation may show (ShownFrames). Without,  \
+     it lasts no longer than a step. */                                                            \
   ARRAY(uint8_t, pooled, kState, use.envs, pooled_frames(b),                                       \
         b.picture_bytes * static_cast<uint64_t>(b.observation.channels))                           \
   /* Words of ale-py's generators, where resets are emulated: the second for the one game that     \
@@ -69,7 +69,7 @@ struct Use {
   ARRAY(uint32_t, buffers, kStep, use.on_gpu, b.num_envs, b.buffer_capacity)                       \
   PART(spare_buffers, spares.entries, kStep, use.on_gpu, b.spares.count, b.spares.capacity)        \
   PART(spares_taken, spares.taken, kStep, use.on_gpu, 1)                                           \
-  /* Where segments begin (segment_starts.h). */                                                   \
+  /* Where segments begin (tia_state.h). */                                                        \
   ARRAY(uint32_t, segments, kStep, use.on_gpu, segment_words(b.options), b.num_envs)               \
                                                                                                    \
   /* Indices into the group's actions. */                                                          \

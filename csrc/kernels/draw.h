@@ -4,13 +4,12 @@
 // While the CPU part runs, it leaves a copy of the TIA's state for every segment of kSegmentLines
 // scanlines (TiaTrail). Each piece starts from such a copy. On a GPU a thread has one segment. On a
 // CPU the pieces are done one after the other, and a frame that is drawn is one piece. If lines of
-// older frames show through (kPictureBroken), a piece is the same scanlines of all frames, one
-// after the other. If all of a picture is drawn, the scanlines of a piece may share rows
-// (tia/pictures.h).
+// earlier frames show (ObservationPlan), a piece is the same scanlines of all frames, one after the
+// other. If all of a picture is drawn, the scanlines of a piece may share rows (tia/pictures.h).
 #pragma once
 
-#include "kernels/observe/observe.h"
-#include "kernels/segment_starts.h"
+#include "kernels/observe/stack.h"
+#include "kernels/prepare.h"
 #include "tia/picture_view.h"
 
 namespace cule {
@@ -21,69 +20,10 @@ struct Recording {
   SegmentStarts starts;
 };
 
-// Stores the TIA's state after the last frame in the env's record, which until then has the state
-// before the step.
-CULE_INLINE void settle(const Batch& batch, size_t env, const SegmentStarts& starts) {
-  const size_t end = segment_slots(batch.options);
-  if (starts.entry_of(end) == kNoSegment) return;
-  const uint8_t observed = *tia_byte(batch, env, offsetof(TiaState, observed));
-  SegmentStart state;
-  starts.load(end, state);
-  state.tia.observed = observed;
-  store_part(batch.records, env, offsetof(EnvRecord, tia), state.tia);
-}
-
-// Gives each scanline its own row, so that those that are not drawn stay as they are (kLinesLeft).
-template <class Lanes>
-CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes) {
-  const Pictures pictures = pictures_of(batch, env);
-  const uint32_t height = config_of(batch, env).height;
-  // Each lane has lines of its own. A shared row is the own row of the first line that shows it, so
-  // no row is overwritten that is still to be read.
-  for (uint32_t i = static_cast<uint32_t>(lanes.lane()); i < 2 * height; i += Lanes::kCount) {
-    const uint32_t which = i >= height, line = i - which * height;
-    const Picture picture = pictures[which];
-    if (picture.row_of[line] == line) continue;
-    const uint32_t* from = reinterpret_cast<const uint32_t*>(picture.row(line));
-    uint32_t* to = reinterpret_cast<uint32_t*>(pictures.own_row(which, static_cast<int>(line)));
-    for (int word = 0; word < kLinePixels / 4; ++word) to[word] = from[word];
-  }
-  lanes.sync();
-  own_rows(pictures, lanes);
-}
-
-// Whether a step leaves no scanlines that share a row: some are not drawn, or the frame is pooled.
-CULE_INLINE bool parts_rows(const StepTrace& trace) {
-  return (trace.flags & kLinesLeft) || needs_pooled(trace.flags);
-}
-
-// Whether a step's frames need something done before they are drawn over the pictures, and that.
-CULE_INLINE bool must_prepare(const Batch& batch, size_t env, const StepTrace& trace) {
-  if (trace.entries == 0) return false;
-  return parts_rows(trace) || draws_over_observed(batch, env, trace);
-}
-template <class Lanes>
-CULE_HD inline void prepare(const Batch& batch, size_t env, const Lanes& lanes) {
-  const StepTrace& trace = batch.traces[env];
-  if (lacks_observed(batch, env, trace)) blacken_pooled(batch, env, lanes);
-  const bool draws_over = draws_over_observed(batch, env, trace);
-  lanes.sync();
-  if (draws_over) keep_observed(batch, env, lanes);
-  lanes.sync();
-  if (parts_rows(trace)) part_rows(batch, env, lanes);
-}
-
 // The first of a step's frames that must be drawn. The observation needs the last two; if lines of
-// older ones show through, all are drawn.
+// earlier ones show, all are drawn.
 CULE_INLINE uint32_t first_drawn_frame(const StepTrace& trace) {
-  return (trace.flags & kPictureBroken) || trace.frames < 2 ? 0 : trace.frames - 2;
-}
-
-// Whether the last two frames share a picture and the observation needs the first of them, which
-// has to be pooled before the second is drawn. The first was then cut off in this step, so that
-// kPictureBroken is set, and both are drawn, one after the other.
-CULE_INLINE bool pools_between(uint32_t flags) {
-  return (flags & kLastResumed) && (flags & (kPoolBoth | kPoolBackOntoOld));
+  return trace.plan.earlier_frames_show || trace.frames < 2 ? 0 : trace.frames - 2u;
 }
 
 CULE_INLINE Replay replay_of(const StepTrace& trace, const uint32_t* entries) {
@@ -109,15 +49,14 @@ CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recordi
 
 // Ends a frame, for the lines of `view` from `first_line` on: those below the place where the frame
 // was cut off turn grey. The frame begins at entry `at` of `end`. Returns the first entry after it.
-CULE_INLINE uint32_t end_frame(const TiaFormat& format, const TiaState& tia,
-                               const uint32_t* entries, uint32_t at, uint32_t end,
-                               PictureView& view, int first_line) {
+CULE_INLINE uint32_t end_frame(const TiaFormat& format, const uint32_t* entries, uint32_t at,
+                               uint32_t end, PictureView& view, int first_line) {
   // If the buffer was full, the last frame has no end in it.
   for (bool ended = false; at < end && !ended; ++at) {
     ended = entry_register(entries[at]) == kMarkFrameEnd;
     if (entry_register(entries[at]) != kMarkGreyOut) continue;
     const int line = grey_out_line(format, entry_cycle(entries[at]));
-    view.grey_out(tia, line > first_line ? line : first_line);
+    view.grey_out(line > first_line ? line : first_line);
   }
   return at;
 }
@@ -133,22 +72,20 @@ CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording
   const int end_line = segment + count < kSegments && (segment + count) * kSegmentLines < height
                            ? (segment + count) * kSegmentLines
                            : height;
-  PictureView view(pictures_of(batch, env), end_line, room);
-  TiaState shown{};  // says which picture is drawn; at first, the one in front before the step
-  shown.front = (*tia_byte(batch, env, offsetof(TiaState, front)) & 1) ^
-                ((trace.flags & kFrontTurned) != 0);
+  PictureView view(pictures_of(batch, env), trace.plan.first_picture, end_line, room);
   uint32_t found = 0, at = 0;
   for (uint32_t frame = 0; frame < trace.frames; ++frame) {
-    if (frame + 1 == trace.frames && pools_between(trace.flags)) {
-      pool_before_last(batch, env, trace.flags, view.pictures[shown.front],
+    const bool begins = at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
+    if (frame > 0 && begins) view.begin_picture();
+    if (frame + 1u == trace.frames && pools_between(trace.plan)) {
+      pool_before_last(batch, env, trace.plan, view.pictures[view.front],
                        static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
     }
     view.objects_changed(kAllObjects);  // since the frame before
     const size_t slot = static_cast<size_t>(frame) * kSegments + static_cast<size_t>(segment);
     if (recording.starts.entry_of(slot) != kNoSegment)
       found |= draw_segments(batch, env, recording, slot, count, view);
-    shown.front ^= at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
-    at = end_frame(config.format, shown, entries, at, trace.entries, view, first_line);
+    at = end_frame(config.format, entries, at, trace.entries, view, first_line);
   }
   return found;
 }
@@ -160,8 +97,7 @@ CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording r
   const StepTrace& trace = batch.traces[env];
   // If the latches are cleared in a later frame, nothing of this one counts.
   if (recording.starts.entry_of((slot / kSegments + 1) * kSegments) <= trace.after_clear) return 0;
-  uint16_t known;
-  memcpy(&known, tia_byte(batch, env, offsetof(TiaState, collisions)), sizeof known);
+  const uint32_t known = latch_word(batch, env) & 0xFFFF;
   return search_segment(config_of(batch, env).format, recording.starts, slot,
                         replay_of(trace, recording.entries), kAllCollisions & ~known);
 }
@@ -172,23 +108,25 @@ CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording r
 enum class Part { kNothing, kInOrder, kUnseen, kOwnRows, kSharedRows };
 CULE_INLINE Part part_of(const StepTrace& trace, const SegmentStarts& starts, size_t slot) {
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
-  if (trace.flags & kPictureBroken) return frame == 0 ? Part::kInOrder : Part::kNothing;
+  if (trace.plan.earlier_frames_show) return frame == 0 ? Part::kInOrder : Part::kNothing;
   if (starts.entry_of(slot) == kNoSegment) return Part::kNothing;
   if (frame < first_drawn_frame(trace)) return Part::kUnseen;
-  return parts_rows(trace) ? Part::kOwnRows : Part::kSharedRows;
+  return parts_rows(trace.plan) ? Part::kOwnRows : Part::kSharedRows;
 }
 
+// Draws segments of the frame that has the one in `slot`.
 template <Painting kPainting>
-CULE_INLINE PictureViewOf<kPainting> view_of(const Batch& batch, size_t env,
+CULE_INLINE PictureViewOf<kPainting> view_of(const Batch& batch, size_t env, size_t slot,
                                              const LineRoom<LineBits>& room, uint8_t* canvas) {
-  const int height = static_cast<int>(config_of(batch, env).height);
-  return {pictures_of(batch, env), height, room, canvas};
+  const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
+  return {pictures_of(batch, env), picture_of_frame(batch.traces[env].plan, frame),
+          static_cast<int>(config_of(batch, env).height), room, canvas};
 }
 
 template <Painting kPainting>
 CULE_HD inline uint32_t draw_at_once(const Batch& batch, size_t env, const Recording& recording,
                                      size_t slot, int count, const LineRoom<LineBits>& room) {
-  PictureViewOf<kPainting> view = view_of<kPainting>(batch, env, room, nullptr);
+  PictureViewOf<kPainting> view = view_of<kPainting>(batch, env, slot, room, nullptr);
   return draw_segments(batch, env, recording, slot, count, view);
 }
 CULE_COLD uint32_t draw_own_rows(const Batch& batch, size_t env, const Recording recording,
@@ -267,7 +205,7 @@ CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
                                  const LineRoom<LineBits>& room, Canvases<Lanes::kCount>& canvases,
                                  const Lanes& lanes) {
   const StepTrace& trace = batch.traces[env];
-  const bool draws = mine && !needs_pooled(trace.flags);
+  const bool draws = mine && !needs_pooled(trace.plan);
   const Part part = draws ? part_of(trace, recording.starts, slot) : Part::kNothing;
   const int segment = static_cast<int>(slot % kSegments);
   const TiaFormat format = config_of(batch, env).format;  // a copy, which no store can change
@@ -282,7 +220,7 @@ CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
   }
   at.tia.collisions = static_cast<uint16_t>(found);
   using View = PictureViewOf<Painting::kOnCanvas>;
-  View view = view_of<Painting::kOnCanvas>(batch, env, room, canvases.of(lanes.lane()));
+  View view = view_of<Painting::kOnCanvas>(batch, env, slot, room, canvases.of(lanes.lane()));
   SegmentReplay<View> replay{at, format, replay_of(trace, recording.entries), begin, view};
   int32_t line_end = at.tia.cursor < begin ? begin : at.tia.cursor - clocks_into_line(at.tia);
   bool going = part == Part::kSharedRows && at.tia.cursor < end;
@@ -303,19 +241,15 @@ CULE_HD inline void draw_frames(const Batch& batch, size_t env, const Recording&
   if (trace.entries == 0) return;
   LineBits words[LineRoom<LineBits>::kSize] = {};
   const LineRoom<LineBits> room{words, 1};
-  constexpr size_t kCollisions = offsetof(EnvRecord, tia) + offsetof(TiaState, collisions);
-  uint32_t latches;  // and the two bytes after them
-  load_part(batch.records, env, kCollisions, latches);
+  uint32_t& latches = latch_word(batch, env);
   const size_t drawn = first_drawn_frame(trace) * kSegments,
                end = static_cast<size_t>(trace.frames) * kSegments;
   for (size_t slot = 0; slot < drawn; ++slot) {
-    latches |= draw_part(batch, env, recording, slot, 1, room);
-    store_part(batch.records, env, kCollisions, latches);  // known ones are not searched for
+    latches |= draw_part(batch, env, recording, slot, 1, room);  // known ones are not searched for
   }
   for (size_t slot = drawn; slot < end; slot += kSegments) {
     latches |= draw_part(batch, env, recording, slot, kSegments, room);
   }
-  store_part(batch.records, env, kCollisions, latches);
 }
 
 }  // namespace cule

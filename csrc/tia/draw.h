@@ -2,10 +2,11 @@
 // nothing changes.
 //
 // A `View` is told what to draw:
+//   begin_picture()               a frame's picture begins
 //   show(tia, line, begin, end)   pixels [begin, end) of visible scanline `line` show `tia`; where
 //                                 collisions matter, it latches them. With the beam off (VBLANK)
 //                                 they are black, and after HMOVE those of [begin, 8) are
-//   grey_out(tia, line)           the frame is cut off; what the picture holds from `line` on turns
+//   grey_out(line)                the frame is cut off; what the picture holds from `line` on turns
 //                                 grey
 //   objects_changed(objects)      the bit of each TiaObject whose pixels moved
 // `View::kSeesColors` is false for one to which colors are all the same, so that they need not be

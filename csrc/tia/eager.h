@@ -16,8 +16,9 @@ namespace cule {
 // Sees nothing.
 struct NoView {
   static constexpr bool kSeesColors = false;
+  CULE_INLINE void begin_picture() {}
   CULE_INLINE void objects_changed(uint32_t) {}
-  CULE_INLINE void grey_out(const TiaState&, int) {}
+  CULE_INLINE void grey_out(int) {}
 };
 
 // Brings the beam to where the last writes of a frame take effect, which they would have been drawn

@@ -35,22 +35,29 @@ struct PictureViewOf {
   static constexpr int kNoLine = -2;
 
   Pictures pictures;
+  uint32_t front;  // the one that is drawn into: of the frame that is drawn, or of the last one
   int height;
   Cache cache;
   uint8_t* canvas;  // room for a scanline
 
-  CULE_INLINE PictureViewOf(const Pictures& shown, int lines, const typename Cache::Room& room,
-                            uint8_t* canvas = nullptr)
-      : pictures(shown), height(lines), cache{room}, canvas(canvas) {}
+  CULE_INLINE PictureViewOf(const Pictures& shown, uint32_t front, int lines,
+                            const typename Cache::Room& room, uint8_t* canvas = nullptr)
+      : pictures(shown), front(front), height(lines), cache{room}, canvas(canvas) {}
+
+  // Frames are drawn over the one before the last.
+  CULE_INLINE void begin_picture() {
+    front ^= 1;
+    line_ = kNoLine;
+  }
 
   CULE_INLINE void objects_changed(uint32_t objects) { cache.objects_changed(objects); }
 
   // What has been shown sets no latches any more.
   CULE_INLINE void collisions_cleared() { look_.flags |= kCleared; }
 
-  CULE_HD void grey_out(const TiaState& tia, int first_line) {
+  CULE_HD void grey_out(int first_line) {
     for (int line = first_line; line < height; ++line) {
-      uint8_t* pixels = pictures.own_row(tia.front, line);
+      uint8_t* pixels = pictures.own_row(front, line);
       for (int x = 0; x < kLinePixels; ++x) pixels[x] = (pixels[x] & 0x0F) >> 1;
     }
   }
@@ -66,7 +73,7 @@ struct PictureViewOf {
   CULE_INLINE void show(TiaState& tia, int line, int begin, int end) {
     if (line >= height) return;
     Look look = look_of(tia);
-    const bool goes_on = line == line_ && tia.front == front_;
+    const bool goes_on = line == line_;
     if (begin >= kCombPixels) {  // then it says nothing of the first eight
       look.flags = (look.flags & ~kCombed) | (goes_on ? look_.flags & kCombed : 0);
     }
@@ -74,7 +81,6 @@ struct PictureViewOf {
       if (kShares) flush(tia);
       if (!goes_on) cache.begin_line();
       line_ = line;
-      front_ = tia.front;
       look_ = look;
       begin_ = begin;
     }
@@ -88,7 +94,7 @@ struct PictureViewOf {
   CULE_INLINE uint8_t* take_painted() {
     const int line = painted_;
     painted_ = kNoLine;
-    return line != kNoLine ? pictures.own_row(front_, line) : nullptr;
+    return line != kNoLine ? pictures.own_row(front, line) : nullptr;
   }
 
   // Paints what has been shown. Its collisions are latched only now.
@@ -99,14 +105,14 @@ struct PictureViewOf {
                        look_ == last_;
     last_line_ = whole ? line_ : kNoLine;
     if (alike) {
-      pictures.row_number(front_, line_) = static_cast<uint8_t>(last_row_);
+      pictures.row_number(front, line_) = static_cast<uint8_t>(last_row_);
       tia.collisions |= static_cast<uint16_t>(last_collisions_);
       begin_ = end_;
       return;
     }
     last_row_ = line_;
-    pictures.row_number(front_, line_) = static_cast<uint8_t>(line_);
-    uint8_t* pixels = pictures.own_row(front_, line_);
+    pictures.row_number(front, line_) = static_cast<uint8_t>(line_);
+    uint8_t* pixels = pictures.own_row(front, line_);
     if (kPainting == Painting::kOnCanvas) pixels = canvas;
     const bool lit = look_.flags & kLit, combed = look_.flags & kCombed;
     const Inks<Word> inks(lit ? look_.colors : 0);
@@ -140,7 +146,6 @@ struct PictureViewOf {
 
   // What has been shown, but is not painted yet: pixels of a scanline of a picture.
   int line_ = kNoLine, begin_ = 0, end_ = 0;
-  uint32_t front_ = 0;
   Look look_ = {};
   // The last scanline, where it was painted in one piece: the next one mostly looks the same.
   int last_line_ = kNoLine, last_row_ = 0;

@@ -42,10 +42,7 @@ struct TiaState {
   uint8_t missile0_shape, stars_on, stars_phase;
   uint8_t ball_position;
   uint8_t hmove_blank;  // the first 8 pixels of this scanline are black
-  uint8_t front;        // which of the two pictures this frame is drawn into
-  // kPoolBoth or kPoolLast: the newest observation shows the pictures so; 0: it shows
-  // Batch::pooled, if that is kept.
-  uint8_t observed;
+  uint16_t unused;      // makes whole words; 0
 };
 static_assert(sizeof(TiaState) % 4 == 0, "states are copied by words");
 

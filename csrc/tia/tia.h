@@ -16,18 +16,15 @@ constexpr int kPlayerFinishClocks = 11;
 constexpr int kLongestDelay = kPlayerFinishClocks;
 
 CULE_INLINE void tia_reset(TiaState& tia) {
-  const uint8_t front = tia.front;
   tia = TiaState{};
-  tia.front = front;
   tia.line_left = kClocksPerLine;
 }
 
-// Starts a frame's picture, over the one of the frame before the last. On a PAL console colors lose
-// their hue after a frame with an odd number of lines.
+// Starts a frame's picture. On a PAL console colors lose their hue after a frame with an odd number
+// of lines.
 CULE_INLINE void begin_picture(TiaState& tia, const TiaFormat& format, uint32_t color_loss) {
   tia.cursor = tia.origin = format.first_clock;
   tia.line_left = kClocksPerLine;
-  tia.front ^= 1;
   tia.color_loss = static_cast<uint8_t>(color_loss);
   tia.colup[0] = (tia.colup[0] & 0xFE) | color_loss;
   tia.colup[1] = (tia.colup[1] & 0xFE) | color_loss;
@@ -298,8 +295,11 @@ template <class View>
 CULE_INLINE void take_effect(TiaState& tia, const TiaFormat& format, const Effect& effect,
                              View& view) {
   switch (effect.reg) {
-    case kMarkFrameBegin: begin_picture(tia, format, effect.value); break;
-    case kMarkGreyOut: view.grey_out(tia, grey_out_line(format, effect.cycle)); break;
+    case kMarkFrameBegin:
+      begin_picture(tia, format, effect.value);
+      view.begin_picture();
+      break;
+    case kMarkGreyOut: view.grey_out(grey_out_line(format, effect.cycle)); break;
     default:
       write_register(tia, format, AnyRegister{effect.reg}, effect.value, effect.cycle, effect.phase,
                      view);

@@ -14,7 +14,7 @@
 #include "execution/interpreter.h"
 #include "kernels/draw.h"
 #include "kernels/memory.h"
-#include "kernels/step.h"
+#include "kernels/play.h"
 
 namespace py = pybind11;
 
@@ -25,8 +25,9 @@ using namespace cule;
 // A view whose pixels are not used.
 struct BlindView {
   static constexpr bool kSeesColors = true;
+  void begin_picture() {}
   void objects_changed(uint32_t) {}
-  void grey_out(const TiaState&, int) {}
+  void grey_out(int) {}
   void show(TiaState&, int, int, int) {}
 };
 
@@ -39,10 +40,9 @@ void store_tia(const Batch& batch, const TiaState& tia) {
   store_part(batch.records, 0, offsetof(EnvRecord, tia), tia);
 }
 
-// Whether two states are the same, except for the latches and what the CPU part does not know.
+// Whether two states are the same, except for the latches, which the CPU part does not know.
 bool same_but_latches(TiaState a, TiaState b) {
   a.collisions = b.collisions = 0;
-  a.observed = b.observed = 0;
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
@@ -70,7 +70,7 @@ struct Step {
   template <class Core>
   void play(const Core& core) {
     PlainMachine m = machine();
-    step_frames(batch, 0, m, core);
+    play_frames(batch, 0, m, core);
     leave_end(batch, 0, m);
   }
 };
@@ -79,27 +79,29 @@ struct Step {
 void draw_by_entries(const Step& step) {
   const Batch& batch = step.batch;
   const StepTrace& trace = batch.traces[0];
-  prepare(batch, 0, OneLane{});
+  save_pictures(batch, 0, OneLane{});
   part_rows(batch, 0, OneLane{});
   LineBits words[LineRoom<LineBits>::kSize] = {};
-  PictureView view(pictures_of(batch, 0), static_cast<int>(config_of(batch, 0).height),
+  ScreenState& screen = screen_of(batch, 0);
+  PictureView view(pictures_of(batch, 0), screen.front, static_cast<int>(config_of(batch, 0).height),
                    {words, 1});
   TiaState tia = load_tia(batch);
   for (uint32_t i = 0, frame = 0; i < trace.entries; ++i) {
     if (entry_register(step.entries[i]) == kMarkFrameEnd && ++frame + 1 == trace.frames &&
-        pools_between(trace.flags)) {
+        pools_between(trace.plan)) {
       replay_entry(tia, step.format(), step.entries[i], view);
-      pool_before_last(batch, 0, trace.flags, view.pictures[tia.front], 0, ~0u);
+      pool_before_last(batch, 0, trace.plan, view.pictures[view.front], 0, ~0u);
       continue;
     }
     replay_entry(tia, step.format(), step.entries[i], view);
   }
   store_tia(batch, tia);
+  screen.front = static_cast<uint8_t>(view.front);
 }
 
 void draw_by_segments(const Step& step) {
-  prepare(step.batch, 0, OneLane{});
-  settle(step.batch, 0, step.trail.starts);
+  save_pictures(step.batch, 0, OneLane{});
+  store_step_end(step.batch, 0, step.trail.starts);
   LineBits words[LineRoom<LineBits>::kSize] = {};
   uint32_t found = 0;
   for (size_t slot = 0; slot < segment_slots(step.batch.options); ++slot) {
@@ -118,8 +120,8 @@ void play_and_draw(uintptr_t address, const std::string& way) {
   } else if (way == "segments") {
     draw_by_segments(step);
   } else if (way == "frames") {
-    prepare(step.batch, 0, OneLane{});
-    settle(step.batch, 0, step.trail.starts);
+    save_pictures(step.batch, 0, OneLane{});
+    store_step_end(step.batch, 0, step.trail.starts);
     draw_frames(step.batch, 0, step.recording());
   } else {
     throw std::invalid_argument("expected entries, segments or frames, got " + way);

@@ -20,6 +20,7 @@ from cule.console import Group, Options, action_numbers
 from cule.engine import Engine
 from cule.rom import find_game, games
 from tests.support.build import CHECKED, build_module
+from tests.support.traces import earlier_frames_show, leaves_lines
 
 # PAL, 250 lines, collisions read and cleared at all times, long frames, mid-line writes, frames
 # that are cut off, frames that are short.
@@ -32,8 +33,6 @@ MODULE_FLAGS = [*CHECKED, "-Wno-unknown-pragmas"]
 STEPS = 120
 FRAMESKIP, SEGMENTS_AT_LEAST = 4, 9
 READING = ("freeway", "pitfall2", "seaquest", "space_invaders", "robotank")
-# Of a StepTrace (csrc/kernels/batch.h): the place of its flags, and two of them.
-FLAGS, PICTURE_BROKEN, LINES_LEFT = 3, 1, 256
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +88,7 @@ def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> No
         pictures.add(pictures_of(whole).numpy().tobytes())
         rows = pieces.tensors["row_of"]
         assert torch.equal(whole.tensors["row_of"], own) and bool((rows <= own).all())
-        if pieces.tensors["traces"].view(torch.int32)[0, FLAGS] & LINES_LEFT:
+        if leaves_lines(pieces.tensors["traces"])[0]:
             assert torch.equal(rows, own), f"{number}: a line that is left shares its row"
         shared += int((rows != own).sum())
     assert len(pictures) > STEPS // 4
@@ -138,7 +137,7 @@ def test_segments_of_a_buffer_that_was_full_end(
             segments.step(engine.batch.address, way if engine is pieces else "entries")
         for name in ("ram", "traces", "faults"):
             assert torch.equal(whole.tensors[name], pieces.tensors[name]), name
-        broken += int(pieces.tensors["traces"].view(torch.int32)[0, FLAGS]) & PICTURE_BROKEN
+        broken += int(earlier_frames_show(pieces.tensors["traces"])[0])
     assert broken
     assert int(pieces.tensors["faults"][0]) == cule.FAULTS["buffer_full"]
 

@@ -97,6 +97,7 @@ def test_states_that_playing_cannot_leave_are_refused_or_harmless(game: str) -> 
         "the bank that shows",
         "the beam",
         "the objects on the screen",
+        "which picture is shown",
         "what the game's rules remember",
         "what the env remembers",
     }

@@ -17,12 +17,7 @@ from cule.engine import Engine
 from cule.rom import find_game
 from cule.state import State
 from tests.support.programs import program_in_place_of
-
-FLAGS, BACK_ONTO_OLD, LAST_RESUMED = 3, 8, 64  # of a StepTrace (csrc/kernels/batch.h)
-
-
-def flags_of(pair: Pair) -> torch.Tensor:
-    return pair.gpu.tensors["traces"].view(torch.int32)[:, FLAGS]
+from tests.support.traces import last_two_share_picture, pools_onto_shown
 
 
 @pytest.mark.parametrize(
@@ -47,7 +42,7 @@ def test_all_episodes_end_at_a_steps_last_frame(
     seen = 0
     for _ in range(4):
         pair.step()
-        seen += int((flags_of(pair) & BACK_ONTO_OLD > 0).sum())
+        seen += int(pools_onto_shown(pair.gpu.tensors["traces"]).sum())
     assert pair.endings >= 141
     # In the same step the next episode has begun, and nobody knows any more.
     assert seen >= 141 or autoreset == SAME_STEP or not options.maxpool
@@ -73,7 +68,7 @@ def test_frames_that_are_cut_off(
     resumed = 0
     for _ in range(18):
         pair.step()
-        resumed += int((flags_of(pair) & LAST_RESUMED > 0).sum())
+        resumed += int(last_two_share_picture(pair.gpu.tensors["traces"]).sum())
     assert resumed and pair.endings >= 11
     lost = pair.gpu.tensors["faults"] == cule.FAULTS["frame_lost"]
     assert not lost.any() or not pair.gpu.keeps_pooled
@@ -116,8 +111,8 @@ def test_programs_that_hang_lose_no_frame(program: str) -> None:
     ends = 0
     for _ in range(14):
         engine.step()
-        flags = engine.tensors["traces"].view(torch.int32)[:, FLAGS]
-        ends += int((flags & (BACK_ONTO_OLD | LAST_RESUMED) == BACK_ONTO_OLD | LAST_RESUMED).sum())
+        traces = engine.tensors["traces"]
+        ends += int((pools_onto_shown(traces) & last_two_share_picture(traces)).sum())
         assert not (engine.tensors["faults"] & cule.FAULTS["frame_lost"]).any()
     assert ends >= 4 and not engine.keeps_pooled
 

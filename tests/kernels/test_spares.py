@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from pairs import SAME_STEP, SPARE, Pair, some_options
+from pairs import SAME_STEP, Pair, some_options
 from simulated import SimulatedGpu
 
 import cule
 from cule.console.instruction_buffers import spare_buffers
 from cule.engine import layout
+from tests.support.traces import SPARE, trace_words
 
 GAMES = ("pong", "freeway", "seaquest", "tic_tac_toe_3d", "pitfall2")
 GUARD = 0x5A5A5A5A
@@ -26,7 +27,7 @@ def small_buffers(monkeypatch: pytest.MonkeyPatch, own: int, spares: int | None 
 
 def spares_of(pair: Pair) -> torch.Tensor:
     """The number of the spare buffer that each env has used, or 0."""
-    return pair.gpu.tensors["traces"].view(torch.int32)[:, SPARE]
+    return trace_words(pair.gpu.tensors["traces"])[:, SPARE]
 
 
 # At once; somewhere in the first frame, or in one behind it; where a frame has ended just before.

@@ -1,14 +1,15 @@
 // The CUDA backend: a step is a handful of kernels on the caller's stream, with no allocation and
-// no synchronisation.
+// no synchronisation. Each phase (kernels/phases.h) is one, for all envs:
 //
-//   play      CPU part: one env a thread, few or many threads of a warp by the number of envs; or
-//             the same, compiled for one ROM
-//   keep      the frame that the newest observation shows, where it would be lost; from here on the
-//             TIA's state is the new one
-//   segments  TIA part: kSegmentLines scanlines of one env a thread
-//   pool      both for the few envs whose observation is made of more than the two pictures
-//   restart   resets: a pool state copied by a block, or an episode emulated by a thread
-//   observe_envs   observations: a block for each env
+//   play           one env a thread, few or many threads of a warp by the number of envs; or the
+//                  same, compiled for one ROM
+//   prepare        one env a thread, a block for what is saved
+//   draw           `segments`: kSegmentLines scanlines of one env a thread
+//   observe        `observe_envs`: a block for each env
+//   restart        a pool state copied by a block, or an episode emulated by a thread
+//
+// For the few envs whose observation is made of more than the two pictures, the kernel `pool` does
+// the phases from prepare to observe, beside the others.
 #include <cuda_runtime.h>
 
 #include <memory>
@@ -20,6 +21,7 @@
 #include "kernels/cuda/kernels.cuh"
 #include "kernels/cuda/modules.cuh"
 #include "kernels/cuda/play_launch.cuh"
+#include "kernels/phases.h"
 
 namespace cule {
 namespace {
@@ -80,51 +82,18 @@ class CudaBackend final : public Backend {
     choice_ = std::make_unique<PlayChoice>();
   }
 
-  void step(const Batch& batch, void* stream_pointer) override {
+  void step(const Batch& batch, void* stream) override {
     Guard guard(device_);
-    const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
-    const int n = batch.num_envs;
-    take_back_spares(batch, stream);
-    play_frames(batch, stream);
-    const bool pools = batch.options.frameskip >= 2 && batch.options.maxpool;
-    if (pools) {
-      beside_.fork(stream, [&](cudaStream_t other) {
-        const auto sized = [](auto channels, auto most) { return pool<channels, most>; };
-        start(pick(batch, sized), blocks_for(n, kEnvsPerPooled), kThreads, 0, other, batch);
-      });
-    }
-    start(keep, blocks_for(n, kThreads), kThreads, 0, stream, batch);
-    // The slots are two dimensions, as one has 65,535 blocks at most, which are fewer than a long
-    // step's slots.
-    const dim3 blocks(blocks_for(n, kThreads), kSegments, batch.options.frameskip);
-    start(segments, blocks, kThreads, 0, stream, batch);
-    if (batch.options.autoreset == AutoresetMode::kSameStep) {
-      observe(batch, false, stream);
-      if (pools) beside_.join(stream);
-      const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
-      start(keep_final, dim3(n, 4), kThreads, 0, stream, batch, bytes);
-      restart(batch, nullptr, nullptr, true, stream);
-      observe(batch, true, stream);
-    } else {
-      if (batch.options.autoreset == AutoresetMode::kNextStep) {
-        // An episode that is emulated may write over a spare instruction buffer, which `pool`
-        // reads.
-        if (pools && !batch.pool.size) beside_.join(stream);
-        restart(batch, nullptr, nullptr, true, stream);
-      }
-      observe(batch, false, stream);
-      if (pools) beside_.join(stream);
-    }
+    Phases phases{*this, batch, static_cast<cudaStream_t>(stream)};
+    run_step(batch, phases);
+    phases.join_pooled();
     check(cudaGetLastError(), "step");
   }
 
   void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds,
-             void* stream_pointer) override {
+             void* stream) override {
     Guard guard(device_);
-    const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
-    start(mark_reset, blocks_for(batch.num_envs, kThreads), kThreads, 0, stream, batch, mask);
-    restart(batch, mask, seeds, false, stream);
-    observe(batch, true, stream);
+    run_reset(Phases{*this, batch, static_cast<cudaStream_t>(stream), mask, seeds});
     check(cudaGetLastError(), "reset");
   }
 
@@ -201,24 +170,10 @@ class CudaBackend final : public Backend {
                  kKernel);
   }
 
-  static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace,
-                      cudaStream_t stream) {
-    const int n = batch.num_envs, blocks = blocks_for(n, kWarp);
-    if (batch.pool.size)
-      return start(restart_from_pool, n, kThreads, 0, stream, batch, mask, seeds, by_trace);
-    take_back_spares(batch, stream);  // the step has been drawn
-    start(restart_by_emulation, blocks, kWarp, 0, stream, batch, mask, seeds, by_trace);
-  }
-
   // Nobody has a spare instruction buffer any more.
   static void take_back_spares(const Batch& batch, cudaStream_t stream) {
     check(cudaMemsetAsync(batch.spares.taken, 0, sizeof(*batch.spares.taken), stream),
           "cudaMemsetAsync");
-  }
-
-  static void observe(const Batch& batch, bool only_fresh, cudaStream_t stream) {
-    const auto sized = [](auto channels, auto most) { return observe_envs<channels, most>; };
-    start(pick(batch, sized), batch.num_envs, kThreads, 0, stream, batch, only_fresh);
   }
 
   // A stream beside the caller's, for what takes long but keeps few multiprocessors busy: it is
@@ -255,6 +210,68 @@ class CudaBackend final : public Backend {
    private:
     cudaStream_t stream_ = nullptr;
     cudaEvent_t forked_ = nullptr, done_ = nullptr;
+  };
+
+  // The phases of kernels/phases.h for all envs, as launches on a stream. `mask` and `seeds` are
+  // those of Backend::reset.
+  struct Phases {
+    const CudaBackend& backend;
+    const Batch& batch;
+    cudaStream_t stream;
+    const uint8_t* mask = nullptr;
+    const int64_t* seeds = nullptr;
+    bool pooling = false;  // the kernel `pool` runs beside the stream
+
+    void play() {
+      take_back_spares(batch, stream);
+      backend.play_frames(batch, stream);
+      pooling = batch.options.frameskip >= 2 && batch.options.maxpool;
+      if (!pooling) return;
+      backend.beside_.fork(stream, [&](cudaStream_t other) {
+        const auto sized = [](auto channels, auto most) { return pool<channels, most>; };
+        const int blocks = blocks_for(batch.num_envs, kEnvsPerPooled);
+        start(pick(batch, sized), blocks, kThreads, 0, other, batch);
+      });
+    }
+    void prepare() const {
+      start(cule::prepare, blocks_for(batch.num_envs, kThreads), kThreads, 0, stream, batch);
+    }
+    void draw() const {
+      // The slots are two dimensions, as one has 65,535 blocks at most, which are fewer than a long
+      // step's slots.
+      const dim3 blocks(blocks_for(batch.num_envs, kThreads), kSegments, batch.options.frameskip);
+      start(segments, blocks, kThreads, 0, stream, batch);
+    }
+    void observe() const { observe_all(false); }
+    void keep_final() {
+      join_pooled();
+      const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
+      start(cule::keep_final, dim3(batch.num_envs, 4), kThreads, 0, stream, batch, bytes);
+    }
+    void choose() const {
+      start(choose_resets, blocks_for(batch.num_envs, kThreads), kThreads, 0, stream, batch, mask);
+    }
+    void restart() {
+      if (batch.pool.size)
+        return start(restart_from_pool, batch.num_envs, kThreads, 0, stream, batch, seeds);
+      // An emulated episode may write over a spare instruction buffer, which `pool` reads. For all
+      // others the step has been drawn.
+      join_pooled();
+      take_back_spares(batch, stream);
+      const int blocks = blocks_for(batch.num_envs, kWarp);
+      start(restart_by_emulation, blocks, kWarp, 0, stream, batch, seeds);
+    }
+    void observe_start() const { observe_all(true); }
+
+    void observe_all(bool only_starts) const {
+      const auto sized = [](auto channels, auto most) { return observe_envs<channels, most>; };
+      start(pick(batch, sized), batch.num_envs, kThreads, 0, stream, batch, only_starts);
+    }
+    // What comes after it on the stream waits for `pool`.
+    void join_pooled() {
+      if (pooling) backend.beside_.join(stream);
+      pooling = false;
+    }
   };
 
   int device_, processors_ = 0;

@@ -38,15 +38,11 @@ struct BlockLanes {
 
 // Whether `pool` draws and observes an env, and nobody else.
 __device__ __forceinline__ bool is_pooled(const Batch& batch, size_t env) {
-  return needs_pooled(batch.traces[env].flags);
+  return needs_pooled(batch.traces[env].plan);
 }
 
 __device__ __forceinline__ void add_collisions(const Batch& batch, size_t env, uint32_t found) {
-  constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
-  static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are half of their word");
-  const RecordLayout& records = batch.records;
-  if (found)
-    atomicOr(records.words + kWord * records.word_stride + env * records.env_stride, found);
+  if (found) atomicOr(&latch_word(batch, env), found);
 }
 
 __global__ void __launch_bounds__(kThreads, kDrawBlocks)
@@ -81,10 +77,9 @@ __device__ __forceinline__ void resample_band(const Batch& batch, size_t env,
 
 // Copies a state of the pool over each env that starts an episode; a block for each env.
 __global__ void __launch_bounds__(kThreads, 8)
-    restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask,
-                      const int64_t* seeds, bool by_trace) {
+    restart_from_pool(const __grid_constant__ Batch batch, const int64_t* seeds) {
   const size_t env = blockIdx.x;
-  if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
+  if (!batch.traces[env].resets) return;
   __shared__ size_t slot;
   if (threadIdx.x == 0) slot = restart_record(batch, env, seeds ? seeds[env] : kNoSeed);
   __syncthreads();
@@ -99,11 +94,10 @@ __global__ void __launch_bounds__(kThreads, 8)
 
 // Emulates the start of an episode for each env that starts one; a thread for each env.
 __global__ void __launch_bounds__(kWarp)
-    restart_by_emulation(const __grid_constant__ Batch batch, const uint8_t* mask,
-                         const int64_t* seeds, bool by_trace) {
+    restart_by_emulation(const __grid_constant__ Batch batch, const int64_t* seeds) {
   const size_t env = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (env >= static_cast<size_t>(batch.num_envs)) return;
-  if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
+  if (!batch.traces[env].resets) return;
   TiaState tia;
   TiaTrail trail;
   trail.starts = starts_of_env(batch, env);
@@ -112,12 +106,10 @@ __global__ void __launch_bounds__(kWarp)
   restart_exactly(batch, env, seeds ? seeds[env] : kNoSeed, DynamicCore{}, place);
 }
 
-// Marks what `observe` has to do after a reset by mask.
 __global__ void __launch_bounds__(kThreads)
-    mark_reset(const __grid_constant__ Batch batch, const uint8_t* mask) {
+    choose_resets(const __grid_constant__ Batch batch, const uint8_t* mask) {
   const int env = blockIdx.x * blockDim.x + threadIdx.x;
-  if (env < batch.num_envs)
-    batch.traces[env].flags = !mask || mask[env] ? kPoolLast | kFresh | kResetNow : 0;
+  if (env < batch.num_envs) choose_reset(batch, static_cast<size_t>(env), mask);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -150,19 +142,19 @@ struct EnvsFound {
   }
 };
 
-// Saves the frames of newest observations that this step draws over and goes on showing, and gives
-// scanlines their own rows where some are left as they are. What is pooled does that for itself.
-__global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch batch) {
+// Saves what drawing would lose, and has records say where the step ends. What is pooled does that
+// for itself.
+__global__ void __launch_bounds__(kThreads) prepare(const __grid_constant__ Batch batch) {
   __shared__ EnvsFound<kThreads> found;
   const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA {
-    return !is_pooled(batch, env) && must_prepare(batch, env, batch.traces[env]);
+    return !is_pooled(batch, env) && must_save(batch, env, batch.traces[env]);
   };
   found.for_each(batch, wanted,
-                 [&](size_t env) CULE_INLINE_LAMBDA { prepare(batch, env, BlockLanes{}); });
+                 [&](size_t env) CULE_INLINE_LAMBDA { save_pictures(batch, env, BlockLanes{}); });
   __syncthreads();
   const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
   if (env < static_cast<size_t>(batch.num_envs) && !is_pooled(batch, env)) {
-    settle(batch, env, starts_of_env(batch, env));
+    store_step_end(batch, env, starts_of_env(batch, env));
   }
 }
 
@@ -188,9 +180,9 @@ __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch b
   found.for_each(batch, wanted, [&](size_t env) CULE_INLINE_LAMBDA {
     const StepTrace& trace = batch.traces[env];
     const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
-    prepare(batch, env, lanes);
+    save_pictures(batch, env, lanes);
     lanes.sync();
-    if (threadIdx.x == 0) settle(batch, env, recording.starts);
+    if (threadIdx.x == 0) store_step_end(batch, env, recording.starts);
     lanes.sync();
     uint32_t collisions = 0;
     for (size_t slot = threadIdx.x; slot < trace.frames * size_t{kSegments}; slot += kThreads) {
@@ -201,13 +193,13 @@ __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch b
     add_collisions(batch, env, collisions);
     lanes.sync();
     shared.resizing.palette.load(palette_of(batch, config_of(batch, env)), lanes);
-    pool_frame(batch, env, trace.flags, picture_pair(batch, env), lanes);
-    shift_stack(batch, env, trace.flags, lanes);
+    pool_frame(batch, env, trace.plan, picture_pair(batch, env), lanes);
+    shift_stack(batch, env, trace.plan, lanes);
     lanes.sync();
     Resizing& resizing = shared.resizing;
-    resample_band<kChannels, kMax>(batch, env, frame_source(batch, env, trace.flags),
+    resample_band<kChannels, kMax>(batch, env, frame_source(batch, env, trace.plan),
                                     resizing.palette, resizing.windows[threadIdx.x / kWarp]);
-    if (threadIdx.x == 0) note_observed(batch, env, trace.flags);
+    if (threadIdx.x == 0) screen_of(batch, env).shown = shown_by(trace.plan);
     lanes.sync();
   });
 }
@@ -217,32 +209,32 @@ __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch b
 // those that were reset.
 template <int kChannels, int kMax>
 __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
-    observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
+    observe_envs(const __grid_constant__ Batch batch, bool only_starts) {
   constexpr int kWarps = kThreads / kWarp;
   __shared__ Window<kChannels> windows[kWarps];
   __shared__ SharedPalette<kChannels> palette;
   constexpr int kRowWords = Pictures::kRows / 4;
   __shared__ uint32_t row_of[2][kRowWords];
   const size_t env = blockIdx.x;
-  const uint32_t flags = batch.traces[env].flags;
-  if (needs_pooled(flags) || (only_fresh && !(flags & kFresh))) return;
-  if (flags & kPools) {
-    const PicturePair pictures = frame_source(batch, env, flags).pictures;
+  const ObservationPlan plan = batch.traces[env].plan;
+  if (needs_pooled(plan) || (only_starts && !plan.begins_episode)) return;
+  if (adds_frame(plan)) {
+    const PicturePair pictures = frame_source(batch, env, plan).pictures;
     for_each_item<2 * kRowWords / kThreads>(BlockLanes{}, 2 * kRowWords, [&](int, int i) {
       const uint8_t* rows = i < kRowWords ? pictures.front.row_of : pictures.back.row_of;
       row_of[i / kRowWords][i % kRowWords] = reinterpret_cast<const uint32_t*>(rows)[i % kRowWords];
     });
     palette.load(palette_of(batch, config_of(batch, env)), BlockLanes{});
   }
-  shift_stack(batch, env, flags, BlockLanes{});
-  if (!(flags & kPools)) return;
-  FrameSource source = frame_source(batch, env, flags);
+  shift_stack(batch, env, plan, BlockLanes{});
+  if (!adds_frame(plan)) return;
+  FrameSource source = frame_source(batch, env, plan);
   source.pooled = nullptr;
   source.pictures.front.row_of = reinterpret_cast<const uint8_t*>(row_of[0]);
   source.pictures.back.row_of = reinterpret_cast<const uint8_t*>(row_of[1]);
   __syncthreads();
   resample_band<kChannels, kMax>(batch, env, source, palette, windows[threadIdx.x / kWarp]);
-  if (threadIdx.x == 0) note_observed(batch, env, flags);
+  if (threadIdx.x == 0) screen_of(batch, env).shown = shown_by(plan);
 }
 
 }  // namespace cule

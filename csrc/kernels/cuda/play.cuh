@@ -5,8 +5,8 @@
 #include "execution/block.h"
 #include "kernels/memory.h"
 #include "kernels/cuda/reductions.cuh"
-#include "kernels/segment_starts.h"
-#include "kernels/step.h"
+#include "kernels/play.h"
+#include "kernels/tia_state.h"
 
 namespace cule {
 
@@ -165,7 +165,7 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
       config.rom_bytes,
       config.cycle_limit};
   clear_starts(batch, trail.starts);
-  step_frames(batch, env, machine, core);
+  play_frames(batch, env, machine, core);
   leave_end(batch, env, machine);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }

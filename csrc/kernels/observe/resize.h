@@ -58,10 +58,10 @@ struct FrameSource {
            pictures.back.row_of[a] == pictures.back.row_of[b];
   }
 };
-CULE_INLINE FrameSource frame_source(const Batch& batch, size_t env, uint32_t flags) {
+CULE_INLINE FrameSource frame_source(const Batch& batch, size_t env, ObservationPlan plan) {
   PicturePair pictures = picture_pair(batch, env);
-  if (flags & kPoolLast) pictures.back = pictures.front;
-  return {pictures, needs_pooled(flags) ? pooled_of(batch, env) : nullptr,
+  if (plan.new_frame == NewFrame::kLast) pictures.back = pictures.front;
+  return {pictures, needs_pooled(plan) ? pooled_of(batch, env) : nullptr,
           static_cast<int>(config_of(batch, env).height)};
 }
 

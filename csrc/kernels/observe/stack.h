@@ -35,14 +35,15 @@ struct alignas(16) SixteenBytes {
   uint32_t words[4];
 };
 
-// Makes room for a new frame at the end of an env's stack. With kFresh, all older frames are black.
+// Makes room for a new frame at the end of an env's stack. Where an
+// episode begins, all older frames are black.
 template <class Lanes>
-CULE_HD inline void shift_stack(const Batch& batch, size_t env, uint32_t flags,
+CULE_HD inline void shift_stack(const Batch& batch, size_t env, ObservationPlan plan,
                                 const Lanes& lanes) {
   const size_t bytes = observed_frame_bytes(batch.observation);
   const int frames = batch.observation.stack;
   uint8_t* stack = batch.observations + env * bytes * frames;
-  const bool fresh = flags & kFresh;
+  const bool fresh = plan.begins_episode;
   constexpr size_t kChunk = sizeof(SixteenBytes);
   if (bytes % kChunk == 0)
     shift_chunks(reinterpret_cast<SixteenBytes*>(stack), bytes / kChunk, frames, fresh, lanes);

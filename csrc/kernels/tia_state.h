@@ -1,4 +1,5 @@
-// Where the CPU part of a step leaves the TIA's state for the TIA part (draw.h).
+// Where the CPU part of a step leaves the TIA's state for the TIA part (draw.h), and the collision
+// latches in an env's record, which the TIA part adds to.
 #pragma once
 
 #include "console/latch_search.h"
@@ -35,6 +36,14 @@ CULE_INLINE void leave_end(const Batch& batch, size_t env, const M& machine) {
   if (entries)
     machine.trail.starts.store(segment_slots(batch.options),
                                SegmentStart{machine.ram.tia(), entries});
+}
+
+// The word of env's record that has its collision latches in the low half.
+CULE_INLINE uint32_t& latch_word(const Batch& batch, size_t env) {
+  constexpr size_t kByte = offsetof(EnvRecord, tia) + offsetof(TiaState, collisions);
+  static_assert(kByte % 4 == 0, "the latches are the low half of their word");
+  const RecordLayout& records = batch.records;
+  return records.words[kByte / 4 * records.word_stride + env * records.env_stride];
 }
 
 }  // namespace cule

@@ -1,0 +1,30 @@
+// An env's screen: its two pictures, and what its record says of them.
+#pragma once
+
+#include "kernels/batch.h"
+
+namespace cule {
+
+CULE_INLINE Pictures pictures_of(const Batch& batch, size_t env) {
+  return {batch.pictures + env * 2 * batch.picture_bytes, batch.picture_bytes,
+          batch.row_of + env * 2 * Pictures::kRows};
+}
+
+CULE_INLINE ScreenState& screen_of(const Batch& batch, size_t env) {
+  constexpr size_t kWord = offsetof(EnvRecord, screen) / 4;
+  const RecordLayout& records = batch.records;
+  return *reinterpret_cast<ScreenState*>(records.words + kWord * records.word_stride +
+                                         env * records.env_stride);
+}
+
+// That of the last frame, and that of the one before.
+struct PicturePair {
+  Picture front, back;
+};
+CULE_INLINE PicturePair picture_pair(const Batch& batch, size_t env) {
+  const uint32_t front = screen_of(batch, env).front & 1;
+  const Pictures pictures = pictures_of(batch, env);
+  return {pictures[front], pictures[front ^ 1]};
+}
+
+}  // namespace cule
