@@ -1,4 +1,4 @@
-"""A game's blocks in C++, cases of a switch (csrc/console/block.h), and the kernel around them."""
+"""A game's basic blocks as C++, the cases of a switch, and the kernel around them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from cule.translation.executed import (
 )
 
 BLOCK_CODE, QUIET_BLOCK = _core.PREDECODED["block_code"], _core.PREDECODED["quiet_block"]
-# Schemes whose window shows one bank as a whole, of so many bytes or all of a smaller image.
+# Schemes that switch whole banks of BANK_BYTES: what is in a block's bank is then known. A smaller
+# image is one bank.
 BANK_BYTES = 4096
 WHOLE_BANKS = frozenset(("2K", "4K", "F8", "F8SC", "F6", "F6SC", "DPC"))
 
@@ -36,10 +37,10 @@ class _Numbers:
         self.quiet = {number for number, block in enumerate(blocks, 1) if is_quiet(block)}
 
     def at(self, pc: int | None, seen_from: Instruction) -> int | None:
-        """The number of the block at `pc`, where an instruction of the same bank leads, if known.
+        """The number of the block that begins at `pc`, as `seen_from` jumps there; None if unknown.
 
-        No block switches banks. E0 switches each KiB by itself; FE switches by the highest bits of
-        `pc`.
+        No block switches banks, so a target in the same bank is at a known place of the image. In
+        E0 each KiB is a bank of its own; FE switches by the highest bits of `pc`.
         """
         moving = 0xFC00 if self._scheme == "E0" else 0xE000
         if pc is None or not pc & 0x1000 or (pc ^ seen_from.pc) & moving:
@@ -49,9 +50,9 @@ class _Numbers:
 
 
 def source_of(game: Game, blocks: list[Block]) -> str:
-    """The C++ function `run_block` of a game."""
+    """The game's blocks as C++: the cases of a switch, in the macros of csrc/console/block.h."""
     numbers = _Numbers(game, blocks)
-    entries: set[int] = set()  # blocks in which others go on
+    entries: set[int] = set()  # blocks that other blocks go on in
 
     def follow(here: int, pc: int | None, seen_from: Instruction) -> str:
         number = numbers.at(pc, seen_from)
@@ -96,7 +97,7 @@ def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
     return words
 
 
-# C++'s integer types, which the run-time compiler does not bring along.
+# What the kernel needs of the standard headers, which the run-time compiler does not have.
 _STANDARD_HEADERS = {
     "cstdint": (
         "using int8_t = signed char; using int16_t = short; using int32_t = int; "
@@ -142,7 +143,7 @@ _MAPS = {
 
 
 def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
-    """The translation unit of a game's kernel, whose warps are kept in step or not."""
+    """The translation unit of a game's kernel; `in_step`: its warps wait for each other."""
     return _KERNEL.format(
         cases=source_of(game, blocks),
         map=_MAPS[rom_of(game)[1]],
@@ -155,9 +156,9 @@ def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
 
 
 def headers() -> dict[str, str]:
-    """What a game's kernel includes, directly or not, by the names that it includes them by.
+    """The headers that a game's kernel includes, directly or not, by the names in its #includes.
 
-    Nothing else: a kernel in the cache stays valid until a file changes that it was made from.
+    There are no others, so that a kernel in the cache is valid until one of its own files changes.
     """
     texts, included = {**_core.headers(), **_STANDARD_HEADERS}, {}
     to_read = _INCLUDE.findall(_KERNEL)

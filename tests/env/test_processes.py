@@ -23,7 +23,7 @@ def make() -> cule.AtariEnv:
 def test_env_is_not_copied(copying: object) -> None:
     with pytest.raises(
         TypeError,
-        match=r"an AtariEnv cannot be pickled or copied.*clone_state\(\) gives what can be",
+        match=r"an AtariEnv cannot be pickled or copied.*pickle what clone_state\(\) returns",
     ):
         copying(make())
 

@@ -34,7 +34,7 @@ def test_translation_needs_a_gpu_and_one_game() -> None:
 
 def test_multiprocessors_that_cannot_be_are_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"expected multiprocessors with device='cuda', got it on device cpu$"
+        ValueError, match=r"expected multiprocessors with device='cuda', got it with device cpu$"
     ):
         cule.AtariEnv("pong", 2, device="cpu", multiprocessors=1, reset_pool_size=1)
     with pytest.raises(TypeError, match=r"expected multiprocessors to be an integer, got 'half'$"):
@@ -47,7 +47,7 @@ def test_multiprocessors_that_cannot_be_are_refused() -> None:
 @pytest.mark.parametrize("asked", [2, 1000])
 def test_multiprocessors_that_a_gpu_does_not_have_are_refused(asked: int) -> None:
     wanted = (
-        r"from 3, as each emulates 512 of the 1025 envs at most, to \d+, as many as cuda:0 has, "
+        r"from 3 \(each emulates at most 512 of the 1025 envs\) to \d+ \(as many as cuda:0 has\), "
         rf"got {asked}$"
     )
     with pytest.raises(ValueError, match=wanted):

@@ -308,7 +308,7 @@ def test_waiting_is_said_on_a_terminal(
     threading.Timer(0.3, compiler.let.set).start()
     env.wait_until_translated()
     assert (
-        "compiling pong for the GPU: some seconds, this once" in sys.stderr.getvalue()
+        "compiling pong for the GPU, which takes seconds, once" in sys.stderr.getvalue()
     ) == progress
 
 
