@@ -86,7 +86,7 @@ py::bytes as_bytes(const std::vector<T>& values) {
   return py::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// The predecoded instructions of an image, and kFetchSlowly in its padding up to `entries`.
+// The predecoded instructions of an image, padded with kFetchSlowly to `entries`.
 py::bytes decoded_rom(const py::bytes& rom, const std::string& scheme, const py::object& entries) {
   const std::string image = rom;
   if (image.size() > kMaxRomBytes) {
@@ -137,8 +137,8 @@ void checked_continued_episode(CheckedBatch& batch, const py::object& played,
   continue_pool_episode(batch, before, count);
 }
 
-// Rows of ProfileEntry's fields, one for each byte of the ROM of env 0 and one for what is executed
-// elsewhere, as uint32.
+// A ProfileEntry's fields as uint32, in a row for each byte of env 0's ROM, and a last row for what
+// is executed elsewhere.
 py::bytes profile(CheckedBatch& batch, const py::object& frames) {
   const auto count = static_cast<int>(integer("frames", frames, 0));
   batch.check_powered_on();
@@ -181,7 +181,7 @@ py::dict predecoded_fields() {
   return out;
 }
 
-// The places that instructions of blocks reach (console/fast_bus.h).
+// The kinds of memory that an instruction of a block may reach (console/fast_bus.h).
 py::dict places() {
   py::dict out;
   out["kInRam"] = static_cast<uint32_t>(kInRam);
@@ -194,7 +194,7 @@ py::dict places() {
   return out;
 }
 
-// The sets of them that a profile tells apart, in its order.
+// The sets of places for which a profile has a column, in the order of the columns.
 py::tuple profiled_places() {
   py::list out;
   for (uint32_t each : kProfiledPlaces) out.append(each);

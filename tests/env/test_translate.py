@@ -24,7 +24,7 @@ from cule.translation.source import BLOCK_CODE, QUIET_BLOCK
 
 
 def test_translation_needs_a_gpu_and_one_game() -> None:
-    expected = r"expected translate=True with device='cuda' and one game .*device cpu with 1 game$"
+    expected = r"expected translate=True with device='cuda' and one game .*device cpu and 1 game$"
     with pytest.raises(ValueError, match=expected):
         cule.AtariEnv("pong", 2, device="cpu", translate=True, reset_pool_size=1)
     with pytest.raises(TypeError, match="expected translate to be True or False, got 'yes'"):
