@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from examples.a2c_vtrace.board import Board
 
 LOG = "log.jsonl"
-# What the progress bar shows besides the frames per second.
+# What else the progress bar shows, after the frames per second.
 SHOWN = ("ups", "score", "test_score")
 # The keys that every line of a kind has.
 NEEDED = {
@@ -54,7 +54,7 @@ def cut_log(path: Path, told: int, tested: int) -> None:
 
     Args:
         path: the log; there may be none.
-        told: frames at the last line about training before the checkpoint.
+        told: frames at the last training line before the checkpoint.
         tested: frames at the last evaluation before the checkpoint.
     """
     if not path.exists():
@@ -79,7 +79,7 @@ class Log:
 
     Args:
         args: the settings.
-        told: frames at the last line about training that is kept; 0 for a new run.
+        told: frames at the last training line that is kept; 0 for a new run.
         tested: the same for evaluations.
         frames: the frames at which the run starts or goes on.
         speak: whether this process writes the log.

@@ -151,7 +151,7 @@ def test_statistics_pass_the_second_players_actions_on() -> None:
 
 
 def test_statistics_refuse_what_is_no_tensor_env() -> None:
-    with pytest.raises(ValueError, match=r"output='torch', got output='numpy': use gymnasium.wrappers"):
+    with pytest.raises(ValueError, match=r"output='torch', got output='numpy': use gymnasium"):
         cule.EpisodeStatistics(make(output="numpy"))
     with pytest.raises(ValueError, match="buffer_length to be at least 1, got 0"):
         cule.EpisodeStatistics(make(), buffer_length=0)
