@@ -12,8 +12,10 @@ CSRC = Path(__file__).resolve().parents[2] / "csrc"
 
 
 def test_headers_compile_by_themselves() -> None:
-    """A translation unit for each, in one call of the compiler. The games' headers are parts of
-    games.h."""
+    """One call of the compiler has a translation unit for each header.
+
+    The games' headers are parts of games.h.
+    """
     headers = sorted(path for path in CSRC.rglob("*.h") if path.parent.name != "games")
     assert len(headers) > 40
     compiler = shlex.split(os.environ.get("CXX", "c++"))

@@ -41,7 +41,7 @@ def test_tia_player_copies_and_sizes(chips: ModuleType, nusiz: int, which: int) 
 def test_tia_player_reset_position(
     chips: ModuleType, which: int, cycle: int, position: int
 ) -> None:
-    """RESPx at cycle c: pixel 3c - 63; the first copy shows from the next line on."""
+    """RESPx at cycle c sets pixel 3c - 63; the first copy shows from the next line on."""
     screen = Screen(chips, AT_LEFT)
     screen.at(1, cycle, RESP0 + which, LONG_AGO)
     screen.at(2, 0, GRP0 + which, 0xFF)

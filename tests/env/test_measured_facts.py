@@ -25,7 +25,7 @@ NOT_SEEN_TO_BE_CUT_OFF = {"othello", "video_chess"}
 
 
 def traces_of(game: Game) -> torch.Tensor:
-    """(steps, envs, words) int32: what random play of the game's first modes leaves."""
+    """(steps, envs, words) int32: the StepTraces of random play in the game's first modes."""
     modes = game.modes[:MODES]
     groups = [Group(game, mode, 0) for mode in modes]
     group_of_env = np.arange(len(modes) * ENVS, dtype=np.uint32) // ENVS
@@ -57,7 +57,7 @@ def test_game_needs_the_memory_that_its_row_says(game: Game) -> None:
 
 
 def test_games_that_draw_for_their_mode_are_marked() -> None:
-    """A mode that is reached with `random()` needs a generator for each env."""
+    """If a mode is reached with `random()`, each env needs a generator."""
     for game in games():
         draws = re.search(r"\brandom\(\)", (ROWS / f"{game.name}.h").read_text())
         assert game.facts["draws_for_mode"] == bool(draws), game.name

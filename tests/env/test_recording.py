@@ -41,7 +41,10 @@ def test_film_shows_the_chosen_envs(suffix: str, tmp_path: Path) -> None:
 
 
 def test_film_has_margins_and_names_the_games_of_several_envs(tmp_path: Path) -> None:
-    """And an env's number where another plays the same game; one env fills the picture."""
+    """A title has the env's number if several show the same game.
+
+    A single env fills the picture.
+    """
     path = tmp_path / "video.gif"
     games = ["pong", "freeway", "pong"]
     shown = {}
@@ -151,8 +154,10 @@ def test_film_that_fails_leaves_what_was_there(
 def test_film_that_does_not_fit_leaves_what_was_there(
     suffix: str, size: int, tmp_path: Path
 ) -> None:
-    """Files of the process, and of ffmpeg, may be as large as that. It has its end as late as it
-    can: at the end."""
+    """The process and ffmpeg cannot write larger files than this.
+
+    The error may come as late as in close().
+    """
     path = tmp_path / f"video{suffix}"
     path.write_bytes(b"an older video")
     noise = np.random.default_rng(0).integers(0, 256, (20, 200, 160, 3), np.uint8)

@@ -36,7 +36,7 @@ STATE = {"weights": torch.arange(3000.0), "seconds": 1.5, "args": {"game": "pong
 
 
 def two_sets(folder):
-    """Writes two sets; returns the newer one's file."""
+    """Writes two sets of checkpoints; returns the newer one's file."""
     checkpoint.save(folder, 10, STATE | {"seconds": 0.5}, WORLD)
     checkpoint.save(folder, 20, STATE, WORLD, before=10)
     return folder / checkpoint.part_of(20, 0)
@@ -49,7 +49,7 @@ def flipped(content, bit):
 
 
 def test_checkpoint_with_any_bit_flipped_is_not_loaded(tmp_path):
-    """300 of them, the first in the head of the file."""
+    """Flips 300 bits, the first of them in the file's head."""
     path = two_sets(tmp_path)
     whole = path.read_bytes()
     bits = random.Random(0).sample(range(8 * 60), 40) + random.Random(1).sample(
@@ -163,7 +163,7 @@ def test_train_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("damaged", [0, 1])
 def test_train_two_processes_resume_from_the_same_checkpoint(damaged, tmp_path):
-    """Where one of them finds its file damaged."""
+    """One of them finds its file damaged."""
     run, whole = tmp_path / "run", tmp_path / "whole"
 
     def launch(folder, **changes):
@@ -191,7 +191,7 @@ def test_train_two_processes_resume_from_the_same_checkpoint(damaged, tmp_path):
 
 
 def run_main(monkeypatch, capsys, folder, **changes):
-    """The program's stderr and exit status."""
+    """Runs the program; returns its stderr and exit status."""
     monkeypatch.setattr(sys, "argv", ["train", *options(folder, **changes)])
     capsys.readouterr()
     status = train.main()
@@ -258,7 +258,7 @@ def test_train_that_lost_its_row_evaluates_again_and_logs_it_once(tmp_path):
 
 
 def events_in(folder):
-    """How many numbers TensorBoard finds, file by file."""
+    """How many numbers TensorBoard reads from each file."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     counts = []
@@ -287,7 +287,7 @@ def test_train_events_are_what_tensorboard_reads(tmp_path):
 
 
 def assert_whole(folder):
-    """All that a run has written can be read; returns the frames of the newest checkpoint."""
+    """Asserts that all files of a run can be read; returns the frames of the newest checkpoint."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_log(folder / "log.jsonl")
@@ -337,7 +337,7 @@ def test_train_on_a_full_disk_ends_with_a_sentence(what, tmp_path, monkeypatch, 
 
 
 def test_train_whose_checkpoint_does_not_fit_ends_with_a_sentence(tmp_path, monkeypatch, capsys):
-    """Files of the process may not be as large as it, which is as good as a full disk."""
+    """The process cannot write files as large as the checkpoint, which is like a full disk."""
     assert run_main(monkeypatch, capsys, tmp_path, total_frames=1000)[0] == 0
     before = assert_whole(tmp_path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -357,7 +357,7 @@ def test_train_whose_checkpoint_does_not_fit_ends_with_a_sentence(tmp_path, monk
 
 
 class Told:
-    """A stderr that is no file."""
+    """A stderr that is not a file."""
 
     def __init__(self):
         self.lines = []
@@ -371,7 +371,7 @@ class Told:
 
 @pytest.mark.slow
 def test_train_on_a_real_full_disk_leaves_nothing_torn(tmp_path, monkeypatch, capsys):
-    """A file system of 8 MB, on which other files take up more and more room."""
+    """Other files take up more and more of a file system of 8 MB."""
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(

@@ -39,7 +39,7 @@ SMALL = {
 
 
 def one_thread_each():
-    """The environment of processes that are not in each other's way."""
+    """The environment of processes that use one thread each."""
     return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
@@ -48,7 +48,7 @@ def settings(run, **changes):
 
 
 def options(run, **changes):
-    """The same on the command line."""
+    """The settings as options of the command line."""
     words = ["--folder", str(run)]
     for name, value in {**SMALL, **changes}.items():
         option = name.replace("_", "-")
@@ -75,7 +75,7 @@ def saved(run, rank=0):
 
 
 def assert_same(a, b):
-    """Exactly equal, tensors anywhere in them."""
+    """Asserts that two values are exactly equal, including tensors inside them."""
     assert type(a) is type(b)
     if isinstance(a, torch.Tensor):
         assert a.dtype == b.dtype and torch.equal(a, b)
@@ -113,7 +113,7 @@ def test_train_resumed_is_as_if_never_stopped(tmp_path, changes):
 
 
 def test_train_another_seed_is_another_run(tmp_path):
-    """What the test above relies on to mean something."""
+    """Without this, the test above would prove nothing."""
     for seed in (0, 1):
         train.train(settings(tmp_path / str(seed), total_frames=1000, seed=seed))
     weights = [saved(tmp_path / str(seed))["learner"]["model"]["policy.weight"] for seed in (0, 1)]
@@ -156,8 +156,8 @@ def test_train_stops_after_max_seconds_wherever_the_log_is_written(tmp_path):
 
 
 def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch):
-    """Also if nothing is learned in between: a set whose files were replaced one by one could be of
-    two steps."""
+    """This holds even if nothing was learned in between: files that are replaced one by one
+    could be of two steps."""
     steps = []
     save = checkpoint.save
     monkeypatch.setattr(
@@ -169,8 +169,8 @@ def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("eval_every", [500, 1000, 0])
 def test_evaluation_is_cut_off_by_a_signal(tmp_path, monkeypatch, eval_every):
-    """And is as if it had not begun: the checkpoint is there, and the next run has the evaluation,
-    also at its end."""
+    """It then counts as not begun: the checkpoint is written, and the next run evaluates, at its
+    end too."""
     asked = {
         "total_frames": 1000,
         "eval_every": eval_every,
@@ -290,7 +290,7 @@ def threads_after_leaving(rank, port, queue):
 
 
 def test_world_leaves_no_threads_behind():
-    """One that lives on while Python ends aborts the process, now and then."""
+    """A thread that runs while Python ends aborts the process now and then."""
     context = multiprocessing.get_context("spawn")
     queue = context.SimpleQueue()
     with socket.socket() as free:
@@ -343,7 +343,7 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
 
 @pytest.mark.parametrize("eval_from, evaluations", [(None, 4), (1000.0, 1), (-100.0, 3)])
 def test_train_evaluates_where_training_does_well_enough(tmp_path, eval_from, evaluations):
-    """The first episodes end after frame 1,000: before that there is no score."""
+    """The first episodes end after frame 1,000. Before that there is no score."""
     train.train(settings(
         tmp_path, total_frames=4000, eval_every=1000, eval_episodes=1, eval_max_frames=40,
         eval_from=eval_from,
