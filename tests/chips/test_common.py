@@ -112,7 +112,7 @@ def test_mt19937_works_on_strided_words(chips: ModuleType) -> None:
 
 
 def lemire_below(words: list[int], bound: int, n: int) -> list[int]:
-    """Multiplies, and draws again while the low half is below the limit."""
+    """Multiplies a word by the bound, and takes the next while the low half is below a limit."""
     stream, drawn = iter(words), []
     while len(drawn) < n:
         high, low = divmod(next(stream) * bound, 2**32)
