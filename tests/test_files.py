@@ -40,10 +40,7 @@ def umask(mask: int) -> Iterator[None]:
 
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Leaves room for this many bytes.
-
-    As on a full disk, os.write writes a part, and then fails.
-    """
+    """Leaves room for this many bytes: os.write writes a part, and then fails."""
     left, write = [0], os.write
 
     def write_some(descriptor: int, content: bytes) -> int:
@@ -73,7 +70,7 @@ def test_replacing_gives_the_new_file_or_leaves_the_old_one(tmp_path: Path) -> N
 
 
 def test_replacing_has_a_name_that_nobody_can_have_planted(tmp_path: Path) -> None:
-    """A link with a temporary name that was used before leads to another file."""
+    """A link with an old temporary name leads to another file."""
     victim, path = tmp_path / "victim", tmp_path / "file"
     victim.write_bytes(OLD)
     (tmp_path / f".file.{os.getpid()}.part").symlink_to(victim)
@@ -270,7 +267,7 @@ def test_replacing_deletes_what_killed_processes_left_and_nothing_else(tmp_path:
 
 
 def test_replacing_survives_others_who_clean_up_all_the_time(tmp_path: Path) -> None:
-    """A new file is not locked at once, so another process may take it for a dead process's."""
+    """A new file is not locked at once: another process may take it for a dead one's."""
     path, stop = tmp_path / "file", threading.Event()
 
     def clean() -> None:
@@ -371,10 +368,7 @@ def test_append_line_takes_devices(tmp_path: Path) -> None:
 
 
 def test_append_line_by_processes_at_once_tears_nothing(tmp_path: Path) -> None:
-    """Some processes fail each time.
-
-    They remove what they have written, but no other process's lines.
-    """
+    """Those that fail remove what they have written, but nobody else's lines."""
     path, code = (
         tmp_path / "rows",
         """

@@ -40,10 +40,7 @@ def started(
 
 
 def captured(call: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
-    """A CUDA graph of the call, and what the call returned.
-
-    A call that waits for the device would raise an error.
-    """
+    """A graph of the call, and what it returned. It would be an error to wait for the device."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -118,10 +115,7 @@ def test_replayed_graph_of_a_masked_reset_is_the_reset(size: int) -> None:
 
 @contextmanager
 def waiting_is_an_error() -> Iterator[None]:
-    """Makes torch raise an error if it waits for the device.
-
-    For the kernels' launches, the graphs above do so.
-    """
+    """Makes torch raise an error if it waits. For the launches, the graphs above do so."""
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -359,10 +353,7 @@ def test_tensors_on_the_wrong_device_are_refused() -> None:
 
 @pytest.mark.parametrize("wrong", [-1, 4, 18, 2**31 - 1, -(2**31)])
 def test_wrong_action_on_the_device_is_a_no_op(wrong: int) -> None:
-    """Breakout has four actions.
-
-    The values are on the device, where nothing checks them before the kernel.
-    """
+    """Breakout has four actions. Only the kernel looks at the values."""
     env, still = started(num_envs=2), started(num_envs=2)
     for _ in range(5):
         env.step(torch.full((2,), wrong, device="cuda"))
