@@ -21,16 +21,6 @@ FOLDERS = ("docs", "design", "benchmarks", "examples", "roms")
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))]
 )
-SOURCES = (
-    "csrc",
-    "cule",
-    "tests",
-    "examples",
-    "release",
-    "CMakeLists.txt",
-    "pyproject.toml",
-    "setup.py",
-)
 # What makes a command short; the last of two equal options counts.
 SHORTER = {
     "cule": [],
@@ -204,29 +194,6 @@ def test_links_lead_somewhere() -> None:
                     re.sub(r"[^\w -]", "", found).lower().replace(" ", "-") for found in headings
                 }
                 assert heading in anchors, f"{page.name}: {target}"
-
-
-def test_names_in_design_notes_are_in_the_source() -> None:
-    """Identifiers in backticks: kConstants, TypeNames, snake_case, functions(). The log may name
-    what no longer exists."""
-    suffixes = {".h", ".cpp", ".cu", ".cuh", ".py", ".pyi"}
-    files = [ROOT / name for name in SOURCES if (ROOT / name).is_file()]
-    files += [
-        file for name in SOURCES for file in (ROOT / name).rglob("*") if file.suffix in suffixes
-    ]
-    known = set(re.findall(r"\w+", "\n".join(file.read_text() for file in files)))
-    known |= {file.stem for file in [*files, *DOCUMENTS]}
-    for page in [*(ROOT / "design").glob("*.md"), ROOT / "benchmarks" / "NOTES.md"]:
-        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-        quoted = " ".join(re.findall(r"`([^`]+)`", text))
-        names = set(
-            re.findall(
-                r"\b(?!__)(?:\w+_\w+|k[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)\b|\b[a-z]\w+(?=\(\))", quoted
-            )
-        )
-        assert not names - known, (
-            f"{page.name} cites {sorted(names - known)}, which the source does not have"
-        )
 
 
 def test_parts_of_the_package_import_those_above_them_in_the_tree() -> None:
