@@ -1,4 +1,4 @@
-"""Which GPUs a build serves, and the message if it does not serve the GPU that is there."""
+"""Which GPUs a build supports, and the message if it does not support this machine's."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_record_shows_its_progress(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "6/6" in capsys.readouterr().err
 
 
-def test_play_films_where_there_is_no_display(
+def test_play_records_where_there_is_no_display(
     tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, no_display: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -114,7 +114,7 @@ def test_play_listens_to_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
     ("SDL_VIDEODRIVER", "dummy", "No window can be seen here (SDL_VIDEODRIVER=dummy: SDL's video "),
     ("SDL_VIDEODRIVER", "no-such-driver", "The display takes no window ("),
 ])  # fmt: skip
-def test_play_films_where_the_display_shows_no_window(
+def test_play_records_where_the_display_shows_no_window(
     variable: str,
     value: str,
     reason: str,

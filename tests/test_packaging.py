@@ -1,4 +1,4 @@
-"""What is published works: metadata, sdist and wheel; so do the ways to install."""
+"""Metadata, sdist and wheel are right, and all ways to install work."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "troubleshooting.md"
 HOLE = "\0"  # where a message has a value
-# These are programs, whose users get a line that says what was wrong.
+# Programs, whose users get a line that says what was wrong.
 PROGRAMS = {"bench", "command_line.py", "demo.py", "info.py", "play.py", "record.py"}
 
 

@@ -19,7 +19,7 @@ from cule.errors import InvalidValue
 
 # The most envs that a reserved multiprocessor emulates (`multiprocessors`).
 MAX_ENVS_APART = _core.MAX_ENVS_APART
-# How many resets are emulated before Python checks for signals. Each takes some hundred frames.
+# How many resets are emulated before Python checks for signals. Each takes about a hundred frames.
 EMULATED_RESETS_AT_ONCE = 64
 
 

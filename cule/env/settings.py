@@ -28,7 +28,7 @@ from cule.errors import InvalidValue
 MAX_FRAMESKIP = _core.MAX_FRAMESKIP
 MAX_THREADS = 1024
 MAX_ENVS = 2**20
-# Each start state of a pool is emulated: some hundred frames and the no-ops.
+# Each start state of a pool is emulated, which takes about a hundred frames and the no-ops.
 MAX_NOOPS, MAX_START_STATES = _core.MAX_NOOPS, _core.MAX_START_STATES
 RENDER_MODES = ("human", "rgb_array", "rgb_array_list", "mosaic")
 

@@ -43,7 +43,7 @@ class PixelConv(nn.Conv2d):
 
     Subtracting the mean matters, as what all images share would outweigh their differences: in Pong
     a few pixels of the ball matter, on a bright field. A gradient would move all weights of a unit
-    together, and within some hundred updates most units would be dead.
+    together, and within a few hundred updates most units would be dead.
 
     The weights are scaled, not the pixels. Integers up to 256 are exact in bfloat16, and so is
     division by a power of two, so that a network in bfloat16 and one under autocast compute the

@@ -127,7 +127,7 @@ def table4_jobs(args: Args) -> list[Job]:
     for emulator, num_envs, (algorithm, (module, more)) in itertools.product(
         ("cule", "ale-py"), args.num_envs, PROGRAMS.items()
     ):
-        # Each takes some twenty seconds.
+        # Each takes about twenty seconds.
         frames = 10_000_000 if emulator == "cule" and num_envs >= 1024 else 3_000_000
         options = {
             "game": "pong",

@@ -8,9 +8,9 @@ import pytest
 
 CORES = ["static", "dynamic"]
 BANK, SLICE = 4096, 1024
-# Per scheme: the bytes of the image that hold code, how many of them are always contiguous, and
-# where in the window of 4 KiB an access does something: before the first offset, and from the
-# second one on.
+# Per scheme: how many bytes of the image hold code, how many of them are always contiguous, and the
+# offsets in the window of 4 KiB at which an access has an effect: below the first, and from the
+# second on.
 SCHEMES = {
     "2K": (2048, 2048, 0, BANK),
     "4K": (BANK, BANK, 0, BANK),

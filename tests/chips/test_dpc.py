@@ -230,7 +230,7 @@ def test_cartridge_dpc_music_keeps_time_across_frames(chips: ModuleType) -> None
             expected.append(4 if (49 - music_clocks(start + cycle)) % 50 > 24 else 0)
         console.write(VSYNC, 2)  # so that the frame ends
         console.cycle = 19950 + 200
-        console.write(0x0000, 0)
+        console.write(VSYNC, 0)
         console.finish_frame()
         console.begin_frame()
         start += 20150 - 20150 % 76

@@ -1,4 +1,4 @@
-"""The search for collisions, beside a look at each pixel, and beside a replay."""
+"""The search for collisions, compared with a check of each pixel and with a replay."""
 
 from types import ModuleType
 

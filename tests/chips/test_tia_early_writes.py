@@ -1,4 +1,4 @@
-"""The TIA's state as of the last write, before the beam is there, beside a replay."""
+"""The TIA's state as of the last write, before the beam is there, compared with a replay."""
 
 from types import ModuleType
 

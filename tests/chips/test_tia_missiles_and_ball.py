@@ -1,4 +1,4 @@
-"""The TIA's missiles and its ball, beside pictures written by hand.
+"""The TIA's missiles and its ball, compared with pictures written by hand.
 
 Source: Stella Programmer's Guide (ENAxx, NUSIZx, RESxx, RESMPx, VDELBL). Where an object appears
 after RESxx is as in ale-py.

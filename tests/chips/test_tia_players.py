@@ -1,4 +1,4 @@
-"""The TIA's players, beside pictures written by hand.
+"""The TIA's players, compared with pictures written by hand.
 
 Source: Stella Programmer's Guide (GRPx, NUSIZx, REFPx, RESPx, VDELPx). Where a player appears
 after RESPx, and how much remains of one that is reset while it is drawn, is as in ale-py.

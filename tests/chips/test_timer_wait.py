@@ -22,8 +22,7 @@ JAM = 0x02
 INDEXED = 0x10  # turns these absolute loads into indexed ones
 FRAME_INSTRUCTIONS = 25_000
 TIMERS = [0, 1, 2, 0x80, 0x81, 0xFF]
-# Where the loop begins, and whether its branch, from its fifth byte on, goes back over the end of a
-# page.
+# Where the loop begins, and whether its branch, which is at its fourth byte, crosses a page.
 LOOPS = {0xF0FA: False, 0xF0FB: True, 0xF0FD: True}
 # How to spend some cycles.
 NOP, STORE = [0xEA], [0x85, 0x80]

@@ -1,4 +1,4 @@
-"""ROM files that are missing, damaged or something else are refused with a reason."""
+"""Files that are missing, damaged or no ROMs are refused with a reason."""
 
 from __future__ import annotations
 

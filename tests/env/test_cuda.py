@@ -1,5 +1,5 @@
-"""What only a GPU can show: graphs, streams, several GPUs, no allocation, no waiting, and mistakes
-with devices."""
+"""What only a GPU can show: graphs, streams, several GPUs, no allocation, no waiting, and wrong
+devices."""
 
 from __future__ import annotations
 

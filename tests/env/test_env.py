@@ -1,5 +1,5 @@
-"""What cule.AtariEnv has and ale-py's vector environment has not: pools, mixed batches, states, a
-look inside."""
+"""What cule.AtariEnv has in addition to ale-py's vector environment: pools, mixed batches, states,
+RAM and screens."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What gymnasium's users are used to: render modes, `with`, names of modes, specs, errors, wrappers
-of arrays."""
+"""What users of gymnasium expect: render modes, `with`, names of modes, specs, errors, wrappers of
+arrays."""
 
 from __future__ import annotations
 

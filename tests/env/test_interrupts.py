@@ -1,4 +1,4 @@
-"""Interrupts: after one at any place in any call, an env is intact and goes on."""
+"""An interrupt at any place in any call leaves an env intact and usable."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def interrupt_at(count: int) -> Iterator[None]:
         sys.settrace(before)
 
 
-# In a call of many byte codes, before which of them the interrupt comes; 1: before each.
+# A long call is interrupted before every `stride`-th of its byte codes.
 STRIDES = pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 
 

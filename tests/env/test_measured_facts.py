@@ -1,6 +1,6 @@
-"""What a game's row says of the memory that it needs, against what the game does.
+"""What each game's facts say about the memory that it needs, compared with what the game does.
 
-The figures that decided the rows are in benchmarks/LOG.md, of longer runs.
+The facts were decided by the figures of longer runs, in benchmarks/LOG.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cule.rom import Game, games
 ROWS = Path(__file__).resolve().parents[2] / "csrc/games"
 ENTRIES, FLAGS, LAST_RESUMED = 0, 3, 64  # of a StepTrace (csrc/kernels/batch.h)
 ENVS, STEPS, MODES = 4, 100, 3
-# These think for long only when a game has gone on for longer than random play takes it.
+# These think for long only at a point of the game that random play does not reach.
 NOT_SEEN_TO_BE_CUT_OFF = {"othello", "video_chess"}
 
 

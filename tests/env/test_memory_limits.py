@@ -1,4 +1,4 @@
-"""How much memory a process may use, by control groups of either version, and what envs take."""
+"""How much memory a process may use, by control groups of both versions, and how much envs take."""
 
 from __future__ import annotations
 

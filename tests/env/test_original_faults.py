@@ -1,4 +1,4 @@
-"""Faults of the original CuLE: each test is one that it would have failed."""
+"""Faults of the original CuLE, which would have failed each of these tests."""
 
 from __future__ import annotations
 

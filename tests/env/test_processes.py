@@ -1,4 +1,4 @@
-"""Envs and processes: no pickling, no use after a fork, a forked child that ends in peace, threads
+"""Envs and processes: no pickling, no use after a fork, forked children that end normally, threads
 that are refused."""
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ SIZES = [
     (210, 84), (84, 160), (1, 1),
     (7, 160), (210, 1), (96, 96), (128, 128), (3, 5), (110, 84),
 ]  # fmt: skip
-# One axis or both longer than the picture's, to which INTER_AREA is another method.
+# One or both axes are longer than the picture's. INTER_AREA then uses another method.
 LARGER_SIZES = [
     (211, 160), (210, 161), (420, 320), (256, 256), (84, 300), (500, 3), (512, 512), (333, 777),
     (1000, 84), (229, 171),

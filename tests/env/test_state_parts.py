@@ -1,4 +1,4 @@
-"""State files whose parts are not what they should be are refused as a whole."""
+"""State files with wrong parts are refused as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads in one env: one at a time; the others are refused, and nothing of their calls happens."""
+"""Only one thread at a time may use an env; calls of the others are refused and have no effect."""
 
 from __future__ import annotations
 

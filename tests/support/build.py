@@ -1,5 +1,4 @@
-"""Compiles the tests' C++ with the system's compiler (`CXX`, else `c++`), once per state of the
-sources.
+"""Compiles the tests' C++ with the system's compiler (`CXX`, else `c++`), if the sources changed.
 
 `build` makes a shared library or a program, `build_module` a Python module. The result's name has a
 digest of everything that it is made from.
