@@ -221,7 +221,7 @@ def test_what_the_machine_refuses_is_a_line(
     assert error.startswith(f"cule.{program}: {line}") and error.count("\n") == 1
 
 
-def test_interrupted_film_is_what_was_filmed(
+def test_interrupted_video_has_the_frames_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: Any, **__: Any) -> Any:

@@ -81,16 +81,16 @@ class Run:
         if self.finished:
             return
         # An evaluation of exactly this state stays in the log, unless it will be repeated.
-        tested = self.trainer.frames
-        if state is not None and (self.reached or tested >= args.total_frames):
-            tested = state["test_frames"] or 0
+        evaluated = self.trainer.frames
+        if state is not None and (self.reached or evaluated >= args.total_frames):
+            evaluated = state["test_frames"] or 0
         if self.speaks and args.eval_episodes:
             self.evaluator = Evaluator(
                 args.game, args.eval_episodes, world.device, sticky=args.eval_sticky,
                 max_frames=args.eval_max_frames, num_threads=args.num_threads,
             )  # fmt: skip
         with world.together():
-            self.log = Log(args, self.logged[0], tested, self.trainer.frames, self.speaks)
+            self.log = Log(args, self.logged[0], evaluated, self.trainer.frames, self.speaks)
         world.synchronize()
         world.barrier()
         self.startup_seconds = time.perf_counter() - begun
