@@ -160,7 +160,8 @@ def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
     of envs with its file and commit above."""
     text = README.read_text()
     sources = re.findall(
-        r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\)\s+of\s+commit\s+(\w+)\s+with\s+([\d,]*\d)",
+        r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\)\s+of\s+commit\s+(\w+)"
+        r"\s+with\s+([\d,]*\d)",
         text,
     )
     figures = re.findall(r"^\| ([\d,]+) envs \((\d+) games\) \| (.*) \|$", text, re.MULTILINE)
