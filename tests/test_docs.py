@@ -21,16 +21,6 @@ FOLDERS = ("docs", "design", "benchmarks", "examples", "roms")
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))]
 )
-SOURCES = (
-    "csrc",
-    "cule",
-    "tests",
-    "examples",
-    "release",
-    "CMakeLists.txt",
-    "pyproject.toml",
-    "setup.py",
-)
 # What makes a command short; the last of two equal options counts.
 SHORTER = {
     "cule": [],
@@ -78,8 +68,10 @@ def blocks(kind: str) -> list[tuple[str, str]]:
 
 
 def smaller(code: str) -> str:
-    """A snippet with fewer envs, steps and start states; up to 8 envs, and 57 of as many games,
-    stay as they are."""
+    """A snippet with fewer envs, steps and start states.
+
+    Counts up to 8 stay, and so does 57 for as many games.
+    """
     counts = {
         text for text in re.findall(r"num_envs=(\d+)", code) if int(text) > 8 and int(text) != 57
     }
@@ -93,7 +85,7 @@ def smaller(code: str) -> str:
     ("where", "code"), blocks("python"), ids=lambda value: value if "\n" not in value else ""
 )
 def test_snippet_runs(where: str, code: str, tmp_path: Path) -> None:
-    """In a process of its own, so that it brings all that it needs."""
+    """Each snippet runs in a process of its own, so it must import all that it needs."""
     if '"cuda"' in code and not WITH_CUDA:
         pytest.skip("needs a CUDA build and a GPU")
     done = subprocess.run(
@@ -130,8 +122,8 @@ def commands() -> list[tuple[str, str]]:
 
 
 def check_pip_install(where: str, words: list[str]) -> None:
-    """This folder, with extras that it has, or packages that it depends on or names to those who
-    lack them."""
+    """Checks that pip installs this folder with extras that it has, or packages that the project
+    names."""
     if "--index-url" in words:
         del words[words.index("--index-url") + 1]
     text = (ROOT / "pyproject.toml").read_text()
@@ -204,31 +196,8 @@ def test_links_lead_somewhere() -> None:
                 assert heading in anchors, f"{page.name}: {target}"
 
 
-def test_names_in_design_notes_are_in_the_source() -> None:
-    """Identifiers in backticks: kConstants, TypeNames, snake_case, functions(). The log may name
-    what no longer exists."""
-    suffixes = {".h", ".cpp", ".cu", ".cuh", ".py", ".pyi"}
-    files = [ROOT / name for name in SOURCES if (ROOT / name).is_file()]
-    files += [
-        file for name in SOURCES for file in (ROOT / name).rglob("*") if file.suffix in suffixes
-    ]
-    known = set(re.findall(r"\w+", "\n".join(file.read_text() for file in files)))
-    known |= {file.stem for file in [*files, *DOCUMENTS]}
-    for page in [*(ROOT / "design").glob("*.md"), ROOT / "benchmarks" / "NOTES.md"]:
-        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-        quoted = " ".join(re.findall(r"`([^`]+)`", text))
-        names = set(
-            re.findall(
-                r"\b(?!__)(?:\w+_\w+|k[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)\b|\b[a-z]\w+(?=\(\))", quoted
-            )
-        )
-        assert not names - known, (
-            f"{page.name} cites {sorted(names - known)}, which the source does not have"
-        )
-
-
 def test_parts_of_the_package_import_those_above_them_in_the_tree() -> None:
-    """As design/architecture.md draws it, with every module of cule/ in it once."""
+    """The tree in design/architecture.md has every module of cule/ once."""
     text = (ROOT / "design" / "architecture.md").read_text()
     tree = re.search(r"^cule/\n((?:  .*\n)+)", text, re.MULTILINE)
     assert tree
@@ -254,7 +223,7 @@ def test_parts_of_the_package_import_those_above_them_in_the_tree() -> None:
 
 
 def test_commands_for_contributors_name_what_is_there() -> None:
-    """Targets of make, and files, folders and modules of Python's commands."""
+    """Checks make's targets, and the files, folders and modules of Python's commands."""
     blocks = re.findall(
         r"^ *```sh\n(.*?)^ *```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE
     )

@@ -1,4 +1,4 @@
-// The rows of kernels/batch_fields.h as data: what each array of a batch is and should be.
+// The rows of kernels/batch_fields.h as data: each array's address, type, shape and lifetime.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ inline uint64_t product(const std::vector<uint64_t>& factors) {
 inline uint64_t start_states(const Batch& b, const ResetPool& pool) {
   return product({b.num_groups, static_cast<uint64_t>(pool.size)});
 }
-// The frames that observations are made of, one for every so many envs.
+// How many pooled frames there are: `envs_per_pooled` envs share one.
 inline uint64_t pooled_frames(const Batch& b) {
   const uint64_t sharing = b.envs_per_pooled ? b.envs_per_pooled : 1;
   return (static_cast<uint64_t>(b.num_envs) + sharing - 1) / sharing;
 }
 
-// What an element of an array is for numpy and torch: a number, or as many bytes as a struct has.
+// The dtype of an array for numpy and torch. An array of structs is one of bytes.
 template <class T>
 constexpr const char* kDtype = "uint8";
 template <>

@@ -1,5 +1,5 @@
-// Checks that a batch can be played: numbers are in range, no address is missing, and the memory at
-// each address is as large as these numbers need, by the size that the caller gave. On the host,
+// Checks that a batch can be played: numbers are in range, no address is missing, and the size that
+// the caller gave for the memory at each address is at least what the numbers need. On the host,
 // that memory must also exist.
 #pragma once
 
@@ -40,7 +40,7 @@ class BatchCheck {
         memory(array.name, array.begin, array.bytes());
       }
     }
-    if (!use_.on_gpu) cartridges();  // a GPU's cannot be read here
+    if (!use_.on_gpu) cartridges();  // the host cannot read them in a GPU's memory
   }
 
  private:

@@ -28,7 +28,7 @@ struct CheckedBatch : Batch {
     field = value;
     checked = Checked::kNothing;
   }
-  // Sets an option whose range has been checked. On the host no memory's size depends on it.
+  // Sets an option whose range has been checked. On the host no array's size depends on it.
   void set_option(int32_t& field, int64_t value) {
     if (checked_on_host) field = static_cast<int32_t>(value);
     else set(field, static_cast<int32_t>(value));

@@ -87,7 +87,7 @@ py::bytes as_bytes(const std::vector<T>& values) {
   return py::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// The predecoded instructions of an image, and kFetchSlowly in its padding up to `entries`.
+// The predecoded instructions of an image, padded with kFetchSlowly to `entries`.
 py::bytes decoded_rom(const py::bytes& rom, const std::string& scheme, const py::object& entries) {
   const std::string image = rom;
   if (image.size() > kMaxRomBytes) {
@@ -138,8 +138,8 @@ void checked_continued_episode(CheckedBatch& batch, const py::object& played,
   continue_pool_episode(batch, before, count);
 }
 
-// Rows of ProfileEntry's fields, one for each byte of the ROM of env 0 and one for what is executed
-// elsewhere, as uint32.
+// A ProfileEntry's fields as uint32, in a row for each byte of env 0's ROM, and a last row for what
+// is executed elsewhere.
 py::bytes profile(CheckedBatch& batch, const py::object& frames) {
   const auto count = static_cast<int>(integer("frames", frames, 0));
   batch.check_powered_on();

@@ -1,5 +1,5 @@
-// The Mersenne Twister MT19937 over memory that the caller provides, for following ale-py's per-env
-// generators.
+// The Mersenne Twister MT19937, in memory that the caller provides: it gives the numbers of
+// ale-py's generators, of which each env has one.
 //
 // M. Matsumoto, T. Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998); seeding as in their 2002
 // revision and std::mt19937.

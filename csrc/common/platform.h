@@ -14,29 +14,30 @@
 //   CULE_SANITIZED: with instrumentation, a compiler would take minutes for one function with all
 //   cases.
 // CULE_INLINE_LAMBDA comes after a lambda's parameters.
-// CULE_ASSUME states what is always true, for the optimizer; CULE_CHECK does so without telling the
-//   optimizer. If the build defines CULE_CHECK_ASSUMPTIONS, as in tests, the host stops if it is
-//   false.
+// CULE_ASSUME tells the optimizer what is always true. CULE_CHECK states it without telling the
+//   optimizer. If the build defines CULE_CHECK_ASSUMPTIONS, as tests do, a host program stops when
+//   either is false.
 // CULE_OPAQUE hides a 32-bit variable from the optimizer. It works around ptxas 13.0: if conditions
 //   become bits of more than one byte of a word, ptxas can put the bits of one byte into another.
-// CULE_OPAQUE_POINTER does the same for a pointer to global memory, so that it is kept as a whole
-//   and not worked out anew at each use.
-// CULE_APART keeps the code of one rare way apart. Without it, a GPU's compiler sets what all such
-//   ways set before each branch that leads to one, which costs the frequent way, too.
-// pick_bytes takes bytes of two words by number, the selector's lowest four nibbles: 0 to 3 are in
-//   `low`, 4 to 7 in `high`.
-// spread_signs makes each byte of a word 0 or $FF, by its highest bit.
-// spread_bits makes each byte of a LineBits 0 or $FF, by one of the lowest bits of a word.
+// CULE_OPAQUE_POINTER does the same for a pointer to global memory, so that the pointer is kept and
+//   not computed again at each use.
+// CULE_APART keeps the code of a rare path apart. Without it, if several rare paths assign the same
+//   variables, a GPU's compiler does that before the branches to them, and so also on the frequent
+//   path.
+// pick_bytes takes four bytes of two words. Each of the selector's lowest four nibbles is the
+//   number of one: 0 to 3 are in `low`, 4 to 7 in `high`.
+// spread_signs sets each byte of a word to its highest bit: to 0 or $FF.
+// spread_bits sets each byte of a LineBits to one of the lowest bits of a word: to 0 or $FF.
 // reverse_byte reverses the bits of one byte.
 // count_bits counts the bits of a word that are set.
 // take_number takes the next number from a counter that threads share.
 // greater_bytes takes the greater byte of each pair of bytes of two words.
-// bytes_from takes four bytes from byte `first` % 4 on of two words, `low` and the one after it.
+// bytes_from takes the four bytes that begin at byte `first` % 4 of two consecutive words.
 // weigh_byte is byte i of a word times weight / 2^100 times 2^-49, rounded once. An integer's bits,
 //   read as a float, are the integer times 2^-149; a GPU multiplies such a float as fast as any
 //   other.
-// ByteTable looks bytes up in a table of 256, which begins at a multiple of 256, in a GPU's shared
-//   memory.
+// ByteTable looks bytes up in a table of 256 bytes, in a GPU's shared memory. The table begins at a
+//   multiple of 256.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
@@ -83,7 +84,7 @@ namespace cule { using LineBits = uint64_t; }
 #define CULE_APART(why) static_cast<void>(0)
 #define CULE_OPAQUE_POINTER(pointer) static_cast<void>(0)
 #endif
-// The least word that the lanes of a warp come with, all of those in `lanes`; for kernels
+// The least of the words of all lanes in `lanes`, each of which calls this; for kernels
 // (kernels/cuda/reductions.cuh).
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define CULE_LEAST_OF(lanes, word) ::cule::least_by_votes(lanes, word)
@@ -141,7 +142,8 @@ CULE_INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t selector) 
 }
 CULE_INLINE uint32_t greater_bytes(uint32_t a, uint32_t b) {
 #if defined(__CUDA_ARCH__)
-  // Compares 16-bit halves: as they are, where the high bytes decide, and with the low bytes alone.
+  // Compares 16-bit halves twice: as they are, which gives the greater high byte, and with the high
+  // bytes cleared, which gives the greater low byte.
   const uint32_t high = __vmaxu2(a, b), low = __vmaxu2(a & 0x00FF00FF, b & 0x00FF00FF);
   return __byte_perm(high, low, 0x3614);
 #else

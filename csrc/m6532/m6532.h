@@ -80,8 +80,8 @@ CULE_INLINE void m6532_reset(M6532& riot, uint32_t timer) {
   riot = M6532{timer, interval_shift_of(riot_write::TIM64T), 0, 0, 0, 0};
 }
 
-// Adapts to a cycle counter that has been moved back by `cycles`. A timer that is never set wraps
-// around.
+// Keeps the timer unchanged when the cycle counter is moved back by `cycles`. The cycle of a timer
+// that is never set wraps around.
 CULE_INLINE void m6532_rebase(M6532& riot, int32_t cycles) {
   riot.timer_set_cycle = wrapping_minus(riot.timer_set_cycle, cycles);
   riot.interrupt_reset_cycle = wrapping_minus(riot.interrupt_reset_cycle, cycles);

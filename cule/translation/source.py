@@ -1,4 +1,4 @@
-"""A game's blocks in C++, cases of a switch (csrc/execution/block.h), and the kernel around it."""
+"""A game's basic blocks as C++, the cases of a switch, and the kernel around them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class _Numbers:
         self.quiet = {number for number, block in enumerate(blocks, 1) if is_quiet(block)}
 
     def at(self, pc: int | None, seen_from: Instruction) -> int | None:
-        """The number of the block at `pc`, where an instruction of the same bank leads, if known.
+        """The number of the block that begins at `pc`, as `seen_from` jumps there; None if unknown.
 
-        No block switches banks. E0 switches each KiB by itself; FE switches by the highest bits of
-        `pc`.
+        No block switches banks, so a target in the same bank is at a known place of the image. In
+        E0 each KiB is a bank of its own; FE switches by the highest bits of `pc`.
         """
         if pc is None or not _core.is_cartridge_address(pc):
             return None
@@ -50,9 +50,9 @@ class _Numbers:
 
 
 def source_of(game: Game, blocks: list[Block]) -> str:
-    """The C++ function `run_block` of a game."""
+    """The game's blocks as C++: the cases of a switch, in the macros of csrc/execution/block.h."""
     numbers = _Numbers(game, blocks)
-    entries: set[int] = set()  # blocks in which others go on
+    entries: set[int] = set()  # blocks that other blocks go on in
 
     def follow(here: int, pc: int | None, seen_from: Instruction) -> str:
         number = numbers.at(pc, seen_from)
@@ -97,7 +97,7 @@ def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
     return words
 
 
-# C++'s integer types, which the run-time compiler does not bring along.
+# What the kernel needs of the standard headers, which the run-time compiler does not have.
 _STANDARD_HEADERS = {
     "cstdint": (
         "using int8_t = signed char; using int16_t = short; using int32_t = int; "
@@ -138,7 +138,7 @@ play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
 
 
 def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
-    """The translation unit of a game's kernel, whose warps are kept in step or not."""
+    """The translation unit of a game's kernel; `in_step`: its warps wait for each other."""
     return _KERNEL.format(
         cases=source_of(game, blocks),
         scheme=_core.SCHEMES[rom_of(game)[1]]["index"],
@@ -151,9 +151,9 @@ def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
 
 
 def headers() -> dict[str, str]:
-    """What a game's kernel includes, directly or not, by the names that it includes them by.
+    """The headers that a game's kernel includes, directly or not, by the names in its #includes.
 
-    Nothing else: a kernel in the cache stays valid until a file changes that it was made from.
+    There are no others, so that a kernel in the cache is valid until one of its own files changes.
     """
     texts, included = {**_core.headers(), **_STANDARD_HEADERS}, {}
     to_read = _INCLUDE.findall(_KERNEL)

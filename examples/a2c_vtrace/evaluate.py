@@ -2,8 +2,8 @@
 
     python -m examples.a2c_vtrace.evaluate runs/a2c_vtrace --episodes 100 --sticky 0 0.25
 
-Each episode starts with up to 30 no-ops. All are played at once, one in each env, so that long
-episodes count as much as short ones. Actions are sampled from the policy, unless --greedy.
+Each episode starts with up to 30 no-ops. All are played at the same time, one in each env, so that
+long episodes count as much as short ones. Actions are sampled from the policy, unless --greedy.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Evaluator:
         episodes: how many, each in an env of its own.
         device: where the policy is.
         sticky: probability that a frame repeats the last frame's action.
-        max_frames: frames after which an episode is cut.
+        max_frames: frames after which an episode is truncated.
         num_threads: ale-py's threads; 0: one for each core.
 
     Raises:
@@ -79,14 +79,14 @@ class Evaluator:
         """Plays an episode in every env.
 
         Args:
-            policy: (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions), and something more.
-            seed: of the envs and of the actions, which are drawn apart from torch's other random
-                numbers.
-            greedy: take the likeliest action.
-            stop: asked before each step; whether to leave it at that.
+            policy: maps (n, 4, 84, 84) uint8 to a tuple, which begins with the log-probabilities
+                (n, num_actions).
+            seed: of the envs and of the actions, which have a random generator of their own.
+            greedy: take the most probable action.
+            stop: called before each step; True ends the evaluation.
 
         Returns:
-            (episodes,) float64, the scores, rewards not clipped; None if it was stopped.
+            (episodes,) float64, the scores, of unclipped rewards; None if it was stopped.
         """
         generator = torch.Generator(self.device).manual_seed(seed)
         observations, _ = self.env.reset(seed=seed)
@@ -115,22 +115,21 @@ class Args:
     run: tyro.conf.Positional[Path]
     """the run folder that train.py wrote"""
     episodes: int = 100
-    """how many, for each probability of sticky actions"""
+    """number of episodes, for each probability of sticky actions"""
     sticky: tuple[float, ...] = (0.0, 0.25)
-    """probabilities, each frame, that the frame before's action goes on"""
+    """probabilities that a frame repeats the last frame's action; each is evaluated"""
     seed: int = 1_000_000
     """seed of the envs and the actions"""
     greedy: bool = False
-    """take the likeliest action instead of sampling one"""
+    """take the most probable action instead of sampling one"""
     max_frames: int = 108_000
-    """frames after which an episode is cut"""
+    """frames after which an episode is truncated"""
     device: str | None = None
     """where the policy computes; by default cuda if there is one"""
     num_threads: int = 0
     """ale-py's threads; 0: one for each core"""
     results: Path | None = None
-    """file to which the results are appended, as JSON lines; they are in the run folder in any
-    case"""
+    """file to which the results are appended, as JSON lines; the run's folder always gets them"""
 
 
 def load_policy(run: Path, device: torch.device) -> tuple[ActorCritic, dict[str, Any]]:

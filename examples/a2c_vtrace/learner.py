@@ -100,15 +100,14 @@ class Learner:
         self.chunks = torch.arange(self.group_size, device=device).split(envs_at_once)
 
     def warm_up(self) -> None:
-        """Compiles what is compiled on first use, without learning anything."""
+        """Runs a pass, so that what torch compiles on first use is compiled. Learns nothing."""
         self.compute_gradient()
         self.gradient.zero_()
         self.metrics.zero_()
         self.group.zero_()
 
     def compute_gradient(self) -> None:
-        """Computes this process's gradient of the group's loss; then it is the next group's
-        turn."""
+        """Computes this process's gradient of the group's loss, and moves on to the next group."""
         self.gradient.zero_()
         for chunk in self.chunks:
             batch = self.rollout.batch(self.end, self.group * self.group_size + chunk)
@@ -121,7 +120,7 @@ class Learner:
         self.group.add_(1).remainder_(self.args.num_batches)
 
     def apply_gradient(self) -> None:
-        """Clips the gradient and lets the optimizer take its step."""
+        """Clips the gradient and takes a step of the optimizer."""
         norm = self.gradient.norm()
         self.metrics[-1] += norm
         self.gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))

@@ -1,4 +1,4 @@
-"""Measures the speed of emulation, of play with the network and of training, and its parts.
+"""Measures the speed of emulation, inference and training, and the parts of a training iteration.
 
     python -m examples.a2c_vtrace.measure --game assault --num-envs 256 1024 --results out.jsonl
 
@@ -46,7 +46,7 @@ class Args:
     seconds: float = 5.0
     """how long to measure each mode; each part of training gets a tenth of it"""
     warmup_steps: int = 500
-    """steps before measuring, so that games are at different points"""
+    """steps before measuring, so that the games are in different states"""
     train: arguments.Args = field(
         default_factory=lambda: arguments.Args(
             num_batches=1, n_steps=5, steps_per_update=5, game=""
@@ -195,7 +195,7 @@ def run(args: Args) -> list[dict[str, Any]]:
     """Measures all cases; returns the rows.
 
     Raises:
-        ValueError: a setting is not as it should be.
+        ValueError: a setting is wrong.
     """
     args.train.use_threads()
     world = World.join(args.train.device)

@@ -36,7 +36,7 @@ class Player(nn.Module):
 
     @torch.no_grad()
     def warm_up(self) -> None:
-        """Compiles what is compiled on first use, without playing."""
+        """Runs the policy, so that what torch compiles on first use is compiled. Plays nothing."""
         self.policy(self.rollout.observations())
 
     @torch.no_grad()

@@ -3,11 +3,11 @@
     python -m examples.a2c_vtrace.train --game pong
     torchrun --nproc-per-node 4 -m examples.a2c_vtrace.train --game pong --num-envs 4800
 
-README.md beside this file explains it; `--help` lists the settings, which are in arguments.py.
+README.md in this folder explains it; `--help` lists the settings, which are in arguments.py.
 
-There are three times. `seconds` is training, from the first step on, with logs and checkpoints but
-without evaluations. `evaluation_seconds` is evaluations. `startup_seconds` is making the envs and
-the network, and compiling.
+Three times are measured. `seconds` is the time of training from the first step on, with logs and
+checkpoints but without evaluations. `evaluation_seconds` is the time of evaluations.
+`startup_seconds` is the time to make the envs and the network, and to compile.
 """
 
 from __future__ import annotations
@@ -80,17 +80,17 @@ class Run:
         self.finished = world.any(self.row_before is not None)
         if self.finished:
             return
-        # An evaluation of this very state stays in the log, unless it will be repeated.
-        tested = self.trainer.frames
-        if state is not None and (self.reached or tested >= args.total_frames):
-            tested = state["test_frames"] or 0
+        # An evaluation of exactly this state stays in the log, unless it will be repeated.
+        evaluated = self.trainer.frames
+        if state is not None and (self.reached or evaluated >= args.total_frames):
+            evaluated = state["test_frames"] or 0
         if self.speaks and args.eval_episodes:
             self.evaluator = Evaluator(
                 args.game, args.eval_episodes, world.device, sticky=args.eval_sticky,
                 max_frames=args.eval_max_frames, num_threads=args.num_threads,
             )  # fmt: skip
         with world.together():
-            self.log = Log(args, self.logged[0], tested, self.trainer.frames, self.speaks)
+            self.log = Log(args, self.logged[0], evaluated, self.trainer.frames, self.speaks)
         world.synchronize()
         world.barrier()
         self.startup_seconds = time.perf_counter() - begun
@@ -108,7 +108,7 @@ class Run:
                 "--resume goes on from them, --overwrite deletes them, --folder names another "
                 "folder"
             )
-        # Only delete them after all processes have looked.
+        # They are deleted only after all processes have looked for them.
         self.world.barrier()
         if there and self.speaks:
             checkpoint.delete(folder)
@@ -121,7 +121,7 @@ class Run:
         self._clock = time.perf_counter()
 
     def stop_clock(self) -> None:
-        """Waits for the device, and adds what has passed to the seconds of training."""
+        """Waits for the device, and adds the time since the last call to the training time."""
         self.world.synchronize()
         now = time.perf_counter()
         self.seconds += now - self._clock
@@ -129,7 +129,7 @@ class Run:
 
     @property
     def seconds_now(self) -> float:
-        """Seconds of training by now. Does not wait for the device."""
+        """Seconds of training so far. Does not wait for the device."""
         return self.seconds + time.perf_counter() - self._clock
 
     # Logging and evaluating -----------------------------------------------------------------------
@@ -240,7 +240,7 @@ class Run:
         Raises:
             ValueError: it is from a run with other settings.
         """
-        # These settings may differ: how long to train, where things are and what is shown.
+        # These settings may differ: how long to train, where files are and what is shown.
         free = {
             "folder", "resume", "overwrite", "device", "total_frames", "max_seconds", "progress",
             "tensorboard", "plot",

@@ -31,7 +31,7 @@ def commit() -> str:
     )
 
 
-# Found at the start, when the code that runs was read.
+# Found when the program starts, as its code may change while it runs.
 COMMIT = commit()
 
 

@@ -241,11 +241,40 @@ int play_reading(uintptr_t address) {
   return reads;
 }
 
-// A frame's worth and more of accesses to the TIA at random, as no program makes them: objects on
-// and near each other most of the time, moved, resized and recolored anywhere in a scanline; frames
-// that end, that are cut off, and that go on. What is read, and the latches that were read as of
-// each frame's end, are compared with a replay of the entries, one by one. Returns how many reads
-// found one set.
+// Writes to a random register of the TIA, and sometimes to the one before it, too, as a jump to a
+// subroutine pushes two bytes.
+template <class Below>
+void write_at_random(PlainMachine& m, const Below& below) {
+  using namespace tia_write;
+  const uint32_t rare = below(2) ? VBLANK : CXCLR;
+  const uint32_t reg = below(20) ? NUSIZ0 + below(HMCLR - NUSIZ0 + 1) : rare;
+  // Rarely a value that makes all objects wide, and the beam mostly on.
+  const uint32_t any = below(3) ? below(256) & below(256) : 2;
+  const uint32_t value = reg == VBLANK ? 2 * (below(4) == 0) : any;
+  if (is_recorded(reg)) m.write_tia(AnyRegister{reg}, value, false);
+  const bool pushed = below(10) == 0 && is_recorded(reg - 1);
+  if (pushed) m.write_tia(AnyRegister{reg - 1}, below(256), true);
+}
+
+// Compares the `value` of a collision register, read at `cycle`, with `replayed`, the state after
+// all entries so far. Returns whether one of its latches is set.
+bool check_read(uint32_t value, uint32_t reg, int32_t cycle, TiaState replayed,
+                const TiaFormat& format, const std::string& when) {
+  PixelView view;
+  replay_entry(replayed, format, encode_entry(cycle, kMarkTouch, 0), view);
+  const uint32_t expected = collision_register(replayed.collisions, reg);
+  if ((value & 0xC0) != expected) {
+    throw std::logic_error(when + ", cycle " + std::to_string(cycle) + ": register " +
+                           std::to_string(reg) + " reads " + std::to_string(value & 0xC0) +
+                           ", and not " + std::to_string(expected));
+  }
+  return expected != 0;
+}
+
+// Accesses the TIA at random for some frames, as no program does: objects are on and near each
+// other most of the time, and are moved, resized and recolored anywhere in a scanline; frames end,
+// are cut off, or go on. Compares what is read, and at each frame's end the latches that were read,
+// with a replay of the entries, one by one. Returns how many reads found a latch set.
 int read_at_random(uintptr_t address, uint32_t seed) {
   using namespace tia_write;
   Step step(address);
@@ -274,6 +303,7 @@ int read_at_random(uintptr_t address, uint32_t seed) {
     m.write_tia(AnyRegister{HMM0}, 0x60, false);
   };
   for (int frame = 0; frame < step.batch.options.frameskip; ++frame) {
+    const std::string when = "seed " + std::to_string(seed) + ", frame " + std::to_string(frame);
     m.begin_frame();
     const int32_t last = static_cast<int32_t>(60 + below(220)) * kCyclesPerLine;
     const int32_t silent = last - static_cast<int32_t>(quiet) * kCyclesPerLine;
@@ -288,34 +318,17 @@ int read_at_random(uintptr_t address, uint32_t seed) {
           const uint32_t reg = (first + below(registers)) % 8;
           const uint32_t value = m.read_chip(reg);
           replay();
-          TiaState now = replayed;
-          replay_entry(now, format, encode_entry(m.cycle, kMarkTouch, 0), view);
-          if ((value & 0xC0) != collision_register(now.collisions, reg)) {
-            throw std::logic_error("seed " + std::to_string(seed) + ", frame " +
-                                   std::to_string(frame) + ", cycle " + std::to_string(m.cycle) +
-                                   ": the latches are " + std::to_string(step.tia.collisions) +
-                                   ", and not " + std::to_string(now.collisions));
-          }
-          found += (value & 0xC0) != 0;
-          continue;
+          found += check_read(value, reg, m.cycle, replayed, format, when);
+        } else {
+          write_at_random(m, below);
         }
-        const uint32_t rare = below(2) ? VBLANK : CXCLR;
-        const uint32_t reg = below(20) ? NUSIZ0 + below(HMCLR - NUSIZ0 + 1) : rare;
-        // Rarely anything that makes all objects wide, and the beam mostly on.
-        const uint32_t any = below(3) ? below(256) & below(256) : 2;
-        const uint32_t value = reg == VBLANK ? 2 * (below(4) == 0) : any;
-        if (is_recorded(reg)) m.write_tia(AnyRegister{reg}, value, false);
-        // As a jump to a subroutine pushes.
-        const bool pushed = below(10) == 0 && is_recorded(reg - 1);
-        if (pushed) m.write_tia(AnyRegister{reg - 1}, below(256), true);
       }
     }
     m.frame_ended = below(3) != 0;
     m.finish_frame();
     replay();
     if ((replayed.collisions ^ step.tia.collisions) & m.latches_read) {
-      throw std::logic_error("seed " + std::to_string(seed) + ": frame " + std::to_string(frame) +
-                             " ends with other latches than a replay of its entries");
+      throw std::logic_error(when + " ends with other latches than a replay of its entries");
     }
     if (step.devices.faults & kFaultBufferFull) throw std::logic_error("the buffer is too small");
   }

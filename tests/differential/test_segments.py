@@ -1,7 +1,7 @@
 """A step drawn in pieces, as in the backends, against one drawn entry by entry.
 
-And the state of the TIA that the CPU part keeps (at the beginning of segments, latches that are
-read) against a replay of the same entries.
+Also compares the state of the TIA that the CPU part keeps (at the beginning of segments, latches
+that are read) with a replay of the same entries.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def make_engine(game: str, mode: int | None = None, **kwargs: int) -> Engine:
 def play(
     segments: ModuleType, game: str, steps: int, ways: tuple[str, ...]
 ) -> Iterator[tuple[str, list[Engine]]]:
-    """Steps an engine for each of the `ways`, the same actions for all; says which step it is after
-    each."""
+    """Steps an engine for each of the `ways`, with the same actions; yields the number of each
+    step."""
     engines = [make_engine(game) for _ in ways]
     generator = torch.Generator().manual_seed(2)
     for number in range(steps):
@@ -103,7 +103,7 @@ def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> No
 def test_frames_that_are_cut_off_go_on_where_they_stopped(
     game: str, mode: int, way: str, segments: ModuleType
 ) -> None:
-    """To the color clock: the last write before may take effect after its cycle."""
+    """They continue at that color clock: the last write before may take effect after its cycle."""
     whole, pieces = (make_engine(game, mode, frameskip=1) for _ in range(2))
     generator = torch.Generator().manual_seed(2)
     for number in range(1500):
@@ -124,8 +124,10 @@ def test_frames_that_are_cut_off_go_on_where_they_stopped(
 def test_segments_of_a_buffer_that_was_full_end(
     capacity: int, way: str, segments: ModuleType
 ) -> None:
-    """Where the marks of frames' ends are missing, and order matters. Pictures are wrong then, and
-    nothing else is."""
+    """Then marks of frames' ends are missing, and frames are drawn in order.
+
+    Only the pictures are wrong.
+    """
     whole, pieces = make_engine("tic_tac_toe_3d"), make_engine("tic_tac_toe_3d")
     generator = torch.Generator().manual_seed(2)
     broken = 0
@@ -144,7 +146,7 @@ def test_segments_of_a_buffer_that_was_full_end(
 
 @pytest.mark.parametrize("game", [game.name for game in games()])
 def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, segments: ModuleType) -> None:
-    """The interpreter for lanes in step with its short common path, and segments, for every
+    """Compares the interpreter for lanes in step, with its fast path, and segments, for every
     game."""
     ours, theirs = make_engine(game), make_engine(game)
     generator = torch.Generator().manual_seed(3)
@@ -181,8 +183,8 @@ def step_by_step(game: str, step: Callable[[int], int]) -> int:
 
 @pytest.mark.parametrize("game", [game.name for game in games()])
 def test_segments_begin_as_a_replay_has_them(game: str, segments: ModuleType) -> None:
-    """The state for each segment, and the one after the step, are those of all entries one after
-    the other."""
+    """The state for each segment, and the one after the step, are those of a replay of all
+    entries."""
     assert step_by_step(game, segments.step_checked) > 40 * FRAMESKIP * SEGMENTS_AT_LEAST
 
 
@@ -193,7 +195,7 @@ def test_latches_read_as_a_replay_has_them(game: str, segments: ModuleType) -> N
 
 
 def test_latches_at_random_as_a_replay_has_them(segments: ModuleType) -> None:
-    """Cases that no game has: accesses to the TIA at all times, and frames that are cut off
+    """Tries what no game does: accesses to the TIA at all times, and frames that are cut off
     anywhere."""
     engine = make_engine("pong")
     found = [segments.read_at_random(engine.batch.address, seed) for seed in range(1500)]

@@ -1,6 +1,6 @@
-"""What a game's row says of the memory that it needs, against what the game does.
+"""What each game's facts say about the memory that it needs, compared with what the game does.
 
-The figures that decided the rows are in benchmarks/LOG.md, of longer runs.
+The facts were decided by the figures of longer runs, in benchmarks/LOG.md.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tests.support.traces import ENTRIES, last_two_share_picture, trace_words
 
 ROWS = Path(__file__).resolve().parents[2] / "csrc/games"
 ENVS, STEPS, MODES = 4, 100, 3
-# These think for long only when a game has gone on for longer than random play takes it.
+# These think for long only at a point of the game that random play does not reach.
 NOT_SEEN_TO_BE_CUT_OFF = {"othello", "video_chess"}
 
 
 def traces_of(game: Game) -> torch.Tensor:
-    """(steps, envs, ...): what random play of the game's first modes leaves."""
+    """(steps, envs, words) int32: the StepTraces of random play in the game's first modes."""
     modes = game.modes[:MODES]
     groups = [Group(game, mode, 0) for mode in modes]
     group_of_env = np.arange(len(modes) * ENVS, dtype=np.uint32) // ENVS
@@ -58,7 +58,7 @@ def test_game_needs_the_memory_that_its_row_says(game: Game) -> None:
 
 
 def test_games_that_draw_for_their_mode_are_marked() -> None:
-    """A mode that is reached with `random()` needs a generator for each env."""
+    """If a mode is reached with `random()`, each env needs a generator."""
     for game in games():
         draws = re.search(r"\brandom\(\)", (ROWS / f"{game.name}.h").read_text())
         assert game.facts["draws_for_mode"] == bool(draws), game.name

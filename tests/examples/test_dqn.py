@@ -31,8 +31,8 @@ def settings(**changes):
 
 @pytest.mark.parametrize("steps", [6, 40])
 def test_memory_draws_transitions_as_they_were(steps):
-    """Before and after the ring has gone round: stack, reward and next stack belong together, and
-    all are drawn."""
+    """Before and after the ring buffer is full, stack, reward and next stack belong together,
+    and all are drawn."""
     memory = dqn.Memory(10, 2, CPU)
 
     def frames(number):

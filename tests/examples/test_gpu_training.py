@@ -42,7 +42,7 @@ def make_trainer(**changes):
     ids=str,
 )
 def test_trainer_plays_the_actions_that_it_keeps(changes):
-    """The frames kept are those that the CPU's envs give for the actions kept."""
+    """With the stored actions, envs on the CPU give the stored frames."""
     trainer = make_trainer(**changes)
     while trainer.steps < 30:
         trainer.iterate()
@@ -76,7 +76,7 @@ def test_trainer_plays_the_actions_that_it_keeps(changes):
     ids=str,
 )
 def test_trainer_gradient_is_that_of_the_cpu(changes):
-    """A captured gradient, of a later group, in float32."""
+    """Compares a captured gradient, of a later group, in float32."""
     trainer = make_trainer(bf16=False, n_steps=5, **changes)
     while trainer.updates < 10:
         trainer.iterate()

@@ -56,8 +56,10 @@ def test_measure_gives_three_rows_for_each_number_of_envs(tmp_path, emulator):
 
 
 def test_meter_stores_what_training_stores():
-    """After measuring the parts, the trainer still trains; its position has moved by the stored
-    steps."""
+    """After its parts were measured, the trainer still trains.
+
+    Its position has moved by the stored steps.
+    """
     train = Args(
         game="pong",
         num_envs=2,

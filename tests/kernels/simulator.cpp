@@ -46,7 +46,9 @@ namespace {
 
 using simulated::kMaxShared;
 
-enum class Wait { kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kAsking };
+enum class Wait {
+  kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kAsking
+};
 constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",   "__syncthreads",
                                       "__syncwarp", "__any_sync", "__ballot_sync", "__shfl_sync",
                                       "__reduce_min_sync", "__activemask"};
