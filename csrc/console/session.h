@@ -174,7 +174,7 @@ struct Session {
   }
 
   // The first player's action for one frame.
-  CULE_HD void act(uint32_t action) {
+  CULE_COLD void act(uint32_t action) {
     cule::act(config, env, game, sticky, {action, 1.0f}, {kNoop, 0.0f},
               [&](const Inputs& inputs) { run_scored_frame(inputs); });
   }

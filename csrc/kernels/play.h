@@ -135,10 +135,9 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   state.lives = lives;
   state.over = stopped;
   frames.leaves_lines |= (machine.devices.faults & kFaultBufferFull) != 0;
-  const ScreenState screen = screen_of(batch, env);
-  const ObservationPlan plan = plan_observation(options, frames, done, stopped, screen.front);
-  const bool lost = pools_onto_shown(plan) && screen.shown == ShownFrames::kKeptFrame;
-  if (lost && !batch.keeps_pooled) machine.devices.faults |= kFaultFrameLost;
+  const ObservationPlan plan =
+      plan_observation(options, frames, done, stopped, screen_of(batch, env).front);
+  if (lacks_shown(batch, env, plan)) machine.devices.faults |= kFaultFrameLost;
   state.faults |= machine.devices.faults;
 
   machine.store(console);
@@ -150,10 +149,9 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
                       ((options.life_loss_info || options.episodic_life) && life_lost);
   result.truncated = state.elapsed_frames >= options.max_frames && !result.terminated;
   report_step(batch, env, result, state);
-  trace = {machine.buffer.count, machine.buffer.after_clear,
-           static_cast<uint16_t>(frames.count), plan,
-           stopped && options.autoreset == AutoresetMode::kSameStep,
-           machine.latches_read, machine.trail.spare};
+  trace = {machine.buffer.count, machine.buffer.after_clear, static_cast<uint16_t>(frames.count),
+           plan, stopped && options.autoreset == AutoresetMode::kSameStep, machine.latches_read,
+           machine.trail.spare};
 }
 
 }  // namespace cule

@@ -27,11 +27,7 @@ CULE_HD inline void keep_shown(const Batch& batch, size_t env, const Lanes& lane
   if (lanes.lane() == 0) screen.shown = ShownFrames::kKeptFrame;
 }
 
-// Whether the frame to pool onto has not been kept (kFaultFrameLost). It is black then.
-CULE_INLINE bool lacks_shown(const Batch& batch, size_t env, const StepTrace& trace) {
-  return pools_onto_shown(trace.plan) && !batch.keeps_pooled &&
-         screen_of(batch, env).shown == ShownFrames::kKeptFrame;
-}
+// Makes the frame black that should have been kept.
 template <class Lanes>
 CULE_HD inline void blacken_pooled(const Batch& batch, size_t env, const Lanes& lanes) {
   uint8_t* pooled = pooled_of(batch, env);
@@ -72,7 +68,7 @@ CULE_INLINE bool must_save(const Batch& batch, size_t env, const StepTrace& trac
 template <class Lanes>
 CULE_HD inline void save_pictures(const Batch& batch, size_t env, const Lanes& lanes) {
   const StepTrace& trace = batch.traces[env];
-  if (lacks_shown(batch, env, trace)) blacken_pooled(batch, env, lanes);
+  if (lacks_shown(batch, env, trace.plan)) blacken_pooled(batch, env, lanes);
   const bool draws_over = draws_over_shown(batch, env, trace);
   lanes.sync();
   if (draws_over) keep_shown(batch, env, lanes);

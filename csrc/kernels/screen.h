@@ -27,4 +27,10 @@ CULE_INLINE PicturePair picture_pair(const Batch& batch, size_t env) {
   return {pictures[front], pictures[front ^ 1]};
 }
 
+// Whether the frame to pool onto has not been kept (kFaultFrameLost).
+CULE_INLINE bool lacks_shown(const Batch& batch, size_t env, ObservationPlan plan) {
+  return pools_onto_shown(plan) && !batch.keeps_pooled &&
+         screen_of(batch, env).shown == ShownFrames::kKeptFrame;
+}
+
 }  // namespace cule

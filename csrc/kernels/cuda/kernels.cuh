@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads, 8)
 }
 
 // Emulates the start of an episode for each env that starts one; a thread for each env.
-__global__ void __launch_bounds__(kWarp)
+__global__ void __launch_bounds__(kWarp, 10)
     restart_by_emulation(const __grid_constant__ Batch batch, const int64_t* seeds) {
   const size_t env = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (env >= static_cast<size_t>(batch.num_envs)) return;
@@ -144,7 +144,7 @@ struct EnvsFound {
 
 // Saves what drawing would lose, and has records say where the step ends. What is pooled does that
 // for itself.
-__global__ void __launch_bounds__(kThreads) prepare(const __grid_constant__ Batch batch) {
+__global__ void __launch_bounds__(kThreads, 9) prepare(const __grid_constant__ Batch batch) {
   __shared__ EnvsFound<kThreads> found;
   const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA {
     return !is_pooled(batch, env) && must_save(batch, env, batch.traces[env]);
