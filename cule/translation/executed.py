@@ -21,10 +21,10 @@ LEAST_COUNT = 30
 MAX_REFUSED = 0.02
 # If a larger share than this of all executed instructions is in RAM, the game runs much code there.
 MUCH_IN_RAM = 0.02
-# The columns of a profile, which has a row for each instruction (csrc/execution/profile.h): how often
-# it ran, could not be done in a block, ran in decimal mode, was entered; its program counter; how
-# often it reached each set of places in PROFILED, one column each; the TIA register that it last
-# wrote to, and how often that was another register than before.
+# The columns of a profile, which has a row for each instruction (csrc/execution/profile.h): how
+# often it ran, could not be done in a block, ran in decimal mode, was entered; its program counter;
+# how often it reached each set of places in PROFILED, one column each; the TIA register that it
+# last wrote to, and how often that was another register than before.
 COUNT, REFUSED, DECIMAL, ENTERED, PC, REACHED = range(6)
 PLACES, PROFILED = _core.PLACES, _core.PROFILED_PLACES
 REGISTER, OTHER_REGISTER = REACHED + len(PROFILED), REACHED + len(PROFILED) + 1
