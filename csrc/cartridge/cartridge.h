@@ -2,7 +2,7 @@
 //
 // The window has four 1 KiB parts, each of which shows a 1 KiB slice of the image.
 // `ConsoleState::slices` holds the numbers of these slices, one byte each; while frames run,
-// `Machine::slices` does. Reading plain ROM needs nothing else. Offsets into the window below
+// `ConsoleBus::slices` does. Reading plain ROM needs nothing else. Offsets into the window below
 // `special_end` or from `special_begin` on are special: hot spots that switch banks, Superchip RAM,
 // the DPC's registers. They go through `cartridge_read` and `cartridge_write`, which dispatch to
 // one file for each scheme.

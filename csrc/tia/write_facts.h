@@ -60,6 +60,16 @@ struct WriteFacts {
   uint32_t field = 0;  // of TiaState, if all that it does is to set that (field_at)
 };
 
+// Where the fields that writes set are in TiaState, in bytes.
+namespace tia_fields {
+constexpr size_t kColup = offsetof(TiaState, colup), kColupf = offsetof(TiaState, colupf);
+constexpr size_t kColubk = offsetof(TiaState, colubk), kVblank = offsetof(TiaState, vblank);
+constexpr size_t kRefp = offsetof(TiaState, refp), kPf = offsetof(TiaState, playfield);
+constexpr size_t kEnam = offsetof(TiaState, enam), kEnabl = offsetof(TiaState, enabl);
+constexpr size_t kMotion = offsetof(TiaState, motion), kVdelp = offsetof(TiaState, vdelp);
+constexpr size_t kVdelbl = offsetof(TiaState, vdelbl);
+}  // namespace tia_fields
+
 // A row for each register, in their order.
 struct WriteTable {
   WriteFacts rows[kNumTiaWrites];
@@ -79,12 +89,7 @@ constexpr WriteTable write_table() {
   constexpr uint8_t k0 = 1 << kPlayer0, k1 = 1 << kPlayer1, kM0 = 1 << kMissile0;
   constexpr uint8_t kM1 = 1 << kMissile1, kB = 1 << kBall, kP = 1 << kPlayfield;
   constexpr uint8_t kStruck = 1 << kNumTiaObjects;  // which objects move is another matter
-  constexpr size_t kColup = offsetof(TiaState, colup), kColupf = offsetof(TiaState, colupf);
-  constexpr size_t kColubk = offsetof(TiaState, colubk), kVblank = offsetof(TiaState, vblank);
-  constexpr size_t kRefp = offsetof(TiaState, refp), kPf = offsetof(TiaState, playfield);
-  constexpr size_t kEnam = offsetof(TiaState, enam), kEnabl = offsetof(TiaState, enabl);
-  constexpr size_t kMotion = offsetof(TiaState, motion), kVdelp = offsetof(TiaState, vdelp);
-  constexpr size_t kVdelbl = offsetof(TiaState, vdelbl);
+  using namespace tia_fields;
   return {{
       {VSYNC, kNo, kVertical},
       {VBLANK, kYes, kVertical, kHand, kOne, kUncovers, {kAllObjects}, field_at(kVblank, 0, 8, 0)},
