@@ -44,9 +44,9 @@ struct ConsoleBus {
   uint32_t latches_read = 0;  // the collision latches that the program has looked at
   Sightings seen = {};        // since the trail's start
   bool frame_ended = false;
-  bool moved = false;    // the next instruction is not where it was looked for
-  bool roomy = false;  // before this write to the TIA the frame does not end by its length, and the
-                       // buffer is not full
+  bool moved = false;    // the bank changed: the next instruction is not where it was looked up
+  // For this write to the TIA, the frame is not at its limit, and the buffer is not full.
+  bool has_room = false;
 
   // Goes on as `other`, a copy of this bus that has executed something.
   CULE_INLINE void take(const ConsoleBus& other) {
@@ -169,8 +169,8 @@ struct ConsoleBus {
   template <class Reg>
   CULE_INLINE void record(const Reg reg, uint32_t value) {
     TiaState& tia = ram.tia();
-    const bool room = roomy || buffer.count < buffer.capacity;
-    const int32_t at = roomy ? cycle : recorded_cycle(cycle);
+    const bool room = has_room || buffer.count < buffer.capacity;
+    const int32_t at = has_room ? cycle : recorded_cycle(cycle);
     const bool changes = room ? apply_write(tia, config.format, reg, value, at, trail.left)
                               : would_change(tia, AnyRegister{reg.number}, value);
     seen.note(tia, reg, value);
@@ -187,7 +187,7 @@ struct ConsoleBus {
   CULE_INLINE void write_tia(const Reg to, uint32_t value, bool after_write) {
     using namespace tia_write;
     const uint32_t reg = to.number;
-    if (!roomy && cycle >= cycle_limit) frame_ended = true;
+    if (!has_room && cycle >= cycle_limit) frame_ended = true;
     if (reg == WSYNC) {
       // The processor stops at its next read; not between two writes.
       touched_cycle = cycle;

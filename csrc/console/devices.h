@@ -58,10 +58,10 @@ struct RiotRead {
 
 // Where INTIM is read, an absolute load does it, and a BNE or BPL back to that follows, all rounds
 // of the loop except the last two pass at once; they change nothing but the clock. The second of
-// the two instructions would be at address `behind`.
+// the two instructions would be at address `branch_pc`.
 template <class Rom>
 CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, const ConsoleConfig& config,
-                             uint32_t slices, uint32_t address, uint32_t behind, int32_t cycle,
+                             uint32_t slices, uint32_t address, uint32_t branch_pc, int32_t cycle,
                              int32_t instructions_left) {
   constexpr uint32_t kBackToLoad = 0xFFFB;  // from after the branch
   int32_t waited = 0, rounds = 0;
@@ -71,12 +71,12 @@ CULE_COLD RiotRead read_riot(Devices& devices, const Rom rom, const ConsoleConfi
     };
     constexpr uint32_t kLoads[] = {code_in_mode(kLda, kAbs), code_in_mode(kLdx, kAbs),
                                    code_in_mode(kLdy, kAbs)};
-    const Predecoded load = op_at((behind - 3) & 0xFFFF), back = op_at(behind);
+    const Predecoded load = op_at((branch_pc - 3) & 0xFFFF), back = op_at(branch_pc);
     const uint32_t opcode = opcode_of(load), condition = opcode_of(back);
     const bool loads = (opcode == kLoads[0] || opcode == kLoads[1] || opcode == kLoads[2]) &&
                        operand_of(load) == address;
     if (loads && is_one_of<kBne, kBpl>(condition) && operand_of(back) == kBackToLoad) {
-      const int32_t period = 7 + ((((behind + 2) ^ (behind - 3)) & 0xFF00) != 0);
+      const int32_t period = 7 + ((((branch_pc + 2) ^ (branch_pc - 3)) & 0xFF00) != 0);
       waited = skip_timer_wait(devices.riot, cycle, is_one_of<kBne>(condition), period,
                                (instructions_left - 2) / 2);
       rounds = waited / period;

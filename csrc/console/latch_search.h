@@ -63,14 +63,14 @@ CULE_INLINE uint32_t search_segment(const TiaFormat& format, const SegmentStarts
 }
 
 // A *stretch*: so many scanlines, the same ones for all lanes of a warp, lie between two looks at
-// what the program has shown. Segments of the picture begin kSoon after one does.
+// what the program has shown. Segments of the picture begin kSegmentDelay after one does.
 constexpr int32_t kStretchLines = 8, kStretchCycles = kStretchLines * kCyclesPerLine;
-constexpr int32_t kSoon = 2 * kClocksPerLine;
+constexpr int32_t kSegmentDelay = 2 * kClocksPerLine;
 static_assert(kSegmentLines % kStretchLines == 0);
 
 // Where the stretch ends that has cycle `cycle`.
 CULE_INLINE int32_t stretch_end(const TiaFormat& format, int32_t cycle) {
-  const int32_t line = (format.first_clock - kSoon) / kClocksPerLine % kStretchLines;
+  const int32_t line = (format.first_clock - kSegmentDelay) / kClocksPerLine % kStretchLines;
   const int32_t since = cycle + kStretchCycles - line * kCyclesPerLine;
   return cycle + kStretchCycles - since % kStretchCycles;
 }
@@ -108,12 +108,14 @@ struct TiaTrail {
   }
   // Whether anything of the picture is drawn between the last look and `cycle`, or soon.
   CULE_INLINE bool nears_picture(const TiaFormat& format, int32_t cycle) const {
-    return cycle * kClocksPerCycle + kSoon > format.first_clock && followed < format.last_clock;
+    return cycle * kClocksPerCycle + kSegmentDelay > format.first_clock &&
+           followed < format.last_clock;
   }
   // Whether collisions are to be looked for before a stretch that begins at cycle `begin`: from
   // shortly before the picture on.
   CULE_INLINE bool is_due(const TiaFormat& format, int32_t begin) const {
-    return followed < format.last_clock && begin * kClocksPerCycle >= format.first_clock - kSoon;
+    return followed < format.last_clock &&
+           begin * kClocksPerCycle >= format.first_clock - kSegmentDelay;
   }
   static constexpr int32_t kFromTheBeam = -0x7FFFFFFF;
   CULE_INLINE uint32_t first_slot() const { return static_cast<uint32_t>(frame * kSegments); }

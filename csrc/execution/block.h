@@ -112,7 +112,7 @@ struct TranslatedCore {
   }
 
   // Lanes that have parted at a branch come together again where their ways do: those that are
-  // hindmost in the program's order go on, and the others wait for them.
+  // at_lowest_place in the program's order go on, and the others wait for them.
   template <class M, class Pace = FreePace>
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     Predecoded op = m.look_ahead();
@@ -122,19 +122,19 @@ struct TranslatedCore {
       // instructions, each of which takes 2 cycles at least, nor that of its length, and the buffer
       // does not fill.
       const bool lasts = m.instructions_left >= kTurnCycles / 2;
-      const bool roomy = m.make_room(end + kLongest, kTurnCycles) && lasts;
-      const TurnEnds ends{end, roomy ? end : kNever};
+      const bool has_room = m.make_room(end + kLongest, kTurnCycles) && lasts;
+      const TurnEnds ends{end, has_room ? end : kNever};
       for (;;) {
         const bool goes = m.runs() && m.cycle < end, at_block = begins_block(op);
         const uint32_t number = operand_of(op);
         const uint32_t interpreted = kRunsInRam ? kAfterAllBlocks : place_after(last);
         const uint32_t there = at_block ? place_of_block(number) : interpreted;
-        const auto group = pace.hindmost(lanes, goes ? there : kNowhere);
+        const auto group = pace.at_lowest_place(lanes, goes ? there : kNowhere);
         if (!group.any) break;
         if (!group.mine) continue;
         if (at_block) {
           // No block ends the frame: one that could does not begin.
-          const bool may_begin = op.control & kQuietBlock ? lasts : roomy;
+          const bool may_begin = op.control & kQuietBlock ? lasts : has_room;
           const bool runs = may_begin && (op.control & kBlockPc) == m.r.pc && (kDecimal || !m.r.d);
           const uint32_t next = runs ? run_block(m, number, ends, group) : kInterpret | number;
           // What the bus holds matters only to code that is fetched from the TIA. A block comes to
@@ -144,7 +144,7 @@ struct TranslatedCore {
           op = follow_block(m, next);
         } else {
           for (; m.runs() && m.cycle < end && !begins_block(op); --m.instructions_left)
-            op = execute_on_fast_path(m, op, !roomy);
+            op = execute_on_fast_path(m, op, !has_room);
         }
       }
     });

@@ -100,7 +100,7 @@ struct FastBus {
   static constexpr bool reaches(uint32_t places) { return (kPlaces & places) != 0; }
 
   CULE_INLINE bool cannot_do_rare(uint32_t opcode, uint32_t operand) {
-    needs_slow_path |= !is_plain(opcode, operand);
+    needs_slow_path |= !can_do_rare(opcode, operand);
     return needs_slow_path != 0;
   }
   CULE_INLINE bool cannot_do(uint32_t control, uint32_t address) {
@@ -124,12 +124,12 @@ struct FastBus {
 
   // Whether a rare instruction is of a tier up to kLastTier, and all that it touches can be
   // reached: the stack, or `address`, where JMP (indirect) finds its target.
-  CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
+  CULE_INLINE bool can_do_rare(uint32_t opcode, uint32_t address) const {
     if (is_one_of<kJsr>(opcode)) return reaches(kInRam) && r.s > kFirstInRam;
-    if (is_one_of<kRts>(opcode)) return reaches(kInRam) && returns_plainly();
-    if (is_one_of<kPha, kPhp>(opcode)) return pushes_plainly();
-    if (is_one_of<kPla>(opcode)) return pulls_plainly();
-    if (is_one_of<kJmpIndirect>(opcode)) return jumps_plainly(address);
+    if (is_one_of<kRts>(opcode)) return reaches(kInRam) && can_return();
+    if (is_one_of<kPha, kPhp>(opcode)) return can_push();
+    if (is_one_of<kPla>(opcode)) return can_pull();
+    if (is_one_of<kJmpIndirect>(opcode)) return can_jump(address);
     if (kLastTier == Tier::kFrequent) return false;
     if (is_one_of<kPlp>(opcode)) {
       return reaches(kInRam) && pulls_from_ram() &&
@@ -138,7 +138,7 @@ struct FastBus {
     if (is_one_of<kCli, kSei, kClv, kCld>(opcode)) return true;
     return is_one_of<kSed>(opcode) && reaches(kInDecimal);
   }
-  static CULE_INLINE bool is_special(uint32_t) { return false; }  // returns_plainly has seen to it
+  static CULE_INLINE bool is_special(uint32_t) { return false; }  // can_return has seen to it
 
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     uint32_t value = otherwise;
@@ -164,7 +164,7 @@ struct FastBus {
     if (wanted) bus = value;
     return value;
   }
-  // What is_plain lets a rare instruction read: off the stack, or where JMP (indirect) finds its
+  // What can_do_rare lets a rare instruction read: off the stack, or where JMP (indirect) finds its
   // target.
   CULE_INLINE uint32_t read(uint32_t address) {
     if (kInBlock) return read_if(true, address, 0);
@@ -245,7 +245,7 @@ struct FastBus {
            (reaches(kToRegister) && to_tia & (reg == Register::number));
   }
 
-  CULE_INLINE bool pushes_plainly() const {
+  CULE_INLINE bool can_push() const {
     const uint32_t reg = tia_register_written(r.s);
     return (reaches(kInRam) && r.s >= kFirstInRam) |
            (reaches(kToTia) && r.s < kFirstInRam && only_recorded(reg) && !no_room) |
@@ -254,18 +254,18 @@ struct FastBus {
   }
   CULE_INLINE bool pulls_from_ram() const { return r.s >= kFirstInRam && r.s < kLastInPage; }
   CULE_INLINE uint32_t pulled() const { return machine.ram.get(ram_index(r.s + 1)); }
-  CULE_INLINE bool pulls_plainly() const {
+  CULE_INLINE bool can_pull() const {
     if (kInBlock && reaches(kFromChips))
       return reaches(kInRam) || r.s < kFirstInRam - 1;  // two bytes
     return reaches(kInRam) && pulls_from_ram();
   }
-  CULE_INLINE bool jumps_plainly(uint32_t address) const {
+  CULE_INLINE bool can_jump(uint32_t address) const {
     if ((address & 0xFF) == kLastInPage) return false;
     if (!kInBlock) return is_ram_address(address);
     const bool in_rom = machine.is_plain_rom(address) && machine.is_plain_rom(address + 1);
     return (reaches(kInRam) && is_ram_address(address)) | (reaches(kInRom) && in_rom);
   }
-  CULE_INLINE bool returns_plainly() const {
+  CULE_INLINE bool can_return() const {
     if (r.s < kFirstInRam - 1 || r.s > kLastInPage - 2) return false;
     const CartridgeMap& map = machine.map;
     const bool all_plain = map.special_end == 0 && map.special_begin >= kWindowBytes;
@@ -278,23 +278,23 @@ struct FastBus {
 
   // Not by assumptions, which a compiler goes through again for every addition to `cycle`: with
   // hundreds of them that took most of its time.
-  CULE_INLINE void take_room() const {
+  CULE_INLINE void assume_room() const {
     CULE_CHECK(cycle < machine.cycle_limit && cycle <= static_cast<int32_t>(kMaxEntryCycle) &&
                machine.buffer.count < machine.buffer.capacity);
-    machine.roomy = true;
+    machine.has_room = true;
   }
   template <class To>
   CULE_INLINE void record_only(const To reg, uint32_t value) {
-    take_room();
+    assume_room();
     machine.record(reg, value);
-    machine.roomy = false;
+    machine.has_room = false;
   }
   template <class To>
   CULE_INLINE void write_tia(const To reg, uint32_t value) {
-    take_room();
+    assume_room();
     CULE_ASSUME(reg.number > kLastVertical);
     machine.write_tia(reg, value, false);
-    machine.roomy = false;
+    machine.has_room = false;
   }
 };
 

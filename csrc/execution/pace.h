@@ -49,7 +49,7 @@ struct FreePace {
     bool any, mine;
     CULE_INLINE bool goes_on_at(uint32_t) const { return true; }
   };
-  CULE_INLINE Group hindmost(uint32_t, uint32_t place) const {
+  CULE_INLINE Group at_lowest_place(uint32_t, uint32_t place) const {
     return {place != kNowhere, place != kNowhere};
   }
 };

@@ -63,8 +63,8 @@ CULE_INLINE uint32_t end_frame(const TiaFormat& format, const uint32_t* entries,
 
 // Draws `count` segments from `segment` on, of all frames, one after the other. Returns the
 // collisions in them that no later CXCLR clears.
-CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording recording,
-                                 int segment, int count, const LineRoom<LineBits> room) {
+CULE_COLD uint32_t draw_all_frames(const Batch& batch, size_t env, const Recording recording,
+                                   int segment, int count, const LineRoom<LineBits> room) {
   const StepTrace& trace = batch.traces[env];
   const ConsoleConfig& config = config_of(batch, env);
   const uint32_t* entries = recording.entries;
@@ -92,8 +92,8 @@ CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording
 
 // The collisions in a segment of a frame that is not drawn, except those that are known and those
 // that a later CXCLR clears.
-CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording recording,
-                               size_t slot) {
+CULE_COLD uint32_t find_undrawn_collisions(const Batch& batch, size_t env,
+                                           const Recording recording, size_t slot) {
   const StepTrace& trace = batch.traces[env];
   // If the latches are cleared in a later frame, nothing of this one counts.
   if (recording.starts.entry_of((slot / kSegments + 1) * kSegments) <= trace.after_clear) return 0;
@@ -105,13 +105,13 @@ CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording r
 // What to do for a piece: nothing; draw its scanlines of all frames, in order; find collisions in a
 // frame that is not drawn; or draw segments of a frame, where each scanline has its own row, or may
 // share one.
-enum class Part { kNothing, kInOrder, kUnseen, kOwnRows, kSharedRows };
+enum class Part { kNothing, kAllFrames, kCollisionsOnly, kOwnRows, kSharedRows };
 CULE_INLINE Part part_of(const StepTrace& trace, const SegmentStarts& starts, size_t slot) {
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
-  if (trace.plan.earlier_frames_show) return frame == 0 ? Part::kInOrder : Part::kNothing;
+  if (trace.plan.earlier_frames_show) return frame == 0 ? Part::kAllFrames : Part::kNothing;
   if (starts.entry_of(slot) == kNoSegment) return Part::kNothing;
-  if (frame < first_drawn_frame(trace)) return Part::kUnseen;
-  return parts_rows(trace.plan) ? Part::kOwnRows : Part::kSharedRows;
+  if (frame < first_drawn_frame(trace)) return Part::kCollisionsOnly;
+  return needs_separate_rows(trace.plan) ? Part::kOwnRows : Part::kSharedRows;
 }
 
 // Draws segments of the frame that has the one in `slot`.
@@ -124,14 +124,14 @@ CULE_INLINE PictureViewOf<kPainting> view_of(const Batch& batch, size_t env, siz
 }
 
 template <Painting kPainting>
-CULE_HD inline uint32_t draw_at_once(const Batch& batch, size_t env, const Recording& recording,
-                                     size_t slot, int count, const LineRoom<LineBits>& room) {
+CULE_HD inline uint32_t draw_with(const Batch& batch, size_t env, const Recording& recording,
+                                  size_t slot, int count, const LineRoom<LineBits>& room) {
   PictureViewOf<kPainting> view = view_of<kPainting>(batch, env, slot, room, nullptr);
   return draw_segments(batch, env, recording, slot, count, view);
 }
 CULE_COLD uint32_t draw_own_rows(const Batch& batch, size_t env, const Recording recording,
                                  size_t slot, int count, const LineRoom<LineBits> room) {
-  return draw_at_once<Painting::kOwnRows>(batch, env, recording, slot, count, room);
+  return draw_with<Painting::kOwnRows>(batch, env, recording, slot, count, room);
 }
 
 // Does one piece, except for Part::kSharedRows: `count` segments from the one in `slot` on, of one
@@ -141,10 +141,10 @@ CULE_COLD uint32_t draw_own_rows(const Batch& batch, size_t env, const Recording
 CULE_INLINE uint32_t draw_rare_part(const Batch& batch, size_t env, const Recording& recording,
                                     Part part, size_t slot, int count,
                                     const LineRoom<LineBits>& room) {
-  if (part == Part::kUnseen) return find_unseen(batch, env, recording, slot);
+  if (part == Part::kCollisionsOnly) return find_undrawn_collisions(batch, env, recording, slot);
   if (part == Part::kOwnRows) return draw_own_rows(batch, env, recording, slot, count, room);
-  if (part == Part::kInOrder) {
-    return draw_in_order(batch, env, recording, static_cast<int>(slot), count, room);
+  if (part == Part::kAllFrames) {
+    return draw_all_frames(batch, env, recording, static_cast<int>(slot), count, room);
   }
   return 0;
 }
@@ -156,7 +156,7 @@ CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& 
   if (part != Part::kSharedRows) {
     return draw_rare_part(batch, env, recording, part, slot, count, room);
   }
-  return draw_at_once<Painting::kSharedRows>(batch, env, recording, slot, count, room);
+  return draw_with<Painting::kSharedRows>(batch, env, recording, slot, count, room);
 }
 
 // Where the lanes of a warp paint scanlines, one each. Together they then copy each painted
@@ -200,10 +200,10 @@ struct Canvases {
 // scanline by scanline, so that they paint at the same time. A lane may have no env (`mine` is
 // false). Envs whose frames are pooled are drawn elsewhere.
 template <class Lanes>
-CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
-                                 const Recording& recording, size_t slot,
-                                 const LineRoom<LineBits>& room, Canvases<Lanes::kCount>& canvases,
-                                 const Lanes& lanes) {
+CULE_INLINE uint32_t draw_in_warp(const Batch& batch, size_t env, bool mine,
+                                  const Recording& recording, size_t slot,
+                                  const LineRoom<LineBits>& room,
+                                  Canvases<Lanes::kCount>& canvases, const Lanes& lanes) {
   const StepTrace& trace = batch.traces[env];
   const bool draws = mine && !needs_pooled(trace.plan);
   const Part part = draws ? part_of(trace, recording.starts, slot) : Part::kNothing;

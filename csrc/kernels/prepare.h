@@ -38,7 +38,7 @@ CULE_HD inline void blacken_pooled(const Batch& batch, size_t env, const Lanes& 
 
 // Gives each scanline its own row, so that those that are not drawn stay as they are.
 template <class Lanes>
-CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes) {
+CULE_HD inline void separate_rows(const Batch& batch, size_t env, const Lanes& lanes) {
   const Pictures pictures = pictures_of(batch, env);
   const uint32_t height = config_of(batch, env).height;
   // Each lane has lines of its own. A shared row is the own row of the first line that shows it, so
@@ -56,14 +56,14 @@ CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes
 }
 
 // Whether a step leaves no scanlines that share a row: some are not drawn, or the frame is pooled.
-CULE_INLINE bool parts_rows(ObservationPlan plan) {
+CULE_INLINE bool needs_separate_rows(ObservationPlan plan) {
   return plan.leaves_lines || needs_pooled(plan);
 }
 
 // Whether drawing would lose anything, and what saves that.
 CULE_INLINE bool must_save(const Batch& batch, size_t env, const StepTrace& trace) {
   if (trace.entries == 0) return false;
-  return parts_rows(trace.plan) || draws_over_shown(batch, env, trace);
+  return needs_separate_rows(trace.plan) || draws_over_shown(batch, env, trace);
 }
 template <class Lanes>
 CULE_HD inline void save_pictures(const Batch& batch, size_t env, const Lanes& lanes) {
@@ -73,7 +73,7 @@ CULE_HD inline void save_pictures(const Batch& batch, size_t env, const Lanes& l
   lanes.sync();
   if (draws_over) keep_shown(batch, env, lanes);
   lanes.sync();
-  if (parts_rows(trace.plan)) part_rows(batch, env, lanes);
+  if (needs_separate_rows(trace.plan)) separate_rows(batch, env, lanes);
 }
 
 // Has the env's record say where the step has left the TIA and the pictures. Until then it says

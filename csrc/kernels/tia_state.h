@@ -22,7 +22,7 @@ CULE_INLINE size_t segment_words(const StepOptions& options) {
 CULE_INLINE SegmentStarts starts_of_env(const Batch& batch, size_t env) {
   return {{batch.segments, static_cast<size_t>(batch.num_envs), 1}, env};
 }
-CULE_INLINE SegmentStarts starts_alone(uint32_t* words) { return {{words, 1, 0}, 0}; }
+CULE_INLINE SegmentStarts starts_of_one_env(uint32_t* words) { return {{words, 1, 0}, 0}; }
 
 // Before the CPU part: no segment has begun.
 CULE_INLINE void clear_starts(const Batch& batch, const SegmentStarts& starts) {
@@ -31,7 +31,7 @@ CULE_INLINE void clear_starts(const Batch& batch, const SegmentStarts& starts) {
 
 // After the CPU part: leaves the state after the last frame.
 template <class M>
-CULE_INLINE void leave_end(const Batch& batch, size_t env, const M& machine) {
+CULE_INLINE void store_end_state(const Batch& batch, size_t env, const M& machine) {
   const uint32_t entries = batch.traces[env].entries;
   if (entries)
     machine.trail.starts.store(segment_slots(batch.options),

@@ -41,7 +41,7 @@ cudaError_t remember(cudaError_t error) {
 
 namespace simulated {
 
-std::pair<char*, size_t> variables_beside(const void* entry) {
+std::pair<char*, size_t> shared_variables_of(const void* entry) {
   struct Search {
     uintptr_t entry;
     ThreadVariable first;

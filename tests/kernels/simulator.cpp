@@ -47,7 +47,7 @@ namespace {
 using simulated::kMaxShared;
 
 enum class Wait {
-  kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kAsking
+  kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kActiveMask
 };
 constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",   "__syncthreads",
                                       "__syncwarp", "__any_sync", "__ballot_sync", "__shfl_sync",
@@ -97,15 +97,15 @@ class Simulator {
  private:
   void run_block();
   void wake(Thread& thread);
-  void note_absence(Thread& thread);
+  void note_stopped(Thread& thread);
   void complete_block();
   void complete_warp(unsigned warp, unsigned lane);
-  void answer(unsigned warp);
+  void answer_active_masks(unsigned warp);
   unsigned lanes_of(unsigned warp) const { return std::min(kLanes, blockDim.x - warp * kLanes); }
   Thread& thread_at(unsigned warp, unsigned lane) { return *threads_[warp * kLanes + lane]; }
   void fail(const std::string& what);
   std::string waiting() const;
-  void give_garbage();
+  void fill_with_garbage();
   void check_guard() const;
 
   std::vector<std::unique_ptr<Thread>> threads_;
@@ -141,7 +141,7 @@ void Simulator::run(const simulated::Kernel& kernel, dim3 blocks, unsigned threa
   }
   gridDim = blocks;
   blockDim = threads;
-  std::tie(statics_, static_bytes_) = simulated::variables_beside(kernel.entry);
+  std::tie(statics_, static_bytes_) = simulated::shared_variables_of(kernel.entry);
   for (unsigned z = 0; z < blocks.z; ++z) {
     for (unsigned y = 0; y < blocks.y; ++y) {
       for (unsigned x = 0; x < blocks.x; ++x) {
@@ -153,7 +153,7 @@ void Simulator::run(const simulated::Kernel& kernel, dim3 blocks, unsigned threa
 }
 
 void Simulator::run_block() {
-  give_garbage();
+  fill_with_garbage();
   failure_.clear();
   ready_.clear();
   napping_.clear();
@@ -210,7 +210,7 @@ std::string Simulator::waiting() const {
   return text;
 }
 
-void Simulator::give_garbage() {
+void Simulator::fill_with_garbage() {
   auto* dynamic = reinterpret_cast<char*>(cule::shared_words);
   const auto fill = [&](char* begin, char* end) {
     for (; end - begin >= 8; begin += 8) {
@@ -250,7 +250,7 @@ void Simulator::serve(Thread& thread) {
     complete_block();
     const unsigned warp = thread.number / kLanes;
     for (unsigned lane = 0; lane < lanes_of(warp); ++lane) complete_warp(warp, lane);
-    note_absence(thread);
+    note_stopped(thread);
     thread.fiber.pause();
   }
 }
@@ -265,9 +265,9 @@ void Simulator::wake(Thread& thread) {
 
 // One of a warp less that could run: where it was the last, those that asked which lanes are with
 // them get to know.
-void Simulator::note_absence(Thread& thread) {
+void Simulator::note_stopped(Thread& thread) {
   const unsigned warp = thread.number / kLanes;
-  if (--awake_[warp] == 0) answer(warp);
+  if (--awake_[warp] == 0) answer_active_masks(warp);
 }
 
 unsigned Simulator::wait(Wait what, unsigned mask, bool condition, const void* site) {
@@ -284,7 +284,7 @@ unsigned Simulator::wait(Wait what, unsigned mask, bool condition, const void* s
     fail("thread " + std::to_string(thread.number) + " calls with a mask without its lane");
   if (what == Wait::kBlock) complete_block();
   if (masked) complete_warp(warp, lane);
-  note_absence(thread);
+  note_stopped(thread);
   thread.fiber.pause();
   return thread.result;
 }
@@ -323,16 +323,16 @@ void Simulator::complete_warp(unsigned warp, unsigned lane) {
 }
 
 // Lanes that asked at the same place are together; or only some of them, in parts by chance.
-void Simulator::answer(unsigned warp) {
+void Simulator::answer_active_masks(unsigned warp) {
   const uint64_t parts = settings.together ? 0 : random_() & random_();
   const auto together = [&](const Thread& a, const Thread& b) {
-    return a.wait == Wait::kAsking && b.wait == Wait::kAsking && a.site == b.site &&
+    return a.wait == Wait::kActiveMask && b.wait == Wait::kActiveMask && a.site == b.site &&
            (parts >> a.number % kLanes & 1) == (parts >> b.number % kLanes & 1);
   };
   std::vector<Thread*> asked;
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
     Thread& thread = thread_at(warp, i);
-    if (thread.wait != Wait::kAsking) continue;
+    if (thread.wait != Wait::kActiveMask) continue;
     asked.push_back(&thread);
     thread.result = 0;
     for (unsigned k = 0; k < lanes_of(warp); ++k)
@@ -358,7 +358,7 @@ unsigned __ballot_sync(unsigned mask, int condition) {
   return simulator.wait(Wait::kBallot, mask, condition != 0);
 }
 unsigned __activemask() {
-  return simulator.wait(Wait::kAsking, 0, false, __builtin_return_address(0));
+  return simulator.wait(Wait::kActiveMask, 0, false, __builtin_return_address(0));
 }
 void __nanosleep(unsigned) { simulator.wait(Wait::kNapping); }
 

@@ -31,6 +31,6 @@ void run(const Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_byte
          void** arguments);
 
 // Where the variables in shared memory of the module are that `entry` is in, and how many bytes.
-std::pair<char*, size_t> variables_beside(const void* entry);
+std::pair<char*, size_t> shared_variables_of(const void* entry);
 
 }  // namespace simulated

@@ -27,7 +27,7 @@ namespace {
 struct Workspace {
   explicit Workspace(const Batch& batch)
       : entries(batch.buffer_capacity), starts(segment_words(batch.options)) {
-    trail.starts = starts_alone(starts.data());
+    trail.starts = starts_of_one_env(starts.data());
   }
   bool fits(const Batch& batch) const {
     return entries.size() >= batch.buffer_capacity && starts.size() >= segment_words(batch.options);
@@ -137,7 +137,7 @@ struct EnvPhases {
     PlainMachine machine = make_plain_machine(batch, env, devices, workspace.place());
     clear_starts(batch, workspace.trail.starts);
     play_frames(batch, env, machine, kCore);
-    leave_end(batch, env, machine);
+    store_end_state(batch, env, machine);
   }
   void prepare() const {
     if (must_save(batch, env, trace())) save_pictures(batch, env, OneLane{});

@@ -189,7 +189,7 @@ class RowsInWindow {
     fetch(row);
 #pragma unroll 1
     for (; row < rows; row += kRowsAtOnce) {
-      const SixteenBytes in_front = next_front, behind = next_back;
+      const SixteenBytes in_front = next_front, in_back = next_back;
       fetch(row + kRowsAtOnce);  // arrives while this row is pooled
       SixteenBytes out[kChannels];
       uint32_t difference = 0;
@@ -201,13 +201,13 @@ class RowsInWindow {
         for (int channel = 0; channel < kChannels; ++channel) {
           out[channel].words[i] = values[channel];
         }
-        difference |= in_front.words[i] ^ behind.words[i];
+        difference |= in_front.words[i] ^ in_back.words[i];
       }
       if (difference) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           uint32_t values[kChannels];
-          palette_.look_up(behind.words[i], values);
+          palette_.look_up(in_back.words[i], values);
 #pragma unroll
           for (int channel = 0; channel < kChannels; ++channel) {
             out[channel].words[i] = greater_bytes(out[channel].words[i], values[channel]);
