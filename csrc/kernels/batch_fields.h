@@ -74,7 +74,7 @@ struct Use {
                                                                                                    \
   /* Indices into the group's actions. */                                                          \
   ARRAY(const int32_t, actions, kInput, use.envs, b.num_envs)                                      \
-  /* How fast paddles turn, from -1 to 1; null: 1. */                                              \
+  /* How fast paddles turn (PlayerAction); null: 1. */                                             \
   ARRAY(const float, strengths, kInput, false, b.num_envs)                                         \
   /* Player B's actions, from 0 to 17; null: none. */                                              \
   ARRAY(const int32_t, actions_b, kInput, false, b.num_envs)                                       \
@@ -104,8 +104,8 @@ struct Use {
   PART(pool##_pictures, pool.pictures, kConstant, needed, start_states(b, b.pool), 2,              \
        b.picture_bytes)
 
-// The counts: COUNT(name, member, checked, least, most). If `checked` is false, the range does not
-// apply; most of these are checked in another way (bindings/check_batch.h).
+// The counts: COUNT(name, member, checked, least, most). `checked` says when the range is checked.
+// Counts with `false` are checked in another way (bindings/check_batch.h).
 #define CULE_BATCH_COUNTS(COUNT)                                                                   \
   COUNT(num_envs, num_envs, true, 1, kMaxEnvs)                                                     \
   COUNT(num_groups, num_groups, true, 1, kMaxEnvs)                                                 \
