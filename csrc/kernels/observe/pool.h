@@ -1,7 +1,7 @@
 // The pooled frame: the source of an observation for which the two pictures are not enough.
 //
-// Only such observations need it: for all others, pooled pixels are not stored. If later
-// observations may need the frame too, it is kept (Batch::keeps_pooled).
+// For all other observations, no whole pooled frame is written to memory. If later observations may
+// need this one too, it is kept (Batch::keeps_pooled).
 #pragma once
 
 #include "kernels/lanes.h"

@@ -103,7 +103,7 @@ CULE_INLINE void add_row(bool linear, float weight, int count, const float* sums
 // Makes rows [begin, end) of the resized frame `out`. It does the bytes of each row from `from` on,
 // up to `kMax` for each lane. `Rows` has the source rows and adds up their pixels:
 //   begin(from, bytes)        from here on, sums are for these bytes of a row
-//   covered(y, end)           which source rows row `y` covers; later calls are for rows before `end`
+//   covered(y, end)           the source rows of row `y`; later calls are for rows before `end`
 //   reach(line, count)        gets source rows ready, from `line` on, up to kReach of them
 //   sum(line, bytes, sums)    sets `sums` to this lane's sums of one of these source rows
 template <int kChannels, int kMax, class Rows, class Lanes>
