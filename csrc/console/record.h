@@ -30,7 +30,7 @@ struct EnvState {
   uint32_t seed[2];              // low and high half
   uint32_t power_on_draws;       // numbers taken from the console's power-on generator
   uint32_t resets;               // resets since the last seeding
-  uint32_t action_draws;         // random numbers drawn for sticky actions since the last seeding
+  uint32_t action_draws;         // frames with a draw for sticky actions since the last seeding
   uint32_t faults;               // see Fault
   uint32_t over;                 // 1: the episode has ended, and the env waits for its reset
 };
