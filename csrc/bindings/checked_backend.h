@@ -1,4 +1,4 @@
-// A backend that checks each batch before it plays it.
+// A backend for Python that checks each batch before it plays it.
 #pragma once
 
 #include <pybind11/pybind11.h>

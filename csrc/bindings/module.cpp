@@ -1,6 +1,6 @@
-// cule._core: the batch, its kernels and the list of games, for Python, which owns all memory and
-// passes addresses. All arguments are checked, so that no call ends the process. Nothing else is
-// done here.
+// cule._core: gives Python the batch, its backends and the list of games. Python owns all memory
+// and passes addresses. This module checks all arguments, so that no call can crash the process,
+// and does nothing else.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -138,8 +138,8 @@ void checked_continued_episode(CheckedBatch& batch, const py::object& played,
   continue_pool_episode(batch, before, count);
 }
 
-// A ProfileEntry's fields as uint32, in a row for each byte of env 0's ROM, and a last row for what
-// is executed elsewhere.
+// The fields of ProfileEntries as uint32: a row for each byte of env 0's ROM, and a last row for
+// code that is elsewhere.
 py::bytes profile(CheckedBatch& batch, const py::object& frames) {
   const auto count = static_cast<int>(integer("frames", frames, 0));
   batch.check_powered_on();
@@ -167,9 +167,9 @@ py::bytes power_on_numbers(const py::object& asked) {
   return py::bytes(bytes);
 }
 
-// Finds the first state that playing cannot produce: (index, part), where `part` names what is
-// impossible, or None. The records of the states follow each other. `configs` are those of all
-// groups, `groups` has the group of each state.
+// Finds the first state that playing cannot produce. Returns (index, part), in which `part` names
+// what is impossible, or None. `records` has the records of the states, one after the other.
+// `configs` has the configs of all groups, and `groups` the group of each state.
 py::object find_misfit_state(const py::object& records, const py::object& cartridges,
                              const py::object& configs, const py::object& groups) {
   const Bytes record_bytes("records", records), cartridge_bytes("cartridge_bytes", cartridges),
@@ -214,8 +214,8 @@ CheckedBackend* checked_cpu_backend(const py::object& threads) {
 
 CheckedBackend* checked_cuda_backend(const py::object& device, const py::object& multiprocessors) {
   const auto index = static_cast<int>(integer("device", device, 0)),
-             apart = static_cast<int>(integer("multiprocessors", multiprocessors, 0));
-  return new CheckedBackend{std::unique_ptr<Backend>(make_cuda_backend(index, apart)), false};
+             reserved = static_cast<int>(integer("multiprocessors", multiprocessors, 0));
+  return new CheckedBackend{std::unique_ptr<Backend>(make_cuda_backend(index, reserved)), false};
 }
 
 }  // namespace
@@ -264,7 +264,7 @@ void bind_constants(py::module_& m) {
       py::arg("frame_lost") = static_cast<int>(kFaultFrameLost));
 }
 
-// The fields of a batch, by their rows (kernels/batch_fields.h).
+// Makes a property of each field of a batch, from the rows of kernels/batch_fields.h.
 void bind_batch(py::module_& m) {
   py::class_<CheckedBatch> batch(m, "Batch");
   batch.def(py::init([] { return CheckedBatch{}; }))

@@ -1,5 +1,5 @@
-// What translation (cule/translation/) gets to know of the core: fields of predecoded instructions,
-// where programs go on, the memory map, the schemes.
+// The facts of the core that translation (cule/translation/) needs: fields of predecoded
+// instructions, where programs go on after them, the memory map, the cartridge schemes.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -28,7 +28,8 @@ inline py::dict predecoded_fields() {
   return out;
 }
 
-// The opcodes after whose instructions the program goes on there (cpu_6507/opcode_table.h).
+// The opcodes of the instructions after which the program goes on at `where`
+// (cpu_6507/opcode_table.h).
 inline py::frozenset opcodes_that_go_on(GoesOn where) {
   py::set out;
   for (uint32_t code = 0; code < 256; ++code) {
@@ -37,7 +38,7 @@ inline py::frozenset opcodes_that_go_on(GoesOn where) {
   return py::frozenset(out);
 }
 
-// The places that instructions of blocks reach (execution/fast_bus.h).
+// The places that instructions of blocks may reach (execution/fast_bus.h).
 inline py::dict places() {
   py::dict out;
   out["kInRam"] = static_cast<uint32_t>(kInRam);
@@ -50,14 +51,14 @@ inline py::dict places() {
   return out;
 }
 
-// The sets of them that a profile tells apart, in its order.
+// The sets of places by which a profile counts instructions, in its order.
 inline py::tuple profiled_places() {
   py::list out;
   for (uint32_t each : kProfiledPlaces) out.append(each);
   return py::tuple(out);
 }
 
-// kSchemes by name.
+// The cartridge schemes by name.
 inline py::dict schemes() {
   py::dict out;
   for (uint32_t i = 0; i < kNumSchemes; ++i) {

@@ -1,15 +1,15 @@
-// The console's bus: what the processor is plugged into (cpu_6507/bus.h), all of it.
+// The console's whole bus: all chips that the processor is connected to (cpu_6507/bus.h).
 //
-// `ConsoleBus` gathers what instructions touch. What every instruction needs is kept in its own
-// fields. They stay in registers as long as no function that is not inlined sees a reference to
-// them. So the rare paths are free functions, which get what they need by value and change only
-// what is beside it: `Devices`, the TIA's state and its trail, the cartridge's bytes.
+// `ConsoleBus` has all that instructions touch. What every instruction needs is in its own fields.
+// These stay in processor registers as long as no function that is not inlined sees a reference to
+// them. So the rare paths are free functions: they get what they need by value, and change only
+// what is outside of these fields: `Devices`, the TIA's state and its trail, the cartridge's bytes.
 //
-// `Ram` and `Rom` are how a backend reaches its memory. `Ram` has `get(index)` and
+// `Ram` and `Rom` say how a backend reaches its memory. `Ram` has `get(index)` and
 // `set(index, byte)` for the 128 bytes, and `tia()`, the TIA's state as of the last write
 // (tia/eager.h). `Rom` has `operator()(offset)`, a byte of the image; `predecoded_at(offset)`, the
-// instruction that begins there; `marked_op(offset)`, the same, except for the marks of a
-// translated ROM; and `operation(opcode)`, an instruction without its operand.
+// instruction that begins there; `marked_op(offset)`, the same, but in a translated ROM the mark
+// where a block begins; and `operation(opcode)`, an instruction without its operand.
 #pragma once
 
 #include "cartridge/access.h"
@@ -29,7 +29,7 @@ struct ConsoleBus {
   Devices& devices;
   TiaTrail& trail;
   InstructionBuffer buffer;
-  // The config's, at hand.
+  // Copies of the config's fields, which can stay in registers.
   CartridgeMap map;
   uint32_t rom_bytes;
   int32_t cycle_limit;
@@ -41,14 +41,14 @@ struct ConsoleBus {
   int32_t hmove_cycle = 0;
   int32_t touched_cycle = 0;
   int32_t instructions_left = 0;
-  uint32_t latches_read = 0;  // the collision latches that the program has looked at
+  uint32_t latches_read = 0;  // the collision latches that the program has read
   Sightings seen = {};        // since the trail's start
   bool frame_ended = false;
-  bool moved = false;    // the next instruction is not where it was looked for
-  bool roomy = false;  // before this write to the TIA the frame does not end by its length, and the
-                       // buffer is not full
+  bool moved = false;    // the bank changed: the next instruction is not where it was looked up
+  // For this write to the TIA, the frame is not at its limit, and the buffer is not full.
+  bool has_room = false;
 
-  // Goes on as `other`, a copy of this bus that has executed something.
+  // Takes over the state of `other`, a copy of this bus that has executed an instruction.
   CULE_INLINE void take(const ConsoleBus& other) {
     r = other.r;
     slices = other.slices;
@@ -76,8 +76,8 @@ struct ConsoleBus {
     return is_cartridge_address(address) && window_offset(address) < map.special_end;
   }
 
-  // Reading and writing are in small conditional steps, RAM and ROM first, so that a GPU needs no
-  // branch for what is frequent.
+  // Reads and writes are small conditional steps, RAM and ROM first. So a GPU needs no branch for
+  // frequent accesses.
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     const bool in_ram = wanted && is_ram_address(address), in_rom = wanted && is_plain_rom(address);
     const uint32_t offset = rom_offset(map, slices, address);
@@ -91,7 +91,8 @@ struct ConsoleBus {
 
   CULE_INLINE uint32_t read(uint32_t address) { return read_if(true, address, 0); }
 
-  // Two bytes of zero page. As in ale-py, the byte after $FF is at $100, and not at $00.
+  // Two bytes of zero page. As in ale-py, the byte after $FF is at $100. On the real 6507 it is at
+  // $00.
   CULE_INLINE uint32_t read_pointer_if(bool wanted, uint32_t address) {
     const bool in_ram = wanted && address >= kFirstInRam && address < kLastInPage;
     uint32_t pointer = 0;
@@ -114,8 +115,8 @@ struct ConsoleBus {
     return read_chip(address);
   }
 
-  // A register of the RIOT or the TIA, which drives bits 7 and 6 only; the others keep what was
-  // last on the bus.
+  // Reads a register of the RIOT or the TIA. The TIA drives bits 7 and 6 only; the other bits keep
+  // what was last on the bus.
   CULE_INLINE uint32_t read_chip(uint32_t address) {
     if (address & kA7) {
       const RiotRead read = read_riot(devices, rom, config, slices, address, r.pc, cycle,
@@ -164,19 +165,19 @@ struct ConsoleBus {
     else write_tia(AnyRegister{tia_register_written(address)}, value, after_write);
   }
 
-  // Does a write that is recorded, and leaves an entry if it changes anything. Where there is no
-  // room for the entry, it is not done.
+  // Does a write that is recorded, and adds an entry to the log if it changes anything. If there is
+  // no room for the entry, the write is not done, and is a fault.
   template <class Reg>
   CULE_INLINE void record(const Reg reg, uint32_t value) {
     TiaState& tia = ram.tia();
-    const bool room = roomy || buffer.count < buffer.capacity;
-    const int32_t at = roomy ? cycle : recorded_cycle(cycle);
+    const bool room = has_room || buffer.count < buffer.capacity;
+    const int32_t at = has_room ? cycle : recorded_cycle(cycle);
     const bool changes = room ? apply_write(tia, config.format, reg, value, at, trail.left)
                               : would_change(tia, AnyRegister{reg.number}, value);
     seen.note(tia, reg, value);
     touched_cycle = cycle;
     if (!room && changes) devices.faults |= kFaultBufferFull;
-    // In small steps, without a branch on a GPU.
+    // Small conditional steps, so that a GPU needs no branch.
     const uint32_t entry = encode_early_entry(at, reg.number, value);
     uint32_t* const next = buffer.entries + buffer.count;
     if (room && changes) *next = entry;
@@ -187,9 +188,9 @@ struct ConsoleBus {
   CULE_INLINE void write_tia(const Reg to, uint32_t value, bool after_write) {
     using namespace tia_write;
     const uint32_t reg = to.number;
-    if (!roomy && cycle >= cycle_limit) frame_ended = true;
+    if (!has_room && cycle >= cycle_limit) frame_ended = true;
     if (reg == WSYNC) {
-      // The processor stops at its next read; not between two writes.
+      // The processor stops at its next read. So it does not stop between two writes.
       touched_cycle = cycle;
       const int32_t into_line = cycle % kCyclesPerLine;
       if (!after_write && into_line != 0) cycle += kCyclesPerLine - into_line;
@@ -209,8 +210,9 @@ struct ConsoleBus {
     }
   }
 
-  // Entries whose effect depends on how long ago HMOVE was carry that instead of the strobe's value
-  // (instruction_buffer.h); HMM0 has it as one flag in the bits that it does not use.
+  // The effect of some writes depends on how long ago HMOVE was. Their entries have that time
+  // instead of the value, which a strobe ignores (tia/instruction_buffer.h). HMM0's entry has a
+  // flag for it in the bits of the value that HMM0 does not use.
   CULE_INLINE uint32_t note_hmove(uint32_t reg, uint32_t value) {
     using namespace tia_write;
     constexpr uint32_t kLast = last_of(registers_where(&WriteFacts::minded, Minded::kSinceHmove));
@@ -225,12 +227,13 @@ struct ConsoleBus {
     return cule::code_offset(map, rom_bytes, slices, pc);
   }
 
-  // A translated ROM has kBlockCode where blocks begin; `look_under_mark` sees what is there.
+  // The instruction at `pc`. A translated ROM has a mark (kBlockCode) where a block begins;
+  // `look_under_mark` returns the instruction there.
   CULE_INLINE Predecoded look_ahead() const { return rom.marked_op(code_offset(r.pc)); }
   CULE_INLINE Predecoded look_under_mark() const { return rom.predecoded_at(code_offset(r.pc)); }
 
-  // Fetches an instruction byte by byte through the bus, from RAM or from where reading switches
-  // banks. Executing it is what counts as an instruction.
+  // Fetches an instruction byte by byte through the bus, from RAM or from addresses where a read
+  // switches banks. Only its execution counts as an instruction, so the count is put back.
   CULE_INLINE Predecoded fetch_slowly() {
     uint32_t bytes = 0;
     Predecoded op{};
@@ -243,7 +246,7 @@ struct ConsoleBus {
     return with_operand(op, bytes >> 8 & 0xFF, bytes >> 16);
   }
 
-  // The instruction at `pc`, where all of it is in RAM.
+  // The instruction at `pc`, all of which is in RAM.
   CULE_INLINE Predecoded fetch_from_ram() const {
     const uint32_t first = ram_index(r.pc);
     return with_operand(rom.operation(ram.get(first)), ram.get(ram_index(first + 1)),

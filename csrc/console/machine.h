@@ -1,22 +1,22 @@
-// One frame of the console: what happens around the instructions of a frame, which a core executes
-// (execution/).
+// The console's machine: runs one frame after the other. A core executes the instructions
+// (execution/); this file does all else that a frame needs.
 //
-// A `Machine` is the bus (console/bus.h) with the frame's begin and end, the segments of the
-// picture, and the look for collisions before each stretch of scanlines.
+// A `Machine` is the bus (console/bus.h), and begins and ends frames, stores the states from which
+// segments of the picture begin, and looks for collisions before each stretch of scanlines.
 #pragma once
 
 #include "console/bus.h"
 
 namespace cule {
 
-// An instruction that begins before a cycle writes no later than so many cycles after it.
+// No instruction writes later than this many cycles after its begin.
 constexpr int32_t kLongestInstruction = 8;
 
-// A frame ends with three at most, and the next begins with one.
+// A frame ends with three marks at most, and the next begins with one.
 constexpr int32_t kMarksBetweenFrames = 4;
 
-// Where it is not known up to which color clock a frame's picture is drawn: the frame was cut off,
-// or its last write, which takes effect some clocks later, came just before its end.
+// It is not known up to which color clock a frame's picture is drawn. Either the frame was cut off,
+// or its last write came just before its end: a write takes effect some clocks later.
 constexpr int32_t kUnknownReach = -1;
 
 template <class Ram, class Rom>
@@ -44,8 +44,9 @@ struct Machine : ConsoleBus<Ram, Rom> {
     state.ports.touched_cycle = touched_cycle;
   }
 
-  // Power-on or RESET line: registers to their defaults; RAM keeps what it holds. `timer` comes
-  // from the console's random generator, which the caller has also let fill a Superchip's RAM.
+  // Power-on or the RESET line: sets registers to their defaults. RAM keeps its contents. `timer`
+  // comes from the console's random generator; the caller has also filled a Superchip's RAM from
+  // it.
   CULE_HD void reset(uint32_t timer) {
     m6532_reset(devices.riot, timer);
     ports_reset(devices.ports);
@@ -57,7 +58,7 @@ struct Machine : ConsoleBus<Ram, Rom> {
     r.pc |= read(kResetVector + 1) << 8;
   }
 
-  // Empties the instruction buffer; from here on it tells what happens to `tia`.
+  // Empties the log. From here on it records what happens to `tia`.
   CULE_INLINE void begin_record(const TiaState& tia) {
     ram.tia() = tia;
     buffer.count = buffer.after_clear = 0;
@@ -75,22 +76,22 @@ struct Machine : ConsoleBus<Ram, Rom> {
     apply_mark(ram.tia(), config.format, entry);
   }
 
-  // What is to be done before the stretch that ends at cycle `end`, in which an access to the TIA
-  // comes no later than `longest` cycles after that.
+  // Call this before the stretch that ends at cycle `end`. What begins in it accesses the TIA no
+  // later than `longest` cycles after `end`.
   CULE_INLINE void begin_stretch(int32_t end, int32_t longest) {
     follow(end - kStretchCycles);
     begin_segments(end + longest);
   }
-  // Has the latches that the program looks at as they are now, before the stretch that begins at
-  // cycle `begin`. Nothing is drawn beyond the last access to the TIA: without any since the last
-  // look nothing is new.
+  // Before the stretch that begins at cycle `begin`: brings the latches that the program reads up
+  // to date. Nothing is drawn beyond the last access to the TIA. So if there was none since the
+  // last look, there is nothing to do.
   CULE_INLINE void follow(int32_t begin) {
     if (latches_read == 0 || !trail.is_due(config.format, begin)) return;
     if (touched_cycle * kClocksPerCycle < trail.followed) return;
     seen = follow_collisions(trail, config.format, buffer, ram.tia(), seen, latches_read, cycle,
                              false);
   }
-  // Has them as they are after the last access of a frame, at cycle `last`.
+  // Brings them up to date after the last access of a frame, at cycle `last`.
   CULE_INLINE void finish_following(int32_t last) {
     if (latches_read == 0) return;
     const int32_t clock = last * kClocksPerCycle;
@@ -104,8 +105,8 @@ struct Machine : ConsoleBus<Ram, Rom> {
     }
   }
 
-  // Moves all cycle counters back by whole scanlines. `touched_cycle` stays where it is if that is
-  // `oldest_touch` or before.
+  // Moves all cycle counters back by `elapsed` cycles, which are whole scanlines. `touched_cycle`
+  // does not go below `oldest_touch`, and stays if it is not above it now.
   CULE_INLINE void move_back(int32_t elapsed, int32_t oldest_touch) {
     cycle -= elapsed;
     hmove_cycle -= elapsed;
@@ -121,8 +122,8 @@ struct Machine : ConsoleBus<Ram, Rom> {
     }
   }
 
-  // Where a new frame begins, all cycle counters start over, except for the position within
-  // the scanline.
+  // If a new frame begins, all cycle counters start again, but keep the position within the
+  // scanline. If the last one was cut off, it goes on.
   CULE_INLINE void begin_frame() {
     frame_ended = false;
     trail.begin_frame();
@@ -145,10 +146,10 @@ struct Machine : ConsoleBus<Ram, Rom> {
     seen = Sightings(ram.tia());
   }
 
-  // Closes the frame; returns the color clock up to which its picture is drawn, or kUnknownReach.
+  // Ends the frame. Returns the color clock up to which its picture is drawn, or kUnknownReach.
   CULE_INLINE int32_t finish_frame() {
     TiaPorts& ports = devices.ports;
-    // The picture is drawn up to the last access, whether it left an entry or not.
+    // The picture is drawn up to the last access, whether that added an entry or not.
     const uint32_t last = buffer.count ? buffer.entries[buffer.count - 1] : 0;
     const int32_t written_cycle = entry_register(last) < kMarkFrameBegin ? entry_cycle(last) : 0;
     const int32_t last_cycle = touched_cycle > written_cycle ? touched_cycle : written_cycle;
@@ -173,9 +174,9 @@ struct Machine : ConsoleBus<Ram, Rom> {
                : kUnknownReach;
   }
 
-  // Says that nothing is written to the TIA after cycle `end` before this is called again: a
-  // segment that begins before all that is written until then has taken effect may begin with the
-  // state as it is now, and does, unless a later one turns out to be early enough.
+  // The caller promises to write nothing to the TIA after cycle `end` until it calls this again.
+  // Writes up to then may take effect after the next segment's begin. If so, the state as it is now
+  // is kept for that segment. A later call replaces it, if that one still comes early enough.
   CULE_INLINE void begin_segments(int32_t end) {
     if (trail.segment >= kSegments) return;
     const int32_t begin = segment_clock(config.format, trail.segment);
@@ -183,20 +184,20 @@ struct Machine : ConsoleBus<Ram, Rom> {
     begin_segments();
     trail.next = {ram.tia(), buffer.count};
   }
-  // The segments that may have begun by now do.
+  // Begins the segments that may have begun by now.
   CULE_INLINE void begin_segments() {
     cule::begin_segments(trail, config.format, cycle * kClocksPerCycle + kLongestDelay);
   }
 
-  // Whether the buffer has room for what instructions that begin within `cycles` write, and for the
-  // marks between frames. None writes more often than every other cycle.
+  // Whether the buffer has room for all writes of instructions that begin within `cycles`, and for
+  // the marks between frames. There is at most one write in two cycles.
   CULE_INLINE bool has_entries(int32_t cycles) const {
     const int32_t most = (cycles + kLongestInstruction) / 2 + kMarksBetweenFrames;
     return static_cast<int32_t>(buffer.capacity - buffer.count) >= most;
   }
-  // Whether the frame cannot end by its length before cycle `end`, which is no more than `cycles`
-  // from now, nor the buffer be full, whatever is executed until then. A buffer that runs short
-  // gives way to a spare one, if there is any.
+  // Whether, until cycle `end`, the frame cannot reach its limit of scanlines and the buffer cannot
+  // become full, whatever is executed. `end` is no more than `cycles` from now. If the buffer runs
+  // short, this takes a spare one, if there is any.
   CULE_INLINE bool make_room(int32_t end, int32_t cycles) {
     if (!has_entries(cycles)) {
       uint32_t* longer = move_to_spare(trail, buffer);
@@ -210,8 +211,8 @@ struct Machine : ConsoleBus<Ram, Rom> {
   // Whether the frame goes on.
   CULE_INLINE bool runs() const { return instructions_left > 0 && !frame_ended && !r.jammed; }
 
-  // Runs the processor to the end of the frame; `core.run` says how (core.h). Returns what
-  // finish_frame does.
+  // Runs the processor to the end of the frame: `core.run` executes the instructions (execution/).
+  // Returns what finish_frame does.
   template <class Core>
   CULE_INLINE int32_t run_frame(const Core& core) {
     begin_frame();

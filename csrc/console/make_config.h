@@ -1,4 +1,4 @@
-// A ConsoleConfig from a game's facts and its cartridge. Host only.
+// Makes a ConsoleConfig from a game's facts and its cartridge. Host only.
 #pragma once
 
 #include <cstring>
@@ -21,13 +21,13 @@ inline CartridgeMap map_of_scheme(const std::string& scheme) {
   throw std::invalid_argument("expected one of the cartridge schemes" + names + ", got " + scheme);
 }
 
-// No image has more bytes.
+// The largest ROM image.
 constexpr uint32_t kMaxRomBytes = 1 << 16;
 inline uint32_t least_rom_bytes(Scheme scheme) {
   return kSchemes[static_cast<uint32_t>(scheme)].least_bytes;
 }
 
-// No picture has more scanlines than the longest frame.
+// The tallest picture.
 constexpr uint32_t kMaxHeight = Pictures::kRows;
 constexpr int32_t cycle_limit(bool pal) {
   return ((pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine;
@@ -47,9 +47,8 @@ inline void expect_range(const char* name, int64_t value, int64_t least, int64_t
                               std::to_string(value));
 }
 
-// The config of game number `index`, whose visible picture is `height` scanlines high. The caller
-// chooses mode and difficulty, and sets `rom_offset`. Configs of the same facts have the same
-// bytes, padding included.
+// The config of game number `index`, whose visible picture has `height` scanlines. The caller sets
+// `mode`, `difficulty` and `rom_offset`. The same arguments give the same bytes, padding included.
 inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint32_t rom_bytes,
                                  bool pal, int height) {
   const CartridgeMap map = map_of_scheme(scheme);
@@ -79,7 +78,7 @@ inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint
       config.starting_actions[config.num_starting_actions++] = game.starting_actions.values[i];
     }
   });
-  // Field by field, since assigning the whole would copy its padding too.
+  // Field by field: an assignment of the whole struct would copy its padding, too.
   config.map.scheme = map.scheme;
   config.map.special_end = map.special_end;
   config.map.special_begin = map.special_begin;

@@ -1,4 +1,4 @@
-// A ROM image decoded ahead of time: for each byte, the instruction that begins there. Host only.
+// Decodes a ROM image ahead of time: for each byte, the instruction that begins there. Host only.
 #pragma once
 
 #include "cartridge/access.h"
@@ -6,12 +6,12 @@
 
 namespace cule {
 
-// Fills `predecoded` for the `bytes` of `image`. An instruction that touches a special address, or
-// whose next byte may not be the next one of the image, gets kFetchSlowly.
+// Fills `predecoded` for the `bytes` of `image`. An instruction becomes kFetchSlowly if one of its
+// bytes is at a special address, or if its bytes may not follow each other in the image.
 inline void decode_rom(const CartridgeMap& map, const uint8_t* image, uint32_t bytes,
                        Predecoded* predecoded) {
   const uint32_t window = bytes < kWindowBytes ? bytes : kWindowBytes;
-  // So many bytes are always in a row.
+  // Bytes within a run of this length always follow each other in the address space.
   const uint32_t run = map.scheme == Scheme::kE0 ? kSliceBytes : window;
   for (uint32_t i = 0; i < bytes; ++i) {
     const Predecoded op = operation_of(image[i]);

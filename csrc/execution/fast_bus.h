@@ -1,7 +1,7 @@
-// The fast path: a bus (cpu_6507/bus.h) with RAM, plain ROM, and some of the chips, which is what
-// most instructions need. What they do beyond that (bank switching, decimal mode, the frame's end)
-// would make code of many times the size. An instruction that needs more falls back to the slow
-// path, the whole machine, before it has changed anything that cannot be put back.
+// The fast path: a bus (cpu_6507/bus.h) with RAM, plain ROM, and some of the chips. Most
+// instructions need no more. Bank switching, decimal mode and the frame's end are left out, because
+// with them the code would be many times as large. An instruction that needs these falls back to
+// the slow path, the whole machine, before it has changed anything that cannot be restored.
 #pragma once
 
 #include "console/machine.h"
@@ -15,7 +15,8 @@ CULE_COLD Predecoded execute_on_slow_path(M& m, Predecoded op) {
   return execute(DynamicDecode{op}, m, operand_of(op));
 }
 
-// Executes `op`, which a FastBus cannot do, or only fetches it, where code is in RAM.
+// Executes `op`, which a FastBus cannot do. If the code is in RAM, this only fetches the
+// instruction: it returns it as the next one.
 template <class M>
 CULE_INLINE Predecoded fall_back_to_slow_path(M& m, Predecoded op) {
   if (opcode_of(op) == kFetchSlowlyCode && is_ram_address(m.r.pc) && is_ram_address(m.r.pc + 2)) {
@@ -28,16 +29,17 @@ CULE_INLINE Predecoded fall_back_to_slow_path(M& m, Predecoded op) {
   return next;
 }
 
-// What an instruction may reach, as a set. Each costs code, so an instruction of a block has what
-// it was seen to need (execution/profile.h). An address that is known costs nothing.
+// What an instruction may reach, as a set. Each place costs code. So an instruction of a block gets
+// only the places that a profile has seen it need (execution/profile.h). If the address is a
+// compile-time constant, a place costs nothing.
 enum Place : uint32_t {
   kInRam = 1,
   kInRom = 2,      // plain ROM
-  kFromChips = 4,  // what the TIA and the RIOT say
-  kToTia = 8,      // the TIA's registers, except VSYNC and VBLANK, which can end the frame
+  kFromChips = 4,  // reads of the TIA and the RIOT
+  kToTia = 8,      // writes to the TIA, except to VSYNC and VBLANK, which can end the frame
   kToRiot = 16,
-  kToRegister = 32,  // only the TIA's register in the bits from kRegisterShift on
-  kInDecimal = 64,     // no place: decimal mode may be on, which ADC and SBC cannot do
+  kToRegister = 32,    // writes to one register of the TIA: its number is above kRegisterShift
+  kInDecimal = 64,     // not a place: decimal mode may be on; ADC and SBC then need the slow path
   kInCartridge = 128,  // a Superchip's RAM, the DPC's registers
 };
 constexpr uint32_t kRegisterShift = 8;
@@ -45,14 +47,14 @@ constexpr uint32_t to_register(uint32_t number) { return kToRegister | number <<
 constexpr uint32_t kAllChips = kFromChips | kToTia | kToRiot;
 constexpr uint32_t kInterpretedPlaces = kInRam | kInRom | kFromChips | kToTia | kInDecimal;
 
-// Where ROM is, by what the cartridge shows.
+// Finds ROM in the bank that the cartridge shows now.
 struct ShownRom {
   template <class M>
   static CULE_INLINE uint32_t offset(const M& m, uint32_t address) {
     return rom_offset(m.map, m.slices, address);
   }
 };
-// Where it is as long as all of the window shows the bank that begins at byte `kFirst`.
+// Finds ROM in the bank that begins at byte `kFirst`: the whole window must show it.
 template <uint32_t kFirst>
 struct RomOfBank {
   template <class M>
@@ -62,11 +64,11 @@ struct RomOfBank {
   }
 };
 
-// The bus for one instruction. The interpreter has one kind for all; a block (`kInBlock`) knows
-// what comes next, and, without kInDecimal, that decimal mode is off.
+// The bus for one instruction. The interpreter has one kind for all instructions. In a block
+// (`kInBlock`) the next instruction is known, and without kInDecimal decimal mode is off.
 //
-// The caller makes sure that the instruction buffer has room and that the frame does not end by
-// its length (Machine::make_room), or says that there is no room.
+// The caller makes sure that the instruction buffer has room and that the frame does not reach its
+// limit of scanlines (Machine::make_room), or says that there is no room.
 template <class M, uint32_t kPlaces, bool kInBlock = true, class RomAt = ShownRom>
 struct FastBus {
   static constexpr Tier kLastTier = kInBlock ? Tier::kUsed : Tier::kFrequent;
@@ -76,10 +78,10 @@ struct FastBus {
   int32_t& cycle;
   uint32_t& bus;
   bool moved = false;
-  bool no_room;  // a write to the TIA needs the slow path: the frame's end or the buffer's is near
-  uint32_t needs_slow_path = 0;  // if not 0, the instruction does
+  bool no_room;  // the frame's end or the buffer's is near: writes to the TIA need the slow path
+  uint32_t needs_slow_path = 0;  // if not 0, the instruction needs it
 
-  // What the machine was before the instruction `op`, where it is the interpreter's.
+  // For the interpreter: the instruction, and the machine before it.
   Predecoded op;
   uint32_t pc_before, bus_before;
   int32_t cycle_before;
@@ -100,17 +102,18 @@ struct FastBus {
   static constexpr bool reaches(uint32_t places) { return (kPlaces & places) != 0; }
 
   CULE_INLINE bool cannot_do_rare(uint32_t opcode, uint32_t operand) {
-    needs_slow_path |= !is_plain(opcode, operand);
+    needs_slow_path |= !can_do_rare(opcode, operand);
     return needs_slow_path != 0;
   }
   CULE_INLINE bool cannot_do(uint32_t control, uint32_t address) {
-    // By masks, not by conditions, which a GPU has few of.
+    // With masks, not with conditions: a GPU has few predicate registers.
     needs_slow_path |=
         control & ((is_readable(address) ? 0u : +kReads) | (is_writable(address) ? 0u : +kWrites));
     if constexpr (reaches(kInDecimal)) needs_slow_path |= control & (r.d ? +kSetsV : 0u);
     return needs_slow_path != 0;
   }
-  // The interpreter goes on on the slow path; a block is left, and says so itself.
+  // The interpreter executes the instruction on the slow path. A block returns, and checks
+  // needs_slow_path itself.
   CULE_INLINE Predecoded fall_back() {
     if constexpr (kInBlock) {
       return {};
@@ -122,14 +125,14 @@ struct FastBus {
     }
   }
 
-  // Whether a rare instruction is of a tier up to kLastTier, and all that it touches can be
-  // reached: the stack, or `address`, where JMP (indirect) finds its target.
-  CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
+  // Whether a rare instruction is of a tier up to kLastTier, and this bus reaches all that it
+  // touches: the stack, or `address`, where JMP (indirect) finds its target.
+  CULE_INLINE bool can_do_rare(uint32_t opcode, uint32_t address) const {
     if (is_one_of<kJsr>(opcode)) return reaches(kInRam) && r.s > kFirstInRam;
-    if (is_one_of<kRts>(opcode)) return reaches(kInRam) && returns_plainly();
-    if (is_one_of<kPha, kPhp>(opcode)) return pushes_plainly();
-    if (is_one_of<kPla>(opcode)) return pulls_plainly();
-    if (is_one_of<kJmpIndirect>(opcode)) return jumps_plainly(address);
+    if (is_one_of<kRts>(opcode)) return reaches(kInRam) && can_return();
+    if (is_one_of<kPha, kPhp>(opcode)) return can_push();
+    if (is_one_of<kPla>(opcode)) return can_pull();
+    if (is_one_of<kJmpIndirect>(opcode)) return can_jump(address);
     if (kLastTier == Tier::kFrequent) return false;
     if (is_one_of<kPlp>(opcode)) {
       return reaches(kInRam) && pulls_from_ram() &&
@@ -138,7 +141,7 @@ struct FastBus {
     if (is_one_of<kCli, kSei, kClv, kCld>(opcode)) return true;
     return is_one_of<kSed>(opcode) && reaches(kInDecimal);
   }
-  static CULE_INLINE bool is_special(uint32_t) { return false; }  // returns_plainly has seen to it
+  static CULE_INLINE bool is_special(uint32_t) { return false; }  // can_return has checked it
 
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     uint32_t value = otherwise;
@@ -164,8 +167,8 @@ struct FastBus {
     if (wanted) bus = value;
     return value;
   }
-  // What is_plain lets a rare instruction read: off the stack, or where JMP (indirect) finds its
-  // target.
+  // A read of a rare instruction, which can_do_rare has allowed: from the stack, or from where JMP
+  // (indirect) finds its target.
   CULE_INLINE uint32_t read(uint32_t address) {
     if (kInBlock) return read_if(true, address, 0);
     bus = machine.ram.get(ram_index(address));
@@ -180,7 +183,7 @@ struct FastBus {
     return pointer;
   }
 
-  // Onto the stack, which may be the TIA's registers.
+  // Pushes onto the stack. The stack may be in the TIA's registers.
   CULE_INLINE void write(uint32_t address, uint32_t value, bool) {
     bus = value;
     if constexpr (reaches(kInRam)) {
@@ -214,7 +217,7 @@ struct FastBus {
   }
 
   CULE_INLINE Predecoded look_ahead() const {
-    if constexpr (kInBlock) return {};  // a block knows
+    if constexpr (kInBlock) return {};  // in a block the next instruction is known
     else return machine.look_ahead();
   }
   static CULE_INLINE Predecoded fetch_slowly() { return {}; }
@@ -245,7 +248,7 @@ struct FastBus {
            (reaches(kToRegister) && to_tia & (reg == Register::number));
   }
 
-  CULE_INLINE bool pushes_plainly() const {
+  CULE_INLINE bool can_push() const {
     const uint32_t reg = tia_register_written(r.s);
     return (reaches(kInRam) && r.s >= kFirstInRam) |
            (reaches(kToTia) && r.s < kFirstInRam && only_recorded(reg) && !no_room) |
@@ -254,47 +257,49 @@ struct FastBus {
   }
   CULE_INLINE bool pulls_from_ram() const { return r.s >= kFirstInRam && r.s < kLastInPage; }
   CULE_INLINE uint32_t pulled() const { return machine.ram.get(ram_index(r.s + 1)); }
-  CULE_INLINE bool pulls_plainly() const {
+  CULE_INLINE bool can_pull() const {
     if (kInBlock && reaches(kFromChips))
       return reaches(kInRam) || r.s < kFirstInRam - 1;  // two bytes
     return reaches(kInRam) && pulls_from_ram();
   }
-  CULE_INLINE bool jumps_plainly(uint32_t address) const {
+  CULE_INLINE bool can_jump(uint32_t address) const {
     if ((address & 0xFF) == kLastInPage) return false;
     if (!kInBlock) return is_ram_address(address);
     const bool in_rom = machine.is_plain_rom(address) && machine.is_plain_rom(address + 1);
     return (reaches(kInRam) && is_ram_address(address)) | (reaches(kInRom) && in_rom);
   }
-  CULE_INLINE bool returns_plainly() const {
+  CULE_INLINE bool can_return() const {
     if (r.s < kFirstInRam - 1 || r.s > kLastInPage - 2) return false;
     const CartridgeMap& map = machine.map;
     const bool all_plain = map.special_end == 0 && map.special_begin >= kWindowBytes;
     if (!kInBlock && all_plain) return true;
     const uint32_t back = two_bytes_of_ram(r.s + 1);
-    // To code in the TIA: what it is made of is on the bus, which a block does not keep.
+    // If code runs at the TIA's addresses, it depends on the last byte on the bus, which a block
+    // does not keep.
     if (kInBlock && is_tia_address((back + 1) & 0xFFFF)) return false;
     return all_plain || !machine.is_special(back);
   }
 
-  // Not by assumptions, which a compiler goes through again for every addition to `cycle`: with
-  // hundreds of them that took most of its time.
-  CULE_INLINE void take_room() const {
+  // Tells the compiler that there is room, by a field that is then constant. Assumptions
+  // (CULE_ASSUME) would do the same, but the compiler looks at all of them again for every addition
+  // to `cycle`: with hundreds of them, that took most of its time.
+  CULE_INLINE void assume_room() const {
     CULE_CHECK(cycle < machine.cycle_limit && cycle <= static_cast<int32_t>(kMaxEntryCycle) &&
                machine.buffer.count < machine.buffer.capacity);
-    machine.roomy = true;
+    machine.has_room = true;
   }
   template <class To>
   CULE_INLINE void record_only(const To reg, uint32_t value) {
-    take_room();
+    assume_room();
     machine.record(reg, value);
-    machine.roomy = false;
+    machine.has_room = false;
   }
   template <class To>
   CULE_INLINE void write_tia(const To reg, uint32_t value) {
-    take_room();
+    assume_room();
     CULE_ASSUME(reg.number > kLastVertical);
     machine.write_tia(reg, value, false);
-    machine.roomy = false;
+    machine.has_room = false;
   }
 };
 

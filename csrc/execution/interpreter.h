@@ -1,6 +1,6 @@
-// The interpreter: how predecoded instructions are dispatched, one after the other. A *core* runs a
-// frame's instructions; there are two here, the two ways of steering the one path of
-// cpu_6507/execute.h.
+// The interpreter: dispatches predecoded instructions, one after the other. A *core* runs the
+// instructions of a frame. The two cores here are two ways to dispatch to the one path of
+// cpu_6507/execute.h: DynamicCore for GPUs, StaticCore for CPUs.
 #pragma once
 
 #include "execution/fast_bus.h"
@@ -8,8 +8,7 @@
 
 namespace cule {
 
-// Interprets instructions for as long as the frame goes on. `dispatch` executes one and returns the
-// next.
+// Interprets instructions until the frame ends. `dispatch` executes one and returns the next.
 template <class M, class Dispatch>
 CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
   Predecoded op = m.look_ahead();
@@ -18,7 +17,7 @@ CULE_INLINE void interpret(M& m, const Dispatch& dispatch) {
   });
 }
 
-// Which game is played, for a core that plays any.
+// What a core that plays any game knows of the game: nothing at compile time.
 struct AnyGame {
   static CULE_INLINE uint32_t game_of(const ConsoleConfig& config) { return config.game; }
   static CULE_INLINE const Predecoded* marked_ops(const Predecoded*, const Predecoded* predecoded) {
@@ -26,18 +25,19 @@ struct AnyGame {
   }
 };
 
-// Executes `op` and returns the next, with little code for what is frequent, so that it stays in a
-// GPU's instruction cache. The slow path gets a copy of the machine, so that the machine itself
-// remains in registers. It also does what writes to the TIA where there is `no_room`.
+// Executes `op` and returns the next. Frequent instructions have little code, which stays in a
+// GPU's instruction cache. The slow path works on a copy of the machine, so the machine itself
+// stays in registers. With `no_room`, writes to the TIA take the slow path, too.
 template <class M>
 CULE_INLINE Predecoded execute_on_fast_path(M& m, Predecoded op, bool no_room) {
   InterpreterBus<M> fast(m, op, no_room);
   return execute(DynamicDecode{op}, fast, operand_of(op));
 }
 
-// Takes the control bits as they come.
+// Executes all instructions with the same code, which reads their control bits at run time.
 struct DynamicCore : AnyGame {
-  // Lanes that interpret execute their instructions together, wherever they are.
+  // Lanes that interpret execute their instructions together, wherever in the program they are. So
+  // turns can be short.
   static constexpr int32_t kTurnLines = 1, kTurnLinesOfManyWarps = 1;
   template <class M>
   CULE_INLINE Predecoded operator()(M& m, Predecoded op) const {
@@ -54,7 +54,7 @@ struct DynamicCore : AnyGame {
   }
 };
 
-// Switches over 256 instances of the path, each folded for its opcode.
+// Has a switch over 256 instances of the path. The compiler has simplified each for its opcode.
 struct StaticCore : AnyGame {
   template <class M>
   CULE_INLINE Predecoded operator()(M& m, Predecoded op) const {

@@ -1,7 +1,7 @@
-// The CPU part of a step, for one env: up to `frameskip` frames of the 6507, the game's rules,
-// rewards and endings.
+// The CPU part of a step, for one env: plays up to `frameskip` frames on the 6507, applies the
+// game's rules, and says which reward they give and whether the episode ends.
 //
-// Draws nothing: it leaves the instruction buffer and a StepTrace for the phases after it.
+// It draws nothing. It leaves the log of writes to the TIA and a StepTrace for the later phases.
 #pragma once
 
 #include "kernels/screen.h"
@@ -11,23 +11,25 @@ namespace cule {
 // The frames that a step plays, and how they lie in the env's two pictures.
 struct FramesPlayed {
   uint32_t count = 0;
-  bool first_goes_on = false, last_goes_on = false;  // in the picture of the frame before
-  bool last_two_alike = false;                       // what they show
-  bool turned = false;  // an odd number of pictures have begun
-  bool earlier_show = false, leaves_lines = false;
-  int32_t reached[2] = {};  // how far the frames of either picture are drawn
+  // The first or last frame goes on in the picture of the frame before it.
+  bool first_goes_on = false, last_goes_on = false;
+  bool last_two_alike = false;  // the last two frames look the same
+  bool turned = false;          // an odd number of pictures have begun
+  bool earlier_show = false, leaves_lines = false;  // see ObservationPlan
+  int32_t reached[2] = {};  // for each picture: up to which color clock its frames are drawn
 
-  // Plays the next one.
+  // Plays the next frame.
   template <class M, class Core>
   CULE_INLINE void play(M& machine, const Core& core) {
     const int32_t last_clock = machine.config.format.last_clock, touched = machine.touched_cycle;
     last_goes_on = machine.devices.ports.frame_open;
     if (count == 0) first_goes_on = last_goes_on;
     turned ^= !last_goes_on && machine.buffer.count < machine.buffer.capacity;
-    // One that is not drawn as far as one before it leaves lines of that one in place.
+    // If a frame is drawn less far than an earlier one in its picture, lines of that one remain.
     const int32_t reach = machine.run_frame(core);
     leaves_lines |= last_goes_on || reach != last_clock;
-    // A picture that goes on is drawn up to the last access to the TIA, unless it was complete.
+    // If a frame goes on in the same picture, that is drawn up to the last access to the TIA,
+    // unless it was complete before.
     const bool complete = touched * kClocksPerCycle >= last_clock;
     last_two_alike = last_goes_on && (complete || machine.touched_cycle == touched);
     int32_t& before = reached[count & 1];
@@ -37,9 +39,9 @@ struct FramesPlayed {
   }
 };
 
-// What the observation is made of, where the step stopped after `done` of its frames. `front` is
-// the picture of the last frame before it. As in ale-py, a frame at which the episode ends is not
-// looked at, so that the old one shows on.
+// What the observation is made of, if the step played `done` frames; `stopped` says that the
+// episode ended at the last. `front` is the picture of the last frame before the step. As in
+// ale-py, the frame at which the episode ends is not looked at, so the older frame is still shown.
 CULE_INLINE ObservationPlan plan_observation(const StepOptions& options, const FramesPlayed& frames,
                                              int32_t done, bool stopped, uint32_t front) {
   const bool two = options.frameskip >= 2 && options.maxpool;
@@ -70,14 +72,14 @@ CULE_INLINE PlayerAction player_b(const Batch& batch, size_t env) {
           batch.strengths_b ? batch.strengths_b[env] : 1.0f};
 }
 
-// The episode has ended before: the env is reset in place of this step.
+// For an env whose episode ended in an earlier step: it is reset instead of this step.
 CULE_INLINE void play_nothing(const Batch& batch, size_t env) {
   batch.traces[env] = {0, 0, 0, plan_of(NewFrame::kNone), true, 0, 0};
   batch.rewards[env] = batch.raw_rewards[env] = 0;
   batch.terminated[env] = batch.truncated[env] = 0;
 }
 
-// What a step gives beside its observation.
+// The results of a step, in addition to its observation.
 struct StepResult {
   int32_t reward = 0;  // before clipping
   bool terminated = false, truncated = false;
@@ -92,7 +94,7 @@ CULE_INLINE void report_step(const Batch& batch, size_t env, const StepResult& r
   report_state(batch, env, state);
 }
 
-// Plays the frames of env's game and state, until the step or the episode ends.
+// Loads env's state, plays frames until the step or the episode ends, and stores the new state.
 template <class M, class Core>
 CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const Core& core) {
   constexpr size_t kConsole = offsetof(EnvRecord, console), kGame = offsetof(EnvRecord, game),
@@ -102,7 +104,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   EnvState state;
   load_part(batch.records, env, kEnv, state);
   if (state.over && options.autoreset == AutoresetMode::kNextStep) return play_nothing(batch, env);
-  // What the program looked at in the last step, it is likely to look at in this one.
+  // The program is likely to read the same collision latches as in the last step.
   machine.latches_read = trace.latches_read;
   GameState game;
   ConsoleState console;

@@ -1,5 +1,5 @@
-// Between the CPU part of a step and drawing: saves what drawing would lose, and has the env's
-// record say what is so after the step.
+// What happens between the CPU part of a step and drawing: saves what drawing would lose, and
+// stores in the env's record the state of the TIA and the pictures after the step.
 #pragma once
 
 #include "kernels/observe/pool.h"
@@ -7,15 +7,15 @@
 
 namespace cule {
 
-// Whether the step of `trace` draws over pictures that the newest observation shows, while that
-// frame may still be needed.
+// Whether the step of `trace` draws over pictures that the newest observation shows, and the frame
+// that it shows may still be needed.
 CULE_INLINE bool draws_over_shown(const Batch& batch, size_t env, const StepTrace& trace) {
   return trace.entries > 0 && needs_shown(trace.plan) &&
          screen_of(batch, env).shown != ShownFrames::kKeptFrame;
 }
 
-// Keeps the frame that the newest observation shows before its pictures are drawn over, if this
-// step or a later one may need it.
+// Called before the pictures that the newest observation shows are drawn over. Copies the frame
+// that it shows to `pooled`, if this step or a later one may need it.
 template <class Lanes>
 CULE_HD inline void keep_shown(const Batch& batch, size_t env, const Lanes& lanes) {
   ScreenState& screen = screen_of(batch, env);
@@ -27,7 +27,7 @@ CULE_HD inline void keep_shown(const Batch& batch, size_t env, const Lanes& lane
   if (lanes.lane() == 0) screen.shown = ShownFrames::kKeptFrame;
 }
 
-// Makes the frame black that should have been kept.
+// Makes the pooled frame black: an earlier step should have kept it, but did not.
 template <class Lanes>
 CULE_HD inline void blacken_pooled(const Batch& batch, size_t env, const Lanes& lanes) {
   uint8_t* pooled = pooled_of(batch, env);
@@ -36,13 +36,13 @@ CULE_HD inline void blacken_pooled(const Batch& batch, size_t env, const Lanes& 
     pooled[i] = 0;
 }
 
-// Gives each scanline its own row, so that those that are not drawn stay as they are.
+// Gives each scanline its own row. Then drawing one scanline does not change another.
 template <class Lanes>
-CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes) {
+CULE_HD inline void separate_rows(const Batch& batch, size_t env, const Lanes& lanes) {
   const Pictures pictures = pictures_of(batch, env);
   const uint32_t height = config_of(batch, env).height;
-  // Each lane has lines of its own. A shared row is the own row of the first line that shows it, so
-  // no row is overwritten that is still to be read.
+  // Each lane has lines of its own. A shared row belongs to the first line that shows it, and that
+  // line is not copied. So no row is overwritten that another lane has to read.
   for (uint32_t i = static_cast<uint32_t>(lanes.lane()); i < 2 * height; i += Lanes::kCount) {
     const uint32_t which = i >= height, line = i - which * height;
     const Picture picture = pictures[which];
@@ -55,15 +55,16 @@ CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes
   own_rows(pictures, lanes);
 }
 
-// Whether a step leaves no scanlines that share a row: some are not drawn, or the frame is pooled.
-CULE_INLINE bool parts_rows(ObservationPlan plan) {
+// Whether each scanline needs its own row before a step is drawn: some lines will not be drawn, or
+// the frame is pooled.
+CULE_INLINE bool needs_separate_rows(ObservationPlan plan) {
   return plan.leaves_lines || needs_pooled(plan);
 }
 
-// Whether drawing would lose anything, and what saves that.
+// Whether drawing would lose anything; save_pictures saves it.
 CULE_INLINE bool must_save(const Batch& batch, size_t env, const StepTrace& trace) {
   if (trace.entries == 0) return false;
-  return parts_rows(trace.plan) || draws_over_shown(batch, env, trace);
+  return needs_separate_rows(trace.plan) || draws_over_shown(batch, env, trace);
 }
 template <class Lanes>
 CULE_HD inline void save_pictures(const Batch& batch, size_t env, const Lanes& lanes) {
@@ -73,11 +74,11 @@ CULE_HD inline void save_pictures(const Batch& batch, size_t env, const Lanes& l
   lanes.sync();
   if (draws_over) keep_shown(batch, env, lanes);
   lanes.sync();
-  if (parts_rows(trace.plan)) part_rows(batch, env, lanes);
+  if (needs_separate_rows(trace.plan)) separate_rows(batch, env, lanes);
 }
 
-// Has the env's record say where the step has left the TIA and the pictures. Until then it says
-// what was so before the step.
+// Stores in the env's record the state in which the step leaves the TIA, and which picture is the
+// front one. Until then the record has their state before the step.
 CULE_INLINE void store_step_end(const Batch& batch, size_t env, const SegmentStarts& starts) {
   const size_t end = segment_slots(batch.options);
   if (starts.entry_of(end) == kNoSegment) return;

@@ -1,4 +1,4 @@
-// Starts an episode of one env: copies a state of the pool, or emulates what ale-py emulates.
+// Starts an episode of one env: copies a state from the reset pool, or emulates what ale-py does.
 #pragma once
 
 #include "kernels/lanes.h"
@@ -16,8 +16,8 @@ CULE_INLINE void copy_bytes(uint8_t* to, const uint8_t* from, size_t bytes) {
   for (size_t i = 0; i < bytes / 4; ++i) target[i] = source[i];
 }
 
-// Copies the state in `slot` of `pool` to `env`, except for its pictures and for what is counted
-// across episodes, which goes on from `old`. Returns the env's new state.
+// Copies the state in `slot` of `pool` to `env`, except for its pictures. Seeds and what is counted
+// across episodes go on from `old`. Returns the env's new state.
 CULE_HD inline EnvState copy_record_from(const Batch& batch, size_t env, const ResetPool& pool,
                                          size_t slot, const EnvState& old) {
   EnvRecord record;
@@ -34,7 +34,7 @@ CULE_HD inline EnvState copy_record_from(const Batch& batch, size_t env, const R
   return record.env;
 }
 
-// Start states have each scanline in its own row.
+// Copies the pictures of the state in `slot`. In start states each scanline has its own row.
 CULE_HD inline void copy_pictures_from(const Batch& batch, size_t env, const ResetPool& pool,
                                        size_t slot) {
   const Pictures pictures = pictures_of(batch, env);
@@ -43,7 +43,7 @@ CULE_HD inline void copy_pictures_from(const Batch& batch, size_t env, const Res
   own_rows(pictures, OneLane{});
 }
 
-// The slot of the pool, among its group's, from which env's next episode starts.
+// The slot of the pool that env's next episode starts from: one of its group's, chosen at random.
 CULE_INLINE size_t choose_pool_slot(const Batch& batch, size_t env, const EnvState& state) {
   const uint32_t size = static_cast<uint32_t>(batch.pool.size);
   const uint32_t word =
@@ -51,9 +51,9 @@ CULE_INLINE size_t choose_pool_slot(const Batch& batch, size_t env, const EnvSta
   return static_cast<size_t>(batch.group[env]) * size + below(word, size);
 }
 
-// ale-py's vector reset after reset_game: FIRE if the game has it, then some no-ops. If the game
-// ends on the way, an episode starts again. `noops` includes the FIRE, and so does `played`: how
-// many of them have been played already.
+// Plays no-ops, as ale-py's vector reset does after reset_game. `fire` says that FIRE was played
+// first. `noops` and `played`, which says how many have been played already, both count that FIRE.
+// If the game ends meanwhile, a new episode starts.
 template <class AnySession>
 CULE_HD void play_noops(AnySession& session, bool fire, int played, int noops) {
   for (int i = played > fire ? played : fire; i < noops; ++i) {
@@ -62,7 +62,7 @@ CULE_HD void play_noops(AnySession& session, bool fire, int played, int noops) {
   }
 }
 
-// Notes what the first step begins with.
+// Sets the state from which the first step begins.
 template <class AnySession>
 CULE_HD void end_of_start(AnySession& session) {
   session.env.lives = lives_of(session.config.game, session.game);
@@ -70,7 +70,7 @@ CULE_HD void end_of_start(AnySession& session) {
   session.env.over = 0;
 }
 
-// Plays the start of a new episode, up to where its first step begins.
+// Plays the start of a new episode, until its first step.
 template <class AnySession>
 CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
   session.start_episode();
@@ -119,8 +119,8 @@ CULE_INLINE void seed_state(EnvState& state, int64_t seed) {
   state.frame_number = 0;
 }
 
-// Seeds an env whose resets are emulated, and takes its console back to power-on, as ale-py does
-// when it is seeded.
+// Seeds an env whose resets are emulated, and puts its console back to its state after power-on, as
+// ale-py does when it is seeded.
 CULE_HD inline void seed_exactly(const Batch& batch, size_t env, int64_t seed) {
   EnvState state;
   load_part(batch.records, env, offsetof(EnvRecord, env), state);
@@ -133,19 +133,19 @@ CULE_HD inline void seed_exactly(const Batch& batch, size_t env, int64_t seed) {
   copy_pictures_from(batch, env, batch.boot, batch.group[env]);
 }
 
-// In place of a step: chooses the envs to reset, whose byte in `mask` is set (null: all).
+// In a reset: marks the env to be reset if its byte in `mask` is set (null: all are reset).
 CULE_INLINE void choose_reset(const Batch& batch, size_t env, const uint8_t* mask) {
   batch.traces[env].resets = !mask || mask[env];
   batch.traces[env].plan = plan_of(NewFrame::kNone);
 }
 
-// Reports the new episode, and has its first observation made.
+// Reports the new episode, and plans its first observation.
 CULE_INLINE void finish_reset(const Batch& batch, size_t env, const EnvState& state) {
   report_state(batch, env, state);
   batch.traces[env].plan = plan_of_start();
 }
 
-// Starts env's next episode from its pool, except for the pictures. The caller copies those from
+// Starts env's next episode from the pool, except for the pictures. The caller copies these from
 // the slot that this returns.
 CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t seed) {
   EnvState state;

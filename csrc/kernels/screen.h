@@ -1,4 +1,4 @@
-// An env's screen: its two pictures, and what its record says of them.
+// An env's screen: its two pictures, and the part of its record that describes them (ScreenState).
 #pragma once
 
 #include "kernels/batch.h"
@@ -17,7 +17,7 @@ CULE_INLINE ScreenState& screen_of(const Batch& batch, size_t env) {
                                          env * records.env_stride);
 }
 
-// That of the last frame, and that of the one before.
+// The picture of the last frame, and the one of the frame before.
 struct PicturePair {
   Picture front, back;
 };
@@ -27,7 +27,8 @@ CULE_INLINE PicturePair picture_pair(const Batch& batch, size_t env) {
   return {pictures[front], pictures[front ^ 1]};
 }
 
-// Whether the frame to pool onto has not been kept (kFaultFrameLost).
+// Whether the plan pools onto the frame that is shown, but that frame was not kept
+// (kFaultFrameLost).
 CULE_INLINE bool lacks_shown(const Batch& batch, size_t env, ObservationPlan plan) {
   return pools_onto_shown(plan) && !batch.keeps_pooled &&
          screen_of(batch, env).shown == ShownFrames::kKeptFrame;

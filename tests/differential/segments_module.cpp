@@ -58,7 +58,7 @@ struct Step {
     std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
     entries.resize(batch.buffer_capacity);
     starts.resize(segment_words(batch.options));
-    trail.starts = starts_alone(starts.data());
+    trail.starts = starts_of_one_env(starts.data());
     clear_starts(batch, trail.starts);
   }
   Step(const Step&) = delete;
@@ -71,7 +71,7 @@ struct Step {
   void play(const Core& core) {
     PlainMachine m = machine();
     play_frames(batch, 0, m, core);
-    leave_end(batch, 0, m);
+    store_end_state(batch, 0, m);
   }
 };
 
@@ -80,7 +80,7 @@ void draw_by_entries(const Step& step) {
   const Batch& batch = step.batch;
   const StepTrace& trace = batch.traces[0];
   save_pictures(batch, 0, OneLane{});
-  part_rows(batch, 0, OneLane{});
+  separate_rows(batch, 0, OneLane{});
   LineBits words[LineRoom<LineBits>::kSize] = {};
   ScreenState& screen = screen_of(batch, 0);
   PictureView view(pictures_of(batch, 0), screen.front, static_cast<int>(config_of(batch, 0).height),

@@ -64,7 +64,7 @@ py::tuple step(uintptr_t address, bool translated) {
   Devices devices;
   TiaTrail trail{};
   TiaState tia;
-  trail.starts = starts_alone(starts.data());
+  trail.starts = starts_of_one_env(starts.data());
   clear_starts(batch, trail.starts);
   PlainMachine machine = make_plain_machine(batch, 0, devices, {entries.data(), trail, tia});
   if (translated) {
@@ -74,7 +74,7 @@ py::tuple step(uintptr_t address, bool translated) {
   } else {
     play_frames(batch, 0, machine, DynamicCore{});
   }
-  leave_end(batch, 0, machine);
+  store_end_state(batch, 0, machine);
   store_step_end(batch, 0, trail.starts);
   draw_frames(batch, 0, {entries.data(), trail.starts});
   return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()),

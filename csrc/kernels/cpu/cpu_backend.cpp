@@ -1,5 +1,5 @@
-// The CPU backend. Threads share the envs; for each env, one runs all phases of a step in a row,
-// while its state is in the cache.
+// The CPU backend. Threads share the envs. One thread runs all phases of a step for an env before
+// it goes on to the next, so the env's state stays in the cache.
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -23,11 +23,11 @@
 namespace cule {
 namespace {
 
-// What a thread works with, for any env.
+// A thread's memory for the env that it works on.
 struct Workspace {
   explicit Workspace(const Batch& batch)
       : entries(batch.buffer_capacity), starts(segment_words(batch.options)) {
-    trail.starts = starts_alone(starts.data());
+    trail.starts = starts_of_one_env(starts.data());
   }
   bool fits(const Batch& batch) const {
     return entries.size() >= batch.buffer_capacity && starts.size() >= segment_words(batch.options);
@@ -137,7 +137,7 @@ struct EnvPhases {
     PlainMachine machine = make_plain_machine(batch, env, devices, workspace.place());
     clear_starts(batch, workspace.trail.starts);
     play_frames(batch, env, machine, kCore);
-    leave_end(batch, env, machine);
+    store_end_state(batch, env, machine);
   }
   void prepare() const {
     if (must_save(batch, env, trace())) save_pictures(batch, env, OneLane{});
@@ -189,7 +189,7 @@ class CpuBackend final : public Backend {
  private:
   template <class Work>
   void for_each_env(const Batch& batch, const Work& work) {
-    // They may be another batch's.
+    // The workspaces may be too small if they were made for another batch.
     if (!workspaces_.empty() && !workspaces_[0]->fits(batch)) workspaces_.clear();
     while (static_cast<int>(workspaces_.size()) < pool_.threads())
       workspaces_.push_back(std::make_unique<Workspace>(batch));

@@ -10,9 +10,9 @@ namespace cule {
 
 constexpr int kThreads = 128;
 static_assert(kMaxEnvsApart == kPlayMaxThreads);
-static_assert(kEnvsPerPooled <= kThreads);  // of a block, which pools one env's frame at a time
-// Blocks at once on a multiprocessor, of the kernel that draws: 96 registers a thread, of which six
-// blocks would have to keep some in memory.
+static_assert(kEnvsPerPooled <= kThreads);  // a thread of `pool` looks at one env
+// Blocks of `segments` that run on a multiprocessor at once. This leaves 96 registers a thread.
+// With six blocks, some of a thread's values would have to be in memory.
 constexpr int kDrawBlocks = 5;
 
 template <bool kInStep>
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kPlayMaxThreads)
   play_envs<kInStep>(batch, lanes, warps, DynamicCore{}, nullptr);
 }
 
-// The threads of a warp, or of a block of kThreads.
+// Two kinds of Lanes (kernels/lanes.h): the threads of a warp, and those of a block of kThreads.
 struct WarpLanes {
   static constexpr int kCount = kWarp;
   __device__ __forceinline__ int lane() const { return threadIdx.x % kWarp; }
@@ -36,7 +36,7 @@ struct BlockLanes {
   __device__ __forceinline__ void sync() const { __syncthreads(); }
 };
 
-// Whether `pool` draws and observes an env, and nobody else.
+// Whether an env is left to the kernel `pool`. The other kernels then skip it.
 __device__ __forceinline__ bool is_pooled(const Batch& batch, size_t env) {
   return needs_pooled(batch.traces[env].plan);
 }
@@ -51,16 +51,16 @@ __global__ void __launch_bounds__(kThreads, kDrawBlocks)
   const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
   const Recording recording{entries_of(batch, static_cast<size_t>(env)), starts_of_env(batch, env)};
   using Room = LineRoom<LineBits>;
-  // The threads' side by side, so that no two meet in a bank.
+  // The same word of neighbouring threads is at neighbouring places, so their banks differ.
   __shared__ LineBits words[Room::kSize * kThreads];
   __shared__ Canvases<kWarp> canvases[kThreads / kWarp];
   const Room room{words + threadIdx.x, kThreads};
-  const uint32_t found = draw_beside(batch, env, env == thread, recording, slot, room,
-                                     canvases[threadIdx.x / kWarp], WarpLanes{});
+  const uint32_t found = draw_in_warp(batch, env, env == thread, recording, slot, room,
+                                      canvases[threadIdx.x / kWarp], WarpLanes{});
   add_collisions(batch, static_cast<size_t>(env), found);
 }
 
-// A warp's band of the rows of an env's newest observation.
+// Resizes one warp's share of the rows of an env's newest observation.
 template <int kChannels, int kMax>
 __device__ __forceinline__ void resample_band(const Batch& batch, size_t env,
                                               const FrameSource& source,
@@ -122,14 +122,14 @@ __global__ void __launch_bounds__(kThreads)
     to[i] = from[i];
 }
 
-// The envs of a block, `kEach` of them, that there is something to do for: a few in thousands. Each
-// thread looks at one, and all of the block do what one of them finds.
+// Of the `kEach` envs of a block, those for which there is something to do: a few in thousands.
+// Each thread looks at one env. Then all threads work together on each env that was found.
 template <int kEach>
 struct EnvsFound {
   int count;
   int envs[kEach];
 
-  // Calls `body(env)` for each env of which `wanted(env)` holds, by all threads.
+  // All threads call `body(env)` for each env for which `wanted(env)` is true.
   template <class Wanted, class Body>
   __device__ __forceinline__ void for_each(const Batch& batch, const Wanted& wanted,
                                            const Body& body) {
@@ -142,8 +142,8 @@ struct EnvsFound {
   }
 };
 
-// Saves what drawing would lose, and has records say where the step ends. What is pooled does that
-// for itself.
+// Saves what drawing would lose, and writes the end of the step to the records. For its own envs
+// the kernel `pool` does this.
 __global__ void __launch_bounds__(kThreads, 9) prepare(const __grid_constant__ Batch batch) {
   __shared__ EnvsFound<kThreads> found;
   const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA {
@@ -158,15 +158,15 @@ __global__ void __launch_bounds__(kThreads, 9) prepare(const __grid_constant__ B
   }
 }
 
-// All that is left of a step for the envs whose observation is made of more than the two pictures,
-// one after the other, as those of a block may have one frame `pooled` among them (Batch::pooled).
-// Each takes longer than drawing all others.
+// Does the rest of a step for the envs whose observation is made of more than the two pictures. A
+// block does one env after the other, because its envs may share one frame in Batch::pooled. One
+// such env takes longer than drawing all other envs.
 template <int kChannels, int kMax>
 __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch batch) {
   constexpr int kWarps = kThreads / kWarp;
   using Room = LineRoom<LineBits>;
   __shared__ EnvsFound<kEnvsPerPooled> found;
-  // First a frame is drawn, then it is resized.
+  // First a frame is drawn, then it is resized. The two use the same shared memory.
   struct Resizing {
     Window<kChannels> windows[kWarps];
     SharedPalette<kChannels> palette;
@@ -204,9 +204,9 @@ __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch b
   });
 }
 
-// Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of
-// rows by each warp. This pass looks at all envs that stepped, except those of `pool`, or only at
-// those that were reset.
+// Makes an env's new observation; a block for each env. It moves the stack on by one frame and puts
+// the newest at its end. Each warp resizes a share of its rows. With `only_starts`, only envs that
+// begin an episode get one. Envs of `pool` have theirs already.
 template <int kChannels, int kMax>
 __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
     observe_envs(const __grid_constant__ Batch batch, bool only_starts) {

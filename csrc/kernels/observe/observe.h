@@ -1,4 +1,4 @@
-// From pictures to observations: palette, maximum of two frames, area resize, frame stack.
+// Makes an observation of an env's pictures: palette, maximum of two frames, resize, frame stack.
 #pragma once
 
 #include "kernels/observe/alone.h"
@@ -8,7 +8,7 @@
 
 namespace cule {
 
-// Makes the env's new observation, by one thread.
+// Makes the env's new observation in one thread.
 template <int kChannels>
 inline void observe_alone(const Batch& batch, size_t env, ObservationPlan plan) {
   const OneLane lane;

@@ -1,7 +1,8 @@
-// What a step's observation is made of, and how its frames lie in the env's two pictures.
+// The plan of a step's observation: which frames it is made of, and how the step's frames lie in
+// the env's two pictures.
 //
-// The CPU part makes the plan when it has played the step (plan_observation in kernels/play.h). The
-// phases after it only ask.
+// The CPU part makes the plan after it has played the step (plan_observation in kernels/play.h).
+// The later phases only read it.
 #pragma once
 
 #include "console/record.h"
@@ -10,11 +11,11 @@ namespace cule {
 
 // What the observation's newest frame is made of.
 enum class NewFrame : uint8_t {
-  kNone,     // there is no new one: the episode ended inside the step
+  kNone,     // there is no new frame: the episode ended before the step's last frame
   kLast,     // the last frame
   kLastTwo,  // the maximum of the last two frames
-  // The maximum of the frame that the observation before shows and the last frame but one: the
-  // episode ended at the last.
+  // The maximum of the frame that the previous observation shows and the last frame but one. The
+  // episode ended at the last frame.
   kShownAndLastButOne,
 };
 
@@ -23,17 +24,18 @@ struct ObservationPlan {
   bool begins_episode : 1;  // older frames of the stack are black
   // The instruction limit cut off the last frame but one, and the last went on in its picture.
   bool last_two_share_picture : 1;
-  // A frame left lines undrawn, so that an earlier frame of this step shows there.
+  // A frame left lines undrawn, and an earlier frame of this step shows there.
   bool earlier_frames_show : 1;
-  // A frame was not drawn from its first line to its last: older ones may show, of any step.
+  // A frame was not drawn from its first line to its last. Older frames may show there, also those
+  // of earlier steps.
   bool leaves_lines : 1;
   // Which of the two pictures the first and the last frame are drawn into.
   uint8_t first_picture : 1;
   uint8_t last_picture : 1;
 };
-static_assert(sizeof(ObservationPlan) == 1, "its bits are all used, so that plans can be compared");
+static_assert(sizeof(ObservationPlan) == 1, "all bits are used, so plans can be compared as bytes");
 
-// Of frames of which nothing else has to be known.
+// A plan with `new_frame`, and nothing special about the frames.
 CULE_INLINE ObservationPlan plan_of(NewFrame new_frame) {
   ObservationPlan plan{};
   plan.new_frame = new_frame;
@@ -48,7 +50,8 @@ CULE_INLINE ObservationPlan plan_of_start() {
 
 CULE_INLINE bool adds_frame(ObservationPlan plan) { return plan.new_frame != NewFrame::kNone; }
 
-// Whether the frame that the observation before shows goes on being shown, or into the new one.
+// Whether the frame that the previous observation shows is still needed: it is shown again, or the
+// new frame is pooled onto it.
 CULE_INLINE bool needs_shown(ObservationPlan plan) {
   return plan.new_frame == NewFrame::kNone || plan.new_frame == NewFrame::kShownAndLastButOne;
 }
@@ -56,15 +59,15 @@ CULE_INLINE bool pools_onto_shown(ObservationPlan plan) {
   return plan.new_frame == NewFrame::kShownAndLastButOne;
 }
 
-// Whether the last two frames share a picture and the observation needs the first of them, which
-// has to be pooled before the second is drawn. The first was then cut off in this step, so that
-// earlier frames show, and both are drawn, one after the other.
+// Whether the last two frames share a picture, and the observation needs the first of them. That
+// one must be pooled before the second is drawn. It was cut off in this step, so earlier frames
+// show: all frames are drawn, in order.
 CULE_INLINE bool pools_between(ObservationPlan plan) {
   return plan.last_two_share_picture &&
          (plan.new_frame == NewFrame::kLastTwo || pools_onto_shown(plan));
 }
 
-// Whether the new frame is made of more than the two pictures, so that it is made in Batch::pooled.
+// Whether the new frame needs more than the two pictures. Then it is made in Batch::pooled.
 CULE_INLINE bool needs_pooled(ObservationPlan plan) {
   return pools_onto_shown(plan) || pools_between(plan);
 }
@@ -74,13 +77,13 @@ CULE_INLINE ShownFrames shown_by(ObservationPlan plan) {
   if (needs_pooled(plan)) return ShownFrames::kKeptFrame;
   return plan.new_frame == NewFrame::kLast ? ShownFrames::kLastPicture : ShownFrames::kBothPictures;
 }
-// The new frame that would show the same once more, made of the pictures.
+// The NewFrame that shows the same frames again. They must still be in the pictures.
 CULE_INLINE NewFrame frame_of_pictures(ShownFrames shown) {
   return shown == ShownFrames::kLastPicture ? NewFrame::kLast : NewFrame::kLastTwo;
 }
 
-// Which picture frame number `frame` of the step is drawn into, where no earlier frames show: then
-// each begins a picture, except perhaps the first.
+// Which picture frame number `frame` of the step is drawn into. Only for steps in which no earlier
+// frames show: each of their frames begins a picture, except perhaps the first.
 CULE_INLINE uint32_t picture_of_frame(ObservationPlan plan, uint32_t frame) {
   return (plan.first_picture ^ frame) & 1;
 }

@@ -1,7 +1,7 @@
-// The pooled frame: what an observation is made of when the two pictures are not enough.
+// The pooled frame: the source of an observation for which the two pictures are not enough.
 //
-// Nothing else as large as a picture is written on the way to an observation. If a later
-// observation may be made of it too, it is kept (Batch::keeps_pooled).
+// For all other observations, no whole pooled frame is written to memory. If later observations may
+// need this one too, it is kept (Batch::keeps_pooled).
 #pragma once
 
 #include "kernels/lanes.h"
@@ -14,14 +14,14 @@ CULE_INLINE const uint8_t* palette_of(const Batch& batch, const ConsoleConfig& c
          (config.pal ? 256u * static_cast<uint32_t>(batch.observation.channels) : 0u);
 }
 
-// An env's pooled frame. Some envs may share one, and use it one after the other.
+// An env's pooled frame. Several envs may share one, and use it one after the other.
 CULE_INLINE uint8_t* pooled_of(const Batch& batch, size_t env) {
   return batch.pooled + env / batch.envs_per_pooled * batch.picture_bytes *
                             static_cast<uint32_t>(batch.observation.channels);
 }
 
-// Byte `i` of a row of the planned frame, from that row of each picture. `old` is the byte in
-// `pooled`.
+// Byte `i` of a row of the new frame, from that row of each picture. `old` is the byte that is in
+// `pooled` now.
 CULE_INLINE uint8_t pool_byte(ObservationPlan plan, const uint8_t* front, const uint8_t* back,
                               const uint8_t* palette, uint32_t channels, uint32_t i, uint32_t old) {
   const uint32_t pixel = channels == 1 ? i : i / 3, channel = channels == 1 ? 0 : i % 3;
@@ -37,7 +37,7 @@ CULE_INLINE uint8_t pool_byte(ObservationPlan plan, const uint8_t* front, const 
   return static_cast<uint8_t>(other > before ? other : before);
 }
 
-// Updates lines [from, to) of `pooled`, except those below the picture, four bytes at a time.
+// Updates lines [from, to) of `pooled`, as far as the picture has them, four bytes at a time.
 template <class Lanes>
 CULE_HD inline void pool_lines(const Batch& batch, size_t env, ObservationPlan plan,
                                const PicturePair& pictures, uint32_t from, uint32_t to,
@@ -68,9 +68,9 @@ CULE_HD inline void pool_frame(const Batch& batch, size_t env, ObservationPlan p
   pool_lines(batch, env, plan, pictures, 0, ~0u, lanes);
 }
 
-// For when the last two frames share a picture (pools_between): pools lines [from, to) of the first
-// of them, before the second is drawn. They replace the old frame, or are pooled onto it. After
-// that, pool_byte only has to add the last frame.
+// If the last two frames share a picture (pools_between), this pools lines [from, to) of the first
+// one before the second is drawn. They replace the frame in `pooled`, or are pooled onto it. Later
+// pool_byte only has to add the last frame.
 CULE_HD inline void pool_before_last(const Batch& batch, size_t env, ObservationPlan plan,
                                      const Picture& picture, uint32_t from, uint32_t to) {
   const NewFrame first = pools_onto_shown(plan) ? NewFrame::kShownAndLastButOne : NewFrame::kLast;
