@@ -92,7 +92,7 @@ CULE_COLD void write_riot(Devices& devices, uint32_t address, uint32_t value, in
 
 // The registers that can end the frame are the first ones.
 constexpr uint32_t kLastVertical =
-    last_of(registers_where(&WriteFacts::minded, Minded::kVertical));
+    last_of(registers_where(&WriteFacts::cpu_effect, CpuEffect::kVertical));
 
 // VSYNC and VBLANK, as far as the processor's side cares. Returns whether the frame ends.
 CULE_COLD bool strobe_vertical(TiaPorts& ports, uint32_t reg, uint32_t value, int32_t cycle) {

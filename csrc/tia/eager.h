@@ -50,8 +50,8 @@ CULE_INLINE bool notes_stars(uint32_t reg, uint32_t value) {
 }
 
 // Whether a write needs no beam, and little code.
-CULE_INLINE bool is_at_hand(uint32_t reg, uint32_t value) {
-  return is_at_hand(reg) && !notes_stars(reg, value);
+CULE_INLINE bool is_direct(uint32_t reg, uint32_t value) {
+  return is_direct(reg) && !notes_stars(reg, value);
 }
 
 // Does a write that changes something, the beam having been brought to where it takes effect.
@@ -77,7 +77,7 @@ template <uint32_t kReg>
 CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const KnownRegister<kReg> reg,
                              uint32_t value, int32_t cycle, PlacesLeft& left) {
   NoView view;
-  if (is_at_hand(kReg, value)) {
+  if (is_direct(kReg, value)) {
     return write_register(tia, format, reg, value, cycle, ResetPhase::kIdle, view);
   }
   if (changes_nothing(tia, reg, value)) return false;
@@ -90,7 +90,7 @@ CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const Known
 // Returns whether it is one.
 CULE_INLINE bool apply_frequent(TiaState& tia, uint32_t reg, uint32_t value, bool& changes) {
   using namespace tia_write;
-  if (is_at_hand(reg, value) && is_among(kWithField, reg)) {
+  if (is_direct(reg, value) && is_among(kWithField, reg)) {
     changes = set_field(tia, field_of(reg), value);
   } else if (reg == GRP0 || reg == GRP1) {
     changes = write_graphics(tia, reg == GRP1, value);
@@ -117,8 +117,8 @@ CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegi
   using namespace tia_write;
   bool changes;
   if (apply_frequent(tia, reg.number, value, changes)) return changes;
-  constexpr uint64_t kOthers = kAllRecorded & ~kGraphicsRegisters &
-                               (~kWithField | registers_where(&WriteFacts::minded, Minded::kStars));
+  constexpr uint64_t kStars = registers_where(&WriteFacts::cpu_effect, CpuEffect::kStars);
+  constexpr uint64_t kOthers = kAllRecorded & ~kGraphicsRegisters & (~kWithField | kStars);
 #define CULE_CASE(reg) \
   case reg: \
     return is_among(kOthers, reg) && \

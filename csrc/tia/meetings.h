@@ -220,7 +220,8 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
   // they are decides when RESPx takes effect.
   constexpr uint64_t kMarks = uint64_t{1} << kMarkTouch | uint64_t{1} << kMarkGreyOut |
                               uint64_t{1} << kMarkFrameEnd;
-  constexpr uint64_t kAlways = kMarks | registers_where(&WriteFacts::minded, Minded::kClears) |
+  constexpr uint64_t kAlways = kMarks |
+                               registers_where(&WriteFacts::cpu_effect, CpuEffect::kClears) |
                                registers_that_move_players();
   constexpr int32_t kCyclesApart = 3;  // no write but RESPx takes longer to take effect
   TiaState& tia = at.tia;
@@ -254,7 +255,7 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
     }
     if (shown == end || i >= replay.count) break;
     if (reg >= kMarkFrameBegin) continue;
-    if (!is_at_hand(reg, effect.value) || Meetings::alters_with_beam(tia)) {
+    if (!is_direct(reg, effect.value) || Meetings::alters_with_beam(tia)) {
       meetings.pass(tia, format, effect.clock);
     }
     const ObjectFacts facts = kTable.of[reg];

@@ -1,7 +1,7 @@
 // Divides a picture into segments of kSegmentLines scanlines. Each segment can be drawn on its own
 // from the TIA's state at its start.
 //
-// A real TIA draws a frame in one go. What segments show together is the same, bit for bit.
+// The chip draws a frame from top to bottom. Segments give the same picture, bit for bit.
 #pragma once
 
 #include "tia/eager.h"
@@ -11,9 +11,9 @@ namespace cule {
 constexpr int kSegmentLines = 16;
 constexpr int kSegments = 16;  // of the tallest picture, 250 lines
 
-// A state from which a segment can be drawn, and the next entry to replay. Both are of the moment
-// at which the segment begins, or of some lines before. The state's beam may lag further behind
-// (eager.h). `entry` is kNoSegment if there is nothing to draw.
+// A state from which a segment can be drawn, and the next entry to replay. Both belong to
+// the start of the segment, or to a point some lines before it. The state's beam may lag further
+// behind (eager.h). `entry` is kNoSegment if there is nothing to draw.
 struct SegmentStart {
   TiaState tia;
   uint32_t entry;

@@ -44,7 +44,7 @@ struct Sightings {
     using namespace tia_write;
     constexpr uint64_t kSwitches = registers_where(&WriteFacts::noted, Noted::kSwitch),
                        kPlayfields = registers_where(&WriteFacts::noted, Noted::kPlayfield),
-                       kUncovers = registers_where(&WriteFacts::noted, Noted::kUncovers);
+                       kReveals = registers_where(&WriteFacts::noted, Noted::kReveals);
     const uint32_t number = reg.number;
     if (number == GRP0 || number == GRP1) {
       shapes |= value << (number == GRP1 ? 8 : 0);
@@ -54,7 +54,7 @@ struct Sightings {
       playfield |= set_playfield(0, number, value);
     } else if (number == REFP0 || number == REFP1) {
       shapes |= kTurned << (number - REFP0);
-    } else if (is_among(kUncovers, number)) {
+    } else if (is_among(kReveals, number)) {
       *this = and_all_of(*this, tia);
     }
   }
