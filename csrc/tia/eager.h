@@ -24,8 +24,8 @@ struct NoView {
 };
 
 // Brings the beam to where the last writes of a frame take effect, as drawing would have. Several
-// writes can have the same cycle, such as the two that JSR pushes. All earlier writes have taken
-// effect by then.
+// writes can share the last cycle, such as the two bytes that JSR pushes. All writes before that
+// cycle have taken effect by then.
 CULE_COLD void finish_writes(TiaState& tia, const TiaFormat& format, const uint32_t* entries,
                              uint32_t count) {
   const int32_t cycle = count ? entry_cycle(entries[count - 1]) : 0;

@@ -1,8 +1,8 @@
 // The TIA part: replays entries of the instruction buffer. For each entry it moves the beam to
 // where the entry takes effect, and then changes the TIA's state.
 //
-// Sources: Stella Programmer's Guide; the table in write_facts.h for how long a write takes to
-// show. PAL color loss, special cases of RESPx and greying out follow ale-py. RSYNC is not emulated.
+// Source: Stella Programmer's Guide; write_facts.h has how long a write takes to show. PAL color
+// loss, special cases of RESPx and greying out follow ale-py. As there, RSYNC is not emulated.
 #pragma once
 
 #include "tia/collision.h"
