@@ -2,8 +2,7 @@
 // scanline, and after the comb, the black pixels at the left of a line with HMOVE. draw.h moves the
 // beam piece by piece, and draws. move_beam moves it any distance in one step, without drawing.
 //
-// Source: Stella Programmer's Guide, "HMOVE". As in ale-py, the stars of Cosmic Ark have rules of
-// their own (motion.h).
+// Source: ale-py, whose rules for the comb and for the stars of Cosmic Ark (motion.h) it follows.
 #pragma once
 
 #include "tia/motion.h"

@@ -5,7 +5,7 @@
 // background. `bits0`, `bits1` and `bitsf` say which pixels show the first three; the first pixel
 // is the lowest bit. A pixel is in at most one of them. A pixel in none shows the background.
 //
-// Source: Stella Programmer's Guide, "COLUP0". priority.h decides which object a pixel shows.
+// priority.h decides which object a pixel shows, and has the source.
 #pragma once
 
 #include "common/platform.h"
@@ -36,7 +36,8 @@ struct Inks<uint64_t> {
   }
 };
 
-// For a GPU: four pixels at a time. Picks bytes of `colors` by number, with a nibble for each pixel.
+// For a GPU: four pixels at a time. Picks a byte of `colors` for each pixel, by its number in a
+// nibble.
 template <>
 struct Inks<uint32_t> {
   uint32_t colors;
