@@ -196,9 +196,10 @@ struct ConsoleBus {
       if (!after_write && into_line != 0) cycle += kCyclesPerLine - into_line;
       return;
     }
-    constexpr uint64_t kOfHmove = registers_where(&WriteFacts::minded, Minded::kSinceHmove) |
-                                  registers_where(&WriteFacts::minded, Minded::kStars) |
-                                  registers_where(&WriteFacts::minded, Minded::kMoves);
+    constexpr auto kEffect = &WriteFacts::cpu_effect;
+    constexpr uint64_t kOfHmove = registers_where(kEffect, CpuEffect::kSinceHmove) |
+                                  registers_where(kEffect, CpuEffect::kStars) |
+                                  registers_where(kEffect, CpuEffect::kHmove);
     constexpr uint32_t kFirst = first_of(kOfHmove), kLast = last_of(kOfHmove);
     if (reg >= kFirst && reg <= kLast) value = note_hmove(reg, value);
     if (is_recorded(reg)) record(to, value);
@@ -215,7 +216,8 @@ struct ConsoleBus {
   // flag for it in the bits of the value that HMM0 does not use.
   CULE_INLINE uint32_t note_hmove(uint32_t reg, uint32_t value) {
     using namespace tia_write;
-    constexpr uint32_t kLast = last_of(registers_where(&WriteFacts::minded, Minded::kSinceHmove));
+    constexpr uint32_t kLast =
+        last_of(registers_where(&WriteFacts::cpu_effect, CpuEffect::kSinceHmove));
     const uint32_t distance = static_cast<uint32_t>(cycle - hmove_cycle);
     if (reg <= kLast) return distance < kLongAgo ? distance : kLongAgo;
     if (reg == HMM0) return (value & 0xF0) | (distance == kStarsHmoveDistance);

@@ -93,7 +93,7 @@ CULE_COLD void write_riot(Devices& devices, uint32_t address, uint32_t value, in
 
 // The last of the registers that can end the frame. These come before all others.
 constexpr uint32_t kLastVertical =
-    last_of(registers_where(&WriteFacts::minded, Minded::kVertical));
+    last_of(registers_where(&WriteFacts::cpu_effect, CpuEffect::kVertical));
 
 // Does what a write to VSYNC or VBLANK changes in the ports. Returns whether the frame ends.
 CULE_COLD bool strobe_vertical(TiaPorts& ports, uint32_t reg, uint32_t value, int32_t cycle) {

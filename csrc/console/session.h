@@ -69,8 +69,8 @@ CULE_INLINE void stick(EnvState& env, const StickyActions& sticky, PlayerAction&
                        PlayerAction& b) {
   const float probability = sticky.probability;
   if (probability > 0) {
-    const RandomWords random = draw(seed_of(env), sticky.env_index, kDrawStickyActions,
-                                    env.action_draws++);
+    const RandomWords random = sample(seed_of(env), sticky.env_index, kSampleStickyActions,
+                                      env.action_draws++);
     if (unit_float(random.words[0]) < probability) a = {env.held_action[0], env.held_strength[0]};
     if (unit_float(random.words[1]) < probability) b = {env.held_action[1], env.held_strength[1]};
   }

@@ -1,8 +1,9 @@
-// Addition and subtraction, binary and decimal, and the undocumented instructions that compute.
+// Addition and subtraction of the 6507, binary and decimal, and the undocumented instructions that
+// compute.
 //
-// Decimal mode is as in ale-py, which differs from an NMOS chip: N and Z follow the decimal result,
-// V compares the decimal result with its operands, and subtraction sets C from a plain binary
-// comparison.
+// Decimal mode follows ale-py, which differs from an NMOS chip: N and Z follow the decimal result,
+// V compares the signs of the decimal result and the operands, and subtraction sets C by a plain
+// binary comparison.
 #pragma once
 
 #include "cpu_6507/predecoded.h"
@@ -22,7 +23,7 @@ CULE_INLINE void add_binary(Registers& r, uint32_t m) {
   set_a(r, sum & 0xFF);
 }
 
-// V: whether the sign of the decimal result differs from those of both operands.
+// V: whether the sign of the decimal result differs from the signs of both operands.
 CULE_INLINE uint32_t decimal_overflow(uint32_t before, uint32_t after, uint32_t m) {
   return (before ^ after) & (after ^ m) & 0x80;
 }
@@ -42,8 +43,8 @@ CULE_INLINE void subtract(Registers& r, uint32_t m) {
   const uint32_t borrow = r.c ^ 1;
   int difference = static_cast<int>(from_bcd(before)) - static_cast<int>(from_bcd(m) + borrow);
   if (difference < 0) difference += 100;
-  // It is still negative only if an operand has digits above 9. ale-py's table then converts the
-  // other way.
+  // The difference is still negative only if an operand has digits above 9. ale-py's table then
+  // converts the other way.
   const uint32_t byte = static_cast<uint32_t>(difference) & 0xFF;
   set_a(r, difference < 0 ? from_bcd(byte) & 0xFF : to_bcd(byte));
   r.c = before >= m + borrow;
@@ -74,7 +75,7 @@ CULE_INLINE void and_rotate_right(Registers& r, uint32_t m) {
 
 // The undocumented instructions that take a byte and change registers only.
 CULE_INLINE void undocumented_read(Registers& r, uint32_t opcode, uint32_t m) {
-  constexpr uint32_t kUnstable = 0xEE;  // the bits that ANE and LXA take as set, as in ale-py
+  constexpr uint32_t kUnstable = 0xEE;  // the bits of A that ANE and LXA treat as set, as in ale-py
   switch (opcode) {
     case code_of(kAnc, 0): case code_of(kAnc, 1):
       set_a(r, r.a & m);
@@ -105,8 +106,8 @@ CULE_INLINE void undocumented_read(Registers& r, uint32_t opcode, uint32_t m) {
   }
 }
 
-// The byte that the unstable stores write to `address`: registers ANDed with the address's high
-// byte plus one.
+// The byte that an unstable store writes to `address`: one or two registers, AND the high byte of
+// the address plus one.
 CULE_INLINE uint32_t unstable_store(Registers& r, uint32_t opcode, uint32_t address) {
   const uint32_t mask = ((address >> 8) + 1) & 0xFF;
   switch (opcode) {
@@ -117,11 +118,11 @@ CULE_INLINE uint32_t unstable_store(Registers& r, uint32_t opcode, uint32_t addr
   }
 }
 
-// The highest three bits of an opcode, which tell instructions with the same modes apart.
+// The highest three bits of an opcode. They distinguish instructions with the same modes.
 constexpr uint32_t group_of(uint32_t opcode) { return opcode >> 5; }
 
-// The second half of the undocumented read-modify-write instructions. `value` is what the first
-// half wrote.
+// The second half of an undocumented read-modify-write instruction. `value` is the byte that the
+// first half wrote.
 CULE_INLINE void compute_second(Registers& r, uint32_t opcode, uint32_t value) {
   switch (group_of(opcode)) {
     case group_of(code_of(kSlo)): set_a(r, r.a | value); break;

@@ -1,14 +1,14 @@
-// The 6507's 256 opcodes, as data, and what is to be known of its instructions beside what they
-// compute.
+// Two tables: the 6507's 256 opcodes, and facts about its instructions. What each instruction
+// computes is in predecoded.h.
 //
-// A row says which instruction an opcode is, how it finds its operand, and how many base cycles it
-// takes. predecoded.h packs it, with what the instruction does, into the control bits that the core
-// executes. All code that asks for an opcode gets it from here by the instruction's name (code_of,
-// is_one_of, opcode_is).
+// A row of the first table gives an opcode's instruction, addressing mode and base cycles.
+// predecoded.h packs the row, with what the instruction computes, into the control bits that the
+// core executes. All code that needs an opcode gets it from here by the instruction's name
+// (code_of, is_one_of, opcode_is).
 //
-// Sources: MOS MCS6500 Programming Manual (documented opcodes); the NMOS 6510 undocumented opcode
-// notes (64doc) for the others. LAX zp takes 4 cycles, as in ale-py; a chip takes 3. The cycles
-// include neither the one for crossing a page nor those of a taken branch.
+// Sources: MOS MCS6500 Programming Manual for the documented opcodes; the NMOS 6510 undocumented
+// opcode notes (64doc) for the rest. LAX zp takes 4 cycles, as in ale-py; on a chip it takes 3. The
+// base cycles do not include the extra cycles for crossing a page and for a taken branch.
 #pragma once
 
 #include "common/platform.h"
@@ -107,30 +107,31 @@ constexpr OpcodeRow kOpcodeRows[256] = {
     row(kNop, kAbsX, 4), row(kSbc, kAbsX, 4), row(kInc, kAbsX, 7), row(kIsb, kAbsX, 7),
 };
 
-// How much it takes to execute an instruction, and so what executes it (cpu_6507/bus.h). Each kind
-// of bus does all tiers up to one of them.
+// How much code an instruction needs, and how often programs execute it. Each kind of bus executes
+// all tiers up to its kLastTier (cpu_6507/bus.h).
 enum class Tier : uint8_t {
-  kCommonPath,  // the arithmetic unit's path, which execute.h has
-  kFrequent,    // more than that, and a few percent of what programs execute
-  kUsed,        // the same, but seldom
+  kCommonPath,  // only the arithmetic path of execute.h
+  kFrequent,    // needs more code than that; a few percent of all that programs execute
+  kUsed,        // needs more code too, but is seldom executed
   kRarest,      // no game needs it to be fast
 };
 
-// Where the program goes on after an instruction, apart from branches: at the next one; at its
-// operand; where only the running program knows, or nowhere.
+// Where the program continues after an instruction that is not a branch: at the next instruction;
+// at its operand; or elsewhere, at an address known only at run time, or nowhere.
 enum class GoesOn : uint8_t { kNext, kAtOperand, kElsewhere };
 
 struct InstructionRow {
   Instruction instruction;
   Tier tier;
   GoesOn goes_on = GoesOn::kNext;
-  // How many bytes it reads in a row from the stack, a vector or a jump's pointer, and how many it
-  // pushes. PLA and PLP read the byte below the wanted one, too, as in ale-py.
+  // How many consecutive bytes the instruction reads from the stack, a vector or a jump's pointer,
+  // and how many it pushes. PLA and PLP also read the byte below the one they need, as in ale-py.
   uint8_t reads = 0, pushes = 0;
-  bool stores = false;  // a byte that the common path does not compute
+  bool stores = false;  // whether it stores a byte that the common path does not compute
 };
 
-// The instructions that do more than the common path, and JMP. Of all others the default holds.
+// The instructions that do more than the common path, and JMP. All other instructions have the
+// defaults.
 constexpr InstructionRow kInstructionRows[] = {
     {kJmp, Tier::kCommonPath, GoesOn::kAtOperand},
     {kJsr, Tier::kFrequent, GoesOn::kAtOperand, 0, 2},
@@ -162,7 +163,7 @@ constexpr InstructionRow facts_of(Instruction instruction) {
   return {instruction, Tier::kCommonPath};
 }
 
-// The opcode of an instruction; of one with several, number `n` of them, or that of a mode.
+// The opcode of an instruction. If it has several: number `n`, or the one with a given mode.
 constexpr uint32_t kNoOpcode = 0x100;
 constexpr uint32_t code_of(Instruction instruction, uint32_t n = 0) {
   for (uint32_t code = 0; code < 256; ++code) {
@@ -177,13 +178,14 @@ constexpr uint32_t code_in_mode(Instruction instruction, AddressMode mode) {
   return kNoOpcode;
 }
 
-// The first opcode from `code` on of whose instruction a `Condition` holds.
+// The first opcode, from `code` on, whose instruction meets a `Condition`.
 template <class Condition>
 constexpr uint32_t next_opcode(uint32_t code) {
   while (code < kNoOpcode && !Condition::holds(facts_of(kOpcodeRows[code].instruction))) ++code;
   return code;
 }
-// Whether an opcode is one of those, by comparisons, which need no memory.
+// Whether an opcode's instruction meets a `Condition`. Compares with each such opcode instead of
+// reading a table from memory.
 template <class Condition, uint32_t kFrom = 0>
 CULE_INLINE constexpr bool opcode_is(uint32_t opcode) {
   constexpr uint32_t kCode = next_opcode<Condition>(kFrom);
@@ -197,7 +199,7 @@ struct OneOf {
     return ((row.instruction == kInstructions) || ...);
   }
 };
-// Whether an opcode is of one of these instructions.
+// Whether an opcode belongs to one of these instructions.
 template <Instruction... kInstructions>
 CULE_INLINE constexpr bool is_one_of(uint32_t opcode) {
   return opcode_is<OneOf<kInstructions...>>(opcode);

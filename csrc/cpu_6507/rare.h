@@ -1,15 +1,16 @@
-// The rare instructions, which do more than the common path of execute.h: stack, subroutines and
-// interrupts, flags, and what is undocumented.
+// The 6507's rare instructions: those that do more than the common path of execute.h. They are the
+// instructions for the stack, subroutines, interrupts and flags, and the undocumented ones.
 //
-// Each reads some bytes in a row, computes, and writes some bytes. `Decode` and `Machine` are those
-// of execute.h.
+// Each reads up to three consecutive bytes, computes, and writes up to three bytes. `Decode` and
+// `Machine` are those of execute.h, which also gives the source.
 #pragma once
 
 #include "cpu_6507/arithmetic.h"
 
 namespace cule {
 
-// Calls `each(i)` for each i below `count`. The loop is unrolled only if the instruction is known.
+// Calls `each(i)` for each i below `count`. The loop is unrolled only if the instruction is known
+// at compile time.
 template <class Decode, class Each>
 CULE_INLINE void repeat(const Decode, uint32_t count, const Each& each) {
   if constexpr (Decode::kKnown) {
@@ -23,8 +24,8 @@ CULE_INLINE void repeat(const Decode, uint32_t count, const Each& each) {
   }
 }
 
-// Conditions of opcode_is: what a rare instruction does, if it is of a tier up to `kLast`. What a
-// bus leaves out costs no code.
+// Conditions for opcode_is: what a rare instruction does. Instructions above tier `kLast` meet
+// none, so a bus has no code for instructions that it does not execute.
 template <Tier kLast, uint32_t kCount>
 struct ReadsBytes {
   static constexpr bool holds(const InstructionRow& row) {
@@ -48,7 +49,7 @@ struct IsOfTier {
   static constexpr bool holds(const InstructionRow& row) { return row.tier == kTier; }
 };
 
-// How many bytes it reads in a row, and pushes.
+// How many consecutive bytes an instruction reads, and how many it pushes.
 template <Tier kLast>
 CULE_INLINE constexpr uint32_t bytes_to_gather(uint32_t opcode) {
   if (opcode_is<ReadsBytes<kLast, 2>>(opcode)) return 2;
@@ -61,7 +62,7 @@ CULE_INLINE constexpr uint32_t bytes_to_push(uint32_t opcode) {
   return opcode_is<PushesBytes<kLast, 3>>(opcode) ? 3 : 0;
 }
 
-// Where byte `i` of those that it reads is.
+// The address of byte `i` of those that the instruction reads.
 template <Tier kLast>
 CULE_INLINE uint32_t gathered_from(uint32_t opcode, const Registers& r, uint32_t operand,
                                    uint32_t i) {
@@ -70,12 +71,12 @@ CULE_INLINE uint32_t gathered_from(uint32_t opcode, const Registers& r, uint32_t
   if (is_one_of<kJmpIndirect>(opcode)) return (operand & 0xFF00) | ((operand + i) & 0xFF);
   if (kLast == Tier::kRarest && is_one_of<kBrk>(opcode)) return kBreakVector + i;
   const bool pulls = is_one_of<kPla>(opcode) || (kLast >= Tier::kUsed && is_one_of<kPlp>(opcode));
-  // PLA and PLP read the byte below the wanted one, too.
+  // PLA and PLP also read the byte below the one that they pull.
   return 0x100 | ((r.s + !pulls + i) & 0xFF);
 }
 
-// The rare instructions, a function for each tier. `gathered` is the bytes
-// that were read. They return the bytes to write, the first in the low bits.
+// The rare instructions, with a function for each tier. `gathered` holds the bytes that were read.
+// The functions return the bytes to write, with the first byte in the low bits.
 template <class Decode, class Machine>
 CULE_INLINE uint32_t do_frequent(const Decode decode, Machine& m, uint32_t operand,
                                   uint32_t gathered) {
@@ -121,8 +122,8 @@ CULE_INLINE void do_used(const Decode decode, Machine& m, uint32_t gathered) {
   }
 }
 
-// The instructions for interrupts, which the 6507 does not have, and the undocumented ones.
-// `address` and `value` are the operand's address and the common path's result.
+// The instructions for interrupts, which the 6507 does not have, and the undocumented instructions.
+// `address` is the operand's address, and `value` the common path's result.
 template <class Decode, class Machine>
 CULE_INLINE uint32_t do_rarest(const Decode decode, Machine& m, uint32_t address, uint32_t value,
                                uint32_t gathered) {
@@ -176,7 +177,7 @@ CULE_INLINE void execute_rare(const Decode decode, Machine& m, uint32_t operand,
     gathered |= m.read(gathered_from<kLast>(opcode, m.r, operand, i)) << 8 * i;
   });
   const uint32_t bytes = do_rare(decode, m, operand, address, value, gathered);
-  // RTS reads the byte before the next instruction, which a bank-switching cartridge can notice.
+  // RTS reads the byte before the next instruction. This read can switch a cartridge's banks.
   if (is_one_of<kRts>(opcode) && m.is_special(gathered & 0xFFFF)) m.read(gathered & 0xFFFF);
   if (opcode_is<StoresByte<kLast>>(opcode)) m.write(address, bytes, false);
   repeat(decode, bytes_to_push<kLast>(opcode), [&](uint32_t i) CULE_INLINE_LAMBDA {

@@ -47,7 +47,7 @@ CULE_HD inline void copy_pictures_from(const Batch& batch, size_t env, const Res
 CULE_INLINE size_t choose_pool_slot(const Batch& batch, size_t env, const EnvState& state) {
   const uint32_t size = static_cast<uint32_t>(batch.pool.size);
   const uint32_t word =
-      draw(seed_of(state), static_cast<uint32_t>(env), kDrawResetState, state.resets).words[0];
+      sample(seed_of(state), static_cast<uint32_t>(env), kSampleResetState, state.resets).words[0];
   return static_cast<size_t>(batch.group[env]) * size + below(word, size);
 }
 
