@@ -275,7 +275,7 @@ def test_wrong_reset_is_refused() -> None:
 def test_name_that_means_more_than_the_options_do_is_told_of() -> None:
     with pytest.warns(
         UserWarning,
-        match=r"'PongNoFrameskip-v4' means frameskip=1 in gymnasium, .* has frameskip=4,",
+        match=r"'PongNoFrameskip-v4' means frameskip=1 in gymnasium, .* has frameskip=4:",
     ):
         SingleAtariEnv("PongNoFrameskip-v4")
     meant = r"frameskip=\(2, 5\) and repeat_action_probability=0.25 and obs_type='ram'"
