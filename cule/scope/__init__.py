@@ -16,11 +16,12 @@ from cule.scope.annotations import iteration, operation, phase
 from cule.scope.breakdown import GpuTime, Row, Transitions
 from cule.scope.capture import mark_graphs, watch_captures
 from cule.scope.costs import Costs
+from cule.scope.events import UNATTRIBUTED
 from cule.scope.recording import Recording, record
 
 __all__ = [
-    "Costs", "GpuTime", "Recording", "Row", "Transitions", "iteration", "mark_graphs", "operation",
-    "phase", "record",
+    "UNATTRIBUTED", "Costs", "GpuTime", "Recording", "Row", "Transitions", "iteration",
+    "mark_graphs", "operation", "phase", "record",
 ]  # fmt: skip
 
 watch_captures()

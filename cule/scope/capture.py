@@ -91,6 +91,10 @@ class CaptureLog:
         return nodes_of(self.driver.nodes(self.graph), self.changes)
 
 
+def _is_marker(size: int) -> bool:
+    return MARKER_BASE <= size < MARKER_BASE + 2 * MARKERS and size % 2 == 1
+
+
 def nodes_of(
     raw: Sequence[RawNode], changes: Sequence[tuple[int, str | None]]
 ) -> list[Node] | None:
