@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cule.scope.events import BOOKKEEPING, LEVELS, RESOURCES, UNATTRIBUTED, Key, Process, Work
@@ -153,16 +153,3 @@ def gpu_times(lane: Lane, process: Process) -> list[GpuTime]:
                 len(intervals),
             ))  # fmt: skip
     return found
-
-
-def kernel_union(processes: Sequence[Process], device: int) -> float:
-    """Seconds in which a kernel of any of the processes ran on a GPU, copies included."""
-    return (
-        union(
-            clipped(work, process)
-            for process in processes
-            for work in process.work
-            if work.device == device and work.key.operation != BOOKKEEPING
-        )
-        / 1e9
-    )

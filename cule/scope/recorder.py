@@ -31,6 +31,8 @@ from cule.scope.utilization import Utilization, gpu_uuid
 
 # What a recording consists of; calibration leaves some of it out.
 INSTRUMENTS = ("annotations", "boundaries", "activities", "cuda")
+# Instead of them: the window is between cudaProfilerStart and cudaProfilerStop, as ncu wants it.
+RANGE = "range"
 # Iterations between the start of torch's profiler and the window: the first are slower.
 WARM_ITERATIONS = 1
 
@@ -120,6 +122,7 @@ class Recorder:
         self.offset, self.collected = clock_offset(), Collected()
         self.window: list[int] = []
         self._main, self._seen, self._state = threading.get_native_id(), 0, "new"
+        self._first_iteration: int | None = None
         self._utilization = Utilization()
         self._activities: Activities | None = None
         self._writer: Writer | None = None
@@ -159,6 +162,8 @@ class Recorder:
         if annotation.kind != "iteration" or self.iterations is None:
             return
         first, _ = self.iterations
+        if self._first_iteration is None:
+            self._first_iteration = perf_counter_ns() + self.offset
         if self._state == "waiting" and self._seen >= first - WARM_ITERATIONS:
             self._begin_parts()
         if self._state == "warm" and self._seen >= first:
@@ -199,6 +204,9 @@ class Recorder:
 
     def _begin_window(self) -> None:
         synchronize()
+        if RANGE in self.instruments and _on_gpu():
+            torch.cuda.profiler.start()
+            self._ends.append(torch.cuda.profiler.stop)
         self._state = "recording"
         self.window = [perf_counter_ns() + self.offset]
 
@@ -277,7 +285,7 @@ class Recorder:
             "command": shlex.join(["python", *sys.orig_argv[1:]]), "torch": torch.__version__,
             "cuda": torch.version.cuda, "instruments": sorted(self.instruments),
             "window": self.window if len(self.window) == 2 else None, "gpus": gpus,
-            "iterations": self.iterations,
+            "iterations": self.iterations, "first_iteration": self._first_iteration,
             "utilization": [dataclasses.astuple(one) for one in self._utilization.samples],
             "graphs": nodes, "problems": self.problems,
         }  # fmt: skip
