@@ -17,11 +17,12 @@ from cule.scope.breakdown import GpuTime, Row, Transitions
 from cule.scope.capture import mark_graphs, watch_captures
 from cule.scope.costs import Costs
 from cule.scope.events import UNATTRIBUTED
+from cule.scope.light import Light
 from cule.scope.recording import Recording, record
 
 __all__ = [
-    "UNATTRIBUTED", "Costs", "GpuTime", "Recording", "Row", "Transitions", "iteration",
-    "mark_graphs", "operation", "phase", "record",
+    "UNATTRIBUTED", "Costs", "GpuTime", "Light", "Recording", "Row", "Transitions",
+    "iteration", "mark_graphs", "operation", "phase", "record",
 ]  # fmt: skip
 
 watch_captures()

@@ -154,7 +154,8 @@ def calibrate(
     }  # fmt: skip
     if not command:
         return costs
-    steps = [INSTRUMENTS[:count] for count in range(len(INSTRUMENTS) + 1)]
+    used = INSTRUMENTS if torch.cuda.is_available() else INSTRUMENTS[:-1]
+    steps = [used[:count] for count in range(len(used) + 1)]
     all_runs = [Runs() for _ in steps]
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(repeats):
@@ -165,7 +166,7 @@ def calibrate(
                 runs.processes.append(process)
     plain = all_runs[0]
     scales = {}
-    for place, instrument in enumerate(INSTRUMENTS, 1):
+    for place, instrument in enumerate(used, 1):
         before, runs = all_runs[place - 1], all_runs[place]
         noise = NOISE * max(before.deviation, runs.deviation)
         if abs(runs.median - before.median) > noise:
