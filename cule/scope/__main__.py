@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from cule.bench.plot import new_figure
 from cule.bench.rows import append_row
@@ -23,6 +21,7 @@ from cule.scope.overlaps import overlaps_of
 from cule.scope.program import program_of, run_recorded
 from cule.scope.recorder import INSTRUMENTS, process_name
 from cule.scope.recording import Recording
+from cule.scope.rows import json_rows, results_row
 
 
 def _tell(text: str) -> None:
@@ -70,28 +69,6 @@ def _count(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(recording: Recording) -> list[dict[str, Any]]:
-    """All rows as JSON has them; `table` says what each is."""
-    processes = [one.process for one in recording.processes]
-    overlaps = [row for process in processes for row in overlaps_of(process)]
-    tables: dict[str, Sequence[Any]] = {
-        "breakdown": recording.breakdown(), "transitions": recording.transitions(),
-        "gpu": recording.gpu(), "gpu_use": gpu_use(processes, recording.folder),
-        "overlap": overlaps,
-    }  # fmt: skip
-    rows: list[dict[str, Any]] = [
-        {"table": "process", "process": one.process.name, "seconds": one.seconds,
-         "recorded_seconds": one.recorded_seconds, "iterations": one.process.iterations,
-         "problems": one.process.problems}
-        for one in recording.processes
-    ]  # fmt: skip
-    return rows + [
-        {"table": name, **dataclasses.asdict(row)}
-        for name, found in tables.items()
-        for row in found
-    ]
-
-
 def report(options: argparse.Namespace) -> None:
     """Shows recordings.
 
@@ -110,8 +87,10 @@ def report(options: argparse.Namespace) -> None:
     ]  # fmt: skip
     for recording in recordings:
         processes = [one.process for one in recording.processes]
+        if options.results is not None:
+            append_row(options.results, results_row(recording))
         if options.json:
-            for row in _rows(recording):
+            for row in json_rows(recording):
                 print(json.dumps(row))
             continue
         overlaps = [row for process in processes for row in overlaps_of(process, alone)]

@@ -73,6 +73,8 @@ def _add_report(programs: Any) -> None:
         "Holistic Trace Analysis reads, too; .json or .json.gz")  # fmt: skip
     add("--calibration", type=Path, metavar="FILE", help="take the book-keeping out, by what "
         "`calibrate` has measured")  # fmt: skip
+    add("--results", type=Path, metavar="FILE", help="append a row with all figures to a file, as "
+        "a JSON line")  # fmt: skip
     add("--alone", type=Path, metavar="FOLDER", help="a recording of the same program without "
         "overlap, by which to tell how much overlap slows operations")  # fmt: skip
 

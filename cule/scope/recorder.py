@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from cule.files import Unfinished
-from cule.scope import capture
+from cule.scope import capture, reference
 from cule.scope.activities import Activities, check_torch, missing_gpu
 from cule.scope.annotations import Annotation, listen, stop_listening
 from cule.scope.boundary import SIMULATORS, Boundaries
@@ -123,6 +123,7 @@ class Recorder:
         self.window: list[int] = []
         self._main, self._seen, self._state = threading.get_native_id(), 0, "new"
         self._first_iteration: int | None = None
+        self._reference, self._referred = reference.Reference(), 0
         self._utilization = Utilization()
         self._activities: Activities | None = None
         self._writer: Writer | None = None
@@ -164,7 +165,14 @@ class Recorder:
         first, _ = self.iterations
         if self._first_iteration is None:
             self._first_iteration = perf_counter_ns() + self.offset
-        if self._state == "waiting" and self._seen >= first - WARM_ITERATIONS:
+        if (
+            self._state == "waiting"
+            and self._seen >= first - WARM_ITERATIONS - reference.ITERATIONS
+        ):
+            self._state, self._referred = "reference", self._seen
+            self._reference.begin()
+        if self._state == "reference" and self._seen >= first - WARM_ITERATIONS:
+            self._reference.end(self._seen - self._referred)
             self._begin_parts()
         if self._state == "warm" and self._seen >= first:
             self._begin_window()
@@ -217,6 +225,8 @@ class Recorder:
         if self._state == "recording":
             synchronize()
             self.window.append(perf_counter_ns() + self.offset)
+        if self._state == "reference":
+            self._reference.end(0)
         self._state = "done"
         stop_listening(self)
         while self._ends:
@@ -287,5 +297,5 @@ class Recorder:
             "window": self.window if len(self.window) == 2 else None, "gpus": gpus,
             "iterations": self.iterations, "first_iteration": self._first_iteration,
             "utilization": [dataclasses.astuple(one) for one in self._utilization.samples],
-            "graphs": nodes, "problems": self.problems,
+            "reference": self._reference.result, "graphs": nodes, "problems": self.problems,
         }  # fmt: skip

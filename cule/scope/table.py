@@ -140,6 +140,21 @@ def _heading(one: Analysed) -> str:
     return f"{process.name}: {one.seconds:.3f} s{per}{corrected}"
 
 
+def reference_sentence(one: Analysed) -> str | None:
+    """What the iterations before the recording took; None if they were not timed."""
+    found = one.process.about.get("reference")
+    if not found or not one.process.iterations:
+        return None
+    recorded = 1e3 * one.seconds / one.process.iterations
+    change = 100 * (recorded / found["iteration"] - 1)
+    operations = ", ".join(f"{name} {ms:.3f} ms" for name, ms in found["operations"].items())
+    return (
+        f"The {found['iterations']} iterations before it, which were not recorded, took "
+        f"{found['iteration']:.3f} ms each: the table is {change:+.1f}% off. Their outer "
+        f"operations, by the GPU's clock where there is one: {operations or 'none'}."
+    )
+
+
 def report(recording: Recording, use: Sequence[GpuUse], overlaps: Sequence[Overlap]) -> str:
     """The whole report.
 
@@ -153,6 +168,8 @@ def report(recording: Recording, use: Sequence[GpuUse], overlaps: Sequence[Overl
     for one in recording.processes:
         count = one.process.iterations
         parts.append(_heading(one))
+        if sentence := reference_sentence(one):
+            parts.append(sentence)
         parts.append("Milliseconds an iteration, by what works and by where the CPU is:")
         for lane in one.lanes:
             name = lane.name
