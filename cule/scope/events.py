@@ -155,7 +155,8 @@ class Process:
         graphs: the nodes of the captured graphs, by the number of the graph.
         about: what the process says of itself (storage.py).
         problems: sentences about what is missing or wrong.
-        activities_missing: only annotations were kept, as of a program that was killed.
+        activities_missing: what torch and GPUs did is not known.
+        cut_off: the program was killed while it was recorded.
     """
 
     name: str
@@ -168,6 +169,7 @@ class Process:
     about: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     activities_missing: bool = False
+    cut_off: bool = False
 
     def thread(self, number: int) -> Thread:
         """The thread of this number; a new one if nothing is known of it yet."""

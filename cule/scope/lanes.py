@@ -28,8 +28,8 @@ class Owners:
     Attributes:
         times: when the owner changes.
         keys: the owner from then on.
-        left_open: names of operations that had no end, or whose end came after that of an operation
-            around them.
+        left_open: names of operations that were still open when one around them ended.
+        open_at_end: what is open at the window's end.
     """
 
     def __init__(self, marks: Sequence[Mark], end: int):
@@ -52,7 +52,7 @@ class Owners:
             self.keys.append(key)
             if mark.begins and mark.kind == "operation":
                 self.calls.append((mark.time, key))
-        self.left_open += [mark.name for mark in opened if mark.kind == "operation"]
+        self.open_at_end = [mark for mark in opened if mark.kind == "operation"]
 
     def _close(self, opened: list[Mark], mark: Mark) -> None:
         for place in range(len(opened) - 1, -1, -1):
@@ -90,6 +90,19 @@ class Lane:
     thread: Thread
     owners: Owners
     work: list[Work] = field(default_factory=list)
+
+
+def _say_what_was_left_open(process: Process, lane: Lane) -> None:
+    left = list(lane.owners.left_open)
+    if not process.cut_off:
+        # What was open before the recording may well be open after it.
+        left += [mark.name for mark in lane.owners.open_at_end if mark.time >= process.start]
+    for name in dict.fromkeys(left):
+        process.problems.append(
+            f"expected operation {name!r} to end before what is around it and before the "
+            f"recording, but it was left open on thread {lane.thread.name or lane.thread.number}; "
+            "its time counts up to there"
+        )
 
 
 def _inside(intervals: list[tuple[int, int]], time: int) -> bool:
@@ -184,12 +197,7 @@ def assemble(process: Process) -> list[Lane]:
         thread = process.thread(number)
         name = process.name if number == process.main else f"{process.name}:{thread.name or number}"
         lanes[number] = Lane(name, thread, Owners(thread.marks, process.end))
-        for left in dict.fromkeys(lanes[number].owners.left_open):
-            process.problems.append(
-                f"expected operation {left!r} to end before what is around it and before the "
-                f"recording, but it was left open on thread {thread.name or number}; its time "
-                "counts up to there"
-            )
+        _say_what_was_left_open(process, lanes[number])
     launches = _launches(process)
     lane_of = _merge_helpers(lanes, process)
     for work in process.work:

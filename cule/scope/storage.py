@@ -150,7 +150,7 @@ def _cut_off(process: Process) -> None:
     times = [mark.time for thread in process.threads.values() for mark in thread.marks]
     process.start = process.start or min(times, default=0)
     process.end = max([process.start, *times])
-    process.activities_missing = True
+    process.activities_missing = process.cut_off = True
     lasted = (process.end - process.start) / 1e9
     process.problems.append(
         f"expected a complete recording of process {process.name}, got one that was cut off after "
