@@ -101,6 +101,8 @@ class _State:
         """Counts a call that begins now."""
         if call.level != self.level:
             resource = "both" if self.owner in self.running else "cpu"
+            if call.waits_until:
+                resource = "none"
             cells.transitions[self.owner, resource, self.level, call.level] += 1
         if call.level == "cuda_api":
             entry = cells.apis[self.owner, call.name]
