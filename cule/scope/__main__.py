@@ -19,9 +19,10 @@ from cule.scope.depths import gpu_use
 from cule.scope.options import make_parser
 from cule.scope.overlaps import overlaps_of
 from cule.scope.program import program_of, run_recorded
-from cule.scope.recorder import INSTRUMENTS, process_name
+from cule.scope.recorder import INSTRUMENTS, Recorder, process_name
 from cule.scope.recording import Recording
 from cule.scope.rows import json_rows, results_row
+from cule.scope.turns import Turns
 
 
 def _tell(text: str) -> None:
@@ -40,25 +41,36 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.counters:
         return _count(options)
+    words = program_of(options.command)
+    for name in options.boundaries:
+        find_boundary(name)
+    if options.turns is not None:
+        first, end = _wanted_iterations(options, "--turns")
+        turns = Turns(options.out, (first, end), options.turns, options.boundaries)
+        return run_recorded(words, turns, options.markers)
     instruments: Sequence[str] = INSTRUMENTS
     if options.instruments is not None:
         instruments = [] if options.instruments == "none" else options.instruments.split(",")
-    status, recorder = run_recorded(
-        options.command, options.out, options.iterations, boundaries=options.boundaries,
-        instruments=instruments, markers=options.markers, overwrite=options.overwrite,
-        finish=options.finish,
+    recorder = Recorder(
+        options.out, iterations=options.iterations, boundaries=options.boundaries,
+        instruments=instruments, overwrite=options.overwrite, finish=options.finish,
     )  # fmt: skip
+    status = run_recorded(words, recorder, options.markers)
     if options.instruments is None and recorder.complete:
         print(f"The recording is in {options.out}: python -m cule.scope report {options.out}")
     return status
 
 
+def _wanted_iterations(options: argparse.Namespace, why: str) -> tuple[int, int]:
+    if options.iterations is None:
+        raise ValueError(f"expected --iterations with {why}, got none")
+    return options.iterations
+
+
 def _count(options: argparse.Namespace) -> int:
     """Adds counters to a recording."""
     words = program_of(options.command)
-    if options.iterations is None:
-        raise ValueError("expected --iterations with --counters, as ncu is slow; got none")
-    first, end = options.iterations
+    first, end = _wanted_iterations(options, "--counters")
     inner = [
         sys.executable, "-m", "cule.scope", "run", "--out", str(options.out / "counting"),
         "--overwrite", "--iterations", f"{first}:{end}", "--finish", "--no-markers",
@@ -156,10 +168,12 @@ def check_bias(options: argparse.Namespace) -> int:
     costs = _costs(options)
     if costs is None:
         costs = calibration.calibrate(command, options.iterations, options.boundaries, 3, _tell)
-    bias = check.check(command, options.iterations, options.boundaries, options.turns, costs, _tell)
+    measure = check.check_together if options.together else check.check
+    bias = measure(command, options.iterations, options.boundaries, options.turns, costs, _tell)
     print(check.sentence(bias))
     if options.results is not None:
-        append_row(options.results, check.row_of(bias, command, options.iterations))
+        row = check.row_of(bias, command, options.iterations, options.together)
+        append_row(options.results, row)
     return int(abs(bias.bias) > check.MOST_BIAS)
 
 

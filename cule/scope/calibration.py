@@ -63,6 +63,35 @@ class Runs:
         return statistics.median(abs(one - self.median) for one in self.seconds)
 
 
+def run_in_a_process(command: Sequence[str], options: Sequence[str]) -> None:
+    """Runs a command under `cule.scope run`.
+
+    Raises:
+        RuntimeError: it fails.
+    """
+    words = [sys.executable, "-m", "cule.scope", "run", *options, "--", *command]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise RuntimeError(f"expected {shlex.join(command)} to end well, got: {said}")
+
+
+def read_window(folder: Path, command: Sequence[str], iterations: tuple[int, int]) -> Process:
+    """The first process of a recording, which has a window.
+
+    Raises:
+        RuntimeError: it has none.
+    """
+    there = folder.is_dir() and any(folder.glob("*.process.json"))
+    process = read_process(folder, names_in(folder)[0]) if there else None
+    if process is None or process.end <= process.start:
+        raise RuntimeError(
+            f"expected iterations {iterations[0]} to {iterations[1]} of {shlex.join(command)}, got "
+            "none: the training loop marks them by `with scope.iteration():`"
+        )
+    return process
+
+
 def run_once(
     command: Sequence[str], iterations: tuple[int, int], instruments: Sequence[str],
     boundaries: Sequence[str], folder: Path,
@@ -72,25 +101,16 @@ def run_once(
     Raises:
         RuntimeError: it fails.
     """
-    options = [f"--boundary={name}" for name in boundaries]
+    options = [
+        "--out", str(folder), "--overwrite", "--finish",
+        "--iterations", f"{iterations[0]}:{iterations[1]}",
+        "--instruments", ",".join(instruments) or "none",
+        *(f"--boundary={name}" for name in boundaries),
+    ]  # fmt: skip
     if "cuda" not in instruments:
         options.append("--no-markers")
-    words = [
-        sys.executable, "-m", "cule.scope", "run", "--out", str(folder), "--overwrite",
-        "--iterations", f"{iterations[0]}:{iterations[1]}", "--finish",
-        "--instruments", ",".join(instruments) or "none", *options, "--", *command,
-    ]  # fmt: skip
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-        raise RuntimeError(f"expected {shlex.join(command)} to end well, got: {said}")
-    process = read_process(folder, names_in(folder)[0])
-    if process.end <= process.start:
-        raise RuntimeError(
-            f"expected iterations {iterations[0]} to {iterations[1]} of {shlex.join(command)}, got "
-            "none: the training loop marks them by `with scope.iteration():`"
-        )
-    return process
+    run_in_a_process(command, options)
+    return read_window(folder, command, iterations)
 
 
 def corrected_seconds(process: Process, costs: Costs) -> float:

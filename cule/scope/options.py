@@ -59,8 +59,9 @@ def _add_run(programs: Any) -> None:
     add("--counters", action="store_true", help="add to a recording in the folder how many "
         "multiprocessors and issue slots were busy, which ncu counts while it runs the program "
         "again; two or three iterations are enough")  # fmt: skip
-    # For calibrate and check: which parts record, "none" or "range" for ncu.
+    # For calibrate and check: which parts record, "none" or "range" for ncu; how many turns.
     add("--instruments", help=argparse.SUPPRESS)
+    add("--turns", type=number(int), help=argparse.SUPPRESS)
 
 
 def _add_report(programs: Any) -> None:
@@ -105,6 +106,8 @@ def _add_others(programs: Any) -> None:
         help="uninstrumented and instrumented runs (default: %(default)s)")  # fmt: skip
     add("--calibration", type=Path, metavar="FILE", help="what `calibrate` has measured "
         "(default: measure it first)")  # fmt: skip
+    add("--together", action="store_true", help="measure all turns in one run of the program, "
+        "which is faster; else each window has a run of its own")  # fmt: skip
     add("--results", type=Path, metavar="FILE", help="append the result to a file, as a JSON line")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cule.scope.boundary import find_boundary
 from cule.scope.capture import mark_graphs
-from cule.scope.recorder import INSTRUMENTS, Finished, Recorder
+from cule.scope.recorder import Finished, Recorder
+from cule.scope.turns import Turns
 
 
 def program_of(command: Sequence[str]) -> list[str]:
@@ -59,52 +59,30 @@ def status_of(end: SystemExit) -> int:
     return 1
 
 
-def run_recorded(
-    command: Sequence[str],
-    folder: Path,
-    iterations: tuple[int, int] | None,
-    *,
-    boundaries: Iterable[str] = (),
-    instruments: Iterable[str] = INSTRUMENTS,
-    markers: bool = True,
-    overwrite: bool = False,
-    finish: bool = False,
-) -> tuple[int, Recorder]:
+def run_recorded(command: Sequence[str], recorder: Recorder | Turns, markers: bool = True) -> int:
     """Runs a command in this process, and records it.
 
     Args:
         command: as of `program_of`.
-        folder: as of Recorder.
-        iterations: as of Recorder; None: the whole program.
-        boundaries: as of Recorder.
-        instruments: as of Recorder.
+        recorder: what records it.
         markers: whether operations in CUDA graphs are marked (capture.mark_graphs).
-        overwrite: as of Recorder.
-        finish: as of Recorder.
 
     Returns:
-        The program's exit status, and the recorder.
+        The program's exit status.
 
     Raises:
-        ValueError: an argument is wrong.
+        ValueError: the command is wrong.
     """
-    words, names = program_of(command), tuple(boundaries)
-    for name in names:
-        find_boundary(name)
-    recorder = Recorder(
-        folder, iterations=iterations, boundaries=names, instruments=instruments,
-        overwrite=overwrite, finish=finish,
-    )  # fmt: skip
+    words = program_of(command)
     if markers:
         mark_graphs()
-    status = 0
     recorder.start()
     try:
         _run(words)
     except SystemExit as end:
-        status = status_of(end)
+        return status_of(end)
     except Finished:
-        pass
+        return 0
     finally:
         recorder.stop()
-    return status, recorder
+    return 0

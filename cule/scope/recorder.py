@@ -187,6 +187,11 @@ class Recorder:
             if self.finish:
                 raise Finished
 
+    @property
+    def ended_itself(self) -> bool:
+        """Whether all iterations are recorded."""
+        return self._state == "done"
+
     def _begin_parts(self) -> None:
         """Starts what records, before the window, so that it is warm when the window begins."""
         self._state = "warm"
