@@ -91,7 +91,7 @@ class Moved:
 
 
 def _removed(
-    calls: Sequence[Call], marks: Sequence[tuple[int, bool]], edges: Sequence[int], costs: Costs,
+    calls: Sequence[Call], marks: Sequence[tuple[int, bool]], edges: tuple[int, int], costs: Costs,
     nodes: Counter[int],
 ) -> Removed:  # fmt: skip
     before, after, times = [], [], list(edges)
@@ -104,7 +104,13 @@ def _removed(
     for time, begins in marks:
         (before if begins else after).append((time, costs.annotation / 2))
         times.append(time)
-    return Removed(times, before, after)
+    # What was spent outside the window moves nothing in it.
+    start, end = edges
+    return Removed(
+        times,
+        [(time, cost) for time, cost in before if start < time <= end],
+        [(time, cost) for time, cost in after if start <= time < end],
+    )
 
 
 class _Gpu:

@@ -16,7 +16,8 @@ from cule.scope.boundary import Boundaries
 from cule.scope.collect import Collected
 from cule.scope.costs import Costs
 
-CALLS, ROUNDS, GRAPH_NODES = 2_000, 7, 64
+# Short rounds, so that some are not disturbed on a busy machine.
+CALLS, ROUNDS, GPU_ROUNDS, GRAPH_NODES = 200, 60, 7, 64
 # Calls that a GPU's queue holds.
 GPU_CALLS = 200
 
@@ -110,7 +111,7 @@ def _inside(function: Callable[[], Any]) -> float:
     """How much longer a call takes with CUPTI than without, in a profile of the CPU both times."""
     kinds = (ProfilerActivity.CPU,), (ProfilerActivity.CPU, ProfilerActivity.CUDA)
     found: list[list[float]] = [[], []]
-    for _ in range(ROUNDS):
+    for _ in range(GPU_ROUNDS):
         for times, activities in zip(found, kinds, strict=True):
             profiled = _Profile(*activities)
             profiled.begin()
@@ -161,9 +162,9 @@ def gpu_costs(costs: Costs) -> None:
     costs.apis["cudaGraphLaunch"] = one
     costs.graph_node = max(0.0, many - one) / (GRAPH_NODES - 1)
     profiled = _Profile(ProfilerActivity.CPU, ProfilerActivity.CUDA)
-    plain = min(_replay_time(large) for _ in range(ROUNDS))
+    plain = min(_replay_time(large) for _ in range(GPU_ROUNDS))
     profiled.begin()
-    slowed = min(_replay_time(large) for _ in range(ROUNDS))
+    slowed = min(_replay_time(large) for _ in range(GPU_ROUNDS))
     profiled.end()
     costs.graph_node_gpu = max(0.0, slowed - plain) / GRAPH_NODES
 

@@ -156,6 +156,21 @@ def test_no_more_is_removed_than_there_is_and_the_rest_a_little_later():
     assert [removed.by(time) for time in (0, 10, 20, 36, 100)] == [0, 4, 14, 30, 30]
 
 
+def test_what_was_before_the_window_moves_nothing():
+    """The warm iteration before a window costs as much as those in it."""
+    spans = [(100 * n + 10, 100 * n + 60, "a") for n in range(10)]
+    calls = [Call(100 * n + 20, 100 * n + 40, "backend", "x") for n in range(10)]
+    made = process(1000, marks(*spans), calls, start=500)
+    found = analyse(made, Costs(annotation=10, operator=6))
+    assert made.end == 1000 - 5 * 16
+    (lane,) = found.lanes
+    assert len(lane.owners.calls) == 10
+    assert sum(made.start <= time <= made.end for time, _ in lane.owners.calls) == 5
+    cells = found.cells[0].nanoseconds
+    assert cells[Key("", "a"), "cpu", "backend"] == 5 * 20
+    assert cells[Key("", "a"), "cpu", "python"] == 5 * (30 - 6)
+
+
 def test_correction_without_costs_changes_nothing():
     recorded = Machine(Costs()).run(a_program(random.Random(1), 20_000))
     before = [(one.start, one.end) for one in recorded.work]
