@@ -45,9 +45,14 @@ def analyse(process: Process, costs: Costs | None = None) -> Analysed:
     """Works out what a process's window consists of; with costs, without the book-keeping."""
     found = Analysed(process, assemble(process))
     found.recorded_seconds = found.seconds
-    if costs is not None:
-        corrected(process, found.lanes, costs)
     found.cells = [sweep(lane, process.start, process.end) for lane in found.lanes]
+    if costs is not None:
+        counted = found.cells
+        corrected(process, found.lanes, costs)
+        found.cells = [sweep(lane, process.start, process.end) for lane in found.lanes]
+        # Calls that were nothing but book-keeping have no length now, but they were calls.
+        for cells, before in zip(found.cells, counted, strict=True):
+            cells.transitions, cells.apis = before.transitions, before.apis
     return found
 
 
