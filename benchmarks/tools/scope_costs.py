@@ -2,9 +2,10 @@
 
     python benchmarks/tools/scope_costs.py --results benchmarks/results/DATE.jsonl
 
-An annotation is timed in a loop: idle, in the light mode, and recorded. The light mode is timed in
-A2C+V-trace with the settings of its README's fastest row: rounds of iterations with it and without
-it, in turns. The median rounds count.
+An annotation is timed in a loop: idle, in the light mode (in an iteration that it times and in one
+that it does not), and recorded. The light mode is also timed in A2C+V-trace, on a GPU with the
+settings of its README's fastest row: rounds of iterations with it and without it, in turns. The
+median rounds count.
 """
 
 from __future__ import annotations
@@ -39,6 +40,21 @@ def idle_nanoseconds() -> float:
     """Of an annotation while nobody listens."""
     empty = min(nanoseconds_of(nothing, CALLS) for _ in range(ROUNDS))
     return min(nanoseconds_of(annotate, CALLS) for _ in range(ROUNDS)) - empty
+
+
+def light_nanoseconds(device: torch.device) -> tuple[float, float]:
+    """Of an annotation in the light mode, beyond an idle one: not timed, and timed."""
+    idle = min(nanoseconds_of(annotate, CALLS) for _ in range(ROUNDS))
+    found = []
+    for every in (2**30, 1):
+        with scope.Light(device, every=every) as light:
+            times = []
+            for _ in range(ROUNDS):
+                with scope.iteration():
+                    times.append(nanoseconds_of(annotate, CALLS))
+                light.milliseconds()
+        found.append(max(0.0, min(times) - idle))
+    return found[0], found[1]
 
 
 def light_share(device: torch.device, args: argparse.Namespace) -> tuple[float, float, float]:
@@ -87,6 +103,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=None)
     args = parser.parse_args()
     device = find_device(args.device)
+    if device.type == "cpu":
+        torch.set_num_threads(1)
+    untimed, timed = light_nanoseconds(device)
     idle, recorded = idle_nanoseconds(), annotation_cost()
     without, within, share = light_share(device, args)
     row = {
@@ -94,10 +113,13 @@ def main() -> None:
         **machine(device, torch.get_num_threads()), "torch": torch.__version__,
         "num_envs": args.num_envs, "idle_annotation_nanoseconds": round(idle, 1),
         "recorded_annotation_nanoseconds": round(idle + recorded, 1),
+        "light_annotation_nanoseconds": round(idle + untimed, 1),
+        "light_timed_annotation_nanoseconds": round(idle + timed, 1),
         "iteration_milliseconds": round(without, 4), "light_milliseconds": round(within, 4),
         "light_share": round(share, 5),
     }  # fmt: skip
     print(f"an idle annotation: {idle:.0f} ns; a recorded one: {idle + recorded:.0f} ns")
+    print(f"in the light mode: {idle + untimed:.0f} ns, {idle + timed:.0f} ns where it times")
     print(f"the light mode: {without:.3f} ms an iteration without, {within:.3f} with: {share:+.2%}")
     if args.results is not None:
         append_row(args.results, row)

@@ -84,6 +84,6 @@ class Costs:
                 raise ValueError("a cost is negative")
         except (OSError, ValueError, TypeError, AttributeError) as problem:
             raise ValueError(
-                f"expected a file of `cule.scope calibrate`, got {path}: {problem}"
+                f"expected a file of 'cule.scope calibrate', got {path}: {problem}"
             ) from problem
         return costs

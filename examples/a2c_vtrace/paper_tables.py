@@ -69,8 +69,8 @@ def table3(rows: Sequence[Row]) -> str:
 
 
 def table4(rows: Sequence[Row]) -> str:
-    """FPS of each algorithm, number of envs and emulator (the fastest row), and how busy the GPU
-    was."""
+    """FPS of each algorithm, number of envs and emulator (the fastest row), and nvidia-smi's
+    figure."""
     found = {
         (row["algorithm"], row["num_envs"], row["system"]): row
         for row in sorted(rows, key=lambda row: row["fps"])

@@ -156,7 +156,7 @@ def test_check_says_how_near_the_corrected_time_is(tmp_path, capsys):
 def test_check_of_a_command_that_fails_is_a_sentence(script, capsys):
     words = ["check", "--turns", "1", "--calibration", "x", "--", str(script)]
     assert program.main(words) == 2
-    assert "expected a file of `cule.scope calibrate`" in capsys.readouterr().err
+    assert "expected a file of 'cule.scope calibrate'" in capsys.readouterr().err
     with pytest.raises(
         RuntimeError, match=r"expected .*nothing.py to end well, got: .*script that"
     ):
@@ -215,7 +215,7 @@ def test_calibration_scales_what_makes_a_difference(monkeypatch):
         (["run", "--out", "/tmp/x", "--counters", "--", "a.py"], "expected --iterations with"),
         (
             ["check", "--calibration", "/nowhere", "--", "a.py"],
-            "expected a file of `cule.scope cal",
+            "expected a file of 'cule.scope cal",
         ),
         (["calibrate", "--out", "/dev/null/x/y"], "Not a directory"),
         ([], "required: PROGRAM"),
@@ -236,7 +236,7 @@ def test_mistakes_are_sentences(capsys, words, message):
 def test_file_that_is_no_calibration_is_refused(tmp_path, content):
     path = tmp_path / "costs.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match=r"expected a file of `cule\.scope calibrate`, got"):
+    with pytest.raises(ValueError, match=r"expected a file of 'cule\.scope calibrate', got"):
         Costs.read(path)
 
 
