@@ -29,6 +29,11 @@ from cule.scope.turns import folder_of
 MOST_BIAS = 0.16
 
 
+def _change(before: Sequence[float], after: Sequence[float]) -> float:
+    """The median change from one list to another: windows of a turn see the same machine."""
+    return statistics.median(b / a for a, b in zip(before, after, strict=True)) - 1
+
+
 @dataclass(frozen=True)
 class Bias:
     """Milliseconds an iteration; each list has one for each turn.
@@ -47,15 +52,13 @@ class Bias:
 
     @property
     def inflation(self) -> float:
-        """How much longer the instrumented runs took: 0.9 is 90% longer."""
-        plain = statistics.median(self.uninstrumented)
-        return statistics.median(self.instrumented) / plain - 1
+        """How much longer the instrumented runs took: 0.9 is 90% longer. The median turn's."""
+        return _change(self.uninstrumented, self.instrumented)
 
     @property
     def bias(self) -> float:
-        """How far the corrected time is from the uninstrumented one, as a share of it."""
-        plain = statistics.median(self.uninstrumented)
-        return statistics.median(self.corrected) / plain - 1
+        """How far the corrected time is from the uninstrumented one. The median turn's."""
+        return _change(self.uninstrumented, self.corrected)
 
 
 class _Windows:

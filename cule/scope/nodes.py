@@ -14,14 +14,19 @@ from collections.abc import Sequence
 from cule.scope.events import BOOKKEEPING, Node, Work
 
 
-def _fits(work: Work, node: Node) -> bool:
+def _fits(work: Work, node: Node, exactly: bool) -> bool:
     if work.kind != node.kind:
         return False
+    if not exactly:
+        return True
     if work.grid and node.grid and work.grid != node.grid:
         return False
-    if work.name and node.name and work.kind == "kernel" and work.name != node.name:
-        return False
     return not (work.bytes and node.bytes and work.bytes != node.bytes)
+
+
+def _strange(work: Work, node: Node) -> bool:
+    """Whether the names differ; they may do so for a kernel that is the node's."""
+    return work.kind == "kernel" and bool(node.name) and work.name != node.name
 
 
 def _by_ids(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
@@ -32,7 +37,7 @@ def _by_ids(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
     return [place[work.node] for work in works]
 
 
-def _by_order(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
+def _by_order(works: Sequence[Work], nodes: Sequence[Node], exactly: bool) -> list[int] | None:
     followers: list[list[int]] = [[] for _ in nodes]
     missing = [len(node.after) for node in nodes]
     for index, node in enumerate(nodes):
@@ -43,11 +48,18 @@ def _by_order(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
     matched = [0] * len(works)
     for place in sorted(range(len(works)), key=lambda place: (works[place].start, place)):
         work = works[place]
-        fitting = [index for index in ready if _fits(work, nodes[index])]
+        fitting = [index for index in ready if _fits(work, nodes[index], exactly)]
         if not fitting:
             return None
         before = last_on_stream.get(work.stream, -1)
-        chosen = min(fitting, key=lambda index: (before not in nodes[index].after, index))
+        chosen = min(
+            fitting,
+            key=lambda index: (
+                _strange(work, nodes[index]),
+                before not in nodes[index].after,
+                index,
+            ),
+        )
         matched[place] = last_on_stream[work.stream] = chosen
         ready.remove(chosen)
         for follower in followers[chosen]:
@@ -70,7 +82,10 @@ def match(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
     if len(works) != len(nodes):
         return None
     found = _by_ids(works, nodes)
-    return _by_order(works, nodes) if found is None else found
+    if found is None:
+        found = _by_order(works, nodes, exactly=True)
+    # A driver may run a node in another way than it was captured: then order and kind have to do.
+    return _by_order(works, nodes, exactly=False) if found is None else found
 
 
 def operations_of(works: Sequence[Work], nodes: Sequence[Node]) -> list[str | None] | None:

@@ -128,13 +128,13 @@ class Trainer:
             self._play_all()
             self.steps += self.args.steps_per_update
             if self.ready:
-                self.learner.end.copy_(self.player.rollout.position)
+                self._end_batch_here()
                 self._learn()
                 self.hand_over()
             return
         ready = self.ready
         if ready:
-            self.learner.end.copy_(self.player.rollout.position)
+            self._end_batch_here()
             with self._beside():
                 self._learn()
         self._play_all()
@@ -143,6 +143,10 @@ class Trainer:
             if self._learner_stream is not None:
                 torch.cuda.current_stream(self.device).wait_stream(self._learner_stream)
             self.hand_over()
+
+    @scope.operation("gathering")
+    def _end_batch_here(self) -> None:
+        self.learner.end.copy_(self.player.rollout.position)
 
     @scope.operation("playing")
     def _play_all(self) -> None:

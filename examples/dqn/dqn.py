@@ -282,8 +282,9 @@ class Dqn:
         """Plays some steps, and learns once there is enough to learn from."""
         args = self.args
         passed = min(1.0, self.frames / args.epsilon_frames)
-        self.epsilon.fill_(args.first_epsilon + passed * (args.last_epsilon - args.first_epsilon))
+        epsilon = args.first_epsilon + passed * (args.last_epsilon - args.first_epsilon)
         with scope.operation("playing"):
+            self.epsilon.fill_(epsilon)
             for _ in range(args.steps_per_update):
                 self.step()
         self.steps += args.steps_per_update

@@ -100,7 +100,20 @@ def test_branches_with_the_same_kernels_are_told_apart_by_markers():
 def test_other_work_than_was_captured_is_not_matched(count):
     works = [kernel(10 * i, 10 * i + 8, grid=(1,) * 6) for i in range(count)]
     assert operations_of(works, chain("a", "a", "b")) is None
-    assert match([kernel(0, 1, grid=(2,) * 6)] * 3, chain("a", "a", "b")) is None
+    assert match([Work(0, 1, "copy", "memcpy")] * 3, chain("a", "a", "b")) is None
+
+
+def test_work_that_runs_otherwise_than_it_was_captured_is_matched_by_its_order():
+    works = [kernel(10 * i, 10 * i + 8, grid=(2,) * 6) for i in range(3)]
+    assert operations_of(works, chain("a", "a", "b")) == ["a", "a", "b"]
+
+
+def test_names_tell_kernels_of_the_same_grid_apart():
+    nodes = [Node("kernel", "a", (1,) * 6, name="k"), Node("kernel", "b", (1,) * 6, name="l")]
+    works = [Work(0, 9, "l", grid=(1,) * 6, stream=1), Work(1, 9, "k", grid=(1,) * 6, stream=2)]
+    assert operations_of(works, nodes) == ["b", "a"]
+    works[0].name = "l(int)"  # as another demangler has it
+    assert sorted(operations_of(works, nodes)) == ["a", "b"]
 
 
 def test_graph_with_graphs_inside_has_no_nodes():
