@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from cule import scope
-from cule.bench.rows import append_row, commit, machine, now
+from cule.bench.rows import PROFILER, append_row, commit, machine, now
 from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.model import sample
 from examples.a2c_vtrace.trainer import Trainer
@@ -101,7 +101,7 @@ def main() -> None:
     trainer.close()
     if args.results is not None:
         append_row(args.results, {
-            "commit": commit(), "date": now(), "system": "cule.scope", "mode": "profiling-alone",
+            "commit": commit(), "date": now(), "system": PROFILER, "mode": "profiling-alone",
             **machine(device, 1), "torch": torch.__version__, "num_envs": args.num_envs,
             "operations": compared,
         })  # fmt: skip

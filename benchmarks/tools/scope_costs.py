@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from cule import scope
-from cule.bench.rows import append_row, commit, machine, now
+from cule.bench.rows import PROFILER, append_row, commit, machine, now
 from cule.device import find_device
 from cule.scope.loops import CALLS, ROUNDS, annotation_cost, nanoseconds_of
 from examples.a2c_vtrace.arguments import Args
@@ -109,7 +109,7 @@ def main() -> None:
     idle, recorded = idle_nanoseconds(), annotation_cost()
     without, within, share = light_share(device, args)
     row = {
-        "commit": commit(), "date": now(), "system": "cule.scope", "mode": "profiling-cost",
+        "commit": commit(), "date": now(), "system": PROFILER, "mode": "profiling-cost",
         **machine(device, torch.get_num_threads()), "torch": torch.__version__,
         "num_envs": args.num_envs, "idle_annotation_nanoseconds": round(idle, 1),
         "recorded_annotation_nanoseconds": round(idle + recorded, 1),

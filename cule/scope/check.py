@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from cule.bench.rows import commit, machine, now
+from cule.bench.rows import PROFILER, commit, machine, now
 from cule.device import default_device
 from cule.scope.calibration import read_window, run_in_a_process, run_once
 from cule.scope.costs import Costs
@@ -155,7 +155,7 @@ def row_of(
     words = ["python", "-m", "cule.scope", "check", *["--together"] * together,
              "--iterations", f"{iterations[0]}:{iterations[1]}", "--", *command]  # fmt: skip
     return {
-        "commit": commit(), "date": now(), "system": "cule.scope", "mode": "profiling-bias",
+        "commit": commit(), "date": now(), "system": PROFILER, "mode": "profiling-bias",
         **machine(device, torch.get_num_threads()), "torch": torch.__version__,
         "command": shlex.join(words),
         "uninstrumented_milliseconds": rounded(bias.uninstrumented),

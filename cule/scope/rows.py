@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from cule.bench.rows import commit, cpu_name, now
+from cule.bench.rows import PROFILER, commit, cpu_name, now
 from cule.scope.depths import gpu_use
 from cule.scope.events import LEVELS, RESOURCES
 from cule.scope.overlaps import overlaps_of
@@ -72,7 +72,7 @@ def results_row(recording: Recording) -> dict[str, Any]:
     about, count = first.process.about, max(first.process.iterations, 1)
     use = gpu_use([one.process for one in recording.processes], recording.folder)
     return {
-        "commit": commit(), "date": now(), "system": "cule.scope", "mode": "profile",
+        "commit": commit(), "date": now(), "system": PROFILER, "mode": "profile",
         "device_name": use[0].gpu if use else cpu_name(), "cuda": about.get("cuda"),
         "torch": about.get("torch"), "command": about.get("command"),
         "processes": len(recording.processes), "iterations": first.process.iterations,
