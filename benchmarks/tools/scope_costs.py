@@ -100,6 +100,7 @@ def main() -> None:
     parser.add_argument("--num-batches", type=int, default=20)
     parser.add_argument("--iterations", type=int, default=160)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--loops-only", action="store_true", help="no training")
     parser.add_argument("--results", type=Path, default=None)
     args = parser.parse_args()
     device = find_device(args.device)
@@ -107,20 +108,23 @@ def main() -> None:
         torch.set_num_threads(1)
     untimed, timed = light_nanoseconds(device)
     idle, recorded = idle_nanoseconds(), annotation_cost()
-    without, within, share = light_share(device, args)
     row = {
         "commit": commit(), "date": now(), "system": PROFILER, "mode": "profiling-cost",
         **machine(device, torch.get_num_threads()), "torch": torch.__version__,
-        "num_envs": args.num_envs, "idle_annotation_nanoseconds": round(idle, 1),
+        "idle_annotation_nanoseconds": round(idle, 1),
         "recorded_annotation_nanoseconds": round(idle + recorded, 1),
         "light_annotation_nanoseconds": round(idle + untimed, 1),
         "light_timed_annotation_nanoseconds": round(idle + timed, 1),
-        "iteration_milliseconds": round(without, 4), "light_milliseconds": round(within, 4),
-        "light_share": round(share, 5),
     }  # fmt: skip
     print(f"an idle annotation: {idle:.0f} ns; a recorded one: {idle + recorded:.0f} ns")
     print(f"in the light mode: {idle + untimed:.0f} ns, {idle + timed:.0f} ns where it times")
-    print(f"the light mode: {without:.3f} ms an iteration without, {within:.3f} with: {share:+.2%}")
+    if not args.loops_only:
+        without, within, share = light_share(device, args)
+        print(f"light mode: {without:.3f} ms an iteration without, {within:.3f} with: {share:+.2%}")
+        row |= {
+            "num_envs": args.num_envs, "iteration_milliseconds": round(without, 4),
+            "light_milliseconds": round(within, 4), "light_share": round(share, 5),
+        }  # fmt: skip
     if args.results is not None:
         append_row(args.results, row)
 
