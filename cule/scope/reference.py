@@ -28,11 +28,6 @@ class Reference:
     """
 
     def __init__(self) -> None:
-        device = torch.device("cpu")
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
-            device = torch.device("cuda", torch.cuda.current_device())
-        self._device = device
-        self._light = Light(device, every=1)
         self.result: dict[str, Any] | None = None
 
     def _wait(self) -> None:
@@ -41,6 +36,11 @@ class Reference:
 
     def begin(self) -> None:
         """Begins to time, at the begin of an iteration, of which listeners are being told."""
+        # Only now is it known whether the program uses a GPU.
+        self._device = torch.device("cpu")
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            self._device = torch.device("cuda", torch.cuda.current_device())
+        self._light = Light(self._device, every=1)
         listen(self._light)
         self._wait()
         self._begun = perf_counter_ns()

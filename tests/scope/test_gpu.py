@@ -192,6 +192,17 @@ def test_backward_pass_belongs_to_the_operation_around_it(tmp_path):
     assert counted["learn", "cuda_api"] >= 9
 
 
+def test_iterations_before_a_recording_are_timed_by_the_gpu(tmp_path, sleep):
+    with scope.record(tmp_path, iterations=(6, 8)) as recording:
+        for _ in range(8):
+            with scope.iteration(), scope.operation("learn"):
+                sleep(3)
+    reference = recording.processes[0].process.about["reference"]
+    assert reference["iterations"] == 5
+    assert reference["iteration"] == pytest.approx(3, rel=0.02, abs=0.2)
+    assert reference["operations"]["learn"] == pytest.approx(3, rel=0.02, abs=0.2)
+
+
 def test_light_mode_times_replays(sleep):
     def function():
         with scope.operation("inside"):
