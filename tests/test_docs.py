@@ -52,6 +52,7 @@ SHORTER = {
     ],
     "tests.peers": ["--help"],
     "cule.record": ["--seconds", "0.2", "--quiet"],
+    "cule.scope": [],
     "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
     "examples/mixed_games.py": ["--steps", "2", "--games", "pong", "breakout"],
 }
@@ -149,6 +150,35 @@ def check_pip_install(where: str, words: list[str]) -> None:
             assert name in packages, f"{where}: cule has nothing to do with {name}"
 
 
+# What is recorded in place of a page's program.
+TRAINING = """
+from cule import scope
+for _ in range(200):
+    with scope.iteration(), scope.operation("learning"):
+        sum(range(100))
+"""
+
+
+def of_scope(words: list[str], folder: Path) -> list[str]:
+    """A command of cule.scope with a short program, and with the recordings that it reads."""
+    from cule import scope
+
+    (folder / "short.py").write_text(TRAINING)
+    scope.Costs().write(folder / "costs.json")
+    if "--counters" in words:  # ncu needs a GPU
+        return [*words[:3], "--help"]
+    if words[3] in ("report", "compare"):
+        for name in words:
+            if name.startswith("runs/"):
+                with scope.record(folder / name), scope.iteration():
+                    pass
+        return words
+    quick = {"calibrate": ["--repeats", "1"], "check": ["--turns", "1"]}.get(words[3], [])
+    if "--" in words:
+        words = [*words[: words.index("--")], *quick, "--", "short.py"]
+    return words
+
+
 @pytest.mark.parametrize(("where", "command"), commands(), ids=lambda value: value)
 def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
     words = shlex.split(command)
@@ -171,12 +201,16 @@ def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
         ["--results", str(tmp_path / "rows.jsonl")] if program == "cule.bench" else []
     )
     words = ["pong" if program == "cule.bench" and word == "all" else word for word in words]
+    if program == "cule.scope":
+        words = of_scope(words, tmp_path)
     done = subprocess.run(
         [sys.executable, *words[1:], *shorter], cwd=tmp_path, env=environment(),
         capture_output=True, text=True,
         timeout=300, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, f"{where}: {command}: {done.stderr}"
+    # A program as short as this may be found to be biased.
+    allowed = (0, 1) if words[2:4] == ["cule.scope", "check"] else (0,)
+    assert done.returncode in allowed, f"{where}: {command}: {done.stderr}"
 
 
 def test_links_lead_somewhere() -> None:

@@ -6,6 +6,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from cule import scope
 from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.rollout import Batch, Rollout
 from examples.a2c_vtrace.vtrace import vtrace
@@ -110,27 +111,31 @@ class Learner:
         """Computes this process's gradient of the group's loss, and moves on to the next group."""
         self.gradient.zero_()
         for chunk in self.chunks:
-            batch = self.rollout.batch(self.end, self.group * self.group_size + chunk)
+            with scope.operation("gathering"):
+                batch = self.rollout.batch(self.end, self.group * self.group_size + chunk)
             share = len(chunk) / self.group_size
-            with self.autocast:
-                values = self.losses(self.model, batch, self.args)
-            grads = torch.autograd.grad(values[0] * share, self.parameters)
-            torch._foreach_add_(self.gradients, grads)
-            self.metrics[: len(METRICS) - 1] += values[1:].detach() * share
+            with scope.operation("backpropagation"):
+                with self.autocast:
+                    values = self.losses(self.model, batch, self.args)
+                grads = torch.autograd.grad(values[0] * share, self.parameters)
+                torch._foreach_add_(self.gradients, grads)
+                self.metrics[: len(METRICS) - 1] += values[1:].detach() * share
         self.group.add_(1).remainder_(self.args.num_batches)
 
     def apply_gradient(self) -> None:
         """Clips the gradient and takes a step of the optimizer."""
-        norm = self.gradient.norm()
-        self.metrics[-1] += norm
-        self.gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
-        self.optimizer.step()
+        with scope.operation("optimizer"):
+            norm = self.gradient.norm()
+            self.metrics[-1] += norm
+            self.gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
+            self.optimizer.step()
 
     def average_gradient(self) -> None:
         """Makes `gradient` the mean over all processes."""
         if self.world_size > 1:
-            dist.all_reduce(self.gradient)
-            self.gradient /= self.world_size
+            with scope.operation("reduction"):
+                dist.all_reduce(self.gradient)
+                self.gradient /= self.world_size
 
     def set_learning_rate(self, rate: float) -> None:
         """Sets the learning rate of the next steps."""

@@ -264,7 +264,7 @@ def run(args: Args) -> int:
     table = table3 if args.table == 3 else table4
     if args.show:
         rows = [row for path in args.show for row in rows_of(path)]
-        # measure.py's rows have no seconds and are in no table.
+        # Older rows of an iteration's parts have no seconds and are in no table.
         trainings = [row for row in rows if row["mode"] == "training" and "seconds" in row]
         print(table([row for row in trainings if table_of(row) == args.table]))
         return 0

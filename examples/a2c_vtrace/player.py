@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from cule import scope
 from examples.a2c_vtrace.model import sample
 from examples.a2c_vtrace.rollout import Rollout
 from examples.common.emulator import Env
@@ -42,15 +43,20 @@ class Player(nn.Module):
     @torch.no_grad()
     def step(self) -> None:
         """Plays one step in every env."""
-        log_probabilities, _ = self.policy(self.rollout.observations())
-        actions = sample(log_probabilities)
-        frames, rewards, terminated, truncated, infos = self.env.step(actions)
-        started = self.episodes.follow(terminated, truncated, infos)
-        step = {
-            "actions": actions,
-            "log_mu": log_probabilities.gather(1, actions.unsqueeze(1)).squeeze(1),
-            "rewards": rewards,
-            "discounts": self.gamma * (~terminated).float(),
-            "played": ~started,
-        }
-        self.rollout.append(step, frames, started)
+        with scope.operation("storage"):
+            observations = self.rollout.observations()
+        with scope.operation("inference"):
+            log_probabilities, _ = self.policy(observations)
+            actions = sample(log_probabilities)
+        with scope.operation("simulation"):
+            frames, rewards, terminated, truncated, infos = self.env.step(actions)
+        with scope.operation("storage"):
+            started = self.episodes.follow(terminated, truncated, infos)
+            step = {
+                "actions": actions,
+                "log_mu": log_probabilities.gather(1, actions.unsqueeze(1)).squeeze(1),
+                "rewards": rewards,
+                "discounts": self.gamma * (~terminated).float(),
+                "played": ~started,
+            }
+            self.rollout.append(step, frames, started)

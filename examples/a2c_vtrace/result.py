@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cule.json_lines import read_lines
 from examples.a2c_vtrace.plot import RESULT
 from examples.common.emulator import FRAMESKIP
-from examples.common.results import Utilization, row_of
+from examples.common.results import row_of
 
 if TYPE_CHECKING:
     from examples.a2c_vtrace.train import Run
@@ -20,7 +20,7 @@ SETTINGS = (
 )  # fmt: skip
 
 
-def result_of(run: Run, utilization: Utilization) -> dict[str, Any]:
+def result_of(run: Run) -> dict[str, Any]:
     """The run as a row of benchmarks/results."""
     args, trainer = run.args, run.trainer
     return row_of(
@@ -33,7 +33,7 @@ def result_of(run: Run, utilization: Utilization) -> dict[str, Any]:
         seconds=round(run.seconds, 3), evaluation_seconds=round(run.evaluation_seconds, 3),
         startup_seconds=round(run.startup_seconds, 3),
         **(run.reached or {"frames_to_score": None, "seconds_to_score": None}),
-        **utilization.row(), **{name: getattr(args, name) for name in SETTINGS},
+        **{name: getattr(args, name) for name in SETTINGS},
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from cule import scope
 from examples.a2c_vtrace import checkpoint
 from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.evaluate import Evaluator
@@ -35,7 +36,8 @@ from examples.a2c_vtrace.trainer import Trainer
 from examples.a2c_vtrace.world import World
 from examples.common.presets import announcement
 from examples.common.program import run_program
-from examples.common.results import Utilization, append_row
+from examples.common.results import append_row
+from examples.common.timing import log_values
 
 EVALUATION_SEED = 1_000_000
 
@@ -63,6 +65,7 @@ class Run:
             line = announcement(given, args, world.device, args.algorithm)
             print(line, file=sys.stderr, flush=True)
         self.trainer = Trainer(args, world)
+        self.light = scope.Light(world.device)
         self.seconds = self.evaluation_seconds = 0.0
         # Frames, updates and seconds at the last line about training in the log.
         self.logged = (0, 0, 0.0)
@@ -159,6 +162,7 @@ class Run:
                 name: total / count if count else None
                 for name, total in zip(METRICS, sums[2:], strict=True)
             },
+            **log_values(self.light),
         }
         with self.world.together():
             self.log.write("training", trainer.frames, values)
@@ -171,6 +175,7 @@ class Run:
             self.score is not None and self.score >= self.args.eval_from
         )
 
+    @scope.operation("evaluation")
     def evaluate(self, stopper: Stopper) -> None:
         """Evaluates the policy on ale-py, and notes if it is good enough to stop.
 
@@ -208,6 +213,7 @@ class Run:
 
     # Saving and resuming --------------------------------------------------------------------------
 
+    @scope.operation("checkpoint")
     def save(self) -> None:
         """Writes a checkpoint, unless it exists. All processes have to call it."""
         self.stop_clock()
@@ -289,10 +295,12 @@ class Run:
             if trainer.frames >= args.total_frames or self.reached is not None:
                 break
             frames, updates = trainer.frames, trainer.updates
-            trainer.iterate()
-            self.log.show(trainer.frames, warming_up=trainer.updates == 0)
-            if trainer.updates // args.log_every > updates // args.log_every:
-                self.tell()
+            with scope.iteration():
+                trainer.iterate()
+                with scope.operation("logging"):
+                    self.log.show(trainer.frames, warming_up=trainer.updates == 0)
+                    if trainer.updates // args.log_every > updates // args.log_every:
+                        self.tell()
             if self.crossed(frames, args.eval_every) and self.promising:
                 self.evaluate(stopper)
             if self.crossed(frames, args.checkpoint_every):
@@ -336,9 +344,9 @@ def train(args: Args) -> dict[str, Any]:
             if run.finished:
                 row = run.row_before or {}
             else:
-                with Stopper() as stopper, Utilization(world.device) as utilization:
+                with Stopper() as stopper, run.light, scope.phase("training"):
                     run.train(stopper)
-                row = result_of(run, utilization)
+                row = result_of(run)
         finally:
             run.close()
         if run.speaks:

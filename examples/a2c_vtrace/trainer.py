@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 import cule
+from cule import scope
 from cule.engine import MAX_ENVS_APART
 from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.learner import Learner
@@ -124,29 +125,38 @@ class Trainer:
         """Plays `steps_per_update` steps and, once there are enough, learns. Does not wait for the
         device."""
         if not self.args.overlap:
-            self._play_steps()
+            self._play_all()
             self.steps += self.args.steps_per_update
             if self.ready:
-                self.learner.end.copy_(self.player.rollout.position)
+                self._end_batch_here()
                 self._learn()
                 self.hand_over()
             return
         ready = self.ready
         if ready:
-            self.learner.end.copy_(self.player.rollout.position)
+            self._end_batch_here()
             with self._on_learner_stream():
                 self._learn()
-        self._play_steps()
+        self._play_all()
         self.steps += self.args.steps_per_update
         if ready:
             if self._learner_stream is not None:
                 torch.cuda.current_stream(self.device).wait_stream(self._learner_stream)
             self.hand_over()
 
+    @scope.operation("gathering")
+    def _end_batch_here(self) -> None:
+        self.learner.end.copy_(self.player.rollout.position)
+
+    @scope.operation("playing")
+    def _play_all(self) -> None:
+        self._play_steps()
+
     def _play(self) -> None:
         for _ in range(self.args.steps_per_update):
             self.player.step()
 
+    @scope.operation("learning")
     def _learn(self) -> None:
         if self.args.anneal:
             left = max(0.0, 1.0 - self.frames / self.args.total_frames)
@@ -163,6 +173,7 @@ class Trainer:
         self._learner_stream.wait_stream(torch.cuda.current_stream(self.device))
         return torch.cuda.stream(self._learner_stream)
 
+    @scope.operation("handing over")
     @torch.no_grad()
     def hand_over(self) -> None:
         """Copies the learned weights to the policy that plays."""

@@ -29,6 +29,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from cule import scope
 from examples.a2c_vtrace.model import initialised, make_features
 from examples.common.checks import MAX_SEED, above, at_least, within
 from examples.common.device import choose_device
@@ -38,8 +39,9 @@ from examples.common.graphed import Graphed
 from examples.common.presets import announcement, by_device, filled
 from examples.common.program import run_program
 from examples.common.progress import Progress
-from examples.common.results import Utilization, append_row, row_of
+from examples.common.results import append_row, row_of
 from examples.common.steps import StepRing
+from examples.common.timing import log_values
 
 
 @dataclass
@@ -217,21 +219,26 @@ class Dqn:
     @torch.no_grad()
     def _step(self) -> None:
         """Plays one step in every env."""
-        with self.autocast:
-            best = self.network(self.memory.observations()).argmax(dim=1)
-        chances = torch.rand(self.args.num_envs, device=self.device)
-        actions = torch.where(
-            chances < self.epsilon, torch.randint_like(best, self.num_actions), best
-        )
-        frames, rewards, terminated, truncated, infos = self.env.step(actions)
-        started = self.episodes.follow(terminated, truncated, infos)
-        step = {
-            "actions": actions,
-            "rewards": rewards,
-            "discounts": self.args.gamma * (~terminated).float(),
-            "played": ~started,
-        }
-        self.memory.append(step, frames, started)
+        with scope.operation("storage"):
+            observations = self.memory.observations()
+        with scope.operation("inference"):
+            with self.autocast:
+                best = self.network(observations).argmax(dim=1)
+            chances = torch.rand(self.args.num_envs, device=self.device)
+            actions = torch.where(
+                chances < self.epsilon, torch.randint_like(best, self.num_actions), best
+            )
+        with scope.operation("simulation"):
+            frames, rewards, terminated, truncated, infos = self.env.step(actions)
+        with scope.operation("storage"):
+            started = self.episodes.follow(terminated, truncated, infos)
+            step = {
+                "actions": actions,
+                "rewards": rewards,
+                "discounts": self.args.gamma * (~terminated).float(),
+                "played": ~started,
+            }
+            self.memory.append(step, frames, started)
 
     def targets(self, slots: torch.Tensor, envs: torch.Tensor) -> torch.Tensor:
         """The targets of transitions' values: (n,) float32.
@@ -250,16 +257,22 @@ class Dqn:
 
     def _update(self) -> None:
         """One step of the optimizer."""
-        slots, envs = self.memory.draw(self.args.minibatch)
-        targets = self.targets(slots, envs)
-        with self.autocast:
-            values = self.network(self.memory.frames.stacks(slots, envs))
-        chosen = values.gather(1, self.memory.actions[slots, envs].long().unsqueeze(1)).squeeze(1)
-        errors = functional.smooth_l1_loss(chosen, targets, reduction="none")
-        loss = (errors * self.memory.played[slots, envs]).mean()
-        gradients = torch.autograd.grad(loss, self.parameters)
-        torch._foreach_copy_([parameter.grad for parameter in self.parameters], gradients)
-        self.optimizer.step()
+        memory = self.memory
+        with scope.operation("targets"):
+            slots, envs = memory.draw(self.args.minibatch)
+            targets = self.targets(slots, envs)
+        with scope.operation("gathering"):
+            observations = memory.frames.stacks(slots, envs)
+        with scope.operation("backpropagation"):
+            with self.autocast:
+                values = self.network(observations)
+            chosen = values.gather(1, memory.actions[slots, envs].long().unsqueeze(1)).squeeze(1)
+            errors = functional.smooth_l1_loss(chosen, targets, reduction="none")
+            loss = (errors * memory.played[slots, envs]).mean()
+            gradients = torch.autograd.grad(loss, self.parameters)
+            torch._foreach_copy_([parameter.grad for parameter in self.parameters], gradients)
+        with scope.operation("optimizer"):
+            self.optimizer.step()
 
     @torch.no_grad()
     def copy_to_target(self) -> None:
@@ -270,17 +283,20 @@ class Dqn:
         """Plays some steps, and learns once there is enough to learn from."""
         args = self.args
         passed = min(1.0, self.frames / args.epsilon_frames)
-        self.epsilon.fill_(args.first_epsilon + passed * (args.last_epsilon - args.first_epsilon))
-        for _ in range(args.steps_per_update):
-            self.step()
+        epsilon = args.first_epsilon + passed * (args.last_epsilon - args.first_epsilon)
+        with scope.operation("playing"):
+            self.epsilon.fill_(epsilon)
+            for _ in range(args.steps_per_update):
+                self.step()
         self.steps += args.steps_per_update
         if self.steps * args.num_envs < args.first_update:
             return
-        for _ in range(args.updates_at_once):
-            self.update()
-            self.updates += 1
-            if self.updates % args.target_every == 0:
-                self.copy_to_target()
+        with scope.operation("learning"):
+            for _ in range(args.updates_at_once):
+                self.update()
+                self.updates += 1
+                if self.updates % args.target_every == 0:
+                    self.copy_to_target()
 
     def close(self) -> None:
         """Frees the envs and the captured graphs (see Trainer.close in
@@ -303,15 +319,17 @@ def train(args: Args) -> dict[str, Any]:
     dqn = Dqn(args, device)
     bar = Progress(args.game, args.total_frames, shown=args.progress)
     score, rounds, begun = None, 0, time.perf_counter()
-    with Utilization(device) as utilization, bar:
+    with bar, scope.Light(device) as light, scope.phase("training"):
         while dqn.frames < args.total_frames:
-            dqn.iterate()
-            bar.reach(dqn.frames, "" if dqn.updates else "filling the memory")
-            rounds += 1
-            if rounds % args.log_every == 0 or dqn.frames >= args.total_frames:
-                total, count = dqn.episodes.take_scores().tolist()
-                score = total / count if count else score
-                bar.tell({"score": score})
+            with scope.iteration():
+                dqn.iterate()
+                with scope.operation("logging"):
+                    bar.reach(dqn.frames, "" if dqn.updates else "filling the memory")
+                    rounds += 1
+                    if rounds % args.log_every == 0 or dqn.frames >= args.total_frames:
+                        total, count = dqn.episodes.take_scores().tolist()
+                        score = total / count if count else score
+                        bar.tell({"score": score, **log_values(light)})
         seconds = time.perf_counter() - begun
     dqn.close()
     row = row_of(
@@ -322,7 +340,6 @@ def train(args: Args) -> dict[str, Any]:
         updates=dqn.updates,
         updates_per_second=round(dqn.updates / seconds, 2), seconds=round(seconds, 3),
         seconds_to_score=None,
-        **utilization.row(),
     )  # fmt: skip
     append_row(row, args.results)
     return row

@@ -27,6 +27,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from cule import scope
 from examples.a2c_vtrace.model import ActorCritic
 from examples.a2c_vtrace.player import Player
 from examples.a2c_vtrace.rollout import Rollout
@@ -37,7 +38,8 @@ from examples.common.graphed import Graphed
 from examples.common.presets import announcement, by_device, filled
 from examples.common.program import run_program
 from examples.common.progress import Progress
-from examples.common.results import Utilization, append_row, row_of
+from examples.common.results import append_row, row_of
+from examples.common.timing import log_values
 
 
 @dataclass
@@ -160,6 +162,7 @@ class Ppo:
         with self.autocast:
             self.player.step()
 
+    @scope.operation("playing")
     def play(self, tell: Callable[[int], Any] = lambda frames: None) -> None:
         """Plays n_steps steps. After each it calls `tell` with the number of frames so far."""
         for _ in range(self.args.n_steps):
@@ -183,6 +186,7 @@ class Ppo:
                 [self.model(self.rollout.frames.stacks(slot, envs))[1] for slot in slots.unbind()]
             )
 
+    @scope.operation("learning")
     def learn(self) -> None:
         """Trains on the steps just played for `epochs` epochs."""
         args, rollout = self.args, self.rollout
@@ -191,30 +195,39 @@ class Ppo:
         slots = (
             rollout.position + torch.arange(-args.n_steps, 1, device=self.device)
         ) % rollout.length
-        values, steps = self.values(slots), slots[:-1]
-        played = rollout.played[steps].float()
-        advantages = gae(
-            rollout.rewards[steps], rollout.discounts[steps], played, values, args.trace_decay
-        )
-        targets = advantages + values[:-1]
+        with scope.operation("advantages"):
+            values, steps = self.values(slots), slots[:-1]
+            played = rollout.played[steps].float()
+            advantages = gae(
+                rollout.rewards[steps], rollout.discounts[steps], played, values, args.trace_decay
+            )
+            targets = advantages + values[:-1]
         for _ in range(args.epochs):
             for step, env in self.minibatches(args.n_steps):
                 slot = slots[step]
-                with self.autocast:
-                    log_pi, value = self.model(rollout.frames.stacks(slot, env))
-                advantage, mask = advantages[step, env], played[step, env]
-                advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-                chosen = log_pi.gather(1, rollout.actions[slot, env].unsqueeze(1)).squeeze(1)
-                ratio = (chosen - rollout.log_mu[slot, env]).exp()
-                near = ratio.clamp(1 - args.clip, 1 + args.clip)
-                policy_loss = -(torch.minimum(ratio * advantage, near * advantage) * mask).mean()
-                value_loss = (0.5 * (value - targets[step, env]).square() * mask).mean()
-                entropy = -((log_pi.exp() * log_pi).sum(dim=1) * mask).mean()
-                loss = policy_loss + args.value_weight * value_loss - args.entropy_weight * entropy
-                self.optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                nn.utils.clip_grad_norm_(self.model.parameters(), args.max_grad_norm)
-                self.optimizer.step()
+                with scope.operation("gathering"):
+                    observations = rollout.frames.stacks(slot, env)
+                with scope.operation("backpropagation"):
+                    with self.autocast:
+                        log_pi, value = self.model(observations)
+                    advantage, mask = advantages[step, env], played[step, env]
+                    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+                    chosen = log_pi.gather(1, rollout.actions[slot, env].unsqueeze(1)).squeeze(1)
+                    ratio = (chosen - rollout.log_mu[slot, env]).exp()
+                    near = ratio.clamp(1 - args.clip, 1 + args.clip)
+                    policy_loss = -(
+                        torch.minimum(ratio * advantage, near * advantage) * mask
+                    ).mean()
+                    value_loss = (0.5 * (value - targets[step, env]).square() * mask).mean()
+                    entropy = -((log_pi.exp() * log_pi).sum(dim=1) * mask).mean()
+                    loss = (
+                        policy_loss + args.value_weight * value_loss - args.entropy_weight * entropy
+                    )
+                    self.optimizer.zero_grad(set_to_none=True)
+                    loss.backward()
+                with scope.operation("optimizer"):
+                    nn.utils.clip_grad_norm_(self.model.parameters(), args.max_grad_norm)
+                    self.optimizer.step()
                 self.updates += 1
 
     def close(self) -> None:
@@ -237,13 +250,15 @@ def train(args: Args) -> dict[str, Any]:
     ppo = Ppo(args, device)
     bar = Progress(args.game, args.total_frames, shown=args.progress)
     score, begun = None, time.perf_counter()
-    with Utilization(device) as utilization, bar:
+    with bar, scope.Light(device) as light, scope.phase("training"):
         while ppo.frames < args.total_frames:
-            ppo.play(bar.reach)
-            ppo.learn()
-            total, count = ppo.player.episodes.take_scores().tolist()
-            score = total / count if count else score
-            bar.tell({"score": score})
+            with scope.iteration():
+                ppo.play(bar.reach)
+                ppo.learn()
+                with scope.operation("logging"):
+                    total, count = ppo.player.episodes.take_scores().tolist()
+                    score = total / count if count else score
+                    bar.tell({"score": score, **log_values(light)})
         seconds = time.perf_counter() - begun
     ppo.close()
     row = row_of(
@@ -254,7 +269,6 @@ def train(args: Args) -> dict[str, Any]:
         frames=ppo.frames, training_frames=ppo.frames // FRAMESKIP, updates=ppo.updates,
         updates_per_second=round(ppo.updates / seconds, 2), seconds=round(seconds, 3),
         seconds_to_score=None,
-        **utilization.row(),
     )  # fmt: skip
     append_row(row, args.results)
     return row

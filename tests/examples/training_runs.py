@@ -57,7 +57,11 @@ def options(run, **changes):
 
 def without_times(run):
     return [
-        {key: value for key, value in line.items() if key not in TIMES}
+        {
+            key: value
+            for key, value in line.items()
+            if key not in TIMES and not key.startswith("ms_")
+        }
         for line in read_log(run / "log.jsonl")
     ]
 
