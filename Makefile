@@ -4,8 +4,9 @@
 #   CULE_VENV=DIR           use this virtual environment instead of .venv (made if it is not there)
 #   CULE_CUDA=AUTO|ON|OFF   build the CUDA backend; CMAKE_ARGS goes to CMake
 #   TORCH="torch==2.8.0"    another torch than the pinned one; PIP_ARGS goes to every pip install
-#   TORCH_INDEX=URL         where else to look for torch. Without an NVIDIA GPU that is the index of torch's CPU builds,
-#                           which are smaller by gigabytes; an index that cannot be reached is passed over.
+#   TORCH_INDEX=URL         where else to look for torch. Without an NVIDIA GPU that is the index of
+#                           torch's CPU builds, which are smaller by gigabytes; an index that cannot
+#                           be reached is skipped.
 PYTHON ?= python3
 ifeq ($(origin CXX),default)
 CXX := c++
@@ -35,6 +36,7 @@ test: develop
 
 lint: develop
 	$(IN_VENV) -m ruff check .
+	$(IN_VENV) -m ruff format --check .
 	$(IN_VENV) -m mypy
 
 docs: develop
@@ -48,16 +50,19 @@ dist: setup
 	$(IN_VENV) release/dist.py $(DIST_ARGS)
 
 clean:
-	rm -rf build dist *.egg-info cule/_core*.so demo.png .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf build dist *.egg-info cule/_core*.so demo.png
+	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	rm -f $(VENV)/.cule-installed $(VENV)/.cule-developed
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 	$(if $(CULE_VENV),,rm -rf .venv)
 
-# The set-up -------------------------------------------------------------------------------------------------------
+# The set-up ---------------------------------------------------------------------------------------
 
-# What the package in $(VENV) was built from: this folder, with these options, and the module is still there.
+# What the package in $(VENV) was built from: this folder, with these options. It is built again if
+# that differs, or if the module is gone.
 STAMP := $(VENV)/.cule-installed
-WANTED := $(CURDIR) CULE_CUDA=$(CULE_CUDA) CMAKE_ARGS=$(subst ",,$(subst ',,$(CMAKE_ARGS))) TORCH=$(TORCH)
+WANTED := $(CURDIR) CULE_CUDA=$(CULE_CUDA) CMAKE_ARGS=$(subst ",,$(subst ',,$(CMAKE_ARGS)))
+WANTED += TORCH=$(TORCH)
 ifneq ($(strip $(WANTED)),$(strip $(shell cat '$(STAMP)' 2>/dev/null)))
 $(STAMP): rebuild
 else ifeq ($(wildcard cule/_core*.so),)
@@ -69,7 +74,8 @@ setup: $(STAMP)
 develop: $(VENV)/.cule-developed
 
 $(STAMP): $(VENV)/.cule-tools CMakeLists.txt setup.py pyproject.toml $(shell find csrc -type f)
-	@grep -v '^$(if $(filter-out torch,$(TORCH)),torch==,no-such-line)' constraints.txt > $(CONSTRAINTS)
+	@grep -v '^$(if $(filter-out torch,$(TORCH)),torch==,no-such-line)' constraints.txt \
+	  > $(CONSTRAINTS)
 	$(PIP_INSTALL) -c $(CONSTRAINTS) --no-deps --retries 1 --timeout 30 \
 	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) $(TORCH)
 	$(INSTALL_CULE) -e .
@@ -82,14 +88,18 @@ $(VENV)/.cule-developed: $(VENV)/.cule-tools pyproject.toml | $(STAMP)
 	@touch $@
 
 $(VENV)/.cule-tools: constraints.txt
-	@command -v $(PYTHON) > /dev/null || { echo "cule needs Python 3.10 or newer, and there is no $(PYTHON) here:" \
+	@command -v $(PYTHON) > /dev/null || { \
+	  echo "cule needs Python 3.10 or newer, and there is no $(PYTHON) here:" \
 	  "name one with make PYTHON=..." >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "cule needs Python 3.10 or newer, and" \
-	  "$(PYTHON) is $$($(PYTHON) -V 2>&1): name another one with make PYTHON=..." >&2; exit 1; }
-	@echo 'int main() { if constexpr (true) return 0; }' | $(CXX) -std=c++17 -x c++ -fsyntax-only - 2> /dev/null || { \
-	  echo "cule needs a C++17 compiler, and '$(CXX)' is none: install g++ or clang++, or name one with make CXX=..." \
-	  >&2; exit 1; }
-	@test -x $(IN_VENV) || $(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) could not make a virtual environment in" \
-	  "$(VENV): its venv module may be a package of its own (python3-venv)." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "cule needs Python 3.10 or newer, and $(PYTHON) is $$($(PYTHON) -V 2>&1):" \
+	  "name another one with make PYTHON=..." >&2; exit 1; }
+	@echo 'int main() { if constexpr (true) return 0; }' | \
+	  $(CXX) -std=c++17 -x c++ -fsyntax-only - 2> /dev/null || { \
+	  echo "cule needs a C++17 compiler, and '$(CXX)' is none: install g++ or clang++," \
+	  "or name one with make CXX=..." >&2; exit 1; }
+	@test -x $(IN_VENV) || $(PYTHON) -m venv $(VENV) || { \
+	  echo "$(PYTHON) could not make a virtual environment in $(VENV):" \
+	  "its venv module may be a package of its own (python3-venv)." >&2; exit 1; }
 	$(PIP_INSTALL) -c constraints.txt $(BUILD_TOOLS)
 	@touch $@

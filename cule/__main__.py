@@ -17,6 +17,7 @@ PROGRAMS = {
     "play": ("cule.play", "opens a game in a window, which you play with the keyboard"),
     "record": ("cule.record", "records a video of games that are played with random actions"),
     "bench": ("cule.bench.__main__", "measures frames per second; on a CPU, ale-py's, too"),
+    "scope": ("cule.scope.__main__", "says where a training's time goes, on the CPU and the GPU"),
     "info": (
         "cule.info",
         "says what is installed, built and found, and how to fix what is missing",

@@ -26,6 +26,10 @@ MAX_START_STATES: int
 STEP_OPTIONS: tuple[str, ...]
 FRONT_BYTE: int
 PREDECODED: dict[str, int]
+GO_ON_AT_OPERAND: frozenset[int]
+GO_ON_ELSEWHERE: frozenset[int]
+WINDOW_BYTES: int
+SCHEMES: dict[str, dict[str, int]]
 PLACES: dict[str, int]
 PROFILED_PLACES: tuple[int, ...]
 FAULTS: dict[str, int]
@@ -42,6 +46,8 @@ def find_misfit_state(
 ) -> tuple[int, str] | None: ...
 def has_cuda() -> bool: ...
 def headers() -> dict[str, str]: ...
+def is_cartridge_address(address: int, /) -> bool: ...
+def is_timer_address(address: int, /) -> bool: ...
 
 class Guard:
     def __init__(self) -> None: ...

@@ -34,7 +34,7 @@ def action_set(bits: int) -> tuple[int, ...]:
 
 
 def on_device(name: str, values: Any, device: torch.device) -> torch.Tensor:
-    """Values as a tensor on `device`; a tensor has to be there already.
+    """The values as a tensor on `device`. If they are a tensor, it must be there already.
 
     Raises:
         TypeError, ValueError: they are not numbers, or on another device.
@@ -51,8 +51,8 @@ def check_numbers(
 ) -> torch.Tensor:
     """Action numbers below `bound`: (num_envs,), of an integer dtype, on `device`.
 
-    The values are checked on the CPU only, as on a GPU that would wait for the device. There a
-    wrong number is played as a no-op.
+    The values are checked on the CPU only: on a GPU the check would wait for the device. A GPU
+    plays a wrong number as a no-op.
 
     Raises:
         TypeError, ValueError: dtype, shape, device or, on the CPU, range is not as described.
@@ -77,8 +77,8 @@ def check_numbers(
 class ContinuousActions:
     """Turns (radius, angle, fire) into action numbers and how far a paddle turns.
 
-    On a GPU, cosines and sines may differ from the CPU's in the last bit. A stick that is pushed
-    exactly to the threshold may then count as pushed on one of them only.
+    On a GPU, sines and cosines may differ from the CPU's in the last bit. So a stick that is
+    exactly at the threshold may count as pushed on one device and not on the other.
 
     Args:
         threshold: how far a stick must be pushed, and the button.

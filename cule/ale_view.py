@@ -1,7 +1,8 @@
 """`env.unwrapped.ale` of ale-py's single env, answered by cule, for code written for that env.
 
-It has what wrappers of such envs read: stable-baselines3's and CleanRL's call lives(), gymnasium's
-AtariPreprocessing reads the screens, too. It changes nothing: the env's own methods play and reset.
+It has what wrappers of such envs read: stable-baselines3's and CleanRL's call lives(), and
+gymnasium's AtariPreprocessing also reads the screens. It changes nothing: only the env's own
+methods play and reset.
 """
 
 from __future__ import annotations

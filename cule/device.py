@@ -116,8 +116,8 @@ def usable_memory(root: Path = Path("/")) -> int:
 
 # Forks --------------------------------------------------------------------------------------------
 
-# Objects of the compiled core. Freeing one waits for threads or a GPU, which a forked child does
-# not have.
+# Objects of the compiled core. Freeing one waits for its threads or for the GPU, which a forked
+# child does not have.
 _backends: weakref.WeakSet[Any] = weakref.WeakSet()
 _forked = _cuda_was_used = _forked_after_cuda = False
 

@@ -199,7 +199,7 @@ def _rom_problem(game: Game) -> str | None:
 
 
 def roms() -> Section:
-    """How many of the games' ROMs are there, and where."""
+    """How many of the games' ROMs are found, and where."""
     found = Section("ROMs")
     problems = {game.name: problem for game in games() if (problem := _rom_problem(game))}
     with suppress(FileNotFoundError):

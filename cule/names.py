@@ -1,4 +1,4 @@
-"""Names of games as people type them, and what gymnasium's ids say besides the game.
+"""Names of games as people type them, and what else gymnasium's ids say.
 
 gymnasium's ids of Atari games have parts: `PongNoFrameskip-v4` is a game, how many frames a step
 takes, and how often actions stick. The parts have the meaning of ale-py 0.12.1's registered ids;
@@ -18,7 +18,7 @@ from typing import Any
 # Frames in a step, by the part of an id. Of a pair (low, high), each step draws a number from low
 # to high - 1.
 _FRAMESKIPS: dict[str, int | tuple[int, int]] = {"": (2, 5), "NoFrameskip": 1, "Deterministic": 4}
-# The game draws its lasers in every fourth frame: with steps of four frames they are never seen.
+# Space Invaders draws its lasers in every fourth frame: steps of four frames would never show them.
 _SPACE_INVADERS_DETERMINISTIC = 3
 _REPEAT_PROBABILITIES = {"0": 0.25, "4": 0.0}
 
@@ -103,7 +103,7 @@ def older_ids(ale_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def level_of_the_user() -> int:
-    """The stacklevel with which a warning of the caller names the user's line, not one of cule."""
+    """The stacklevel with which a caller's warning names a line of the user's code, not of cule."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "cule":
         level, frame = level + 1, frame.f_back
@@ -111,13 +111,13 @@ def level_of_the_user() -> int:
 
 
 def warn_of_other_meanings(names: Iterable[str], **in_force: Any) -> None:
-    """Warns if a name means other keywords than the env has, once for all names.
+    """Warns, once for all names, if a name means other keywords than the env has.
 
-    It is not an error. Those who want AtariEnv's preprocessing, with 4 frames a step, often have an
-    id such as "PongNoFrameskip-v4", around which such preprocessing used to be wrapped.
+    It is not an error: users of "PongNoFrameskip-v4" used to wrap preprocessing around it, with 4
+    frames a step, which AtariEnv has by default.
 
     Warns:
-        UserWarning: gives the first such name, what it means, and what the env has.
+        UserWarning: says the first such name, what it means, and what the env has.
     """
     for name in names:
         meaning = take_apart(name).meaning
@@ -132,9 +132,9 @@ def warn_of_other_meanings(names: Iterable[str], **in_force: Any) -> None:
                 for values in (meaning, in_force)
             )
             warnings.warn(
-                f"{name!r} means {meant} in gymnasium, but this env has {got}, as here it names "
-                "the game alone; the game's plain name says no more than that, and "
-                "gymnasium.make('cule/...') makes what an id means",
+                f"{name!r} means {meant} in gymnasium, but this env has {got}: here only the "
+                "game in an id counts; use the game's plain name to avoid this warning, or "
+                "gymnasium.make('cule/...') for all that an id means",
                 stacklevel=level_of_the_user(),
             )
             return

@@ -13,7 +13,7 @@ import torch
 
 
 def _candidates() -> list[str]:
-    """Where the library may be: beside torch, in a CUDA folder, or where the loader looks."""
+    """Where the library may be: next to torch, in a CUDA folder, or where the loader looks."""
     folders = [Path(torch.__file__).parents[1] / "nvidia"]
     folders += [
         Path(p)
@@ -28,7 +28,7 @@ def _candidates() -> list[str]:
             "targets/*/lib/libnvrtc.so.*",
         ):
             found += sorted(folder.glob(pattern), reverse=True)
-    # The version that torch was built with comes first: others may be beside it.
+    # The version that torch was built with comes first: others may be installed next to it.
     major = f".so.{(torch.version.cuda or '').partition('.')[0]}"
     found.sort(key=lambda path: not path.name.endswith(major))
     named = [
@@ -49,7 +49,7 @@ def _library() -> Any:
         library.nvrtcGetErrorString.restype = ctypes.c_char_p
         return library
     raise OSError(
-        "expected NVIDIA's run-time compiler, libnvrtc.so, beside torch, in CUDA_HOME or on the "
+        "expected NVIDIA's run-time compiler, libnvrtc.so, next to torch, in CUDA_HOME or on the "
         "loader's path, "
         "and found none"
     )

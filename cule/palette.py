@@ -74,7 +74,7 @@ def rgb_palette(pal: bool) -> np.ndarray:
 def grey_palette(pal: bool) -> np.ndarray:
     """(256, 1) uint8: the grey value of every palette index.
 
-    For odd indices it is the blue of the next color, as ale-py reads its table one entry too far.
+    At odd indices it is the blue of the next color, as ale-py reads its table one entry too far.
     """
     colors = PAL_RGB if pal else NTSC_RGB
     palette = np.zeros((256, 1), dtype=np.uint8)

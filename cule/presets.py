@@ -1,4 +1,4 @@
-"""AtariEnv's keywords as papers and libraries have them.
+"""The settings of papers and libraries, as AtariEnv's keywords.
 
 `cule.AtariEnv("pong", 64, **cule.presets.DQN_2015)`. All presets have the same keywords, so that
 they are easy to compare; other keywords have AtariEnv's defaults. A preset cannot be changed:

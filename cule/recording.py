@@ -26,7 +26,7 @@ from cule.screens import mosaic, titles_of
 SHORTEST_GIF_FRAME_MS = 20
 # The limits of both kinds of file.
 LEAST_FPS, MAX_FPS = 0.01, 100_000
-FFMPEG_ENDED = "ffmpeg ended before its time, as where the disk is full"
+FFMPEG_ENDED = "ffmpeg ended too early: the disk may be full"
 
 
 class VideoFile:
@@ -43,7 +43,8 @@ class VideoFile:
     Raises:
         ImportError: imageio is not installed.
         TypeError: `fps` is not a number.
-        ValueError: the name ends in neither, `fps` is out of range, or the file cannot be written.
+        ValueError: the name ends neither in .mp4 nor in .gif, `fps` is out of range, or the file
+            cannot be written.
     """
 
     _writer: Any = None

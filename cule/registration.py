@@ -47,8 +47,8 @@ def make_vector_env(
     return AtariEnv(game, num_envs, output=output, render_mode=render_mode, **options)
 
 
-# ale-py's single env has no preprocessing: raw screens and scores, and episodes that start where
-# the game does, each emulated.
+# ale-py's single env has no preprocessing: whole screens, unclipped scores, no no-ops, and each
+# reset is emulated.
 _AS_ALE = {
     "obs_type": "rgb",
     "reward_clipping": False,

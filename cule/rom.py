@@ -32,7 +32,7 @@ class Game:
     Attributes:
         index: its place in the list of games.
         name: ale-py's ROM id, such as "ms_pacman".
-        md5: of the ROM image that the game's rules are for.
+        md5: the MD5 of the one ROM image that the game's rules are written for.
         facts: the other fields of GameInfo (csrc/games/game.h).
     """
 

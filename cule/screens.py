@@ -47,7 +47,7 @@ def mosaic(
     titles: Sequence[str] | None = None,
     columns: int | None = None,
 ) -> np.ndarray:
-    """Screens side by side, by default in a square of as many rows as columns or one fewer.
+    """Screens side by side, by default in as many rows as columns, or one row fewer.
 
     Args:
         screens: of each console, (height, 160, 3) uint8.

@@ -16,7 +16,7 @@ from cule import _core
 from cule.engine import Engine
 from cule.sealed import Kind
 
-VERSION = 2
+VERSION = 3
 # Their content is what torch.save writes.
 _FILE = Kind("state", VERSION)
 # The env is the second axis of these tensors. They exist only without a reset pool.
@@ -31,7 +31,7 @@ _TENSORS = tuple(
 
 
 def _oddity(part: Any) -> str | None:
-    """What is wrong with a part that is not a tensor with all its elements in memory, or None."""
+    """Why a part is not a tensor with all its elements in memory; None if it is one."""
     if not isinstance(part, torch.Tensor):
         return f"a {type(part).__name__}"
     # A subclass that wraps other tensors, or has no elements.

@@ -38,7 +38,7 @@ class EpisodeStatistics(AtariWrapper):
         if base.output != "torch":
             raise InvalidValue(
                 "expected an env with output='torch', got output='numpy': "
-                "gymnasium.wrappers.vector.RecordEpisodeStatistics serves that one"
+                "use gymnasium.wrappers.vector.RecordEpisodeStatistics for it"
             )
         self._same_step = base.autoreset_mode == AutoresetMode.SAME_STEP
         self._life_loss_info = base.engine.options.life_loss_info

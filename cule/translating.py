@@ -1,4 +1,4 @@
-"""Compiles games for a GPU in a thread, while their envs go on interpreted."""
+"""Compiles games for a GPU in a thread, while their envs are interpreted."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tqdm import tqdm
 from cule import translation
 from cule.rom import Game
 
-# What translation.translate is given.
+# The arguments of translation.translate.
 Key = tuple[Game, str, bool, bool]
-# After this time of waiting for a kernel, a line on stderr says so. A kernel from the cache takes
-# less.
+# Who waits longer than this for a kernel is told so by a line on stderr. Loading a kernel from the
+# cache takes less time.
 SECONDS_BEFORE_A_LINE = 1.0
 
 
 class Translating:
     """A kernel that a thread compiles, for all envs of this process that want it.
 
-    The thread keeps no env alive and does not use a GPU: the envs load the kernel. The process
-    waits for it at its end, so that the next process finds the kernel in the cache.
+    The thread keeps no env alive and does not use a GPU: the envs load the kernel. A process that
+    ends waits for the thread, so that the next process finds the kernel in the cache.
     """
 
     def __init__(self, key: Key):
@@ -49,17 +49,18 @@ class Translating:
         return self._done.is_set()
 
     def result(self, progress: bool = False) -> translation.Translation:
-        """Waits for what translation.translate returns.
+        """Waits for the thread, and returns what translation.translate returned there.
 
         Args:
-            progress: whether a line says so, if that takes seconds and stderr is a terminal.
+            progress: whether to show a line that says so, if it takes seconds and stderr is a
+                terminal.
 
         Raises:
             OSError: there is no run-time compiler.
-            RuntimeError: it does not compile.
+            RuntimeError: the game does not compile.
         """
         if not self._done.wait(SECONDS_BEFORE_A_LINE):
-            said = f"compiling {self.game.name} for the GPU: some seconds, this once"
+            said = f"compiling {self.game.name} for the GPU, which takes seconds, once"
             with tqdm(
                 desc=said, bar_format="{desc}", leave=False, disable=None if progress else True
             ):
@@ -75,7 +76,7 @@ _being_made: dict[Key, Translating] = {}
 
 
 def translating(game: Game, architecture: str, in_step: bool, at_first: bool) -> Translating:
-    """The game's kernel, see translation.translate; starts to compile it unless another env has."""
+    """The game's kernel (see translation.translate), which a thread compiles for all envs."""
     key = (game, architecture, in_step, at_first)
     with _lock:
         if key not in _being_made:
@@ -84,7 +85,7 @@ def translating(game: Game, architecture: str, in_step: bool, at_first: bool) ->
 
 
 def _after_fork_in_child() -> None:
-    """A forked child has none of the threads."""
+    """Forgets the threads, which a forked child does not have."""
     global _lock
     _lock = threading.Lock()
     _being_made.clear()

@@ -76,14 +76,14 @@ class AtariEnv(Consoles):
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
         translate: CUDA only: whether to compile the game for the GPU. The results are the same, and
-            steps are several times faster. The first time, compiling the game's most frequent code
-            takes some ten seconds and all of it up to a minute; what comes of it is kept in
-            CULE_CACHE_DIR (by default ~/.cache/cule). True: wait for all. None: compile if 64 or
-            more envs play one game. Steps are interpreted until the first is done: `translated`
-            says whether it is, and `wait_until_translated` waits for all.
-        multiprocessors: CUDA only: how many of the GPU's multiprocessors emulate, and do nothing
-            else. The others stay free for work on other streams, such as learning. None: no
-            multiprocessor is reserved, which is fastest if there is no such work.
+            steps are several times faster. The first time, the game's most frequent code takes
+            about ten seconds to compile, and all of it up to a minute; compiled code is kept in
+            CULE_CACHE_DIR (by default ~/.cache/cule). True: wait for all of it. None: if 64 or
+            more envs play one game, compile it while steps are interpreted. `translated` says
+            whether steps run compiled code yet, and `wait_until_translated` waits for all of it.
+        multiprocessors: CUDA only: how many of the GPU's multiprocessors are reserved for
+            emulation. The others stay free for work on other streams, such as learning. None: none
+            is reserved, which is fastest if there is no such work.
         batch_size: ale-py's keyword for stepping some of the envs; 0 or num_envs, as cule steps all
             of them.
         thread_affinity_offset: ale-py's keyword for pinning threads; -1, as cule leaves that to the
@@ -92,8 +92,8 @@ class AtariEnv(Consoles):
         difficulty: the difficulty switches, likewise; None: 0.
         obs_type: "image", or "ram" for the console's 128 bytes.
         seed: the seed of the first `reset` that is called without one: env `i` gets `seed + i`.
-        reset_pool_size: how many start states to prepare for episodes to start from; 0: each reset
-            is emulated, as in ale-py.
+        reset_pool_size: how many start states to prepare; each reset copies one of them. 0: each
+            reset is emulated, as in ale-py.
         output: "torch" or "numpy".
         render_mode: what `render` gives. "mosaic": one picture of all screens. "rgb_array": a tuple
             of one picture for each env, as gymnasium's wrappers expect. "rgb_array_list": a tuple
@@ -105,7 +105,7 @@ class AtariEnv(Consoles):
 
     Attributes:
         games: what each env plays.
-        spec: what gymnasium.make_vec makes the same env from; None for a batch of several games.
+        spec: gymnasium.make_vec makes the same env from it; None for a batch of several games.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message says what was expected and what
@@ -342,7 +342,7 @@ class AtariEnv(Consoles):
         return results
 
     def _play(self, actions: ArrayLike, player_b_actions: ArrayLike | None) -> None:
-        """Checks the actions and plays them. Nothing before the engine's step changes an env."""
+        """Checks the actions and plays them. An error leaves all envs as they were."""
         self._check_open("step")
         self._check_started("step")
         if self._sent:
@@ -360,15 +360,15 @@ class AtariEnv(Consoles):
 
     @property
     def translated(self) -> bool:
-        """Whether steps run the game compiled for the GPU by now (see `translate`)."""
+        """Whether steps now run the game compiled for the GPU (see `translate`)."""
         return "engine" in self.__dict__ and self.engine.translated
 
     @changes
     def wait_until_translated(self) -> bool:
         """Waits for the game to be compiled for the GPU, if it is being compiled (see `translate`).
 
-        Results are the same before and after. Call it before you measure steps, or capture them in
-        a CUDA graph: the graph keeps the kernels that it has captured.
+        Results are the same before and after. Call it before you measure steps or capture them in a
+        CUDA graph: a graph keeps the kernels that it captured.
 
         Returns:
             Whether steps run the compiled game; False: they stay interpreted.

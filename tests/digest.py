@@ -38,7 +38,7 @@ class Digest:
         return torch.cat(parts)
 
     def of(self, env: cule.AtariEnv, results: tuple) -> torch.Tensor:
-        """`results` is what `env.step` returned."""
+        """The number of each env, from the `results` of `env.step`."""
         obs, reward, terminated, truncated, info = results
         newest = obs[:, -1:] if obs.ndim > 2 else obs
         seen = {
@@ -50,8 +50,10 @@ class Digest:
 
 
 def compare(envs: list[cule.AtariEnv], steps: int) -> tuple[torch.Tensor, int]:
-    """Steps the envs with the same actions. Which envs ever differed, and how many episodes
-    ended."""
+    """Steps the envs with the same actions.
+
+    Returns which envs ever differed, and how many episodes ended.
+    """
     first = envs[0]
     generator = torch.Generator().manual_seed(1)
     digest = Digest()
@@ -76,7 +78,7 @@ def compare(envs: list[cule.AtariEnv], steps: int) -> tuple[torch.Tensor, int]:
 
 
 def sets_of_games(games: list[str], apart: bool) -> Iterator[list[str]]:
-    """The games that share an env."""
+    """The games of each env."""
     if apart:
         yield from ([game] for game in games)
     else:

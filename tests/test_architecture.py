@@ -1,4 +1,4 @@
-"""Which GPUs a build serves, and the message if it does not serve the GPU that is there."""
+"""Which GPUs a build supports, and the message if it does not support this machine's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_architecture_serves_newer_gpus_of_its_major_version(
     "capability", [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)]
 )
 def test_default_build_serves_each_gpu_from_turing_on(capability: tuple[int, int]) -> None:
-    """By the list in CMakeLists.txt, which is compiled if no GPU is visible."""
+    """The list in CMakeLists.txt is compiled if no GPU is visible."""
     (listed,) = re.findall(
         r"set\(CULE_ALL_ARCHITECTURES ([\d ]+)\)", (ROOT / "CMakeLists.txt").read_text()
     )

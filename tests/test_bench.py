@@ -144,7 +144,7 @@ def test_bench_checks_the_others_before_it_measures(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture,
 ) -> None:
-    """Also where only the last of the games is one that another system lacks."""
+    """It checks all cases: here only the last game is unknown to another system."""
     monkeypatch.chdir(tmp_path)
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
@@ -164,7 +164,7 @@ def test_bench_checks_the_others_before_it_measures(
 def test_bench_makes_no_folder_for_its_results(
     checkout: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    """They go to the checkout's where it is there, else to a file in the current folder."""
+    """Results go to the checkout's folder if there is one, else to a file in the current folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(measure.Worker, "measure", lambda _, case: fine(case))
     if checkout:

@@ -95,8 +95,7 @@ def test_bench_warms_up_until_games_have_spread_out() -> None:
 def test_bench_goes_on_after_a_game_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    """A case whose ROM is missing, and a batch too large for any memory, between two that can be
-    measured."""
+    """A game without a ROM comes between two that can be measured."""
     for game in ("pong", "breakout"):
         (tmp_path / f"{game}.bin").write_bytes(rom_path(find_game(game)).read_bytes())
     monkeypatch.setenv(ROM_DIR_VARIABLE, str(tmp_path))
@@ -160,7 +159,7 @@ def test_bench_replaces_the_process_that_a_case_ruined(monkeypatch: pytest.Monke
 
 
 def no_room_for_two(case: Case) -> dict:
-    """Stands in for cases of which one is too large."""
+    """Stands in for a series of cases, one of which is too large."""
     return too_large(case) if case.num_envs == 2 else fine(case)
 
 

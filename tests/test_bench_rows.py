@@ -72,7 +72,7 @@ def test_bench_reads_rows_of_earlier_versions() -> None:
 
 
 def test_bench_leaves_evaluations_out(tmp_path: Path) -> None:
-    """Those of trained policies, which have scores and no speed."""
+    """Evaluations of trained policies have scores and no speed."""
     rows = [
         dataclasses.asdict(make_row("pong", 8, 100.0)),
         dataclasses.asdict(make_row("pong", 8, 0.0)),
@@ -164,7 +164,7 @@ def test_bench_boxes_hold_the_last_row_of_each_game() -> None:
 def test_bench_plots_rows_of_files(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
-    """One panel more makes the picture wider."""
+    """A plot with one more panel is wider."""
     rows = [
         make_row(game, n, 100.0 * n + i)
         for n in (8, 16)

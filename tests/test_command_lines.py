@@ -59,7 +59,7 @@ def test_record_shows_its_progress(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "6/6" in capsys.readouterr().err
 
 
-def test_play_films_where_there_is_no_display(
+def test_play_records_where_there_is_no_display(
     tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, no_display: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -69,7 +69,7 @@ def test_play_films_where_there_is_no_display(
 
 
 class Keyboard:
-    """Keys that are held, and events that come at the given frames."""
+    """Keys that are held down, and events that come at given frames."""
 
     def __init__(self, held: set[int], events: dict[int, list[pygame.event.Event]]):
         self.held, self.events, self.frame = held, events, -1
@@ -86,7 +86,7 @@ class Keyboard:
 
 
 def test_play_listens_to_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a window of SDL's dummy display: FIRE starts the ball, RIGHT moves the paddle, Esc
+    """In a window of SDL's dummy display, FIRE starts the ball, RIGHT moves the paddle, and Esc
     ends."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr(play, "INVISIBLE_DRIVERS", ())
@@ -114,7 +114,7 @@ def test_play_listens_to_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
     ("SDL_VIDEODRIVER", "dummy", "No window can be seen here (SDL_VIDEODRIVER=dummy: SDL's video "),
     ("SDL_VIDEODRIVER", "no-such-driver", "The display takes no window ("),
 ])  # fmt: skip
-def test_play_films_where_the_display_shows_no_window(
+def test_play_records_where_the_display_shows_no_window(
     variable: str,
     value: str,
     reason: str,
@@ -122,7 +122,8 @@ def test_play_films_where_the_display_shows_no_window(
     no_display: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In a process of its own, as SDL looks for a display once; it would play forever."""
+    """It runs in a process, as SDL looks for a display only once, and as a window would stay
+    open forever."""
     monkeypatch.setenv(variable, value)
     command = [sys.executable, "-m", "cule.play", "pong", *SHORT]
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -220,7 +221,7 @@ def test_what_the_machine_refuses_is_a_line(
     assert error.startswith(f"cule.{program}: {line}") and error.count("\n") == 1
 
 
-def test_interrupted_film_is_what_was_filmed(
+def test_interrupted_video_has_the_frames_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: Any, **__: Any) -> Any:
@@ -254,7 +255,7 @@ def test_cule_lists_every_program() -> None:
 
 
 def test_cule_runs_a_program(tmp_path: Path) -> None:
-    """By `python -m cule` and by the console script, which passes on what the program returns."""
+    """Both `python -m cule` and the console script return what the program returns."""
     path = tmp_path / "video.gif"
     words = ["record", "pong", *SHORT, "--output", str(path), "--device", "cpu"]
     done = subprocess.run([sys.executable, "-m", "cule", *words], capture_output=True, timeout=120)

@@ -47,7 +47,7 @@ def test_demo_writes_what_the_suffix_says(suffix: str, begin: bytes, tmp_path: P
 
 
 def test_mosaic_shows_each_screen_in_its_place() -> None:
-    """One of another height, too, with which the row is as high as the highest."""
+    """One screen is higher, and its row is as high as that one."""
     heights = (210, 250, 210)
     screens = [np.full((height, 160, 3), 50 + i, np.uint8) for i, height in enumerate(heights)]
     picture = mosaic(screens, ["a", "b", "c"], columns=3)
@@ -137,7 +137,7 @@ def test_demo_answers_what_the_machine_refuses_with_a_line(
     problem: BaseException, status: int, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture,
 ) -> None:  # fmt: skip
-    """An older picture stays as it is."""
+    """A picture that was there before stays as it is."""
 
     def play(*_: Any) -> Any:
         raise problem

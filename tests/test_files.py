@@ -40,7 +40,7 @@ def umask(mask: int) -> Iterator[None]:
 
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """There is room for this many bytes; os.write writes only part of more, as on a full disk."""
+    """Leaves room for this many bytes: os.write writes a part, and then fails."""
     left, write = [0], os.write
 
     def write_some(descriptor: int, content: bytes) -> int:
@@ -70,7 +70,7 @@ def test_replacing_gives_the_new_file_or_leaves_the_old_one(tmp_path: Path) -> N
 
 
 def test_replacing_has_a_name_that_nobody_can_have_planted(tmp_path: Path) -> None:
-    """A link under the name that was once used leads to another's file."""
+    """A link with an old temporary name leads to another file."""
     victim, path = tmp_path / "victim", tmp_path / "file"
     victim.write_bytes(OLD)
     (tmp_path / f".file.{os.getpid()}.part").symlink_to(victim)
@@ -130,7 +130,7 @@ def test_replacing_keeps_the_mode_and_honours_the_umask(tmp_path: Path) -> None:
 
 
 def test_replacing_never_shows_a_secret_file(tmp_path: Path) -> None:
-    """Not under its temporary name, either."""
+    """It is not readable under its temporary name either."""
     path = tmp_path / "file"
     path.write_bytes(OLD)
     path.chmod(0o600)
@@ -220,7 +220,7 @@ KILLED = """
 
 @contextmanager
 def writing(path: Path) -> Iterator[subprocess.Popen]:
-    """A process within `replacing`."""
+    """A process that has begun to write in `replacing`."""
     with subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(ALONE) + textwrap.dedent(KILLED), str(path)],
         stdout=subprocess.PIPE,
@@ -267,7 +267,7 @@ def test_replacing_deletes_what_killed_processes_left_and_nothing_else(tmp_path:
 
 
 def test_replacing_survives_others_who_clean_up_all_the_time(tmp_path: Path) -> None:
-    """A new file is not locked at once: who looks just then takes it for a dead process's."""
+    """A new file is not locked at once: another process may take it for a dead one's."""
     path, stop = tmp_path / "file", threading.Event()
 
     def clean() -> None:
@@ -290,7 +290,7 @@ def test_replacing_survives_others_who_clean_up_all_the_time(tmp_path: Path) -> 
 def test_replacing_works_where_the_file_system_has_no_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be locked is not known to be dead, and stays."""
+    """A file that cannot be locked may be in use, so it stays."""
     import fcntl
 
     def refuse(*_: int) -> None:
@@ -368,7 +368,7 @@ def test_append_line_takes_devices(tmp_path: Path) -> None:
 
 
 def test_append_line_by_processes_at_once_tears_nothing(tmp_path: Path) -> None:
-    """Some of them fail each time and remove what they have begun, but no other's lines."""
+    """Those that fail remove what they have written, but nobody else's lines."""
     path, code = (
         tmp_path / "rows",
         """

@@ -25,7 +25,7 @@ def text_of(section: info.Section) -> str:
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One GPU that the driver and torch see, pretended, and a build with CUDA that serves it."""
+    """Pretends one GPU that the driver and torch see, and a build with CUDA for it."""
     monkeypatch.setattr(info, "_driver_gpus", lambda: [SMI])
     monkeypatch.setattr(_core, "has_cuda", lambda: True)
     monkeypatch.setattr(_core, "CUDA_ARCHITECTURES", ["75", "90"])

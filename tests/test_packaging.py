@@ -1,4 +1,4 @@
-"""What is published works: metadata, sdist and wheel; so do the ways to install."""
+"""Metadata, sdist and wheel are right, and all ways to install work."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_metadata_lists_the_pythons_that_are_tested(checkout: Path, tmp_path: Pa
 
 
 def test_messages_name_nothing_that_pypi_lacks() -> None:
-    """`pip install cule` works for nobody yet."""
+    """`pip install cule` does not work yet."""
     pages = [ROOT / "README.md", *ROOT.glob("*/*.md"), *ROOT.glob("examples/*/*.md")]
     for path in [*pages, *(ROOT / "cule").rglob("*.py")]:
         assert not re.search(r"pip install '?cule\b", path.read_text()), path
@@ -149,7 +149,8 @@ def test_sdist_has_the_sources_and_nothing_that_was_built(checkout: Path, tmp_pa
 def test_wheel_installs_without_a_compiler_and_holds_the_package_alone(
     checkout: Path, tmp_path: Path
 ) -> None:
-    """Built from the sdist, as from PyPI, and loaded in an environment that has nothing else."""
+    """The wheel is built from the sdist, as from PyPI, and loaded in an environment with nothing
+    else."""
     sdist = call_hook(checkout, "build_sdist", tmp_path / "sdist")
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source")
@@ -178,7 +179,7 @@ def test_wheel_installs_without_a_compiler_and_holds_the_package_alone(
 
 @pytest.mark.slow
 def test_readmes_install_makes_cule_work_in_the_checkout(checkout: Path, tmp_path: Path) -> None:
-    """Its commands, one after the other, with the dependencies that are here."""
+    """Runs the README's commands in order, with the dependencies that are installed here."""
     readme = (ROOT / "README.md").read_text()
     (block,) = [
         text for text in re.findall(r"^```sh\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
@@ -223,7 +224,7 @@ def test_make_installs_for_the_demo_no_more_than_it_needs(tmp_path: Path) -> Non
 
 
 def test_make_installs_once(tmp_path: Path) -> None:
-    """The demo after the tests, and the tests after the demo, find what they need."""
+    """The demo after the tests, or the tests after the demo, find what they need."""
     venv = tmp_path / "venv"
     venv.mkdir()
     wanted = re.search(r"^echo '(.*)' > .*cule-installed$", recipe("demo", tmp_path), re.MULTILINE)

@@ -34,7 +34,7 @@ def ranges(numbers: tuple[int, ...]) -> str:
 
 
 def modes(game: Game) -> str:
-    """The game's modes, those of Video Cube by their pattern: 153 would not fit."""
+    """The game's modes. Video Cube has 153, so theirs are shown as a pattern."""
     if game.name == "video_cube":
         hundreds = sorted({mode // 100 for mode in game.modes})
         assert game.modes == tuple(100 * h + units for h in hundreds for units in (0, 1, 2))
@@ -78,7 +78,7 @@ def test_readme_folders_and_files_exist() -> None:
 
 
 def test_readme_of_the_training_has_what_its_rows_say() -> None:
-    """Tables 3 and 4, cell by cell: what paper.py makes of the rows."""
+    """Compares tables 3 and 4, cell by cell, with what paper.py makes of the rows."""
     text = (ROOT / "examples" / "a2c_vtrace" / "README.md").read_text().replace("| |", "|  |")
     paths = [
         ROOT / path
@@ -108,7 +108,7 @@ def test_readme_of_the_training_has_what_its_rows_say() -> None:
 
 def test_readme_figures_are_rows_of_the_results() -> None:
     """Figures are lines "| game | FPS of cule | of ale-py | ratio | of EnvPool | ratio |" below
-    their file's name."""
+    the name of their file."""
     link = r"\[`(benchmarks/results/[\w.-]+\.jsonl)`\]\(\1\)"
     for name, table in re.findall(
         link + r".*?\n\n((?:\|[^\n]*\n)+)", README.read_text(), re.DOTALL
@@ -160,7 +160,9 @@ def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
     of envs with its file and commit above."""
     text = README.read_text()
     sources = re.findall(
-        r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\) of commit (\w+)\s+with ([\d,]*\d)", text
+        r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\)\s+of\s+commit\s+(\w+)"
+        r"\s+with\s+([\d,]*\d)",
+        text,
     )
     figures = re.findall(r"^\| ([\d,]+) envs \((\d+) games\) \| (.*) \|$", text, re.MULTILINE)
     assert len(figures) == 2

@@ -36,7 +36,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def members(thing: Any) -> Iterator[tuple[str, Any]]:
-    """The methods and properties that cule gives a class, inherited ones included."""
+    """The methods and properties of a class that cule defines, including inherited ones."""
     if inspect.isclass(thing):
         for base in (base for base in thing.__mro__ if is_own(base)):
             for name, member in vars(base).items():

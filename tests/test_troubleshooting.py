@@ -12,12 +12,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "troubleshooting.md"
 HOLE = "\0"  # where a message has a value
-# These are programs, whose users get a line that says what was wrong.
+# Programs, whose users get a line that says what was wrong.
 PROGRAMS = {"bench", "command_line.py", "demo.py", "info.py", "play.py", "record.py", "train"}
 
 
 def text_of(node: ast.AST) -> str | None:
-    """A string of the source, with holes for its values; None where the node is none."""
+    """A string of the source, with holes for its values; None if the node is not a string."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -59,7 +59,7 @@ def quoted_messages() -> list[str]:
 
 
 def matches(quoted: str, text: str) -> bool:
-    """Whether a text of the source can be the quoted one, whose "…" stand for anything."""
+    """Whether a text of the source matches the quoted one, in which "…" stands for any text."""
     pieces = [re.escape(piece) for piece in quoted.split("…")]
     return re.search(".*".join(pieces), text, re.DOTALL) is not None
 

@@ -1,5 +1,5 @@
-// What the lanes of a warp execute together, for count_lanes.py: the instructions of envs, written
-// down one by one, and put together under a rule.
+// What the lanes of a warp execute together, for count_lanes.py: notes the instructions of each
+// env, and combines them under a rule.
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 #include <map>
 #include <vector>
 
-#include "console/core.h"
+#include "execution/interpreter.h"
 #include "kernels/memory.h"
-#include "kernels/segment_starts.h"
-#include "kernels/step.h"
+#include "kernels/play.h"
+#include "kernels/tia_state.h"
 
 namespace {
 
@@ -23,7 +23,7 @@ struct Executed {
 };
 using Frame = std::vector<Executed>;
 
-// Interprets, and writes down what it executes.
+// Interprets, and notes what it executes.
 struct TracingCore : AnyGame {
   std::vector<Frame>* frames;
   template <class M>
@@ -43,7 +43,7 @@ struct TracingCore : AnyGame {
 
 std::vector<std::vector<Frame>> traces;  // of each env
 
-// Plays a step of an env of the batch at `address`, but for what draws it.
+// Plays a step of an env of the batch at `address`, without drawing.
 void trace(uintptr_t address, size_t env) {
   Batch batch;
   std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
@@ -54,7 +54,7 @@ void trace(uintptr_t address, size_t env) {
   trail.starts = starts_alone(starts.data());
   PlainMachine machine = make_plain_machine(batch, env, devices, {entries.data(), trail, tia});
   traces.emplace_back();
-  step_frames(batch, env, machine, TracingCore{{}, &traces.back()});
+  play_frames(batch, env, machine, TracingCore{{}, &traces.back()});
 }
 
 // Where the lanes of a warp are in a frame.
@@ -93,7 +93,7 @@ struct Warp {
       before = group;
     }
   }
-  // Lanes that part go on apart, until `end` or where what follows has to be looked up.
+  // Lanes that diverge stay apart, until `end` or until what follows has to be looked up.
   void go_apart(int32_t end) {
     for (auto at = by_offset(end, all()); !at.empty(); at = by_offset(end, all())) {
       for (auto& group : at) go_apart(end, group.second);

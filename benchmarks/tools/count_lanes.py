@@ -1,11 +1,11 @@
-"""How many instructions the lanes of a warp execute apart, without a GPU.
+"""Counts the instructions that a warp executes when its lanes diverge, without a GPU.
 
 For example `python -m benchmarks.tools.count_lanes pong riverraid`. Plays envs with random actions,
-writes down each 6507 instruction of a step, and puts envs together as the lanes of a warp, which
-executes an instruction once for all lanes that are at it. Prints for each game and width of a warp
-how many instructions it so executes in a frame, and how often it turns to other lanes: with lanes
-that go on apart until a scanline ends, and with those first that are hindmost in the program
-(design/translation.md), for turns of so many scanlines.
+notes each 6507 instruction of a step, and combines envs as the lanes of a warp, which executes an
+instruction once for all lanes that are at it. Prints, for each game and width of a warp, how many
+instructions it executes in a frame, and how often it changes to other lanes. There are two rules:
+lanes that have diverged stay apart until a scanline ends; or the lanes at the lowest place of the
+program go first (design/translation.md), in turns of several lengths.
 """
 
 from __future__ import annotations

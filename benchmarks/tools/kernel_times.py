@@ -2,9 +2,10 @@
 
 For example `python benchmarks/tools/kernel_times.py pong:4096,65536`. Prints a line for each case:
 milliseconds a step in each kernel, by torch's profiler, and million FPS from the time between two
-events. Games have spread out by then, as they do in training, and the env has timed both of its
-kernels (csrc/kernels/cuda/play_choice.cuh). With `--once` each case plays a single step after that,
-between cudaProfilerStart and cudaProfilerStop, for `ncu --profile-from-start off`.
+events. Before that it plays until the games have spread out, as they do in training, and until the
+env has timed both of its kernels (csrc/kernels/cuda/play_choice.cuh). With `--once` each case then
+plays a single step between cudaProfilerStart and cudaProfilerStop, for
+`ncu --profile-from-start off`.
 """
 
 from __future__ import annotations

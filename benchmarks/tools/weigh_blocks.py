@@ -1,8 +1,8 @@
 """What translated instructions cost, without a GPU: `python benchmarks/tools/weigh_blocks.py pong`.
 
 Compiles a game's kernel with line information, disassembles it with nvdisasm (of CUDA's toolkit),
-and weighs the machine instructions of each translated instruction with how often the profile saw
-it. That overestimates ways that are rarely taken, and knows nothing of lanes that are apart.
+and weights the machine instructions of each translated instruction by how often the profile saw it.
+That overestimates paths that are rarely taken, and ignores lanes that diverge.
 """
 
 from __future__ import annotations

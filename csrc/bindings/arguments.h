@@ -1,5 +1,5 @@
-// Checks of Python's arguments: each returns the value as its plain type, or throws an error that
-// says what was expected and what came.
+// Checks arguments from Python. Each check returns the value as a plain C++ type, or throws an
+// error that says what was expected and what came.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -45,7 +45,7 @@ inline uintptr_t address(const char* name, const pybind11::handle& value, size_t
   return found;
 }
 
-// The bytes of a contiguous buffer, such as an array's.
+// The bytes of a contiguous buffer, such as an array.
 class Bytes {
  public:
   Bytes(const char* name, const pybind11::handle& value) : name_(name) {

@@ -1,4 +1,4 @@
-// The rows of kernels/batch_fields.h as data: what each array of a batch is and should be.
+// The rows of kernels/batch_fields.h as data: the address, type, shape and lifetime of each array.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "kernels/batch.h"
-#include "kernels/segment_starts.h"
+#include "kernels/tia_state.h"
 
 namespace cule {
 
-constexpr int64_t kMaxEnvs = 1 << 24;  // and what they share
+constexpr int64_t kMaxEnvs = 1 << 24;  // also the most groups and spare buffers
 constexpr int64_t kMaxBufferEntries = 1 << 26;
 constexpr int64_t kMaxFrameskip = 10'000, kMaxNoops = 10'000, kMaxStartStates = 10'000;
 
@@ -23,17 +23,17 @@ inline uint64_t product(const std::vector<uint64_t>& factors) {
   return result;
 }
 
-// The states that episodes start from, of all groups.
+// How many states episodes start from, for all groups together.
 inline uint64_t start_states(const Batch& b, const ResetPool& pool) {
   return product({b.num_groups, static_cast<uint64_t>(pool.size)});
 }
-// The frames that observations are made of, one for every so many envs.
+// How many pooled frames there are: `envs_per_pooled` envs share one.
 inline uint64_t pooled_frames(const Batch& b) {
   const uint64_t sharing = b.envs_per_pooled ? b.envs_per_pooled : 1;
   return (static_cast<uint64_t>(b.num_envs) + sharing - 1) / sharing;
 }
 
-// What an element of an array is for numpy and torch: a number, or as many bytes as a struct has.
+// The dtype of an array for numpy and torch. An array of structs is an array of bytes.
 template <class T>
 constexpr const char* kDtype = "uint8";
 template <>
@@ -54,7 +54,7 @@ struct BatchArray {
   Life life;
   bool needed;
   uint64_t element_bytes;       // of the dtype
-  std::vector<uint64_t> shape;  // a last axis has the bytes of a struct
+  std::vector<uint64_t> shape;  // for structs, the last axis is a struct's bytes
   const void* begin;
 
   uint64_t bytes() const { return product({product(shape), element_bytes}); }

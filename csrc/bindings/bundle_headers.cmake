@@ -1,5 +1,5 @@
-# Writes `OUTPUT`, a C++ source with the text of every header below `ROOT`, for compiling at run
-# time.
+# Writes `OUTPUT`, a C++ source with the text of every header below `ROOT`. Games are compiled with
+# these headers at run time.
 #   cmake -DROOT=csrc -DOUTPUT=bundle.cpp -P csrc/bindings/bundle_headers.cmake
 file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/*.h ${ROOT}/*.cuh)
 list(SORT headers)

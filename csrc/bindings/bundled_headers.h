@@ -1,5 +1,5 @@
-// The core's headers as text, for compiling games at run time. bundle_headers.cmake writes the
-// list.
+// The core's headers as text: games are compiled with them at run time. bundle_headers.cmake writes
+// the list.
 #pragma once
 
 namespace cule {

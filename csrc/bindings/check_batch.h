@@ -1,5 +1,5 @@
-// Checks that a batch can be played: numbers are in range, no address is missing, and the memory at
-// each address is as large as these numbers need, by the size that the caller gave. On the host,
+// Checks that a batch can be played: numbers are in range, no address is missing, and the caller
+// has said that the memory at each address is at least as large as the numbers need. On the host,
 // that memory must also exist.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace cule {
 
-// Whether all pages of some memory belong to this process: msync fails for others.
+// Whether all pages of some memory are mapped in this process: for others msync fails.
 inline bool is_mapped(const void* begin, uint64_t bytes) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uint64_t>(begin) / page * page;
@@ -26,7 +26,7 @@ inline bool is_mapped(const void* begin, uint64_t bytes) {
 
 class BatchCheck {
  public:
-  // `bytes` has the size of the memory at each of the batch's addresses, by the field's name.
+  // `bytes` has the size of the memory at each address of the batch, by the name of its field.
   BatchCheck(const Batch& batch, const std::map<std::string, uint64_t>& bytes, Use use)
       : batch_(batch), bytes_(bytes), use_(use) {}
 
@@ -40,7 +40,7 @@ class BatchCheck {
         memory(array.name, array.begin, array.bytes());
       }
     }
-    if (!use_.on_gpu) cartridges();  // a GPU's cannot be read here
+    if (!use_.on_gpu) cartridges();  // the host cannot read a GPU's memory
   }
 
  private:

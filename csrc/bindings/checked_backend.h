@@ -1,4 +1,4 @@
-// A backend that checks each batch before it plays it.
+// A backend for Python that checks each batch before it plays it.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -45,7 +45,7 @@ struct CheckedBackend {
   void load_translation(const pybind11::bytes& cubin, const pybind11::object& marked_ops) {
     if (on_host)
       throw std::invalid_argument(
-          "expected a backend of CUDA, as ROMs are translated for GPUs only, got the CPU's");
+          "expected the CUDA backend, as games are translated for GPUs only, got the CPU's");
     const std::string code = cubin;
     const uintptr_t operations = address("marked_ops", marked_ops, alignof(Predecoded));
     pybind11::gil_scoped_release release;

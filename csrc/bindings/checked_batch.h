@@ -1,4 +1,4 @@
-// A batch whose fields Python sets, and which is checked before it is used.
+// A batch for Python, which sets its fields. It is checked before it is used.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -14,7 +14,7 @@
 
 namespace cule {
 
-// A batch, and whether it has been checked since it was last changed, for the host or a GPU.
+// A batch, and what of it has been checked since its last change, for the host or for a GPU.
 struct CheckedBatch : Batch {
   enum class Checked { kNothing, kConsoles, kEnvs };
   Checked checked = Checked::kNothing;
@@ -28,12 +28,12 @@ struct CheckedBatch : Batch {
     field = value;
     checked = Checked::kNothing;
   }
-  // Sets an option whose range has been checked. On the host no memory's size depends on it.
+  // Sets an option whose range has been checked. On the host no array's size depends on it.
   void set_option(int32_t& field, int64_t value) {
     if (checked_on_host) field = static_cast<int32_t>(value);
     else set(field, static_cast<int32_t>(value));
   }
-  // Sets a field to the address of memory, which is given as (address, bytes), or to 0.
+  // Sets a field to the address of memory. `memory` is (address, bytes), or 0 for none.
   template <class T>
   void place(const char* name, T*& field, const pybind11::object& memory) {
     pybind11::object at = memory;
@@ -62,7 +62,7 @@ struct CheckedBatch : Batch {
     if (checked != Checked::kNothing) return;
     BatchCheck(*this, bytes, {false, false}).all();
     checked = Checked::kConsoles;
-    checked_on_host = false;  // the options are still to be checked at
+    checked_on_host = false;  // the options of a step are not checked yet
   }
   void check_powered_on() {
     check_consoles();

@@ -1,7 +1,7 @@
 // Lets one thread at a time into an env.
 //
-// It is C++ because Python may raise an exception between any two byte codes, as from a signal's
-// handler. In C++ none can come between entering and leaving.
+// It is C++ because Python may raise an exception between any two byte codes, for example in a
+// signal handler. In C++ no exception can come between entering the env and leaving it.
 #pragma once
 
 #include <pthread.h>
@@ -15,9 +15,9 @@ namespace cule {
 // The GIL is held whenever a guard's fields are read or written.
 class Guard {
  public:
-  // Calls `function` with this thread in the env. A signal's handler may make such a call during
-  // another call of the same thread. It may then only read: a call that `changes` the env would
-  // come between two halves of the other.
+  // Calls `function` with this thread in the env. A signal handler may make such a call while
+  // another call of the same thread runs. It may then only read: a call that `changes` the env
+  // would do so in the middle of the other one.
   pybind11::object call(const char* name, bool changes, const pybind11::object& function,
                         const pybind11::args& arguments, const pybind11::kwargs& keywords) {
     const Visit visit(*this, name, changes);

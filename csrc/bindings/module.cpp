@@ -1,6 +1,6 @@
-// cule._core: the batch, its kernels and the list of games, for Python, which owns all memory and
-// passes addresses. All arguments are checked, so that no call ends the process. Nothing else is
-// done here.
+// cule._core: gives Python the batch, its backends and the list of games. Python owns all memory
+// and passes addresses. This module checks all arguments, so that no call can crash the process,
+// and does nothing else.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -16,9 +16,10 @@
 #include "bindings/checked_backend.h"
 #include "bindings/checked_batch.h"
 #include "bindings/guard.h"
-#include "console/decode_rom.h"
+#include "bindings/translation_facts.h"
 #include "console/make_config.h"
-#include "kernels/segment_starts.h"
+#include "execution/decode_rom.h"
+#include "kernels/tia_state.h"
 
 namespace py = pybind11;
 
@@ -86,7 +87,7 @@ py::bytes as_bytes(const std::vector<T>& values) {
   return py::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// The predecoded instructions of an image, and kFetchSlowly in its padding up to `entries`.
+// The predecoded instructions of an image, padded with kFetchSlowly to `entries`.
 py::bytes decoded_rom(const py::bytes& rom, const std::string& scheme, const py::object& entries) {
   const std::string image = rom;
   if (image.size() > kMaxRomBytes) {
@@ -137,8 +138,8 @@ void checked_continued_episode(CheckedBatch& batch, const py::object& played,
   continue_pool_episode(batch, before, count);
 }
 
-// Rows of ProfileEntry's fields, one for each byte of the ROM of env 0 and one for what is executed
-// elsewhere, as uint32.
+// The fields of ProfileEntries as uint32: a row for each byte of env 0's ROM, and a last row for
+// code that is elsewhere.
 py::bytes profile(CheckedBatch& batch, const py::object& frames) {
   const auto count = static_cast<int>(integer("frames", frames, 0));
   batch.check_powered_on();
@@ -166,44 +167,9 @@ py::bytes power_on_numbers(const py::object& asked) {
   return py::bytes(bytes);
 }
 
-// The bits of a predecoded instruction's words that translation reads (cpu_6507/predecoded.h).
-py::dict predecoded_fields() {
-  py::dict out;
-  out["cycles"] = kCyclesMask;
-  out["length_shift"] = kLengthShift;
-  out["reads"] = static_cast<uint32_t>(kReads);
-  out["jump"] = static_cast<uint32_t>(kJump);
-  out["indexed"] = static_cast<uint32_t>(kIndirect | kIndexX | kIndexY);
-  out["opcode_shift"] = kOpcodeShift;
-  out["operand_shift"] = kOperandShift;
-  out["block_code"] = kBlockCode;
-  out["quiet_block"] = kQuietBlock;
-  return out;
-}
-
-// The places that instructions of blocks reach (console/fast_bus.h).
-py::dict places() {
-  py::dict out;
-  out["kInRam"] = static_cast<uint32_t>(kInRam);
-  out["kInRom"] = static_cast<uint32_t>(kInRom);
-  out["kFromChips"] = static_cast<uint32_t>(kFromChips);
-  out["kToTia"] = static_cast<uint32_t>(kToTia);
-  out["kToRiot"] = static_cast<uint32_t>(kToRiot);
-  out["kInDecimal"] = static_cast<uint32_t>(kInDecimal);
-  out["kInCartridge"] = static_cast<uint32_t>(kInCartridge);
-  return out;
-}
-
-// The sets of them that a profile tells apart, in its order.
-py::tuple profiled_places() {
-  py::list out;
-  for (uint32_t each : kProfiledPlaces) out.append(each);
-  return py::tuple(out);
-}
-
-// Finds the first state that playing cannot produce: (index, part), where `part` names what is
-// impossible, or None. The records of the states follow each other. `configs` are those of all
-// groups, `groups` has the group of each state.
+// Finds the first state that playing cannot produce. Returns (index, part), in which `part` names
+// what is impossible, or None. `records` has the records of the states, one after the other.
+// `configs` has the configs of all groups, and `groups` the group of each state.
 py::object find_misfit_state(const py::object& records, const py::object& cartridges,
                              const py::object& configs, const py::object& groups) {
   const Bytes record_bytes("records", records), cartridge_bytes("cartridge_bytes", cartridges),
@@ -248,8 +214,8 @@ CheckedBackend* checked_cpu_backend(const py::object& threads) {
 
 CheckedBackend* checked_cuda_backend(const py::object& device, const py::object& multiprocessors) {
   const auto index = static_cast<int>(integer("device", device, 0)),
-             apart = static_cast<int>(integer("multiprocessors", multiprocessors, 0));
-  return new CheckedBackend{std::unique_ptr<Backend>(make_cuda_backend(index, apart)), false};
+             reserved = static_cast<int>(integer("multiprocessors", multiprocessors, 0));
+  return new CheckedBackend{std::unique_ptr<Backend>(make_cuda_backend(index, reserved)), false};
 }
 
 }  // namespace
@@ -288,13 +254,8 @@ void bind_constants(py::module_& m) {
   m.attr("RAM_BYTES") = kRamBytes;
   m.attr("LINE_PIXELS") = kLinePixels;
   m.attr("PICTURE_ROWS") = Pictures::kRows;
-  m.attr("LINE_CYCLES") = kCyclesPerLine;
-  m.attr("WSYNC") = static_cast<uint32_t>(tia_write::WSYNC);
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
-  m.attr("PREDECODED") = predecoded_fields();
-  m.attr("PLACES") = places();
-  m.attr("PROFILED_PLACES") = profiled_places();
-  m.attr("FRONT_BYTE") = offsetof(EnvRecord, tia) + offsetof(TiaState, front);
+  m.attr("FRONT_BYTE") = offsetof(EnvRecord, screen) + offsetof(ScreenState, front);
   m.attr("FAULTS") = py::dict(
       py::arg("jam") = static_cast<int>(kFaultJam),
       py::arg("buffer_full") = static_cast<int>(kFaultBufferFull),
@@ -303,7 +264,7 @@ void bind_constants(py::module_& m) {
       py::arg("frame_lost") = static_cast<int>(kFaultFrameLost));
 }
 
-// The fields of a batch, by their rows (kernels/batch_fields.h).
+// Makes a property of each field of a batch, from the rows of kernels/batch_fields.h.
 void bind_batch(py::module_& m) {
   py::class_<CheckedBatch> batch(m, "Batch");
   batch.def(py::init([] { return CheckedBatch{}; }))
@@ -388,6 +349,7 @@ PYBIND11_MODULE(_core, m) {
   Guard::watch_forks();
   py::class_<Guard>(m, "Guard").def(py::init<>()).def("call", &Guard::call);
   bind_constants(m);
+  bind_translation_facts(m);
   bind_batch(m);
   bind_backend(m);
 }

@@ -31,7 +31,7 @@ struct CartridgeAccess {
 template <class Rom>
 CULE_COLD CartridgeAccess cartridge_read(const CartridgeMap& map, uint32_t slices, uint8_t* bytes,
                                          Rom rom, uint32_t address, int32_t cycle) {
-  const uint32_t offset = address & 0xFFF;
+  const uint32_t offset = window_offset(address);
   if (map.scheme == Scheme::kDPC) {
     Dpc& dpc = *reinterpret_cast<Dpc*>(bytes);
     clock_random(dpc);
@@ -39,7 +39,7 @@ CULE_COLD CartridgeAccess cartridge_read(const CartridgeMap& map, uint32_t slice
       return {dpc_read(dpc, offset, cycle, [&](uint32_t i) { return rom(kDpcProgramBytes + i); }),
               slices};
   } else if (offset >= 0x80 && offset < map.special_end) {
-    return {bytes[offset & 0x7F], slices};
+    return {bytes[cartridge_index(offset)], slices};
   }
   slices = touch_hot_spot(map, slices, offset);
   return {rom(rom_offset(map, slices, address)), slices};
@@ -48,7 +48,7 @@ CULE_COLD CartridgeAccess cartridge_read(const CartridgeMap& map, uint32_t slice
 // A write to the cartridge, special or not. Returns the slices that are visible after it.
 CULE_COLD uint32_t cartridge_write(const CartridgeMap& map, uint32_t slices, uint8_t* bytes,
                                    uint32_t address, uint32_t value) {
-  const uint32_t offset = address & 0xFFF;
+  const uint32_t offset = window_offset(address);
   if (map.scheme == Scheme::kDPC) {
     Dpc& dpc = *reinterpret_cast<Dpc*>(bytes);
     clock_random(dpc);

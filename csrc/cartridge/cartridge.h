@@ -2,7 +2,7 @@
 //
 // The window has four 1 KiB parts, each of which shows a 1 KiB slice of the image.
 // `ConsoleState::slices` holds the numbers of these slices, one byte each; while frames run,
-// `Machine::slices` does. Reading plain ROM needs nothing else. Offsets into the window below
+// `ConsoleBus::slices` does. Reading plain ROM needs nothing else. Offsets into the window below
 // `special_end` or from `special_begin` on are special: hot spots that switch banks, Superchip RAM,
 // the DPC's registers. They go through `cartridge_read` and `cartridge_write`, which dispatch to
 // one file for each scheme.
@@ -13,6 +13,12 @@
 namespace cule {
 
 enum class Scheme : uint8_t { k2K, k4K, kF8, kF8SC, kF6, kF6SC, kE0, kFE, kDPC };
+
+// The window, its parts, and where in it an address is.
+constexpr uint32_t kWindowBytes = 4096, kSliceBytes = 1024;
+CULE_INLINE constexpr uint32_t window_offset(uint32_t address) {
+  return address & (kWindowBytes - 1);
+}
 
 // The constant facts of a cartridge.
 struct CartridgeMap {
@@ -26,6 +32,9 @@ struct CartridgeMap {
 
 // The size of an env's cartridge bytes: a Superchip's RAM, or the DPC's registers.
 constexpr uint32_t kCartridgeBytes = 128;
+CULE_INLINE constexpr uint32_t cartridge_index(uint32_t address) {
+  return address & (kCartridgeBytes - 1);
+}
 
 constexpr uint32_t slices_of_bank(uint32_t bank) { return 0x03020100u + bank * 0x04040404u; }
 
@@ -33,7 +42,7 @@ constexpr uint32_t slices_of_bank(uint32_t bank) { return 0x03020100u + bank * 0
 CULE_INLINE uint32_t rom_offset(const CartridgeMap& map, uint32_t slices, uint32_t address) {
   const uint32_t slice = slices >> (address >> 10 & 3) * 8 & 0xFF;
   const uint32_t upper = ((address & map.a13_mask) ^ map.a13_mask) >> 1;  // FE: 4096 if A13 is low
-  return upper + (slice << 10 | (address & 0x3FF));
+  return upper + (slice << 10 | (address & (kSliceBytes - 1)));
 }
 
 constexpr bool has_superchip(Scheme scheme) {

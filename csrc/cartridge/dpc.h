@@ -16,7 +16,7 @@ constexpr uint32_t kDpcProgramBytes = 8192, kDpcDisplayBytes = 2048;
 
 struct Dpc {
   double fractional_clocks;  // of the music oscillator
-  int32_t music_cycle;       // when the music was last brought up to date
+  int32_t music_cycle;       // up to when the music has been computed
   uint16_t counters[8];      // 11 bits
   uint8_t tops[8], bottoms[8], flags[8];
   uint8_t music_mode[3];     // fetchers 5 to 7
@@ -43,7 +43,7 @@ CULE_INLINE void clock_random(Dpc& dpc) {
   dpc.random = static_cast<uint8_t>(x << 1 | (parity ^ 1));
 }
 
-// Brings the low counters and flags of the fetchers in music mode up to `cycle`.
+// Advances the low counters and flags of the fetchers in music mode to `cycle`.
 CULE_HD inline void update_music(Dpc& dpc, int32_t cycle) {
   const int32_t cycles = wrapping_minus(cycle, dpc.music_cycle);
   dpc.music_cycle = cycle;

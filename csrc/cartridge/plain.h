@@ -7,8 +7,10 @@
 
 namespace cule {
 
-constexpr CartridgeMap map_2k() { return {Scheme::k2K, 0, 0x1000, 0, 0x01000100u}; }
-constexpr CartridgeMap map_4k() { return {Scheme::k4K, 0, 0x1000, 0, slices_of_bank(0)}; }
-constexpr CartridgeMap map_fe() { return {Scheme::kFE, 0, 0x1000, 0x2000, slices_of_bank(0)}; }
+constexpr CartridgeMap map_2k() { return {Scheme::k2K, 0, kWindowBytes, 0, 0x01000100u}; }
+constexpr CartridgeMap map_4k() { return {Scheme::k4K, 0, kWindowBytes, 0, slices_of_bank(0)}; }
+constexpr CartridgeMap map_fe() {
+  return {Scheme::kFE, 0, kWindowBytes, 0x2000, slices_of_bank(0)};
+}
 
 }  // namespace cule

@@ -1,4 +1,4 @@
-// Arithmetic on cycle counters. Only their differences matter, so they may wrap around.
+// Arithmetic on cycle counters. Only differences between counters matter, so they may wrap around.
 #pragma once
 
 #include "common/platform.h"

@@ -1,8 +1,8 @@
-// The Mersenne Twister MT19937 over memory that the caller provides, for following ale-py's per-env
-// generators.
+// The random number generator MT19937 (Mersenne Twister). It produces the same numbers as ale-py's
+// generator. Each env has one. The caller provides the memory.
 //
-// M. Matsumoto, T. Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998); seeding as in their 2002
-// revision and std::mt19937.
+// Source: M. Matsumoto, T. Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998). Seeding follows
+// their 2002 revision and std::mt19937.
 #pragma once
 
 #include "common/platform.h"
@@ -11,7 +11,7 @@ namespace cule {
 
 struct Mt19937 {
   static constexpr uint32_t kWords = 624;
-  static constexpr uint32_t kStateWords = kWords + 1;  // the last one counts the words used
+  static constexpr uint32_t kStateWords = kWords + 1;  // the last one: how many words are used
 
   uint32_t* words;   // word i is words[i * stride]
   size_t stride;
@@ -45,8 +45,8 @@ struct Mt19937 {
     return y ^ y >> 18;
   }
 
-  // Uniform in [0, bound), as in libstdc++'s uniform_int_distribution (Lemire's multiply and
-  // reject).
+  // A uniform number in [0, bound). Uses the method of libstdc++'s uniform_int_distribution:
+  // Lemire's multiply and reject.
   CULE_HD uint32_t below(uint32_t bound) const {
     uint64_t product = uint64_t{next()} * bound;
     if (static_cast<uint32_t>(product) < bound) {

@@ -1,5 +1,5 @@
-// A small array in one word. An index that is unknown at compile time becomes a shift, so that a
-// GPU can keep the array in a register. With 8-bit elements the memory layout is that of an array
+// A small array in one word. An index that is unknown at compile time becomes a shift. This allows
+// a GPU to keep the array in a register. With 8-bit elements, the memory layout is that of an array
 // of bytes.
 #pragma once
 

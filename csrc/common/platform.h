@@ -1,42 +1,45 @@
 // The only file that knows which compiler reads the core.
 //
-// Every other header is plain C++17, marked with these macros, and compiles unchanged for the host
-// and for CUDA devices. No other file may test __CUDACC__ or __CUDA_ARCH__.
+// Every other header is plain C++17 that uses these macros. It compiles unchanged for the host and
+// for CUDA devices. No other file may test __CUDACC__ or __CUDA_ARCH__.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-// CULE_COLD marks code that runs rarely, at least on a GPU. It is never inlined, so that a CPU's
-//   handlers and a GPU's loop stay small.
+// CULE_COLD marks code that runs rarely, at least on a GPU. The code is never inlined. This keeps
+//   a CPU's handlers and a GPU's loop small.
 // CULE_HANDLER marks one of many cases of a switch. It is inlined, unless the build defines
 //   CULE_SANITIZED: with instrumentation, a compiler would take minutes for one function with all
 //   cases.
 // CULE_INLINE_LAMBDA comes after a lambda's parameters.
-// CULE_ASSUME states what is always true, for the optimizer; CULE_CHECK does so without telling the
-//   optimizer. If the build defines CULE_CHECK_ASSUMPTIONS, as in tests, the host stops if it is
-//   false.
-// CULE_OPAQUE hides a 32-bit variable from the optimizer. It works around ptxas 13.0: if conditions
-//   become bits of more than one byte of a word, ptxas can put the bits of one byte into another.
-// CULE_OPAQUE_POINTER does the same for a pointer to global memory, so that it is kept as a whole
-//   and not worked out anew at each use.
-// CULE_APART keeps the code of one rare way apart. Without it, a GPU's compiler sets what all such
-//   ways set before each branch that leads to one, which costs the frequent way, too.
-// pick_bytes takes bytes of two words by number, the selector's lowest four nibbles: 0 to 3 are in
-//   `low`, 4 to 7 in `high`.
-// spread_signs makes each byte of a word 0 or $FF, by its highest bit.
-// spread_bits makes each byte of a LineBits 0 or $FF, by one of the lowest bits of a word.
+// CULE_ASSUME tells the optimizer that a condition is always true. CULE_CHECK states the condition
+//   without telling the optimizer. If the build defines CULE_CHECK_ASSUMPTIONS, as tests do, a host
+//   program stops when either condition is false.
+// CULE_OPAQUE hides a 32-bit variable from the optimizer. It works around a fault of ptxas 13.0: if
+//   conditions become bits of more than one byte of a word, ptxas can put the bits of one byte into
+//   another.
+// CULE_OPAQUE_POINTER does the same for a pointer to global memory. The compiler then keeps the
+//   pointer and does not compute it again at each use.
+// CULE_APART keeps the code of a rare path separate. Without it, a GPU's compiler can take
+//   assignments that several rare paths share, and move them before the branches to these paths.
+//   The frequent path then executes them too.
+// pick_bytes takes four bytes from two words. Each of the selector's lowest four nibbles is the
+//   number of a byte: 0 to 3 are in `low`, 4 to 7 in `high`.
+// spread_signs replaces each byte of a word by copies of its highest bit: 0 or $FF.
+// spread_bits makes a byte of each of the lowest bits of a word: 0 or $FF. The bytes fill a
+//   LineBits.
 // reverse_byte reverses the bits of one byte.
 // count_bits counts the bits of a word that are set.
 // take_number takes the next number from a counter that threads share.
-// greater_bytes takes the greater byte of each pair of bytes of two words.
-// bytes_from takes four bytes from byte `first` % 4 on of two words, `low` and the one after it.
+// greater_bytes compares two words byte by byte, and takes the greater byte of each pair.
+// bytes_from takes the four bytes that begin at byte `first` % 4 of two consecutive words.
 // weigh_byte is byte i of a word times weight / 2^100 times 2^-49, rounded once. An integer's bits,
-//   read as a float, are the integer times 2^-149; a GPU multiplies such a float as fast as any
+//   read as a float, are the integer times 2^-149. A GPU multiplies such a float as fast as any
 //   other.
-// ByteTable looks bytes up in a table of 256, which begins at a multiple of 256, in a GPU's shared
-//   memory.
+// ByteTable looks bytes up in a table of 256 bytes, which a GPU has in its shared memory. The table
+//   begins at a multiple of 256.
 #if defined(__CUDACC__)
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
@@ -73,7 +76,7 @@ namespace cule { using LineBits = uint64_t; }
     asm("" : "+l"(pointer));               \
     __builtin_assume(__isGlobal(pointer)); \
   } while (false)
-#else  // the host's pass of nvcc, too
+#else  // also nvcc's pass for the host
 #if defined(CULE_CHECK_ASSUMPTIONS)
 #define CULE_ASSUME(condition) CULE_CHECK(condition)
 #else
@@ -83,7 +86,7 @@ namespace cule { using LineBits = uint64_t; }
 #define CULE_APART(why) static_cast<void>(0)
 #define CULE_OPAQUE_POINTER(pointer) static_cast<void>(0)
 #endif
-// The least word that the lanes of a warp come with, all of those in `lanes`; for kernels
+// The least `word` of all lanes in `lanes`. Each of these lanes must call this. For kernels only
 // (kernels/cuda/reductions.cuh).
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define CULE_LEAST_OF(lanes, word) ::cule::least_by_votes(lanes, word)
@@ -107,8 +110,8 @@ CULE_INLINE uint32_t reverse_byte(uint32_t byte) {
   asm("brev.b32 %0, %1;" : "=r"(reversed) : "r"(byte));
   return reversed >> 24;
 #else
-  // Makes five copies of the byte, keeps up to two bits of each, and adds up five shifted copies of
-  // the result, in which these bits are in their new places.
+  // Makes five copies of the byte and keeps up to two bits of each. Then adds up five shifted
+  // copies of the result. There these bits are in their new places.
   const uint64_t kept = byte * 0x80200802ull & 0x0884422110ull;
   return static_cast<uint32_t>((kept * 0x0101010101ull) >> 32 & 0xFF);
 #endif
@@ -141,7 +144,8 @@ CULE_INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t selector) 
 }
 CULE_INLINE uint32_t greater_bytes(uint32_t a, uint32_t b) {
 #if defined(__CUDA_ARCH__)
-  // Compares 16-bit halves: as they are, where the high bytes decide, and with the low bytes alone.
+  // Compares 16-bit halves twice. The halves as they are give the greater high byte. With the high
+  // bytes cleared, they give the greater low byte.
   const uint32_t high = __vmaxu2(a, b), low = __vmaxu2(a & 0x00FF00FF, b & 0x00FF00FF);
   return __byte_perm(high, low, 0x3614);
 #else

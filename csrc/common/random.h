@@ -1,8 +1,8 @@
-// Random numbers that depend only on a key and a counter, so that every backend gets the same ones
-// in any order.
+// The random number generator Philox4x32-10. Its numbers depend only on a key and a counter.
+// Therefore every backend gets the same numbers, in any order.
 //
-// Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2,
-// 3", SC 2011.
+// Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3",
+// SC 2011.
 #pragma once
 
 #include "common/platform.h"
@@ -31,19 +31,20 @@ CULE_HD inline RandomWords philox(uint64_t key, uint64_t counter_low, uint64_t c
   return {{c0, c1, c2, c3}};
 }
 
-// What a random number is for; each purpose has its own sequence.
-enum RandomPurpose : uint32_t { kDrawStickyActions, kDrawResetState };
+// What a random number is for. Each purpose has its own sequence.
+enum RandomPurpose : uint32_t { kSampleStickyActions, kSampleResetState };
 
-CULE_INLINE RandomWords draw(uint64_t seed, uint32_t env, RandomPurpose purpose, uint32_t counter) {
+CULE_INLINE RandomWords sample(uint64_t seed, uint32_t env, RandomPurpose purpose,
+                               uint32_t counter) {
   return philox(seed, uint64_t{counter} << 32 | purpose, env);
 }
 
-// Uniform in [0, 1), in steps of 2^-24.
+// A uniform number in [0, 1), a multiple of 2^-24.
 CULE_INLINE float unit_float(uint32_t word) {
   return static_cast<float>(word >> 8) * (1.0f / 16777216.0f);
 }
 
-// Uniform in [0, bound), up to a bias of bound / 2^32.
+// A uniform number in [0, bound), with a bias of at most bound / 2^32.
 CULE_INLINE uint32_t below(uint32_t word, uint32_t bound) {
   return static_cast<uint32_t>(uint64_t{word} * bound >> 32);
 }

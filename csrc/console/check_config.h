@@ -1,5 +1,5 @@
-// Whether a config is one that make_config can make. It holds indices and sizes, which nothing
-// checks while a console runs. Host only.
+// Checks that make_config can make a config. Configs come from Python as bytes, and their indices
+// and sizes are not checked while a console runs. Host only.
 #pragma once
 
 #include "console/check_record.h"
@@ -7,7 +7,8 @@
 
 namespace cule {
 
-// The field that make_config cannot make, or null. `picture_bytes` is the room for a picture.
+// Returns the name of a field whose value make_config cannot make, or null. `picture_bytes` is the
+// room for a picture.
 inline const char* find_misfit(const ConsoleConfig& config, uint32_t picture_bytes) {
   if (config.game >= kNumGames) return "game";
   if (config.map.scheme > Scheme::kDPC || config.rom_bytes > kMaxRomBytes ||

@@ -1,5 +1,5 @@
-// Whether playing can produce a record. Records also come from files, and they hold indices, shifts
-// and clocks, which nothing checks while a console runs.
+// Checks that playing can produce a record. Records also come from files, and their indices, shifts
+// and clocks are not checked while a console runs.
 #pragma once
 
 #include <initializer_list>
@@ -25,7 +25,7 @@ inline bool fits_riot(const M6532& riot) {
          (shift == 0 || shift == 3 || shift == 6 || shift == 10) && riot.read_after_interrupt <= 1;
 }
 
-// A counter of which only differences are taken may have any value.
+// Counters that are only subtracted from each other may have any value, so they are not checked.
 inline bool fits_ports(const TiaPorts& ports) {
   constexpr int32_t kMaxCycle = 2 * kOpenFrameLimit;
   const auto is_past = [&](int32_t cycle) { return cycle >= kOldestHmove && cycle <= ports.cycle; };
@@ -35,7 +35,7 @@ inline bool fits_ports(const TiaPorts& ports) {
          (ports.frame_open | ports.greyed) <= 1;
 }
 
-// Whether the four slices are in the image.
+// Whether all four slices are within the image.
 inline bool fits_slices(uint32_t slices, const ConsoleConfig& config) {
   const uint32_t upper = config.map.a13_mask >> 1;
   for (int i = 0; i < 4; ++i) {
@@ -44,8 +44,8 @@ inline bool fits_slices(uint32_t slices, const ConsoleConfig& config) {
   return true;
 }
 
-// Whether the beam is between the picture's first clock and its last, and its scanline ends where
-// scanlines do.
+// Whether the beam is between the picture's first clock and its last, and its distance to the end
+// of the scanline is right.
 inline bool fits_beam(const TiaState& tia, const TiaFormat& format) {
   return tia.origin >= 0 && tia.cursor >= tia.origin && tia.cursor <= format.last_clock &&
          tia.line_left >= 0 && tia.line_left <= kClocksPerLine &&
@@ -60,12 +60,15 @@ inline bool fits_objects(const TiaState& tia) {
   return tia.playfield < 1u << 20 && are_bits(tia.refp) && are_bits(tia.vdelp) &&
          are_bits(tia.skip_first) && are_bits(tia.enam) && are_bits(tia.resmp) &&
          are_bits(tia.enabl) &&
-         (tia.color_loss | tia.reflect_now | tia.vdelbl | tia.stars_on | tia.hmove_blank |
-          tia.front) <= 1 &&
-         tia.stars_phase <= 3 && tia.missile0_shape <= kMissileHidden && tia.observed <= 7;
+         (tia.color_loss | tia.reflect_now | tia.vdelbl | tia.stars_on | tia.hmove_blank) <= 1 &&
+         tia.stars_phase <= 3 && tia.missile0_shape <= kMissileHidden && tia.unused == 0;
 }
 
-// Whether a number that will be added to is far from overflow: a step adds up rewards, which are
+inline bool fits_screen(const ScreenState& screen) {
+  return screen.front <= 1 && screen.shown <= ShownFrames::kBothPictures && screen.unused == 0;
+}
+
+// Whether a number is far from overflow. A step adds to some: it adds up rewards, which are
 // differences of scores.
 inline bool is_moderate(int32_t number) { return number > -(1 << 27) && number < 1 << 27; }
 
@@ -89,7 +92,8 @@ inline bool fits_env(const EnvState& env, const ConsoleConfig& config) {
   return is_moderate(env.lives) && env.over <= 1;
 }
 
-// The cartridge's bytes are RAM, or in a DPC cartridge its registers.
+// Checks the cartridge's bytes if they are a DPC's registers. In other cartridges they are RAM, and
+// may have any value.
 inline bool fits_dpc(const Dpc& dpc) {
   for (uint16_t counter : dpc.counters) {
     if (counter > 0x7FF) return false;
@@ -97,7 +101,7 @@ inline bool fits_dpc(const Dpc& dpc) {
   return dpc.fractional_clocks >= -1 && dpc.fractional_clocks <= 1;
 }
 
-// The part that playing cannot produce, or null.
+// Returns the part that playing cannot produce, or null.
 inline const char* find_misfit(const EnvRecord& record, const uint8_t* cartridge_bytes,
                                const ConsoleConfig& config) {
   if (!fits_registers(record.console.cpu)) return "the processor's registers";
@@ -106,6 +110,7 @@ inline const char* find_misfit(const EnvRecord& record, const uint8_t* cartridge
   if (!fits_slices(record.console.slices, config)) return "the bank that shows";
   if (!fits_beam(record.tia, config.format)) return "the beam";
   if (!fits_objects(record.tia)) return "the objects on the screen";
+  if (!fits_screen(record.screen)) return "which picture is shown";
   if (!fits_game(record.game)) return "what the game's rules remember";
   if (!fits_env(record.env, config)) return "what the env remembers";
   if (config.map.scheme == Scheme::kDPC) {

@@ -1,5 +1,5 @@
-// What stays the same while a console runs: its cartridge, its television, its controllers, its
-// game's rules.
+// All that stays the same while a console runs: its cartridge, television format, controllers and
+// game.
 #pragma once
 
 #include "cartridge/cartridge.h"
@@ -11,14 +11,14 @@ namespace cule {
 
 constexpr int kMaxStartingActions = 24;
 
-// One per group of envs that play the same game in the same mode and difficulty; plain data, read
-// by both backends.
+// There is one for each group: the envs that play the same game in the same mode and difficulty. It
+// is plain data, which both backends read.
 struct ConsoleConfig {
   CartridgeMap map;
   TiaFormat format;
   uint32_t pal;            // PAL colors, and colors that can be lost
   uint32_t height;         // visible scanlines
-  int32_t cycle_limit;     // a TIA write from this cycle of a frame on ends it
+  int32_t cycle_limit;     // from this cycle of a frame on, a write to the TIA ends the frame
   uint32_t inpt_wiring;    // see InptWiring
   uint32_t uses_paddles;
   uint32_t swap_ports;
@@ -36,16 +36,17 @@ struct ConsoleConfig {
 // A frame that never strobes VSYNC ends after this many scanlines: ale-py's limits.
 constexpr int32_t kNtscLineLimit = 290, kPalLineLimit = 342;
 
-// The frame ends after this many instructions at the latest, finished or not.
+// A frame is cut off after this many instructions, as in ale-py.
 constexpr int32_t kFrameInstructionLimit = 25000;
 
-// Things that should not happen to a console; one bit each, kept per env until its next reset.
+// What should not happen to a console. Each fault is a bit, which an env keeps until its next
+// reset.
 enum Fault : uint32_t {
   kFaultJam = 1,                 // the program halted the processor
-  kFaultBufferFull = 2,          // more TIA writes in a step than the instruction buffer holds
-  kFaultModeUnreachable = 4,     // SELECT never led to the wanted mode
-  kFaultRandomExhausted = 8,  // more resets than the table of power-on random numbers provides for
-  kFaultFrameLost = 16,  // an episode's last observation lacks a frame that was not kept
+  kFaultBufferFull = 2,          // a step wrote to the TIA more often than its buffer has entries
+  kFaultModeUnreachable = 4,     // pressing SELECT did not lead to the wanted mode
+  kFaultRandomExhausted = 8,     // resets have used up the table of power-on random numbers
+  kFaultFrameLost = 16,          // an episode's last observation needs a frame that was not kept
 };
 
 }  // namespace cule

@@ -1,8 +1,8 @@
-// From actions to the levels at the console's sockets: joysticks, paddles, the SELECT and RESET
-// switches.
+// The controllers: turns actions into the levels at the console's sockets. There are joysticks,
+// paddles, and the SELECT and RESET switches.
 //
-// Wiring from the Stella Programmer's Guide ("SWCHA", "SWCHB", "INPT0"); a paddle's turn per frame
-// and its stops are as in ale-py.
+// The wiring is from the Stella Programmer's Guide ("SWCHA", "SWCHB", "INPT0"). How far a paddle
+// turns in a frame, and where it stops, is as in ale-py.
 #pragma once
 
 #include "console/config.h"
@@ -52,7 +52,8 @@ CULE_INLINE int centered_paddle(const ConsoleConfig& config) {
   return (kPaddleMin + config.paddle_max) / 2;
 }
 
-// The sockets' levels. `ohms` is the two paddles' resistances; 0: not turned since power-on.
+// The levels at the sockets. `ohms` has the resistances of the two paddles; 0: it was not turned
+// since power-on.
 CULE_INLINE Inputs plug_in(const ConsoleConfig& config, uint32_t action_a, uint32_t action_b,
                            Switches switches, uint32_t difficulty, const int32_t* ohms) {
   Inputs inputs;

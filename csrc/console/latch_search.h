@@ -1,11 +1,11 @@
-// The TIA's side of a frame while it runs: the instruction buffer that the processor fills, from
-// where segments of the picture can be drawn, and the collisions that programs read.
+// What the CPU part keeps of the TIA while a frame runs: the log of writes, the states from which
+// segments of the picture can be drawn, and the collisions that programs read.
 //
-// The latches that a program has ever looked at are kept up as it runs: after each stretch of
-// scanlines, where the lanes of a warp are together, it is asked what the objects have shown and
-// where they have been (tia/sightings.h). Only where both of a latch have been in the same place
-// (tia/reach.h), what was written since the last time is searched (tia/meetings.h). A latch that is
-// looked at for the first time is searched for in all segments since the last CXCLR.
+// The latches that a program has read before are kept up to date while it runs. After each stretch
+// of scanlines, when the lanes of a warp are together, this looks at what the objects have shown
+// and where they have been (tia/sightings.h). Only if both objects of a latch can have been in the
+// same place (tia/reach.h), it searches what was written since the last look (tia/meetings.h). For
+// a latch that is read for the first time, it searches all segments since the last CXCLR.
 #pragma once
 
 #include "console/record.h"
@@ -14,23 +14,24 @@
 
 namespace cule {
 
-// The env's TIA instruction buffer for one step.
+// The log of an env's writes to the TIA, for one step.
 struct InstructionBuffer {
   uint32_t* entries;
   uint32_t capacity;
   uint32_t count;
-  uint32_t after_clear;  // the entry after the last CXCLR: what came before it no longer shows in
-                         // the latches
+  uint32_t after_clear;  // the entry after the last CXCLR: earlier ones no longer set latches
 };
 
-// Longer buffers that envs share, on a GPU: an env whose own runs short goes on in one of them.
+// Longer buffers that envs share on a GPU. If an env's own buffer runs short, the env takes one of
+// these.
 struct SpareBuffers {
   uint32_t* entries;  // [count][capacity]
   uint32_t count, capacity;
-  uint32_t* taken;    // how many envs have asked for one
+  uint32_t* taken;  // how many times one was asked for
 };
 
-// Where the segments of a step's frames begin, segment s of frame f in slot f * kSegments + s.
+// The states from which the segments of a step's frames begin. Segment s of frame f is in slot
+// f * kSegments + s.
 struct SegmentStarts {
   RecordLayout layout;
   size_t env;
@@ -52,7 +53,7 @@ struct SegmentStarts {
   }
 };
 
-// Those of `latches` that have been set in the segment in `slot`.
+// Returns which of `latches` are set by the segment in `slot`.
 CULE_INLINE uint32_t search_segment(const TiaFormat& format, const SegmentStarts& starts,
                                     size_t slot, const Replay& replay, uint32_t latches) {
   const int segment = static_cast<int>(slot % kSegments);
@@ -62,33 +63,33 @@ CULE_INLINE uint32_t search_segment(const TiaFormat& format, const SegmentStarts
   return search_entries(at, format, replay, begin, end, latches);
 }
 
-// A *stretch*: so many scanlines, the same ones for all lanes of a warp, lie between two looks at
-// what the program has shown. Segments of the picture begin kSoon after one does.
+// A *stretch* is the scanlines between two looks for collisions. They are the same ones for all
+// lanes of a warp. Each segment of the picture begins kSegmentDelay after a stretch does.
 constexpr int32_t kStretchLines = 8, kStretchCycles = kStretchLines * kCyclesPerLine;
-constexpr int32_t kSoon = 2 * kClocksPerLine;
+constexpr int32_t kSegmentDelay = 2 * kClocksPerLine;
 static_assert(kSegmentLines % kStretchLines == 0);
 
-// Where the stretch ends that has cycle `cycle`.
+// The cycle at which the stretch with cycle `cycle` ends.
 CULE_INLINE int32_t stretch_end(const TiaFormat& format, int32_t cycle) {
-  const int32_t line = (format.first_clock - kSoon) / kClocksPerLine % kStretchLines;
+  const int32_t line = (format.first_clock - kSegmentDelay) / kClocksPerLine % kStretchLines;
   const int32_t since = cycle + kStretchCycles - line * kCyclesPerLine;
   return cycle + kStretchCycles - since % kStretchCycles;
 }
 
-// What the CPU part keeps of the TIA while a step runs, beside its state and the buffer.
+// What the CPU part keeps of the TIA while a step runs, in addition to its state and the buffer.
 struct TiaTrail {
   SegmentStarts starts;
-  int frame, segment;   // the frame that runs, and the next of its segments to begin
-  SegmentStart next;    // what that one would begin with, if it is near
-  uint32_t clear_slot;  // the first slot in which there is anything since the last CXCLR
+  int frame, segment;   // the current frame, and the next of its segments to begin
+  SegmentStart next;    // the state with which that one begins, if it begins soon
+  uint32_t clear_slot;  // the first slot that may have something after the last CXCLR
   // Collisions have been looked for up to color clock `followed` of the frame. A replay from
-  // `start` shows all that comes behind.
+  // `start` shows all that comes later.
   SegmentStart start;
   PlacesLeft left;  // since `start`
   int32_t followed;
-  uint32_t before;  // the latches as they were before the last look
+  uint32_t before;  // the latches before the last look
   SpareBuffers spares{};
-  uint32_t spare = 0;  // the number of the one that this env has taken, from 1 on
+  uint32_t spare = 0;  // the number of the spare buffer that this env has taken, from 1 on; 0: none
 
   // A step begins.
   CULE_INLINE void clear() {
@@ -100,37 +101,39 @@ struct TiaTrail {
     ++frame;
     segment = 0;
   }
-  // Nothing that was written before is still to take effect, and the beam is where it has to be.
+  // A frame begins: all earlier writes have taken effect, and `tia` has the beam at its place.
   CULE_INLINE void begin_following(const TiaState& tia, uint32_t entry, uint32_t latches) {
     next = start = {tia, entry};
     followed = kFromTheBeam;
     left.begin(tia, latches);
   }
-  // Whether anything of the picture is drawn between the last look and `cycle`, or soon.
+  // Whether some of the picture is drawn between the last look and `cycle`, or soon after.
   CULE_INLINE bool nears_picture(const TiaFormat& format, int32_t cycle) const {
-    return cycle * kClocksPerCycle + kSoon > format.first_clock && followed < format.last_clock;
+    return cycle * kClocksPerCycle + kSegmentDelay > format.first_clock &&
+           followed < format.last_clock;
   }
-  // Whether collisions are to be looked for before a stretch that begins at cycle `begin`: from
-  // shortly before the picture on.
+  // Whether to look for collisions before a stretch that begins at cycle `begin`. Looks begin
+  // shortly before the picture does.
   CULE_INLINE bool is_due(const TiaFormat& format, int32_t begin) const {
-    return followed < format.last_clock && begin * kClocksPerCycle >= format.first_clock - kSoon;
+    return followed < format.last_clock &&
+           begin * kClocksPerCycle >= format.first_clock - kSegmentDelay;
   }
   static constexpr int32_t kFromTheBeam = -0x7FFFFFFF;
   CULE_INLINE uint32_t first_slot() const { return static_cast<uint32_t>(frame * kSegments); }
-  // Latches are cleared. The newest segment may not have begun yet.
+  // CXCLR clears the latches. The newest segment may not have begun yet.
   CULE_INLINE void note_clear() {
     clear_slot = first_slot() + static_cast<uint32_t>(segment > 2 ? segment - 2 : 0);
   }
 };
 
-// Moves what a buffer holds to one of the spares. Returns that one's entries, or null: none is
-// left.
+// Moves the entries of `buffer` to a spare buffer. Returns the spare buffer's memory, or null if
+// none is left.
 CULE_COLD uint32_t* move_to_spare(TiaTrail& trail, const InstructionBuffer buffer) {
   SpareBuffers& spares = trail.spares;
   if (spares.count == 0 || trail.spare) return nullptr;
   const uint32_t number = take_number(spares.taken);
   if (number >= spares.count) {
-    spares.count = 0;  // asked for once only, so that the counter does not overflow
+    spares.count = 0;  // do not ask again: the counter must not overflow
     return nullptr;
   }
   trail.spare = number + 1;
@@ -139,7 +142,7 @@ CULE_COLD uint32_t* move_to_spare(TiaTrail& trail, const InstructionBuffer buffe
   return entries;
 }
 
-// The segments that begin before `clock` begin with what was kept last.
+// Begins the segments whose first clock is before `clock`, with the state that was kept last.
 CULE_COLD void begin_segments(TiaTrail& trail, const TiaFormat& format, int32_t clock) {
   const int32_t before = clock < format.last_clock ? clock : format.last_clock;
 #pragma unroll 1
@@ -148,7 +151,7 @@ CULE_COLD void begin_segments(TiaTrail& trail, const TiaFormat& format, int32_t 
   }
 }
 
-// Those of `latches` that have been set since the last CXCLR, and by `cycle`.
+// Returns which of `latches` were set after the last CXCLR and before `cycle`.
 CULE_COLD uint32_t search_latches(const TiaTrail& trail, const TiaFormat& format,
                                   const InstructionBuffer buffer, uint32_t latches, int32_t cycle) {
   const Replay replay{buffer.entries, buffer.count, buffer.after_clear,
@@ -163,8 +166,8 @@ CULE_COLD uint32_t search_latches(const TiaTrail& trail, const TiaFormat& format
   return found;
 }
 
-// Those of `latches` that have been set since the last look. `end`: what is drawn before that clock
-// counts, as far as the frame has come at `cycle`.
+// Returns which of `latches` were set since the last look. What is drawn before clock `end` counts,
+// as far as the frame has come at `cycle`.
 CULE_INLINE uint32_t search_since_last(const TiaTrail& trail, const TiaFormat& format,
                                        const InstructionBuffer& buffer, uint32_t latches,
                                        int32_t cycle, int32_t end) {
@@ -174,14 +177,14 @@ CULE_INLINE uint32_t search_since_last(const TiaTrail& trail, const TiaFormat& f
   return search_entries(at, format, replay, trail.followed, end, latches);
 }
 
-// Goes on looking for collisions from `clock`, where `tia` is the state. Returns what has been seen
-// since then.
+// Lets the next look begin at `clock`, at which `tia` is the state. Returns the Sightings from
+// there on; they go on with those of `seen` if the replay still has to begin at the old place.
 CULE_INLINE Sightings go_on_from(TiaTrail& trail, const InstructionBuffer& buffer,
                                  const TiaState& tia, const Sightings& seen, uint32_t latches,
                                  int32_t clock) {
   trail.followed = clock;
   if (trail.start.entry == buffer.count) return seen;  // only the beam has moved
-  // What has still to take effect may do so behind `clock`, as long as nothing is shown before.
+  // The last write may take effect after `clock`, if nothing is visible before it does.
   const int32_t visible = clock - clock % kClocksPerLine + kHblankClocks;
   const int32_t written = entry_cycle(buffer.entries[buffer.count - 1]) * kClocksPerCycle;
   if (written + kLongestDelay > (clock > visible ? clock : visible)) return seen;
@@ -190,9 +193,10 @@ CULE_INLINE Sightings go_on_from(TiaTrail& trail, const InstructionBuffer& buffe
   return Sightings(tia);
 }
 
-// Has the latches of `wanted` in `tia` as they are at `cycle`. `seen` is what has been since the
-// last look; returns what has been since this one. `drawn`: the frame has been drawn up to there,
-// by an access to the TIA; else it will have been at the next, if there is any (finish_frame).
+// Brings the latches of `wanted` in `tia` up to date, as of `cycle`. `seen` has the sightings since
+// the last look; this returns those since the new one. `drawn` says that an access to the TIA has
+// drawn the frame up to `cycle`. Else the next access will, if there is one in this frame
+// (finish_frame).
 CULE_COLD Sightings follow_collisions(TiaTrail& trail, const TiaFormat& format,
                                       const InstructionBuffer buffer, TiaState& tia,
                                       const Sightings seen, uint32_t wanted, int32_t cycle,
@@ -209,7 +213,7 @@ CULE_COLD Sightings follow_collisions(TiaTrail& trail, const TiaFormat& format,
   return go_on_from(trail, buffer, tia, seen, wanted, clock);
 }
 
-// The same where a program reads `latches`, `new_ones` of which it never has before.
+// The same when a program reads `latches`. It has not read those of `new_ones` before.
 CULE_COLD Sightings read_latches(TiaTrail& trail, const TiaFormat& format,
                                  const InstructionBuffer buffer, TiaState& tia,
                                  const Sightings seen, uint32_t wanted, uint32_t latches,
@@ -220,7 +224,7 @@ CULE_COLD Sightings read_latches(TiaTrail& trail, const TiaFormat& format,
         static_cast<uint16_t>(search_latches(trail, format, buffer, new_ones, cycle));
     trail.left.objects = objects_of_latches(wanted) & kMovableObjects;
   }
-  // Others can wait for the next look.
+  // If none of the latches that it reads can have been set, all can wait for the next look.
   const bool possible = (latches & ~tia.collisions & possible_latches(seen.on())) != 0;
   if (!possible || !trail.nears_picture(format, cycle)) return seen;
   return follow_collisions(trail, format, buffer, tia, seen, wanted, cycle, true);

@@ -1,11 +1,11 @@
-// A ConsoleConfig from a game's facts and its cartridge. Host only.
+// Makes a ConsoleConfig from a game's facts and its cartridge. Host only.
 #pragma once
 
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
-#include "cartridge/access.h"
+#include "cartridge/schemes.h"
 #include "console/config.h"
 #include "games/games.h"
 #include "tia/pictures.h"
@@ -13,32 +13,21 @@
 namespace cule {
 
 inline CartridgeMap map_of_scheme(const std::string& scheme) {
-  if (scheme == "2K") return map_2k();
-  if (scheme == "4K") return map_4k();
-  if (scheme == "F8") return map_f8(false);
-  if (scheme == "F8SC") return map_f8(true);
-  if (scheme == "F6") return map_f6(false);
-  if (scheme == "F6SC") return map_f6(true);
-  if (scheme == "E0") return map_e0();
-  if (scheme == "FE") return map_fe();
-  if (scheme == "DPC") return map_dpc();
-  throw std::invalid_argument(
-      "expected one of the cartridge schemes 2K 4K F8 F8SC F6 F6SC E0 FE DPC, got " + scheme);
-}
-
-// The image of a scheme has at least this many bytes. None has more than kMaxRomBytes.
-constexpr uint32_t kMaxRomBytes = 1 << 16;
-constexpr uint32_t least_rom_bytes(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::k2K: return 2048;
-    case Scheme::k4K: return 4096;
-    case Scheme::kF6: case Scheme::kF6SC: return 16384;
-    case Scheme::kDPC: return 10240;
-    default: return 8192;
+  std::string names;
+  for (const SchemeRow& row : kSchemes) {
+    if (scheme == row.name) return row.map;
+    names += std::string(" ") + row.name;
   }
+  throw std::invalid_argument("expected one of the cartridge schemes" + names + ", got " + scheme);
 }
 
-// No picture has more scanlines than the longest frame.
+// The largest ROM image.
+constexpr uint32_t kMaxRomBytes = 1 << 16;
+inline uint32_t least_rom_bytes(Scheme scheme) {
+  return kSchemes[static_cast<uint32_t>(scheme)].least_bytes;
+}
+
+// The tallest picture.
 constexpr uint32_t kMaxHeight = Pictures::kRows;
 constexpr int32_t cycle_limit(bool pal) {
   return ((pal ? kPalLineLimit : kNtscLineLimit) + 1) * kCyclesPerLine;
@@ -58,9 +47,8 @@ inline void expect_range(const char* name, int64_t value, int64_t least, int64_t
                               std::to_string(value));
 }
 
-// The config of game number `index`, whose visible picture is `height` scanlines high. The caller
-// chooses mode and difficulty, and sets `rom_offset`. Configs of the same facts have the same
-// bytes, padding included.
+// The config of game number `index`, whose visible picture has `height` scanlines. The caller sets
+// `mode`, `difficulty` and `rom_offset`. The same arguments give the same bytes, padding included.
 inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint32_t rom_bytes,
                                  bool pal, int height) {
   const CartridgeMap map = map_of_scheme(scheme);
@@ -90,7 +78,7 @@ inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint
       config.starting_actions[config.num_starting_actions++] = game.starting_actions.values[i];
     }
   });
-  // Field by field, since assigning the whole would copy its padding too.
+  // Field by field: an assignment of the whole struct would copy its padding, too.
   config.map.scheme = map.scheme;
   config.map.special_end = map.special_end;
   config.map.special_begin = map.special_begin;

@@ -1,5 +1,5 @@
-// The record of one env: all that a step reads and leaves, as plain words that are copied, saved
-// and restored as they are.
+// The record of one env: all state that goes on from step to step, except RAM, the cartridge's
+// bytes and pictures. It is plain words, which are copied, saved and restored as they are.
 #pragma once
 
 #include "cpu_6507/registers.h"
@@ -10,7 +10,7 @@
 
 namespace cule {
 
-// A console's state that the CPU part keeps, except for RAM and the cartridge's bytes.
+// The state of a console without its TIA, RAM and the cartridge's bytes.
 struct ConsoleState {
   Registers cpu;
   M6532 riot;
@@ -18,32 +18,49 @@ struct ConsoleState {
   uint32_t slices;
 };
 
-// What the environment around a console remembers.
+// The state of the environment around a console.
 struct EnvState {
   int32_t paddle_ohms[2];
   int32_t frame_number;          // frames since power-on, as ale-py counts them
   int32_t episode_frame_number;  // since the last reset
   int32_t elapsed_frames;        // since the last reset's no-ops
-  int32_t lives;                 // as of the end of the last step
+  int32_t lives;                 // at the end of the last step
   uint32_t held_action[2];       // what sticky actions repeat
   float held_strength[2];
   uint32_t seed[2];              // low and high half
   uint32_t power_on_draws;       // numbers taken from the console's power-on generator
   uint32_t resets;               // resets since the last seeding
-  uint32_t action_draws;  // frames for which a sticky action was drawn since the last seeding
+  uint32_t action_draws;         // frames with a draw for sticky actions since the last seeding
   uint32_t faults;               // see Fault
-  uint32_t over;                 // the episode has ended; the env waits for its reset
+  uint32_t over;                 // 1: the episode has ended, and the env waits for its reset
 };
+
+// What the newest frame of the newest observation shows.
+enum class ShownFrames : uint8_t {
+  kKeptFrame,     // a frame that is no longer in the two pictures; if it was kept, in Batch::pooled
+  kLastPicture,   // the last frame
+  kBothPictures,  // the maximum of the last two frames
+};
+
+// Which of an env's two pictures is which, and what is shown of them.
+struct ScreenState {
+  uint8_t front;  // the picture of the last frame, 0 or 1; the other has the frame before
+  ShownFrames shown;
+  uint16_t unused;  // 0; fills the word
+};
+static_assert(sizeof(ScreenState) == 4, "a ScreenState must be one word of a record");
 
 struct EnvRecord {
   ConsoleState console;
   TiaState tia;
+  ScreenState screen;
   GameState game;
   EnvState env;
 };
 
-// Records are stored by 32-bit words: word w of env e at words[w * word_stride + e * env_stride],
-// so that a GPU's threads read neighbouring words, and a CPU core reads its env's words in a row.
+// Records are stored as 32-bit words: word w of env e is at words[w * word_stride + e *
+// env_stride]. The strides differ: threads of a GPU read neighbouring words at the same time, and a
+// CPU core reads the words of an env in a row.
 struct RecordLayout {
   uint32_t* words;
   size_t word_stride;

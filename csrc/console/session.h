@@ -1,10 +1,12 @@
-// Plays one env: frames with their inputs, ale-py's act, and the start of an episode.
+// Plays one env: frames with their inputs, ale-py's `act`, and the start of an episode.
 //
-// `Session` plays frame by frame and draws each one. It does what is not a step: power-on, the
-// start of an episode, profiles. A step (kernels/step.h) uses only the free functions here, for the
-// inputs and rules of a frame. An episode starts as in ale-py: the console's RESET line, 60 frames
-// without input, 4 frames of the RESET switch, the game's mode, the RESET switch again, the game's
-// starting actions.
+// A step (kernels/play.h) uses only the free functions here, most of all `act`. `Session` does what
+// is outside of steps: power-on, the start of an episode, profiles. It plays frame by frame and
+// draws each one.
+//
+// An episode starts as in ale-py: the console's RESET line, 60 frames without input, 4 frames with
+// the RESET switch, the choice of the game's mode, the RESET switch again, and the game's starting
+// actions.
 #pragma once
 
 #include "common/mt19937.h"
@@ -16,12 +18,11 @@
 namespace cule {
 
 constexpr int kPowerOnNoops = 60, kResetSwitchFrames = 4;
-constexpr uint32_t kRamBytes = 128;
-// After this many presses of SELECT, a mode counts as unreachable.
+// If this many presses of SELECT do not lead to a mode, it counts as unreachable.
 constexpr int kMaxSelects = 5000;
 
-// The console's power-on generator (MT19937 seeded with 4753849, as in ale-py), as a table of its
-// first numbers.
+// The console's random generator, as a table of its first numbers. As in ale-py it is an MT19937
+// with this seed.
 constexpr uint32_t kPowerOnSeed = 4753849;
 struct PowerOnRandom {
   const uint32_t* numbers;
@@ -34,30 +35,48 @@ struct PowerOnRandom {
   }
 };
 
-// RAM and cartridge RAM, as a game's rules see them.
+// RAM and cartridge RAM, as a game's rules read them.
 template <class Ram>
 struct GameMemory {
   Ram ram;
   const uint8_t* cartridge_bytes;
   CULE_INLINE int operator()(int address) const {
-    return static_cast<int>(ram.get(address & 0x7F));
+    return static_cast<int>(ram.get(ram_index(address)));
   }
-  CULE_INLINE int cart_ram(int index) const { return cartridge_bytes[index & 0x7F]; }
+  CULE_INLINE int cart_ram(int index) const { return cartridge_bytes[cartridge_index(index)]; }
 };
+
+template <class M>
+CULE_INLINE auto memory_of(const M& machine) {
+  return GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes};
+}
 
 CULE_INLINE uint64_t seed_of(const EnvState& env) {
   return env.seed[0] | static_cast<uint64_t>(env.seed[1]) << 32;
 }
 
-// What the players do in a frame, after ale-py's sticky actions: with the given probability, the
-// last frame's action goes on.
-CULE_INLINE void stick(EnvState& env, float probability, uint32_t env_index, PlayerAction& a,
+// ale-py's sticky actions: with this probability, a frame repeats the action of the last one.
+struct StickyActions {
+  float probability;
+  uint32_t env_index;
+  // ale-py's random generator of the env, which one game's mode needs. Each frame takes two of its
+  // numbers. If its `words` are null, it is not emulated.
+  Mt19937 env_random;
+};
+
+// Applies sticky actions to what the players do in a frame.
+CULE_INLINE void stick(EnvState& env, const StickyActions& sticky, PlayerAction& a,
                        PlayerAction& b) {
+  const float probability = sticky.probability;
   if (probability > 0) {
-    const RandomWords random = draw(seed_of(env), env_index, kDrawStickyActions,
-                                    env.action_draws++);
+    const RandomWords random = sample(seed_of(env), sticky.env_index, kSampleStickyActions,
+                                      env.action_draws++);
     if (unit_float(random.words[0]) < probability) a = {env.held_action[0], env.held_strength[0]};
     if (unit_float(random.words[1]) < probability) b = {env.held_action[1], env.held_strength[1]};
+  }
+  if (sticky.env_random.words) {
+    sticky.env_random.next();
+    sticky.env_random.next();
   }
   env.held_action[0] = a.action;
   env.held_strength[0] = a.strength;
@@ -71,7 +90,7 @@ CULE_INLINE uint32_t legal_or_noop(const ConsoleConfig& config, uint32_t action)
              : static_cast<uint32_t>(kNoop);
 }
 
-// Turns the paddles and sets the sockets' levels for a frame.
+// Turns the paddles, and returns the levels at the sockets for a frame.
 CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env, PlayerAction a,
                                  PlayerAction b, Switches switches) {
   if (config.uses_paddles) {
@@ -81,8 +100,9 @@ CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env, Pla
   return plug_in(config, a.action, b.action, switches, config.difficulty, env.paddle_ohms);
 }
 
-// The game's rules look at a frame. Returns the lives that are left. It is called once a frame, so
-// its code, with the rules of all games, is kept out of what runs for each instruction.
+// Applies the game's rules after a frame. Returns the lives that are left. Its code has the rules
+// of all games and runs once a frame, so it is kept apart from the code that runs for each
+// instruction.
 template <class Index, class Ram>
 CULE_COLD int score_frame(Index game_index, const GameMemory<Ram> memory, GameState& game) {
   int lives = 0;
@@ -99,6 +119,22 @@ CULE_COLD int lives_of(uint32_t game_index, const GameState& game) {
   return lives;
 }
 
+// Does what ale-py's `act` does for one frame: applies sticky actions, replaces illegal actions by
+// a no-op, and counts the frame. `play(inputs)` plays the frame and applies the game's rules. After
+// the game's end nothing is played.
+template <class Play>
+CULE_INLINE void act(const ConsoleConfig& config, EnvState& env, const GameState& game,
+                     const StickyActions& sticky, PlayerAction a, PlayerAction b,
+                     const Play& play) {
+  stick(env, sticky, a, b);
+  if (game.terminal) return;
+  a.action = legal_or_noop(config, a.action);
+  b.action = legal_or_noop(config, b.action);
+  play(apply_actions(config, env, a, b, {}));
+  ++env.frame_number;
+  ++env.episode_frame_number;
+}
+
 template <class M, class Core, class View>
 struct Session {
   const ConsoleConfig& config;
@@ -109,9 +145,7 @@ struct Session {
   GameState& game;
   EnvState& env;
   const PowerOnRandom& power_on;
-  float repeat_action_probability;
-  uint32_t env_index;
-  Mt19937 env_random;  // ale-py's per-env generator, for one game's mode; null words: not kept
+  StickyActions sticky;
   int selects = 0;
 
   // Plays one frame with these inputs, and draws it.
@@ -123,21 +157,18 @@ struct Session {
       replay_entry(tia, config.format, machine.buffer.entries[i], view);
   }
 
-  // Plays frames with an action held. The game's rules look at each.
+  // Plays frames with an action held, and applies the game's rules after each.
   CULE_HD void emulate(uint32_t action, float strength, int frames, Switches switches = {}) {
     for (int i = 0; i < frames; ++i) {
-      run_frame(apply_actions(config, env, {action, strength}, {kNoop, 1.0f}, switches));
-      score_frame(config.game,
-                  GameMemory<decltype(machine.ram)>{machine.ram, machine.cartridge_bytes}, game);
+      run_scored_frame(apply_actions(config, env, {action, strength}, {kNoop, 1.0f}, switches));
     }
   }
-
-  CULE_HD void count_frame() {
-    ++env.frame_number;
-    ++env.episode_frame_number;
+  CULE_HD void run_scored_frame(const Inputs& inputs) {
+    run_frame(inputs);
+    score_frame(config.game, memory_of(machine), game);
   }
 
-  // The console's RESET switch.
+  // Holds the console's RESET switch for some frames.
   CULE_HD void soft_reset() {
     Switches switches;
     switches.reset = true;
@@ -145,24 +176,22 @@ struct Session {
     env.held_action[0] = env.held_action[1] = kNoop;
   }
 
-  // ale-py's act for one frame: actions are sticky and legal, and the frame is counted. Nothing
-  // happens once the game is over.
-  CULE_HD void act(uint32_t action) {
-    PlayerAction a{action, 1.0f}, b{kNoop, 0.0f};
-    stick(env, repeat_action_probability, env_index, a, b);
-    if (env_random.words) {
-      env_random.next();
-      env_random.next();
-    }
-    if (game.terminal) return;
-    emulate(legal_or_noop(config, a.action), a.strength, 1);
-    count_frame();
+  // Plays one frame with an action of the first player.
+  CULE_COLD void act(uint32_t action) {
+    cule::act(config, env, game, sticky, {action, 1.0f}, {kNoop, 0.0f},
+              [&](const Inputs& inputs) { run_scored_frame(inputs); });
   }
 
-  // What a game's set_mode uses.
-  CULE_HD int ram(int address) const { return static_cast<int>(machine.ram.get(address & 0x7F)); }
-  CULE_HD int cart_ram(int index) const { return machine.cartridge_bytes[index & 0x7F]; }
-  CULE_HD uint32_t random() const { return env_random.words ? env_random.next() : 0; }
+  // The functions from here to select_until are for a game's set_mode.
+  CULE_HD int ram(int address) const {
+    return static_cast<int>(machine.ram.get(ram_index(address)));
+  }
+  CULE_HD int cart_ram(int index) const {
+    return machine.cartridge_bytes[cartridge_index(index)];
+  }
+  CULE_HD uint32_t random() const {
+    return sticky.env_random.words ? sticky.env_random.next() : 0;
+  }
 
   CULE_HD bool gives_up() {
     if (++selects <= kMaxSelects) return false;
@@ -178,7 +207,8 @@ struct Session {
       run_frame(plug_in(config, kNoop, kNoop, switches, config.difficulty, env.paddle_ohms));
     }
     emulate(kNoop, 1.0f, 1);
-    count_frame();
+    ++env.frame_number;
+    ++env.episode_frame_number;
   }
 
   template <class Condition>
@@ -186,7 +216,7 @@ struct Session {
     while (!condition() && !gives_up()) press_select(frames);
   }
 
-  // The console's RESET line: chips and cartridge start again, RAM stays as it is.
+  // Pulls the console's RESET line: chips and cartridge start again, RAM stays as it is.
   CULE_HD void reset_console() {
     const uint32_t timer = 25 + power_on.next(env) % 75;
     if (has_superchip(config.map.scheme)) {
@@ -238,7 +268,7 @@ struct Session {
     game = GameState{};
     reset_game();
     for (uint32_t i = 0; i < kRamBytes; ++i) machine.ram.set(i, power_on.next(env) & 0xFF);
-    power_on.next(env);  // a timer that no reset leaves in place
+    power_on.next(env);  // ale-py's number for the timer, which the reset then sets again
     for (uint32_t i = 0; i < kCartridgeBytes; ++i) machine.cartridge_bytes[i] = 0;
     if (config.map.scheme == Scheme::kDPC)
       dpc_power_on(*reinterpret_cast<Dpc*>(machine.cartridge_bytes));

@@ -1,8 +1,9 @@
-// Addition and subtraction, binary and decimal, and the undocumented instructions that compute.
+// Addition and subtraction of the 6507, binary and decimal, and the undocumented instructions that
+// compute.
 //
-// Decimal mode is as in ale-py, which differs from an NMOS chip: N and Z follow the decimal result,
-// V compares the decimal result with its operands, and subtraction sets C from a plain binary
-// comparison.
+// Decimal mode follows ale-py, which differs from an NMOS chip: N and Z follow the decimal result,
+// V compares the signs of the decimal result and the operands, and subtraction sets C by a plain
+// binary comparison.
 #pragma once
 
 #include "cpu_6507/predecoded.h"
@@ -22,7 +23,7 @@ CULE_INLINE void add_binary(Registers& r, uint32_t m) {
   set_a(r, sum & 0xFF);
 }
 
-// V: whether the sign of the decimal result differs from those of both operands.
+// V: whether the sign of the decimal result differs from the signs of both operands.
 CULE_INLINE uint32_t decimal_overflow(uint32_t before, uint32_t after, uint32_t m) {
   return (before ^ after) & (after ^ m) & 0x80;
 }
@@ -42,8 +43,8 @@ CULE_INLINE void subtract(Registers& r, uint32_t m) {
   const uint32_t borrow = r.c ^ 1;
   int difference = static_cast<int>(from_bcd(before)) - static_cast<int>(from_bcd(m) + borrow);
   if (difference < 0) difference += 100;
-  // It is still negative only if an operand has digits above 9. ale-py's table then converts the
-  // other way.
+  // The difference is still negative only if an operand has digits above 9. ale-py's table then
+  // converts the other way.
   const uint32_t byte = static_cast<uint32_t>(difference) & 0xFF;
   set_a(r, difference < 0 ? from_bcd(byte) & 0xFF : to_bcd(byte));
   r.c = before >= m + borrow;
@@ -74,27 +75,28 @@ CULE_INLINE void and_rotate_right(Registers& r, uint32_t m) {
 
 // The undocumented instructions that take a byte and change registers only.
 CULE_INLINE void undocumented_read(Registers& r, uint32_t opcode, uint32_t m) {
+  constexpr uint32_t kUnstable = 0xEE;  // the bits of A that ANE and LXA treat as set, as in ale-py
   switch (opcode) {
-    case 0x0B: case 0x2B:  // ANC
+    case code_of(kAnc, 0): case code_of(kAnc, 1):
       set_a(r, r.a & m);
       r.c = r.a >> 7;
       break;
-    case 0x4B:  // ALR
+    case code_of(kAlr):
       r.a &= m;
       r.c = r.a & 1;
       set_a(r, r.a >> 1);
       break;
-    case 0x6B: and_rotate_right(r, m); break;                   // ARR
-    case 0x8B: set_a(r, (r.a | 0xEE) & r.x & m); break;         // ANE
-    case 0xAB:  // LXA
-      set_a(r, (r.a | 0xEE) & m);
+    case code_of(kArr): and_rotate_right(r, m); break;
+    case code_of(kAne): set_a(r, (r.a | kUnstable) & r.x & m); break;
+    case code_of(kLxa):
+      set_a(r, (r.a | kUnstable) & m);
       r.x = r.a;
       break;
-    case 0xBB:  // LAS
+    case code_of(kLas):
       set_a(r, r.s & m);
       r.x = r.s = r.a;
       break;
-    case 0xCB: {  // SBX
+    case code_of(kSbx): {
       const uint32_t both = r.a & r.x;
       compare(r, both, m);
       r.x = r.n;
@@ -104,28 +106,31 @@ CULE_INLINE void undocumented_read(Registers& r, uint32_t opcode, uint32_t m) {
   }
 }
 
-// The byte that the unstable stores write to `address`: registers ANDed with the address's high
-// byte plus one.
+// The byte that an unstable store writes to `address`: one or two registers, AND the high byte of
+// the address plus one.
 CULE_INLINE uint32_t unstable_store(Registers& r, uint32_t opcode, uint32_t address) {
   const uint32_t mask = ((address >> 8) + 1) & 0xFF;
   switch (opcode) {
-    case 0x93: case 0x9F: return r.a & r.x & mask;       // SHA
-    case 0x9B: return (r.s = r.a & r.x) & mask;          // SHS
-    case 0x9E: return r.x & mask;                        // SHX
-    default: return r.y & mask;                          // SHY
+    case code_of(kSha, 0): case code_of(kSha, 1): return r.a & r.x & mask;
+    case code_of(kShs): return (r.s = r.a & r.x) & mask;
+    case code_of(kShx): return r.x & mask;
+    default: return r.y & mask;  // SHY
   }
 }
 
-// The second half of the undocumented read-modify-write instructions, which the highest three bits
-// of the opcode tell apart. `value` is what the first half wrote.
+// The highest three bits of an opcode. They distinguish instructions with the same modes.
+constexpr uint32_t group_of(uint32_t opcode) { return opcode >> 5; }
+
+// The second half of an undocumented read-modify-write instruction. `value` is the byte that the
+// first half wrote.
 CULE_INLINE void compute_second(Registers& r, uint32_t opcode, uint32_t value) {
-  switch (opcode >> 5) {
-    case 0: set_a(r, r.a | value); break;     // SLO
-    case 1: set_a(r, r.a & value); break;     // RLA
-    case 2: set_a(r, r.a ^ value); break;     // SRE
-    case 3: add(r, value); break;             // RRA
-    case 6: compare(r, r.a, value); break;    // DCP
-    case 7: subtract(r, value); break;        // ISB
+  switch (group_of(opcode)) {
+    case group_of(code_of(kSlo)): set_a(r, r.a | value); break;
+    case group_of(code_of(kRla)): set_a(r, r.a & value); break;
+    case group_of(code_of(kSre)): set_a(r, r.a ^ value); break;
+    case group_of(code_of(kRra)): add(r, value); break;
+    case group_of(code_of(kDcp)): compare(r, r.a, value); break;
+    case group_of(code_of(kIsb)): subtract(r, value); break;
     default: break;
   }
 }

@@ -1,19 +1,19 @@
-// One 6507 instruction: effective address, read, compute, write back.
+// Executes one 6507 instruction: effective address, read, compute, write back.
 //
-// All instructions take one path, which branches only for what is rare. Control bits become masks,
-// so that every lane of a warp runs the same lines, whatever its instruction. `Decode` says where
-// the control bits come from. `StaticDecode<opcode>` makes them compile-time constants: the
-// path folds to the few lines that the opcode needs (the CPU build switches over 256 of them).
-// `DynamicDecode` carries them at run time. `Decode::may` and `may_also` say whether an instruction
-// can have any of some bits, as far as that is known at compile time. What needs those bits is
-// inside `if constexpr`, so that a compiler that inlines thousands of instructions does not have to
-// fold it away (design/translation_details.md).
+// All instructions take one path, which branches only for rare cases. It turns control bits into
+// masks. Thus every lane of a warp runs the same lines, even if their instructions differ. `Decode`
+// says where the control bits come from. `StaticDecode<opcode>` makes them compile-time constants.
+// The path then folds to the few lines that the opcode needs; the CPU build switches over all 256
+// opcodes. `DynamicDecode` carries the bits at run time. `Decode::may` and `may_also` return false
+// if the compiler knows that the instruction has none of some bits. Code that needs those bits is
+// inside `if constexpr`. This spares the compiler, which inlines thousands of instructions, the
+// work of folding it away (design/translation_details.md).
 //
-// Timing is by instruction, as in ale-py: when an instruction touches memory, all of its cycles
-// have passed. There are no dummy reads or double writes, except for the stack and the return
-// address, where ale-py has them.
+// Source: ale-py. Unlike on a chip, timing is by instruction: all cycles of an instruction have
+// passed when it accesses memory. There are no dummy reads or double writes, except for the stack
+// and the return address, where ale-py has them.
 //
-// `Machine` is a bus as cpu_6507/bus.h has it.
+// `Machine` is a bus (cpu_6507/bus.h).
 #pragma once
 
 #include "cpu_6507/bus.h"
@@ -42,7 +42,7 @@ struct DynamicDecode {
   static constexpr bool may_also(uint32_t) { return true; }
 };
 
-// The address of the operand. Adds the cycle for crossing a page.
+// The address of the operand. Adds a cycle if indexing crosses a page.
 template <class Decode, class Machine>
 CULE_INLINE uint32_t effective_address(const Decode decode, Machine& m, uint32_t operand) {
   const uint32_t control = decode.control, mask = control & kZeroPage ? 0xFFu : 0xFFFFu;
@@ -69,7 +69,7 @@ CULE_INLINE uint32_t source_register(const Decode decode, const Registers& r) {
   return decode.control & 2u << kSourceShift ? high : low;
 }
 
-// 1 if two addresses are on different pages, else 0: the extra cycle.
+// The extra cycle of a branch: 1 if two addresses are on different pages, else 0.
 CULE_INLINE constexpr uint32_t crosses_page(uint32_t from, uint32_t to) {
   return ((from ^ to) & 0xFF00) != 0;
 }
@@ -84,8 +84,8 @@ CULE_INLINE bool branches(const Decode decode, const Registers& r) {
   return decode.more & (set ? kIfSet : kIfClear);
 }
 
-// Adds the cycles, and sets `pc`: after the instruction, or to where it branches or jumps. A rare
-// instruction may set `pc` again.
+// Adds the cycles, and sets `pc` to the next instruction, or to the target of a branch or jump. A
+// rare instruction may set `pc` again.
 template <class Decode, class Machine>
 CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
   Registers& r = m.r;
@@ -102,7 +102,8 @@ CULE_INLINE void advance(const Decode decode, Machine& m, uint32_t operand) {
   r.pc = (control & kJump ? operand : target) & 0xFFFF;
 }
 
-// The two addends (predecoded.h) of register and operand: p in bits 8 to 15, q in bits 0 to 7.
+// The two addends that a register and an operand make (predecoded.h): p in bits 8 to 15, q in bits
+// 0 to 7.
 template <int kOpcode>
 CULE_INLINE uint32_t addends(const StaticDecode<kOpcode>, uint32_t reg, uint32_t m) {
   constexpr uint32_t control = StaticDecode<kOpcode>::control;
@@ -126,8 +127,8 @@ CULE_INLINE uint32_t addends(const DynamicDecode decode, uint32_t reg, uint32_t 
          ((m * 0x0101 & of_operand) ^ of_operand >> 16);
 }
 
-// Whether the instruction sets no flag, and its result is the operand or is not used: stores,
-// jumps, branches.
+// Whether the instruction sets no flag, and its result is the operand or is unused. True for
+// stores, jumps and branches.
 template <class Decode>
 constexpr bool only_copies() {
   return !Decode::may(kSetsNZ | kSetsC | kSetsV | kShiftRight | kCarryFlag | kCarryOne |
@@ -168,19 +169,19 @@ CULE_INLINE void write_back(const Decode decode, Registers& r, uint32_t value) {
 // Executes the instruction at `pc`, whose operand is `operand`. Returns the next one.
 template <class Decode, class Machine>
 CULE_INLINE Predecoded execute(const Decode decode, Machine& m, uint32_t operand) {
-  constexpr bool kAll = kDoesAll<Machine>;
+  constexpr bool kFull = kIsFullBus<Machine>;
   static_assert(is_bus(static_cast<Machine*>(nullptr)), "expected a bus (cpu_6507/bus.h)");
-  static_assert(kAll || is_partial_bus(static_cast<Machine*>(nullptr)),
+  static_assert(kFull || is_partial_bus(static_cast<Machine*>(nullptr)),
                 "expected a bus that says what it cannot do (cpu_6507/bus.h)");
   const uint32_t control = decode.control;
-  // A slow fetch begins with what the last instruction left on the bus.
-  m.bus = kAll && decode.opcode == kFetchSlowlyCode ? m.bus : operand >> 8;
+  // A slow fetch begins with the byte that the last instruction left on the bus.
+  m.bus = kFull && decode.opcode == kFetchSlowlyCode ? m.bus : operand >> 8;
   m.moved = false;
   advance(decode, m, operand);
   Predecoded next = m.look_ahead();
 
-  // On a bus that does not do all, rare instructions skip the rest of the common path.
-  if constexpr (!kAll && Decode::may(kRare)) {
+  // On a partial bus, rare instructions skip the rest of the common path.
+  if constexpr (!kFull && Decode::may(kRare)) {
     if ((control & kRare) && !m.cannot_do_rare(decode.opcode, operand)) {
       execute_rare(decode, m, operand, operand, 0);
       return m.moved ? m.look_ahead() : next;
@@ -188,7 +189,7 @@ CULE_INLINE Predecoded execute(const Decode decode, Machine& m, uint32_t operand
   }
 
   const uint32_t address = effective_address(decode, m, operand);
-  if constexpr (!kAll && Decode::may(kReads | kWrites | kSetsV | kRare)) {
+  if constexpr (!kFull && Decode::may(kReads | kWrites | kSetsV | kRare)) {
     if (m.cannot_do(control, address)) return m.fall_back();
   }
   const uint32_t reg = source_register(decode, m.r), carry = m.r.c;
@@ -197,7 +198,7 @@ CULE_INLINE Predecoded execute(const Decode decode, Machine& m, uint32_t operand
   const uint32_t value = compute(decode, m.r, reg, read);
   write_back(decode, m.r, value);
   if constexpr (Decode::may(kWrites)) m.write_if(control & kWrites, address, value);
-  if constexpr (kAll) {
+  if constexpr (kFull) {
     const bool decimal = (control & kSetsV) && !(control & kBitTest) && m.r.d;
     if ((control & kRare) || decimal) {
       if (decode.opcode == kFetchSlowlyCode) return m.fetch_slowly();

@@ -1,12 +1,14 @@
-// The 6507's 256 opcodes, as data.
+// Two tables: the 6507's 256 opcodes, and facts about its instructions. What each instruction
+// computes is in predecoded.h.
 //
-// A row says which instruction an opcode is, how it finds its operand, and how many base cycles it
-// takes. predecoded.h packs it, with what the instruction does, into the control bits that the core
-// executes.
+// A row of the first table gives an opcode's instruction, addressing mode and base cycles.
+// predecoded.h packs the row, with what the instruction computes, into the control bits that the
+// core executes. All code that needs an opcode gets it from here by the instruction's name
+// (code_of, is_one_of, opcode_is).
 //
-// Sources: MOS MCS6500 Programming Manual (documented opcodes); the NMOS 6510 undocumented opcode
-// notes (64doc) for the others. LAX zp takes 4 cycles, as in ale-py; a chip takes 3. The cycles
-// include neither the one for crossing a page nor those of a taken branch.
+// Sources: MOS MCS6500 Programming Manual for the documented opcodes; the NMOS 6510 undocumented
+// opcode notes (64doc) for the rest. LAX zp takes 4 cycles, as in ale-py; on a chip it takes 3. The
+// base cycles do not include the extra cycles for crossing a page and for a taken branch.
 #pragma once
 
 #include "common/platform.h"
@@ -19,9 +21,9 @@ enum AddressMode : uint32_t {
 
 enum Instruction : uint32_t {
   kAdc, kAnd, kAsl, kBcc, kBcs, kBeq, kBit, kBmi, kBne, kBpl, kBrk, kBvc, kBvs, kClc, kCld, kCli,
-  kClv, kCmp, kCpx, kCpy, kDec, kDex, kDey, kEor, kInc, kInx, kIny, kJmp, kJsr, kLda, kLdx, kLdy,
-  kLsr, kNop, kOra, kPha, kPhp, kPla, kPlp, kRol, kRor, kRti, kRts, kSbc, kSec, kSed, kSei, kSta,
-  kStx, kSty, kTax, kTay, kTsx, kTxa, kTxs, kTya,
+  kClv, kCmp, kCpx, kCpy, kDec, kDex, kDey, kEor, kInc, kInx, kIny, kJmp, kJmpIndirect, kJsr, kLda,
+  kLdx, kLdy, kLsr, kNop, kOra, kPha, kPhp, kPla, kPlp, kRol, kRor, kRti, kRts, kSbc, kSec, kSed,
+  kSei, kSta, kStx, kSty, kTax, kTay, kTsx, kTxa, kTxs, kTya,
   // Undocumented. JAM halts the processor; ANE, LXA, SHA, SHS, SHX and SHY are unstable on real
   // chips.
   kAlr, kAnc, kAne, kArr, kDcp, kIsb, kJam, kLas, kLax, kLxa, kRla, kRra, kSax, kSbx, kSha, kShs,
@@ -66,7 +68,7 @@ constexpr OpcodeRow kOpcodeRows[256] = {
     row(kRts, kImp, 6), row(kAdc, kIndX, 6), row(kJam, kImp, 2), row(kRra, kIndX, 8),  // $60
     row(kNop, kZp, 3), row(kAdc, kZp, 3), row(kRor, kZp, 5), row(kRra, kZp, 5),
     row(kPla, kImp, 4), row(kAdc, kImm, 2), row(kRor, kImp, 2), row(kArr, kImm, 2),
-    row(kJmp, kInd, 5), row(kAdc, kAbs, 4), row(kRor, kAbs, 6), row(kRra, kAbs, 6),
+    row(kJmpIndirect, kInd, 5), row(kAdc, kAbs, 4), row(kRor, kAbs, 6), row(kRra, kAbs, 6),
     row(kBvs, kRel, 2), row(kAdc, kIndY, 5), row(kJam, kImp, 2), row(kRra, kIndY, 8),  // $70
     row(kNop, kZpX, 4), row(kAdc, kZpX, 4), row(kRor, kZpX, 6), row(kRra, kZpX, 6),
     row(kSei, kImp, 2), row(kAdc, kAbsY, 4), row(kNop, kImp, 2), row(kRra, kAbsY, 7),
@@ -104,5 +106,103 @@ constexpr OpcodeRow kOpcodeRows[256] = {
     row(kSed, kImp, 2), row(kSbc, kAbsY, 4), row(kNop, kImp, 2), row(kIsb, kAbsY, 7),
     row(kNop, kAbsX, 4), row(kSbc, kAbsX, 4), row(kInc, kAbsX, 7), row(kIsb, kAbsX, 7),
 };
+
+// How much code an instruction needs, and how often programs execute it. Each kind of bus executes
+// all tiers up to its kLastTier (cpu_6507/bus.h).
+enum class Tier : uint8_t {
+  kCommonPath,  // only the arithmetic path of execute.h
+  kFrequent,    // needs more code than that; a few percent of all that programs execute
+  kUsed,        // needs more code too, but is seldom executed
+  kRarest,      // no game needs it to be fast
+};
+
+// Where the program continues after an instruction that is not a branch: at the next instruction;
+// at its operand; or elsewhere, at an address known only at run time, or nowhere.
+enum class GoesOn : uint8_t { kNext, kAtOperand, kElsewhere };
+
+struct InstructionRow {
+  Instruction instruction;
+  Tier tier;
+  GoesOn goes_on = GoesOn::kNext;
+  // How many consecutive bytes the instruction reads from the stack, a vector or a jump's pointer,
+  // and how many it pushes. PLA and PLP also read the byte below the one they need, as in ale-py.
+  uint8_t reads = 0, pushes = 0;
+  bool stores = false;  // whether it stores a byte that the common path does not compute
+};
+
+// The instructions that do more than the common path, and JMP. All other instructions have the
+// defaults.
+constexpr InstructionRow kInstructionRows[] = {
+    {kJmp, Tier::kCommonPath, GoesOn::kAtOperand},
+    {kJsr, Tier::kFrequent, GoesOn::kAtOperand, 0, 2},
+    {kRts, Tier::kFrequent, GoesOn::kElsewhere, 2},
+    {kJmpIndirect, Tier::kFrequent, GoesOn::kElsewhere, 2},
+    {kPha, Tier::kFrequent, GoesOn::kNext, 0, 1},
+    {kPhp, Tier::kFrequent, GoesOn::kNext, 0, 1},
+    {kPla, Tier::kFrequent, GoesOn::kNext, 2},
+    {kPlp, Tier::kUsed, GoesOn::kNext, 2},
+    {kCli, Tier::kUsed}, {kSei, Tier::kUsed}, {kClv, Tier::kUsed}, {kCld, Tier::kUsed},
+    {kSed, Tier::kUsed},
+    {kRti, Tier::kRarest, GoesOn::kElsewhere, 3},
+    {kBrk, Tier::kRarest, GoesOn::kElsewhere, 2, 3},
+    {kJam, Tier::kRarest, GoesOn::kElsewhere},
+    {kSax, Tier::kRarest, GoesOn::kNext, 0, 0, true},
+    {kSha, Tier::kRarest, GoesOn::kNext, 0, 0, true},
+    {kShs, Tier::kRarest, GoesOn::kNext, 0, 0, true},
+    {kShx, Tier::kRarest, GoesOn::kNext, 0, 0, true},
+    {kShy, Tier::kRarest, GoesOn::kNext, 0, 0, true},
+    {kAlr, Tier::kRarest}, {kAnc, Tier::kRarest}, {kAne, Tier::kRarest}, {kArr, Tier::kRarest},
+    {kLas, Tier::kRarest}, {kLxa, Tier::kRarest}, {kSbx, Tier::kRarest},
+    {kDcp, Tier::kRarest}, {kIsb, Tier::kRarest}, {kRla, Tier::kRarest}, {kRra, Tier::kRarest},
+    {kSlo, Tier::kRarest}, {kSre, Tier::kRarest},
+};
+constexpr InstructionRow facts_of(Instruction instruction) {
+  for (const InstructionRow& row : kInstructionRows) {
+    if (row.instruction == instruction) return row;
+  }
+  return {instruction, Tier::kCommonPath};
+}
+
+// The opcode of an instruction. If it has several: number `n`, or the one with a given mode.
+constexpr uint32_t kNoOpcode = 0x100;
+constexpr uint32_t code_of(Instruction instruction, uint32_t n = 0) {
+  for (uint32_t code = 0; code < 256; ++code) {
+    if (kOpcodeRows[code].instruction == instruction && n-- == 0) return code;
+  }
+  return kNoOpcode;
+}
+constexpr uint32_t code_in_mode(Instruction instruction, AddressMode mode) {
+  for (uint32_t code = 0; code < 256; ++code) {
+    if (kOpcodeRows[code].instruction == instruction && kOpcodeRows[code].mode == mode) return code;
+  }
+  return kNoOpcode;
+}
+
+// The first opcode, from `code` on, whose instruction meets a `Condition`.
+template <class Condition>
+constexpr uint32_t next_opcode(uint32_t code) {
+  while (code < kNoOpcode && !Condition::holds(facts_of(kOpcodeRows[code].instruction))) ++code;
+  return code;
+}
+// Whether an opcode's instruction meets a `Condition`. Compares with each such opcode instead of
+// reading a table from memory.
+template <class Condition, uint32_t kFrom = 0>
+CULE_INLINE constexpr bool opcode_is(uint32_t opcode) {
+  constexpr uint32_t kCode = next_opcode<Condition>(kFrom);
+  if constexpr (kCode == kNoOpcode) return false;
+  else return opcode == kCode || opcode_is<Condition, kCode + 1>(opcode);
+}
+
+template <Instruction... kInstructions>
+struct OneOf {
+  static constexpr bool holds(const InstructionRow& row) {
+    return ((row.instruction == kInstructions) || ...);
+  }
+};
+// Whether an opcode belongs to one of these instructions.
+template <Instruction... kInstructions>
+CULE_INLINE constexpr bool is_one_of(uint32_t opcode) {
+  return opcode_is<OneOf<kInstructions...>>(opcode);
+}
 
 }  // namespace cule

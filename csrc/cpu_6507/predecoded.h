@@ -1,11 +1,14 @@
 // Predecoded instructions: what the core executes. Each is a whole 6507 instruction, decoded ahead
-// of time, one for every byte of a ROM.
+// of time. There is one for every byte of a ROM, as an instruction may begin at any byte.
 //
-// It has 64 bits: control bits that steer the one path of execute.h (so that lanes of a warp with
-// different instructions stay together), the opcode, and the operand. The arithmetic
-// unit is one adder: result = p + q + carry. A right shift bypasses it. Each addend is a term of
-// the source register AND a term of the operand. A term is 0, $FF, the byte, or its complement:
-// ((byte & pass) ^ flip), where `pass` and `flip` are all zeros or all ones.
+// A predecoded instruction has 64 bits: control bits, the opcode, and the operand. The control bits
+// steer the one path of execute.h, on which lanes of a warp with different instructions do not
+// diverge. The arithmetic unit is one adder: result = p + q + carry. A right shift bypasses it.
+// Each addend is a term of the source register AND a term of the operand. A term is 0, $FF, the
+// byte, or its complement: ((byte & pass) ^ flip), where `pass` and `flip` are all zeros or all
+// ones.
+//
+// The opcodes and their sources are in opcode_table.h. The encoding is this project's own.
 #pragma once
 
 #include "cpu_6507/opcode_table.h"
@@ -14,9 +17,10 @@ namespace cule {
 
 // The first word, from bit 0: base cycles (4 bits), length in bytes (2 bits), then:
 enum Control : uint32_t {
-  kRare = 1u << 6,            // does more than the common path: see rare.h
+  kRare = 1u << 6,            // needs more than the common path, as its Tier says: see rare.h
   kZeroPage = 1u << 8,        // the address wraps within the zero page
-  kIndirect = 1u << 9,        // through a pointer in the zero page; X indexes it before, Y after
+  kIndirect = 1u << 9,        // through a pointer in the zero page: X indexes the pointer's
+                              // address, Y indexes the pointer
   kPagePenalty = 1u << 10,
   kReads = 1u << 11,
   kWrites = 1u << 12,
@@ -31,15 +35,15 @@ enum Control : uint32_t {
   kSetsV = 1u << 27,
   kBitTest = 1u << 28,        // N and V are the operand's bits
   kJump = 1u << 29,
-  // The terms. Each bit is the highest or the second highest of a byte, where spread_signs makes
-  // masks of them. q always has the whole operand or its complement.
+  // The terms. Each bit is the highest or second highest of its byte. From there spread_signs makes
+  // a mask. q always contains the whole operand or its complement.
   kRegisterInQ = 1u << 7, kRegisterInP = 1u << 15,
   kFlipRegisterInQ = 1u << 23, kFlipRegisterInP = 1u << 31,
   kOperandInP = 1u << 14, kFlipOperandInQ = 1u << 22, kFlipOperandInP = 1u << 30,
 };
 constexpr uint32_t kCyclesMask = 0x0F, kLengthShift = 4, kSourceShift = 18;
-// A term that is flipped but not passed is $FF, which leaves its byte out of the AND: the register
-// in q, the operand in p. The addends that instructions need:
+// A term that is flipped but not passed is $FF. The AND then ignores its byte: the register in q,
+// the operand in p. Instructions need these addends:
 constexpr uint32_t
     kOnlyOperand = kFlipRegisterInQ,                                // p = 0, q = operand
     kRegisterPlus = kOnlyOperand | kRegisterInP | kFlipOperandInP,  // p = register, q = operand
@@ -55,8 +59,8 @@ constexpr uint32_t
     kPlusOnes = kOnlyOperand | kFlipRegisterInP | kFlipOperandInP;  // p = $FF, q = operand
 enum Source : uint32_t { kSourceA, kSourceX, kSourceY, kSourceS };
 
-// The second word: the destination registers, which flag a branch tests and when it branches, the
-// opcode (8 bits), the operand (16 bits).
+// The second word, from bit 0: the destination registers, the flag that a branch tests, the value
+// of the flag that takes the branch, the opcode (8 bits), the operand (16 bits).
 enum Destination : uint32_t { kToA = 1, kToX = 2, kToY = 4, kToS = 8 };
 constexpr uint32_t kFlagShift = 4, kSecondFlag = 1u << 4, kLateFlag = 1u << 5, kIfClear = 1u << 6,
                    kIfSet = 1u << 7;
@@ -72,17 +76,17 @@ CULE_INLINE uint32_t length_of(Predecoded op) { return op.control >> kLengthShif
 CULE_INLINE uint32_t opcode_of(Predecoded op) { return op.more >> kOpcodeShift & 0xFF; }
 CULE_INLINE uint32_t operand_of(Predecoded op) { return op.more >> kOperandShift; }
 
-// In place of an instruction outside ROM, or of one whose fetch can switch banks. It takes no time,
-// and fetches the instruction byte by byte. Its code is the opcode of one of the 12 JAMs, which all
-// use that of the first.
-constexpr uint32_t kFetchSlowlyCode = 0x12, kJamCode = 0x02;
+// Stands in for an instruction outside ROM, or for one whose fetch can switch banks. It takes no
+// time, and fetches the instruction byte by byte. Its code is the second of the 12 opcodes of JAM.
+// That opcode is free, since all predecoded JAMs use the first.
+constexpr uint32_t kJamCode = code_of(kJam), kFetchSlowlyCode = code_of(kJam, 1);
 constexpr Predecoded kFetchSlowly{kRare, kFetchSlowlyCode << kOpcodeShift};
 
-// Marks where a translated block begins; its operand is the block's number (console/block.h). Its
-// code is the opcode of another JAM. Instead of control bits it has the program counter that the
-// block is for: a mirror or another bank may show the same bytes at another address. One more bit
-// says that the block is quiet: it writes nothing to the TIA.
-constexpr uint32_t kBlockCode = 0x22, kQuietBlock = 0x40000, kBlockPc = 0xFFFF;
+// Marks the beginning of a translated basic block. The mark's operand is the block's number
+// (execution/block.h), its code the third opcode of JAM. Instead of control bits it has the program
+// counter that the block is for, since a mirror or another bank may show the same bytes at another
+// address. One more bit says that the block is quiet: it writes nothing to the TIA.
+constexpr uint32_t kBlockCode = code_of(kJam, 2), kQuietBlock = 0x40000, kBlockPc = 0xFFFF;
 constexpr Predecoded mark_of_block(uint32_t number, uint32_t pc, uint32_t quiet) {
   return {pc | quiet, number << kOperandShift | kBlockCode << kOpcodeShift};
 }
@@ -111,24 +115,24 @@ constexpr Predecoded store(Source source) {
 constexpr Predecoded modify(uint32_t control) { return {control | kReads | kWrites | kSetsNZ, 0}; }
 // Modifies memory, then does a second operation on A with the result.
 constexpr Predecoded modify_twice(uint32_t control) {
-  return {control | kReads | kWrites | kRare, 0};
+  return {control | kReads | kWrites, 0};
 }
 constexpr Predecoded on_register(Source source, uint32_t control, uint32_t to) {
   return {from_source(source) | kFromRegister | control, to};
 }
-// `wanted`: whether it branches if the flag is set. Z is kept as a byte that is zero if the flag is
-// set.
+// `wanted` is true if the branch is taken when the flag is set. Registers keep Z as a byte that is
+// zero if the flag is set.
 constexpr Predecoded branch(Flag flag, bool wanted) {
   return {0, flag << kFlagShift | (wanted == (flag != kFlagZ) ? kIfSet : kIfClear)};
 }
-constexpr Predecoded rare_read() { return read_op(kOnlyOperand | kRare); }
+constexpr Predecoded rare_read() { return read_op(kOnlyOperand); }
 
 constexpr uint32_t kRotateLeftBits = kTwice | kCarryFlag | kSetsC,
                    kShiftLeftBits = kTwice | kSetsC,
                    kRotateRightBits = kShiftRight | kCarryFlag | kSetsC,
                    kShiftRightBits = kShiftRight | kSetsC;
 
-// What an instruction does, in any addressing mode.
+// The part of an instruction that the common path does, in any addressing mode.
 constexpr Predecoded effect_of(Instruction instruction) {
   switch (instruction) {
     case kLda: return load(kToA);
@@ -178,12 +182,12 @@ constexpr Predecoded effect_of(Instruction instruction) {
     case kBcs: return branch(kFlagC, true);
     case kBne: return branch(kFlagZ, false);
     case kBeq: return branch(kFlagZ, true);
-    // The carry out of 0 + 0 and of $FF + 1.
+    // They set C to the carry of 0 + 0 and of $FF + 1.
     case kClc: return {kOnlyOperand | kSetsC, 0};
     case kSec: return {kPlusOnes | kCarryOne | kSetsC, 0};
     case kJmp: return {kJump, 0};
     case kAlr: case kAnc: case kAne: case kArr: case kLas: case kLxa: case kSbx: return rare_read();
-    default: return {kRare, 0};
+    default: return {0, 0};
   }
 }
 
@@ -210,7 +214,6 @@ constexpr Predecoded operation_of(uint32_t opcode) {
   Predecoded op = effect_of(row.instruction);
   const bool in_memory = row.mode != kImp && row.mode != kImm && row.mode != kRel;
   if (!in_memory) op.control &= ~(kReads | kWrites);
-  if (row.mode == kInd) op = {kRare, 0};
   // The accumulator forms of the shifts.
   if (row.mode == kImp && (row.instruction == kAsl || row.instruction == kRol ||
                            row.instruction == kLsr || row.instruction == kRor)) {
@@ -219,6 +222,7 @@ constexpr Predecoded operation_of(uint32_t opcode) {
   }
   const bool can_cross = row.mode == kAbsX || row.mode == kAbsY || row.mode == kIndY;
   if (!can_cross) op.control &= ~kPagePenalty;
+  if (facts_of(row.instruction).tier != Tier::kCommonPath) op.control |= kRare;
   op.control |= row.cycles | length_of_mode(row.mode) << kLengthShift | mode_bits(row.mode);
   op.more |= (row.instruction == kJam ? kJamCode : opcode) << kOpcodeShift;
   return op;
@@ -234,8 +238,9 @@ constexpr OperationTable make_operation_table() {
   return table;
 }
 
-// `op` with the bytes that follow its opcode. The operand's high byte is always the instruction's
-// last byte, which stays on the data bus. A branch has its distance instead, sign-extended.
+// `op` with its operand, made of the bytes that follow the opcode. The operand's high byte is
+// always the instruction's last byte, as that byte stays on the data bus. The operand of a branch
+// is its distance instead, sign-extended.
 CULE_INLINE Predecoded with_operand(Predecoded op, uint32_t low, uint32_t high) {
   const uint32_t length = length_of(op);
   uint32_t operand = length == 3   ? low | high << 8

@@ -1,41 +1,16 @@
-// The rare instructions, which do more than the common path of execute.h: stack, subroutines and
-// interrupts, flags, and what is undocumented.
+// The 6507's rare instructions: those that do more than the common path of execute.h. They are the
+// instructions for the stack, subroutines, interrupts and flags, and the undocumented ones.
 //
-// Each reads some bytes in a row, computes, and writes some bytes. `Decode` and `Machine` are those
-// of execute.h.
+// Each reads up to three consecutive bytes, computes, and writes up to three bytes. `Decode` and
+// `Machine` are those of execute.h, which also gives the source.
 #pragma once
 
 #include "cpu_6507/arithmetic.h"
 
 namespace cule {
 
-// Which of the rare instructions a machine does: the common ones (a few percent of what programs
-// execute), all that programs use, or all. What it leaves out costs no code.
-enum class RareOps { kCommon, kUsed, kAll };
-
-// Whether a rare opcode is one of the common ones, or one of the others that programs use. If
-// `kOps` has no more than those, it always is.
-template <RareOps kOps>
-CULE_INLINE bool is_common_op(uint32_t opcode) {
-  switch (opcode) {
-    // JSR, RTS, PHA, PLA, PHP, JMP (indirect)
-    case 0x20: case 0x60: case 0x48: case 0x68: case 0x08: case 0x6C: return true;
-    default: return kOps == RareOps::kCommon;
-  }
-}
-template <RareOps kOps>
-CULE_INLINE bool is_used_op(uint32_t opcode) {
-  switch (opcode) {
-    // PLP, CLI, SEI, CLV, CLD, SED
-    case 0x28: case 0x58: case 0x78: case 0xB8: case 0xD8: case 0xF8: return true;
-    default: return kOps == RareOps::kUsed;
-  }
-}
-
-// Whether a machine that does `kOps` does the rare instructions that `needed` adds.
-constexpr bool does(RareOps kOps, RareOps needed) { return kOps >= needed; }
-
-// Calls `each(i)` for each i below `count`. The loop is unrolled only if the instruction is known.
+// Calls `each(i)` for each i below `count`. The loop is unrolled only if the instruction is known
+// at compile time.
 template <class Decode, class Each>
 CULE_INLINE void repeat(const Decode, uint32_t count, const Each& each) {
   if constexpr (Decode::kKnown) {
@@ -49,65 +24,78 @@ CULE_INLINE void repeat(const Decode, uint32_t count, const Each& each) {
   }
 }
 
-// How many bytes a rare instruction reads in a row: from the stack, the break vector or a jump's
-// pointer.
-template <RareOps kOps>
+// Conditions for opcode_is: what a rare instruction does. Instructions above tier `kLast` meet
+// none, so a bus has no code for instructions that it does not execute.
+template <Tier kLast, uint32_t kCount>
+struct ReadsBytes {
+  static constexpr bool holds(const InstructionRow& row) {
+    return row.tier <= kLast && row.reads == kCount;
+  }
+};
+template <Tier kLast, uint32_t kCount>
+struct PushesBytes {
+  static constexpr bool holds(const InstructionRow& row) {
+    return row.tier <= kLast && row.pushes == kCount;
+  }
+};
+template <Tier kLast>
+struct StoresByte {
+  static constexpr bool holds(const InstructionRow& row) {
+    return row.tier <= kLast && row.stores;
+  }
+};
+template <Tier kTier>
+struct IsOfTier {
+  static constexpr bool holds(const InstructionRow& row) { return row.tier == kTier; }
+};
+
+// How many consecutive bytes an instruction reads, and how many it pushes.
+template <Tier kLast>
 CULE_INLINE constexpr uint32_t bytes_to_gather(uint32_t opcode) {
-  if (opcode == 0x60 || opcode == 0x68 || opcode == 0x6C) return 2;  // RTS, PLA, JMP (indirect)
-  if (does(kOps, RareOps::kUsed) && opcode == 0x28) return 2;        // PLP
-  if (does(kOps, RareOps::kAll)) return opcode == 0x40 ? 3 : opcode == 0x00 ? 2 : 0;  // RTI, BRK
-  return 0;
+  if (opcode_is<ReadsBytes<kLast, 2>>(opcode)) return 2;
+  return opcode_is<ReadsBytes<kLast, 3>>(opcode) ? 3 : 0;
+}
+template <Tier kLast>
+CULE_INLINE constexpr uint32_t bytes_to_push(uint32_t opcode) {
+  if (opcode_is<PushesBytes<kLast, 2>>(opcode)) return 2;
+  if (opcode_is<PushesBytes<kLast, 1>>(opcode)) return 1;
+  return opcode_is<PushesBytes<kLast, 3>>(opcode) ? 3 : 0;
 }
 
-// Where byte `i` of them is.
-template <RareOps kOps>
+// The address of byte `i` of those that the instruction reads.
+template <Tier kLast>
 CULE_INLINE uint32_t gathered_from(uint32_t opcode, const Registers& r, uint32_t operand,
                                    uint32_t i) {
-  if (opcode == 0x6C) return (operand & 0xFF00) | ((operand + i) & 0xFF);  // both from one page
-  if (does(kOps, RareOps::kAll) && opcode == 0x00) return 0xFFFE + i;
-  const bool pulls = opcode == 0x68 || (does(kOps, RareOps::kUsed) && opcode == 0x28);
-  // PLA and PLP read the byte below the wanted one, too.
+  constexpr uint32_t kBreakVector = 0xFFFE;
+  // Both bytes of a jump's target are on one page.
+  if (is_one_of<kJmpIndirect>(opcode)) return (operand & 0xFF00) | ((operand + i) & 0xFF);
+  if (kLast == Tier::kRarest && is_one_of<kBrk>(opcode)) return kBreakVector + i;
+  const bool pulls = is_one_of<kPla>(opcode) || (kLast >= Tier::kUsed && is_one_of<kPlp>(opcode));
+  // PLA and PLP also read the byte below the one that they pull.
   return 0x100 | ((r.s + !pulls + i) & 0xFF);
 }
 
-// How many bytes it pushes onto the stack; and whether it stores a byte instead.
-template <RareOps kOps>
-CULE_INLINE constexpr uint32_t bytes_to_push(uint32_t opcode) {
-  if (opcode == 0x20) return 2;                    // JSR
-  if (opcode == 0x48 || opcode == 0x08) return 1;  // PHA, PHP
-  return does(kOps, RareOps::kAll) && opcode == 0x00 ? 3 : 0;
-}
-template <RareOps kOps>
-CULE_INLINE constexpr bool stores_rarely(uint32_t opcode) {
-  switch (does(kOps, RareOps::kAll) ? opcode : 0) {
-    // SAX and the unstable stores
-    case 0x83: case 0x87: case 0x8F: case 0x97:
-    case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F: return true;
-    default: return false;
-  }
-}
-
-// The rare instructions, in three parts by how often programs use them. `gathered` is the bytes
-// that were read. They return the bytes to write, the first in the low bits.
+// The rare instructions, with a function for each tier. `gathered` holds the bytes that were read.
+// The functions return the bytes to write, with the first byte in the low bits.
 template <class Decode, class Machine>
-CULE_INLINE uint32_t do_common_op(const Decode decode, Machine& m, uint32_t operand,
+CULE_INLINE uint32_t do_frequent(const Decode decode, Machine& m, uint32_t operand,
                                   uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
-    case 0x20: {  // JSR
+    case code_of(kJsr): {
       const uint32_t back = (r.pc - 1) & 0xFFFF;
       r.pc = operand;
       m.moved = true;
       return back >> 8 | (back & 0xFF) << 8;
     }
-    case 0x60:  // RTS
+    case code_of(kRts):
       r.s = (r.s + 2) & 0xFF;
       r.pc = (gathered + 1) & 0xFFFF;
       m.moved = true;
       return 0;
-    case 0x48: return r.a;             // PHA
-    case 0x08: return pack_status(r);  // PHP
-    case 0x6C:  // JMP (indirect)
+    case code_of(kPha): return r.a;
+    case code_of(kPhp): return pack_status(r);
+    case code_of(kJmpIndirect):
       r.pc = gathered;
       m.moved = true;
       return 0;
@@ -119,35 +107,35 @@ CULE_INLINE uint32_t do_common_op(const Decode decode, Machine& m, uint32_t oper
 }
 
 template <class Decode, class Machine>
-CULE_INLINE void do_used_op(const Decode decode, Machine& m, uint32_t gathered) {
+CULE_INLINE void do_used(const Decode decode, Machine& m, uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
-    case 0x28:  // PLP
+    case code_of(kPlp):
       r.s = (r.s + 1) & 0xFF;
       unpack_status(r, gathered >> 8 & 0xFF);
       break;
-    case 0x58: r.i = 0; break;  // CLI
-    case 0x78: r.i = 1; break;  // SEI
-    case 0xB8: r.v = 0; break;  // CLV
-    case 0xD8: r.d = 0; break;  // CLD
-    default: r.d = 1; break;    // SED
+    case code_of(kCli): r.i = 0; break;
+    case code_of(kSei): r.i = 1; break;
+    case code_of(kClv): r.v = 0; break;
+    case code_of(kCld): r.d = 0; break;
+    default: r.d = 1; break;  // SED
   }
 }
 
-// The instructions for interrupts, which the 6507 does not have, and the undocumented ones.
-// `address` and `value` are the operand's address and the common path's result.
+// The instructions for interrupts, which the 6507 does not have, and the undocumented instructions.
+// `address` is the operand's address, and `value` the common path's result.
 template <class Decode, class Machine>
 CULE_INLINE uint32_t do_rarest(const Decode decode, Machine& m, uint32_t address, uint32_t value,
                                uint32_t gathered) {
   Registers& r = m.r;
   switch (decode.opcode) {
-    case 0x40:  // RTI
+    case code_of(kRti):
       r.s = (r.s + 3) & 0xFF;
       unpack_status(r, gathered & 0xFF);
       r.pc = gathered >> 8 & 0xFFFF;
       m.moved = true;
       break;
-    case 0x00: {  // BRK
+    case code_of(kBrk): {
       const uint32_t back = (r.pc + 1) & 0xFFFF, status = pack_status(r);
       r.i = 1;
       r.pc = gathered;
@@ -155,13 +143,14 @@ CULE_INLINE uint32_t do_rarest(const Decode decode, Machine& m, uint32_t address
       return back >> 8 | (back & 0xFF) << 8 | status << 16;
     }
     case kJamCode: r.jammed = 1; break;
-    case 0x83: case 0x87: case 0x8F: case 0x97: return r.a & r.x;  // SAX
-    case 0x93: case 0x9B: case 0x9C: case 0x9E: case 0x9F:
-      return unstable_store(r, decode.opcode, address);
-    case 0x0B: case 0x2B: case 0x4B: case 0x6B: case 0x8B: case 0xAB: case 0xBB: case 0xCB:
-      undocumented_read(r, decode.opcode, value);
-      break;
-    default: compute_second(r, decode.opcode, value); break;
+    default:
+      if (is_one_of<kSax>(decode.opcode)) return r.a & r.x;
+      if (opcode_is<StoresByte<Tier::kRarest>>(decode.opcode))
+        return unstable_store(r, decode.opcode, address);
+      if (is_one_of<kAlr, kAnc, kAne, kArr, kLas, kLxa, kSbx>(decode.opcode))
+        undocumented_read(r, decode.opcode, value);
+      else
+        compute_second(r, decode.opcode, value);
   }
   return 0;
 }
@@ -169,27 +158,29 @@ CULE_INLINE uint32_t do_rarest(const Decode decode, Machine& m, uint32_t address
 template <class Decode, class Machine>
 CULE_INLINE uint32_t do_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address,
                              uint32_t value, uint32_t gathered) {
-  constexpr RareOps kOps = Machine::kRareOps;
-  if (is_common_op<kOps>(decode.opcode)) return do_common_op(decode, m, operand, gathered);
-  if (!is_used_op<kOps>(decode.opcode)) return do_rarest(decode, m, address, value, gathered);
-  do_used_op(decode, m, gathered);
+  constexpr Tier kLast = Machine::kLastTier;
+  if (kLast == Tier::kFrequent || opcode_is<IsOfTier<Tier::kFrequent>>(decode.opcode))
+    return do_frequent(decode, m, operand, gathered);
+  if (kLast == Tier::kRarest && !opcode_is<IsOfTier<Tier::kUsed>>(decode.opcode))
+    return do_rarest(decode, m, address, value, gathered);
+  do_used(decode, m, gathered);
   return 0;
 }
 
 template <class Decode, class Machine>
 CULE_INLINE void execute_rare(const Decode decode, Machine& m, uint32_t operand, uint32_t address,
                               uint32_t value) {
-  constexpr RareOps kOps = Machine::kRareOps;
+  constexpr Tier kLast = Machine::kLastTier;
   const uint32_t opcode = decode.opcode;
   uint32_t gathered = 0;
-  repeat(decode, bytes_to_gather<kOps>(opcode), [&](uint32_t i) CULE_INLINE_LAMBDA {
-    gathered |= m.read(gathered_from<kOps>(opcode, m.r, operand, i)) << 8 * i;
+  repeat(decode, bytes_to_gather<kLast>(opcode), [&](uint32_t i) CULE_INLINE_LAMBDA {
+    gathered |= m.read(gathered_from<kLast>(opcode, m.r, operand, i)) << 8 * i;
   });
   const uint32_t bytes = do_rare(decode, m, operand, address, value, gathered);
-  // RTS reads the byte before the next instruction, which a bank-switching cartridge can notice.
-  if (opcode == 0x60 && m.is_special(gathered & 0xFFFF)) m.read(gathered & 0xFFFF);
-  if (stores_rarely<kOps>(opcode)) m.write(address, bytes, false);
-  repeat(decode, bytes_to_push<kOps>(opcode), [&](uint32_t i) CULE_INLINE_LAMBDA {
+  // RTS reads the byte before the next instruction. This read can switch a cartridge's banks.
+  if (is_one_of<kRts>(opcode) && m.is_special(gathered & 0xFFFF)) m.read(gathered & 0xFFFF);
+  if (opcode_is<StoresByte<kLast>>(opcode)) m.write(address, bytes, false);
+  repeat(decode, bytes_to_push<kLast>(opcode), [&](uint32_t i) CULE_INLINE_LAMBDA {
     const uint32_t at = 0x100 | m.r.s;
     m.r.s = (m.r.s - 1) & 0xFF;
     m.write(at, bytes >> 8 * i & 0xFF, i > 0);

@@ -1,15 +1,15 @@
-// The 6507's registers, as they are kept while it runs and between steps.
+// The 6507's registers, in the form in which they are kept during a step and between steps.
 #pragma once
 
 #include "common/platform.h"
 
 namespace cule {
 
-// Each field holds a byte (pc: 16 bits) in a 32-bit word, which is what CPUs and GPUs compute with.
-// Each flag is kept by itself, in the form that is cheapest to set.
+// Each field holds a byte (pc: 16 bits) in a 32-bit word, as CPUs and GPUs compute with such words.
+// Each flag has a field of its own, in the form that is cheapest to set.
 struct Registers {
   uint32_t pc, a, x, y, s;
-  uint32_t n, v;  // the flags are bit 7 of each
+  uint32_t n, v;  // N and V: bit 7 of each
   uint32_t z;     // Z is set if this is zero
   uint32_t c, d, i;  // 0 or 1
   uint32_t jammed;      // a JAM opcode has halted the processor until the next reset
@@ -22,8 +22,11 @@ CULE_INLINE void reset_registers(Registers& r) {
   r.z = 1;
 }
 
-// The status register as the stack gets it: bits 4 (B) and 5 are always set, as the 6507 has no
-// interrupts.
+// The decimal flag in the status register.
+constexpr uint32_t kDecimalInStatus = 0x08;
+
+// The status register as an instruction pushes it. Bits 4 (B) and 5 are always set, as the 6507 has
+// no interrupts.
 CULE_INLINE uint32_t pack_status(const Registers& r) {
   return (r.n & 0x80) | (r.v & 0x80) >> 1 | 0x30 | r.d << 3 | r.i << 2 | (r.z == 0) << 1 | r.c;
 }

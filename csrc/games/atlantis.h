@@ -1,5 +1,5 @@
 // Atlantis (Imagic 1982). A six-digit score in units of a hundred; over when the last installation
-// has fallen. The score is overwritten on that frame, so the one before it counts.
+// has fallen. The score is overwritten on that frame, so the score of the frame before counts.
 #pragma once
 
 #include "games/game.h"

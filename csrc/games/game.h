@@ -1,9 +1,9 @@
 // The rules of a game: where its score and lives are in RAM, when it ends, how its modes are
 // reached.
 //
-// Each game has a small header with a struct that derives from `Game` and hides what differs. Facts
-// (RAM addresses, conditions) follow what ale-py 0.12.1 reports, which the differential tests check
-// frame by frame.
+// Each game has a small header with a struct that derives from `Game` and redefines what differs.
+// Facts (RAM addresses, conditions) follow what ale-py 0.12.1 reports, which the differential tests
+// check frame by frame.
 //
 // A game's functions read RAM through `memory`: `memory(0x8D)` is the byte that the 6507 reads at
 // $8D (or any alias, as only the low 7 bits count), and `memory.cart_ram(i)` is byte `i` of a
@@ -69,7 +69,7 @@ struct ShortList {
 
 enum class Controller : uint8_t { kJoystick, kPaddles };
 
-// What code outside the console needs to know of a game. All of it is a compile-time constant.
+// What code outside the console needs to know about a game. All of it is a compile-time constant.
 struct GameInfo {
   const char* name = "";  // the ROM id of ale-py, e.g. "ms_pacman"
   const char* md5 = "";   // of the one ROM image that the facts below hold for
@@ -95,12 +95,12 @@ struct GameInfo {
 
   // What memory an env needs (cule/engine/layout.py).
   bool draws_for_mode = false;  // `set_mode` calls `random()`
-  // The next two are measured by whoever adds the game, as tests/env/test_measured_facts.py does:
-  // random actions, steps of four frames, in several modes. benchmarks/LOG.md has the figures of
+  // Who adds a game measures the next two, as tests/env/test_measured_facts.py does: with random
+  // actions, steps of four frames, and several modes. benchmarks/LOG.md has the figures of
   // 2026-11-23 ("device memory an env"): 16 envs in up to 8 modes, 400 steps each.
   bool writes_much = false;     // a step leaves more than 4,096 entries for the TIA
-  // The instruction limit cuts frames off, and the program goes on with them. So do games that
-  // think for long, even if random play has not shown it.
+  // The instruction limit cuts frames off, and the program continues them in the next ones. Also
+  // true for games that think for long, even if random play has not shown it.
   bool frames_cut_off = false;
 };
 
@@ -116,7 +116,7 @@ struct GameState {
   uint8_t pad[2] = {};
 };
 
-// The defaults; each game hides what it does differently.
+// The defaults; each game redefines what it does differently.
 struct Game {
   // Called between the first and the second RESET of an episode's start.
   CULE_HD static void reset(GameState&) {}

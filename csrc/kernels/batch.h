@@ -1,5 +1,5 @@
 // A batch of envs as the kernels see it: pointers into memory that the caller owns, and the options
-// of a step. What each array holds, and its shape, is in batch_fields.h.
+// of a step. batch_fields.h says what each array holds, and its shape.
 //
 // Both backends use the same struct. On a GPU every pointer is a device pointer, and the struct is
 // a kernel parameter.
@@ -7,6 +7,7 @@
 
 #include "console/session.h"
 #include "kernels/batch_fields.h"
+#include "kernels/observe/plan.h"
 #include "tia/pictures.h"
 
 namespace cule {
@@ -29,8 +30,8 @@ struct StepOptions {
 struct ResampleSpan {
   int32_t first, count, weight;
 };
-// If a size is above the picture's on either axis, pixels are interpolated (kLinear). The weights
-// are then integers from 0 to 2048.
+// If the observation is larger than the picture on either axis, pixels are interpolated (kLinear).
+// The weights are then integers from 0 to 2048.
 enum class ResampleKind : uint32_t { kCopy, kArea, kAreaInteger, kLinear };
 struct Resample {
   ResampleKind kind;
@@ -46,8 +47,8 @@ struct ObservationFormat {
   const Resample* resamples;  // [num_groups]
 };
 
-// States from which episodes start, `size` for each group. They have the same fields as an env;
-// slot = group * size + i.
+// The states that episodes start from, `size` for each group. They have the same fields as an env.
+// State i of a group is at slot group * size + i.
 struct ResetPool {
   int32_t size;  // 0: every reset is emulated
   const uint32_t* records;
@@ -56,28 +57,15 @@ struct ResetPool {
   const uint8_t* pictures;
 };
 
-// What a step's CPU part tells the parts after it, for each env.
+// What the CPU part of a step tells the later phases, for each env.
 struct StepTrace {
-  uint32_t entries;      // in the instruction buffer
-  uint32_t after_clear;  // see InstructionBuffer
-  uint32_t frames;       // emulated
-  uint32_t flags;        // TraceFlag
-  uint32_t latches_read;  // the collision latches that the program has looked at
+  uint32_t entries;       // how many are in the instruction buffer
+  uint32_t after_clear;   // see InstructionBuffer
+  uint16_t frames;        // how many were emulated
+  ObservationPlan plan;
+  bool resets;            // a later phase of this call resets the env
+  uint32_t latches_read;  // the collision latches that the program has read
   uint32_t spare;  // the number of the spare buffer with the entries, from 1 on; 0: the env's own
-};
-enum TraceFlag : uint32_t {
-  // A frame left lines undrawn, so that those of earlier frames of this step show.
-  kPictureBroken = 1,
-  kPoolBoth = 2,  // the observation comes from the last two pictures
-  kPoolLast = 4,  // from the last picture alone
-  // From the last observation's frame and the last picture but one: the episode ended between.
-  kPoolBackOntoOld = 8,
-  kResetNow = 16,  // the env is to be reset in this call
-  kFresh = 32,     // the observation begins an episode: older frames are black
-  // The last frame went on in the picture of the one before, which the instruction limit cut off.
-  kLastResumed = 64,
-  kFrontTurned = 128,  // an odd number of pictures were begun, so another one is in front now
-  kLinesLeft = 256,    // a frame was not drawn from first line to last: older ones may show
 };
 
 constexpr uint32_t kEnvsPerPooled = 96;
@@ -87,7 +75,8 @@ struct Batch {
   uint32_t buffer_capacity;  // of `buffers`
   uint32_t picture_bytes;    // of one picture: the tallest group's height * 160
   uint32_t num_groups;
-  uint32_t envs_per_pooled;  // 1, or kEnvsPerPooled on a GPU that does not keep them
+  uint32_t envs_per_pooled;  // how many share a pooled frame: 1; on a GPU, if frames are not kept,
+                             // kEnvsPerPooled
   uint32_t keeps_pooled;     // whether pooled frames are kept from step to step
   PowerOnRandom power_on;
   RecordLayout records;
@@ -108,12 +97,7 @@ constexpr size_t kRecordWords = sizeof(EnvRecord) / 4;
 CULE_INLINE const ConsoleConfig& config_of(const Batch& batch, size_t env) {
   return batch.configs[batch.group[env]];
 }
-CULE_INLINE Pictures pictures_of(const Batch& batch, size_t env) {
-  return {batch.pictures + env * 2 * batch.picture_bytes, batch.picture_bytes,
-          batch.row_of + env * 2 * Pictures::kRows};
-}
-
-// An env's own instruction buffer, on a GPU, and where its last step's entries are.
+// On a GPU: an env's own instruction buffer, and the entries of its last step.
 CULE_INLINE uint32_t* own_buffer(const Batch& batch, size_t env) {
   return batch.buffers + env * batch.buffer_capacity;
 }
@@ -124,8 +108,19 @@ CULE_INLINE const uint32_t* entries_of(const Batch& batch, size_t env) {
                : own_buffer(batch, env);
 }
 
-CULE_INLINE Mt19937 env_random_of(const Batch& batch, size_t env) {
-  return {batch.env_random ? batch.env_random + env : nullptr, static_cast<size_t>(batch.num_envs)};
+CULE_INLINE StickyActions sticky_actions_of(const Batch& batch, size_t env) {
+  return {batch.options.repeat_action_probability,
+          static_cast<uint32_t>(env),
+          {batch.env_random ? batch.env_random + env : nullptr,
+           static_cast<size_t>(batch.num_envs)}};
+}
+
+// Writes to the outputs what an env's state says after a step or a reset.
+CULE_INLINE void report_state(const Batch& batch, size_t env, const EnvState& state) {
+  batch.lives[env] = state.lives;
+  batch.frame_numbers[env] = state.frame_number;
+  batch.episode_frame_numbers[env] = state.episode_frame_number;
+  batch.faults[env] = static_cast<int32_t>(state.faults);
 }
 
 }  // namespace cule

@@ -2,24 +2,24 @@
 // is checked (bindings/), the memory that is allocated (cule/engine/layout.py) and which of it a
 // saved state has (cule/state.py) are all made from the rows below.
 //
-// A field has the name by which Python knows it; some are parts of members. In the rows, `b` is the
-// batch, `use.envs` tells steps and resets from what only prepares consoles, and `use.on_gpu` says
-// where the memory is.
+// A field has the name by which Python knows it. Some fields are members of a member of Batch. In
+// the rows, `b` is the batch. `use.envs` is true for steps and resets, and false if consoles are
+// only prepared. `use.on_gpu` says where the memory is.
 #pragma once
 
 namespace cule {
 
-// How long what is in an array lasts.
+// How long the contents of an array last.
 enum class Life {
   kConstant,  // written before the first step, then only read
-  kState,     // what an env is; a saved state has it
+  kState,     // an env's state; a saved state includes it
   kArranged,  // part of the state, but each backend arranges it in its own way
   kStep,      // until the next step or reset, for other kernels or for the caller
   kInput,     // for the next step
-  kOutput,    // of the last step or reset; a saved state has it, too
+  kOutput,    // of the last step or reset; a saved state includes it, too
 };
 
-// Who needs a field.
+// What a batch is used for, and where. This decides which fields it needs.
 struct Use {
   bool envs, on_gpu;
 };
@@ -27,18 +27,18 @@ struct Use {
 // The arrays:
 //   ARRAY(type, name, life, needed, shape...)    a member of Batch that points to `type`
 //   PART(name, member, life, needed, shape...)   a pointer within a member of Batch
-// An array that is not needed may be there: then its size is checked as well. A shape of 0 depends
-// on what the array holds.
+// An array that is not needed may still be given. Then its size is checked, too. A shape of 0 means
+// that the size depends on the contents of other arrays.
 #define CULE_BATCH_ARRAYS(ARRAY, PART)                                                             \
   ARRAY(const uint32_t, group, kConstant, true, b.num_envs)                                        \
   ARRAY(const ConsoleConfig, configs, kConstant, true, b.num_groups)                               \
   ARRAY(const uint8_t, action_ids, kConstant, true, b.num_groups, kNumActions)                     \
-  /* The images of all groups; configs say where each begins. */                                   \
+  /* The ROM images of all groups. A group's config says where its image begins. */                \
   ARRAY(const uint8_t, roms, kConstant, true, 0)                                                   \
   /* For each byte of `roms`, the instruction that begins there. */                                \
   ARRAY(const Predecoded, predecoded, kConstant, true, 0)                                          \
   ARRAY(const Predecoded, operations, kConstant, true, 256)                                        \
-  /* The same as `predecoded`, with the marks of the translated kernel that is launched. */        \
+  /* The same as `predecoded`, with the marks of the translated kernel. */                         \
   ARRAY(const Predecoded, marked_ops, kConstant, false, 0)                                         \
   PART(power_on_numbers, power_on.numbers, kConstant, true, b.power_on.count)                      \
   PART(palettes, observation.palettes, kConstant, use.envs, 2, 256, b.observation.channels)        \
@@ -53,13 +53,13 @@ struct Use {
   ARRAY(uint8_t, pictures, kState, true, b.num_envs, 2, b.picture_bytes)                           \
   /* The row that each scanline of a picture shows. */                                             \
   ARRAY(uint8_t, row_of, kArranged, true, b.num_envs, 2, Pictures::kRows)                          \
-  /* The frame that an observation is made of, if it is made of more than the two pictures. With   \
-     keeps_pooled each env has one, and if TiaState::observed is 0, it is what the newest          \
-     observation shows. Without, it lasts no longer than a step. */                                \
+  /* The frame that an observation is made of, if that needs more than the two pictures. With      \
+     keeps_pooled each env has one, and the newest observation may show it (ShownFrames). Without, \
+     it lasts for one step only. */                                                                \
   ARRAY(uint8_t, pooled, kState, use.envs, pooled_frames(b),                                       \
         b.picture_bytes * static_cast<uint64_t>(b.observation.channels))                           \
-  /* Words of ale-py's generators, where resets are emulated: the second for the one game that     \
-     needs it. */                                                                                  \
+  /* The state of ale-py's random generators, if resets are emulated. Only one game needs the      \
+     second. */                                                                                    \
   ARRAY(uint32_t, noop_random, kState, use.envs && b.pool.size == 0, Mt19937::kStateWords,         \
         b.num_envs)                                                                                \
   ARRAY(uint32_t, env_random, kState, false, Mt19937::kStateWords, b.num_envs)                     \
@@ -69,12 +69,12 @@ struct Use {
   ARRAY(uint32_t, buffers, kStep, use.on_gpu, b.num_envs, b.buffer_capacity)                       \
   PART(spare_buffers, spares.entries, kStep, use.on_gpu, b.spares.count, b.spares.capacity)        \
   PART(spares_taken, spares.taken, kStep, use.on_gpu, 1)                                           \
-  /* Where segments begin (segment_starts.h). */                                                   \
+  /* Where segments begin (tia_state.h). */                                                        \
   ARRAY(uint32_t, segments, kStep, use.on_gpu, segment_words(b.options), b.num_envs)               \
                                                                                                    \
   /* Indices into the group's actions. */                                                          \
   ARRAY(const int32_t, actions, kInput, use.envs, b.num_envs)                                      \
-  /* Of paddles; null: 1. */                                                                       \
+  /* How fast paddles turn (PlayerAction); null: 1. */                                             \
   ARRAY(const float, strengths, kInput, false, b.num_envs)                                         \
   /* Player B's actions, from 0 to 17; null: none. */                                              \
   ARRAY(const int32_t, actions_b, kInput, false, b.num_envs)                                       \
@@ -95,7 +95,7 @@ struct Use {
   ARRAY(int32_t, episode_frame_numbers, kOutput, use.envs, b.num_envs)                             \
   ARRAY(int32_t, faults, kOutput, use.envs, b.num_envs)
 
-// States that episodes start from: as many of each group, with the fields of an env.
+// The states that episodes start from: the same number for each group, with the fields of an env.
 #define CULE_START_STATES(PART, pool, needed)                                                      \
   PART(pool##_records, pool.records, kConstant, needed, start_states(b, b.pool), kRecordWords)     \
   PART(pool##_ram, pool.ram, kConstant, needed, start_states(b, b.pool), kRamBytes)                \
@@ -104,8 +104,8 @@ struct Use {
   PART(pool##_pictures, pool.pictures, kConstant, needed, start_states(b, b.pool), 2,              \
        b.picture_bytes)
 
-// Counts: COUNT(name, member, checked, least, most). Those that are not checked by their range are
-// checked in another way (bindings/check_batch.h).
+// The counts: COUNT(name, member, checked, least, most). `checked` says when the range is checked.
+// Counts with `false` are checked in another way (bindings/check_batch.h).
 #define CULE_BATCH_COUNTS(COUNT)                                                                   \
   COUNT(num_envs, num_envs, true, 1, kMaxEnvs)                                                     \
   COUNT(num_groups, num_groups, true, 1, kMaxEnvs)                                                 \
@@ -132,7 +132,7 @@ struct Use {
 //   REAL(name)                  a real number
 #define CULE_STEP_OPTIONS(OPTION, FLAG, REAL)                                                      \
   OPTION(frameskip, 1, kMaxFrameskip)                                                              \
-  /* Of an episode, after its no-ops. */                                                           \
+  /* The longest episode, without the no-ops of its start. */                                      \
   OPTION(max_frames, 1, INT32_MAX)                                                                 \
   OPTION(noop_max, 0, kMaxNoops)                                                                   \
   FLAG(maxpool)                                                                                    \

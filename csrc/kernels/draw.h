@@ -1,97 +1,41 @@
-// The TIA part of a step: draws the frames that show, and finds the collisions of those that do
-// not. It works in pieces that can run in parallel.
+// The TIA part of a step: draws the frames that are seen, and finds the collisions in all others.
+// It works in pieces that can run in parallel.
 //
-// While the CPU part runs, it leaves a copy of the TIA's state for every segment of kSegmentLines
-// scanlines (TiaTrail). Each piece starts from such a copy. On a GPU a thread has one segment. On a
-// CPU the pieces are done one after the other, and a frame that is drawn is one piece. If lines of
-// older frames show through (kPictureBroken), a piece is the same scanlines of all frames, one
-// after the other. If all of a picture is drawn, the scanlines of a piece may share rows
+// The CPU part leaves a copy of the TIA's state for every segment of kSegmentLines scanlines
+// (TiaTrail). Each piece starts from such a copy. On a GPU a piece is one segment, and a thread
+// does one piece. On a CPU one thread does all pieces of an env in turn, and a frame that is drawn
+// is one piece.
+//
+// If lines of earlier frames show (ObservationPlan), a piece is the same scanlines of all frames,
+// drawn in order. If all of a picture is drawn, scanlines of a piece may share rows
 // (tia/pictures.h).
 #pragma once
 
-#include "kernels/observe/observe.h"
-#include "kernels/segment_starts.h"
+#include "kernels/observe/stack.h"
+#include "kernels/prepare.h"
 #include "tia/picture_view.h"
 
 namespace cule {
 
-// What the CPU part of a step has left for an env.
+// What the CPU part of a step leaves for an env: its log of writes to the TIA, and where segments
+// begin.
 struct Recording {
   const uint32_t* entries;
   SegmentStarts starts;
 };
 
-// Stores the TIA's state after the last frame in the env's record, which until then has the state
-// before the step.
-CULE_INLINE void settle(const Batch& batch, size_t env, const SegmentStarts& starts) {
-  const size_t end = segment_slots(batch.options);
-  if (starts.entry_of(end) == kNoSegment) return;
-  const uint8_t observed = *tia_byte(batch, env, offsetof(TiaState, observed));
-  SegmentStart state;
-  starts.load(end, state);
-  state.tia.observed = observed;
-  store_part(batch.records, env, offsetof(EnvRecord, tia), state.tia);
-}
-
-// Gives each scanline its own row, so that those that are not drawn stay as they are (kLinesLeft).
-template <class Lanes>
-CULE_HD inline void part_rows(const Batch& batch, size_t env, const Lanes& lanes) {
-  const Pictures pictures = pictures_of(batch, env);
-  const uint32_t height = config_of(batch, env).height;
-  // Each lane has lines of its own. A shared row is the own row of the first line that shows it, so
-  // no row is overwritten that is still to be read.
-  for (uint32_t i = static_cast<uint32_t>(lanes.lane()); i < 2 * height; i += Lanes::kCount) {
-    const uint32_t which = i >= height, line = i - which * height;
-    const Picture picture = pictures[which];
-    if (picture.row_of[line] == line) continue;
-    const uint32_t* from = reinterpret_cast<const uint32_t*>(picture.row(line));
-    uint32_t* to = reinterpret_cast<uint32_t*>(pictures.own_row(which, static_cast<int>(line)));
-    for (int word = 0; word < kLinePixels / 4; ++word) to[word] = from[word];
-  }
-  lanes.sync();
-  own_rows(pictures, lanes);
-}
-
-// Whether a step leaves no scanlines that share a row: some are not drawn, or the frame is pooled.
-CULE_INLINE bool parts_rows(const StepTrace& trace) {
-  return (trace.flags & kLinesLeft) || needs_pooled(trace.flags);
-}
-
-// Whether a step's frames need something done before they are drawn over the pictures, and that.
-CULE_INLINE bool must_prepare(const Batch& batch, size_t env, const StepTrace& trace) {
-  if (trace.entries == 0) return false;
-  return parts_rows(trace) || draws_over_observed(batch, env, trace);
-}
-template <class Lanes>
-CULE_HD inline void prepare(const Batch& batch, size_t env, const Lanes& lanes) {
-  const StepTrace& trace = batch.traces[env];
-  if (lacks_observed(batch, env, trace)) blacken_pooled(batch, env, lanes);
-  const bool draws_over = draws_over_observed(batch, env, trace);
-  lanes.sync();
-  if (draws_over) keep_observed(batch, env, lanes);
-  lanes.sync();
-  if (parts_rows(trace)) part_rows(batch, env, lanes);
-}
-
-// The first of a step's frames that must be drawn. The observation needs the last two; if lines of
-// older ones show through, all are drawn.
+// The first frame of a step that must be drawn. The observation needs the last two frames. If lines
+// of earlier frames show, all are drawn.
 CULE_INLINE uint32_t first_drawn_frame(const StepTrace& trace) {
-  return (trace.flags & kPictureBroken) || trace.frames < 2 ? 0 : trace.frames - 2;
-}
-
-// Whether the last two frames share a picture and the observation needs the first of them, which
-// has to be pooled before the second is drawn. The first was then cut off in this step, so that
-// kPictureBroken is set, and both are drawn, one after the other.
-CULE_INLINE bool pools_between(uint32_t flags) {
-  return (flags & kLastResumed) && (flags & (kPoolBoth | kPoolBackOntoOld));
+  return trace.plan.earlier_frames_show || trace.frames < 2 ? 0 : trace.frames - 2u;
 }
 
 CULE_INLINE Replay replay_of(const StepTrace& trace, const uint32_t* entries) {
   return {entries, trace.entries, trace.after_clear, kFrameEnd};
 }
 
-// Draws `count` segments from the one in `slot` on. Returns the collisions in them that no later
-// CXCLR clears.
+// Draws `count` segments, the first of which is in `slot`. Returns the collisions in them that no
+// later CXCLR clears.
 template <class View>
 CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recording& recording,
                                    size_t slot, int count, View& view) {
@@ -107,25 +51,25 @@ CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recordi
   return at.tia.collisions;
 }
 
-// Ends a frame, for the lines of `view` from `first_line` on: those below the place where the frame
-// was cut off turn grey. The frame begins at entry `at` of `end`. Returns the first entry after it.
-CULE_INLINE uint32_t end_frame(const TiaFormat& format, const TiaState& tia,
-                               const uint32_t* entries, uint32_t at, uint32_t end,
-                               PictureView& view, int first_line) {
-  // If the buffer was full, the last frame has no end in it.
+// Ends a frame, for the lines of `view` from `first_line` on. If the frame was cut off, the lines
+// below that place turn grey. The frame begins at entry `at`, and the log ends before entry `end`.
+// Returns the first entry after the frame.
+CULE_INLINE uint32_t end_frame(const TiaFormat& format, const uint32_t* entries, uint32_t at,
+                               uint32_t end, PictureView& view, int first_line) {
+  // If the buffer became full, the last frame has no kMarkFrameEnd.
   for (bool ended = false; at < end && !ended; ++at) {
     ended = entry_register(entries[at]) == kMarkFrameEnd;
     if (entry_register(entries[at]) != kMarkGreyOut) continue;
     const int line = grey_out_line(format, entry_cycle(entries[at]));
-    view.grey_out(tia, line > first_line ? line : first_line);
+    view.grey_out(line > first_line ? line : first_line);
   }
   return at;
 }
 
-// Draws `count` segments from `segment` on, of all frames, one after the other. Returns the
+// Draws `count` segments from `segment` on, of one frame of the step after the other. Returns the
 // collisions in them that no later CXCLR clears.
-CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording recording,
-                                 int segment, int count, const LineRoom<LineBits> room) {
+CULE_COLD uint32_t draw_all_frames(const Batch& batch, size_t env, const Recording recording,
+                                   int segment, int count, const LineRoom<LineBits> room) {
   const StepTrace& trace = batch.traces[env];
   const ConsoleConfig& config = config_of(batch, env);
   const uint32_t* entries = recording.entries;
@@ -133,99 +77,103 @@ CULE_COLD uint32_t draw_in_order(const Batch& batch, size_t env, const Recording
   const int end_line = segment + count < kSegments && (segment + count) * kSegmentLines < height
                            ? (segment + count) * kSegmentLines
                            : height;
-  PictureView view(pictures_of(batch, env), end_line, room);
-  TiaState shown{};  // says which picture is drawn; at first, the one in front before the step
-  shown.front = (*tia_byte(batch, env, offsetof(TiaState, front)) & 1) ^
-                ((trace.flags & kFrontTurned) != 0);
+  PictureView view(pictures_of(batch, env), trace.plan.first_picture, end_line, room);
   uint32_t found = 0, at = 0;
   for (uint32_t frame = 0; frame < trace.frames; ++frame) {
-    if (frame + 1 == trace.frames && pools_between(trace.flags)) {
-      pool_before_last(batch, env, trace.flags, view.pictures[shown.front],
+    const bool begins = at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
+    if (frame > 0 && begins) view.begin_picture();
+    if (frame + 1u == trace.frames && pools_between(trace.plan)) {
+      pool_before_last(batch, env, trace.plan, view.pictures[view.front],
                        static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
     }
-    view.objects_changed(kAllObjects);  // since the frame before
+    view.objects_changed(kAllObjects);  // any may have changed since the frame before
     const size_t slot = static_cast<size_t>(frame) * kSegments + static_cast<size_t>(segment);
     if (recording.starts.entry_of(slot) != kNoSegment)
       found |= draw_segments(batch, env, recording, slot, count, view);
-    shown.front ^= at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
-    at = end_frame(config.format, shown, entries, at, trace.entries, view, first_line);
+    at = end_frame(config.format, entries, at, trace.entries, view, first_line);
   }
   return found;
 }
 
-// The collisions in a segment of a frame that is not drawn, except those that are known and those
-// that a later CXCLR clears.
-CULE_COLD uint32_t find_unseen(const Batch& batch, size_t env, const Recording recording,
-                               size_t slot) {
+// Finds the collisions in a segment of a frame that is not drawn, except those that are set already
+// and those that a later CXCLR clears.
+CULE_COLD uint32_t find_undrawn_collisions(const Batch& batch, size_t env,
+                                           const Recording recording, size_t slot) {
   const StepTrace& trace = batch.traces[env];
-  // If the latches are cleared in a later frame, nothing of this one counts.
+  // If a later frame clears the latches, no collision of this one counts.
   if (recording.starts.entry_of((slot / kSegments + 1) * kSegments) <= trace.after_clear) return 0;
-  uint16_t known;
-  memcpy(&known, tia_byte(batch, env, offsetof(TiaState, collisions)), sizeof known);
+  const uint32_t known = latch_word(batch, env) & 0xFFFF;
   return search_segment(config_of(batch, env).format, recording.starts, slot,
                         replay_of(trace, recording.entries), kAllCollisions & ~known);
 }
 
-// What to do for a piece: nothing; draw its scanlines of all frames, in order; find collisions in a
-// frame that is not drawn; or draw segments of a frame, where each scanline has its own row, or may
-// share one.
-enum class Part { kNothing, kInOrder, kUnseen, kOwnRows, kSharedRows };
+// What to do for a piece.
+enum class Part {
+  kNothing,
+  kAllFrames,       // draw its scanlines of all frames, in order
+  kCollisionsOnly,  // find collisions in a frame that is not drawn
+  kOwnRows,         // draw segments of a frame; each scanline has its own row
+  kSharedRows,      // draw segments of a frame; scanlines may share rows
+};
 CULE_INLINE Part part_of(const StepTrace& trace, const SegmentStarts& starts, size_t slot) {
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
-  if (trace.flags & kPictureBroken) return frame == 0 ? Part::kInOrder : Part::kNothing;
+  if (trace.plan.earlier_frames_show) return frame == 0 ? Part::kAllFrames : Part::kNothing;
   if (starts.entry_of(slot) == kNoSegment) return Part::kNothing;
-  if (frame < first_drawn_frame(trace)) return Part::kUnseen;
-  return parts_rows(trace) ? Part::kOwnRows : Part::kSharedRows;
+  if (frame < first_drawn_frame(trace)) return Part::kCollisionsOnly;
+  return needs_separate_rows(trace.plan) ? Part::kOwnRows : Part::kSharedRows;
 }
 
+// The view that draws segments of the frame in which `slot` is.
 template <Painting kPainting>
-CULE_INLINE PictureViewOf<kPainting> view_of(const Batch& batch, size_t env,
+CULE_INLINE PictureViewOf<kPainting> view_of(const Batch& batch, size_t env, size_t slot,
                                              const LineRoom<LineBits>& room, uint8_t* canvas) {
-  const int height = static_cast<int>(config_of(batch, env).height);
-  return {pictures_of(batch, env), height, room, canvas};
+  const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
+  return {pictures_of(batch, env), picture_of_frame(batch.traces[env].plan, frame),
+          static_cast<int>(config_of(batch, env).height), room, canvas};
 }
 
 template <Painting kPainting>
-CULE_HD inline uint32_t draw_at_once(const Batch& batch, size_t env, const Recording& recording,
-                                     size_t slot, int count, const LineRoom<LineBits>& room) {
-  PictureViewOf<kPainting> view = view_of<kPainting>(batch, env, room, nullptr);
+CULE_HD inline uint32_t draw_with(const Batch& batch, size_t env, const Recording& recording,
+                                  size_t slot, int count, const LineRoom<LineBits>& room) {
+  PictureViewOf<kPainting> view = view_of<kPainting>(batch, env, slot, room, nullptr);
   return draw_segments(batch, env, recording, slot, count, view);
 }
 CULE_COLD uint32_t draw_own_rows(const Batch& batch, size_t env, const Recording recording,
                                  size_t slot, int count, const LineRoom<LineBits> room) {
-  return draw_at_once<Painting::kOwnRows>(batch, env, recording, slot, count, room);
+  return draw_with<Painting::kOwnRows>(batch, env, recording, slot, count, room);
 }
 
-// Does one piece, except for Part::kSharedRows: `count` segments from the one in `slot` on, of one
-// frame, or of all frames if their order matters. Returns the collisions in them that are not known
-// yet and that no later CXCLR clears. Only frames that are drawn are in pieces of more than one
+// Does one piece that is not Part::kSharedRows: `count` segments, the first of which is in `slot`,
+// of one frame or of all frames. Returns the collisions in them that no later CXCLR clears; without
+// drawing, only those that are not set yet. Only frames that are drawn have pieces of more than one
 // segment. `room` is the thread's memory for a scanline.
 CULE_INLINE uint32_t draw_rare_part(const Batch& batch, size_t env, const Recording& recording,
                                     Part part, size_t slot, int count,
                                     const LineRoom<LineBits>& room) {
-  if (part == Part::kUnseen) return find_unseen(batch, env, recording, slot);
+  if (part == Part::kCollisionsOnly) return find_undrawn_collisions(batch, env, recording, slot);
   if (part == Part::kOwnRows) return draw_own_rows(batch, env, recording, slot, count, room);
-  if (part == Part::kInOrder) {
-    return draw_in_order(batch, env, recording, static_cast<int>(slot), count, room);
+  if (part == Part::kAllFrames) {
+    return draw_all_frames(batch, env, recording, static_cast<int>(slot), count, room);
   }
   return 0;
 }
 
-// Does one piece, by one thread.
+// Does one piece in one thread.
 CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& recording,
                                size_t slot, int count, const LineRoom<LineBits>& room) {
   const Part part = part_of(batch.traces[env], recording.starts, slot);
   if (part != Part::kSharedRows) {
     return draw_rare_part(batch, env, recording, part, slot, count, room);
   }
-  return draw_at_once<Painting::kSharedRows>(batch, env, recording, slot, count, room);
+  return draw_with<Painting::kSharedRows>(batch, env, recording, slot, count, room);
 }
 
-// Where the lanes of a warp paint scanlines, one each. Together they then copy each painted
-// scanline to the pictures, since memory takes neighbouring bytes from neighbouring lanes at once.
+// The memory in which the lanes of a warp paint scanlines, one each. Then all lanes together copy
+// one painted scanline after the other to the pictures. Neighbouring lanes store neighbouring
+// bytes, so one access to memory takes them all.
 template <int kLanes>
 struct Canvases {
-  // Sixteen bytes more than a scanline has, so that eight lanes write to different banks.
+  // 16 bytes more than a scanline, so that eight neighbouring lanes write to different banks.
   static constexpr uint32_t kStride = kLinePixels + sizeof(SixteenBytes);
   struct alignas(16) Painted {
     uint8_t* to;
@@ -236,8 +184,8 @@ struct Canvases {
 
   CULE_INLINE uint8_t* of(int lane) { return rows + static_cast<uint32_t>(lane) * kStride; }
 
-  // Copies what the lanes have painted to the pictures. That of this lane goes to `to`, if that is
-  // not null.
+  // Copies the painted scanlines to the pictures. This lane's goes to `to`; null: it has painted
+  // none.
   template <class Lanes>
   CULE_INLINE void store(uint8_t* to, const Lanes& lanes) {
     constexpr int kChunks = kLinePixels / static_cast<int>(sizeof(SixteenBytes));
@@ -258,16 +206,16 @@ struct Canvases {
   }
 };
 
-// draw_part for one segment, by a lane of a warp. Each lane has an env of its own, and all go
-// scanline by scanline, so that they paint at the same time. A lane may have no env (`mine` is
-// false). Envs whose frames are pooled are drawn elsewhere.
+// Does what draw_part does for one segment, in a lane of a warp. Each lane has an env of its own,
+// or none: then `mine` is false. All lanes go scanline by scanline, so they paint at the same time.
+// Envs that need a pooled frame are left out: another kernel draws them.
 template <class Lanes>
-CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
-                                 const Recording& recording, size_t slot,
-                                 const LineRoom<LineBits>& room, Canvases<Lanes::kCount>& canvases,
-                                 const Lanes& lanes) {
+CULE_INLINE uint32_t draw_in_warp(const Batch& batch, size_t env, bool mine,
+                                  const Recording& recording, size_t slot,
+                                  const LineRoom<LineBits>& room,
+                                  Canvases<Lanes::kCount>& canvases, const Lanes& lanes) {
   const StepTrace& trace = batch.traces[env];
-  const bool draws = mine && !needs_pooled(trace.flags);
+  const bool draws = mine && !needs_pooled(trace.plan);
   const Part part = draws ? part_of(trace, recording.starts, slot) : Part::kNothing;
   const int segment = static_cast<int>(slot % kSegments);
   const TiaFormat format = config_of(batch, env).format;  // a copy, which no store can change
@@ -277,12 +225,12 @@ CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
   if (part == Part::kSharedRows) {
     recording.starts.load(slot, at);
   } else {
-    at.entry = kNoSegment;  // nothing is replayed, and nothing that was found is cleared
+    at.entry = kNoSegment;  // nothing is replayed, so `found` is not cleared
     found = draw_rare_part(batch, env, recording, part, slot, 1, room);
   }
   at.tia.collisions = static_cast<uint16_t>(found);
   using View = PictureViewOf<Painting::kOnCanvas>;
-  View view = view_of<Painting::kOnCanvas>(batch, env, room, canvases.of(lanes.lane()));
+  View view = view_of<Painting::kOnCanvas>(batch, env, slot, room, canvases.of(lanes.lane()));
   SegmentReplay<View> replay{at, format, replay_of(trace, recording.entries), begin, view};
   int32_t line_end = at.tia.cursor < begin ? begin : at.tia.cursor - clocks_into_line(at.tia);
   bool going = part == Part::kSharedRows && at.tia.cursor < end;
@@ -297,25 +245,22 @@ CULE_INLINE uint32_t draw_beside(const Batch& batch, size_t env, bool mine,
   return at.tia.collisions;
 }
 
-// Does all pieces of a step, by one thread.
+// Does all pieces of a step in one thread.
 CULE_HD inline void draw_frames(const Batch& batch, size_t env, const Recording& recording) {
   const StepTrace& trace = batch.traces[env];
   if (trace.entries == 0) return;
   LineBits words[LineRoom<LineBits>::kSize] = {};
   const LineRoom<LineBits> room{words, 1};
-  constexpr size_t kCollisions = offsetof(EnvRecord, tia) + offsetof(TiaState, collisions);
-  uint32_t latches;  // and the two bytes after them
-  load_part(batch.records, env, kCollisions, latches);
+  uint32_t& latches = latch_word(batch, env);
   const size_t drawn = first_drawn_frame(trace) * kSegments,
                end = static_cast<size_t>(trace.frames) * kSegments;
   for (size_t slot = 0; slot < drawn; ++slot) {
+    // Latches that are set already are not searched for.
     latches |= draw_part(batch, env, recording, slot, 1, room);
-    store_part(batch.records, env, kCollisions, latches);  // known ones are not searched for
   }
   for (size_t slot = drawn; slot < end; slot += kSegments) {
     latches |= draw_part(batch, env, recording, slot, kSegments, room);
   }
-  store_part(batch.records, env, kCollisions, latches);
 }
 
 }  // namespace cule

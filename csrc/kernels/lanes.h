@@ -1,8 +1,9 @@
-// Who works on an env's picture: one thread alone, or the threads of a warp or block side by side.
+// The threads that work on an env's picture: one alone, or all of a warp or of a block.
 //
-// `lane()` of `kCount` is one of them. `sync()` lets none go on before all have come, and shows
-// each what the others wrote. `ballot(condition)` has all come, too, and has a bit for each of them
-// for which the condition holds, but orders no memory. Only the threads of a warp have it.
+// There are `kCount` of them, and `lane()` is the number of this one. At `sync()` each waits for
+// all others, and then sees what they wrote. At `ballot(condition)` each waits for all others, too,
+// and gets a bit for each lane whose condition is true; it does not make writes visible. Only the
+// threads of a warp have `ballot`.
 #pragma once
 
 #include "tia/pictures.h"
@@ -15,9 +16,8 @@ struct OneLane {
   CULE_INLINE void sync() const {}
 };
 
-// Calls `body(slot, item)` for each of this lane's `items`, which are shared out in turns. `kMax`
-// is how many a lane can have: their slots are known when this is compiled, so that what belongs to
-// them stays in registers.
+// Calls `body(slot, item)` for this lane's share of `items`: each kCount-th. A lane can have up to
+// `kMax`. Slots are known at compile time, so values that belong to a slot stay in registers.
 template <int kMax, class Lanes, class Body>
 CULE_INLINE void for_each_item(const Lanes& lanes, int items, const Body& body) {
   if constexpr (Lanes::kCount == 1) {
@@ -31,7 +31,7 @@ CULE_INLINE void for_each_item(const Lanes& lanes, int items, const Body& body) 
   }
 }
 
-// Says of each scanline that it shows its own row.
+// Makes each scanline show its own row.
 template <class Lanes>
 CULE_INLINE void own_rows(const Pictures& pictures, const Lanes& lanes) {
   for (int i = lanes.lane(); i < 2 * static_cast<int>(Pictures::kRows); i += Lanes::kCount) {

@@ -1,4 +1,4 @@
-// RAM and ROM as plain memory, for the CPU backend and wherever speed does not matter.
+// RAM and ROM as plain memory, for the CPU backend and for GPU code whose speed does not matter.
 #pragma once
 
 #include "kernels/batch.h"
@@ -15,7 +15,7 @@ struct PlainRam {
   CULE_INLINE TiaState& tia() const { return *state; }
 };
 
-// An image, its instructions and the operations without operands, wherever they are.
+// A ROM image, its predecoded instructions, and the operations without operands.
 struct PlainRom {
   const uint8_t* bytes;
   const Predecoded* predecoded;
@@ -34,8 +34,8 @@ CULE_INLINE PlainRom rom_of(const Batch& batch, const ConsoleConfig& config) {
 
 using PlainMachine = Machine<PlainRam, PlainRom>;
 
-// What a machine over plain memory works with, beside what is the env's: `entries` has room for an
-// instruction buffer, `trail.starts` for segments.
+// The memory that a PlainMachine needs in addition to the env's own. `entries` has room for an
+// instruction buffer, and `trail.starts` for a step's segments.
 struct Workplace {
   uint32_t* entries;
   TiaTrail& trail;

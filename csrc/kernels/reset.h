@@ -1,8 +1,9 @@
-// Starts an episode of one env: copies a state of the pool, or emulates what ale-py emulates.
+// Starts an episode of one env: copies a state from the reset pool, or emulates what ale-py does.
 #pragma once
 
 #include "kernels/lanes.h"
 #include "kernels/memory.h"
+#include "kernels/screen.h"
 #include "tia/picture_view.h"
 
 namespace cule {
@@ -15,12 +16,10 @@ CULE_INLINE void copy_bytes(uint8_t* to, const uint8_t* from, size_t bytes) {
   for (size_t i = 0; i < bytes / 4; ++i) target[i] = source[i];
 }
 
-// Copies the state in `slot` of `pool` to `env`, except for its pictures and for what is counted
-// across episodes.
-CULE_HD inline void copy_record_from(const Batch& batch, size_t env, const ResetPool& pool,
-                                     size_t slot) {
-  EnvState old;
-  load_part(batch.records, env, offsetof(EnvRecord, env), old);
+// Copies the state in `slot` of `pool` to `env`, except for its pictures. Seeds and what is counted
+// across episodes go on from `old`. Returns the env's new state.
+CULE_HD inline EnvState copy_record_from(const Batch& batch, size_t env, const ResetPool& pool,
+                                         size_t slot, const EnvState& old) {
   EnvRecord record;
   load_part(RecordLayout{const_cast<uint32_t*>(pool.records), 1, kRecordWords}, slot, 0, record);
   record.env.frame_number += old.frame_number;
@@ -32,9 +31,10 @@ CULE_HD inline void copy_record_from(const Batch& batch, size_t env, const Reset
   copy_bytes(batch.ram + env * kRamBytes, pool.ram + slot * kRamBytes, kRamBytes);
   copy_bytes(batch.cartridge_bytes + env * kCartridgeBytes,
              pool.cartridge_bytes + slot * kCartridgeBytes, kCartridgeBytes);
+  return record.env;
 }
 
-// Start states have each scanline in its own row.
+// Copies the pictures of the state in `slot`. In start states each scanline has its own row.
 CULE_HD inline void copy_pictures_from(const Batch& batch, size_t env, const ResetPool& pool,
                                        size_t slot) {
   const Pictures pictures = pictures_of(batch, env);
@@ -43,17 +43,17 @@ CULE_HD inline void copy_pictures_from(const Batch& batch, size_t env, const Res
   own_rows(pictures, OneLane{});
 }
 
-// The slot of the pool, among its group's, from which env's next episode starts.
+// The slot of the pool that env's next episode starts from: one of its group's, chosen at random.
 CULE_INLINE size_t choose_pool_slot(const Batch& batch, size_t env, const EnvState& state) {
   const uint32_t size = static_cast<uint32_t>(batch.pool.size);
   const uint32_t word =
-      draw(seed_of(state), static_cast<uint32_t>(env), kDrawResetState, state.resets).words[0];
+      sample(seed_of(state), static_cast<uint32_t>(env), kSampleResetState, state.resets).words[0];
   return static_cast<size_t>(batch.group[env]) * size + below(word, size);
 }
 
-// ale-py's vector reset after reset_game: FIRE if the game has it, then some no-ops. If the game
-// ends on the way, an episode starts again. `noops` includes the FIRE, and so does `played`: how
-// many of them have been played already.
+// Plays no-ops, as ale-py's vector reset does after reset_game. `fire` says that FIRE was played
+// first. `noops` and `played`, which says how many have been played already, both count that FIRE.
+// If the game ends meanwhile, a new episode starts.
 template <class AnySession>
 CULE_HD void play_noops(AnySession& session, bool fire, int played, int noops) {
   for (int i = played > fire ? played : fire; i < noops; ++i) {
@@ -62,7 +62,7 @@ CULE_HD void play_noops(AnySession& session, bool fire, int played, int noops) {
   }
 }
 
-// Notes what the first step begins with.
+// Sets the state from which the first step begins.
 template <class AnySession>
 CULE_HD void end_of_start(AnySession& session) {
   session.env.lives = lives_of(session.config.game, session.game);
@@ -70,7 +70,7 @@ CULE_HD void end_of_start(AnySession& session) {
   session.env.over = 0;
 }
 
-// Plays the start of a new episode, up to where its first step begins.
+// Plays the start of a new episode, until its first step.
 template <class AnySession>
 CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
   session.start_episode();
@@ -80,26 +80,28 @@ CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
 }
 
 // Runs `body` with a session of env, which one thread plays, drawing every frame. Then stores the
-// state that it has left.
+// state that it has left, and returns the env's part of it.
 template <class Core, class Body>
-CULE_HD inline void with_session(const Batch& batch, size_t env, const Core& core,
+CULE_HD inline EnvState with_session(const Batch& batch, size_t env, const Core& core,
                                  const Workplace& place, const Body& body) {
   const ConsoleConfig& config = config_of(batch, env);
   EnvRecord record;
   load_part(batch.records, env, 0, record);
   LineBits words[LineRoom<LineBits>::kSize] = {};
-  PictureView view(pictures_of(batch, env), static_cast<int>(config.height), {words, 1});
+  PictureView view(pictures_of(batch, env), record.screen.front, static_cast<int>(config.height),
+                   {words, 1});
   Devices devices{};
   PlainMachine machine = make_plain_machine(batch, env, devices, place);
   machine.load(record.console);
   Session<PlainMachine, Core, PictureView> session{
       config, machine, core, view, record.tia, record.game, record.env, batch.power_on,
-      batch.options.repeat_action_probability, static_cast<uint32_t>(env),
-      env_random_of(batch, env)};
+      sticky_actions_of(batch, env)};
   body(session);
   machine.store(record.console);
+  record.screen.front = static_cast<uint8_t>(view.front);
   record.env.faults |= devices.faults;
   store_part(batch.records, env, 0, record);
+  return record.env;
 }
 
 // Whether env's episodes start with FIRE.
@@ -110,46 +112,48 @@ CULE_INLINE bool starts_with_fire(const Batch& batch, size_t env) {
   return found && batch.options.fire_reset;
 }
 
-// Seeds what depends on the env's seed. The exact reset also takes the console back to power-on, as
-// ale-py does when it is seeded.
-CULE_HD inline void seed_env(const Batch& batch, size_t env, int64_t seed, bool exact) {
-  EnvState state;
-  load_part(batch.records, env, offsetof(EnvRecord, env), state);
+CULE_INLINE void seed_state(EnvState& state, int64_t seed) {
   state.seed[0] = static_cast<uint32_t>(seed);
   state.seed[1] = static_cast<uint32_t>(seed >> 32);
   state.resets = state.action_draws = 0;
   state.frame_number = 0;
-  store_part(batch.records, env, offsetof(EnvRecord, env), state);
-  if (!exact) return;
-  const Mt19937 noops{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
-  noops.seed(static_cast<uint32_t>(seed));
-  if (batch.env_random) env_random_of(batch, env).seed(static_cast<uint32_t>(seed));
-  copy_record_from(batch, env, batch.boot, batch.group[env]);
+}
+
+// Seeds an env whose resets are emulated, and puts its console back to its state after power-on, as
+// ale-py does when it is seeded.
+CULE_HD inline void seed_exactly(const Batch& batch, size_t env, int64_t seed) {
+  EnvState state;
+  load_part(batch.records, env, offsetof(EnvRecord, env), state);
+  seed_state(state, seed);
+  const uint32_t word = static_cast<uint32_t>(seed);
+  Mt19937{batch.noop_random + env, static_cast<size_t>(batch.num_envs)}.seed(word);
+  const Mt19937 env_random = sticky_actions_of(batch, env).env_random;
+  if (env_random.words) env_random.seed(word);
+  copy_record_from(batch, env, batch.boot, batch.group[env], state);
   copy_pictures_from(batch, env, batch.boot, batch.group[env]);
 }
 
-// Counts the reset and reports the new episode.
-CULE_HD inline void finish_reset(const Batch& batch, size_t env) {
-  EnvState state;
-  load_part(batch.records, env, offsetof(EnvRecord, env), state);
-  ++state.resets;
-  store_part(batch.records, env, offsetof(EnvRecord, env), state);
-  batch.lives[env] = state.lives;
-  batch.frame_numbers[env] = state.frame_number;
-  batch.episode_frame_numbers[env] = state.episode_frame_number;
-  batch.faults[env] = static_cast<int32_t>(state.faults);
+// In a reset: marks the env to be reset if its byte in `mask` is set (null: all are reset).
+CULE_INLINE void choose_reset(const Batch& batch, size_t env, const uint8_t* mask) {
+  batch.traces[env].resets = !mask || mask[env];
+  batch.traces[env].plan = plan_of(NewFrame::kNone);
 }
 
-// Starts env's next episode from its pool, except for the pictures. The caller copies those from
+// Reports the new episode, and plans its first observation.
+CULE_INLINE void finish_reset(const Batch& batch, size_t env, const EnvState& state) {
+  report_state(batch, env, state);
+  batch.traces[env].plan = plan_of_start();
+}
+
+// Starts env's next episode from the pool, except for the pictures. The caller copies these from
 // the slot that this returns.
 CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t seed) {
-  if (seed != kNoSeed) seed_env(batch, env, seed, false);
   EnvState state;
   load_part(batch.records, env, offsetof(EnvRecord, env), state);
+  if (seed != kNoSeed) seed_state(state, seed);
   const size_t slot = choose_pool_slot(batch, env, state);
-  copy_record_from(batch, env, batch.pool, slot);
-  finish_reset(batch, env);
-  batch.traces[env].flags = kPoolLast | kFresh | kResetNow;
+  ++state.resets;
+  finish_reset(batch, env, copy_record_from(batch, env, batch.pool, slot, state));
   return slot;
 }
 
@@ -157,16 +161,16 @@ CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t see
 template <class Core>
 CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed, const Core& core,
                                     const Workplace& place) {
-  if (seed != kNoSeed) seed_env(batch, env, seed, true);
+  if (seed != kNoSeed) seed_exactly(batch, env, seed);
   const StepOptions& options = batch.options;
   const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
   const int noops = static_cast<int>(
       random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
-  with_session(batch, env, core, place, [&](auto& session) {
+  const EnvState state = with_session(batch, env, core, place, [&](auto& session) {
     start_with_noops(session, starts_with_fire(batch, env), noops);
+    ++session.env.resets;
   });
-  finish_reset(batch, env);
-  batch.traces[env].flags = kPoolLast | kFresh | kResetNow;
+  finish_reset(batch, env, state);
 }
 
 }  // namespace cule

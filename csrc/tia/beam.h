@@ -1,6 +1,8 @@
-// Where the beam is, and what of the TIA's state changes with it alone: where visible scanlines
-// end, and behind the comb that HMOVE leaves at a line's left. draw.h moves it piece by piece,
-// drawing; move_beam goes any way at once.
+// Where the beam is, and how its movement alone changes the TIA's state: at the end of a visible
+// scanline, and after the comb, the black pixels at the left of a line with HMOVE. draw.h moves the
+// beam piece by piece, and draws. move_beam moves it any distance in one step, without drawing.
+//
+// Source: ale-py, whose rules for the comb and for the stars of Cosmic Ark (motion.h) it follows.
 #pragma once
 
 #include "tia/motion.h"
@@ -10,10 +12,10 @@ namespace cule {
 constexpr int kCombPixels = 8;  // black after HMOVE
 constexpr int kCombEnd = kHblankClocks + kCombPixels;
 
-// Where the beam does not go on.
+// As a color clock: the beam need not move.
 constexpr int32_t kNoClock = -1;
 
-// Whether the beam has a way to go to `clock`, which is cut down to the picture's end.
+// Whether the beam must move to reach `clock`. If so, limits `clock` to the end of the picture.
 CULE_INLINE bool has_way_to(const TiaState& tia, const TiaFormat& format, int32_t& clock) {
   if (clock < format.first_clock || tia.cursor >= format.last_clock || tia.cursor >= clock)
     return false;
@@ -21,13 +23,13 @@ CULE_INLINE bool has_way_to(const TiaState& tia, const TiaFormat& format, int32_
   return true;
 }
 
-// How far the cursor is into its scanline. At the line's end, which has not been handled, that is
-// all of it.
+// How many color clocks the cursor is after the start of its scanline: all 228 at the line's end,
+// until that has been handled.
 CULE_INLINE int clocks_into_line(const TiaState& tia) { return kClocksPerLine - tia.line_left; }
 
-// What happens where visible scanlines end, `lines` of them one after the other: a mirrored
-// playfield takes over its new setting, the players' first copies show again, the stars of Cosmic
-// Ark move. Returns the bits of the objects that look different.
+// Ends `lines` visible scanlines, one after the other: CTRLPF's mirroring of the playfield takes
+// effect, the players' first copies show again, and the stars of Cosmic Ark move. Returns the bits
+// of the objects that look different.
 CULE_INLINE uint32_t end_lines(TiaState& tia, int lines) {
   uint32_t changed = static_cast<uint32_t>(tia.reflect_now != (tia.ctrlpf & 1)) << kPlayfield |
                      static_cast<uint32_t>(tia.skip_first[0] != 0) << kPlayer0 |
@@ -42,12 +44,12 @@ CULE_INLINE uint32_t end_lines(TiaState& tia, int lines) {
   return changed;
 }
 
-// Moves the beam to `clock`, past any number of lines: what draw_until does to the state. Returns
-// the bits of the objects that look different there.
+// Moves the beam to `clock`, across any number of lines. Changes the state as draw_until does.
+// Returns the bits of the objects that look different there.
 CULE_INLINE uint32_t move_beam(TiaState& tia, const TiaFormat& format, int32_t clock) {
   if (!has_way_to(tia, format, clock)) return 0;
   const int from = clocks_into_line(tia), to = from + (clock - tia.cursor);
-  // A line's end is handled when the beam goes beyond it.
+  // The end of a line is handled when the beam moves past it.
   const int lines = (to - 1) / kClocksPerLine, into_line = to - lines * kClocksPerLine;
   tia.cursor = clock;
   tia.line_left = kClocksPerLine - into_line;

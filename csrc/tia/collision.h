@@ -1,6 +1,8 @@
-// The 15 collision latches, one bit each, in the order in which CXM0P to CXPPMM show them: bit 2i
-// is bit 7 of read register i, bit 2i + 1 its bit 6. CXBLPF has one latch only, so CXPPMM's are
-// at 13 and 14.
+// The 15 collision latches, as bits of a word. They are in the order in which CXM0P to CXPPMM show
+// them: bit 2i is bit 7 of read register i, bit 2i + 1 its bit 6. CXBLPF has only one latch, so
+// those of CXPPMM are bits 13 and 14.
+//
+// Source: Stella Programmer's Guide, "TIA read address summary".
 #pragma once
 
 #include "tia/objects.h"
@@ -10,7 +12,7 @@ namespace cule {
 constexpr uint32_t kAllCollisions = 0x7FFF;
 constexpr uint32_t kNumLatches = 15;
 
-// The two objects of each latch, three bits each, latch 0 lowest.
+// The first or the second object of each latch: three bits for each latch, from latch 0 up.
 constexpr uint64_t latch_objects(bool second) {
   constexpr uint32_t kPairs[kNumLatches][2] = {
       {kMissile0, kPlayer1},  {kMissile0, kPlayer0},   {kMissile1, kPlayer0},
@@ -24,7 +26,7 @@ constexpr uint64_t latch_objects(bool second) {
   return packed;
 }
 
-// The latches that each object has to do with.
+// For each object, the latches that it can set.
 struct ObjectLatches {
   uint32_t of[kNumTiaObjects];
 };
@@ -37,7 +39,7 @@ constexpr ObjectLatches latches_of_objects() {
   return latches;
 }
 
-// The latches between objects that are switched on; `on` has a bit for each TiaObject.
+// The latches whose objects are both switched on. `on` has a bit for each TiaObject.
 CULE_INLINE uint32_t possible_latches(uint32_t on) {
   constexpr ObjectLatches kLatches = latches_of_objects();
   uint32_t impossible = 0;
@@ -53,7 +55,7 @@ CULE_INLINE uint32_t lowest_object(uint32_t objects) {
   return (lowest >> 1) - (lowest >> 3) - (lowest >> 3 & 2);  // of 1, 2, 4, 8 and 16: 0 to 4
 }
 
-// The objects that `latches` have to do with, a bit for each.
+// The objects that can set `latches`, with a bit for each.
 CULE_INLINE uint32_t objects_of_latches(uint32_t latches) {
   constexpr ObjectLatches kLatches = latches_of_objects();
   uint32_t objects = 0;
@@ -69,7 +71,7 @@ constexpr CULE_INLINE uint32_t latches_of_register(uint32_t reg) {
   return reg == tia_read::CXBLPF ? 1u << 12 : reg == tia_read::CXPPMM ? 3u << 13 : 3u << 2 * reg;
 }
 
-// The latches that the pixels in `line` set, worked out a byte at a time (CULE_OPAQUE).
+// The latches that the pixels in `line` set. Computes one byte of latches at a time (CULE_OPAQUE).
 template <class Word>
 CULE_INLINE uint32_t find_collisions(const LineWord<Word>& line) {
   const Word p0 = line.bits[kPlayer0], p1 = line.bits[kPlayer1], m0 = line.bits[kMissile0],
@@ -104,6 +106,6 @@ constexpr bool registers_show_their_latches() {
   return true;
 }
 static_assert(registers_show_their_latches(),
-              "latches_of_register and collision_register must agree");
+              "expected latches_of_register and collision_register to agree");
 
 }  // namespace cule

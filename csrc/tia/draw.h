@@ -1,15 +1,21 @@
-// Moving the beam: draws the picture up to a color clock, line by line, in pieces within which
-// nothing changes.
+// Moves the beam to a color clock, and draws the picture up to there: scanline by scanline, in
+// pieces within which nothing changes.
 //
-// A `View` is told what to draw:
-//   show(tia, line, begin, end)   pixels [begin, end) of visible scanline `line` show `tia`; where
-//                                 collisions matter, it latches them. With the beam off (VBLANK)
-//                                 they are black, and after HMOVE those of [begin, 8) are
-//   grey_out(tia, line)           the frame is cut off; what the picture holds from `line` on turns
-//                                 grey
-//   objects_changed(objects)      the bit of each TiaObject whose pixels moved
-// `View::kSeesColors` is false for one to which colors are all the same, so that they need not be
-// changed at the right moment.
+// A `View` renders the picture. It has these functions:
+//   begin_picture()               a frame's picture begins
+//   show(tia, line, begin, end)   pixels [begin, end) of visible scanline `line` show `tia`. If
+//                                 collisions matter, the view latches them. All pixels are black if
+//                                 the beam is off (VBLANK). After HMOVE, pixels [begin, 8) are
+//                                 black
+//   grey_out(line)                the frame is cut off: from `line` on, what the picture holds
+//                                 turns grey
+//   objects_changed(objects)      the pixels of these objects may differ from now on; a bit for
+//                                 each TiaObject
+// `View::kSeesColors` is false for a view that ignores colors. Then writes to colors need not wait
+// for the beam.
+//
+// The chip draws each pixel as it goes. With the delays of write_facts.h the result is the same as
+// ale-py's.
 #pragma once
 
 #include "tia/beam.h"
@@ -18,8 +24,8 @@
 
 namespace cule {
 
-// One piece of one scanline: `advance` clocks from the cursor, which is `from` clocks into line
-// `line`.
+// Draws a piece of scanline `line`: the next `advance` color clocks. The piece begins `from` clocks
+// after the start of the scanline.
 template <class View>
 CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int advance) {
   const int end = from + advance;
@@ -28,8 +34,8 @@ CULE_INLINE void draw_piece(TiaState& tia, View& view, int line, int from, int a
   if (begin < kCombEnd && end >= kCombEnd) tia.hmove_blank = 0;
 }
 
-// `kOneLine`: there is no more than one scanline's way to `clock`. So there is no loop, before
-// which a compiler would work out for each write what drawing may need.
+// Draws up to `clock`. With `kOneLine`, the rest of the way must be within one scanline. Then there
+// is no loop. Before a loop, a compiler would compute for each write what drawing may need.
 template <bool kOneLine = false, class View>
 CULE_INLINE void draw_until(TiaState& tia, const TiaFormat& format, int32_t clock, View& view) {
   if (!has_way_to(tia, format, clock)) return;

@@ -1,28 +1,31 @@
-// The TIA's state as the CPU part of a frame keeps it: each write changes it at once, and the beam
-// stays behind.
+// The TIA's state as the CPU part of a frame keeps it: each write changes the state at once, and
+// the beam lags behind.
 //
-// Most writes only set what the beam neither reads nor changes, so that it may come later, past
-// many of them at once. Those that have to do with where it is, or with what it changes on its way
-// (beam.h), bring it to where they take effect first. What the beam draws on its way is of no
-// interest here: the state is what replaying the same entries one by one leaves (replay_entry),
-// once the beam is where it is there, except for the collision latches.
+// Most writes set only fields that the movement of the beam neither reads nor changes. The beam can
+// pass many such writes later, in one step. Some writes depend on where the beam is, or on what
+// its movement changes (beam.h). These writes first bring the beam to where they take effect.
+// Nothing is drawn here.
+//
+// A chip draws as it goes. Still the state is the same as after a replay of the same entries one by
+// one (replay_entry), once the beam is at the same place. Only the collision latches differ.
 #pragma once
 
-#include "tia/fields.h"
 #include "tia/sightings.h"
 #include "tia/tia.h"
 
 namespace cule {
 
-// Sees nothing.
+// A view that shows nothing.
 struct NoView {
   static constexpr bool kSeesColors = false;
+  CULE_INLINE void begin_picture() {}
   CULE_INLINE void objects_changed(uint32_t) {}
-  CULE_INLINE void grey_out(const TiaState&, int) {}
+  CULE_INLINE void grey_out(int) {}
 };
 
-// Brings the beam to where the last writes of a frame take effect, which they would have been drawn
-// up to. Before those of the same cycle, as a jump to a subroutine can push, all have.
+// Brings the beam to where the last writes of a frame take effect, as drawing would have. Several
+// writes can share the last cycle, such as the two bytes that JSR pushes. All writes before that
+// cycle have taken effect by then.
 CULE_COLD void finish_writes(TiaState& tia, const TiaFormat& format, const uint32_t* entries,
                              uint32_t count) {
   const int32_t cycle = count ? entry_cycle(entries[count - 1]) : 0;
@@ -36,7 +39,7 @@ CULE_COLD void finish_writes(TiaState& tia, const TiaFormat& format, const uint3
   }
 }
 
-// Does what a mark does.
+// Applies a mark.
 CULE_COLD void apply_mark(TiaState& tia, const TiaFormat& format, uint32_t entry) {
   NoView view;
   const Effect effect = effect_of<NoView>(tia, entry);
@@ -44,17 +47,18 @@ CULE_COLD void apply_mark(TiaState& tia, const TiaFormat& format, uint32_t entry
   take_effect(tia, format, effect, view);
 }
 
-// Whether a write to HMM0 says that it comes as stars begin (motion.h).
+// Whether a write is to HMM0 and carries the flag that it comes when stars can begin (motion.h).
 CULE_INLINE bool notes_stars(uint32_t reg, uint32_t value) {
   return reg == tia_write::HMM0 && (value & 0x0F);
 }
 
-// Whether a write needs no beam, and little code.
-CULE_INLINE bool is_at_hand(uint32_t reg, uint32_t value) {
-  return is_at_hand(reg) && !notes_stars(reg, value);
+// Whether a write is applied directly (write_facts.h).
+CULE_INLINE bool is_direct(uint32_t reg, uint32_t value) {
+  return is_direct(reg) && !notes_stars(reg, value);
 }
 
-// Does a write that changes something, the beam having been brought to where it takes effect.
+// Brings the beam to where a write takes effect, and applies the write, which must change
+// something.
 template <uint32_t kReg>
 CULE_COLD void apply_with_beam(TiaState& tia, const TiaFormat& format, uint32_t value,
                                int32_t cycle, PlacesLeft& left) {
@@ -71,13 +75,13 @@ CULE_COLD bool would_change(const TiaState& tia, const AnyRegister reg, uint32_t
   return !changes_nothing(tia, reg, value);
 }
 
-// Does a write that is recorded. Returns whether it changes anything. Where that moves an object,
-// the place is noted in `left`.
+// Applies a write that is recorded. Returns whether it changes anything. If it moves an object,
+// `left` gets the place that the object leaves.
 template <uint32_t kReg>
 CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const KnownRegister<kReg> reg,
                              uint32_t value, int32_t cycle, PlacesLeft& left) {
   NoView view;
-  if (is_at_hand(kReg, value)) {
+  if (is_direct(kReg, value)) {
     return write_register(tia, format, reg, value, cycle, ResetPhase::kIdle, view);
   }
   if (changes_nothing(tia, reg, value)) return false;
@@ -85,13 +89,13 @@ CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const Known
   return true;
 }
 
-// Does a write, if it is one of the frequent ones, and says in `changes` whether it changes
-// anything. These only set a field or a player's graphics, and do not part the lanes of a warp.
-// Returns whether it is one.
+// Applies a write if it is a frequent one: one that only sets a field or a player's graphics.
+// Returns whether it is, and sets `changes` to whether the write changes anything. The lanes of a
+// warp diverge little here, even if they write to different registers.
 CULE_INLINE bool apply_frequent(TiaState& tia, uint32_t reg, uint32_t value, bool& changes) {
   using namespace tia_write;
-  if (is_at_hand(reg, value) && is_among(kWithField, reg)) {
-    changes = set_field(tia, reg, value);
+  if (is_direct(reg, value) && is_among(kWithField, reg)) {
+    changes = set_field(tia, field_of(reg), value);
   } else if (reg == GRP0 || reg == GRP1) {
     changes = write_graphics(tia, reg == GRP1, value);
   } else {
@@ -100,9 +104,9 @@ CULE_INLINE bool apply_frequent(TiaState& tia, uint32_t reg, uint32_t value, boo
   return true;
 }
 
-// Does what a write with `effect` does, whose register only the running program knows, the beam
-// having been brought to where it takes effect, unless the write is at hand. `view` is told what
-// looks different, unless the write is a frequent one.
+// Applies the `effect` of a write whose register is known only at run time. The beam must be where
+// the write takes effect, unless the write is direct. Tells `view` which objects look different,
+// unless the write is a frequent one.
 template <class View>
 CULE_INLINE void apply_effect(TiaState& tia, const TiaFormat& format, const Effect& effect,
                               View& view) {
@@ -112,13 +116,14 @@ CULE_INLINE void apply_effect(TiaState& tia, const TiaFormat& format, const Effe
                  view);
 }
 
+// The same as the first apply_write, for a register that is known only at run time.
 CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegister reg,
                            uint32_t value, int32_t cycle, PlacesLeft& left) {
   using namespace tia_write;
   bool changes;
   if (apply_frequent(tia, reg.number, value, changes)) return changes;
-  constexpr uint64_t kGraphics = uint64_t{1} << GRP0 | uint64_t{1} << GRP1;
-  constexpr uint64_t kOthers = kAllRecorded & ~kGraphics & (~kWithField | uint64_t{1} << HMM0);
+  constexpr uint64_t kStars = registers_where(&WriteFacts::cpu_effect, CpuEffect::kStars);
+  constexpr uint64_t kOthers = kAllRecorded & ~kGraphicsRegisters & (~kWithField | kStars);
 #define CULE_CASE(reg) \
   case reg: \
     return is_among(kOthers, reg) && \

@@ -1,8 +1,11 @@
-// From which object a pixel shows to which color it has: sixteen at a time, in parts of a Word.
+// Turns objects into colors: given which object each pixel shows, gives the pixel its color. Does
+// sixteen pixels at a time, in parts of a Word.
 //
-// `colors` are those of player 0, player 1, the playfield and the background, from the lowest byte
-// up. Of `p0`, `p1` and `pf`, which say what the pixels show, the first in the lowest bit, no two
-// have the same bit; a pixel in none of them shows the background.
+// `colors` has, from the lowest byte up, the colors of player 0, player 1, the playfield and the
+// background. `bits0`, `bits1` and `bitsf` say which pixels show the first three; the first pixel
+// is the lowest bit. A pixel is in at most one of them. A pixel in none shows the background.
+//
+// priority.h decides which object a pixel shows, and has the source.
 #pragma once
 
 #include "common/platform.h"
@@ -12,8 +15,8 @@ namespace cule {
 template <class Word>
 struct Inks;
 
-// By table, a part of eight pixels at a time: the background, and by which bits each of the other
-// colors differs from it.
+// For a CPU: eight pixels at a time, by a table. Keeps the background, and for each other color the
+// bits in which it differs from the background.
 template <>
 struct Inks<uint64_t> {
   uint64_t bk, p0, p1, pf;
@@ -33,7 +36,8 @@ struct Inks<uint64_t> {
   }
 };
 
-// By picking bytes of `colors`, a part of four pixels at a time: by their numbers in nibbles.
+// For a GPU: four pixels at a time. Picks a byte of `colors` for each pixel, by its number in a
+// nibble.
 template <>
 struct Inks<uint32_t> {
   uint32_t colors;
@@ -50,7 +54,7 @@ struct Inks<uint32_t> {
     }
   }
 
-  // Eight bits, each the lowest of a nibble. No sum carries.
+  // Spreads eight bits: each becomes the lowest bit of a nibble. No sum carries.
   static CULE_INLINE uint32_t nibbles(uint32_t bits) {
     bits = (bits & 0xFF) * 0x1001 & 0x000F000F;
     bits = bits * 0x41 & 0x03030303;

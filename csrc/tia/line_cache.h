@@ -1,13 +1,15 @@
-// All objects' bits along one scanline, worked out again only for those that changed, from where on
-// they show it.
+// The bits of all objects along one scanline. They are computed again only for objects that have
+// changed, from the pixel on at which the change shows.
+//
+// objects.h models what the objects show, and has the source. This cache only saves work.
 #pragma once
 
 #include "tia/objects.h"
 
 namespace cule {
 
-// A line's words, of pixels, and where a thread has room for those of all objects: word after word,
-// or, where threads side by side have theirs in the same memory, each `stride` words further.
+// The memory that a thread has for the words of all objects along a line. The thread's words are
+// `stride` words apart, as threads may share a memory in which their words alternate.
 template <class WordType>
 struct LineRoom {
   using Word = WordType;
@@ -30,30 +32,31 @@ struct LineCache {
   static constexpr int kBits = Room::kBits, kWords = Room::kWords;
 
   Room bits;
-  uint32_t stale = kAllObjects;  // the objects that `bits` does not have right, as from the beam on
-  uint32_t mixed = 0;     // those that have changed within the scanline, and are other ones before
-  bool differs = true;    // whether any of `bits` has changed since somebody set this to false
+  uint32_t stale = kAllObjects;  // the objects whose `bits` are out of date from the beam on
+  uint32_t mixed = 0;   // the objects that changed within the scanline: their bits before differ
+  bool differs = true;  // whether any of `bits` has changed since the caller set this to false
 
   CULE_INLINE void objects_changed(uint32_t objects) { stale |= objects; }
 
-  // What is in the middle of a scanline is one thing all along the next.
+  // Begins a scanline. An object that changed within the last one looks the same all along this
+  // one, so its bits must be computed again.
   CULE_INLINE void begin_line() {
     stale |= mixed;
     mixed = 0;
   }
 
-  // Works out those that are not right, from pixel `begin` on. In a loop, so that a GPU has little
+  // Computes the bits of stale objects, from pixel `begin` on. In a loop, so that a GPU has little
   // code to fetch.
   CULE_INLINE void refresh(const TiaState& tia, int begin) {
     uint32_t wanted = stale;
     stale = 0;
     if (wanted == 0) return;
     if (begin > 0) mixed |= wanted;
-    Word behind[kWords], now[kWords];
+    Word from_begin[kWords], now[kWords];
 #pragma unroll
     for (int word = 0; word < kWords; ++word) {
       const int at = begin - word * kBits;
-      behind[word] = at <= 0 ? ~Word{0} : at < kBits ? ~Word{0} << at : 0;
+      from_begin[word] = at <= 0 ? ~Word{0} : at < kBits ? ~Word{0} << at : 0;
     }
     if (wanted & 1u << kPlayfield) {
       const uint64_t line = playfield_line(tia);
@@ -61,18 +64,18 @@ struct LineCache {
       for (int word = 0; word < kWords; ++word) {
         now[word] = playfield_word<Word>(line, word * kBits);
       }
-      keep(kPlayfield, now, behind);
+      keep(kPlayfield, now, from_begin);
     }
     wanted &= ~(1u << kPlayfield);
 #pragma unroll 1
     for (uint32_t object = 0; wanted; ++object, wanted >>= 1) {
       if (!(wanted & 1)) continue;
       find_movable(tia, object, now);
-      keep(object, now, behind);
+      keep(object, now, from_begin);
     }
   }
 
-  // The pixels of [begin, end) that fall into `word`; the others are zero.
+  // The bits in `word` of pixels [begin, end). All other bits are zero.
   CULE_INLINE LineWord<Word> piece(int word, int begin, int end) const {
     const Word mask = pixels_in_word<Word>(word * kBits, begin, end);
     LineWord<Word> line;
@@ -84,20 +87,20 @@ struct LineCache {
   }
 
  private:
-  // Has an object's new words where `behind` has bits, and notes whether they are other ones.
-  CULE_INLINE void keep(uint32_t object, const Word* now, const Word* behind) {
+  // Takes an object's new bits from `now` where `from_begin` has bits. Notes whether they differ.
+  CULE_INLINE void keep(uint32_t object, const Word* now, const Word* from_begin) {
     Word changed = 0;
 #pragma unroll
     for (int word = 0; word < kWords; ++word) {
       Word& out = bits.at(object, word);
-      const Word change = (out ^ now[word]) & behind[word];
+      const Word change = (out ^ now[word]) & from_begin[word];
       out ^= change;
       changed |= change;
     }
     differs |= changed != 0;
   }
 
-  // The words of a movable object, in registers: which ones a copy is in is asked of each.
+  // The words of a movable object. To keep them in registers, each copy is compared with each word.
   static CULE_INLINE void find_movable(const TiaState& tia, uint32_t object, Word* now) {
 #pragma unroll
     for (int word = 0; word < kWords; ++word) now[word] = 0;
@@ -109,7 +112,7 @@ struct LineCache {
       for (int word = 0; word < kWords; ++word) {
         now[word] |= word == in_word ? low : word == in_word + 1 ? high : 0;
       }
-      // What leaves the line at the right enters it at the left.
+      // What passes the line's right end continues at the left.
       now[0] |= start + width > kLinePixels ? pattern >> (kLinePixels - start) : 0;
     });
   }

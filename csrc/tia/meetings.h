@@ -1,10 +1,12 @@
-// Which objects have met in a stretch of a frame, without drawing it.
+// Which objects have collided in a part of a frame, found without drawing it.
 //
-// Entries that do not change the objects of the latches in question are passed over. Between two
-// others nothing changes but where a scanline ends, and then seldom: so what is shown in between,
-// on any number of scanlines, is looked at once. First by blocks of 8 pixels that an object may
-// reach into, which takes little to work out: most objects are nowhere near another. Pixels are
-// compared only where two objects are in the same block.
+// The search skips entries that do not change the objects of the latches in question. Between two
+// other entries the objects change only at the end of a scanline, and seldom. So the search looks
+// only once at all that is shown between them, on any number of scanlines. It first finds the
+// blocks of 8 pixels that each object touches, which is cheap: most objects are nowhere near
+// another. It compares pixels only if two objects touch the same block.
+//
+// The chip sets its latches while it draws. The result is the same.
 #pragma once
 
 #include "tia/collision.h"
@@ -22,10 +24,10 @@ CULE_INLINE uint32_t blocks_between(int begin, int end) {
   return (2u << block_of(end - 1)) - (1u << block_of(begin));
 }
 
-// The blocks that a playfield touches whose right half is the left one again, or that mirrored, or,
-// where nobody knows, both.
+// The blocks that a playfield touches. Its right half may repeat the left half, or mirror it. If
+// both flags are set, both count.
 CULE_INLINE uint32_t playfield_blocks(uint32_t playfield, bool repeated, bool mirrored) {
-  // The left half: its 20 bits in pairs, and of each pair one bit.
+  // The left half: makes one bit of each pair of its 20 bits.
   uint32_t half = (playfield | playfield >> 1) & 0x55555;
   half = (half | half >> 1) & 0x33333;
   half = (half | half >> 2) & 0xF0F0F;
@@ -35,7 +37,7 @@ CULE_INLINE uint32_t playfield_blocks(uint32_t playfield, bool repeated, bool mi
   return half | ((repeated ? half : 0) | (mirrored ? right : 0)) << kLineBlocks / 2;
 }
 
-// The blocks that a movable object touches with all its copies.
+// The blocks that a movable object and its copies touch.
 CULE_INLINE uint32_t movable_blocks(const Extent& extent) {
   if (extent.width == 0) return 0;
   const uint32_t one =
@@ -47,7 +49,7 @@ CULE_INLINE uint32_t movable_blocks(const Extent& extent) {
   return (blocks | blocks >> kLineBlocks) & ((1u << kLineBlocks) - 1);
 }
 
-// The blocks that both objects of one of `latches` are in. Mostly those are one or two.
+// The blocks that both objects of any of `latches` touch. Usually `latches` are one or two.
 CULE_INLINE uint32_t common_blocks(const uint32_t (&blocks)[kNumTiaObjects], uint32_t latches) {
   constexpr uint64_t kFirst = latch_objects(false), kSecond = latch_objects(true);
   uint32_t common = 0;
@@ -59,38 +61,38 @@ CULE_INLINE uint32_t common_blocks(const uint32_t (&blocks)[kNumTiaObjects], uin
   return common;
 }
 
-// The blocks in which objects of some latches can meet, as long as nothing changes, and what is
-// found there.
+// Searches for collisions of the objects of some latches. Keeps the blocks in which these objects
+// can meet until one of them changes, and the latches found so far.
 class Meetings {
  public:
   CULE_INLINE explicit Meetings(uint32_t latches)
       : open_(latches), objects_(objects_of_latches(latches)) {
-    CULE_OPAQUE(objects_);  // else it is worked out again wherever it is asked
+    CULE_OPAQUE(objects_);  // otherwise it is computed again at each use
   }
 
   CULE_INLINE uint32_t objects() const { return objects_; }
   CULE_INLINE uint32_t found() const { return found_; }
   CULE_INLINE bool has_all() const { return open_ == 0; }
 
-  // `objects` may look different from here on, those of `moved` because of where they are.
+  // From here on `objects` may look different, and `moved` may be at different positions.
   CULE_INLINE void change(uint32_t objects, uint32_t moved) {
     changed_ |= (objects & objects_) != 0;
     stale_ |= moved | (objects & 1u << kPlayfield);
   }
 
-  // Whether the end of a scanline changes what is shown, which a write may bring the beam past.
+  // Whether the end of a scanline changes an object. If so, the beam may not skip that end.
   static CULE_INLINE bool alters_with_beam(const TiaState& tia) {
     return tia.skip_first.word || has_stars(tia) || tia.reflect_now != (tia.ctrlpf & 1);
   }
 
-  // Brings the beam to `clock`.
+  // Moves the beam to `clock`.
   CULE_INLINE void pass(TiaState& tia, const TiaFormat& format, int32_t clock) {
     const uint32_t altered = move_beam(tia, format, clock);
-    // Where players are is known without their first copies, too.
+    // A player's blocks include its first copy, so they stay valid when that copy shows again.
     change(altered, altered & ~(1u << kPlayer0 | 1u << kPlayer1));
   }
 
-  // All that is shown from color clock `from` to `to`, without a change.
+  // Looks at all that is shown from color clock `from` to `to`. No write may take effect between.
   CULE_INLINE void look_between(TiaState& tia, const TiaFormat& format, int32_t from, int32_t to) {
 #pragma unroll 1
     do {
@@ -110,13 +112,13 @@ class Meetings {
  private:
   using Word = LineBits;
   static constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
-  uint32_t open_;     // the latches that are wanted and not found yet
-  uint32_t objects_;  // the objects of those that were wanted
+  uint32_t open_;     // the wanted latches that have not been found yet
+  uint32_t objects_;  // the objects of all wanted latches
   uint32_t found_ = 0;
-  uint32_t stale_ = kAllObjects;  // those of which `blocks_` has not where they are
-  uint32_t near_ = 0;      // blocks in which two objects of an open latch are, on or off
-  uint32_t crossing_ = 0;  // those of them that have not been looked at since a change
-  bool changed_ = true;    // whether there has been a change since the last look
+  uint32_t stale_ = kAllObjects;  // the objects whose `blocks_` are out of date
+  uint32_t near_ = 0;      // the blocks that both objects of an open latch touch, on or off
+  uint32_t crossing_ = 0;  // the blocks of `near_` that have not been searched since a change
+  bool changed_ = true;    // whether an object has changed since the last look
   uint32_t blocks_[kNumTiaObjects] = {};
 
   // Whether both objects of an open latch are on.
@@ -126,7 +128,7 @@ class Meetings {
 
   CULE_INLINE void look(const TiaState& tia, int begin, int end) {
     if (changed_) {
-      if ((stale_ & objects_) && !can_meet(tia)) return;  // where they are may matter later
+      if ((stale_ & objects_) && !can_meet(tia)) return;  // updates the blocks only when needed
       update(tia);
     }
     const uint32_t here = crossing_ & blocks_between(begin, end);
@@ -139,20 +141,20 @@ class Meetings {
     if (first_whole < end_whole) crossing_ &= ~((1u << end_whole) - (1u << first_whole));
   }
 
-  // Works out where objects can meet, on or not: whether they are changes more often.
+  // Computes where objects can meet, whether they are on or off: that changes more often than their
+  // positions.
   CULE_INLINE void update(const TiaState& tia) {
     uint32_t left = stale_ & objects_;
     if (left) {
       if (left & 1u << kPlayfield) {
         blocks_[kPlayfield] = playfield_blocks(tia.playfield, !tia.reflect_now, tia.reflect_now);
       }
-      // In a loop, so that a GPU has little code to fetch, and each of its threads can have another
-      // object.
+      // A loop, so that a GPU has little code to fetch. Each thread can be at a different object.
 #pragma unroll 1
       for (left &= kMovableObjects; left; left &= left - 1) {
         const uint32_t object = lowest_object(left);
         Extent place = place_of(tia, object);
-        place.skip_first = false;  // it shows again on the next scanline
+        place.skip_first = false;  // the first copy shows again on the next scanline
         if (object == kMissile0 && tia.missile0_shape != kMissileNormal) place.width *= 2;
         blocks_[object] = movable_blocks(place);
       }
@@ -163,7 +165,7 @@ class Meetings {
     changed_ = false;
   }
 
-  // Those of the open latches that pixels [begin, end) set, which can only be in the blocks `here`.
+  // The open latches that pixels [begin, end) set. Searches only the blocks `here`.
   CULE_INLINE uint32_t find(const TiaState& tia, uint32_t here, int begin, int end) const {
     uint32_t found = 0;
 #pragma unroll 1
@@ -194,14 +196,14 @@ class Meetings {
   }
 };
 
-// Notes which objects a write changes.
+// A view that notes which objects a write changes.
 struct ChangesView : NoView {
   uint32_t changed = 0;
   CULE_INLINE void objects_changed(uint32_t objects) { changed |= objects; }
 };
 
-// Whether a write to a player's graphics shows nothing of it on `objects` yet, or an HMOVE moves
-// nothing: most programs make many of these.
+// Whether an entry changes none of `objects` for now: a write to a player's graphics that does not
+// show on them yet, or an HMOVE that moves nothing. Most programs make many of these.
 CULE_INLINE bool is_quiet(const TiaState& tia, uint32_t entry, uint32_t objects) {
   using namespace tia_write;
   const uint32_t reg = entry_register(entry);
@@ -210,18 +212,22 @@ CULE_INLINE bool is_quiet(const TiaState& tia, uint32_t entry, uint32_t objects)
   return (changed_by_graphics(tia, reg == GRP1, entry_value(entry)) & objects) == 0;
 }
 
-// Those of `latches` that are set from color clock `begin` to `end`, `at` being a state from which
-// a replay shows all of that. It is left somewhere on the way.
+// The latches among `latches` that are set from color clock `begin` to `end`. `at` must be a state
+// from which a replay shows all of this time. Afterwards it is at an unspecified point of the
+// replay.
 CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, const Replay replay,
                                   int32_t begin, int32_t end, uint32_t latches) {
   using namespace tia_write;
   static constexpr ObjectFactsOf kTable = objects_of_registers();
-  // The marks, except a frame's begin; what makes latches count anew, and what moves players: where
-  // they are decides when RESPx takes effect.
-  constexpr uint64_t kAlways = uint64_t{0x0E} << kMarkFrameBegin | uint64_t{1} << CXCLR |
-                               uint64_t{3} << NUSIZ0 | uint64_t{3} << RESP0 |
-                               uint64_t{3} << HMP0 | uint64_t{3} << HMOVE;
-  constexpr int32_t kCyclesApart = 3;  // no write but RESPx takes longer to take effect
+  // Entries that are never skipped: the marks, except the one that begins a frame; writes that
+  // clear the latches; and writes that move players, as their positions decide when RESPx takes
+  // effect.
+  constexpr uint64_t kMarks = uint64_t{1} << kMarkTouch | uint64_t{1} << kMarkGreyOut |
+                              uint64_t{1} << kMarkFrameEnd;
+  constexpr uint64_t kAlways = kMarks |
+                               registers_where(&WriteFacts::cpu_effect, CpuEffect::kClears) |
+                               registers_that_move_players();
+  constexpr int32_t kCyclesToEffect = 3;  // all writes except RESPx take effect in this time
   TiaState& tia = at.tia;
   Meetings meetings(latches);
   const uint64_t registers = registers_of_objects(meetings.objects()) | kAlways;
@@ -235,9 +241,10 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
   for (uint32_t i = at.entry; shown < end; ++i) {
     const uint32_t entry = next, reg = entry_register(entry);
     next = replay[i + 1];
-    // The picture is drawn up to where an entry takes effect before the next one does, even if that
-    // one would sooner. Only entries that cannot be in each other's way may be passed over.
-    const bool apart = entry_cycle(next) - entry_cycle(entry) >= kCyclesApart;
+    // The replay draws up to where an entry takes effect before it turns to the next one, even if
+    // the next one would take effect sooner. So an entry may be skipped only if it is too far from
+    // the next one for that.
+    const bool apart = entry_cycle(next) - entry_cycle(entry) >= kCyclesToEffect;
     if (apart && !is_among(low | uint64_t{high} << 32, reg)) continue;
     if (ends_drawing(entry)) break;
     if (apart && is_quiet(tia, entry, meetings.objects())) {
@@ -253,14 +260,14 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
     }
     if (shown == end || i >= replay.count) break;
     if (reg >= kMarkFrameBegin) continue;
-    if (!is_at_hand(reg, effect.value) || Meetings::alters_with_beam(tia)) {
+    if (!is_direct(reg, effect.value) || Meetings::alters_with_beam(tia)) {
       meetings.pass(tia, format, effect.clock);
     }
     const ObjectFacts facts = kTable.of[reg];
     ChangesView view;
     apply_effect(tia, format, effect, view);
     if (effect.clock == kNoClock) continue;
-    // HMOVE may move any object, and mostly moves few.
+    // HMOVE may move any object, but usually moves few.
     const uint32_t moved = reg == HMOVE ? view.changed : facts.moves;
     meetings.change(facts.shows | moved | facts.alters, moved);
   }

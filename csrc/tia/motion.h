@@ -1,18 +1,20 @@
-// HMOVE: how far each object moves, and the special cases around it.
+// HMOVE: how far each object moves, and special cases.
 //
-// HMOVE makes up to 15 extra pulses reach an object, one every 4 color clocks, and takes 8 back: an
-// object moves right by 8 less the pulses that it got (Andrew Towers, "Atari 2600 TIA Hardware
-// Notes"). Struck late in the horizontal blank, pulses fall into the visible part, where an object
-// moves anyway, and are lost; struck near the end of a scanline, only those that fall into the next
-// blank count. The offsets below are fitted to ale-py, for every cycle and value.
+// HMOVE sends up to 15 extra pulses to an object, one every 4 color clocks. The object moves right
+// by 8 pixels minus the number of pulses that it got. If HMOVE comes late in the horizontal blank,
+// some pulses come in the visible part of the scanline, where the object moves anyway. Those pulses
+// are lost. If HMOVE comes near the end of a scanline, only pulses in the next blank count.
+//
+// Source: Andrew Towers, "Atari 2600 TIA Hardware Notes". The offsets below are fitted to ale-py,
+// for every cycle and value. Special cases for some games follow ale-py, not the chip.
 #pragma once
 
 #include "tia/state.h"
 
 namespace cule {
 
-// By how many pixels to the right HMOVE at `cycle` of a scanline (0 to 75) moves an object with
-// `motion` (HMxx >> 4).
+// How many pixels to the right an object with `motion` (HMxx >> 4) moves if HMOVE comes at `cycle`
+// of a scanline (0 to 75).
 CULE_INLINE int hmove_distance(int cycle, int motion) {
   const int pulses = motion ^ 8;
   if (cycle == 75) return 8 - pulses;
@@ -30,22 +32,23 @@ CULE_INLINE bool moves_any(const TiaState& tia, int cycle) {
   return tia.motion.word != 0 || hmove_distance(cycle, 0) != 0;
 }
 
-// The objects that HMOVE at `cycle` of a scanline may move, the lowest bit of four for each. Most
-// programs move few with it.
+// The objects that HMOVE at `cycle` of a scanline may move. Each has a digit of four bits, of which
+// the lowest is set. Most programs move few objects with an HMOVE.
 CULE_INLINE uint32_t may_move(const TiaState& tia, int cycle) {
   constexpr uint32_t kAll = 0x11111;
-  static_assert(kPlayfield == 5, "a digit for each movable object");
+  static_assert(kPlayfield == 5, "expected five movable objects, one for each digit of kAll");
   if (hmove_distance(cycle, 0) != 0) return kAll;
   uint32_t motion = tia.motion.word;
   motion |= motion >> 2;
   return (motion | motion >> 1) & kAll;
 }
-// The object of the lowest of these.
+// The object of the lowest digit that is set.
 CULE_INLINE uint32_t lowest_that_may_move(uint32_t digits) {
   return static_cast<uint32_t>(count_bits((digits & (0u - digits)) - 1)) / 4;
 }
 
-// The black comb at the left appears where HMOVE came in the blank, or on the line's last cycle.
+// Whether HMOVE at `cycle` of a scanline makes a black comb at the left: in the horizontal blank,
+// or on the last cycle of the line before.
 CULE_INLINE bool hmove_blanks_line(int cycle) { return cycle <= 20 || cycle == 75; }
 
 CULE_INLINE int wrap_position(int position) {
@@ -54,12 +57,12 @@ CULE_INLINE int wrap_position(int position) {
                                  : position;
 }
 
-// Cosmic Ark's stars: writing HMM0 = 6 over a 7, 21 cycles after HMOVE, leaves missile 0 moving by
-// itself, by a pattern that repeats every four scanlines, on one of which it is at least two pixels
-// wide and on one of which it does not show.
+// Cosmic Ark's stars: if a program writes 6 to HMM0, which holds 7, 21 cycles after HMOVE, missile
+// 0 keeps moving by itself. Its pattern repeats every four scanlines. On one of them the missile is
+// at least two pixels wide, and on one it does not show. As in ale-py.
 constexpr uint32_t kStarsHmoveDistance = 21;
 
-// Whether missile 0 moves so, or looks as if.
+// Whether missile 0 moves or looks like these stars.
 CULE_INLINE bool has_stars(const TiaState& tia) {
   return tia.stars_on || tia.missile0_shape != kMissileNormal;
 }
@@ -74,8 +77,8 @@ CULE_INLINE void move_stars(TiaState& tia) {
                                               : kMissileNormal;
 }
 
-// Where a missile or the ball goes when it is reset at color clock `hpos` of a scanline.
-// `since_hmove`, in cycles, matters to the games named.
+// The position that a missile or the ball gets from a reset strobe at color clock `hpos` of a
+// scanline. `since_hmove`, in cycles, matters only for the games named below.
 CULE_INLINE int reset_position(TiaObject object, int hpos, uint32_t since_hmove) {
   if (object == kMissile0 && since_hmove == 20 && hpos == 69) return 8;                   // Dolphin
   if (object == kMissile1 && since_hmove == 3 && hpos == 18) return 3;  // Pitfall II
@@ -88,6 +91,7 @@ CULE_INLINE int reset_position(TiaObject object, int hpos, uint32_t since_hmove)
   return hpos < kHblankClocks ? 2 : (hpos - kHblankClocks + 4) % kLinePixels;
 }
 
+// The same for a player.
 CULE_INLINE int reset_player_position(int hpos) {
   return hpos < kHblankClocks ? 3 : (hpos - kHblankClocks + 5) % kLinePixels;
 }

@@ -1,9 +1,11 @@
-// The five movable objects and the playfield, each as bits along a scanline: bit i of a word is
-// pixel `first + i`.
+// The shapes of the five movable objects and the playfield. Each is given as bits along a scanline:
+// bit i of a word is pixel `first + i`.
 //
-// `Word` is what the caller draws with: 64 bits on the CPU (three words a line), 32 on a GPU (one
-// of five words a thread). Source: Stella Programmer's Guide, "NUSIZ0", "RESP0", "PF0"; double and
-// quadruple players start one pixel late, as on a chip.
+// The caller chooses `Word`: 64 bits on the CPU (three words a line), 32 bits on a GPU (five words
+// a line).
+//
+// Source: Stella Programmer's Guide, "NUSIZ0", "RESP0", "PF0". Double and quadruple players start
+// one pixel late, as on a chip. Cosmic Ark's stars follow ale-py (motion.h).
 #pragma once
 
 #include "tia/state.h"
@@ -15,7 +17,7 @@ struct LineWord {
   Word bits[kNumTiaObjects];
 };
 
-// Every bit of an 8-bit pattern twice, four times.
+// Repeat every bit of an 8-bit pattern: twice, or four times.
 CULE_INLINE uint32_t double_bits(uint32_t byte) {
   byte = (byte | byte << 4) & 0x0F0F;
   byte = (byte | byte << 2) & 0x3333;
@@ -29,8 +31,9 @@ CULE_INLINE uint32_t quadruple_bits(uint32_t byte) {
   return byte * 15;
 }
 
-// `pattern` (up to 32 pixels wide), its first pixel at `start` (0 to 159), as seen in the word that
-// begins at `first`; what leaves the line at the right enters it at the left.
+// The part of `pattern` that the word beginning at pixel `first` shows. The pattern is up to 32
+// pixels wide and starts at pixel `start` (0 to 159). What passes the line's right end continues at
+// the left.
 template <class Word>
 CULE_INLINE Word place(uint32_t pattern, int start, int first) {
   constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
@@ -43,8 +46,8 @@ CULE_INLINE Word place(uint32_t pattern, int start, int first) {
   return word;
 }
 
-// The copies that NUSIZx asks for: the distances of the second and the third, in units of 16
-// pixels; 0: none.
+// The distances of the second copy (low nibble) and the third copy (high nibble) from the first, as
+// NUSIZx sets them, in units of 16 pixels. 0: no such copy.
 CULE_INLINE constexpr uint32_t copy_distances(uint32_t nusiz) {
   constexpr uint32_t kSecond = 0 | 1 << 4 | 2 << 8 | 1 << 12 | 4 << 16 | 0 << 20 | 2 << 24 |
                                0u << 28;
@@ -54,23 +57,23 @@ CULE_INLINE constexpr uint32_t copy_distances(uint32_t nusiz) {
   return (kSecond >> shift & 0x0F) | (kThird >> shift & 0x0F) << 4;
 }
 
-// Where a movable object and its copies are: the first copy's pixels are [position, position +
-// width), from 160 on at the line's left end. Width 0: it is off.
+// Where a movable object and its copies are. The first copy has pixels [position, position +
+// width); pixel 160 is pixel 0 again. Width 0: the object is off.
 struct Extent {
   int position;
   uint32_t width;
-  uint32_t distances;  // as copy_distances has them; 0 for all that are wider than 8 pixels
+  uint32_t distances;  // from copy_distances; 0 for the ball and players wider than 8 pixels
   bool skip_first;
 };
 
-// How many pixels wide a player is, by the lowest three bits of NUSIZx. Those of more than
+// The width of a player in pixels, from the lowest three bits of NUSIZx. Players wider than
 // kPlayerPixels have no copies.
 constexpr uint32_t kPlayerPixels = 8;
 CULE_INLINE uint32_t player_width(uint32_t size) {
   return size == 5 ? 16 : size == 7 ? 32 : kPlayerPixels;
 }
 
-// Where an object is while it is on. Cosmic Ark's stars (motion.h) are another matter.
+// Where an object is while it is on, without Cosmic Ark's stars (motion.h).
 CULE_INLINE Extent player_place(const TiaState& tia, uint32_t which) {
   const uint32_t size = tia.nusiz[which] & 7;
   const uint32_t width = player_width(size);
@@ -93,6 +96,7 @@ CULE_INLINE Extent place_of(const TiaState& tia, uint32_t object) {
   }
 }
 
+// Where an object is. Its width is 0 if it is off, and includes Cosmic Ark's stars.
 CULE_INLINE Extent player_extent(const TiaState& tia, uint32_t which) {
   Extent extent = player_place(tia, which);
   if (!player_on(tia, which)) extent.width = 0;
@@ -102,7 +106,7 @@ CULE_INLINE Extent missile_extent(const TiaState& tia, uint32_t which) {
   Extent extent = missile_place(tia, which);
   const MissileShape shape = which == 0 ? static_cast<MissileShape>(tia.missile0_shape)
                                         : kMissileNormal;
-  if (shape == kMissileStretched && (extent.width & 5)) extent.width *= 2;  // of 1, 2, 4 and 8
+  if (shape == kMissileStretched && (extent.width & 5)) extent.width *= 2;  // widths 1 and 4
   if (!missile_on(tia, which) || shape == kMissileHidden) extent.width = 0;
   return extent;
 }
@@ -119,14 +123,13 @@ CULE_INLINE Extent extent_of(const TiaState& tia, uint32_t object) {
   }
 }
 
-// The pixels of a player that is `width` wide, whose pixels are `pattern` when it is 8 wide.
+// A player's `pattern` of 8 pixels, stretched to `width` pixels.
 CULE_INLINE uint32_t widened(uint32_t pattern, uint32_t width) {
   if (width == kPlayerPixels) return pattern;
   return width == 2 * kPlayerPixels ? double_bits(pattern) : quadruple_bits(pattern);
 }
 
-// The pixels of one copy of a movable object, which is `width` wide, and, if it is a player, shows
-// `graphics`.
+// The pixels of one copy of a movable object that is `width` wide. A player shows `graphics`.
 CULE_INLINE uint32_t pattern_of(const TiaState& tia, uint32_t object, uint32_t width,
                                 uint32_t graphics) {
   if (object > kPlayer1 || width == 0) return (1u << width) - 1;
@@ -137,11 +140,10 @@ CULE_INLINE uint32_t pattern_of(const TiaState& tia, uint32_t object, uint32_t w
   return pattern_of(tia, object, width, graphics);
 }
 
-// Calls `body(start)` for each copy of an object that is on, with where its first pixel is (0 to
-// 159).
+// Calls `body(start)` for each copy of an object. `start` is the copy's first pixel (0 to 159).
 template <class Body>
 CULE_INLINE void for_each_start(const Extent& extent, const Body& body) {
-  // One nibble more than there are distances: the first copy's, 0.
+  // Adds a nibble for the first copy's distance, which is 0.
   uint32_t distances = extent.distances << 4;
   bool shown = !extent.skip_first;
 #pragma unroll 1
@@ -153,8 +155,8 @@ CULE_INLINE void for_each_start(const Extent& extent, const Body& body) {
   } while (distances);
 }
 
-// Calls `body(pattern, width, start)` for each copy that a movable object shows: its pixels, how
-// many they are, up to 32, and where the first one is.
+// Calls `body(pattern, width, start)` for each copy that a movable object shows, with the copy's
+// pixels, how many there are (up to 32), and where the first one is.
 template <class Body>
 CULE_INLINE void for_each_copy(const TiaState& tia, uint32_t object, const Body& body) {
   const Extent extent = extent_of(tia, object);
@@ -165,7 +167,7 @@ CULE_INLINE void for_each_copy(const TiaState& tia, uint32_t object, const Body&
   });
 }
 
-// All of a movable object that the word that begins at `first` shows.
+// All pixels of a movable object in the word that begins at pixel `first`.
 template <class Word>
 CULE_INLINE Word movable_word(const TiaState& tia, uint32_t object, int first) {
   Word word = 0;
@@ -175,8 +177,8 @@ CULE_INLINE Word movable_word(const TiaState& tia, uint32_t object, int first) {
   return word;
 }
 
-// PF0, PF1 and PF2 in display order: PF0's high nibble from bit 4 up, PF1 from bit 7 down, PF2 from
-// bit 0 up.
+// TiaState::playfield after a write to PF0, PF1 or PF2. Its bits are in display order: PF0's bits 4
+// to 7, PF1's bits 7 to 0, PF2's bits 0 to 7.
 CULE_INLINE uint32_t set_playfield(uint32_t playfield, uint32_t reg, uint32_t value) {
   if (reg == tia_write::PF0) return (playfield & 0xFFFF0) | value >> 4;
   if (reg == tia_write::PF1) return (playfield & 0xFF00F) | reverse_byte(value) << 4;
@@ -188,7 +190,7 @@ CULE_INLINE uint32_t reverse_playfield(uint32_t playfield) {
          reverse_byte(playfield >> 16 & 0xFF) >> 4;
 }
 
-// The playfield's 40 bits across the line, the leftmost lowest.
+// The playfield's 40 bits across the line. The leftmost is bit 0.
 CULE_INLINE uint64_t playfield_line(const TiaState& tia) {
   const uint32_t left = tia.playfield;
   return left | static_cast<uint64_t>(tia.reflect_now ? reverse_playfield(left) : left) << 20;
@@ -212,11 +214,12 @@ CULE_INLINE Word pixels_in_word(int first, int begin, int end) {
   return high < static_cast<int>(sizeof(Word) * 8) ? mask & ((Word{1} << high) - 1) : mask;
 }
 
-// RESPx while a copy of the player is about to start (within its 4-clock delay), is being drawn, or
-// neither.
+// What a player's copies do when RESPx comes. kDelay: a copy is about to start, within its delay of
+// 4 color clocks. kDrawing: a copy is being drawn. kIdle: neither.
 enum class ResetPhase : uint32_t { kIdle, kDelay, kDrawing };
 
-// A bit for each 16 pixels at which a copy of a player starts, a byte for each size.
+// A byte for each of a player's sizes. Its bit i says whether a copy starts 16 * i pixels after the
+// player's position.
 constexpr uint64_t starts_by_size() {
   uint64_t starts = 0;
   for (uint32_t size = 0; size < 8; ++size) {
@@ -227,7 +230,8 @@ constexpr uint64_t starts_by_size() {
   return starts;
 }
 
-// Without a branch or a loop: programs that show many players strobe RESPx on every scanline.
+// The phase in which RESPx finds a player. Has no branch and no loop, as programs that show many
+// players strobe RESPx on every scanline.
 CULE_INLINE ResetPhase player_reset_phase(uint32_t nusiz, int old_position, int new_position) {
   constexpr uint64_t kStarts = starts_by_size();
   int distance = new_position - old_position;

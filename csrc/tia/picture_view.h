@@ -1,4 +1,8 @@
-// A view that draws palette indices into an env's two pictures, and latches collisions on the way.
+// The renderer: a view that draws palette indices into an env's two pictures, and latches
+// collisions.
+//
+// The rules of the chip are in draw.h, priority.h and collision.h, with their sources. What differs
+// here is only the order of the work: pixels are painted in groups, and collisions latched late.
 #pragma once
 
 #include "tia/collision.h"
@@ -10,9 +14,12 @@
 
 namespace cule {
 
-// Whether a scanline that looks like the one above shares its row. Where lines of older frames may
-// show through, each has its own, before and after: one that is drawn must leave the others. And
-// where a scanline is painted: where it belongs, or, if all of each is drawn, on a canvas first.
+// Whether a scanline that looks like the one above shares its row, and where scanlines are painted.
+// kOwnRows: every scanline has its own row. This is necessary if lines of older frames may show
+//   through, as drawing one scanline must not change another.
+// kSharedRows: scanlines share rows, and are painted into their rows.
+// kOnCanvas: scanlines share rows, and are painted on a canvas first. All of each scanline must be
+//   drawn.
 enum class Painting { kOwnRows, kSharedRows, kOnCanvas };
 
 template <Painting kPainting>
@@ -21,36 +28,43 @@ struct PictureViewOf {
   static constexpr bool kShares = kPainting != Painting::kOwnRows;
   using Word = LineBits;
   using Cache = LineCache<Word>;
-  // What a part of a scanline looks like, except for its objects.
+  // How a part of a scanline looks, apart from its objects.
   struct Look {
     uint32_t colors, flags;
     CULE_INLINE bool operator==(const Look& other) const {
       return colors == other.colors && flags == other.flags;
     }
   };
-  // Flags: the beam is on; pixels are black after HMOVE; collisions no longer count; CTRLPF's, as
-  // score_or_priority has them.
+  // The flags of a Look: the beam is on; the comb of HMOVE is black; collisions no longer count.
+  // From bit kCtrlpfShift on, the result of score_or_priority.
   static constexpr uint32_t kLit = 1, kCombed = 2, kCleared = 4;
   static constexpr int kCtrlpfShift = 3;
   static constexpr int kNoLine = -2;
 
   Pictures pictures;
+  uint32_t front;  // the picture that is drawn into: that of the current frame, or of the last one
   int height;
   Cache cache;
   uint8_t* canvas;  // room for a scanline
 
-  CULE_INLINE PictureViewOf(const Pictures& shown, int lines, const typename Cache::Room& room,
-                            uint8_t* canvas = nullptr)
-      : pictures(shown), height(lines), cache{room}, canvas(canvas) {}
+  CULE_INLINE PictureViewOf(const Pictures& shown, uint32_t front, int lines,
+                            const typename Cache::Room& room, uint8_t* canvas = nullptr)
+      : pictures(shown), front(front), height(lines), cache{room}, canvas(canvas) {}
+
+  // Begins a frame's picture. It overwrites the frame before the last one.
+  CULE_INLINE void begin_picture() {
+    front ^= 1;
+    line_ = kNoLine;
+  }
 
   CULE_INLINE void objects_changed(uint32_t objects) { cache.objects_changed(objects); }
 
-  // What has been shown sets no latches any more.
+  // The pixels shown so far must no longer set latches.
   CULE_INLINE void collisions_cleared() { look_.flags |= kCleared; }
 
-  CULE_HD void grey_out(const TiaState& tia, int first_line) {
+  CULE_HD void grey_out(int first_line) {
     for (int line = first_line; line < height; ++line) {
-      uint8_t* pixels = pictures.own_row(tia.front, line);
+      uint8_t* pixels = pictures.own_row(front, line);
       for (int x = 0; x < kLinePixels; ++x) pixels[x] = (pixels[x] & 0x0F) >> 1;
     }
   }
@@ -60,21 +74,20 @@ struct PictureViewOf {
     for (uint32_t i = 0; i < 2 * Pictures::kRows; ++i) pictures.row_of[i] = static_cast<uint8_t>(i);
   }
 
-  // Pixels [begin, end) of a scanline as draw.h says; black ones after HMOVE reach to the eighth
-  // pixel at once. They are painted together with those of the same scanline that follow, as long
-  // as no color changes; where rows are shared, only then, else at once.
+  // Shows pixels [begin, end) of a scanline (draw.h). The comb of HMOVE is painted up to its eighth
+  // pixel at once. If rows are shared, pixels wait to be painted together with those that follow on
+  // the same scanline, until the Look changes. Otherwise they are painted at once.
   CULE_INLINE void show(TiaState& tia, int line, int begin, int end) {
     if (line >= height) return;
     Look look = look_of(tia);
-    const bool goes_on = line == line_ && tia.front == front_;
-    if (begin >= kCombPixels) {  // then it says nothing of the first eight
+    const bool goes_on = line == line_;
+    if (begin >= kCombPixels) {  // the pixels after the comb keep the flag of the pixels before
       look.flags = (look.flags & ~kCombed) | (goes_on ? look_.flags & kCombed : 0);
     }
     if (!goes_on || !(look == look_)) {
       if (kShares) flush(tia);
       if (!goes_on) cache.begin_line();
       line_ = line;
-      front_ = tia.front;
       look_ = look;
       begin_ = begin;
     }
@@ -83,15 +96,15 @@ struct PictureViewOf {
     if (!kShares) flush(tia);
   }
 
-  // Where what is on the canvas belongs, or null if that has been asked for. A scanline is on it
-  // once flush() has been called at its end.
+  // The row that the scanline on the canvas belongs to. Null if that row has already been returned.
+  // A scanline is on the canvas once flush() has been called at its end.
   CULE_INLINE uint8_t* take_painted() {
     const int line = painted_;
     painted_ = kNoLine;
-    return line != kNoLine ? pictures.own_row(front_, line) : nullptr;
+    return line != kNoLine ? pictures.own_row(front, line) : nullptr;
   }
 
-  // Paints what has been shown. Its collisions are latched only now.
+  // Paints the pixels that have been shown, and latches their collisions.
   CULE_INLINE void flush(TiaState& tia) {
     if (begin_ == end_) return;
     const bool whole = begin_ == 0 && end_ == kLinePixels;
@@ -99,14 +112,14 @@ struct PictureViewOf {
                        look_ == last_;
     last_line_ = whole ? line_ : kNoLine;
     if (alike) {
-      pictures.row_number(front_, line_) = static_cast<uint8_t>(last_row_);
+      pictures.row_number(front, line_) = static_cast<uint8_t>(last_row_);
       tia.collisions |= static_cast<uint16_t>(last_collisions_);
       begin_ = end_;
       return;
     }
     last_row_ = line_;
-    pictures.row_number(front_, line_) = static_cast<uint8_t>(line_);
-    uint8_t* pixels = pictures.own_row(front_, line_);
+    pictures.row_number(front, line_) = static_cast<uint8_t>(line_);
+    uint8_t* pixels = pictures.own_row(front, line_);
     if (kPainting == Painting::kOnCanvas) pixels = canvas;
     const bool lit = look_.flags & kLit, combed = look_.flags & kCombed;
     const Inks<Word> inks(lit ? look_.colors : 0);
@@ -131,18 +144,17 @@ struct PictureViewOf {
   }
 
  private:
-  // Sixteen pixels, which memory takes in one go, in parts of a Word.
+  // Sixteen pixels in parts of a Word, written to memory with one access.
   static constexpr int kChunk = 16, kParts = kChunk / static_cast<int>(sizeof(Word));
   static constexpr int kPartPixels = kChunk / kParts;
   struct alignas(kChunk) Chunk {
     Word parts[kParts];
   };
 
-  // What has been shown, but is not painted yet: pixels of a scanline of a picture.
+  // The pixels that have been shown but not painted yet: their scanline, range and look.
   int line_ = kNoLine, begin_ = 0, end_ = 0;
-  uint32_t front_ = 0;
   Look look_ = {};
-  // The last scanline, where it was painted in one piece: the next one mostly looks the same.
+  // The last scanline, if it was painted in one piece. The next one usually looks the same.
   int last_line_ = kNoLine, last_row_ = 0;
   Look last_ = {};
   uint32_t last_collisions_ = 0;
@@ -155,13 +167,13 @@ struct PictureViewOf {
             lit | combed | score_or_priority(tia) << kCtrlpfShift};
   }
 
-  // Bits [low, high) of a chunk's sixteen, as far as it has them.
+  // Bits [low, high) of the sixteen of a chunk. `low` and `high` may be outside it.
   static CULE_INLINE uint32_t pixels_between(int low, int high) {
     const uint32_t below_high = high >= kChunk ? 0xFFFFu : (1u << high) - 1;
     return low <= 0 ? below_high : below_high & ~((1u << low) - 1);
   }
 
-  // The pixels of `chunk` that are in `range`, and the others of `old`.
+  // The pixels of `chunk` in `range`, and those of `old` elsewhere.
   static CULE_INLINE Chunk merge(const Chunk& old, Chunk chunk, uint32_t range) {
 #pragma unroll
     for (int i = 0; i < kParts; ++i) {
@@ -171,8 +183,8 @@ struct PictureViewOf {
     return chunk;
   }
 
-  // Pixels [low, high) of a word, the first of which is at `pixels`; `combed` blackens those under
-  // the comb.
+  // Paints pixels [low, high) of a word. `pixels` is where the word's pixel 0 goes. `combed` makes
+  // the pixels of the comb black.
   CULE_INLINE void paint(uint8_t* pixels, const ColorWord<Word>& shown, const Inks<Word>& inks,
                          int low, int high, bool combed) {
 #pragma unroll 1
@@ -194,7 +206,7 @@ struct PictureViewOf {
     }
   }
 
-  // Which color each pixel that is to be painted in `word` has. Adds its collisions.
+  // The color of each pixel to be painted in `word`. Adds the collisions of these pixels.
   CULE_INLINE ColorWord<Word> colors_of(int word, uint32_t& collisions) const {
     const LineWord<Word> objects = cache.piece(word, begin_, end_);
     Word any = 0, several = 0;
@@ -209,7 +221,7 @@ struct PictureViewOf {
   }
 };
 
-// Paints all at once.
+// Paints every pixel as soon as it is shown.
 using PictureView = PictureViewOf<Painting::kOwnRows>;
 
 }  // namespace cule

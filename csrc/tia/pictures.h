@@ -1,16 +1,18 @@
-// An env's two pictures: palette indices, and for each scanline which row of its picture has its
-// pixels.
+// An env's two pictures. A picture consists of palette indices, and for each scanline the number of
+// the row that has its pixels.
 //
-// A scanline that looks like the one above it may share that one's row, so that nothing is written,
-// and whoever looks at the picture sees that it repeats. Rows are shared downwards only: that of a
-// scanline is its own, or that of one further up, which is its own.
+// A scanline that looks like the one above it may share that scanline's row. Then nothing has to be
+// written, and readers of the picture can tell that the line repeats. Rows are shared downwards
+// only: a scanline uses its own row, or the row of a scanline above that uses its own.
+//
+// The chip has no such memory. This layout is the project's own.
 #pragma once
 
 #include "tia/registers.h"
 
 namespace cule {
 
-// One of them, as one looks at it.
+// One of the two pictures, for reading.
 struct Picture {
   const uint8_t* pixels;  // [height][160]
   const uint8_t* row_of;  // [Pictures::kRows]
@@ -20,7 +22,7 @@ struct Picture {
 };
 
 struct Pictures {
-  static constexpr uint32_t kRows = 256;  // of the tallest picture, and room to spare
+  static constexpr uint32_t kRows = 256;  // more than the tallest picture needs
 
   uint8_t* pixels;  // [2][stride]
   uint32_t stride;

@@ -1,9 +1,10 @@
-// Which color a pixel gets. Objects share three colors: COLUP0 (player 0 and missile 0), COLUP1
-// (player 1 and missile 1) and COLUPF (playfield and ball); what none covers is COLUBK.
+// Which color a pixel gets. The objects share three colors: COLUP0 (player 0 and missile 0), COLUP1
+// (player 1 and missile 1) and COLUPF (playfield and ball). A pixel without an object gets COLUBK.
 //
 // Source: Stella Programmer's Guide, "CTRLPF". Bit 1 (score) gives the playfield's left half to
-// COLUP0 and its right half to COLUP1; bit 2 (priority) puts playfield and ball in front. As in
-// ale-py, priority beats score, unless the playfield is the only object that is switched on.
+// COLUP0 and its right half to COLUP1. Bit 2 (priority) puts playfield and ball in front. If both
+// are set, priority wins, except when the playfield is the only object that is switched on; this
+// rule is ale-py's.
 #pragma once
 
 #include "tia/objects.h"
@@ -12,16 +13,17 @@ namespace cule {
 
 template <class Word>
 struct ColorWord {
-  Word p0, p1, pf;  // disjoint; a pixel in none of them shows the background
+  Word p0, p1, pf;  // a pixel is in at most one of them; a pixel in none shows the background
 };
 
-// CTRLPF's bits 1 (score) and 2 (priority), one of which is 0: the one that counts.
+// CTRLPF's bits 1 (score) and 2 (priority). If both are set, only the one that counts.
 CULE_INLINE uint32_t score_or_priority(const TiaState& tia) {
   const uint32_t both = tia.ctrlpf & 6u;
   if (both != 6) return both;
   return objects_on(tia) == 1u << kPlayfield ? 2 : 4;
 }
 
+// The color of each pixel in the word that begins at pixel `first`. `line` has the objects' bits.
 template <class Word>
 CULE_INLINE ColorWord<Word> resolve_priority(uint32_t score_or_priority,
                                              const LineWord<Word>& line, int first) {

@@ -1,17 +1,21 @@
-// Which objects may have met for a while, by all that was seen of them (tia/sightings.h): the
-// pixels of each, those of all its places together.
+// Which collision latches may have been set since some moment. For each object this takes all
+// pixels that the object may have shown in all its places (tia/sightings.h). Two objects with no
+// common pixel cannot have collided.
+//
+// The chip compares objects pixel by pixel. This is only a quick check before such a search
+// (meetings.h).
 #pragma once
 
 #include "tia/sightings.h"
 
 namespace cule {
 
-// The pixels of a scanline.
+// A set of pixels of a scanline.
 struct LinePixels {
   static constexpr int kWords = kLinePixels / 32;
   uint32_t words[kWords] = {};
 
-  // `pattern` from pixel `start` on, past the line's right end from its left one.
+  // Adds `pattern` from pixel `start` on. What passes the line's right end continues at the left.
   CULE_INLINE void add(uint32_t pattern, int start) {
     static_assert(kLinePixels % 32 == 0);
     const uint64_t two = uint64_t{pattern} << (start & 31);
@@ -23,8 +27,8 @@ struct LinePixels {
     }
   }
 
-  // A movable object at `place`, as packed_place has it, each copy with `pattern`. The first copy
-  // may not have shown (TiaState::skip_first), but counts.
+  // Adds a movable object at `place` (packed_place). Each copy shows `pattern`. The first copy
+  // counts, even if it did not show (TiaState::skip_first).
   CULE_INLINE void add_movable(uint32_t place, uint32_t pattern) {
     const Extent extent{static_cast<int>(place >> 8 & 0xFF), place >> 16 & 0xFF, place >> 24,
                         false};
@@ -44,7 +48,7 @@ struct LinePixels {
   }
 };
 
-// What a movable object may have shown of one copy that is `width` wide.
+// All pixels that one copy of a movable object may have shown, if the copy is `width` wide.
 CULE_INLINE uint32_t pattern_seen(const TiaState& tia, const Sightings& seen, uint32_t object,
                                   uint32_t width) {
   if (object > kPlayer1) return (1u << width) - 1;
@@ -56,8 +60,8 @@ CULE_INLINE uint32_t pattern_seen(const TiaState& tia, const Sightings& seen, ui
                  width);
 }
 
-// Those of `latches` that may have been set since `left` and `seen` began; all others have not.
-// `tia` is the state now.
+// The latches among `latches` that may have been set since `left` and `seen` began. The rest have
+// certainly not been set. `tia` is the current state.
 CULE_INLINE uint32_t latches_in_reach(const TiaState& tia, const PlacesLeft& left,
                                       const Sightings& seen, uint32_t latches) {
   constexpr uint64_t kFirst = latch_objects(false), kSecond = latch_objects(true);
@@ -73,7 +77,7 @@ CULE_INLINE uint32_t latches_in_reach(const TiaState& tia, const PlacesLeft& lef
                              (seen.playfield & Sightings::kMirrored ? reverse_playfield(half) : 0);
       pixels.add_playfield(half | uint64_t{right} << 20);
     } else {
-      // Where it is, and where it has been.
+      // Adds the place where the object is, and the places that it has left.
       uint32_t place = packed_place(tia, object), pattern = 0, width = 0;
 #pragma unroll 1
       for (uint32_t i = 0;; ++i) {

@@ -1,5 +1,7 @@
-// A picture in segments of kSegmentLines scanlines, each of which can be drawn by itself from the
-// TIA's state where it begins.
+// Divides a picture into segments of kSegmentLines scanlines. Each segment can be drawn on its own
+// from the TIA's state at its start.
+//
+// The chip draws a frame from top to bottom. Segments give the same picture, bit for bit.
 #pragma once
 
 #include "tia/eager.h"
@@ -9,9 +11,9 @@ namespace cule {
 constexpr int kSegmentLines = 16;
 constexpr int kSegments = 16;  // of the tallest picture, 250 lines
 
-// From where a segment can be drawn: the state, and the next entry, some lines before the segment
-// begins or there. The beam may have stayed further behind (eager.h). `entry` is kNoSegment where
-// there is nothing to draw.
+// A state from which a segment can be drawn, and the next entry to replay. Both belong to
+// the start of the segment, or to a point some lines before it. The state's beam may lag further
+// behind (eager.h). `entry` is kNoSegment if there is nothing to draw.
 struct SegmentStart {
   TiaState tia;
   uint32_t entry;
@@ -22,15 +24,15 @@ CULE_INLINE int32_t segment_clock(const TiaFormat& format, int segment) {
   return format.first_clock + segment * kSegmentLines * kClocksPerLine;
 }
 
-// Where `count` segments from `segment` on end; the last one ends with the picture.
+// The color clock at which `count` segments from `segment` on end. The last segment ends with the
+// picture.
 CULE_INLINE int32_t end_clock(const TiaFormat& format, int segment, int count) {
   const int32_t end = segment_clock(format, segment + count);
   return segment + count < kSegments && end < format.last_clock ? end : format.last_clock;
 }
 
-// What a replay goes through: entries [.., count), and after them an entry that ends the frame, or
-// one that only moves the beam. Collisions before entry `after_clear` are of no interest, as a
-// CXCLR wipes them out.
+// The entries of a replay: those below `count`, then `last`, which ends the frame or only moves the
+// beam. Collisions before entry `after_clear` do not matter, as a CXCLR clears them.
 struct Replay {
   const uint32_t* entries;
   uint32_t count, after_clear, last;
@@ -39,11 +41,12 @@ struct Replay {
 };
 constexpr uint32_t kFrameEnd = kMarkFrameEnd << kEntryRegisterShift;  // the entry, of any cycle
 
-// Whether nothing is drawn of a frame any more. What turns grey then is another matter.
+// Whether an entry ends the drawing of a frame. Lines may still turn grey after that.
 CULE_INLINE bool ends_drawing(uint32_t entry) { return entry_register(entry) >= kMarkGreyOut; }
 
-// Goes on in `view` from `at`. What comes before color clock `begin` is not shown. A view may latch
-// collisions late, until its flush(), and is told where they are cleared.
+// Replays entries from `at` on, and shows the result in `view`. Shows nothing before color clock
+// `begin`. A view may delay latching collisions until its flush(). It is told when the latches are
+// cleared.
 template <class View>
 struct SegmentReplay {
   SegmentStart& at;
@@ -51,18 +54,18 @@ struct SegmentReplay {
   const Replay replay;
   int32_t begin;
   View& view;
-  uint32_t entry = replay[at.entry];  // at hand before it takes effect
+  uint32_t entry = replay[at.entry];  // loaded before it takes effect
 
-  // To color clock `end`, but not beyond the frame or the last entry: returns whether there is more
-  // to do. `begin` and `end` are where scanlines begin. `kOneLine`: what is shown of it is no more
-  // than one scanline.
+  // Continues to color clock `end`, but not past the frame or the last entry. Returns whether there
+  // is more to do. `begin` and `end` must be starts of scanlines. With `kOneLine`, the part to show
+  // must be at most one scanline.
   template <bool kOneLine = false>
   CULE_INLINE bool go_on(int32_t end) {
     TiaState& tia = at.tia;
     for (;;) {
       if (ends_drawing(entry)) return false;
       const bool at_last = at.entry >= replay.count;
-      const uint32_t next = replay[at.entry + 1];  // on its way while this one is drawn up to
+      const uint32_t next = replay[at.entry + 1];  // loads while the view draws up to this entry
       Effect effect = effect_of<View>(tia, entry);
       const bool here = effect.clock < end;
       if (!here) effect = drawing_until(end);
@@ -77,14 +80,14 @@ struct SegmentReplay {
     }
   }
 
-  // Before what is latched counts.
+  // Completes the collision latches. Must be called before they are used.
   CULE_INLINE void latch() {
     view.flush(at.tia);
     if (at.entry < replay.after_clear) at.tia.collisions = 0;
   }
 };
 
-// All of it in one go.
+// Replays a segment as a whole.
 template <class View>
 CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const Replay& replay,
                                 int32_t begin, int32_t end, View& view) {

@@ -1,9 +1,10 @@
-// What objects have shown for a while, and the places that they have left, noted as it is written:
-// on most scanlines no two that matter have been in the same place, and nothing has to be searched
-// (tia/reach.h).
+// What the objects have shown since some moment, and the places that they have left. It is noted as
+// the program writes. Mostly no two objects of a latch that is read have been in the same place.
+// Then there is no need to search for collisions (tia/reach.h).
 //
-// All of it is too much rather than too little: what an object has shown at any time counts for all
-// of the time, wherever it has been.
+// This is never too little, but may be too much: whatever an object has shown at one moment counts
+// for the whole time, and for all places where the object has been. The chip has nothing like it.
+// It spares the work of drawing for collisions.
 #pragma once
 
 #include "tia/collision.h"
@@ -12,23 +13,25 @@
 
 namespace cule {
 
-// What the objects have shown. Most writes add to it by an instruction or two.
+// What the objects have shown. Most writes need one or two instructions to add to it.
 struct Sightings {
-  // Player 0's graphics, in the lowest byte; player 1's; a bit for each that has been on of missile
-  // 0, missile 1 and the ball; a bit for each player that has turned round (REFPx).
+  // From the lowest bit: all bits of player 0's graphics (8 bits), those of player 1 (8 bits), a
+  // bit each for whether missile 0, missile 1 and the ball have been on, and a bit for each player
+  // whose REFPx has changed.
   uint32_t shapes = 0;
-  // As TiaState has it; whether its right half has been the left one again; whether mirrored.
+  // All bits of TiaState::playfield; a bit for whether its right half has repeated the left half,
+  // and one for whether it has mirrored the left half.
   uint32_t playfield = 0;
 
-  static constexpr uint32_t kMissilesAndBall = 16;  // the first of their bits
-  static constexpr uint32_t kTurned = 1u << 19;     // player 0's, before player 1's
+  static constexpr uint32_t kMissilesAndBall = 16;  // the first bit of missiles and ball
+  static constexpr uint32_t kTurned = 1u << 19;     // for player 0; player 1's is the next bit
   static constexpr uint32_t kPlayfieldBits = 0xFFFFF, kRepeated = 1u << 20, kMirrored = 1u << 21;
 
   Sightings() = default;
-  // From `tia` on.
+  // Begins with what `tia` shows.
   CULE_INLINE explicit Sightings(const TiaState& tia) { add(tia); }
 
-  // What `tia` shows. New graphics may become old ones, and be shown.
+  // Adds what `tia` shows. New graphics always count, as they can become old ones and then show.
   CULE_INLINE void add(const TiaState& tia) {
     if (tia.vblank & 2) return;
     const uint32_t grp = tia.grp.word, missiles = tia.enam.word & ~uint32_t{tia.resmp.word};
@@ -38,22 +41,24 @@ struct Sightings {
     playfield |= tia.playfield | halves_of(tia);
   }
 
-  // What a write shows, which has made the state `tia`.
+  // Adds what a write shows. `tia` is the state after the write.
   template <class Reg>
   CULE_INLINE void note(const TiaState& tia, const Reg reg, uint32_t value) {
     using namespace tia_write;
-    constexpr uint64_t kBits = uint64_t{7} << ENAM0, kPlayfields = uint64_t{7} << PF0;
+    constexpr uint64_t kSwitches = registers_where(&WriteFacts::noted, Noted::kSwitch),
+                       kPlayfields = registers_where(&WriteFacts::noted, Noted::kPlayfield),
+                       kReveals = registers_where(&WriteFacts::noted, Noted::kReveals);
     const uint32_t number = reg.number;
     if (number == GRP0 || number == GRP1) {
       shapes |= value << (number == GRP1 ? 8 : 0);
-    } else if (is_among(kBits, number)) {
+    } else if (is_among(kSwitches, number)) {
       shapes |= (value >> 1 & 1) << (kMissilesAndBall + number - ENAM0);
     } else if (is_among(kPlayfields, number)) {
       playfield |= set_playfield(0, number, value);
     } else if (number == REFP0 || number == REFP1) {
       shapes |= kTurned << (number - REFP0);
-    } else if (is_among(kUncovers, number)) {
-      *this = and_all_of(*this, tia);
+    } else if (is_among(kReveals, number)) {
+      *this = with_all_of(*this, tia);
     }
   }
 
@@ -64,57 +69,48 @@ struct Sightings {
   }
 
  private:
-  // On this scanline and the next.
+  // The bits for the right half of the playfield, on this scanline and the next.
   static CULE_INLINE uint32_t halves_of(const TiaState& tia) {
     return (tia.reflect_now ? kMirrored : kRepeated) | (tia.ctrlpf & 1 ? kMirrored : kRepeated);
   }
-  static CULE_COLD Sightings and_all_of(Sightings seen, const TiaState& tia) {
+  static CULE_COLD Sightings with_all_of(Sightings seen, const TiaState& tia) {
     seen.add(tia);
     return seen;
   }
-  // The registers that show what others have been set to, and CTRLPF, for the playfield's halves.
-  static constexpr uint64_t kUncovers = [] {
-    using namespace tia_write;
-    constexpr WriteTable kTable = write_table();
-    uint64_t registers = uint64_t{1} << CTRLPF;
-    for (const WriteFacts& facts : kTable.rows) {
-      registers |= uint64_t{facts.objects.shows != 0} << facts.reg;
-    }
-    return registers & ~(uint64_t{7} << PF0 | uint64_t{3} << GRP0 | uint64_t{7} << ENAM0);
-  }();
 };
 
-// Where a movable object is, how wide and with what copies: from bit 0 which it is, and from bits
-// 8, 16 and 24 its Extent.
+// The place of a movable object, packed into a word: from bit 0 the object, from bit 8 its
+// position, from bit 16 its width, from bit 24 the distances of its copies.
 CULE_INLINE uint32_t packed_place(const TiaState& tia, uint32_t object) {
   const Extent place = place_of(tia, object);
   return object | static_cast<uint32_t>(place.position) << 8 | place.width << 16 |
          place.distances << 24;
 }
 
-// The places that objects have left, as packed_place has them.
+// The places that objects have left, in the format of packed_place.
 struct PlacesLeft {
-  // More are seldom (of seaquest's looks for collisions, one in six).
+  // There are seldom more: in seaquest, at one in six checks for collisions.
   static constexpr uint32_t kMax = 8, kAnywhere = kMax + 1;
-  uint32_t objects;  // those that matter, a bit for each
-  uint32_t count;    // kAnywhere: not all are known
+  uint32_t objects;  // the objects whose places are noted, with a bit for each
+  uint32_t count;    // of `places`; kAnywhere: not all places are known
   uint32_t places[kMax];
 
-  // From `tia` on.
+  // Starts from `tia`, for the objects of `latches`.
   CULE_INLINE void begin(const TiaState& tia, uint32_t latches) {
     objects = objects_of_latches(latches) & kMovableObjects;
     count = has_stars(tia) ? kAnywhere : 0;
   }
   CULE_INLINE bool knows_all() const { return count < kAnywhere; }
 
-  // Those of `moved` are about to move.
+  // Notes the places of the objects `moved`, which are about to move.
   CULE_INLINE void leave(const TiaState& tia, uint32_t moved) {
 #pragma unroll 1
     for (uint32_t left = moved & objects; left; left &= left - 1) {
       add(packed_place(tia, lowest_object(left)));
     }
   }
-  // A register, which is not at hand (write_facts.h), is about to be written to.
+  // Notes the places that the next write makes objects leave. The write must not be a direct one
+  // (write_facts.h).
   template <uint32_t kReg>
   CULE_INLINE void note(const TiaState& tia, const KnownRegister<kReg>, int cycle_in_line) {
     using namespace tia_write;

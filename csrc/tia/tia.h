@@ -1,7 +1,8 @@
-// The TIA part: takes entries of the instruction buffer, moves the beam to where each takes effect,
-// and changes the state.
+// The TIA part: replays entries of the instruction buffer. For each entry it moves the beam to
+// where the entry takes effect, and then changes the TIA's state.
 //
-// How long a write takes to show is in one table (write_facts.h).
+// Source: Stella Programmer's Guide; write_facts.h has how long a write takes to show. PAL color
+// loss, special cases of RESPx and greying out follow ale-py. As there, RSYNC is not emulated.
 #pragma once
 
 #include "tia/collision.h"
@@ -11,23 +12,21 @@
 
 namespace cule {
 
-// A player that is reset while one of its copies is on the screen finishes about this much of it.
+// If a player is reset while one of its copies is being drawn, it is drawn for this long before it
+// moves.
 constexpr int kPlayerFinishClocks = 11;
 constexpr int kLongestDelay = kPlayerFinishClocks;
 
 CULE_INLINE void tia_reset(TiaState& tia) {
-  const uint8_t front = tia.front;
   tia = TiaState{};
-  tia.front = front;
   tia.line_left = kClocksPerLine;
 }
 
-// Starts a frame's picture, over the one of the frame before the last. On a PAL console colors lose
-// their hue after a frame with an odd number of lines.
+// Starts a frame's picture. On a PAL console, colors lose their hue after a frame with an odd
+// number of scanlines.
 CULE_INLINE void begin_picture(TiaState& tia, const TiaFormat& format, uint32_t color_loss) {
   tia.cursor = tia.origin = format.first_clock;
   tia.line_left = kClocksPerLine;
-  tia.front ^= 1;
   tia.color_loss = static_cast<uint8_t>(color_loss);
   tia.colup[0] = (tia.colup[0] & 0xFE) | color_loss;
   tia.colup[1] = (tia.colup[1] & 0xFE) | color_loss;
@@ -39,7 +38,7 @@ CULE_INLINE ResetPhase reset_phase(const TiaState& tia, uint32_t which, int posi
   return player_reset_phase(tia.nusiz[which], position_of(tia, kPlayer0 + which), position);
 }
 
-// Lets missile `which` go from the middle of its player, or locks it there.
+// Locks missile `which` to the middle of its player, or releases it there.
 CULE_INLINE void lock_missile(TiaState& tia, uint32_t which, uint32_t value) {
   if (tia.resmp[which] && !(value & 2)) {
     const int middle = static_cast<int>(player_width(tia.nusiz[which] & 7) / 2);
@@ -50,7 +49,7 @@ CULE_INLINE void lock_missile(TiaState& tia, uint32_t which, uint32_t value) {
   tia.resmp[which] = value >> 1 & 1;
 }
 
-// Whether HMOVE at that cycle of a scanline changes no object.
+// Whether HMOVE at `cycle_in_line` changes no object.
 CULE_INLINE bool moves_nothing(const TiaState& tia, int cycle_in_line) {
   return !moves_any(tia, cycle_in_line) && tia.skip_first.word == 0 && !has_stars(tia);
 }
@@ -75,7 +74,7 @@ CULE_INLINE void move_objects(TiaState& tia, const TiaFormat& format, int cycle_
   view.objects_changed(changed);
 }
 
-// Puts `value` into a field. Returns whether that changes it.
+// Sets a field to `value`. Returns whether the field changes.
 template <class Field>
 CULE_INLINE bool put(Field&& field, uint32_t value) {
   const uint32_t before = field;
@@ -83,12 +82,12 @@ CULE_INLINE bool put(Field&& field, uint32_t value) {
   return value != before;
 }
 
-// Writing one player's graphics takes over the other's old copy; writing player 1's the ball's,
-// too.
+// TiaState::grp after a write to a player's graphics, which also copies the other player's graphics
+// to that player's old graphics. A write for player 1 does the same for the ball (write_graphics).
 CULE_INLINE uint32_t graphics_after(uint32_t grp, uint32_t which, uint32_t byte) {
   return pick_bytes(grp, byte, which == 0 ? 0x1214 : 0x3040);
 }
-// The objects that look different after that.
+// The objects that look different after such a write.
 CULE_INLINE uint32_t changed_by_graphics(const TiaState& tia, uint32_t which, uint32_t byte) {
   const uint32_t grp = tia.grp.word;
   const uint32_t differ =
@@ -96,7 +95,7 @@ CULE_INLINE uint32_t changed_by_graphics(const TiaState& tia, uint32_t which, ui
   const bool ball = which && tia.vdelbl && tia.enabl[0] != tia.enabl[1];
   return players_of(differ) | static_cast<uint32_t>(ball) << kBall;
 }
-// Does such a write. Returns whether it changes anything.
+// Applies such a write. Returns whether it changes anything.
 CULE_INLINE bool write_graphics(TiaState& tia, uint32_t which, uint32_t byte) {
   const uint32_t grp = tia.grp.word, enabl = tia.enabl.word;
   tia.grp.word = graphics_after(grp, which, byte);
@@ -104,7 +103,8 @@ CULE_INLINE bool write_graphics(TiaState& tia, uint32_t which, uint32_t byte) {
   return tia.grp.word != grp || tia.enabl.word != enabl;
 }
 
-// Sets a register of one bit, by bit 0 of `value`, which `object` depends on.
+// Sets a register of one bit to bit 0 of `value`. `object` depends on it. Returns whether it
+// changes.
 template <class Field, class View>
 CULE_INLINE bool set_bit(Field&& field, uint32_t value, uint32_t object, View& view) {
   const bool changed = put(field, value & 1);
@@ -112,9 +112,9 @@ CULE_INLINE bool set_bit(Field&& field, uint32_t value, uint32_t object, View& v
   return changed;
 }
 
-// Changes the state as a write of `value` to `reg` does, at a moment up to which the picture has
-// been drawn. `phase` is RESPx's. Returns whether anything may have changed; what writes at hand
-// (write_facts.h) say is so.
+// Applies a write of `value` to `reg`. The picture must have been drawn up to this write. `phase`
+// matters for RESPx only. Returns whether anything may have changed. For direct writes
+// (write_facts.h) this is exact.
 template <class Reg, class View>
 CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Reg reg,
                                 uint32_t value, int32_t cycle, ResetPhase phase, View& view) {
@@ -135,7 +135,7 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Re
     case COLUBK: return put(tia.colubk, (byte & 0xFE) | tia.color_loss);
     case CTRLPF:
       tia.ctrlpf = byte;
-      // Mirroring changes at once only as long as the beam is in the left half.
+      // Mirroring changes at once only while the beam is in the left half.
       if (clock % kClocksPerLine < kHblankClocks + kLinePixels / 2 - 1) tia.reflect_now = byte & 1;
       view.objects_changed(1u << kBall | 1u << kPlayfield);
       break;
@@ -193,17 +193,17 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Re
     }
     case CXCLR:
       tia.collisions = 0;
-      view.objects_changed(0);  // what has been seen counts anew
+      view.objects_changed(0);  // objects that still overlap set the latches again
       break;
     default: break;
   }
   return true;
 }
 
-// Whether a register holds what is written to it, and the write does nothing else. Programs write
-// most of them on every line, and about half of that changes nothing: then it need not be recorded.
-// Where the beam has stayed behind `tia` (eager.h), it says so only of what changes nothing
-// wherever the beam is.
+// Whether a write changes nothing: the register already holds the value, and the write has no other
+// effect. Programs write most registers on every line. About half of these writes change nothing,
+// and need not be recorded. If the beam lags behind (eager.h), this is true only of writes that
+// change nothing wherever the beam is.
 template <class Reg>
 CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t value) {
   using namespace tia_write;
@@ -236,39 +236,39 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t va
   }
 }
 
-// Whether the picture has to be drawn up to a write before it is done. The motion registers show
-// only at the next HMOVE, except for what HMM0 does to stars; a frame is drawn up to its last write
-// anyhow (Machine::finish_frame).
+// Whether the picture must be drawn up to a write before the write is applied. The motion registers
+// show only at the next HMOVE, except that HMM0 can start the stars at once. A frame is always
+// drawn up to its last write (Machine::finish_frame).
 template <class View>
 CULE_INLINE bool draws_before(uint32_t reg, uint32_t value) {
   using namespace tia_write;
-  constexpr uint64_t kMotion = uint64_t{0x1F} << HMP0 | uint64_t{1} << HMCLR;
-  constexpr uint64_t kColors = uint64_t{0x0F} << COLUP0;
+  constexpr uint64_t kMotion = registers_where(&WriteFacts::shown, Shown::kAtNextHmove);
+  constexpr uint64_t kColors = registers_where(&WriteFacts::shown, Shown::kInColors);
   constexpr uint64_t kUnseen = kMotion | (View::kSeesColors ? 0 : kColors);
   return !is_among(kUnseen, reg) || (reg == HMM0 && (value & 0x0F));
 }
 
-// The first visible line that greying out at `cycle` reaches.
+// The first visible line that turns grey if the frame is cut off at `cycle`.
 CULE_INLINE int grey_out_line(const TiaFormat& format, int32_t cycle) {
   const int line = cycle / kCyclesPerLine - format.first_clock / kClocksPerLine;
   return line > 0 ? line : 0;
 }
 
-// What an entry of the instruction buffer does: the picture is drawn up to `clock` (kNoClock: it
-// need not be), then `reg` gets `value`.
+// The effect of an entry of the instruction buffer: first the picture is drawn up to `clock`
+// (kNoClock: it need not be drawn), then `reg` is set to `value`.
 struct Effect {
   int32_t clock, cycle;
   uint32_t reg, value;
   ResetPhase phase;
 };
 
-// Only draws up to `clock`.
+// An effect that only draws up to `clock`.
 CULE_INLINE Effect drawing_until(int32_t clock) {
   return {clock, 0, kMarkTouch, 0, ResetPhase::kIdle};
 }
 
-// The effect on `tia` of a write at `cycle`. A player that is reset while it is being drawn is
-// drawn on for a while first.
+// The effect on `tia` of a write at `cycle`. If a player is reset while it is being drawn, drawing
+// first continues for kPlayerFinishClocks.
 template <class View, class Reg>
 CULE_INLINE Effect effect_of_write(const TiaState& tia, const Reg reg, uint32_t value,
                                    int32_t cycle) {
@@ -293,21 +293,24 @@ CULE_INLINE Effect effect_of(const TiaState& tia, uint32_t entry) {
   return effect_of_write<View>(tia, AnyRegister{reg}, value, cycle);
 }
 
-// Does what `effect` says, the picture having been drawn.
+// Applies `effect`. The picture must have been drawn up to its clock.
 template <class View>
 CULE_INLINE void take_effect(TiaState& tia, const TiaFormat& format, const Effect& effect,
                              View& view) {
   switch (effect.reg) {
-    case kMarkFrameBegin: begin_picture(tia, format, effect.value); break;
-    case kMarkGreyOut: view.grey_out(tia, grey_out_line(format, effect.cycle)); break;
+    case kMarkFrameBegin:
+      begin_picture(tia, format, effect.value);
+      view.begin_picture();
+      break;
+    case kMarkGreyOut: view.grey_out(grey_out_line(format, effect.cycle)); break;
     default:
       write_register(tia, format, AnyRegister{effect.reg}, effect.value, effect.cycle, effect.phase,
                      view);
   }
 }
 
-// One entry of the instruction buffer. All of the TIA part is in this one piece, so that the code
-// for drawing, which is long, is in a loop over entries only once.
+// Replays one entry of the instruction buffer. A loop over entries calls only this function. So the
+// loop has the long code for drawing only once.
 template <class View>
 CULE_INLINE void replay_entry(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
   const Effect effect = effect_of<View>(tia, entry);

@@ -247,7 +247,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
                 observations, np.zeros(self.num_envs, np.float32), none, none.copy(), info
             )
         observations, rewards, terminated, _, info = self.env.recv()
-        # The step after a game has ended, or has been cut off, resets the env.
+        # The step after a game has ended or was truncated resets the env.
         self._steps = np.where(self._over, 0, self._steps + 1).astype(np.int32)
         truncated = self._steps >= self.config["max_episode_steps"]
         lost = (info["lives"] > 0) & (info["lives"] < self._lives)

@@ -90,7 +90,7 @@ class Worker:
         self._pool: ProcessPoolExecutor | None = None
 
     def measure(self, case: Case) -> dict[str, Measurement] | str:
-        """Each system's measurement, by its name; or why there is none."""
+        """Each system's measurement by its name, or the reason why there is none."""
         if self._pool is None:
             # A forked process could not use CUDA if this one has used it.
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))

@@ -26,6 +26,7 @@ from cule.json_lines import read_lines
 from cule.rom import find_game
 
 EVALUATION = "evaluation"
+PROFILER = "cule.scope"
 
 
 @dataclass(frozen=True)
@@ -189,8 +190,8 @@ def append_row(path: Path, row: Mapping[str, Any], *, once: bool = False) -> Non
 
 
 def _parse(values: dict[str, Any]) -> Row | None:
-    """The row of a line; None for an evaluation of a trained policy, which has no speed."""
-    if values.get("mode") == EVALUATION:
+    """The row of a line; None for one without a speed: an evaluation, or what cule.scope says."""
+    if values.get("mode") == EVALUATION or values.get("system") == PROFILER:
         return None
     row = Row(**{key: value for key, value in values.items() if key in _TYPES})
     for key, types in _TYPES.items():
@@ -204,7 +205,8 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
     """The rows of files, in their order.
 
     Unknown keys, such as those of training, are left out. So are rows of evaluations of trained
-    policies, which do not measure speed. Damaged lines are left out, too, with a warning for each.
+    policies and of cule.scope, which do not measure speed. Damaged lines are left out, too, with a
+    warning for each.
 
     Raises:
         ValueError: a file cannot be read, or has lines but no row.

@@ -169,7 +169,7 @@ class EnvPoolSystem(HostSystem):
         """Checks that EnvPool is installed and has the game.
 
         Raises:
-            ValueError: one of them is not so.
+            ValueError: it is not installed, or does not have the game.
         """
         try:
             import envpool
@@ -194,7 +194,7 @@ class EnvPoolSystem(HostSystem):
 
 
 class OriginalSystem:
-    """CuLE 0.1 as its own examples use it: a step gives one grey 84x84 frame and waits for it."""
+    """CuLE 0.1, used as in its own examples: a step waits for one grey 84x84 frame."""
 
     name, on_host = "CuLE 0.1", False
     START_STEPS = 400  # before the first observation, as in its examples
@@ -204,7 +204,7 @@ class OriginalSystem:
         """Checks that CuLE 0.1 is installed and can do what the case asks for.
 
         Raises:
-            ValueError: one of them is not so.
+            ValueError: it is not installed, or cannot do that.
         """
         if case.mode == "with-policy":
             raise ValueError(
@@ -283,8 +283,8 @@ def spread_out(system: CuleSystem, least_steps: int) -> tuple[int, float]:
     """Plays at random until the envs' states stop becoming more different.
 
     Envs start from a few dozen states. While they are alike, the threads of a GPU do the same at
-    the same time, which is faster than usual. How different the states become depends on the game:
-    so this waits until the share of distinct states stops growing, not for a certain share.
+    the same time, which is faster than usual. How different the states become depends on the game.
+    So this plays until the share of distinct states stops growing, whatever that share is.
 
     Returns:
         How many steps that took, and the share of distinct states after them.

@@ -1,6 +1,7 @@
 """One console: what it plays, its cartridge, and the states that its episodes start from.
 
-States are emulated once on the CPU, whatever device the envs live on, and kept for the process.
+Start states are emulated once, on the CPU, whatever device the envs use. They are kept until the
+process ends.
 
 - options.py: `Group` and `Options`, what is played and how
 - cartridge.py: the ROM image, decoded ahead of time, and how a console is set up for it

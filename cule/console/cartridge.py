@@ -15,7 +15,7 @@ NTSC_HEIGHT, PAL_HEIGHT = 210, 250
 
 @functools.cache
 def _rom(game: Game, md5: str) -> tuple[bytes, str]:
-    """The game's image and its scheme; `md5` only names what is cached."""
+    """The game's image and its scheme; `md5` is there only as the key of the cache."""
     image = load_rom(game)
     return image, detect_scheme(image)
 
@@ -26,7 +26,7 @@ def rom_of(game: Game) -> tuple[bytes, str]:
 
 
 def padded(image: bytes) -> np.ndarray:
-    """An image and at least one byte of padding, at a multiple of 16 bytes."""
+    """The image, padded with at least one byte to a multiple of 16 bytes."""
     return np.frombuffer(image + bytes(16 + -len(image) % 16), dtype=np.uint8)
 
 
@@ -43,7 +43,7 @@ def picture_height(game: Game, pal: bool) -> int:
 
 
 def config_bytes(group: Group, pal: bool, rom_offset: int, difficulty: int | None = None) -> bytes:
-    """The group's ConsoleConfig; `difficulty` in place of its own."""
+    """The group's ConsoleConfig. `difficulty`, if given, replaces the group's."""
     image, scheme = rom_of(group.game)
     return _core.make_config(
         {

@@ -15,7 +15,7 @@ from cule.console.power_on import POWER_ON_NUMBERS, power_on_numbers
 
 
 def _zeros(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """A flat array of so many elements, which is aligned for any number."""
+    """A flat array of zeros with as many elements as `shape` has, aligned to 8 bytes."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     return np.zeros(-(-size // 8), np.uint64).view(np.uint8)[:size].view(dtype)
 
@@ -31,16 +31,16 @@ class Snapshot:
 
 
 class Console:
-    """A console that is prepared: start states, profiles (cule/translation/).
+    """A console that makes start states and profiles (cule/translation/).
 
     Args:
         group: what it plays.
-        options: of an episode's start.
-        pal: whether the cartridge is PAL's.
+        options: how an episode starts.
+        pal: whether the cartridge is for PAL televisions.
 
     Attributes:
         arrays: its memory, by the names of the batch's fields.
-        batch: the addresses of it, for functions of the core.
+        batch: the addresses of that memory, for the core's functions.
     """
 
     def __init__(self, group: Group, options: Options, pal: bool):
@@ -76,17 +76,17 @@ class Console:
             setattr(self.batch, name, (array.ctypes.data, array.nbytes))
 
     def configure(self, difficulty: int | None = None) -> None:
-        """Plugs the cartridge in; `difficulty` in place of the group's."""
+        """Plugs the cartridge in. `difficulty`, if given, replaces the group's."""
         config = config_bytes(self.group, self.pal, 0, difficulty)
         self.arrays["configs"][:] = np.frombuffer(config, np.uint8)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Goes on from a snapshot."""
+        """Puts the console into the state of a snapshot."""
         for name in ("ram", "cartridge_bytes", "pictures"):
             self.arrays[name][:] = getattr(snapshot, name)
         self.arrays["records"][:] = snapshot.record
 
     def snapshot(self) -> Snapshot:
-        """The state that it is in."""
+        """The console's state now."""
         parts = ("records", "ram", "cartridge_bytes", "pictures")
         return Snapshot(*(self.arrays[name].copy() for name in parts))

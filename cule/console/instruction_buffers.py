@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from cule.rom import Game
 
-# Room for one frame of nothing but writes (a PAL frame's 343 scanlines of 76 cycles, 3 cycles a
-# write), and for each further frame of a step about twice what games write on average. A single
-# frame can need more: Robot Tank has some of over 2,560.
+# The first frame has room for nothing but writes: a PAL frame has 343 scanlines of 76 cycles, and a
+# write takes 3 cycles. Each further frame of a step has room for about twice what games write on
+# average. A single frame can need more than that: some of Robot Tank's need over 2,560 entries.
 LONGEST_FRAME_ENTRIES, FURTHER_FRAME_ENTRIES = 8704, 2560
-# On a GPU each env has a buffer for what practically all steps write; for some games it is half as
-# large again. Those that envs share are of the size above.
+# On a GPU each env has a buffer that holds almost every step; for games that write much, it is 1.5
+# times as large. Longer steps take a spare buffer of the size above, which the envs share.
 OWN_FIRST_ENTRIES, OWN_FURTHER_ENTRIES = 1792, 768
 ENVS_PER_SPARE, LEAST_SPARES = 64, 8
 
@@ -22,7 +22,7 @@ def buffer_entries(frameskip: int) -> int:
 
 
 def own_buffer_entries(frameskip: int, games: Iterable[Game]) -> int:
-    """The capacity of the buffer that an env on a GPU has of its own, whichever game it plays."""
+    """The capacity of each env's own buffer on a GPU: the same for all, whatever it plays."""
     entries = OWN_FIRST_ENTRIES + OWN_FURTHER_ENTRIES * (frameskip - 1)
     return entries * 3 // 2 if any(game.facts["writes_much"] for game in games) else entries
 

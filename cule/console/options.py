@@ -1,4 +1,4 @@
-"""What a batch plays, what its steps do, and which actions that offers."""
+"""What a batch plays, what its steps do, and which actions it offers."""
 
 from __future__ import annotations
 

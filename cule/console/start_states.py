@@ -11,20 +11,19 @@ from cule.console.console import Console, Snapshot
 from cule.console.options import Group, Options
 from cule.rom import Game
 
-# Power-on frames, of the 30 that are looked at, that must be longer than NTSC's for a cartridge to
-# be PAL's.
+# A cartridge is for PAL if at least this many of 30 frames after power-on are longer than NTSC's.
 PAL_FRAMES = 15
-# Larger pools are emulated anew for each batch: one state is 80 KB.
+# Larger pools are not kept, but emulated for each batch: one state takes 80 KB.
 MAX_KEPT_STATES = 64
 
 
 @dataclass(frozen=True)
 class Boot:
-    """A console after power-on, as ale-py leaves it when a ROM has been loaded.
+    """A console after power-on, as ale-py leaves it when it has loaded a ROM.
 
     Attributes:
         snapshot: its state.
-        pal: whether the cartridge is PAL's.
+        pal: whether the cartridge is for PAL televisions.
         height: visible scanlines.
     """
 
@@ -37,7 +36,7 @@ class Boot:
 def boot(game: Game) -> Boot:
     """The game's console as ale-py's loadROM leaves it.
 
-    It is powered on, the TV standard is known, and one default episode has begun.
+    It is powered on, its TV standard is known, and one episode has begun in the default mode.
     """
     console = Console(Group(game, game.facts["default_mode"], 0), Options(), pal=False)
     console.configure(difficulty=game.facts["power_on_difficulty"])
@@ -61,14 +60,14 @@ def reset_pool(
 def make_reset_pool(
     group: Group, size: int, noop_max: int, fire_reset: bool, action_space: str
 ) -> tuple[Snapshot, ...]:
-    """As reset_pool says."""
+    """The states that `reset_pool` returns, emulated."""
     booted = boot(group.game)
     options = Options(noop_max=noop_max, fire_reset=fire_reset, action_space=action_space)
     console = Console(group, options, booted.pal)
     console.configure()
     console.load(booted.snapshot)
     _core.start_pool_episode(console.batch, 0)
-    # Each state is the one before it some no-ops later.
+    # Each state is some no-ops after the one before it.
     states = [console.snapshot()]
     for i in range(1, size):
         before, after = ((k * noop_max // size) for k in (i - 1, i))

@@ -5,12 +5,12 @@ names that the C++ fields have (csrc/kernels/batch.h describes them).
 
 - layout.py: which tensors a batch has, of which shapes, and its plain numbers
 - memory.py: tensors whose addresses are the batch's fields
-- constants.py: what all envs read and nobody writes
+- constants.py: what all envs read and none writes
 - start_states.py: the states that episodes start from
-- allocation.py: all of these together, and what is said where they do not fit
-- contents.py: what the memory says of the envs
-- changeover.py: from interpreting a game to its compiled kernel
-- engine.py: `Engine`, which puts them together and runs steps and resets
+- allocation.py: allocates all of these, or says how many envs would fit
+- contents.py: reads records and pictures from the memory
+- changeover.py: changes from interpreting a game to its compiled kernel
+- engine.py: `Engine`, which puts these together and runs steps and resets
 """
 
 from cule.engine.engine import MAX_ENVS_APART, Engine

@@ -13,9 +13,9 @@ from cule.engine.start_states import place_start_states
 
 
 def free_bytes(device: torch.device) -> int:
-    """The memory that is free on a GPU.
+    """The bytes that are free on a GPU.
 
-    Of a CPU's, all that there is: what is in use may be given up.
+    On a CPU, all of its memory: what is in use now may be freed.
     """
     if device.type != "cuda":
         return usable_memory()
@@ -29,15 +29,15 @@ def allocate(
     """Makes the memory of a batch.
 
     Args:
-        layout: what it consists of.
+        layout: which tensors it has, and of which shapes.
         group_of_env: (num_envs,) the index of each env's group.
         device: where it is.
-        progress: whether there is a bar if making start states takes seconds.
+        progress: whether to show a bar if making start states takes seconds.
 
     Raises:
         torch.OutOfMemoryError: the device has too little memory.
     """
-    # A CPU's memory is promised freely and missed only when it is touched.
+    # A CPU's allocator promises more memory than there is; the process fails when it writes to it.
     if device.type == "cpu" and layout.bytes_per_env * layout.num_envs > free_bytes(device):
         raise torch.OutOfMemoryError(_too_many_envs(layout, device, free_bytes(device)))
     memory = Memory(device)
@@ -57,9 +57,9 @@ def allocate(
 
 
 def _too_many_envs(layout: Layout, device: torch.device, room: int) -> str:
-    """What is wrong with `num_envs`, where `room` bytes are free for them."""
+    """The error's message, if `room` bytes are free for the envs."""
     each, num_envs = layout.bytes_per_env, layout.num_envs
-    # Free memory may lie in pieces, so that less of it can be used.
+    # Even if enough is free, it may be in pieces that are too small.
     fitting = min(room // each, num_envs - 1)
     return (
         f"expected num_envs to fit in the memory of {device}, got {num_envs}: an env takes "

@@ -1,4 +1,4 @@
-"""From interpreting a batch's game to the kernels that are compiled for it meanwhile."""
+"""Changes a batch from the interpreter to its game's own kernels, when they are compiled."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from cule.names import level_of_the_user
 from cule.rom import Game
 from cule.translating import Translating, translating
 
-# For so many envs a game is compiled: for fewer, compiling is not soon made up for.
+# The fewest envs for which a game is compiled by default: with fewer, faster steps take too long to
+# make up for the time of compiling.
 LEAST_WORTH_TRANSLATING = 64
 
 
 def wants_translation(
     asked: bool | None, groups: Sequence[Group], num_envs: int, device: torch.device
 ) -> bool:
-    """Whether the batch's game is to be compiled; `asked` is what the user says, if anything.
+    """Whether the batch's game is to be compiled; `asked` is the user's `translate`.
 
     Raises:
-        ValueError: it is asked for and cannot be had.
+        ValueError: the user asked for it, and it is impossible here.
     """
     games = {group.game.name for group in groups}
     possible = device.type == "cuda" and len(games) == 1
     if asked and not possible:
         raise InvalidValue(
-            "expected translate=True with device='cuda' and one game for all envs, got it on "
-            f"device {device} with {len(games)} game{'s' * (len(games) > 1)}"
+            "expected translate=True with device='cuda' and one game for all envs, got it with "
+            f"device {device} and {len(games)} game{'s' * (len(games) > 1)}"
         )
     if asked is not None:
         return asked
@@ -51,20 +52,20 @@ def is_captured(device: torch.device) -> bool:
 
 
 class Changeover:
-    """A game's kernels, from when a thread compiles them until steps run them.
+    """A game's kernels, from the start of compiling until steps run them.
 
-    The first has the game's most frequent blocks, and the next all of them, which takes longer to
-    compile. Where the latter is kept from before, or hardly larger, there is only that.
+    The first kernel has the game's most frequent basic blocks. The second has all of them, and
+    takes longer to compile. There is only the second if it is in the cache or hardly larger.
 
     Args:
         game: what all envs play.
-        memory: of the batch.
+        memory: the batch's memory.
         backend: what steps run on.
-        num_envs: in the batch.
-        at_first: whether there is to be a first kernel.
+        num_envs: the number of envs in the batch.
+        at_first: whether to compile the first kernel, too.
 
     Attributes:
-        translated: whether steps run a kernel of the game by now.
+        translated: whether steps now run a kernel of the game.
     """
 
     def __init__(
@@ -72,28 +73,29 @@ class Changeover:
     ):
         self.translated = False
         self._memory, self._backend = memory, backend
-        # What each kernel reads, as a graph may go on with one that came before. Here, as between
-        # two steps it would wait for the device.
+        # Each kernel has marked operations of its own, as a CUDA graph may still run the first
+        # kernel after the second is loaded. They are allocated here: between two steps that would
+        # wait for the device.
         self._marked_ops = [self._room_for_operations(game, i) for i in range(1 + at_first)]
         self._kernel = game, architecture_of(memory.device), backend.plays_in_step(num_envs)
-        # None once steps run the kernel of all blocks, and once it is known that they never will.
+        # None when steps run the kernel of all blocks, or when it is known that they never will.
         self._translating: Translating | None = translating(*self._kernel, at_first)
 
     def _room_for_operations(self, game: Game, number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """On the host, pinned where that is of use, and on the device."""
+        """Memory for marked operations: on the host (pinned, for a GPU) and on the device."""
         operations = np.zeros((len(rom_of(game)[0]) + 1, 2), np.uint32)
         on_device = self._memory.keep_array(f"marked_ops {number}", operations)
         on_host = torch.from_numpy(operations.view(np.uint8))
         return on_host.pin_memory() if on_device.is_cuda else on_host, on_device
 
     def change_over(self, progress: bool = False) -> None:
-        """Has steps run the kernel from now on, on whatever stream.
+        """Makes all steps from now on run the kernel, on any stream.
 
-        It waits for the compiler, and may wait while the driver loads the kernel. Interrupted, it
-        is done again at the next step.
+        It waits for the compiler, and may wait while the driver loads the kernel. If it is
+        interrupted, the next step does it again.
 
         Args:
-            progress: whether a line says so where it is waited for.
+            progress: whether a line on stderr says that it waits.
 
         Raises:
             OSError, RuntimeError: there is no compiler, or none that knows this GPU and driver.
@@ -102,7 +104,8 @@ class Changeover:
         assert self._translating is not None
         try:
             made = self._translating.result(progress)
-            # First what the kernel reads, on the stream that will run it.
+            # The kernel reads the marked operations, so they are copied first, on the stream that
+            # will run it.
             on_host, on_device = self._marked_ops[-1]
             on_host.copy_(torch.from_numpy(made.marked_ops.view(np.uint8)))
             on_device.copy_(on_host, non_blocking=True)
@@ -123,12 +126,12 @@ class Changeover:
             warnings.warn(said, stacklevel=level_of_the_user())
 
     def change_over_if_ready(self) -> None:
-        """Has steps run the kernel if it is compiled.
+        """Makes steps run the kernel if it is compiled.
 
         Warns:
             UserWarning: the game cannot be compiled or loaded.
         """
-        # Not where a graph is captured, which would have the driver's work in it, or fail.
+        # Not while a CUDA graph is captured: the driver's work would be part of it, or fail.
         if (
             self._translating is not None
             and self._translating.done
@@ -137,10 +140,10 @@ class Changeover:
             self._change_over_or_warn()
 
     def wait(self, progress: bool) -> bool:
-        """Has steps run the kernel of all blocks, and waits for it.
+        """Waits for the kernel of all blocks, and makes steps run it.
 
         Args:
-            progress: whether a line says so.
+            progress: whether a line on stderr says that it waits.
 
         Returns:
             Whether steps run a kernel of the game.
@@ -155,7 +158,7 @@ class Changeover:
             if is_captured(self._memory.device):
                 raise RuntimeError(
                     "expected wait_until_translated() before a CUDA graph is captured, got it "
-                    "while one is"
+                    "during a capture"
                 )
             self._change_over_or_warn(progress)
         return self.translated

@@ -1,4 +1,4 @@
-"""What all envs of a batch read and nobody writes: consoles' settings, ROMs, tables."""
+"""What all envs of a batch read and none writes: the consoles' settings, ROMs, tables."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cule.engine.memory import Memory
 
 
 def place_constants(memory: Memory, layout: Layout, group_of_env: np.ndarray) -> None:
-    """Places them in the batch's memory.
+    """Puts settings, ROMs and tables into the batch's memory.
 
     Args:
-        memory: of the batch.
-        layout: of the batch.
+        memory: the batch's memory.
+        layout: the batch's layout.
         group_of_env: (num_envs,) the index of each env's group.
 
     Raises:
-        ValueError: a game's ROM image cannot be had, as load_rom says.
+        ValueError: a game's ROM image is missing or wrong, as load_rom says.
         RuntimeError: the device has too little memory; on a GPU, torch.OutOfMemoryError.
     """
     groups, options = layout.groups, layout.options
@@ -45,7 +45,7 @@ def place_constants(memory: Memory, layout: Layout, group_of_env: np.ndarray) ->
 
 
 def _place_resamples(memory: Memory, layout: Layout) -> None:
-    """How each group's pictures are resized to observations."""
+    """Puts there the tables that resize each group's pictures to observations."""
     options = layout.options
     size = options.observation_height, options.observation_width
     rows = []

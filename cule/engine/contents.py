@@ -1,4 +1,4 @@
-"""What the memory of a batch says of its envs: records and pictures."""
+"""Reads the envs' records and pictures from the memory of a batch."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cule.engine.layout import Layout
 
 
 class Contents:
-    """The part of Engine that looks into the memory. Engine's constructor sets the attributes.
+    """The part of Engine that reads the memory. Engine's constructor sets the attributes.
 
     Attributes:
-        layout: of the memory.
+        layout: the layout of the memory.
         tensors: the memory, by the names of the batch's fields.
     """
 
@@ -35,7 +35,7 @@ class Contents:
     def screens(self) -> torch.Tensor:
         """(num_envs, height, 160) uint8: palette indices of the last frame.
 
-        Rows below a lower picture are 0.
+        If a game's picture has fewer rows than the tallest, the rows below it are 0.
         """
         word = self.records()[:, _core.FRONT_BYTE // 4]
         front = (word >> (_core.FRONT_BYTE % 4 * 8)) & 1
@@ -47,7 +47,7 @@ class Contents:
         return _rows(self.tensors["pictures"][env_ids], self.tensors["row_of"][env_ids])
 
     def pooled(self, env_ids: torch.Tensor) -> torch.Tensor:
-        """(len(env_ids), bytes) uint8: the newest observations' frames; 0 if they are not kept."""
+        """(len(env_ids), bytes) uint8: the newest pooled frames; zeros if they are not kept."""
         frames = self.tensors["pooled"]
         if self.layout.keeps_pooled:
             return frames[env_ids]
@@ -55,7 +55,7 @@ class Contents:
 
 
 def _rows(pixels: torch.Tensor, row_of: torch.Tensor) -> torch.Tensor:
-    """The (..., height, 160) scanlines that show the rows of `pixels` that `row_of` says."""
+    """(..., height, 160): the scanlines, each from the row of `pixels` that `row_of` names."""
     rows = pixels.unflatten(-1, (-1, _core.LINE_PIXELS))
     chosen = row_of[..., : rows.shape[-2], None].long()
     return rows.gather(-2, chosen.expand(rows.shape))

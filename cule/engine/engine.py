@@ -17,9 +17,9 @@ from cule.engine.layout import Layout
 from cule.engine.start_states import boots_of
 from cule.errors import InvalidValue
 
-# Envs that a multiprocessor which does nothing else emulates at most.
+# The most envs that a reserved multiprocessor emulates (`multiprocessors`).
 MAX_ENVS_APART = _core.MAX_ENVS_APART
-# Resets that are emulated, of some hundred frames each, without a look for signals.
+# How many resets are emulated before Python checks for signals. Each takes about a hundred frames.
 EMULATED_RESETS_AT_ONCE = 64
 
 
@@ -32,22 +32,22 @@ class Engine(Contents):
         options: what a step does.
         device: where the envs live.
         num_threads: CPU only: how many envs run at once.
-        translate: CUDA only: whether to compile the game for the GPU, and to wait for it; None:
-            where that is faster, steps being interpreted until it is there.
-        multiprocessors: CUDA only: how many emulate, with nothing else on them; None: any, shared.
-        progress: whether to say so where preparing the games takes seconds and somebody looks.
+        translate: CUDA only: True compiles the game for the GPU and waits for it. None compiles it
+            if that is faster, and interprets steps until it is ready. False interprets.
+        multiprocessors: CUDA only: how many multiprocessors are reserved for emulation; None: all
+            are used, and none is reserved.
+        progress: whether to show a bar on a terminal if preparing the games takes seconds.
 
     Attributes:
         boots: each group's console after power-on.
         heights: each group's visible scanlines.
-        layout: what the memory is laid out by.
-        memory, batch, tensors: the memory, and the two parts of it.
+        layout: the shapes of the memory.
+        memory, batch, tensors: the memory, and its two parts.
         backend: what steps run on.
-        keeps_pooled: whether frames that an observation is made of are kept where the pictures no
-            longer show them: an episode goes on after its end, or its game has frames_cut_off.
+        keeps_pooled: whether pooled frames are kept, see `Layout.keeps_pooled`.
 
     Raises:
-        ValueError: `translate` or `multiprocessors` cannot be had here.
+        ValueError: `translate` or `multiprocessors` is impossible here.
         torch.OutOfMemoryError: the device has too little memory; the message says how much an env
             takes and how many would fit.
     """
@@ -88,12 +88,12 @@ class Engine(Contents):
 
     @property
     def runs_on_gpu(self) -> bool:
-        """Whether memory is laid out for a GPU, where each thread plays an env."""
+        """Whether the memory has a GPU's layout, in which each thread plays an env."""
         return self.device.type == "cuda"
 
     @property
     def bytes_per_env(self) -> int:
-        """The device memory that each env takes; what all envs read is not counted."""
+        """The device memory that each env takes, without what all envs share."""
         return self.layout.bytes_per_env
 
     def _check_multiprocessors(self, asked: int | None) -> None:
@@ -101,15 +101,15 @@ class Engine(Contents):
             return
         if self.device.type != "cuda":
             raise InvalidValue(
-                f"expected multiprocessors with device='cuda', got it on device {self.device}"
+                f"expected multiprocessors with device='cuda', got it with device {self.device}"
             )
         least = -(-self.num_envs // MAX_ENVS_APART)
         most = torch.cuda.get_device_properties(self.device).multi_processor_count
         if not least <= asked <= most:
             raise InvalidValue(
-                f"expected multiprocessors to be from {least}, as each emulates "
-                f"{MAX_ENVS_APART} of the {self.num_envs} envs at most, to {most}, as many as "
-                f"{self.device} has, got {asked}"
+                f"expected multiprocessors to be from {least} (each emulates at most "
+                f"{MAX_ENVS_APART} of the {self.num_envs} envs) to {most} (as many as "
+                f"{self.device} has), got {asked}"
             )
 
     # The game's own kernel ------------------------------------------------------------------------
@@ -127,14 +127,14 @@ class Engine(Contents):
 
     @property
     def translated(self) -> bool:
-        """Whether steps run the compiled game by now."""
+        """Whether steps now run the compiled game."""
         return self._changeover is not None and self._changeover.translated
 
     def wait_until_translated(self) -> bool:
-        """Waits until steps run the compiled game, where it is being compiled.
+        """If the game is being compiled, waits until steps run the compiled game.
 
         Returns:
-            Whether they do.
+            Whether steps run the compiled game.
 
         Raises:
             RuntimeError: a CUDA graph is being captured.
@@ -156,24 +156,24 @@ class Engine(Contents):
         """Resets some envs.
 
         Args:
-            mask: (num_envs,) uint8, not 0 for those; None: all.
-            seeds: (num_envs,) int64, -1 for an env that is not seeded; None: no env is.
+            mask: (num_envs,) uint8, not 0 for the envs to reset; None: all.
+            seeds: (num_envs,) int64, -1 for an env that is not seeded; None: none is seeded.
         """
         for part in self._interruptible(mask):
             addresses = (0 if tensor is None else tensor.data_ptr() for tensor in (part, seeds))
             self._run("reset", *addresses)
 
     def close(self) -> None:
-        """Before the memory is given back.
+        """Has to be called before the memory is freed.
 
-        Nobody gets it until all streams on which envs stepped have come so far.
+        torch then does not reuse the memory before all streams on which envs stepped are done.
         """
         for tensor in self.tensors.values():
             for stream in self._streams:
                 tensor.record_stream(stream)
 
     def _stream(self) -> int:
-        """The current stream, which close() will have to know of."""
+        """The current stream. It is also noted for close()."""
         if self.device.type != "cuda":
             return 0
         stream = torch.cuda.current_stream(self.device)
@@ -181,13 +181,13 @@ class Engine(Contents):
         return stream.cuda_stream
 
     def _run(self, what: str, *arguments: int) -> None:
-        """Has the backend do it, whose threads and memory are for one call at a time (guard.py)."""
+        """Calls a method of the backend. Only one call may run at a time: guard.py sees to that."""
         getattr(self.backend, what)(self.batch, *arguments, self._stream())
 
     def _interruptible(self, mask: torch.Tensor | None) -> Iterator[torch.Tensor | None]:
-        """The mask in parts, between which Python looks for signals.
+        """The mask in parts, between which Python checks for signals.
 
-        There are some where a reset takes long: where it is emulated on a CPU.
+        There is more than one part only if resets are slow: if a CPU emulates them.
         """
         if self.device.type == "cuda" or self.options.reset_pool_size:
             yield mask

@@ -1,6 +1,6 @@
 """Which tensors the envs of a batch have, of which shapes, and the batch's plain numbers.
 
-Nothing is allocated here, so that what a batch takes is known before.
+Nothing is allocated here, so it is known in advance how much memory a batch takes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from cule.console.start_states import Boot
 
 # The shape and dtype of each tensor.
 Fields = dict[str, tuple[tuple[int, ...], torch.dtype]]
-# What the core's arrays are made of, as torch has it: older versions lack uint32.
+# torch's dtypes for the core's arrays: older versions of torch lack uint32.
 _DTYPES = {
     "uint8": torch.uint8, "int32": torch.int32, "uint32": torch.int32, "float32": torch.float32,
 }  # fmt: skip
-# The options that the batch has under the same names.
+# The options that are fields of the batch under the same names.
 _OPTIONS = (
     *_core.STEP_OPTIONS,
     "autoreset", "observation_height", "observation_width", "channels", "stack",
@@ -33,14 +33,14 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Layout:
-    """What a batch's memory is laid out by.
+    """What determines a batch's tensors, and which tensors these are.
 
     Attributes:
         groups: what is played.
         boots: each group's console after power-on.
         options: what a step does.
-        num_envs: in the batch.
-        on_gpu: whether memory is laid out for a GPU, where each thread plays an env.
+        num_envs: the number of envs in the batch.
+        on_gpu: whether the memory has a GPU's layout, in which each thread plays an env.
     """
 
     groups: Sequence[Group]
@@ -56,15 +56,15 @@ class Layout:
 
     @property
     def picture_bytes(self) -> int:
-        """The bytes of one picture: of the tallest group's."""
+        """The bytes of a picture of the tallest group; all pictures take as many."""
         return max(self.heights) * _core.LINE_PIXELS
 
     @property
     def keeps_pooled(self) -> bool:
-        """Whether the frame that an observation is made of is kept from step to step.
+        """Whether the max-pooled frame of the newest observation is kept from step to step.
 
-        It is where the pictures may no longer show it when it is needed again: an episode can go
-        on after its end, or the instruction limit cuts frames off.
+        It is kept if it may be needed again when the two pictures no longer show its frames: if an
+        episode can go on after its end, or if the instruction limit cuts frames off.
         """
         options = self.options
         pools = options.maxpool and options.frameskip >= 2
@@ -74,16 +74,16 @@ class Layout:
 
     @property
     def bytes_per_env(self) -> int:
-        """The device memory that each env takes, with observations and its part of spare buffers.
+        """The device memory that each env takes, with its observations and share of spare buffers.
 
-        What all envs read is not counted.
+        What all envs share is not counted.
         """
         sizes = (math.prod(shape) * dtype.itemsize for shape, dtype in self.fields.values())
         return sum(sizes) // self.num_envs
 
     @functools.cached_property
     def fields(self) -> Fields:
-        """The tensors that envs have a part of. All are zeros at first."""
+        """The tensors in which each env has a part. All are zeros at first."""
         batch = _core.Batch()
         for name, number in self.numbers.items():
             setattr(batch, name, number)
@@ -96,18 +96,18 @@ class Layout:
 
     @property
     def _draws_for_mode(self) -> bool:
-        """Whether a game takes numbers from ale-py's generator where its resets are emulated."""
+        """Whether resets are emulated and a game then takes numbers from ale-py's generator."""
         emulated = not self.options.reset_pool_size
         return emulated and any(group.game.facts["draws_for_mode"] for group in self.groups)
 
     def _without_gray_axis(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape, without the axis of colors if observations have none."""
+        """The tensor's shape; grey observations have no axis of colors."""
         has_axis = name in ("observations", "final_observations")
         return shape[:-1] if has_axis and self.options.channels == 1 else shape
 
     @functools.cached_property
     def numbers(self) -> dict[str, int | float | bool]:
-        """The batch's fields that are no addresses, except how many start states there are."""
+        """The batch's fields that are not addresses, except the numbers of start states."""
         n = self.num_envs
         word_stride, env_stride = (n, 1) if self.on_gpu else (1, _core.RECORD_WORDS)
         return {
@@ -129,7 +129,7 @@ class Layout:
         return _core.ENVS_PER_POOLED if self.on_gpu and not self.keeps_pooled else 1
 
     def _buffer_numbers(self) -> dict[str, int]:
-        """Of the TIA instruction buffers. On a CPU each thread has one of its own."""
+        """The sizes of the TIA instruction buffers. On a CPU each thread has one of its own."""
         frameskip = self.options.frameskip
         whole_step = buffer_entries(frameskip)
         if not self.on_gpu:

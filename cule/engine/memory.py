@@ -17,7 +17,7 @@ class Memory:
     Attributes:
         device: where it is.
         batch: the addresses of the tensors, and plain numbers.
-        tensors: by the names of the batch's fields.
+        tensors: the tensors, by the names of the batch's fields.
     """
 
     def __init__(self, device: torch.device):
@@ -26,22 +26,22 @@ class Memory:
         self.tensors: dict[str, torch.Tensor] = {}
 
     def place(self, name: str, tensor: torch.Tensor) -> None:
-        """Keeps a tensor, whose memory becomes the batch's field of this name."""
+        """Keeps a tensor; its address becomes the batch's field of this name."""
         self.tensors[name] = tensor
         setattr(self.batch, name, (tensor.data_ptr(), tensor.nbytes))
 
     def place_array(self, name: str, array: np.ndarray) -> None:
-        """Copies an array's bytes to the device; they become the batch's field of this name."""
+        """Copies an array to the device; the copy becomes the batch's field of this name."""
         self.place(name, self.keep_array(name, array))
 
     def keep_array(self, name: str, array: np.ndarray) -> torch.Tensor:
-        """Keeps a copy of an array's bytes on the device, which no field of the batch names."""
+        """Copies an array's bytes to the device and keeps them, without setting a field."""
         copied = torch.from_numpy(np.ascontiguousarray(array).view(np.uint8).copy())
         self.tensors[name] = copied.to(self.device)
         return self.tensors[name]
 
     def place_zeros(self, fields: Fields) -> None:
-        """Makes the tensors of a layout.
+        """Makes tensors of zeros, which become the batch's fields.
 
         Raises:
             RuntimeError: the device has too little memory; on a GPU, torch.OutOfMemoryError.
@@ -50,6 +50,6 @@ class Memory:
             self.place(name, torch.zeros(shape, dtype=dtype, device=self.device))
 
     def set_numbers(self, numbers: Mapping[str, int | float | bool]) -> None:
-        """Sets the batch's fields that are no addresses."""
+        """Sets fields of the batch that are not addresses."""
         for name, number in numbers.items():
             setattr(self.batch, name, number)

@@ -1,4 +1,4 @@
-"""The states that a batch's episodes start from, in its memory."""
+"""Puts the states that episodes start from into the batch's memory."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from cule.engine.memory import Memory
 
 
 def _bar(groups: Sequence[Group], what: str, progress: bool) -> tqdm:
-    """The groups, with a bar where they take seconds and stderr is a terminal."""
-    # None: where it is none, there is no bar.
+    """The groups, with a progress bar if they take seconds and stderr is a terminal."""
+    # To tqdm, None means no bar unless stderr is a terminal.
     hidden = None if progress else True
     return tqdm(groups, desc=what, unit="game", delay=2, leave=False, disable=hidden)
 
 
 def boots_of(groups: Sequence[Group], progress: bool) -> list[Boot]:
-    """Each group's console after power-on; `progress`: with a bar if it takes seconds.
+    """Each group's console after power-on; `progress` allows a bar if that takes seconds.
 
     Raises:
-        ValueError: a game's ROM image cannot be had, as load_rom says.
+        ValueError: a game's ROM image is missing or wrong, as load_rom says.
     """
     return [boot(group.game) for group in _bar(groups, "power-on", progress)]
 
 
 def place_start_states(memory: Memory, layout: Layout, progress: bool) -> None:
-    """Places the consoles after power-on, and the reset pool if there is one.
+    """Puts the consoles after power-on into the memory, and the reset pool if there is one.
 
     Raises:
         RuntimeError: the device has too little memory; on a GPU, torch.OutOfMemoryError.
@@ -55,7 +55,7 @@ def place_start_states(memory: Memory, layout: Layout, progress: bool) -> None:
 def _place(
     memory: Memory, layout: Layout, prefix: str, groups: Sequence[Sequence[Snapshot]]
 ) -> None:
-    """Places equally many snapshots of each group, as fields whose names begin with `prefix`."""
+    """Puts snapshots, equally many of each group, into the fields whose names begin so."""
     snapshots = [snapshot for states in groups for snapshot in states]
     memory.set_numbers({f"{prefix}_size": len(groups[0])})
     memory.place_array(f"{prefix}_records", np.stack([s.record for s in snapshots]))

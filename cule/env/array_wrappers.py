@@ -1,7 +1,7 @@
 """Refuses gymnasium's wrappers that compute with arrays around an env of tensors.
 
-A wrapper does not tell its env that it wraps it. But it calls the env's `reset`, which can look at
-its callers.
+An env is not told when a wrapper is put around it. But the wrapper calls the env's `reset`, which
+can look at its callers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gymnasium.wrappers import vector
 
 from cule.errors import InvalidValue
 
-# The other wrappers pass values on, or call a function of the user.
+# The other wrappers pass values on, or call the user's function.
 WRAPPERS_OF_ARRAYS = (
     vector.DictInfoToList,
     vector.NormalizeObservation,

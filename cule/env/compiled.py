@@ -50,7 +50,8 @@ def register(env: AtariEnv) -> tuple[str, torch.Tensor, tuple[torch.Tensor, ...]
         outputs.observations, tensors["rewards"], outputs.terminated, outputs.truncated,
         *(infos[key] for key in _KEYS), *final,
     )  # fmt: skip
-    # Compilers keep graphs on the disk, by what is in them, so the shapes are part of the name.
+    # Compilers cache graphs on disk, with the graph's content as the key. So the shapes have to be
+    # part of the name.
     name = f"{next(_numbers)}: {', '.join(f'{tuple(view.shape)} {view.dtype}' for view in views)}"
     _envs[name] = env
     return name, torch.zeros(1, dtype=torch.int64, device=env.device), views

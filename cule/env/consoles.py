@@ -20,8 +20,8 @@ from cule.rom import Game
 from cule.screens import colored
 from cule.state import State
 
-# What a call gives: a tensor, or with output="numpy" an array. With a union every caller would have
-# to say which of them it is.
+# What a call returns: a tensor, or an array with output="numpy". It is Any and not a union, as then
+# every caller would have to check which of the two it got.
 Array = Any
 
 
@@ -31,7 +31,7 @@ class Consoles(VectorEnv):
     AtariEnv's constructor sets the attributes.
 
     Attributes:
-        engine: the consoles' memory; there is none after close().
+        engine: the consoles' memory; close() deletes it.
         games: what each console plays.
         device: where the memory is.
     """
@@ -44,7 +44,7 @@ class Consoles(VectorEnv):
     _started: bool
     _outputs: Outputs
     _renderer: Renderer
-    # What close() takes away, as it holds the engine's memory.
+    # close() deletes these attributes, as they hold the engine's memory.
     _HOLDERS = ("engine", "_renderer", "_inputs", "_outputs", "_views")
 
     # Who may use it -------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Consoles(VectorEnv):
     def __reduce__(self) -> Any:
         raise TypeError(
             "an AtariEnv cannot be pickled or copied, as it owns threads and memory of a device; "
-            "clone_state() gives what can be, and a process of its own can make an env of its own"
+            "pickle what clone_state() returns, and make an env in the other process"
         )
 
     def close_extras(self, **_: Any) -> None:
@@ -76,7 +76,8 @@ class Consoles(VectorEnv):
         close() calls it. It may be called again, and after a constructor that raised an error.
         """
         if "_guard" in self.__dict__:
-            # As a method that only reads: a signal's handler may close an env and end the process.
+            # Admitted like a method that only reads: a signal handler may close an env and then end
+            # the process.
             self._guard.call("close", False, self._free)
 
     def _free(self) -> None:
@@ -99,7 +100,7 @@ class Consoles(VectorEnv):
     def get_screen(self) -> Array:
         """(num_envs, height, 160) uint8: palette indices of the last emulated frame.
 
-        In a batch of games of different heights, lower pictures end in rows of zeros.
+        If the games' screens differ in height, the smaller ones are filled with rows of zeros.
         """
         self._check_open("get_screen")
         return self._outputs.give(self.engine.screens())

@@ -21,7 +21,7 @@ def _guarded(method: Method, changes: bool) -> Method:
 
 
 def reads(method: Method) -> Method:
-    """A method that reads an env. A signal's handler may call it while another method runs.
+    """A method that reads an env. A signal handler may call it while another method runs.
 
     It raises RuntimeError while another thread is in the env.
     """
@@ -31,7 +31,7 @@ def reads(method: Method) -> Method:
 def changes(method: Method) -> Method:
     """A method that changes an env. It cannot be called while another method runs.
 
-    It raises RuntimeError while any thread is in the env, also if that is this thread, as when a
-    signal's handler calls it.
+    It raises RuntimeError while any thread is in the env, even if that is this thread, for example
+    when a signal handler calls it.
     """
     return _guarded(method, True)

@@ -1,4 +1,4 @@
-"""From the actions of a call to the tensors that the kernels read."""
+"""Copies the actions of a call to the tensors that the kernels read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Inputs:
     """Checks the actions of both players and copies them to the engine's tensors.
 
     Args:
-        engine: what plays them.
+        engine: the engine that plays them.
         num_actions: of the first player, who may do the actions 0 to `num_actions - 1`.
         threshold: of continuous actions, how far a stick must be pushed; None: actions are numbers.
     """

@@ -1,4 +1,4 @@
-"""Keywords that a constructor does not take: unknown ones, and those that it sets itself."""
+"""Errors for keywords that a constructor does not take: unknown ones, and those it sets itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the engine's tensors to what `reset` and `step` return."""
+"""Makes what `reset` and `step` return from the engine's tensors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Outputs:
         if not self._same_step:
             return {}
         done = self.find_done()
-        # Only on the CPU is it known at once whether any env is done.
+        # On the CPU it is known at once whether any env is done. On a GPU that would have to wait.
         if self._engine.device.type != "cuda" and not bool(done.any()):
             return {}
         final = self._engine.tensors["final_observations"]

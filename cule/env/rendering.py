@@ -1,4 +1,4 @@
-"""What `render` gives, one class for each render mode.
+"""What `render` returns: a class for each render mode.
 
 "mosaic" and "rgb_array" draw the screens when `render` is called. "human" and "rgb_array_list" draw
 them at every reset and step, as in gymnasium.
@@ -34,7 +34,7 @@ class Renderer:
         """A step has been played."""
 
     def render(self) -> Any:
-        """What AtariEnv.render gives."""
+        """What AtariEnv.render returns."""
         logger.warn("render() shows nothing, as the env was made with render_mode=None")
 
     def close(self) -> None:

@@ -23,12 +23,12 @@ from cule.console import AUTORESET_MODES, Options
 from cule.device import find_device, usable_cpus
 from cule.errors import InvalidValue
 
-# Each thread, and on a GPU each env, has a buffer for the TIA writes of a step: 34 KiB, and 10 KiB
-# for each further frame.
+# Each thread has a buffer for the TIA writes of a step: 34 KiB, and 10 KiB for each further frame.
+# On a GPU each env has one.
 MAX_FRAMESKIP = _core.MAX_FRAMESKIP
 MAX_THREADS = 1024
 MAX_ENVS = 2**20
-# Each start state of a pool is emulated: some hundred frames and the no-ops.
+# Each start state of a pool is emulated, which takes about a hundred frames and the no-ops.
 MAX_NOOPS, MAX_START_STATES = _core.MAX_NOOPS, _core.MAX_START_STATES
 RENDER_MODES = ("human", "rgb_array", "rgb_array_list", "mosaic")
 

@@ -1,4 +1,4 @@
-"""The EnvSpec of an AtariEnv: what gymnasium.make_vec makes the same env from."""
+"""The EnvSpec of an AtariEnv, from which gymnasium.make_vec makes the same env."""
 
 from __future__ import annotations
 

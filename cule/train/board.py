@@ -25,7 +25,8 @@ class Board:
 
     Args:
         folder: where the file goes; made if it is missing.
-        begin: events of this step and later ones in earlier files do not count; 0: all count.
+        begin: TensorBoard then ignores the events of this and later steps in earlier files; 0: it
+            ignores none.
 
     Raises:
         OSError: it cannot be written.

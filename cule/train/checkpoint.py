@@ -1,8 +1,8 @@
 """Checkpoints: sets of files, one for each process, all written at the same step.
 
-A set is complete when there is a mark, a file that is written after all the others. So there is
-always a complete set, even if a program is killed. The set before the newest is kept, too: if a
-checksum shows that a file is damaged, all processes go on from that one.
+A set is complete once it has a mark, a file that is written after all others. So there is always a
+complete set, even if a program is killed. The set before the newest is kept too: if a checksum
+shows that a file of the newest is damaged, all processes continue from the older one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def save(
     with world.together():
         folder.mkdir(parents=True, exist_ok=True)
         if world.rank == 0:
-            # The set is not complete while its files are replaced one by one.
+            # The set is incomplete while its files are replaced one by one.
             delete_marks(folder, steps)
     with world.together():
         FILE.write(folder / part_of(steps, world.rank), lambda file: torch.save(state, file))
@@ -82,7 +82,7 @@ def delete_marks(folder: Path, steps: int) -> None:
 
 
 def delete_sets(folder: Path, but: tuple[int | None, ...] = ()) -> None:
-    """Deletes all sets except those of these steps, also incomplete ones."""
+    """Deletes all sets, complete or not, except those of these steps."""
     for pattern in (COMPLETE, PART):
         for path in folder.iterdir():
             match = pattern.fullmatch(path.name)
@@ -106,14 +106,14 @@ def complete_sets(folder: Path) -> list[Set]:
 
 
 def any_in(folder: Path) -> bool:
-    """Whether a run has left checkpoints in a folder, of any version."""
+    """Whether a folder has a run's checkpoints, of any version."""
     return bool(complete_sets(folder)) or (folder / EARLIER).exists()
 
 
 def load(folder: Path, world: World, world_size: int | None = None) -> dict[str, Any] | None:
-    """This process's state from the newest set that no process finds damaged; all have to call it.
+    """This process's state from the newest set that no process finds damaged.
 
-    A warning says so if that is not the newest of all sets.
+    All processes have to call it. A warning says so if a newer set is damaged.
 
     Args:
         folder: where the sets are.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-# Env seeds are multiples of a seed (trainer.py), and have to fit into 64 bits.
+# The envs' seeds are large multiples of a run's seed (trainer.py), and have to fit into 64 bits.
 MAX_SEED = 2**32 - 1
 
 

@@ -1,4 +1,4 @@
-"""Where a program computes."""
+"""The device on which a program computes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ FRAMESKIP = 4
 
 
 class Env(Protocol):
-    """What training needs of an environment; all tensors are on `device`."""
+    """What training uses of an environment. All tensors are on `device`."""
 
     num_envs: int
     device: torch.device
@@ -138,7 +138,7 @@ def make_env(
         env = cule.AtariEnv(
             game, num_envs, device=device, multiprocessors=multiprocessors, **options
         )
-        # A CUDA graph keeps the kernels that it has captured, so they have to be the final ones.
+        # A CUDA graph keeps the kernels that it captured, so the game has to be compiled before.
         env.wait_until_translated()
         return cast(Env, env)
     if emulator == "ale-py":

@@ -2,8 +2,8 @@
 
     python -m cule.train.evaluate runs/a2c_vtrace --episodes 100 --sticky 0 0.25
 
-Each episode starts with up to 30 no-ops. All are played at once, one in each env, so that long
-episodes count as much as short ones. Actions are sampled from the policy, unless --greedy.
+Each episode starts with up to 30 no-ops. All are played at the same time, one in each env, so that
+long episodes count as much as short ones. Actions are sampled from the policy, unless --greedy.
 """
 
 from __future__ import annotations
@@ -34,22 +34,21 @@ class Args:
     run: tyro.conf.Positional[Path]
     """the run folder that training wrote"""
     episodes: int = 100
-    """how many, for each probability of sticky actions"""
+    """number of episodes, for each probability of sticky actions"""
     sticky: tuple[float, ...] = (0.0, 0.25)
-    """probabilities, each frame, that the frame before's action goes on"""
+    """probabilities that a frame repeats the last frame's action; each is evaluated"""
     seed: int = 1_000_000
     """seed of the envs and the actions"""
     greedy: bool = False
-    """take the likeliest action instead of sampling one"""
+    """take the most probable action instead of sampling one"""
     max_frames: int = 108_000
-    """frames after which an episode is cut"""
+    """frames after which an episode is truncated"""
     device: str | None = None
     """where the policy computes; by default cuda if there is one"""
     num_threads: int = 0
     """ale-py's threads; 0: one for each core"""
     results: Path | None = None
-    """file to which the results are appended, as JSON lines; they are in the run folder in any
-    case"""
+    """file to which the results are appended, as JSON lines; the run's folder always gets them"""
 
 
 def load_policy(run: Path, device: torch.device) -> tuple[Policy, dict[str, Any]]:

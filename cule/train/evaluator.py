@@ -24,7 +24,7 @@ class Evaluator:
         episodes: how many, each in an env of its own.
         device: where the policy is.
         sticky: probability that a frame repeats the last frame's action.
-        max_frames: frames after which an episode is cut.
+        max_frames: frames after which an episode is truncated.
         num_threads: ale-py's threads; 0: one for each core.
 
     Raises:
@@ -62,14 +62,13 @@ class Evaluator:
         """Plays an episode in every env.
 
         Args:
-            policy: (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions).
-            seed: of the envs and of the actions, which are drawn apart from torch's other random
-                numbers.
-            greedy: take the likeliest action.
-            stop: asked before each step; whether to leave it at that.
+            policy: maps (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions).
+            seed: of the envs and of the actions, which have a random generator of their own.
+            greedy: take the most probable action.
+            stop: called before each step; True ends the evaluation.
 
         Returns:
-            (episodes,) float64, the scores, rewards not clipped; None if it was stopped.
+            (episodes,) float64, the scores, of unclipped rewards; None if it was stopped.
         """
         generator = torch.Generator(self.device).manual_seed(seed)
         observations, _ = self.env.reset(seed=seed)

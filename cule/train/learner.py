@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.batch import Batch, Rows
 from cule.train.plan.program import Work
@@ -109,7 +110,8 @@ class Learner:
         for begin in range(0, rows.count, at_once):
             end = min(begin + at_once, rows.count)
             share = (end - begin) / rows.count
-            batch = self._gathered(rows.batch(begin, end))
+            with annotate.operation("gathering"):
+                batch = self._gathered(rows.batch(begin, end))
             with self.autocast:
                 values = self.loss(nets, batch)
             gradients = torch.autograd.grad(
@@ -135,7 +137,7 @@ class Learner:
 
     @torch.no_grad()
     def apply_gradient(self) -> None:
-        """Clips the gradient and lets the optimizer take its step."""
+        """Clips the gradient and takes a step of the optimizer."""
         norm = self.algorithm.norm(self.gradient, self.gradients)
         self.metrics[-1] += norm
         if self.args.max_grad_norm is not None:

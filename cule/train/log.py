@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cule.train.board import Board
 
 LOG = "log.jsonl"
-# What the progress bar shows besides the frames per second.
+# What else the progress bar shows, after the frames per second.
 SHOWN = ("ups", "score", "test_score")
 # The keys that every line of a kind has.
 NEEDED = {
@@ -49,17 +49,17 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return read_lines(path, _parse).kept("line of a log")
 
 
-def cut_log(path: Path, told: int, tested: int) -> None:
+def cut_log(path: Path, trained: int, evaluated: int) -> None:
     """Removes the lines that a run resumed from a checkpoint will log again, and damaged ones.
 
     Args:
         path: the log; there may be none.
-        told: frames at the last line about training before the checkpoint.
-        tested: frames at the last evaluation before the checkpoint.
+        trained: frames at the last training line before the checkpoint.
+        evaluated: frames at the last evaluation before the checkpoint.
     """
     if not path.exists():
         return
-    limits = {"training": told, "evaluation": tested}
+    limits = {"training": trained, "evaluation": evaluated}
     kept = [line for line in read_log(path) if line["frames"] <= limits[line["kind"]]]
     with replacing(path) as file:
         file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
@@ -79,8 +79,8 @@ class Log:
 
     Args:
         args: the settings.
-        told: frames at the last line about training that is kept; 0 for a new run.
-        tested: the same for evaluations.
+        trained: frames at the last training line that is kept; 0 for a new run.
+        evaluated: the same for evaluations.
         frames: the frames at which the run starts or goes on.
         speak: whether this process writes the log.
 
@@ -88,7 +88,7 @@ class Log:
         ValueError: the log cannot be read or written.
     """
 
-    def __init__(self, args: Args, told: int, tested: int, frames: int, speak: bool):
+    def __init__(self, args: Args, trained: int, evaluated: int, frames: int, speak: bool):
         self.path: Path | None = None
         self.board: Board | None = None
         self.shown: dict[str, float] = {}
@@ -100,7 +100,7 @@ class Log:
         with _writing(args.folder):
             args.folder.mkdir(parents=True, exist_ok=True)
             if frames:
-                cut_log(self.path, told, tested)
+                cut_log(self.path, trained, evaluated)
             else:
                 self.path.write_bytes(b"")
             if args.tensorboard:
@@ -108,7 +108,7 @@ class Log:
                 from cule.train.board import Board
 
                 self.board = Board(
-                    args.folder / "tensorboard", 1 + max(told, tested) if frames else 0
+                    args.folder / "tensorboard", 1 + max(trained, evaluated) if frames else 0
                 )
 
     def show(self, frames: int, *, warming_up: bool) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
+from cule.train import annotate
 from cule.train.address import program_of
 from cule.train.algorithm import Algorithm
 from cule.train.command import run_program
 from cule.train.pictures import RESULT, plot
 from cule.train.result import result_of
-from cule.train.rows import Utilization, append_row
+from cule.train.rows import append_row
 from cule.train.run import Run
 from cule.train.stopper import Stopper
 from cule.train.trainer import Trainer
@@ -57,9 +58,9 @@ def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
             if run.finished:
                 row = run.row_before or {}
             else:
-                with Stopper() as stopper, Utilization(world.device) as utilization:
+                with Stopper() as stopper, run.light, annotate.phase("training"):
                     run.train(stopper)
-                row = result_of(run, utilization)
+                row = result_of(run)
         finally:
             run.close()
         if run.speaks:

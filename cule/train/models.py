@@ -42,9 +42,9 @@ def patches(images: torch.Tensor) -> torch.Tensor:
 class PixelConv(nn.Conv2d):
     """A first layer: a convolution of bytes, less the mean of their image, divided by 256.
 
-    Without subtracting the mean, what all images share outweighs what distinguishes them: in Pong a
-    few pixels of the ball matter, on a bright field. A gradient then moves all weights of a unit
-    together, and within some hundred updates most units are dead.
+    Subtracting the mean matters, as what all images share would outweigh their differences: in Pong
+    a few pixels of the ball matter, on a bright field. A gradient would move all weights of a unit
+    together, and within a few hundred updates most units would be dead.
 
     The weights are scaled, not the pixels. Integers up to 256 are exact in bfloat16, and so is
     division by a power of two, so that a network in bfloat16 and one under autocast compute the
@@ -68,7 +68,7 @@ class PixelConv(nn.Conv2d):
         pixels = images.to(
             dtype, memory_format=torch.channels_last if channels_last else torch.contiguous_format
         )
-        # The mean of bytes would first store each of them as a float. Both ways are exact.
+        # torch's mean of bytes would first store each of them as a float. Both ways are exact.
         mean = pixels.mean(dim=(1, 2, 3), keepdim=True, dtype=torch.float32).round().to(dtype)
         return functional.conv2d(pixels.sub_(mean), weight, self.bias, stride, self.padding)
 

@@ -17,7 +17,7 @@ def by_device(*, gpu: int, cpu: int) -> Any:
 
 
 def open_settings(args: Any) -> list[dataclasses.Field]:
-    """The fields that nobody has set."""
+    """The names of the fields that are not set."""
     return [
         field
         for field in dataclasses.fields(args)

@@ -1,4 +1,4 @@
-"""A progress bar of a training on stderr, which moves from the first step on."""
+"""A progress bar of a training on stderr. It moves from the first step on, before any learning."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Progress(tqdm):
         )  # fmt: skip
 
     def reach(self, frames: int, phase: str = "") -> None:
-        """Moves to the number of frames played; `phase` is what is done before learning begins."""
+        """Moves to the number of frames played; `phase` names what comes before learning."""
         self.update(frames - self.n)
         if phase != self.phase:
             self.phase = phase
             self.set_description(f"{self.game}, {phase}" if phase else self.game)
 
     def tell(self, values: dict[str, Any]) -> None:
-        """Shows these numbers beside the bar; None is not shown."""
+        """Shows these numbers next to the bar; None is not shown."""
         known = {name: f"{value:.4g}" for name, value in values.items() if value is not None}
         self.set_postfix(known)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cule.json_lines import read_lines
 from cule.train.emulator import FRAMESKIP
 from cule.train.pictures import RESULT
-from cule.train.rows import Utilization, row_of
+from cule.train.rows import row_of
 from cule.train.settings import Args
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def settings_of(args: Args) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*SETTINGS, *own)}
 
 
-def result_of(run: Run, utilization: Utilization) -> dict[str, Any]:
+def result_of(run: Run) -> dict[str, Any]:
     """The run as a row of benchmarks/results."""
     args, trainer = run.args, run.trainer
     return row_of(
@@ -43,7 +43,7 @@ def result_of(run: Run, utilization: Utilization) -> dict[str, Any]:
         startup_seconds=round(run.startup_seconds, 3),
         planning_seconds=round(trainer.plan.seconds, 3),
         **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
-        **utilization.row(), **settings_of(args),
+        **settings_of(args),
     )  # fmt: skip
 
 

@@ -1,15 +1,12 @@
-"""Rows of results, as in benchmarks/results, and how busy a GPU was during a run."""
+"""Rows of results, as in benchmarks/results."""
 
 from __future__ import annotations
 
 import datetime
 import shlex
-import subprocess
 import sys
-import tempfile
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 
@@ -18,8 +15,6 @@ from cule.bench.rows import cpu_name, machine, output_of
 from cule.device import usable_cpus
 from cule.rom import find_game
 from cule.train.emulator import FRAMESKIP
-
-SAMPLE_MILLISECONDS = 250
 
 
 def commit() -> str:
@@ -31,7 +26,7 @@ def commit() -> str:
     )
 
 
-# Found at the start, when the code that runs was read.
+# Found when the program starts, as its code may change while it runs.
 COMMIT = commit()
 
 
@@ -96,58 +91,3 @@ def append_row(row: dict[str, Any], *paths: Path | None, once: bool = False) -> 
     for path in paths:
         if path is not None:
             bench_rows.append_row(path, row, once=once)
-
-
-class Utilization:
-    """How busy a GPU is while a `with` block runs, in percent, from nvidia-smi; nothing on a CPU.
-
-    Args:
-        device: the GPU.
-    """
-
-    def __init__(self, device: torch.device):
-        self.device = device
-        self._process: subprocess.Popen | None = None
-        self._printed: IO[str] | None = None
-        self._samples: list[float] = []
-
-    def __enter__(self) -> Utilization:
-        if self.device.type == "cuda":
-            gpu = f"GPU-{torch.cuda.get_device_properties(self.device).uuid}"
-            command = [
-                "nvidia-smi",
-                "-i",
-                gpu,
-                "--query-gpu=utilization.gpu",
-                "--format=csv,noheader,nounits",
-            ]
-            # A file, as hours of samples would fill a pipe.
-            self._printed = tempfile.TemporaryFile("w+")
-            with suppress(OSError):
-                self._process = subprocess.Popen(
-                    [*command, "-lms", str(SAMPLE_MILLISECONDS)], stdout=self._printed
-                )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
-            assert self._printed is not None
-            self._printed.seek(0)
-            for line in self._printed:
-                with suppress(ValueError):
-                    self._samples.append(float(line))
-        if self._printed is not None:
-            self._printed.close()
-
-    def row(self) -> dict[str, float | None]:
-        """`gpu_utilization_min`, `_mean` and `_max`; None if nothing was sampled."""
-        samples = self._samples
-        least, most = (min(samples), max(samples)) if samples else (None, None)
-        mean = round(sum(samples) / len(samples), 1) if samples else None
-        return {
-            "gpu_utilization_min": least,
-            "gpu_utilization_mean": mean,
-            "gpu_utilization_max": most,
-        }

@@ -1,8 +1,8 @@
 """A training run: the loop around a Trainer, with its log, evaluations and checkpoints.
 
-There are three times. `seconds` is training, from the first step on, with logs and checkpoints but
-without evaluations. `evaluation_seconds` is evaluations. `startup_seconds` is making the envs and
-the network, planning and compiling.
+Three times are measured. `seconds` is the time of training from the first step on, with logs and
+checkpoints but without evaluations. `evaluation_seconds` is the time of evaluations.
+`startup_seconds` is the time to make the envs and the network, to plan and to compile.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cule.train.trainer import Trainer
 from cule.train.world import World
 
 EVALUATION_SEED = 1_000_000
-# These settings may differ from those of the run that is resumed: how long to train, where things
+# These settings may differ from those of the run that is resumed: how long to train, where files
 # are and what is shown.
 FREE = {
     "folder", "resume", "overwrite", "explain", "device", "total_frames", "max_seconds", "progress",
@@ -72,6 +72,7 @@ class Run:
             line = announcement(given, args, world.device, self.algorithm.name)
             sys.stderr.write(line + "\n")
         self.trainer = Trainer(self.algorithm, world)
+        self.light = annotate.Light(world.device)
         self.seconds = self.evaluation_seconds = 0.0
         # Frames, updates and seconds at the last line about training in the log.
         self.logged = (0, 0, 0.0)
@@ -91,17 +92,17 @@ class Run:
         self.finished = world.any(self.row_before is not None)
         if self.finished:
             return
-        # An evaluation of this very state stays in the log, unless it will be repeated.
-        tested = self.trainer.frames
-        if state is not None and (self.reached or tested >= args.total_frames):
-            tested = state["test_frames"] or 0
+        # An evaluation of exactly this state stays in the log, unless it will be repeated.
+        evaluated = self.trainer.frames
+        if state is not None and (self.reached or evaluated >= args.total_frames):
+            evaluated = state["test_frames"] or 0
         if self.speaks and args.eval_episodes and not self.trainer.own_envs:
             self.evaluator = Evaluator(
                 args.game, args.eval_episodes, world.device, sticky=args.eval_sticky,
                 max_frames=args.eval_max_frames, num_threads=args.num_threads,
             )  # fmt: skip
         with world.together():
-            self.log = Log(args, self.logged[0], tested, self.trainer.frames, self.speaks)
+            self.log = Log(args, self.logged[0], evaluated, self.trainer.frames, self.speaks)
         world.synchronize()
         world.barrier()
         self.startup_seconds = time.perf_counter() - begun
@@ -119,7 +120,7 @@ class Run:
                 "--resume goes on from them, --overwrite deletes them, --folder names another "
                 "folder"
             )
-        # Only delete them after all processes have looked.
+        # They are deleted only after all processes have looked for them.
         self.world.barrier()
         if there and self.speaks:
             checkpoint.delete(folder)
@@ -132,7 +133,7 @@ class Run:
         self._clock = time.perf_counter()
 
     def stop_clock(self) -> None:
-        """Waits for the device, and adds what has passed to the seconds of training."""
+        """Waits for the device, and adds the time since the last call to the training time."""
         self.world.synchronize()
         now = time.perf_counter()
         self.seconds += now - self._clock
@@ -140,11 +141,12 @@ class Run:
 
     @property
     def seconds_now(self) -> float:
-        """Seconds of training by now. Does not wait for the device."""
+        """Seconds of training so far. Does not wait for the device."""
         return self.seconds + time.perf_counter() - self._clock
 
     # Logging and evaluating -----------------------------------------------------------------------
 
+    @annotate.operation("logging")
     def tell(self) -> None:
         """Writes a line of the log about the time since the last one.
 
@@ -172,6 +174,7 @@ class Run:
                 name: total / count if count else None
                 for name, total in zip(trainer.learner.names, sums[2:], strict=True)
             },
+            **annotate.log_values(self.light),
         }
         with self.world.together():
             self.log.write("training", trainer.frames, values)
@@ -191,6 +194,7 @@ class Run:
             self.score is not None and self.score >= self.args.eval_from
         )
 
+    @annotate.operation("evaluation")
     def evaluate(self, stopper: Stopper) -> None:
         """Evaluates the policy on ale-py, and notes if it is good enough to stop.
 
@@ -228,6 +232,7 @@ class Run:
 
     # Saving and resuming --------------------------------------------------------------------------
 
+    @annotate.operation("checkpoint")
     def save(self) -> None:
         """Writes a checkpoint, unless it exists. All processes have to call it."""
         self.stop_clock()
@@ -294,6 +299,7 @@ class Run:
             self.trainer.updates == 0 and self.trainer.declaration.start >= 2 * self.trainer.period
         )
 
+    @annotate.operation("logging")
     def show(self, frames: int) -> None:
         """Moves the progress bar."""
         self.log.show(frames, warming_up=self.waiting)
@@ -311,11 +317,11 @@ class Run:
             if trainer.frames >= args.total_frames or self.reached is not None:
                 break
             frames, updates = trainer.frames, trainer.updates
-            with annotate.phase("training"):
+            with annotate.iteration():
                 trainer.iterate(self.show)
-            self.log.show(trainer.frames, warming_up=self.waiting)
-            if trainer.updates // args.log_every > updates // args.log_every:
-                self.tell()
+                self.show(trainer.frames)
+                if trainer.updates // args.log_every > updates // args.log_every:
+                    self.tell()
             if self.crossed(frames, args.eval_every) and self.promising:
                 self.evaluate(stopper)
             if self.crossed(frames, args.checkpoint_every):

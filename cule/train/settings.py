@@ -22,35 +22,34 @@ class Args:
     """Trains on Atari games. Frames are emulated frames: a step of one env is four of them."""
 
     game: str = "pong"
-    """what to play: any game that cule has"""
+    """the game, one of those that cule has"""
     folder: Path = Path("runs/train")
     """where the log, the checkpoints and the plot go"""
     resume: bool = False
-    """go on from the checkpoint in the folder, exactly where it was written; without one, start a
-    new run"""
+    """continue exactly from the checkpoint in the folder; start a new run if there is none"""
     overwrite: bool = False
-    """start a new run in a folder that has another run's checkpoints, which are deleted"""
+    """start a new run in a folder with another run's checkpoints, and delete them"""
     explain: bool = False
     """print the plan, and do not train"""
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None
-    """cpu, cuda or cuda:1; by default cuda if there is one; under torchrun each process takes its
-    own GPU"""
+    """cpu, cuda or cuda:1; by default cuda if there is one; under torchrun each process uses a GPU
+    of its own"""
     seed: int = 0
     """seed of the weights, the actions and the envs"""
 
     num_envs: int | None = by_device(gpu=1024, cpu=16)
-    """envs of all processes together (1,024 on a GPU, 16 on a CPU)"""
+    """number of envs, over all processes (1,024 on a GPU, 16 on a CPU)"""
     total_frames: int | None = by_device(gpu=40_000_000, cpu=10_000_000)
     """when to stop (40,000,000 on a GPU, 10,000,000 on a CPU)"""
     max_seconds: float | None = None
     """when to stop, in seconds of training"""
     lag: int = 0
-    """1: learn while the envs play the next steps, with weights one iteration old"""
+    """1: learn while the envs play the next steps, with weights that are one iteration old"""
     multiprocessors: int = 0
-    """on a GPU with cule: how many of its multiprocessors only emulate; 0: with a lag half of them,
-    so that the others learn at the same time; else none is reserved"""
+    """on a GPU with cule: how many of its multiprocessors are reserved for emulation; 0: half of
+    them with a lag, so that the others can learn at the same time, and none without"""
 
     life_loss_ends: bool = False
     """in training, a lost life ends an episode (the game goes on)"""
@@ -68,7 +67,7 @@ class Args:
     learning_rate: float = 2.5e-4
     """the optimizer's learning rate"""
     anneal_lr: bool = False
-    """let the learning rate fall to 0 at total_frames"""
+    """decrease the learning rate linearly, to 0 at total_frames"""
     adam_epsilon: float = 1e-5
     """the optimizer's epsilon"""
     rmsprop_decay: float = 0.99
@@ -87,8 +86,8 @@ class Args:
     cuda_graphs: bool = True
     """on a GPU, capture the program as CUDA graphs and replay them"""
     learner_chunk: int = 65_536
-    """most observations in one forward and backward pass; a larger update accumulates gradients of
-    several"""
+    """the most observations in one forward and backward pass; larger updates accumulate gradients
+    over several passes"""
     memory_budget: float | None = None
     """GiB of the device's memory that may be used: learning then goes in smaller chunks, and
     observations to the host, if they have to; None: no limit"""
@@ -96,7 +95,8 @@ class Args:
     """CPU threads of the emulator and of torch; 0: one for each core"""
 
     log_every: int = 50
-    """phases of learning between two lines of the log; only then the host waits for the device"""
+    """phases of learning between two lines of the log; the host waits for the device only
+    for these"""
     checkpoint_every: int | None = by_device(gpu=50_000_000, cpu=1_000_000)
     """frames between two checkpoints (50,000,000 on a GPU, 1,000,000 on a CPU); one is also written
     at the end"""
@@ -108,21 +108,20 @@ class Args:
     """draw the score against wall clock and frames at the end"""
 
     eval_every: int = 0
-    """frames between two evaluations on ale-py, whose time does not count; 0: only one at the
-    end"""
+    """frames between two evaluations on ale-py, which do not count as training time; 0: only one
+    at the end"""
     eval_from: float | None = None
     """no evaluation except the last while the mean score in training is below this"""
     eval_episodes: int = 32
-    """episodes of an evaluation, all played at once; 0: no evaluation"""
+    """episodes of an evaluation, all played at the same time; 0: no evaluation"""
     eval_sticky: float = 0.0
     """sticky actions' probability in evaluations"""
     eval_max_frames: int = 108_000
-    """frames after which an evaluation's episode is cut"""
+    """frames after which an evaluation's episode is truncated"""
     stop_at_score: float | None = None
     """stop after an evaluation whose mean score is at least this"""
     results: Path | None = None
-    """file to which the run's result is appended, as a JSON line; it is in the folder in any
-    case"""
+    """file to which the run's result is appended, as a JSON line; the run's folder gets it, too"""
 
     def use_threads(self) -> None:
         """Lets torch use as many CPU threads as the emulator.

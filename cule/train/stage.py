@@ -19,7 +19,10 @@ from cule.train.learning import Learning
 def reserved_multiprocessors(
     device: torch.device, asked: int, num_envs: int, lag: int
 ) -> int | None:
-    """How many multiprocessors only emulate; None: all are shared, as there are too many envs."""
+    """How many multiprocessors are reserved for emulation; None: none is.
+
+    That is so without a lag, and with more envs than half of them can emulate.
+    """
     if device.type != "cuda":
         return None
     if asked or not lag:
@@ -46,8 +49,7 @@ def make_envs(
     own = algorithm.environment(num_envs, device)
     if own is not None:
         if isinstance(own, cule.AtariEnv):
-            # A CUDA graph keeps the kernels that it has captured, so they have to be the final
-            # ones.
+            # A CUDA graph keeps the kernels that it captured: the game has to be compiled before.
             own.wait_until_translated()
         return own
     multiprocessors = reserved_multiprocessors(device, args.multiprocessors, num_envs, learning.lag)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.build import Declaration, Networks, fixed_bytes, observation_of
 from cule.train.emulator import FRAMESKIP
@@ -192,11 +193,12 @@ class Trainer:
         learns_from = self.frames
         if not self.lag:
             learns_from += self.plan.program.period * self.args.num_envs * FRAMESKIP
-        for name, value in self._knobs.items():
-            if name == "learning_rate":
-                self.learner.set_learning_rate(value(learns_from))
-            else:
-                getattr(self.algorithm.now, name).fill_(value(self.frames))
+        with annotate.operation("knobs"):
+            for name, value in self._knobs.items():
+                if name == "learning_rate":
+                    self.learner.set_learning_rate(value(learns_from))
+                else:
+                    getattr(self.algorithm.now, name).fill_(value(self.frames))
         each = self.args.num_envs * FRAMESKIP
         self.plan.run(tell=lambda steps: tell(steps * each))
 
@@ -212,7 +214,7 @@ class Trainer:
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from where state_dict() was called.
+        """Restores what state_dict() returned.
 
         Raises:
             KeyError, RuntimeError, ValueError: the state is of a run with other settings.

@@ -2,9 +2,9 @@
 
     python -m cule.train.watch runs/pong --output pong.mp4
 
-It also prints the scores. Each episode starts with up to 30 no-ops. Several are played at once,
-each in an env of its own, and are side by side in the video. To measure a policy, use evaluate.py,
-on ale-py.
+It also prints the scores. Each episode starts with up to 30 no-ops. Several are played at the same
+time, each in an env of its own, and shown side by side. To measure a policy, use evaluate.py, which
+plays on ale-py.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Args:
     output: Path = Path("video.mp4")
     """the video, .mp4 or .gif"""
     episodes: int = 1
-    """how many to play, side by side; the video ends with the longest"""
+    """number of episodes, shown side by side; the video ends with the longest"""
     sticky: float = 0.0
     """probability that a frame repeats the last frame's action"""
     greedy: bool = False
-    """take the likeliest action instead of sampling one"""
+    """take the most probable action instead of sampling one"""
     seed: int = 0
     """seed of the envs and the actions"""
     max_frames: int = 18_000
-    """frames after which an episode is cut; 3,600 are a minute"""
+    """frames after which an episode is truncated; 3,600 are a minute"""
     device: str | None = None
     """where the policy computes and the game is emulated; by default cuda if there is one"""
     progress: bool = True
@@ -53,7 +53,7 @@ class Args:
 
 @torch.no_grad()
 def play(policy: Policy, env: cule.RecordVideo, args: Args) -> list[float]:
-    """Plays an episode in every env; returns the scores, rewards not clipped."""
+    """Plays an episode in every env; returns the scores, of unclipped rewards."""
     device = env.atari.device
     generator = torch.Generator(device).manual_seed(args.seed)
     observations, _ = env.reset(seed=args.seed)

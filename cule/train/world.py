@@ -41,11 +41,11 @@ class World:
             device = f"cuda:{os.environ['LOCAL_RANK']}"
         found = choose_device(device)
         if size > 1:
-            # Optimizers import this. If that happens while there is a process group, the group is
-            # never freed (torch 2.13): its threads still run while Python exits, and abort the
-            # process if they free a tensor.
+            # Optimizers import this module. It has to be imported before there is a process group:
+            # else the group is never freed (torch 2.13), its threads still run while Python exits,
+            # and they abort the process if they free a tensor.
             importlib.import_module("torch._dynamo")
-            # gloo is for tensors on the hosts, also with NCCL.
+            # gloo is for tensors in the host's memory, NCCL for those on GPUs.
             dist.init_process_group("cpu:gloo,cuda:nccl" if found.type == "cuda" else "gloo")
         return World(int(os.environ.get("RANK", "0")), size, found)
 
@@ -55,7 +55,7 @@ class World:
             dist.destroy_process_group()
 
     def any(self, wish: bool) -> bool:
-        """Whether the wish is true in any process; all have to call it."""
+        """Whether `wish` is true in any process. All processes have to call it."""
         if self.size == 1:
             return wish
         wishes = torch.tensor([int(wish)])
@@ -64,7 +64,7 @@ class World:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """If one process fails in a block, all fail at its end; all have to run the block.
+        """If one process fails in a block, all fail at its end. All processes have to run it.
 
         So no process waits for one that has ended.
 
@@ -78,11 +78,11 @@ class World:
             raise
         if self.any(False):
             raise ValueError(
-                "expected all processes to go on, but another one failed, and says why"
+                "expected all processes to go on, but another one failed; its message says why"
             )
 
     def barrier(self) -> None:
-        """Waits until all processes are here."""
+        """Waits until all processes have called this."""
         self.any(False)
 
     def sum(self, values: torch.Tensor) -> list[float]:

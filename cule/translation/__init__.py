@@ -1,9 +1,11 @@
-"""Translating a ROM's frequent code into C++ for one game's kernel (csrc/console/block.h).
+"""Translates a game's frequent code into C++, which is compiled into the game's own kernel.
+
+The C++ uses the macros of csrc/execution/block.h. design/translation.md explains why and how.
 
 - executed.py: what a game executes, found by playing it
-- blocks.py: runs of its instructions
-- source.py: these as C++, to be compiled for the device that the envs live on
-- kernel.py: `translate`, which compiles, and keeps what it compiled
+- blocks.py: its basic blocks
+- source.py: the blocks as C++, and the kernel around them
+- kernel.py: `translate`, which compiles a kernel or takes it from the cache
 """
 
 from cule.translation.blocks import Block, blocks_of, longest_block, most_frequent, stays_decimal

@@ -1,9 +1,10 @@
-"""A game's blocks: runs of instructions, each from a place where the program enters it."""
+"""A game's basic blocks: runs of instructions that the program enters only at the first."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from cule import _core
 from cule.console import rom_of
 from cule.rom import Game
 from cule.translation.executed import (
@@ -17,14 +18,14 @@ from cule.translation.executed import (
     reach,
 )  # fmt: skip
 
-# How many instructions the first kernel of a game translates, the most frequent ones: each takes
-# the compiler some 10 ms, and the rest of a kernel some 3 s.
-MAX_AT_FIRST = 400
-# The longest block. A frame's end is looked for between blocks only, so they must not take much of
-# it.
+# How many instructions a game's first kernel has: the most frequent ones. The compiler takes about
+# 10 ms for each, and about 3 s for the rest of the kernel.
+MAX_AT_FIRST = 150
+# A block has at most this many instructions. Only between blocks is it checked whether the frame
+# ends, so a block must take little of it.
 MAX_INSTRUCTIONS = 64
-# And nearly the longest: the picture's segments are kept before blocks that write in them
-# (csrc/console/core.h).
+# A block that takes more cycles than this gets no further instruction. The starts of the picture's
+# segments are saved this far ahead, as a block writes without saving them (csrc/execution/pace.h).
 MAX_CYCLES = 5 * LINE_CYCLES
 
 Block = tuple[Instruction, ...]
@@ -35,8 +36,8 @@ def blocks_of(game: Game) -> list[Block]:
     counts = profile(game)
     reached = reach(counts)
     instructions, refused = instructions_of(game, counts, reached), reached[2]
-    _, scheme = rom_of(game)
-    behind_gaps = {
+    same_bank = _core.SCHEMES[rom_of(game)[1]]["same_bank"]
+    entries = {
         offset for offset in instructions
         if counts[offset, ENTERED] or not any(
             (before := instructions.get(offset - length)) and before.length == length
@@ -45,7 +46,7 @@ def blocks_of(game: Game) -> list[Block]:
         )
     }  # fmt: skip
     blocks = []
-    to_begin = sorted(behind_gaps, reverse=True)
+    to_begin = sorted(entries, reverse=True)
     while to_begin:
         block = [instructions[to_begin.pop()]]
         while not block[-1].leaves_program:
@@ -53,17 +54,17 @@ def blocks_of(game: Game) -> list[Block]:
             following = instructions.get(last.offset + last.length)
             if (
                 following is None
-                or following.offset in behind_gaps
+                or following.offset in entries
                 or following.pc != last.pc + last.length
             ):
                 break
-            # E0 switches each KiB by itself.
-            other_slice = scheme == "E0" and (following.pc ^ last.pc) & 0xFC00
+            # In E0 each KiB is switched on its own.
+            other_slice = (following.pc ^ last.pc) & same_bank
             full = len(block) == MAX_INSTRUCTIONS or _most_cycles(tuple(block)) > MAX_CYCLES
-            # After a wait, lanes of a warp are at the same place, and begin the next block
-            # together.
+            # After a wait, the lanes of a warp are at the same place of the program. So a block
+            # ends there, and they begin the next one together.
             if last.waits or last.reads_timer or full or other_slice:
-                behind_gaps.add(following.offset)
+                entries.add(following.offset)
                 to_begin.append(following.offset)
                 break
             block.append(following)
@@ -72,7 +73,7 @@ def blocks_of(game: Game) -> list[Block]:
 
 
 def most_frequent(game: Game, blocks: list[Block]) -> list[Block]:
-    """As many of the game's blocks as MAX_AT_FIRST lets pass, in their order."""
+    """The most frequent blocks, with at most MAX_AT_FIRST instructions, in their old order."""
     ran = profile(game)[:, COUNT]
     by_frequency = sorted(blocks, key=lambda block: -np.mean([ran[each.offset] for each in block]))
     lengths = np.cumsum([len(block) for block in by_frequency])
@@ -85,7 +86,7 @@ def _most_cycles(block: Block) -> int:
 
 
 def longest_block(blocks: list[Block]) -> int:
-    """How many cycles a block takes at most."""
+    """The most cycles that any of the blocks can take."""
     return max((_most_cycles(block) for block in blocks), default=0)
 
 

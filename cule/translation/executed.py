@@ -13,30 +13,31 @@ from cule.console.cartridge import predecoded
 from cule.rom import Game
 
 PROFILE_FRAMES = 6000
-# An instruction that is executed less often, in PROFILE_FRAMES, is left to the interpreter, as
+# An instruction that ran less often than this in PROFILE_FRAMES is left to the interpreter, as
 # compiling takes time.
 LEAST_COUNT = 30
-# And so is one that more often than this cannot be done in a block. What an instruction reaches
-# more often than this, it has code for.
+# An instruction is also left to the interpreter if a larger share of its executions than this could
+# not be done in a block. It gets code for the places that it reached in a larger share than this.
 MAX_REFUSED = 0.02
-# What is much code in RAM, as a share of all instructions.
+# If a larger share than this of all executed instructions is in RAM, the game runs much code there.
 MUCH_IN_RAM = 0.02
-# What a profile has of each instruction (csrc/console/profile.h): how often it ran, could not be
-# done in a block, ran in decimal mode, was entered; its program counter; which places it reached,
-# a column for each set of PROFILED; the TIA register that it wrote to, and how often that was
-# another than before.
+# The columns of a profile, which has a row for each instruction (csrc/execution/profile.h): how
+# often it ran, could not be done in a block, ran in decimal mode, was entered; its program counter;
+# how often it reached each set of places in PROFILED, one column each; the TIA register that it
+# last wrote to, and how often that was another register than before.
 COUNT, REFUSED, DECIMAL, ENTERED, PC, REACHED = range(6)
 PLACES, PROFILED = _core.PLACES, _core.PROFILED_PLACES
 REGISTER, OTHER_REGISTER = REACHED + len(PROFILED), REACHED + len(PROFILED) + 1
 # Fields of a predecoded instruction (csrc/cpu_6507/predecoded.h).
-CYCLES, LENGTH_SHIFT, READS, JUMP, INDEXED, OPCODE_SHIFT, OPERAND_SHIFT = (
+CYCLES, LENGTH_SHIFT, READS, INDEXED, BRANCH, OPCODE_SHIFT, OPERAND_SHIFT = (
     _core.PREDECODED[field]
     for field in (
-        "cycles", "length_shift", "reads", "jump", "indexed", "opcode_shift", "operand_shift",
+        "cycles", "length_shift", "reads", "indexed", "branch", "opcode_shift", "operand_shift",
     )
 )  # fmt: skip
+# The opcodes after which the next instruction never follows.
+LEAVING = _core.GO_ON_AT_OPERAND | _core.GO_ON_ELSEWHERE
 WSYNC, LINE_CYCLES = _core.WSYNC, _core.LINE_CYCLES
-JSR, RTS, JMP_INDIRECT = 0x20, 0x60, 0x6C
 
 
 @dataclass(frozen=True)
@@ -49,46 +50,42 @@ class Instruction:
     operand: int
     length: int
     control: int
+    branches: bool  # whether it is a conditional branch
     places: int  # a set of PLACES
-    register: int | None  # the one of the TIA's that it writes to; then it reaches nothing else
-
-    @property
-    def branches(self) -> bool:
-        """Whether it is one of the eight conditional branches."""
-        return self.opcode & 0x1F == 0x10
+    register: int | None  # the one TIA register that it writes to; then it reaches nothing else
 
     @property
     def leaves_program(self) -> bool:
-        """Whether what follows is never the next instruction."""
-        return bool(self.control & JUMP) or self.opcode in (JSR, RTS, JMP_INDIRECT)
+        """Whether the program never goes on at the next instruction."""
+        return self.opcode in LEAVING
 
     @property
     def following(self) -> int | None:
-        """The program counter after it, unless it branches; None where that is not known."""
-        if self.control & JUMP or self.opcode == JSR:
+        """The program counter after it if no branch is taken; None if that is not known."""
+        if self.opcode in _core.GO_ON_AT_OPERAND:
             return self.operand
         return None if self.leaves_program else (self.pc + self.length) & 0xFFFF
 
     @property
     def branch_target(self) -> int:
-        """Where a branch goes on if it is taken."""
+        """The program counter after a branch that is taken."""
         return (self.pc + 2 + self.operand) & 0xFFFF
 
     @property
     def stays_in_rom(self) -> bool:
-        """Whether the program goes on in the cartridge where it does not jump, as in blocks."""
+        """Whether the next instruction, and a branch's target, are in the cartridge too."""
         ends = [self.pc + self.length, *([self.branch_target] if self.branches else [])]
-        return all(end & 0x1000 for end in ends)
+        return all(_core.is_cartridge_address(end & 0xFFFF) for end in ends)
 
     @property
     def waits(self) -> bool:
-        """Whether all that it does is to wait for the next scanline."""
+        """Whether it writes WSYNC, which only waits for the next scanline."""
         return self.register == WSYNC
 
     @property
     def reads_timer(self) -> bool:
-        """Whether it may wait for the RIOT's timer, for nobody knows how long."""
-        may_be_timer = self.control & INDEXED or self.operand & 0x1284 == 0x284
+        """Whether it may read the RIOT's timer, and so wait for any length of time."""
+        may_be_timer = self.control & INDEXED or _core.is_timer_address(self.operand)
         return bool(self.control & READS and self.places & PLACES["kFromChips"] and may_be_timer)
 
     @property
@@ -98,35 +95,35 @@ class Instruction:
 
     @property
     def most_cycles(self) -> int:
-        """How long it takes at most."""
+        """The most cycles that it can take."""
         may_wait = self.writes_tia if self.register is None else self.waits
         return (self.control & CYCLES) + 2 + (LINE_CYCLES if may_wait else 0)
 
     @property
     def reach(self) -> str:
-        """What it reaches, as csrc/console/fast_bus.h has it."""
+        """What it reaches, as a C++ expression with the names of csrc/execution/fast_bus.h."""
         if self.register is not None:
             return f"to_register({self.register:#04x})"
         return " | ".join(name for name, place in PLACES.items() if self.places & place)
 
 
-Reached = tuple[np.ndarray, np.ndarray, np.ndarray]  # of `reach`
+Reached = tuple[np.ndarray, np.ndarray, np.ndarray]  # what `reach` returns
 
 
 def profile(game: Game) -> np.ndarray:
-    """(bytes of the ROM, columns) uint32: COUNT to OTHER_REGISTER of each instruction."""
+    """(bytes of the ROM, columns) uint32: the columns COUNT to OTHER_REGISTER."""
     return _played(game)[:-1]
 
 
 def runs_in_ram(game: Game) -> bool:
-    """Whether the game executes much code outside of the ROM, which blocks never have."""
+    """Whether the game runs much code in RAM, which is never in blocks."""
     counts = _played(game)[:, COUNT]
     return bool(counts[-1] > MUCH_IN_RAM * counts.sum())
 
 
 @functools.cache
 def _played(game: Game) -> np.ndarray:
-    """A profile, and after it a row for what was executed outside of the ROM."""
+    """A profile, with a last row for all that was executed outside the ROM."""
     console = Console(Group(game, game.facts["default_mode"], 0), Options(), boot(game).pal)
     console.configure()
     console.load(boot(game).snapshot)
@@ -136,12 +133,16 @@ def _played(game: Game) -> np.ndarray:
 
 
 def predecoded_words(game: Game) -> np.ndarray:
-    """(bytes of the ROM + 1, 2) uint32: its instructions (csrc/cpu_6507/predecoded.h)."""
+    """(bytes of the ROM + 1, 2) uint32: predecoded instructions (csrc/cpu_6507/predecoded.h)."""
     return predecoded(game).view(np.uint32).reshape(-1, 2)[: len(rom_of(game)[0]) + 1]
 
 
 def instructions_of(game: Game, counts: np.ndarray, reached: Reached) -> dict[int, Instruction]:
-    """What blocks may be made of, by offset."""
+    """The instructions that blocks may be made of, by offset.
+
+    An instruction that is fetched byte by byte (kFetchSlowly), because reading it may switch banks,
+    is none of them.
+    """
     words = predecoded_words(game)
     places, one_register, refused = reached
     refused_often = refused > MAX_REFUSED * counts[:, COUNT]
@@ -151,23 +152,24 @@ def instructions_of(game: Game, counts: np.ndarray, reached: Reached) -> dict[in
         register = int(counts[offset, REGISTER]) if one_register[offset] else None
         instruction = Instruction(
             offset, int(counts[offset, PC]), more >> OPCODE_SHIFT & 0xFF, more >> OPERAND_SHIFT,
-            control >> LENGTH_SHIFT & 3, control, int(places[offset]), register,
+            control >> LENGTH_SHIFT & 3, control, bool(more & BRANCH), int(places[offset]),
+            register,
         )  # fmt: skip
-        if instruction.stays_in_rom:
+        if instruction.length and instruction.stays_in_rom:
             found[offset] = instruction
     return found
 
 
 def reach(counts: np.ndarray) -> Reached:
-    """By offset, what an instruction reaches in a block.
+    """What each instruction reaches in a block, by offset.
 
     Returns:
-        Its places; whether that is one register of the TIA; how often a block with no more cannot
-        do it.
+        Its places; whether they are one TIA register only; how often it ran and needed more than
+        that, so that a block could not do it.
     """
     most_refused = MAX_REFUSED * counts[:, COUNT]
     places, refused = np.zeros(len(counts), np.uint32), counts[:, REFUSED].copy()
-    # Most programs leave decimal mode at once; some stay in it.
+    # Most programs are in decimal mode for a few instructions only; some stay in it.
     stays_decimal = counts[:, DECIMAL].sum() > MAX_REFUSED * counts[:, COUNT].sum()
     if not stays_decimal:
         refused += counts[:, DECIMAL]

@@ -16,12 +16,12 @@ from cule.sealed import Kind
 from cule.translation.blocks import Block, blocks_of, most_frequent
 from cule.translation.source import headers, kernel_source, marked_ops
 
-# How a kernel is kept: compiled, with a checksum.
+# A kernel's file: a cubin with a checksum.
 _FILE = Kind("cubin", 1)
 
 
 def cache_folder() -> Path:
-    """Where translated ROMs are kept: CULE_CACHE_DIR, or `cule` in the user's cache folder."""
+    """The folder of compiled kernels: CULE_CACHE_DIR, or `cule` in the user's cache folder."""
     named = os.environ.get("CULE_CACHE_DIR")
     return (
         Path(named)
@@ -34,8 +34,8 @@ class Translation(NamedTuple):
     """A game's kernel.
 
     Attributes:
-        cubin: compiled for one GPU architecture, and still to be linked.
-        marked_ops: of its blocks, see `marked_ops`.
+        cubin: the kernel, compiled for one GPU architecture; the driver links it.
+        marked_ops: what `marked_ops` returns for its blocks.
         whole: whether it has all of the game's blocks.
     """
 
@@ -47,18 +47,19 @@ class Translation(NamedTuple):
 def compiler_options(architecture: str) -> list[str]:
     """The run-time compiler's options for a kernel."""
     options = [
-        # Relocatable, as CMakeLists.txt has the rest compiled; the driver links it.
+        # Relocatable code, as everything else is in CMakeLists.txt; the driver links it.
         f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "-default-device",
         "--relocatable-device-code=true", "--maxrregcount=80",
     ]  # fmt: skip
     if int(nvrtc.version().partition(".")[0]) >= 13:  # older ones do not know these
-        # Several threads; and a jump by a table to a block, not a tree of comparisons.
+        # Compiles in several threads. A table of jumps leads to the blocks, not a tree of
+        # comparisons.
         options += ["--split-compile=4", "--jump-table-density=1"]
     return options
 
 
 class _Source:
-    """What a kernel of a game is compiled from."""
+    """What a game's kernel is compiled from."""
 
     def __init__(self, game: Game, architecture: str, blocks: list[Block], in_step: bool):
         self._text, self._headers = kernel_source(game, blocks, in_step), headers()
@@ -68,7 +69,7 @@ class _Source:
         self._path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
 
     def kept(self) -> bytes | None:
-        """The cubin, if it is in cache_folder(). What is damaged there is not."""
+        """The cubin in cache_folder(); None if it is missing or damaged."""
         try:
             with _FILE.reading(self._path) as file:
                 return file.read()
@@ -76,7 +77,7 @@ class _Source:
             return None
 
     def compiled(self) -> bytes:
-        """The cubin, which is kept in cache_folder()."""
+        """Compiles the cubin and keeps it in cache_folder()."""
         cubin = nvrtc.compile_cubin(self._text, self._headers, self._options)
         _keep(self._path, cubin)
         return cubin
@@ -88,16 +89,15 @@ def translate(
     """A game's kernel for a GPU architecture such as "sm_90", from cache_folder() or the compiler.
 
     Args:
-        game: which.
-        architecture: of the GPU.
+        game: the game.
+        architecture: the GPU's.
         in_step: whether the warps of a multiprocessor wait for each other (design/translation.md).
-        at_first: whether only the game's most frequent blocks are enough, where the kernel of all
-            of them is not kept yet: it is compiled in under ten seconds, the other in up to a
-            minute.
+        at_first: if the kernel of all blocks is not in the cache, make one of the game's most
+            frequent blocks only. That takes under ten seconds, and all blocks up to a minute.
 
     Raises:
-        OSError: if there is no run-time compiler.
-        RuntimeError: if it does not compile.
+        OSError: there is no run-time compiler.
+        RuntimeError: the game does not compile.
     """
     blocks = blocks_of(game)
     source = _Source(game, architecture, blocks, in_step)
@@ -114,7 +114,7 @@ def translate(
 
 
 def _keep(path: Path, cubin: bytes) -> None:
-    """Writes a file whole or not at all. If it cannot, the next process compiles again."""
+    """Writes a kernel's file. If that fails, there is none, and the next process compiles again."""
     with contextlib.suppress(OSError, ValueError):
         path.parent.mkdir(parents=True, exist_ok=True)
         _FILE.write(path, lambda file: file.write(cubin))

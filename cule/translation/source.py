@@ -1,4 +1,4 @@
-"""A game's blocks in C++, cases of a switch (csrc/console/block.h), and the kernel around them."""
+"""A game's basic blocks as C++, the cases of a switch, and the kernel around them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from cule.translation.executed import (
 )
 
 BLOCK_CODE, QUIET_BLOCK = _core.PREDECODED["block_code"], _core.PREDECODED["quiet_block"]
-# Schemes whose window shows one bank as a whole, of so many bytes or all of a smaller image.
-BANK_BYTES = 4096
-WHOLE_BANKS = frozenset(("2K", "4K", "F8", "F8SC", "F6", "F6SC", "DPC"))
+# What the cartridge's window shows: a bank, or all of a smaller image.
+BANK_BYTES = _core.WINDOW_BYTES
 
 
 class _Numbers:
     """The blocks' numbers, by where they begin."""
 
     def __init__(self, game: Game, blocks: list[Block]):
-        image, self._scheme = rom_of(game)
+        image, scheme = rom_of(game)
+        self._same_bank = _core.SCHEMES[scheme]["same_bank"]
         self._bank_bytes = min(len(image), BANK_BYTES)
         self._numbers = {
             (block[0].offset, block[0].pc): number for number, block in enumerate(blocks, 1)
@@ -36,22 +36,23 @@ class _Numbers:
         self.quiet = {number for number, block in enumerate(blocks, 1) if is_quiet(block)}
 
     def at(self, pc: int | None, seen_from: Instruction) -> int | None:
-        """The number of the block at `pc`, where an instruction of the same bank leads, if known.
+        """The number of the block that begins at `pc`, as `seen_from` jumps there; None if unknown.
 
-        No block switches banks. E0 switches each KiB by itself; FE switches by the highest bits of
-        `pc`.
+        No block switches banks, so a target in the same bank is at a known place of the image. In
+        E0 each KiB is a bank of its own; FE switches by the highest bits of `pc`.
         """
-        moving = 0xFC00 if self._scheme == "E0" else 0xE000
-        if pc is None or not pc & 0x1000 or (pc ^ seen_from.pc) & moving:
+        if pc is None or not _core.is_cartridge_address(pc):
+            return None
+        if (pc ^ seen_from.pc) & self._same_bank:
             return None
         offset = seen_from.offset + pc % self._bank_bytes - seen_from.pc % self._bank_bytes
         return self._numbers.get((offset, pc))
 
 
 def source_of(game: Game, blocks: list[Block]) -> str:
-    """The C++ function `run_block` of a game."""
+    """The game's blocks as C++: the cases of a switch, in the macros of csrc/execution/block.h."""
     numbers = _Numbers(game, blocks)
-    entries: set[int] = set()  # blocks in which others go on
+    entries: set[int] = set()  # blocks that other blocks go on in
 
     def follow(here: int, pc: int | None, seen_from: Instruction) -> str:
         number = numbers.at(pc, seen_from)
@@ -61,7 +62,7 @@ def source_of(game: Game, blocks: list[Block]) -> str:
         quietly = "_QUIETLY" if number in numbers.quiet else ""
         return f"CULE_GO_ON{quietly}({number})"
 
-    whole_banks = rom_of(game)[1] in WHOLE_BANKS
+    whole_bank = _core.SCHEMES[rom_of(game)[1]]["whole_bank"]
     texts = []
     for number, block in enumerate(blocks, 1):
         lines = []
@@ -71,7 +72,7 @@ def source_of(game: Game, blocks: list[Block]) -> str:
                 taken = follow(number, instruction.branch_target, instruction)
                 lines.append(f"  CULE_BRANCH({what}, {taken})")
             else:
-                bank = instruction.offset // BANK_BYTES * BANK_BYTES if whole_banks else -1
+                bank = instruction.offset // BANK_BYTES * BANK_BYTES if whole_bank else -1
                 lines.append(f"  CULE_DO({number}, {what}, {instruction.reach}, {bank})")
         lines.append(f"  {follow(number, block[-1].following, block[-1])}")
         texts.append(lines)
@@ -96,7 +97,7 @@ def marked_ops(game: Game, blocks: list[Block]) -> np.ndarray:
     return words
 
 
-# C++'s integer types, which the run-time compiler does not bring along.
+# What the kernel needs of the standard headers, which the run-time compiler does not have.
 _STANDARD_HEADERS = {
     "cstdint": (
         "using int8_t = signed char; using int16_t = short; using int32_t = int; "
@@ -109,7 +110,8 @@ _STANDARD_HEADERS = {
 }
 
 _INCLUDE = re.compile(r'^#include ["<](.+)[">]', re.MULTILINE)
-_KERNEL = """#include "kernels/cuda/play.cuh"
+_KERNEL = """#include "cartridge/schemes.h"
+#include "kernels/cuda/play.cuh"
 
 namespace cule {{
 
@@ -126,7 +128,7 @@ struct RunBlock {{
 
 extern "C" __global__ void __launch_bounds__(kPlayMaxThreads)
 play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
-  constexpr CartridgeMap kMap = {map};
+  constexpr CartridgeMap kMap = kSchemes[{scheme}].map;
   using Core = TranslatedCore<RunBlock, {game}, {longest}, {decimal}, {in_ram}>;
   play_envs<{in_step}>(batch, lanes, warps, Core{{}}, &kMap);
 }}
@@ -134,18 +136,12 @@ play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
 }}  // namespace cule
 """
 
-_MAPS = {
-    "2K": "map_2k()", "4K": "map_4k()", "F8": "map_f8(false)", "F8SC": "map_f8(true)",
-    "F6": "map_f6(false)", "F6SC": "map_f6(true)", "E0": "map_e0()", "FE": "map_fe()",
-    "DPC": "map_dpc()",
-}  # fmt: skip
-
 
 def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
-    """The translation unit of a game's kernel, whose warps are kept in step or not."""
+    """The translation unit of a game's kernel; `in_step`: its warps wait for each other."""
     return _KERNEL.format(
         cases=source_of(game, blocks),
-        map=_MAPS[rom_of(game)[1]],
+        scheme=_core.SCHEMES[rom_of(game)[1]]["index"],
         game=game.index,
         longest=longest_block(blocks),
         decimal=str(stays_decimal(blocks)).lower(),
@@ -155,9 +151,9 @@ def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
 
 
 def headers() -> dict[str, str]:
-    """What a game's kernel includes, directly or not, by the names that it includes them by.
+    """The headers that a game's kernel includes, directly or not, by the names in its #includes.
 
-    Nothing else: a kernel in the cache stays valid until a file changes that it was made from.
+    There are no others, so that a kernel in the cache is valid until one of its own files changes.
     """
     texts, included = {**_core.headers(), **_STANDARD_HEADERS}, {}
     to_read = _INCLUDE.findall(_KERNEL)

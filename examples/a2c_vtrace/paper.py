@@ -60,15 +60,15 @@ class Args:
     num_envs: tuple[int, ...] = (256, 1024)
     """numbers of envs of table 4, whose game is Pong"""
     gpus: tuple[int, ...] = (0,)
-    """which GPUs to train on, each at the same time"""
+    """GPUs to train on, all at the same time"""
     together: int = 1
-    """trainings at once on each GPU; the rows note it if they share one, as that makes them
-    slower"""
+    """trainings at the same time on each GPU; they slow each other down, so their rows say that
+    they shared it"""
     folder: Path = Path("runs/paper")
     """where the trainings' folders are"""
     results: Path | None = None
-    """file to which the rows are appended, as JSON lines; each is in its training's folder in any
-    case"""
+    """file to which the rows are appended, as JSON lines; each training's folder always gets its
+    row"""
     show: tuple[Path, ...] = ()
     """run nothing, and show the table of the rows in these files"""
     but: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ def table4_jobs(args: Args) -> list[Job]:
     for emulator, num_envs, (algorithm, (module, more)) in itertools.product(
         ("cule", "ale-py"), args.num_envs, PROGRAMS.items()
     ):
-        # Each takes some twenty seconds.
+        # Each takes about twenty seconds.
         frames = 10_000_000 if emulator == "cule" and num_envs >= 1024 else 3_000_000
         options = {
             "game": "pong",
@@ -263,7 +263,7 @@ def run(args: Args) -> int:
     table = table3 if args.table == 3 else table4
     if args.show:
         rows = [row for path in args.show for row in rows_of(path)]
-        # measure.py's rows have no seconds and are in no table.
+        # Older rows of an iteration's parts have no seconds and are in no table.
         trainings = [row for row in rows if row["mode"] == "training" and "seconds" in row]
         print(table([row for row in trainings if table_of(row) == args.table]))
         return 0

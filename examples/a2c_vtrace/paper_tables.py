@@ -71,8 +71,8 @@ def table3(rows: Sequence[Row]) -> str:
 
 
 def table4(rows: Sequence[Row]) -> str:
-    """FPS of each algorithm, number of envs and emulator (the fastest row), and how busy the GPU
-    was."""
+    """FPS of each algorithm, number of envs and emulator (the fastest row), and nvidia-smi's
+    figure."""
     found = {
         (row["algorithm"], row["num_envs"], row["system"]): row
         for row in sorted(rows, key=lambda row: row["fps"])
@@ -81,7 +81,7 @@ def table4(rows: Sequence[Row]) -> str:
     def cells(row: Row | None) -> list[str]:
         if row is None:
             return ["", ""]
-        busy = row["gpu_utilization_mean"]
+        busy = row.get("gpu_utilization_mean")  # newer rows lack it: cule.scope says more
         return [f"{row['fps']:,.0f}", "" if busy is None else f"{busy:.0f}%"]
 
     pairs = sorted(
@@ -92,4 +92,4 @@ def table4(rows: Sequence[Row]) -> str:
          *cells(found.get((algorithm, num_envs, "ale-py")))]
         for algorithm, num_envs in pairs
     ]  # fmt: skip
-    return markdown(["", "envs", "cule FPS", "GPU busy", "ale-py FPS", "GPU busy"], lines)
+    return markdown(["", "envs", "cule FPS", "nvidia-smi", "ale-py FPS", "nvidia-smi"], lines)

@@ -3,7 +3,7 @@
     python -m examples.a2c_vtrace.train --game pong
     torchrun --nproc-per-node 4 -m examples.a2c_vtrace.train --game pong --num-envs 4800
 
-README.md beside this file explains it; `--help` lists the settings.
+README.md in this folder explains it; `--help` lists the settings.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ class Args(train.Args):
     folder: Path = Path("runs/a2c_vtrace")
     """where the log, the checkpoints and the plot go"""
     num_envs: int | None = train.by_device(gpu=1200, cpu=120)
-    """envs of all processes together (1,200 on a GPU, 120 on a CPU)"""
+    """number of envs, over all processes (1,200 on a GPU, 120 on a CPU)"""
     num_batches: int = 20
-    """groups of envs that update the network in turn; 1 with steps_per_update = num_steps is
+    """groups of envs, which update the network in turn; 1 with steps_per_update = num_steps is
     vanilla A2C"""
     num_steps: int = 20
-    """steps of a group's envs in an update"""
+    """length of the rollouts in an update, in steps"""
     steps_per_update: int = 1
     """steps that all envs play between two updates"""
     updates_at_once: int = 1
     """updates between two phases of play, each by the next group; with 2 every step is used
     twice"""
     overlap: bool = False
-    """learn while the envs play the next steps: a lag of 1; on a GPU each on a part of it"""
+    """learn while the envs play the next steps: a lag of 1; on a GPU each uses a part of it"""
     total_frames: int | None = train.by_device(gpu=200_000_000, cpu=20_000_000)
     """when to stop (200,000,000 on a GPU, 20,000,000 on a CPU)"""
     warmup_steps: int = 300
-    """steps that all envs play before the first update, so that their games are at different
-    points"""
+    """steps that all envs play before the first update, so that their games are in different
+    states"""
     life_loss_ends: bool = True
     """in training, a lost life ends an episode (the game goes on)"""
     learning_rate: float = 6.5e-4

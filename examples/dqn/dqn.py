@@ -34,7 +34,7 @@ class Args(train.Args):
     folder: Path = Path("runs/dqn")
     """where the log, the checkpoints and the plot go"""
     num_envs: int | None = train.by_device(gpu=256, cpu=16)
-    """envs of all processes together (256 on a GPU, 16 on a CPU)"""
+    """number of envs, over all processes (256 on a GPU, 16 on a CPU)"""
     memory: int | None = train.by_device(gpu=1_000_000, cpu=100_000)
     """transitions that the memory holds (1,000,000 on a GPU, 100,000 on a CPU)"""
     first_update: int | None = train.by_device(gpu=80_000, cpu=10_000)
@@ -44,7 +44,7 @@ class Args(train.Args):
     updates_at_once: int = 1
     """updates in a round"""
     minibatch_size: int | None = train.by_device(gpu=512, cpu=64)
-    """transitions in an update (512 on a GPU, 64 on a CPU)"""
+    """transitions of an update (512 on a GPU, 64 on a CPU)"""
     target_every: int = 500
     """updates between two copies of the network to the target network"""
     double: bool = False
@@ -54,14 +54,15 @@ class Args(train.Args):
     max_grad_norm: float | None = None
     """gradients with a larger norm are scaled down to this; None: none are"""
     first_epsilon: float = 1.0
-    """chance of a random action at the beginning"""
+    """epsilon, the probability of a random action, at the beginning"""
     last_epsilon: float = 0.01
-    """chance of a random action at the end"""
+    """epsilon at the end"""
     epsilon_frames: int | None = train.by_device(gpu=4_000_000, cpu=1_000_000)
-    """frames in which the chance falls from the first to the last (4,000,000 on a GPU, 1,000,000 on
-    a CPU)"""
+    """frames in which epsilon falls from the first value to the last (4,000,000 on a GPU, 1,000,000
+    on a CPU)"""
     log_every: int = 200
-    """phases of learning between two lines of the log; only then the host waits for the device"""
+    """phases of learning between two lines of the log; the host waits for the device only
+    for these"""
 
     def check(self, world_size: int) -> None:
         """Checks the numbers."""

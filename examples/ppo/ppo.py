@@ -30,15 +30,15 @@ class Args(train.Args):
     num_steps: int | None = train.by_device(gpu=32, cpu=128)
     """steps that the envs play between two phases of learning (32 on a GPU, 128 on a CPU)"""
     update_epochs: int = 3
-    """how many times a phase of learning goes through all steps"""
+    """epochs: how many times a phase of learning uses each step"""
     minibatch_size: int | None = train.by_device(gpu=4096, cpu=256)
-    """steps in an update (4,096 on a GPU, 256 on a CPU)"""
+    """steps of a minibatch, from which an update is made (4,096 on a GPU, 256 on a CPU)"""
     anneal_lr: bool = True
-    """let the learning rate fall to 0 at total_frames"""
+    """decrease the learning rate linearly, to 0 at total_frames"""
     gae_lambda: float = 0.95
     """GAE's lambda"""
     clip_coef: float = 0.1
-    """ratios of probabilities are clipped to within this of 1"""
+    """PPO's epsilon: ratios of probabilities are clipped to 1 plus or minus this"""
     vf_coef: float = 0.5
     """weight of the value's squared error in the loss"""
     ent_coef: float = 0.01

@@ -30,21 +30,21 @@ class Args(train.Args):
     num_steps: int = 32
     """steps that the envs play between two phases of learning"""
     update_epochs: int = 2
-    """how many times a phase of learning goes through all steps"""
+    """epochs: how many times a phase of learning uses each step"""
     minibatch_size: int | None = train.by_device(gpu=4096, cpu=128)
     """steps in an update (4,096 on a GPU, 128 on a CPU)"""
     learning_rate: float = 2.5e-4
     """the optimizer's learning rate"""
     anneal_lr: bool = True
-    """let the learning rate fall to 0 at total_frames"""
+    """decrease the learning rate linearly, to 0 at total_frames"""
     max_grad_norm: float | None = 10.0
     """gradients with a larger norm are scaled down to this; None: none are"""
     q_lambda: float = 0.65
     """Q(lambda)'s lambda"""
     first_epsilon: float = 1.0
-    """chance of a random action at the beginning"""
+    """epsilon, the probability of a random action, at the beginning"""
     last_epsilon: float = 0.001
-    """chance of a random action at the end"""
+    """epsilon at the end"""
     exploration_fraction: float = 0.1
     """part of total_frames in which the chance falls from the first to the last"""
 

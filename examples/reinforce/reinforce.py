@@ -34,7 +34,7 @@ class Args(train.Args):
     ent_coef: float = 0.01
     """weight of the policy's entropy in the loss"""
     log_every: int = 1
-    """updates between two lines of the log; only then the host waits for the device"""
+    """updates between two lines of the log; the host waits for the device only for these"""
 
     def check(self, world_size: int) -> None:
         """Checks the numbers."""

@@ -53,7 +53,7 @@ def test_gym_in_make_means_gymnasium() -> None:
 
 
 def test_episodes_begin_with_their_first_frame_in_every_plane() -> None:
-    """Where ale-py's begin with black planes."""
+    """In ale-py's stacks the other planes are black at first."""
     env = envpool.make("Breakout-v5", num_envs=2, max_episode_steps=6, **OPTIONS)
     observations, _ = env.reset()
     shown = [observations[0, -1]]
@@ -148,7 +148,7 @@ def test_asynchronous_calls_give_what_steps_give() -> None:
 
 @pytest.mark.parametrize("ids", [[0, 2], np.array([2, 0]), np.array([True, False, True])], ids=str)
 def test_reset_of_some_envs_lets_the_others_go_on(ids: Any) -> None:
-    """Their rows only are returned, in the order of the ids."""
+    """Only the rows of the envs that are reset are returned, in the order of the ids."""
     env = envpool.make("Breakout-v5", num_envs=3, **OPTIONS)
     env.reset()
     for _ in range(5):
@@ -360,8 +360,10 @@ def test_wrong_resets_are_refused() -> None:
 )
 @pytest.mark.parametrize("task", ["Breakout-v5", "Pong-v5", "SpaceInvaders-v5"])
 def test_envpool_itself_gives_the_same(task: str, options: dict[str, Any]) -> None:
-    """Bit for bit, where no no-ops are drawn; but the last observation of an episode is pooled
-    otherwise."""
+    """EnvPool's results are equal, bit for bit, if there are no random no-ops.
+
+    Only the last observation of an episode is pooled from other frames.
+    """
     real = pytest.importorskip("envpool")
     options = {"num_envs": 2, "noop_max": 1, "max_episode_steps": 60} | options
     theirs = real.make(task, "gym", **options)

@@ -21,7 +21,7 @@ class ReturnsOfGames(gym.Wrapper):
     """Adds up unclipped rewards until a game is over, as CleanRL's wrapper for EnvPool does."""
 
     def __getattr__(self, name: str) -> Any:
-        """As wrappers of gym 0.23, which CleanRL uses, have it."""
+        """Passes on all attributes, as wrappers of gym 0.23 do, which CleanRL uses."""
         return getattr(self.env, name)
 
     def reset(self, **options: Any) -> Any:
@@ -37,7 +37,7 @@ class ReturnsOfGames(gym.Wrapper):
 
 
 def test_cleanrl_loop_learns() -> None:
-    """Rollouts, advantages, one gradient step each: the calls that CleanRL's script makes."""
+    """Makes the calls of CleanRL's script: rollouts, advantages, a gradient step for each."""
     torch.manual_seed(0)
     envs = envpool.make(
         "Breakout-v5",
@@ -135,7 +135,8 @@ def test_asynchronous_calls_give_what_steps_give() -> None:
 
 
 def test_spaces_are_those_of_gym_where_a_script_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CleanRL's asks for `isinstance(envs.action_space, gym.spaces.Discrete)` of the old gym."""
+    """CleanRL's script checks `isinstance(envs.action_space, gym.spaces.Discrete)`, of the old
+    gym."""
 
     class GymBox(gym.spaces.Box):
         pass

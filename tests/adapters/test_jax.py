@@ -72,7 +72,10 @@ def test_policy_is_compiled_by_jax(jax_device: str) -> None:
 
 
 def test_memory_is_shared_with_torch_one_way(jax_device: str) -> None:
-    """A tensor is an array's memory; an array is a copy of a tensor's, which changes."""
+    """A tensor made from an array shares its memory.
+
+    An array made from a tensor is a copy, as tensors change.
+    """
     array = jax.device_put(jnp.arange(4), jax.devices("cpu" if jax_device == "cpu" else "gpu")[0])
     tensor = to_torch(array)
     assert tensor.tolist() == [0, 1, 2, 3]
@@ -92,7 +95,10 @@ KINDS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
     "make_actions", [jnp.asarray, np.asarray, None], ids=["jax", "numpy", "list"]
 )
 def test_actions_of_any_width_play_the_same(make_actions: Any, jax_device: str) -> None:
-    """JAX arrays, numpy's, and lists; steps are compared with those of a plain env."""
+    """Actions are JAX arrays, numpy arrays and lists.
+
+    The steps are compared with those of a plain env.
+    """
     plain = cule.AtariEnv("breakout", 3, jax_device, output="numpy", **OPTIONS)
     plain.reset(seed=4)
     rows = np.random.default_rng(0).integers(4, size=(20, 3))

@@ -30,7 +30,7 @@ def test_env_passes_the_checker(options: dict[str, Any], device: str) -> None:
 
 
 def test_rollout_is_what_the_env_plays(device: str) -> None:
-    """Exactly what AtariEnv returns, ended envs reset one by one."""
+    """A rollout equals what AtariEnv returns if envs are reset one by one when they are done."""
     options = {"max_num_frames_per_episode": 60, "reset_pool_size": 0, "noop_max": 20}
     ours = make(device, **options)
     ours.set_seed(4)

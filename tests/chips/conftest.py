@@ -12,7 +12,7 @@ from tests.support.build import build_module
 
 @pytest.fixture(scope="session")
 def chips(build_folder: Path) -> ModuleType:
-    """The compiled test module."""
+    """The compiled module of bindings/."""
     sources = sorted((Path(__file__).parent / "bindings").glob("*.cpp"))
     return build_module("chips_module", sources, build_folder)
 

@@ -7,7 +7,8 @@ CORES = ["static", "dynamic"]
 
 
 def console_with(chips: ModuleType, program: list[int] | None = None, **options: Any) -> Any:
-    """A console with a 4K cartridge that holds `program` at $F000, where it starts, and NOPs."""
+    """A console with a 4K cartridge that has `program` at $F000, where it starts, and NOPs
+    elsewhere."""
     image = bytearray([0xEA] * 4096)
     image[: len(program or [])] = bytes(program or [])
     image[0xFFC:0x1000] = [0x00, 0xF0, 0x00, 0xF0]

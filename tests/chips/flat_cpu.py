@@ -21,14 +21,16 @@ def random_memory(seed: int) -> np.ndarray:
 
 
 def random_bytes(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Bytes, a third of them at the edges where flags and carries change."""
+    """Random bytes. A third of them are near the values at which flags and carries change."""
     edges = rng.choice(np.array([0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF]), n)
     return np.where(rng.random(n) < 1 / 3, edges, rng.integers(0, 256, n)).astype(np.uint32)
 
 
 def random_vectors(opcode: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Registers (n, 6) and code (n, 3) for `opcode`, with the program counter outside of pages 0
-    and 1."""
+    """Registers (n, 6) and code (n, 3) for `opcode`.
+
+    The program counter is never in pages 0 and 1.
+    """
     rng = np.random.default_rng([seed, opcode])
     registers = np.stack(
         [
@@ -60,8 +62,10 @@ def run_one(
     steps: int = 1,
     **registers: int,
 ) -> tuple[dict[str, int], list]:
-    """One hand-written case: registers by name (default 0, pc $E000, s $FF), memory by address
-    (default 0)."""
+    """Runs one hand-written case.
+
+    Registers are by name (default 0, pc $E000, s $FF), memory by address (default 0).
+    """
     flat = np.zeros(65536, np.uint8)
     for address, value in (memory or {}).items():
         flat[address] = value

@@ -37,8 +37,9 @@ inline bool covers(const TiaState& tia, uint32_t object, int pixel) {
 
 struct PixelView {
   static constexpr bool kSeesColors = false;
+  void begin_picture() {}
   void objects_changed(uint32_t) {}
-  void grey_out(const TiaState&, int) {}
+  void grey_out(int) {}
   void show(TiaState& tia, int, int begin, int end) {
     if (tia.vblank & 2) return;
     for (int pixel = begin; pixel < end; ++pixel) {

@@ -16,7 +16,7 @@ from console_on_bus import CORES, console_with, run_to_end_of_program
 
 
 def decodes_to(address: int) -> str:
-    """By the board's wiring: A12, then A7, then A9."""
+    """The chip or memory at an address, by the board's wiring: A12, then A7, then A9."""
     if address & 0x1000:
         return "cartridge"
     if not address & 0x80:
@@ -139,7 +139,8 @@ def test_bus_code_runs_from_ram(chips: ModuleType, core: str) -> None:
 
 @pytest.mark.parametrize("core", CORES)
 def test_bus_instruction_across_two_slices(chips: ModuleType, core: str) -> None:
-    """E0: its first byte is in slice 0 of the image, the others in slice 5."""
+    """In E0, an instruction has its first byte in slice 0 of the image, and the others in slice
+    5."""
     image = bytearray(8192)
     image[0x3FF] = 0xAD  # LDA $00AB
     image[5 * 1024 : 5 * 1024 + 2] = [0xAB, 0x00]
@@ -153,7 +154,7 @@ def test_bus_instruction_across_two_slices(chips: ModuleType, core: str) -> None
 
 @pytest.mark.parametrize("core", CORES)
 def test_bus_rts_reads_the_byte_before_the_next_instruction(chips: ModuleType, core: str) -> None:
-    """At a hot spot that switches banks."""
+    """That byte is a hot spot, so the read switches banks."""
     image = bytearray([0x11] * 4096 + [0x22] * 4096)
     image[4096] = 0x60  # RTS
     console = chips.Console("F8", bytes(image))

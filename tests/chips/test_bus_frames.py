@@ -200,8 +200,10 @@ def test_bus_cut_off_frame_can_still_end(chips: ModuleType, core: str) -> None:
 
 @pytest.mark.parametrize("core", CORES)
 def test_bus_frame_that_never_ends_keeps_time(chips: ModuleType, core: str) -> None:
-    """The counter stays bounded; the place in the scanline, the timer, HMOVE and the paddles do not
-    notice."""
+    """The cycle counter stays bounded.
+
+    That changes neither the place in the scanline nor the timer, HMOVE or the paddles.
+    """
     console = console_with(chips, [0x4C, 0x00, 0xF0], inpt_wiring=0x0002)  # JMP $F000, 3 cycles
     console.set_inputs(charge0=900)
     highest = cycles = 0

@@ -32,7 +32,7 @@ def test_bus_wsync_halts_to_the_end_of_the_line(chips: ModuleType, cycle: int, a
 def test_bus_wsync_by_a_push_after_a_push_does_not_halt(
     chips: ModuleType, core: str, s: int, cycle: int
 ) -> None:
-    """JSR with the stack over the TIA: its second byte on WSYNC, or its first."""
+    """With the stack over the TIA, JSR pushes its second byte to WSYNC, or its first."""
     console = console_with(chips, [0x20, 0x00, 0xF1])
     console.s = s
     console.step(core)
@@ -76,7 +76,8 @@ def test_bus_motion_is_cleared_once(chips: ModuleType) -> None:
 def test_bus_graphics_that_repeat_matter_where_the_other_players_have_changed(
     chips: ModuleType, which: int, other: int
 ) -> None:
-    """They take over the other player's old graphics, which VDELPx shows."""
+    """A write of the same graphics also copies the other player's to its old ones, which VDELPx
+    shows."""
     console = console_with(chips)
     console.write(GRP0 + which, 0x55)
     console.write(GRP0 + other, 0x66)
@@ -99,7 +100,7 @@ def test_bus_joystick_buttons_and_switches(chips: ModuleType) -> None:
 
 
 def test_bus_inpt_wiring(chips: ModuleType) -> None:
-    """Four bits a port: 0 is never charged, 1 always, 2 and 3 are the paddles."""
+    """Each port has four bits: 0 is never charged, 1 is always charged, 2 and 3 are the paddles."""
     console = console_with(chips, inpt_wiring=0x0101)
     for port, expected in enumerate([0x80, 0x00, 0x80, 0x00]):
         console.bus = 0
@@ -142,8 +143,10 @@ def test_bus_paddle_without_resistance_reads_charged(chips: ModuleType) -> None:
 def test_bus_paddle_let_go_in_an_earlier_frame(
     chips: ModuleType, needed: int, charged: bool
 ) -> None:
-    """Charging began 300 cycles before the frame. A paddle that has been charged since then reads
-    as not charged, as in ale-py."""
+    """Charging began 300 cycles before the frame.
+
+    A paddle that is charged since then reads as not charged, as in ale-py.
+    """
     console = console_with(chips, inpt_wiring=0x0002)
     console.set_inputs(charge0=needed)
     console.begin_frame()

@@ -24,7 +24,7 @@ KNOWN_ANSWERS = [
 
 
 def philox_words(key: list[int], counter: list[int]) -> list[int]:
-    """Philox4x32-10 as its paper writes it."""
+    """Philox4x32-10, written as in its paper."""
     (k0, k1), (x0, x1, x2, x3) = key, counter
     for i in range(10):
         key0, key1 = (k0 + i * 0x9E3779B9) % 2**32, (k1 + i * 0xBB67AE85) % 2**32
@@ -112,7 +112,7 @@ def test_mt19937_works_on_strided_words(chips: ModuleType) -> None:
 
 
 def lemire_below(words: list[int], bound: int, n: int) -> list[int]:
-    """Multiply, and draw again while the low half falls into the incomplete stretch."""
+    """Multiplies a word by the bound, and takes the next while the low half is below a limit."""
     stream, drawn = iter(words), []
     while len(drawn) < n:
         high, low = divmod(next(stream) * bound, 2**32)

@@ -26,8 +26,10 @@ from numpy.testing import assert_array_equal as assert_equal
 def test_cpu_decimal_mode_computes_in_decimal(
     chips: ModuleType, core: str, subtracts: bool
 ) -> None:
-    """All 100 x 100 x 2 cases against arithmetic; N, V and Z of the decimal result, as in
-    ale-py."""
+    """Compares all 100 x 100 x 2 cases with arithmetic.
+
+    N, V and Z follow the decimal result, as in ale-py.
+    """
     a, m, c = (
         grid.ravel()
         for grid in np.meshgrid(np.arange(100), np.arange(100), np.arange(2), indexing="ij")
@@ -77,8 +79,10 @@ def test_cpu_decimal_mode_without_decimal_digits_as_measured_on_ale_py(
 
 @pytest.mark.parametrize("subtracts", [False, True], ids=["ADC", "SBC"])
 def test_cpu_decimal_mode_of_all_bytes_follows_ale_py(chips: ModuleType, subtracts: bool) -> None:
-    """Digits above 9 count as they are. A result below zero even with 100 borrowed is used as two
-    digits."""
+    """Digits above 9 keep their value.
+
+    If a result is below zero even with 100 borrowed, two digits of it are used.
+    """
     a, m, c = (
         grid.ravel()
         for grid in np.meshgrid(np.arange(256), np.arange(256), np.arange(2), indexing="ij")

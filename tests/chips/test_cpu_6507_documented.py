@@ -57,7 +57,7 @@ class LoggedMemory(list):
 def first_difference(
     results: Iterable, expected: list, registers: np.ndarray, code: np.ndarray
 ) -> tuple | None:
-    """What was run, what came out and what should have, for the first case that differs."""
+    """Says what was run, what was expected and what came, for the first case that differs."""
     for i, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         if result != wanted:
             return registers[i].tolist(), code[i].tolist(), result, wanted
@@ -157,7 +157,7 @@ def test_cpu_program_counter_wraps(chips: ModuleType, core: str) -> None:
 
 
 def test_cpu_both_cores_agree_on_all_opcodes(chips: ModuleType, memory: np.ndarray) -> None:
-    """The run-time decoding against the compile-time one: registers, cycles, and every access in
+    """Decoding at run time and at compile time give the same registers, cycles, and accesses, in
     order."""
     for opcode in range(256):
         registers, code = random_vectors(opcode, VECTORS, seed=1)
@@ -169,7 +169,7 @@ def test_cpu_both_cores_agree_on_all_opcodes(chips: ModuleType, memory: np.ndarr
 
 
 def test_cpu_predecoded_instructions_have_length_cycles_and_operand(chips: ModuleType) -> None:
-    """The operand's high byte is the instruction's last one; a branch's is its distance,
+    """An operand's high byte is the instruction's last byte; a branch's operand is its distance,
     sign-extended."""
     lengths = {"imp": 1, "acc": 1, "abs": 3, "abx": 3, "aby": 3, "ind": 3}
     for opcode in DOCUMENTED:
@@ -257,7 +257,7 @@ def test_cpu_accesses_only_what_the_instruction_needs(
 def test_cpu_pointer_at_ff_takes_its_high_byte_from_100(
     chips: ModuleType, core: str, code: list[int], registers: dict
 ) -> None:
-    """As in ale-py; a chip would take it from $00."""
+    """This is as in ale-py; a chip would take it from $00."""
     after, _ = run_one(
         chips,
         code,

@@ -82,8 +82,8 @@ def with_nz(p: int | np.ndarray, value: np.ndarray) -> np.ndarray:
 def vectors_away_from_code(
     opcode: int, mode: str, memory: np.ndarray, n: int = 1000
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Random vectors that do not touch the bytes at the program counter; with their addresses and
-    page crossings."""
+    """Random vectors that do not access the bytes at the program counter, with their addresses
+    and page crossings."""
     registers, code = random_vectors(opcode, n, seed=2)
     addresses, crosses = addresses_of(mode, memory, registers, code)
     keep = (addresses - registers[:, PC]) & 0xFFFF >= 8
@@ -154,7 +154,7 @@ def test_cpu_sax_stores_a_and_x(
 
 
 def all_pairs(p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every (A, operand) with flags `p`: registers with a random X, A, and the operand."""
+    """Registers and operand for every pair of A and operand, with flags `p` and a random X."""
     a, m = (grid.ravel() for grid in np.meshgrid(np.arange(256), np.arange(256), indexing="ij"))
     zero = np.zeros_like(a)
     x = np.random.default_rng(p).integers(0, 256, a.size)
@@ -166,8 +166,10 @@ def all_pairs(p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     "opcode", [0x0B, 0x2B, 0x4B, 0x8B, 0xAB, 0xCB, 0xEB], ids=lambda opcode: f"{opcode:02X}"
 )
 def test_cpu_undocumented_immediate_formulas(chips: ModuleType, opcode: int, p: int) -> None:
-    """ANC, ALR, ANE, LXA, SBX and the second SBC for every A and operand; ANE's and LXA's constant
-    is 64doc's $EE."""
+    """Tries ANC, ALR, ANE, LXA, SBX and the second SBC with every A and operand.
+
+    The constant of ANE and LXA is 64doc's $EE.
+    """
     registers, a, m = all_pairs(p)
     x = registers[:, X]
     flat, code = np.zeros(65536, np.uint8), np.stack([np.full_like(m, opcode), m], 1)
@@ -207,7 +209,7 @@ def test_cpu_undocumented_immediate_formulas(chips: ModuleType, opcode: int, p: 
 @pytest.mark.parametrize("decimal", [False, True])
 @pytest.mark.parametrize("carry", [0, 1])
 def test_cpu_arr_formula(chips: ModuleType, decimal: bool, carry: int) -> None:
-    """ARR for every A and operand, binary and decimal, after 64doc's description."""
+    """Tries ARR with every A and operand, binary and decimal, against 64doc's description."""
     p = carry | (D_FLAG if decimal else 0)
     registers, a, m = all_pairs(p)
     flat, code = np.zeros(65536, np.uint8), np.stack([np.full_like(m, 0x6B), m], 1)
@@ -246,8 +248,10 @@ def test_cpu_las_ands_memory_with_the_stack_pointer(chips: ModuleType, memory: n
 def test_cpu_unstable_stores_and_with_the_high_byte_plus_one(
     chips: ModuleType, memory: np.ndarray, opcode: int, mode: str, cycles: int
 ) -> None:
-    """The high byte is the written address's, as in ale-py; on a chip, crossing a page also spoils
-    the address."""
+    """The high byte is the written address's, as in ale-py.
+
+    On a chip, crossing a page also changes the address.
+    """
     registers, code, addresses, _ = vectors_away_from_code(opcode, mode, memory)
     after, accesses = run(chips, "static", memory, registers, code)
     a, x, y = (registers[:, column].astype(int) for column in (A, X, Y))

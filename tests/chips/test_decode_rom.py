@@ -8,9 +8,9 @@ import pytest
 
 CORES = ["static", "dynamic"]
 BANK, SLICE = 4096, 1024
-# Per scheme: the bytes of the image that hold code, how many of them are always contiguous, and
-# where in the window of 4 KiB an access does something: before the first offset, and from the
-# second one on.
+# Per scheme: how many bytes of the image hold code, how many of them are always contiguous, and the
+# offsets in the window of 4 KiB at which an access has an effect: below the first, and from the
+# second on.
 SCHEMES = {
     "2K": (2048, 2048, 0, BANK),
     "4K": (BANK, BANK, 0, BANK),
@@ -27,8 +27,8 @@ LDA_ABSOLUTE = 0xAD
 
 
 def decode(chips: ModuleType, scheme: str, code: bytes) -> list[list[int] | None]:
-    """(opcode, length, cycles, operand) for each byte of an image and the one after it; None:
-    fetched slowly."""
+    """(opcode, length, cycles, operand) for each byte of an image and the one after it; None if
+    it is to be fetched slowly."""
     rows = chips.decode_rom(scheme, code + bytes(NOT_CODE.get(scheme, 0)))
     assert len(rows) == len(code) + NOT_CODE.get(scheme, 0) + 1
     return [row if row[1] else None for row in rows]
@@ -37,8 +37,8 @@ def decode(chips: ModuleType, scheme: str, code: bytes) -> list[list[int] | None
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("seed", range(3))
 def test_decode_rom_of_random_bytes(chips: ModuleType, scheme: str, seed: int) -> None:
-    """Each byte that begins an instruction whose bytes are contiguous and have no side effects; no
-    other."""
+    """A byte is decoded if it begins an instruction whose bytes are contiguous and have no side
+    effects."""
     size, run, special_end, special_begin = SCHEMES[scheme]
     code = np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8).tobytes()
     rows = decode(chips, scheme, code)
@@ -143,7 +143,7 @@ def test_decode_rom_marked_code_runs_from_superchip_ram(chips: ModuleType, core:
 
 @pytest.mark.parametrize("core", CORES)
 def test_decode_rom_frame_runs_in_and_out_of_marked_code(chips: ModuleType, core: str) -> None:
-    """A subroutine in RAM, which takes no more of a frame's instructions than it has."""
+    """A subroutine in RAM takes as many of a frame's instructions as it has, and no more."""
     image = bytearray([0xEA] * BANK)
     image[:4] = [0x20, 0x80, 0x00, 0x02]  # JSR $0080; JAM
     image[0xFFC:0xFFE] = [0x00, 0xF0]
@@ -158,8 +158,10 @@ def test_decode_rom_frame_runs_in_and_out_of_marked_code(chips: ModuleType, core
 
 @pytest.mark.parametrize("core", CORES)
 def test_decode_rom_code_in_the_tia_is_what_the_bus_holds(chips: ModuleType, core: str) -> None:
-    """JMP $2D0E leaves $2D on the bus, which the TIA's mirror at $2D0E does not drive: AND
-    $2D2D."""
+    """JMP $2D0E leaves $2D on the bus.
+
+    The TIA's mirror at $2D0E does not drive the bus, so AND $2D2D is executed.
+    """
     image = bytearray([0xEA] * BANK)
     image[:5] = [0xA9, 0xFF, 0x4C, 0x0E, 0x2D]
     image[0xFFC:0xFFE] = [0x00, 0xF0]

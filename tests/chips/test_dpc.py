@@ -78,7 +78,8 @@ def test_cartridge_dpc_counter_high_takes_three_bits(chips: ModuleType) -> None:
 def test_cartridge_dpc_flag_is_set_at_top_and_cleared_at_bottom(
     chips: ModuleType, fetcher: int
 ) -> None:
-    """A fetcher at top sets its flag before the byte is masked with it; at bottom it clears it."""
+    """At its top, a fetcher sets its flag before the byte is masked with it; at its bottom it
+    clears the flag."""
     console = plug_in(chips, "DPC")
     console.write(TOP + fetcher, 0x24)
     console.write(BOTTOM + fetcher, 0x21)
@@ -104,8 +105,10 @@ def test_cartridge_dpc_writing_top_clears_the_flag(chips: ModuleType) -> None:
 def test_cartridge_dpc_other_functions_read_zero_and_count(
     chips: ModuleType, function: int
 ) -> None:
-    """As in ale-py. The patent's chip also swaps, reverses and rotates the byte, which Pitfall II
-    does not use."""
+    """This is as in ale-py.
+
+    The patent's chip also swaps, reverses and rotates the byte, which Pitfall II does not use.
+    """
     console = plug_in(chips, "DPC")
     set_counter(console, 2, 0x155)
     assert console.read(function + 2) == 0
@@ -113,7 +116,8 @@ def test_cartridge_dpc_other_functions_read_zero_and_count(
 
 
 def next_random(value: int) -> int:
-    """Fed with the complement of the parity of bits 7, 5, 4 and 3."""
+    """The next state of a shift register fed with the complement of the parity of bits 7, 5, 4
+    and 3."""
     ones = sum(value >> bit & 1 for bit in (7, 5, 4, 3))
     return value << 1 & 0xFF | (ones % 2 == 0)
 
@@ -162,8 +166,7 @@ def music_clocks(cycle: int) -> int:
 
 @pytest.mark.parametrize("voices", range(8))
 def test_cartridge_dpc_music_amplitudes(chips: ModuleType, voices: int) -> None:
-    """The voices' flags are set from bottom + 1 to top; three of them add up through a resistor
-    ladder."""
+    """The voices' flags are set from bottom + 1 to top. A resistor ladder adds up three of them."""
     console = plug_in(chips, "DPC")
     for voice in range(3):
         console.write(TOP + 5 + voice, 9)
@@ -210,8 +213,10 @@ def test_cartridge_dpc_music_with_top_zero_is_silent(chips: ModuleType) -> None:
 
 
 def test_cartridge_dpc_music_keeps_time_across_frames(chips: ModuleType) -> None:
-    """The cycle counter moves back by whole scanlines where a frame begins; the oscillator does not
-    notice."""
+    """At the beginning of a frame the cycle counter moves back by whole scanlines.
+
+    That does not change the oscillator.
+    """
     console = plug_in(chips, "DPC")
     console.write(TOP + 5, 49)
     console.write(BOTTOM + 5, 24)
@@ -225,7 +230,7 @@ def test_cartridge_dpc_music_keeps_time_across_frames(chips: ModuleType) -> None
             expected.append(4 if (49 - music_clocks(start + cycle)) % 50 > 24 else 0)
         console.write(VSYNC, 2)  # so that the frame ends
         console.cycle = 19950 + 200
-        console.write(0x0000, 0)
+        console.write(VSYNC, 0)
         console.finish_frame()
         console.begin_frame()
         start += 20150 - 20150 % 76

@@ -1,35 +1,54 @@
-"""Each header includes what it needs: it compiles alone."""
+"""Each header includes what it needs, so that it compiles alone, and only what is above it."""
 
-import os
-import shlex
+import re
 import subprocess
 import sysconfig
-from pathlib import Path
 
 import pybind11
 
-CSRC = Path(__file__).resolve().parents[2] / "csrc"
+from tests.support.build import CSRC, TESTS, compiler
+
+CHIPS = {"cpu_6507", "m6532", "tia", "cartridge"}
+
+
+def folders_in_order() -> list[str]:
+    """The folders of csrc, from the one that includes no other on (design/architecture.md)."""
+    text = (TESTS.parent / "design" / "architecture.md").read_text()
+    (tree,) = re.findall(r"^csrc/\n(.*?)^cule/$", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^  (\w+)/", tree, re.MULTILINE)
+
+
+def test_folders_include_only_those_above_them() -> None:
+    order = folders_in_order()
+    assert sorted(order) == sorted(path.name for path in CSRC.iterdir() if path.is_dir())
+    checked = 0
+    for path in CSRC.rglob("*"):
+        if path.suffix not in (".h", ".cuh", ".cpp", ".cu"):
+            continue
+        folder = path.relative_to(CSRC).parts[0]
+        above = {*order[: order.index(folder) + 1]}
+        if folder in CHIPS:
+            above -= CHIPS - {folder}
+        for name in re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE):
+            included = CSRC / name
+            assert included.is_file(), f"{path} includes {name}, expected a path below csrc"
+            assert name.split("/")[0] in above, f"{path} includes {name}, expected one of {above}"
+            checked += 1
+    assert checked > 200
 
 
 def test_headers_compile_by_themselves() -> None:
-    """A translation unit for each, in one call of the compiler. The games' headers are parts of
-    games.h."""
+    """One call of the compiler has a translation unit for each header.
+
+    The games' headers are parts of games.h.
+    """
     headers = sorted(path for path in CSRC.rglob("*.h") if path.parent.name != "games")
     assert len(headers) > 40
-    compiler = shlex.split(os.environ.get("CXX", "c++"))
     # The bindings' own headers know Python.
     folders = (CSRC, pybind11.get_include(), sysconfig.get_paths()["include"])
     includes = [f"-I{folder}" for folder in folders]
     # Without warnings: a header that is compiled as a file of its own has no use for #pragma once.
-    command = [
-        *compiler,
-        "-std=c++17",
-        "-w",
-        "-fsyntax-only",
-        *includes,
-        "-x",
-        "c++",
-        *map(str, headers),
-    ]
+    options = ["-std=c++17", "-w", "-fsyntax-only", *includes, "-x", "c++"]
+    command = [*compiler(), *options, *map(str, headers)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -50,8 +50,8 @@ def test_m6532_timer_shows_ff_in_the_cycle_after_its_last_interval(
 def test_m6532_timer_counts_cycles_after_expiry(
     chips: ModuleType, register: int, late: int
 ) -> None:
-    """Nobody has read INTIM since: `late` cycles after the one with $FF it has counted down `late`
-    more."""
+    """INTIM has not been read since it expired: `late` cycles after the one with $FF it is lower
+    by `late`."""
     riot = timer(chips, register, 3)
     expiry = START + 3 * INTERVALS[register] + 1
     # The read itself switches back to intervals, which shows where more than one has passed since.
@@ -160,7 +160,8 @@ def test_m6532_only_the_four_timer_addresses_start_it(chips: ModuleType, registe
 
 
 def test_m6532_registers_repeat(chips: ModuleType) -> None:
-    """A0 and A2 distinguish INTIM and TIMINT, A3 does not matter; timer writes need A4 and A2."""
+    """A0 and A2 distinguish INTIM and TIMINT, and A3 does not matter; writes to the timer need
+    A4 and A2."""
     riot = chips.Riot(0)
     riot.write(0x29C, 9, START)  # TIM1T with A3 high
     assert [riot.read(address, START + 2) for address in (0x284, 0x286, 0x28C, 0x294, 0x29E)] == [

@@ -1,4 +1,4 @@
-"""The search for collisions, beside a look at each pixel, and beside a replay."""
+"""The search for collisions, compared with a check of each pixel and with a replay."""
 
 from types import ModuleType
 
@@ -16,9 +16,10 @@ from tests.support.registers import (  # isort: skip
 def test_tia_collisions_that_nobody_sees_are_those_of_every_pixel(
     chips: ModuleType, wanted: str
 ) -> None:
-    """A search against a look at each pixel. States, writes and the gaps between them are random.
+    """Compares a search with a check of each pixel.
 
-    Where few latches are wanted, most writes are of no interest.
+    States, writes and the gaps between them are random. If few latches are wanted, the search can
+    skip most writes.
     """
     rng = np.random.default_rng(["all", "some", "one"].index(wanted))
     registers = [*range(NUSIZ0, COLUP0), *range(CTRLPF, AUDC0), *range(GRP0, CXCLR + 1), TOUCH]
@@ -42,7 +43,7 @@ def test_tia_collisions_that_nobody_sees_are_those_of_every_pixel(
 
 
 def test_tia_collisions_of_whole_lines_are_those_of_every_pixel(chips: ModuleType) -> None:
-    """Random lines without writes, each searched in one piece. HMOVE comes between them."""
+    """Random lines without writes are each searched in one piece, with HMOVE between them."""
     for seed in range(1000, 1400):
         collisions = chips.Collisions(seed)
         for line in range(6):
@@ -53,8 +54,10 @@ def test_tia_collisions_of_whole_lines_are_those_of_every_pixel(chips: ModuleTyp
 
 
 def test_tia_collisions_are_within_reach(chips: ModuleType) -> None:
-    """What is noted as objects are written, against a look at each pixel: it leaves out no latch
-    that is set, and many of those that are not."""
+    """Compares what is noted when objects are written with a check of each pixel.
+
+    It must leave out no latch that is set, and leave out many that are not.
+    """
     rng = np.random.default_rng(7)
     registers = [VBLANK, *range(NUSIZ0, COLUP0), *range(CTRLPF, AUDC0), *range(GRP0, CXCLR)]
     unset, left_out = 0, 0
@@ -77,8 +80,8 @@ def test_tia_collisions_are_within_reach(chips: ModuleType) -> None:
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_tia_latches_are_found_when_they_are_read(chips: ModuleType, dense: bool) -> None:
-    """The search through segments against a replay of all entries: random programs, latches read at
-    any time."""
+    """Compares the search through segments with a replay of all entries, for random programs
+    that read latches at any time."""
     rng = np.random.default_rng(3 + dense)
     read = 0
     for _ in range(60):

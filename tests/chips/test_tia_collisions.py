@@ -64,7 +64,7 @@ def test_tia_collision_of_two_objects_sets_their_latch_only(
 
 @pytest.mark.parametrize("pair", LATCHES)
 def test_tia_collision_needs_a_common_pixel(chips: ModuleType, pair: tuple[int, int]) -> None:
-    """One of the two is next to the other; then it is one pixel nearer."""
+    """Two objects are next to each other, and do not collide; one pixel nearer, they do."""
     mover, other = pair if pair[1] == PF else pair[::-1]
     last = {P0: 10, P1: 10, M0: 9, M1: 9, BL: 9, PF: 7}[other]
     start = 6 if mover in (P0, P1) else 5  # RESxx at cycle 23

@@ -1,4 +1,4 @@
-"""The TIA's state as of the last write, before the beam is there, beside a replay."""
+"""The TIA's state as of the last write, before the beam is there, compared with a replay."""
 
 from types import ModuleType
 
@@ -11,7 +11,7 @@ AHEAD = (0, 1, 67, 68, 75, 76, 227, 228, 229, 456, 457)  # clocks
 
 
 def test_tia_beam_moves_as_it_draws(chips: ModuleType) -> None:
-    """From any place, past any number of lines, at once or in two steps."""
+    """The beam moves from any place, past any number of lines, at once or in two steps."""
     rng = np.random.default_rng(1)
     for seed in range(300):
         eager = chips.Eager(seed)
@@ -41,7 +41,7 @@ def test_tia_writes_that_take_effect_at_once_leave_what_a_replay_leaves(chips: M
 
 
 def test_tia_every_value_of_a_field_takes_effect_at_once(chips: ModuleType) -> None:
-    """All values of all registers except strobes, on random states."""
+    """Writes all values to all registers except strobes, on random states."""
     for register in (VBLANK, *range(NUSIZ0, RESP0), *range(GRP0, HMOVE)):
         eager = chips.Eager(register)
         for value in range(256):

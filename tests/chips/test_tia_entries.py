@@ -12,7 +12,8 @@ from tests.support.registers import (  # isort: skip
 
 
 def test_tia_words_of_32_and_of_64_pixels_agree(chips: ModuleType) -> None:
-    """A GPU thread's drawing functions against the CPU's, over many settings and positions."""
+    """Compares a GPU thread's drawing functions with the CPU's, over many settings and
+    positions."""
     rng = np.random.default_rng(5)
     for _ in range(200):
         screen = Screen(chips)

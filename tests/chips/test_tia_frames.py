@@ -35,7 +35,8 @@ def test_tia_grey_out_above_the_picture_takes_all_of_it(chips: ModuleType) -> No
 
 
 def test_tia_color_loss_sets_bit_0(chips: ModuleType) -> None:
-    """On PAL, after a frame with an odd number of scanlines; odd colors are shades of grey."""
+    """PAL consoles lose colors after a frame with an odd number of scanlines; odd colors are
+    shades of grey."""
     screen = Screen(chips, OVERLAP)
     plain = screen.lines()
     screen.tia.write(0, FRAME_BEGIN, 1)

@@ -17,8 +17,8 @@ LEFT_BY_MOTION = [*range(8), *range(-8, 0)]  # the Programmer's Guide's table
 
 
 def hmove_of_pulses(cycle: int, motion: int) -> int:
-    """Pixels to the right, after Towers: pulses come 4 clocks apart and count while the beam is in
-    the blank."""
+    """How many pixels an object moves to the right, after Towers: pulses come 4 clocks apart,
+    and those in the blank count."""
     pulses = [3 * cycle + 9 + 4 * i for i in range(motion ^ 8)]
     if cycle == 75:
         return 8 - len(pulses)  # the whole next blank is there for them
@@ -82,8 +82,8 @@ def test_tia_hmclr_clears_all_motion(chips: ModuleType) -> None:
 
 @pytest.mark.parametrize("cycle", range(76))
 def test_tia_hmove_comb(chips: ModuleType, cycle: int) -> None:
-    """Eight black pixels where HMOVE comes in the blank; on the line's last cycle it counts for the
-    next line."""
+    """HMOVE in the blank makes eight black pixels; on a line's last cycle it counts for the next
+    line."""
     screen = Screen(chips)
     screen.at(2, cycle, HMOVE)
     combed = 2 if cycle <= 20 else 3 if cycle == 75 else None
@@ -106,8 +106,10 @@ def test_tia_hmove_lets_a_reset_player_show_in_its_line(chips: ModuleType) -> No
 
 
 def test_tia_stars_of_cosmic_ark(chips: ModuleType) -> None:
-    """HMM0 from 7 to 6, 21 cycles after HMOVE: missile 0 goes by itself, 68 pixels to the left in
-    four lines."""
+    """HMM0 changes from 7 to 6, 21 cycles after HMOVE.
+
+    Missile 0 then moves by itself, 68 pixels to the left in four lines.
+    """
     screen = Screen(chips, AT_LEFT | {ENAM0: 2, HMM0: 0x70}, hmove_blanks=False)
     screen.at(0, 40, RESM0, LONG_AGO)  # 56
     screen.at(0, 70, HMM0, 0x61)  # the flag that says 21

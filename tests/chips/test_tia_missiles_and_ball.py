@@ -1,4 +1,4 @@
-"""The TIA's missiles and its ball, beside pictures written by hand.
+"""The TIA's missiles and its ball, compared with pictures written by hand.
 
 Source: Stella Programmer's Guide (ENAxx, NUSIZx, RESxx, RESMPx, VDELBL). Where an object appears
 after RESxx is as in ale-py.
@@ -43,7 +43,7 @@ def test_tia_enable_is_bit_1(chips: ModuleType, register: int) -> None:
 def test_tia_missile_and_ball_reset_position(
     chips: ModuleType, register: int, cycle: int, position: int
 ) -> None:
-    """RESxx at cycle c: pixel 3c - 64, and 2 in the blank."""
+    """RESxx at cycle c sets pixel 3c - 64, and pixel 2 in the blank."""
     screen = Screen(chips)
     screen.at(1, cycle, register, LONG_AGO)
     screen.at(2, 0, {RESM0: ENAM0, RESM1: ENAM1, RESBL: ENABL}[register], 2)

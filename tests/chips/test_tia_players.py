@@ -1,4 +1,4 @@
-"""The TIA's players, beside pictures written by hand.
+"""The TIA's players, compared with pictures written by hand.
 
 Source: Stella Programmer's Guide (GRPx, NUSIZx, REFPx, RESPx, VDELPx). Where a player appears
 after RESPx, and how much remains of one that is reset while it is drawn, is as in ale-py.
@@ -41,7 +41,7 @@ def test_tia_player_copies_and_sizes(chips: ModuleType, nusiz: int, which: int) 
 def test_tia_player_reset_position(
     chips: ModuleType, which: int, cycle: int, position: int
 ) -> None:
-    """RESPx at cycle c: pixel 3c - 63; the first copy shows from the next line on."""
+    """RESPx at cycle c sets pixel 3c - 63; the first copy shows from the next line on."""
     screen = Screen(chips, AT_LEFT)
     screen.at(1, cycle, RESP0 + which, LONG_AGO)
     screen.at(2, 0, GRP0 + which, 0xFF)

@@ -1,4 +1,4 @@
-"""The TIA's background and playfield, beside pictures written by hand.
+"""The TIA's background and playfield, compared with pictures written by hand.
 
 Source: Stella Programmer's Guide. Which pixel a write shows from is as in ale-py.
 """

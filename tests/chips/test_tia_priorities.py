@@ -1,4 +1,4 @@
-"""What is in front where objects of the TIA overlap, and in which color.
+"""Which object of the TIA is in front when several overlap, and in which color.
 
 Source: Stella Programmer's Guide (CTRLPF).
 """

@@ -22,8 +22,7 @@ JAM = 0x02
 INDEXED = 0x10  # turns these absolute loads into indexed ones
 FRAME_INSTRUCTIONS = 25_000
 TIMERS = [0, 1, 2, 0x80, 0x81, 0xFF]
-# Where the loop begins, and whether its branch, from its fifth byte on, goes back over the end of a
-# page.
+# Where the loop begins, and whether its branch, which is at its fourth byte, crosses a page.
 LOOPS = {0xF0FA: False, 0xF0FB: True, 0xF0FD: True}
 # How to spend some cycles.
 NOP, STORE = [0xEA], [0x85, 0x80]
@@ -48,7 +47,7 @@ SEEN = [
 
 
 def cartridge(loop: list[int], at: int, timer: int, register: int, before: list[int]) -> bytes:
-    """Sets the timer, does what is in `before`, runs `loop` at `at` and halts."""
+    """A cartridge that sets the timer, executes `before`, runs `loop` at `at`, and halts."""
     image = bytearray([0xEA] * 4096)
     start = [0xA9, timer, 0x8D, register & 0xFF, register >> 8, *before, 0x4C, at & 0xFF, at >> 8]
     image[: len(start)] = bytes(start)
@@ -62,8 +61,8 @@ def wait(load: int, branch: int, address: int = INTIM) -> list[int]:
 
 
 def run(chips: ModuleType, core: str, image: bytes, frames: int) -> tuple[list[Any], int]:
-    """What shows after each of some frames, the timer at the end, and how many instructions were
-    really executed."""
+    """What is visible after each of some frames, the timer at the end, and how many instructions
+    were really executed."""
     console = chips.Console("4K", image)
     shown: list[Any] = []
     for _ in range(frames):
@@ -79,8 +78,10 @@ def run(chips: ModuleType, core: str, image: bytes, frames: int) -> tuple[list[A
 def compare(
     chips: ModuleType, core: str, load: int, loop: list[int], *setting: Any, frames: int = 4
 ) -> tuple[int, int]:
-    """Asserts that the two ways to `load` in `loop` show the same. Returns how many instructions
-    each executed."""
+    """Asserts that both ways to `load` in `loop` give the same.
+
+    Returns how many instructions each executed.
+    """
     plain_loop = [byte | INDEXED if byte == load else byte for byte in loop]
     assert plain_loop != loop
     skipping, executed = run(chips, core, cartridge(loop, *setting), frames)
@@ -123,7 +124,10 @@ def test_timer_wait_skips_nearly_all_rounds(
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("delay", DELAYS)
 def test_timer_wait_is_cut_off_with_the_frame(chips: ModuleType, core: str, delay: int) -> None:
-    """After 25,000 instructions, including skipped ones; the loop continues in the next call."""
+    """A frame ends after 25,000 instructions, including skipped ones.
+
+    The loop continues in the next call.
+    """
     loop, pause = wait(LDA, BNE), DELAYS[delay]
     console = chips.Console("4K", cartridge(loop, 0xF0FA, 0xFF, T1024T, pause))
     before = 3 + pause.count(0xEA) + pause.count(0x85)

@@ -17,8 +17,10 @@ LONG_AGO = 255  # cycles since HMOVE, which RESxx entries carry
 
 
 class Screen:
-    """A TIA with `LINES` visible lines; `setup` writes before the first of them, `at` writes at a
-    line's cycle."""
+    """A TIA with `LINES` visible lines.
+
+    `setup` writes before the first of them, `at` writes at a cycle of a line.
+    """
 
     def __init__(
         self, chips: ModuleType, setup: dict[int, int] | None = None, **options: Any
@@ -43,13 +45,13 @@ class Screen:
         self.tia.write(now, register, value)
 
     def lines(self) -> list[str]:
-        """The finished picture, one letter a pixel."""
+        """The finished picture, with a letter for each pixel."""
         self.tia.write((FIRST_LINE + LINES + 1) * 76, TOUCH, 0)
         return ["".join(LETTERS[color] for color in row) for row in self.tia.picture().tolist()]
 
 
 def line_of(**objects: list[tuple[int, int]]) -> str:
-    """A line of background with runs (start, width): p0, p1, pf. Earlier ones are in front."""
+    """A line of background with runs (start, width) of p0, p1 and pf. Earlier ones are in front."""
     pixels = ["."] * 160
     for name, runs in reversed(objects.items()):
         for start, width in runs:
@@ -90,7 +92,7 @@ OVERLAP = AT_LEFT | {
 
 
 def random_write(rng: np.random.Generator) -> tuple[int, int]:
-    """A register that is recorded, and a value. Some values are small, and some repeat."""
+    """A recorded register and a value. Some values are small, and some repeat."""
     register = int(rng.choice([VBLANK, *range(NUSIZ0, AUDC0), *range(GRP0, CXCLR + 1)]))
     value = (
         int(rng.integers(0, 256))

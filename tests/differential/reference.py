@@ -50,13 +50,15 @@ class Pair:
         self.height = self.engine.heights[0]
 
     def reset(self) -> None:
-        """A new episode on both."""
+        """Begins a new episode on both."""
         self.ale.reset_game()
         self.engine.reset(None, None)
 
     def act(self, index: int) -> bool:
-        """One frame on both. Raises AssertionError where reward or game over differ; says whether
-        the game is over."""
+        """Plays one frame on both.
+
+        Raises AssertionError if reward or game over differ; returns whether the game is over.
+        """
         reward = self.ale.act(ale_py.Action(self.actions[index]))
         self.engine.tensors["actions"].fill_(index)
         self.engine.step()
@@ -66,7 +68,7 @@ class Pair:
         return over
 
     def compare(self) -> None:
-        """Raises AssertionError where what can be seen differs."""
+        """Raises AssertionError if anything visible differs."""
         ram = self.engine.tensors["ram"][0].cpu().numpy()
         np.testing.assert_array_equal(ram, self.ale.getRAM(), "RAM")
         screen = self.engine.screens()[0, : self.height].cpu().numpy()
@@ -75,8 +77,10 @@ class Pair:
         assert int(self.engine.tensors["faults"]) == 0, "fault"
 
     def play(self, frames: int, reset_every: int, seed: int = 0) -> None:
-        """Plays and compares `frames` frames; a new episode where one ends and after each
-        `reset_every` frames."""
+        """Plays and compares `frames` frames.
+
+        A new episode begins when one ends, and after `reset_every` frames.
+        """
         rng = np.random.default_rng(seed)
         index = 0
         self.compare()

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "../chips/pixel_view.h"
-#include "console/core.h"
+#include "execution/interpreter.h"
 #include "kernels/draw.h"
 #include "kernels/memory.h"
-#include "kernels/step.h"
+#include "kernels/play.h"
 
 namespace py = pybind11;
 
@@ -25,8 +25,9 @@ using namespace cule;
 // A view whose pixels are not used.
 struct BlindView {
   static constexpr bool kSeesColors = true;
+  void begin_picture() {}
   void objects_changed(uint32_t) {}
-  void grey_out(const TiaState&, int) {}
+  void grey_out(int) {}
   void show(TiaState&, int, int, int) {}
 };
 
@@ -39,10 +40,9 @@ void store_tia(const Batch& batch, const TiaState& tia) {
   store_part(batch.records, 0, offsetof(EnvRecord, tia), tia);
 }
 
-// Whether two states are the same, except for the latches and what the CPU part does not know.
+// Whether two states are the same, except for the latches, which the CPU part does not know.
 bool same_but_latches(TiaState a, TiaState b) {
   a.collisions = b.collisions = 0;
-  a.observed = b.observed = 0;
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
@@ -58,7 +58,7 @@ struct Step {
     std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
     entries.resize(batch.buffer_capacity);
     starts.resize(segment_words(batch.options));
-    trail.starts = starts_alone(starts.data());
+    trail.starts = starts_of_one_env(starts.data());
     clear_starts(batch, trail.starts);
   }
   Step(const Step&) = delete;
@@ -70,8 +70,8 @@ struct Step {
   template <class Core>
   void play(const Core& core) {
     PlainMachine m = machine();
-    step_frames(batch, 0, m, core);
-    leave_end(batch, 0, m);
+    play_frames(batch, 0, m, core);
+    store_end_state(batch, 0, m);
   }
 };
 
@@ -79,27 +79,29 @@ struct Step {
 void draw_by_entries(const Step& step) {
   const Batch& batch = step.batch;
   const StepTrace& trace = batch.traces[0];
-  prepare(batch, 0, OneLane{});
-  part_rows(batch, 0, OneLane{});
+  save_pictures(batch, 0, OneLane{});
+  separate_rows(batch, 0, OneLane{});
   LineBits words[LineRoom<LineBits>::kSize] = {};
-  PictureView view(pictures_of(batch, 0), static_cast<int>(config_of(batch, 0).height),
+  ScreenState& screen = screen_of(batch, 0);
+  PictureView view(pictures_of(batch, 0), screen.front, static_cast<int>(config_of(batch, 0).height),
                    {words, 1});
   TiaState tia = load_tia(batch);
   for (uint32_t i = 0, frame = 0; i < trace.entries; ++i) {
     if (entry_register(step.entries[i]) == kMarkFrameEnd && ++frame + 1 == trace.frames &&
-        pools_between(trace.flags)) {
+        pools_between(trace.plan)) {
       replay_entry(tia, step.format(), step.entries[i], view);
-      pool_before_last(batch, 0, trace.flags, view.pictures[tia.front], 0, ~0u);
+      pool_before_last(batch, 0, trace.plan, view.pictures[view.front], 0, ~0u);
       continue;
     }
     replay_entry(tia, step.format(), step.entries[i], view);
   }
   store_tia(batch, tia);
+  screen.front = static_cast<uint8_t>(view.front);
 }
 
 void draw_by_segments(const Step& step) {
-  prepare(step.batch, 0, OneLane{});
-  settle(step.batch, 0, step.trail.starts);
+  save_pictures(step.batch, 0, OneLane{});
+  store_step_end(step.batch, 0, step.trail.starts);
   LineBits words[LineRoom<LineBits>::kSize] = {};
   uint32_t found = 0;
   for (size_t slot = 0; slot < segment_slots(step.batch.options); ++slot) {
@@ -118,8 +120,8 @@ void play_and_draw(uintptr_t address, const std::string& way) {
   } else if (way == "segments") {
     draw_by_segments(step);
   } else if (way == "frames") {
-    prepare(step.batch, 0, OneLane{});
-    settle(step.batch, 0, step.trail.starts);
+    save_pictures(step.batch, 0, OneLane{});
+    store_step_end(step.batch, 0, step.trail.starts);
     draw_frames(step.batch, 0, step.recording());
   } else {
     throw std::invalid_argument("expected entries, segments or frames, got " + way);
@@ -239,11 +241,40 @@ int play_reading(uintptr_t address) {
   return reads;
 }
 
-// A frame's worth and more of accesses to the TIA at random, as no program makes them: objects on
-// and near each other most of the time, moved, resized and recolored anywhere in a scanline; frames
-// that end, that are cut off, and that go on. What is read, and the latches that were read as of
-// each frame's end, are compared with a replay of the entries, one by one. Returns how many reads
-// found one set.
+// Writes to a random register of the TIA, and sometimes to the one before it, too, as a jump to a
+// subroutine pushes two bytes.
+template <class Below>
+void write_at_random(PlainMachine& m, const Below& below) {
+  using namespace tia_write;
+  const uint32_t rare = below(2) ? VBLANK : CXCLR;
+  const uint32_t reg = below(20) ? NUSIZ0 + below(HMCLR - NUSIZ0 + 1) : rare;
+  // Rarely a value that makes all objects wide, and the beam mostly on.
+  const uint32_t any = below(3) ? below(256) & below(256) : 2;
+  const uint32_t value = reg == VBLANK ? 2 * (below(4) == 0) : any;
+  if (is_recorded(reg)) m.write_tia(AnyRegister{reg}, value, false);
+  const bool pushed = below(10) == 0 && is_recorded(reg - 1);
+  if (pushed) m.write_tia(AnyRegister{reg - 1}, below(256), true);
+}
+
+// Compares the `value` of a collision register, read at `cycle`, with `replayed`, the state after
+// all entries so far. Returns whether one of its latches is set.
+bool check_read(uint32_t value, uint32_t reg, int32_t cycle, TiaState replayed,
+                const TiaFormat& format, const std::string& when) {
+  PixelView view;
+  replay_entry(replayed, format, encode_entry(cycle, kMarkTouch, 0), view);
+  const uint32_t expected = collision_register(replayed.collisions, reg);
+  if ((value & 0xC0) != expected) {
+    throw std::logic_error(when + ", cycle " + std::to_string(cycle) + ": register " +
+                           std::to_string(reg) + " reads " + std::to_string(value & 0xC0) +
+                           ", and not " + std::to_string(expected));
+  }
+  return expected != 0;
+}
+
+// Accesses the TIA at random for some frames, as no program does: objects are on and near each
+// other most of the time, and are moved, resized and recolored anywhere in a scanline; frames end,
+// are cut off, or go on. Compares what is read, and at each frame's end the latches that were read,
+// with a replay of the entries, one by one. Returns how many reads found a latch set.
 int read_at_random(uintptr_t address, uint32_t seed) {
   using namespace tia_write;
   Step step(address);
@@ -272,6 +303,7 @@ int read_at_random(uintptr_t address, uint32_t seed) {
     m.write_tia(AnyRegister{HMM0}, 0x60, false);
   };
   for (int frame = 0; frame < step.batch.options.frameskip; ++frame) {
+    const std::string when = "seed " + std::to_string(seed) + ", frame " + std::to_string(frame);
     m.begin_frame();
     const int32_t last = static_cast<int32_t>(60 + below(220)) * kCyclesPerLine;
     const int32_t silent = last - static_cast<int32_t>(quiet) * kCyclesPerLine;
@@ -286,34 +318,17 @@ int read_at_random(uintptr_t address, uint32_t seed) {
           const uint32_t reg = (first + below(registers)) % 8;
           const uint32_t value = m.read_chip(reg);
           replay();
-          TiaState now = replayed;
-          replay_entry(now, format, encode_entry(m.cycle, kMarkTouch, 0), view);
-          if ((value & 0xC0) != collision_register(now.collisions, reg)) {
-            throw std::logic_error("seed " + std::to_string(seed) + ", frame " +
-                                   std::to_string(frame) + ", cycle " + std::to_string(m.cycle) +
-                                   ": the latches are " + std::to_string(step.tia.collisions) +
-                                   ", and not " + std::to_string(now.collisions));
-          }
-          found += (value & 0xC0) != 0;
-          continue;
+          found += check_read(value, reg, m.cycle, replayed, format, when);
+        } else {
+          write_at_random(m, below);
         }
-        const uint32_t rare = below(2) ? VBLANK : CXCLR;
-        const uint32_t reg = below(20) ? NUSIZ0 + below(HMCLR - NUSIZ0 + 1) : rare;
-        // Rarely anything that makes all objects wide, and the beam mostly on.
-        const uint32_t any = below(3) ? below(256) & below(256) : 2;
-        const uint32_t value = reg == VBLANK ? 2 * (below(4) == 0) : any;
-        if (is_recorded(reg)) m.write_tia(AnyRegister{reg}, value, false);
-        // As a jump to a subroutine pushes.
-        const bool pushed = below(10) == 0 && is_recorded(reg - 1);
-        if (pushed) m.write_tia(AnyRegister{reg - 1}, below(256), true);
       }
     }
     m.frame_ended = below(3) != 0;
     m.finish_frame();
     replay();
     if ((replayed.collisions ^ step.tia.collisions) & m.latches_read) {
-      throw std::logic_error("seed " + std::to_string(seed) + ": frame " + std::to_string(frame) +
-                             " ends with other latches than a replay of its entries");
+      throw std::logic_error(when + " ends with other latches than a replay of its entries");
     }
     if (step.devices.faults & kFaultBufferFull) throw std::logic_error("the buffer is too small");
   }

@@ -14,8 +14,8 @@ RESET_EVERY = 700
 
 
 def other_settings() -> list[tuple[str, int, int]]:
-    """For every game with more than one: the last mode with the last difficulty, and the middle
-    mode with the first."""
+    """For every game with several: the last mode with the last difficulty, and the middle mode
+    with the first."""
     settings = []
     for game in games():
         modes, difficulties = game.modes, game.difficulties

@@ -71,7 +71,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("game", GAMES)
 def test_every_game_matches_ale(game: str, device: str) -> None:
-    """Thirty steps from the emulated start, with default options."""
+    """Plays thirty steps from the emulated start, with default options."""
     Pair(game, num_envs=1, device=device).play(30)
 
 
@@ -87,7 +87,7 @@ def test_option_matches_ale(game: str, options: dict[str, Any], device: str) -> 
     ids=str,
 )
 def test_endings_match_ale(mode: str, options: dict[str, Any], device: str) -> None:
-    """Breakout, whose ball is soon lost five times."""
+    """Plays Breakout, in which the ball is soon lost five times."""
     pair = Pair("breakout", device=device, autoreset_mode=mode, **options).play(260)
     assert pair.endings >= 1
     assert 1 in pair.rewards
@@ -146,7 +146,7 @@ def test_continuous_actions_index_by_number_as_ale_does(game: str, device: str) 
 
 
 def test_actions_are_sent_and_results_received_as_in_ale() -> None:
-    """ale-py's two halves of a step."""
+    """Plays with ale-py's two halves of a step."""
     pair = Pair("breakout")
     pair.reset(seed=SEED)
     for i in range(5):

@@ -1,7 +1,7 @@
 """A step drawn in pieces, as in the backends, against one drawn entry by entry.
 
-And the state of the TIA that the CPU part keeps (at the beginning of segments, latches that are
-read) against a replay of the same entries.
+Also compares the state of the TIA that the CPU part keeps (at the beginning of segments, latches
+that are read) with a replay of the same entries.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from cule.console import Group, Options, action_numbers
 from cule.engine import Engine
 from cule.rom import find_game, games
 from tests.support.build import CHECKED, build_module
+from tests.support.traces import earlier_frames_show, leaves_lines
 
 # PAL, 250 lines, collisions read and cleared at all times, long frames, mid-line writes, frames
 # that are cut off, frames that are short.
@@ -32,8 +33,6 @@ MODULE_FLAGS = [*CHECKED, "-Wno-unknown-pragmas"]
 STEPS = 120
 FRAMESKIP, SEGMENTS_AT_LEAST = 4, 9
 READING = ("freeway", "pitfall2", "seaquest", "space_invaders", "robotank")
-# Of a StepTrace (csrc/kernels/batch.h): the place of its flags, and two of them.
-FLAGS, PICTURE_BROKEN, LINES_LEFT = 3, 1, 256
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +53,8 @@ def make_engine(game: str, mode: int | None = None, **kwargs: int) -> Engine:
 def play(
     segments: ModuleType, game: str, steps: int, ways: tuple[str, ...]
 ) -> Iterator[tuple[str, list[Engine]]]:
-    """Steps an engine for each of the `ways`, the same actions for all; says which step it is after
-    each."""
+    """Steps an engine for each of the `ways`, with the same actions; yields the number of each
+    step."""
     engines = [make_engine(game) for _ in ways]
     generator = torch.Generator().manual_seed(2)
     for number in range(steps):
@@ -89,7 +88,7 @@ def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> No
         pictures.add(pictures_of(whole).numpy().tobytes())
         rows = pieces.tensors["row_of"]
         assert torch.equal(whole.tensors["row_of"], own) and bool((rows <= own).all())
-        if pieces.tensors["traces"].view(torch.int32)[0, FLAGS] & LINES_LEFT:
+        if leaves_lines(pieces.tensors["traces"])[0]:
             assert torch.equal(rows, own), f"{number}: a line that is left shares its row"
         shared += int((rows != own).sum())
     assert len(pictures) > STEPS // 4
@@ -104,7 +103,7 @@ def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> No
 def test_frames_that_are_cut_off_go_on_where_they_stopped(
     game: str, mode: int, way: str, segments: ModuleType
 ) -> None:
-    """To the color clock: the last write before may take effect after its cycle."""
+    """They continue at that color clock: the last write before may take effect after its cycle."""
     whole, pieces = (make_engine(game, mode, frameskip=1) for _ in range(2))
     generator = torch.Generator().manual_seed(2)
     for number in range(1500):
@@ -125,8 +124,10 @@ def test_frames_that_are_cut_off_go_on_where_they_stopped(
 def test_segments_of_a_buffer_that_was_full_end(
     capacity: int, way: str, segments: ModuleType
 ) -> None:
-    """Where the marks of frames' ends are missing, and order matters. Pictures are wrong then, and
-    nothing else is."""
+    """Then marks of frames' ends are missing, and frames are drawn in order.
+
+    Only the pictures are wrong.
+    """
     whole, pieces = make_engine("tic_tac_toe_3d"), make_engine("tic_tac_toe_3d")
     generator = torch.Generator().manual_seed(2)
     broken = 0
@@ -138,14 +139,14 @@ def test_segments_of_a_buffer_that_was_full_end(
             segments.step(engine.batch.address, way if engine is pieces else "entries")
         for name in ("ram", "traces", "faults"):
             assert torch.equal(whole.tensors[name], pieces.tensors[name]), name
-        broken += int(pieces.tensors["traces"].view(torch.int32)[0, FLAGS]) & PICTURE_BROKEN
+        broken += int(earlier_frames_show(pieces.tensors["traces"])[0])
     assert broken
     assert int(pieces.tensors["faults"][0]) == cule.FAULTS["buffer_full"]
 
 
 @pytest.mark.parametrize("game", [game.name for game in games()])
 def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, segments: ModuleType) -> None:
-    """The interpreter for lanes in step with its short common path, and segments, for every
+    """Compares the interpreter for lanes in step, with its fast path, and segments, for every
     game."""
     ours, theirs = make_engine(game), make_engine(game)
     generator = torch.Generator().manual_seed(3)
@@ -182,8 +183,8 @@ def step_by_step(game: str, step: Callable[[int], int]) -> int:
 
 @pytest.mark.parametrize("game", [game.name for game in games()])
 def test_segments_begin_as_a_replay_has_them(game: str, segments: ModuleType) -> None:
-    """The state for each segment, and the one after the step, are those of all entries one after
-    the other."""
+    """The state for each segment, and the one after the step, are those of a replay of all
+    entries."""
     assert step_by_step(game, segments.step_checked) > 40 * FRAMESKIP * SEGMENTS_AT_LEAST
 
 
@@ -194,7 +195,7 @@ def test_latches_read_as_a_replay_has_them(game: str, segments: ModuleType) -> N
 
 
 def test_latches_at_random_as_a_replay_has_them(segments: ModuleType) -> None:
-    """Cases that no game has: accesses to the TIA at all times, and frames that are cut off
+    """Tries what no game does: accesses to the TIA at all times, and frames that are cut off
     anywhere."""
     engine = make_engine("pong")
     found = [segments.read_at_random(engine.batch.address, seed) for seed in range(1500)]

@@ -1,5 +1,4 @@
-"""Translated ROMs against the interpreter: the same console, to the last bit of its state, after
-every step.
+"""Translated games and the interpreter give the same console, to the last bit, after every step.
 
 Blocks are compiled for the CPU here, from the text that is compiled for a GPU at run time.
 """
@@ -34,7 +33,7 @@ IN_BLOCKS = {"tic_tac_toe_3d": 16_000, "video_chess": 20_000, "pitfall2": 22_000
 
 
 def build(game: str, folder: Path) -> ModuleType:
-    """The game's blocks as a module."""
+    """Compiles the game's blocks as a module."""
     cases, name = folder / "cases.inc", f"translated_{game}"
     blocks = translation.blocks_of(find_game(game))
     cases.write_text(translation.source_of(find_game(game), blocks))

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "console/block.h"
+#include "execution/block.h"
 #include "kernels/draw.h"
 #include "kernels/memory.h"
-#include "kernels/step.h"
+#include "kernels/play.h"
 
 namespace py = pybind11;
 
@@ -64,18 +64,18 @@ py::tuple step(uintptr_t address, bool translated) {
   Devices devices;
   TiaTrail trail{};
   TiaState tia;
-  trail.starts = starts_alone(starts.data());
+  trail.starts = starts_of_one_env(starts.data());
   clear_starts(batch, trail.starts);
   PlainMachine machine = make_plain_machine(batch, 0, devices, {entries.data(), trail, tia});
   if (translated) {
     machine.rom.marked_ops = batch.marked_ops;
-    step_frames(batch, 0, machine,
+    play_frames(batch, 0, machine,
                 TranslatedCore<RunBlock, GAME, LONGEST_BLOCK, DECIMAL, IN_RAM>{{&counts}});
   } else {
-    step_frames(batch, 0, machine, DynamicCore{});
+    play_frames(batch, 0, machine, DynamicCore{});
   }
-  leave_end(batch, 0, machine);
-  settle(batch, 0, trail.starts);
+  store_end_state(batch, 0, machine);
+  store_step_end(batch, 0, trail.starts);
   draw_frames(batch, 0, {entries.data(), trail.starts});
   return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()),
                         counts.instructions, counts.blocks, counts.looked_up, counts.known_wrong);

@@ -21,7 +21,7 @@ ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
 
 
 class Pair:
-    """The same envs twice. `options` are keywords that both know."""
+    """The same envs of ale-py and of cule. `options` are keywords that both know."""
 
     def __init__(self, game: str, num_envs: int = 2, device: str = "cpu", **options: Any):
         self.num_envs = num_envs
@@ -45,7 +45,7 @@ class Pair:
         self.rewards: set[int] = set()
 
     def reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
-        """Resets both. Raises AssertionError where observations or infos differ."""
+        """Resets both. Raises AssertionError if observations or infos differ."""
         theirs, their_info = self.ale.reset(seed=seed, options=options)
         ours, our_info = self.cule.reset(seed=seed, options=options)
         same("observation", ours, theirs)
@@ -53,7 +53,7 @@ class Pair:
         self.frames = our_info["episode_frame_number"]
 
     def step(self, actions: np.ndarray) -> None:
-        """One step on both. Raises AssertionError where anything that is returned differs."""
+        """Plays one step on both. Raises AssertionError if anything that is returned differs."""
         theirs, ours = self.ale.step(actions), self.cule.step(actions)
         for name, a, b in zip(
             ("observation", "reward", "terminated", "truncated"), ours, theirs, strict=False
@@ -81,7 +81,7 @@ class Pair:
         if not done.any():
             return
         same("_final_obs", info["_final_obs"], done)
-        # Where a lost life reports a termination and nothing is reset, ale-py has not written the
+        # If a lost life reports a termination and nothing is reset, ale-py does not write this
         # memory.
         fresh = (
             done & (info["episode_frame_number"] <= self.frames) if self.life_loss_info else done

@@ -42,7 +42,7 @@ def outputs(env: cule.AtariEnv, results: tuple[Any, ...]) -> list[torch.Tensor]:
 
 
 def digest(env: cule.AtariEnv, actions: torch.Tensor) -> list[torch.Tensor]:
-    """Everything that a run returns."""
+    """Plays the actions, and returns everything that the steps return."""
     return [value for row in actions for value in outputs(env, env.step(row))]
 
 

@@ -18,7 +18,7 @@ def pair(name: str, ours: str | None = None, **options: Any) -> tuple[Any, Any]:
 
 
 def assert_same(a: Any, b: Any) -> None:
-    """Two results of `reset`, or two of `step`."""
+    """Compares two results of `reset`, or two of `step`."""
     np.testing.assert_array_equal(a[0], b[0])
     assert a[0].dtype == b[0].dtype
     assert a[1:-1] == b[1:-1]
@@ -29,7 +29,8 @@ def assert_same(a: Any, b: Any) -> None:
 def assert_plays_the_same(
     theirs: gymnasium.Env, ours: gymnasium.Env, steps: int, seed: int = 5
 ) -> None:
-    """Beyond ends of episodes, with resets that seed and resets that do not."""
+    """Plays and compares beyond the ends of episodes, with resets that seed and resets that do
+    not."""
     rng = np.random.default_rng(seed)
     episodes, next_seed = 0, seed
     assert_same(theirs.reset(seed=seed), ours.reset(seed=seed))

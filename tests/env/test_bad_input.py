@@ -213,7 +213,7 @@ def test_cuda_build_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_cuda_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two pretended GPUs; tests/env/test_cuda.py does this with real ones."""
+    """Two GPUs are pretended; tests/env/test_cuda.py does this with real ones."""
     monkeypatch.setattr(_core, "has_cuda", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -228,7 +228,7 @@ def test_cuda_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_more_envs_than_memory_holds_are_refused() -> None:
-    """Stacks of two billion frames: 15 terabytes an env."""
+    """Stacks of two billion frames take 15 terabytes an env."""
     with pytest.raises(
         torch.OutOfMemoryError, match="expected num_envs to fit in the memory of cpu, got 64"
     ) as raised:
@@ -246,8 +246,10 @@ def test_more_envs_than_memory_holds_are_refused() -> None:
 def test_out_of_memory_says_how_many_envs_would_fit(
     gib: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the device's word that memory is out, whatever it is; fewer envs than came are said to
-    fit all the same."""
+    """The device says that it has too little memory, even where it seems to have enough.
+
+    The message then names fewer envs than were asked for.
+    """
     envs, room = 2_000, gib << 30
     real_zeros = torch.zeros
 

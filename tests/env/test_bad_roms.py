@@ -1,4 +1,4 @@
-"""ROM files that are missing, damaged or something else are refused with a reason."""
+"""Files that are missing, damaged or no ROMs are refused with a reason."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_missing_rom_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_larger_file_than_any_rom_is_refused_unread(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The larger one is a hole in a file: reading it would take 50 GiB of memory."""
+    """The larger file is sparse: to read it would take 50 GiB of memory."""
     with open(tmp_path / "pong.bin", "wb") as file:
         file.truncate(size)
     monkeypatch.setenv(ROM_DIR_VARIABLE, str(tmp_path))
@@ -89,7 +89,7 @@ def test_larger_file_than_any_rom_is_refused_unread(
     ],
 )  # fmt: skip
 def test_what_is_no_file_is_refused_as_a_rom(target: str | None, says: str, tmp_path: Path) -> None:
-    """In a process of its own, which can be ended if it waits for somebody to write to the FIFO."""
+    """A process of its own reads it, which can be ended if it waits for a writer of the FIFO."""
     path = tmp_path / "pong.bin"
     if target:
         path.symlink_to(target)
@@ -117,7 +117,7 @@ def test_what_is_no_file_is_refused_as_a_rom(target: str | None, says: str, tmp_
 def test_env_reads_the_rom_that_the_variable_names(
     kind: str | None, says: str, tmp_path: Path
 ) -> None:
-    """In a process of its own, as images are kept for the process."""
+    """A process of its own reads it, as ROM images are cached in a process."""
     image = rom_path(find_game("pong")).read_bytes()
     if kind:
         (tmp_path / "pong.bin").write_bytes(image if kind == "good" else corrupt(kind, image))

@@ -38,7 +38,7 @@ def no_graphs_of_before() -> None:
 
 
 def play(env: cule.AtariEnv, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Two steps, where the results of the first are not used."""
+    """Two steps. The results of the first are not used."""
     env.step(actions)
     observations, rewards, terminated, truncated, info = env.step(actions)
     return observations.float().mean() + rewards.sum(), terminated.clone(), truncated.clone(), info
@@ -78,7 +78,7 @@ def compare(options: dict[str, Any], device: str, backend: str) -> None:
 
 
 def test_one_graph_plays_the_env_that_it_is_given() -> None:
-    """Of other games, numbers and sizes, each compiled for once."""
+    """The envs have other games, numbers and sizes. Each is compiled once."""
     graph = torch.compile(play, fullgraph=True, backend="eager")
     for game, envs, size in (("pong", 2, 84), ("qbert", 2, 84), ("pong", 3, 84), ("pong", 2, 42)):
         pair = [

@@ -11,7 +11,8 @@ from cule.actions import ACTIONS, ContinuousActions, action_number
 
 @pytest.mark.parametrize("threshold", [0.5, 0.1])
 def test_sticks_at_the_threshold_go_where_numpy_says(threshold: float) -> None:
-    """ale-py's formula (AtariVectorEnv.send), with numpy's float32 sine and cosine."""
+    """Compares with ale-py's formula (AtariVectorEnv.send), with numpy's float32 sine and
+    cosine."""
     random = np.random.default_rng(0)
     angle = random.uniform(-np.pi, np.pi, 200_000).astype(np.float32)
     wave = np.where(random.random(len(angle)) < 0.5, np.cos(angle), np.sin(angle))

@@ -132,8 +132,8 @@ CODE = """
     "odd", [ODD[:6], pytest.param(ODD, marks=pytest.mark.slow)], ids=["some", "all"]
 )
 def test_no_odd_call_ends_the_process(odd: tuple[str, ...]) -> None:
-    """Every function of the core with odd values for every argument, and odd values in every field
-    of a batch."""
+    """Calls every function of the core with odd values of every argument, and with odd values in
+    every field of a batch."""
     calls = [call.format(value) for call in CALLS for value in odd]
     for name in SETTINGS:
         calls += [f"make_config({SETTINGS | {name: '@'}})".replace("'@'", value) for value in odd]
@@ -167,15 +167,15 @@ def test_make_config_refuses_a_game_that_is_none(game: int) -> None:
 
 
 def test_make_config_takes_every_mode_of_every_game() -> None:
-    """Modes of some are numbers of several bytes, as video_cube's 5002."""
+    """Some modes have several bytes, such as 5002 of video_cube."""
     for game in games():
         for mode in game.modes:
             _core.make_config(SETTINGS | {"game": game.index, "mode": mode})
 
 
 def test_equal_configs_are_equal_bytes() -> None:
-    """The bytes between the fields, too, whatever was in memory before: here what other configs
-    left."""
+    """The bytes between the fields are equal too, whatever was in memory before: here other
+    configs."""
     first = {game: _core.make_config(SETTINGS | {"game": game}) for game in range(104)}
     for game in reversed(range(104)):
         _core.make_config(
@@ -187,7 +187,8 @@ def test_equal_configs_are_equal_bytes() -> None:
 
 
 def test_backend_plays_a_batch_whose_steps_are_longer_than_those_before() -> None:
-    """Each thread keeps room for the TIA writes of a step, which were of the first batch's size."""
+    """Each thread keeps a buffer for the TIA writes of a step, which is as large as the first
+    batch needs."""
     short, long = (
         cule.AtariEnv(
             "robotank", 2, device="cpu", num_threads=1, reset_pool_size=1, frameskip=frames

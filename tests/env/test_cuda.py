@@ -1,5 +1,5 @@
-"""What only a GPU can show: graphs, streams, several GPUs, no allocation, no waiting, and mistakes
-with devices."""
+"""What only a GPU can show: graphs, streams, several GPUs, no allocation, no waiting, and wrong
+devices."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def started(
 
 
 def captured(call: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
-    """A graph of the call, and what that returned. If the call waited for the device, this would be
-    an error."""
+    """A graph of the call, and what it returned. It would be an error to wait for the device."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -116,8 +115,7 @@ def test_replayed_graph_of_a_masked_reset_is_the_reset(size: int) -> None:
 
 @contextmanager
 def waiting_is_an_error() -> Iterator[None]:
-    """What torch does must not wait for the device. Whether the kernels' launches do, the graphs
-    above show."""
+    """Makes torch raise an error if it waits. For the launches, the graphs above do so."""
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -127,7 +125,8 @@ def waiting_is_an_error() -> Iterator[None]:
 
 
 def allocations() -> tuple[int, int]:
-    """How many tensors have been allocated so far, and how much memory from the driver."""
+    """How many tensors have been allocated so far, and how much memory was taken from the
+    driver."""
     stats = torch.cuda.memory_stats()
     return stats["allocation.all.allocated"], stats["segment.all.allocated"]
 
@@ -155,7 +154,7 @@ def test_masked_reset_on_the_device_allocates_nothing() -> None:
 
 
 def test_continuous_step_takes_no_memory_from_the_driver() -> None:
-    """torch computes its actions, in torch's memory."""
+    """torch computes the actions, in memory that it has already."""
     env = started(continuous=True)
     actions = torch.rand((env.num_envs, 3), device="cuda")
     for _ in range(3):
@@ -194,7 +193,7 @@ def test_cloned_state_stays_on_the_device() -> None:
 
 
 def test_envs_on_two_streams_do_not_meet() -> None:
-    """Nothing is waited for until both are through."""
+    """Nothing waits until both envs are done."""
     games = (("breakout", 300), ("pitfall2", 200))
     alone = []
     for game, count in games:
@@ -255,7 +254,7 @@ def test_memory_of_a_closed_env_is_not_given_away_while_a_stream_still_steps() -
 
 @two_gpus
 def test_envs_on_two_gpus_do_not_meet() -> None:
-    """Interleaved; whichever GPU is torch's current one stays that."""
+    """Their steps alternate, and torch's current GPU does not change."""
     games = ("breakout", "pitfall2")
     alone = []
     for game in games:
@@ -307,7 +306,7 @@ def test_cuda_env_goes_on_from_a_state_of_a_cpu_env() -> None:
 def test_observations_of_any_size_are_those_of_the_cpu(
     height: int, width: int, options: dict[str, Any]
 ) -> None:
-    """Final ones too, also where an observation is no whole number of words."""
+    """So are final observations, and observations that are not a whole number of words."""
     sized: dict[str, Any] = {
         "img_height": height,
         "img_width": width,
@@ -354,7 +353,7 @@ def test_tensors_on_the_wrong_device_are_refused() -> None:
 
 @pytest.mark.parametrize("wrong", [-1, 4, 18, 2**31 - 1, -(2**31)])
 def test_wrong_action_on_the_device_is_a_no_op(wrong: int) -> None:
-    """Breakout has four. Nobody looks at the values before the device does."""
+    """Breakout has four actions. Only the kernel looks at the values."""
     env, still = started(num_envs=2), started(num_envs=2)
     for _ in range(5):
         env.step(torch.full((2,), wrong, device="cuda"))
@@ -363,8 +362,7 @@ def test_wrong_action_on_the_device_is_a_no_op(wrong: int) -> None:
 
 
 def test_more_envs_than_the_gpu_holds_are_refused() -> None:
-    """And memory that was allocated before the error is free again. The stack alone is too
-    large."""
+    """Memory that was allocated before the error is freed. The stacks alone are too large."""
     options: dict[str, Any] = {"device": "cuda", "stack_num": 10_000}
     bytes_per_env = make(num_envs=1, **options).engine.bytes_per_env
     gc.collect()

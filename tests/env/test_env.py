@@ -1,5 +1,5 @@
-"""What cule.AtariEnv has and ale-py's vector environment has not: pools, mixed batches, states, a
-look inside."""
+"""What cule.AtariEnv has in addition to ale-py's vector environment: pools, mixed batches, states,
+RAM and screens."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_reward_in_info_is_not_clipped() -> None:
 
 @pytest.mark.parametrize("game", ["pong", "air_raid", "ms_pacman"])
 def test_screens_are_those_of_ale(game: str, device: str) -> None:
-    """With frameskip 1, no no-ops and no FIRE, an env's frames are those of ale-py's plain
-    interface."""
+    """With frameskip 1, no no-ops and no FIRE, an env's frames are those of ale-py's
+    ALEInterface."""
     env = make(game, 1, device, reset_pool_size=0, noop_max=0, use_fire_reset=False, frameskip=1)
     env.reset(seed=4)
     ale = ale_py.ALEInterface()
@@ -232,7 +232,7 @@ def test_copied_env_goes_on_as_its_source(device: str) -> None:
     "options", [{}, {"reset_pool_size": 0}, {"continuous": True}, {"autoreset_mode": "SameStep"}]
 )
 def test_torchs_default_device_is_not_the_envs(options: dict[str, Any]) -> None:
-    """torch.set_default_device says where a user's tensors are made, not cule's."""
+    """torch.set_default_device decides where a user's tensors are made, not cule's."""
 
     def play() -> list[Any]:
         env = cule.AtariEnv(

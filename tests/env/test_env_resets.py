@@ -136,7 +136,7 @@ def test_seed_in_the_middle_begins_the_same_run_again(device: str) -> None:
 
 
 def test_sticky_actions_of_probability_one_never_change(device: str) -> None:
-    """Without FIRE at the reset, the action that is held is the reset's no-op."""
+    """Without FIRE at the reset, the action that repeats forever is the reset's no-op."""
     options: dict[str, Any] = {"reset_pool_size": 1, "use_fire_reset": False}
     sticky, plain = (
         make("pong", 2, device, repeat_action_probability=p, **options) for p in (1.0, 0.0)
@@ -151,8 +151,10 @@ def test_sticky_actions_of_probability_one_never_change(device: str) -> None:
 
 
 def test_sticky_actions_stick_as_often_as_they_should(device: str) -> None:
-    """All envs of pong start alike; after a frame with RIGHT for the no-op, three in four differ
-    from the rest."""
+    """All envs of pong start alike.
+
+    After one frame with RIGHT, a quarter repeated the no-op, and differs from the rest.
+    """
     count = 2048
     env = make(
         "pong",
@@ -212,7 +214,10 @@ def test_two_envs_in_one_process_do_not_meet(device: str) -> None:
 
 
 def test_mixed_batch_plays_each_game_as_alone(device: str) -> None:
-    """Of different picture heights, cartridges, controllers; a batch of them has all 18 actions."""
+    """The games have different picture heights, cartridges and controllers.
+
+    A batch of them has all 18 actions.
+    """
     names = ["pong", "ms_pacman", "air_raid", "pitfall2"]
     options: dict[str, Any] = {"reset_pool_size": 0, "full_action_space": True}
     mixed = make(names, 8, device, **options)
@@ -274,7 +279,7 @@ def test_ram_observations_are_the_ram(device: str) -> None:
 
 
 def test_player_b_turns_the_other_paddle(device: str) -> None:
-    """Pong keeps its reading of the second paddle in RAM 59."""
+    """Pong stores its reading of the second paddle in byte 59 of RAM."""
     readings = []
     for b in (None, 0, 3, 4, 2):
         env = make("pong", 2, device, reset_pool_size=0, noop_max=0)
@@ -293,8 +298,10 @@ def test_player_b_turns_the_other_paddle(device: str) -> None:
 
 
 def test_player_b_moves_the_other_joystick(device: str) -> None:
-    """Each direction takes space_war's second ship elsewhere; no action is a no-op, and does not
-    last."""
+    """Each direction moves space_war's second ship elsewhere.
+
+    Without actions it gets no-ops, whatever it got before.
+    """
     env = make("space_war", 7, device, reset_pool_size=1)
     env.reset(seed=0)
     still = torch.zeros(7, dtype=torch.int64, device=env.device)

@@ -53,7 +53,7 @@ def is_sentence(problem: Exception) -> bool:
 
 @st.composite
 def options(draw: st.DrawFn) -> dict[str, Any]:
-    """Some options, mostly good, now and then one that is not."""
+    """Some options, most of them valid."""
     names = draw(st.lists(st.sampled_from(sorted(GOOD)), max_size=8, unique=True))
     chosen = {name: draw(GOOD[name]) for name in names}
     if draw(st.integers(0, 2)) == 0:

@@ -100,7 +100,7 @@ def test_infos_have_masks() -> None:
 
 
 def test_single_env_plays_as_the_vector_env_does() -> None:
-    """And gymnasium's own vector env of single ones does, as long as no episode ends."""
+    """So does gymnasium's own vector env of single envs, as long as no episode ends."""
     options = OPTIONS | {"reset_pool_size": 0}
     many = SyncVectorEnv([lambda: gymnasium.make("cule/Pong-v5", **options)] * 2)
     ours = make_vec(2, "Pong", **options)

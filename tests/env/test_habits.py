@@ -1,5 +1,5 @@
-"""What gymnasium's users are used to: render modes, `with`, names of modes, specs, errors, wrappers
-of arrays."""
+"""What users of gymnasium expect: render modes, `with`, names of modes, specs, errors, wrappers of
+arrays."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_list_of_pictures_has_each_games_colors() -> None:
 def play_in(
     mode: str, environment: dict[str, str], code: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """A process that plays with a render mode and these environment variables, and no others about
+    """Runs a process that plays with a render mode, and with these and no other variables about
     displays."""
     program = (
         "import cule\n"
@@ -261,7 +261,7 @@ def play_in(
 
 
 def test_human_shows_the_mosaic_in_a_window() -> None:
-    """To SDL's driver for tests, which has a surface that can be read."""
+    """The window is of SDL's driver for tests, whose surface can be read."""
     done = play_in(
         "human",
         {"SDL_VIDEODRIVER": "dummy"},

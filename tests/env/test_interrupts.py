@@ -1,4 +1,4 @@
-"""Interrupts: after one at any place in any call, an env is intact and goes on."""
+"""An interrupt at any place in any call leaves an env intact and usable."""
 
 from __future__ import annotations
 
@@ -70,15 +70,17 @@ def interrupt_at(count: int) -> Iterator[None]:
         sys.settrace(before)
 
 
-# In a call of many byte codes, before which of them the interrupt comes; 1: before each.
+# A long call is interrupted before every `stride`-th of its byte codes.
 STRIDES = pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 
 
 def interrupted_everywhere(
     call: Callable[[], Any], check: Callable[[], None], stride: int = 1
 ) -> int:
-    """Makes the call again and again, interrupted ever later, and after each has `check` look; how
-    late at last."""
+    """Repeats the call, interrupts it later each time, and calls `check` after each.
+
+    Returns the last byte code that was interrupted.
+    """
     for count in range(1, 10_000, stride):
         try:
             with interrupt_at(count):
@@ -255,14 +257,15 @@ def test_close_that_is_interrupted_can_be_called_again() -> None:
 
 
 class Tally:
-    """An env that is interrupted in its steps, and one that plays the same without interrupts."""
+    """An env whose steps are interrupted, and a twin that plays the same without interrupts."""
 
     def __init__(self) -> None:
         self.env, self.twin = started(), started()
         self.interrupts = self.played = 0
 
     def check(self) -> None:
-        """After an interrupt: nothing is pending, and the step was played, or not."""
+        """Checks after an interrupt that the step was played or not, and that the next step
+        works."""
         self.interrupts += 1
         now = contents(self.env.clone_state())
         if now != contents(self.twin.clone_state()):
@@ -303,7 +306,7 @@ def test_steps_that_a_signal_interrupts_go_on(count: int) -> None:
 
 @pytest.fixture
 def quick_turns() -> Iterator[None]:
-    """Python's threads take turns fifty times as often as by default."""
+    """Makes Python's threads take turns fifty times as often as by default."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     yield

@@ -1,6 +1,6 @@
-"""What a game's row says of the memory that it needs, against what the game does.
+"""What each game's facts say about the memory that it needs, compared with what the game does.
 
-The figures that decided the rows are in benchmarks/LOG.md, of longer runs.
+The facts were decided by the figures of longer runs, in benchmarks/LOG.md.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from cule.console import Group, Options, action_numbers
 from cule.console.instruction_buffers import own_buffer_entries
 from cule.engine import Engine
 from cule.rom import Game, games
+from tests.support.traces import ENTRIES, last_two_share_picture, trace_words
 
 ROWS = Path(__file__).resolve().parents[2] / "csrc/games"
-ENTRIES, FLAGS, LAST_RESUMED = 0, 3, 64  # of a StepTrace (csrc/kernels/batch.h)
 ENVS, STEPS, MODES = 4, 100, 3
-# These think for long only when a game has gone on for longer than random play takes it.
+# These think for long only at a point of the game that random play does not reach.
 NOT_SEEN_TO_BE_CUT_OFF = {"othello", "video_chess"}
 
 
 def traces_of(game: Game) -> torch.Tensor:
-    """(steps, envs, words) int32: what random play of the game's first modes leaves."""
+    """(steps, envs, words) int32: the StepTraces of random play in the game's first modes."""
     modes = game.modes[:MODES]
     groups = [Group(game, mode, 0) for mode in modes]
     group_of_env = np.arange(len(modes) * ENVS, dtype=np.uint32) // ENVS
@@ -40,7 +40,7 @@ def traces_of(game: Game) -> torch.Tensor:
             num_actions, group_of_env.shape, generator=generator
         )
         engine.step()
-        traces.append(engine.tensors["traces"].view(torch.int32).clone())
+        traces.append(engine.tensors["traces"].clone())
     return torch.stack(traces)
 
 
@@ -48,16 +48,17 @@ def traces_of(game: Game) -> torch.Tensor:
 @pytest.mark.parametrize("game", games(), ids=lambda game: game.name)
 def test_game_needs_the_memory_that_its_row_says(game: Game) -> None:
     traces = traces_of(game)
+    entries = trace_words(traces)[..., ENTRIES]
     ordinary = own_buffer_entries(Options().frameskip, [])
     assert ordinary == 4096, "which csrc/games/game.h names"
-    assert bool((traces[..., ENTRIES] > ordinary).any()) == game.facts["writes_much"]
-    assert int(traces[..., ENTRIES].max()) <= own_buffer_entries(Options().frameskip, [game])
+    assert bool((entries > ordinary).any()) == game.facts["writes_much"]
+    assert int(entries.max()) <= own_buffer_entries(Options().frameskip, [game])
     cut_off = game.facts["frames_cut_off"] and game.name not in NOT_SEEN_TO_BE_CUT_OFF
-    assert bool((traces[..., FLAGS] & LAST_RESUMED).any()) == cut_off
+    assert bool(last_two_share_picture(traces).any()) == cut_off
 
 
 def test_games_that_draw_for_their_mode_are_marked() -> None:
-    """A mode that is reached with `random()` needs a generator for each env."""
+    """If a mode is reached with `random()`, each env needs a generator."""
     for game in games():
         draws = re.search(r"\brandom\(\)", (ROWS / f"{game.name}.h").read_text())
         assert game.facts["draws_for_mode"] == bool(draws), game.name

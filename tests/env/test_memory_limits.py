@@ -1,4 +1,4 @@
-"""How much memory a process may use, by control groups of either version, and what envs take."""
+"""How much memory a process may use, by control groups of both versions, and how much envs take."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def bytes_of(layout: Layout) -> int:
 
 
 def test_a_million_envs_fit_on_a_gpu() -> None:
-    """An H200 has 141 GB. Constants and start states, which are few, are left out."""
+    """An H200 has 141 GB. Constants and start states are small, and not counted."""
     envs = layout_on_a_gpu("pong", 2**20)
     assert 100e9 < bytes_of(envs) < 126e9
     assert envs.numbers["num_envs"] == 2**20 and envs.numbers["spare_count"] == 2**14

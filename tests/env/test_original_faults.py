@@ -1,4 +1,4 @@
-"""Faults of the original CuLE: each test is one that it would have failed."""
+"""Faults of the original CuLE, which would have failed each of these tests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def draw(seed: int, env_id: int, purpose: int, counter: int) -> tuple[int, ...]:
 
 
 def sticks(word: int, probability: float) -> bool:
-    """Whether an action is repeated, in single precision."""
+    """Whether a frame repeats the action, computed in single precision."""
     return bool(np.float32((word >> 8) / 2**24) < np.float32(probability))
 
 
@@ -46,8 +46,8 @@ def sticks(word: int, probability: float) -> bool:
 
 @pytest.mark.parametrize("probability", [0.25, 0.7])
 def test_sticky_actions_are_those_that_were_drawn(probability: float, device: str) -> None:
-    """An env without sticky actions plays the same if it gets the actions that the random numbers
-    choose, for both players."""
+    """An env without sticky actions plays the same if it gets the actions that the random
+    numbers choose, for both players."""
     seed, count, frames = 11, 5, 100
     options: dict[str, Any] = {"frameskip": 1, "reset_pool_size": 3, "use_fire_reset": False}
     sticky = make("pong", count, device, repeat_action_probability=probability, **options)
@@ -73,8 +73,10 @@ def test_sticky_actions_are_those_that_were_drawn(probability: float, device: st
 
 @pytest.mark.parametrize(("mode", "ends"), [("NextStep", [10, 21, 32]), ("SameStep", [10, 20, 30])])
 def test_episode_limit_ends_episodes(mode: str, ends: list[int], device: str) -> None:
-    """After 37 frames: nine steps of four and one of a single frame. In NEXT_STEP a step more goes
-    into the reset."""
+    """An episode of 37 frames has nine steps of four frames and one of a single frame.
+
+    In NEXT_STEP one more step resets.
+    """
     env = make("pong", 3, device, autoreset_mode=mode, max_num_frames_per_episode=37, noop_max=10)
     info = env.reset(seed=0)[1]
     begun = info["episode_frame_number"].clone()
@@ -98,8 +100,10 @@ def test_episode_limit_ends_episodes(mode: str, ends: list[int], device: str) ->
 
 
 def test_reset_starts_from_the_state_that_its_seed_draws(device: str) -> None:
-    """Of a pool, by seed, env and the number of resets since the seeding; large seeds count in
-    full."""
+    """The pool's state depends on seed, env and the number of resets since the seed was set.
+
+    All 64 bits of a seed count.
+    """
     size, count = 6, 7
     env = make("space_invaders", count, device, reset_pool_size=size)
     pool = env.engine.tensors["pool_ram"].view(size, 128)
@@ -152,8 +156,8 @@ def test_emulated_resets_of_one_seed_are_alike(device: str) -> None:
 def test_states_put_back_in_another_order_keep_ram_and_objects_together(
     game: str, device: str
 ) -> None:
-    """RAM and screens can be compared at once; the TIA's objects and collisions show in the next
-    frames."""
+    """RAM and screens can be compared at once; the TIA's objects and collisions are visible only
+    in the next frames."""
     env, twin = (make(game, 5, device) for _ in range(2))
     for one in (env, twin):
         one.reset(seed=1)
@@ -180,11 +184,8 @@ def test_states_put_back_in_another_order_keep_ram_and_objects_together(
 @pytest.mark.gpu
 @pytest.mark.parametrize("grayscale", [True, False])
 def test_resize_is_exact_for_envs_far_out(grayscale: bool) -> None:
-    """From the 2,378th env on, pixels have numbers above 2^24, which single precision does not
-    distinguish.
-
-    There are three times as many here.
-    """
+    """From the 2,378th env on, a pixel's number is above 2^24, where single precision skips
+    integers. This batch has three times as many envs."""
     options: dict[str, Any] = {"reset_pool_size": 1, "grayscale": grayscale}
     env = make("ms_pacman", 7_200, "cuda", **options)
     alone = make("ms_pacman", 1, "cpu", **options)
@@ -202,7 +203,7 @@ def test_resize_is_exact_for_envs_far_out(grayscale: bool) -> None:
 def test_first_observation_of_an_episode_has_nothing_of_the_last_one(
     game: str, mode: str, device: str
 ) -> None:
-    """There is one state to start from, so that each episode's first observations are those of the
+    """All episodes start from one state, so their first observations must equal those of the
     first episode."""
     options: dict[str, Any] = {
         "reset_pool_size": 1,
@@ -234,7 +235,7 @@ def test_first_observation_of_an_episode_has_nothing_of_the_last_one(
 def test_observations_have_the_palette_of_the_game_s_television(
     game: str, height: int, pal: bool, grayscale: bool, device: str
 ) -> None:
-    """tests/env/test_palette.py holds the palettes to ale-py's."""
+    """tests/env/test_palette.py compares the palettes with ale-py's."""
     env = make(
         game,
         2,
@@ -259,7 +260,7 @@ def test_observations_have_the_palette_of_the_game_s_television(
 
 
 def test_games_in_one_process_leave_each_other_alone(device: str) -> None:
-    """Cartridges of 2, 8 and 10 KiB, interleaved step by step; one of them is closed on the way."""
+    """Cartridges of 2, 8 and 10 KiB are stepped alternately, and one env is closed on the way."""
     names = ("pong", "ms_pacman", "pitfall2")
     alone = []
     for name in names:
@@ -285,8 +286,8 @@ def test_games_in_one_process_leave_each_other_alone(device: str) -> None:
 
 @pytest.fixture
 def flooding_pong() -> Iterator[None]:
-    """For pong's ROM, a program that does nothing but strobe RESP0, in every third cycle, and ends
-    no frame."""
+    """Replaces pong's ROM by a program that only strobes RESP0, in every third cycle, and never
+    ends a frame."""
     sta_resp0, jump, vectors = b"\x85\x10", b"\x4c\x00\xf0", b"\x00\xf0" * 3
     image = sta_resp0 * 2043 + jump + b"\xea" + vectors
     assert len(image) == 4096
@@ -296,8 +297,7 @@ def flooding_pong() -> Iterator[None]:
 
 @pytest.mark.usefixtures("flooding_pong")
 def test_tia_buffer_that_overflows_is_a_fault_and_harms_no_other_env(device: str) -> None:
-    """Each flooding env has one of Breakout before and after it, which plays as it does without
-    them."""
+    """Each flooding env is between two of Breakout, which must play as they do without it."""
     names = ["breakout", "pong", "breakout", "pong", "breakout"]
     options: dict[str, Any] = {"reset_pool_size": 1, "full_action_space": True}
     env = make(names, 5, device, **options)
@@ -335,7 +335,7 @@ def thousand_envs() -> list[torch.Tensor]:
 def test_envs_are_the_same_in_batches_of_any_size(
     count: int, device: str, thousand_envs: list[torch.Tensor]
 ) -> None:
-    """RAM among the rest. Neither a warp nor a block divides these numbers."""
+    """All results and RAM are compared. The sizes are not multiples of a warp or a block."""
     env = make("breakout", count, device)
     env.reset(seed=0)
     actions = actions_of(make("breakout", max(COUNTS)), 4)[:, :count].to(env.device)

@@ -63,7 +63,7 @@ def test_presets_have_the_same_keywords_and_cannot_be_changed() -> None:
 
 
 def test_values_are_those_of_the_sources() -> None:
-    """What each source is known for."""
+    """Checks what each source is known for."""
     sticky = {name: getattr(presets, name)["repeat_action_probability"] for name in NAMES}
     assert sticky == {
         "DQN_2015": 0,
@@ -91,7 +91,10 @@ def test_envpools_preset_is_its_defaults() -> None:
 
 
 def test_documentation_has_the_table_of_presets() -> None:
-    """One row a keyword, one column a preset; a keyword that is left out is the same in all."""
+    """The table has a row for each keyword and a column for each preset.
+
+    Keywords that are equal in all presets are left out.
+    """
     page = (Path(cule.__file__).parents[1] / "docs" / "api.md").read_text()
     header = "| keyword | " + " | ".join(f"`{name}`" for name in NAMES) + " |"
     assert header in page

@@ -1,4 +1,4 @@
-"""Envs and processes: no pickling, no use after a fork, a forked child that ends in peace, threads
+"""Envs and processes: no pickling, no use after a fork, forked children that end normally, threads
 that are refused."""
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def make() -> cule.AtariEnv:
 def test_env_is_not_copied(copying: object) -> None:
     with pytest.raises(
         TypeError,
-        match=r"an AtariEnv cannot be pickled or copied.*clone_state\(\) gives what can be",
+        match=r"an AtariEnv cannot be pickled or copied.*pickle what clone_state\(\) returns",
     ):
         copying(make())
 
 
 def run(code: str) -> str:
-    """What a Python process prints."""
+    """Runs Python code in a process, and returns what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
@@ -42,8 +42,7 @@ def run(code: str) -> str:
 
 
 def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
-    """It ends normally and frees what it has. The env's threads, which it does not have, must not
-    stop it."""
+    """It ends normally and frees what it has, although the env's threads do not exist in it."""
     printed = run("""
         import os, sys, torch, cule
         env = cule.AtariEnv("pong", 4, device="cpu", num_threads=2, reset_pool_size=1)
@@ -74,8 +73,8 @@ def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
 
 
 def test_threads_that_cannot_be_started_are_an_error() -> None:
-    """With a limit of 256 MiB more than it uses, a process can have the stacks of two threads, but
-    not of 400."""
+    """With 256 MiB more than it uses, a process has room for the stacks of two threads, but not
+    of 400."""
     printed = run("""
         import resource, cule
         make = lambda threads: cule.AtariEnv(
@@ -129,7 +128,7 @@ def test_cuda_after_a_fork_is_refused() -> None:
 
 
 def test_two_threads_in_one_env_are_refused_by_a_sentence() -> None:
-    """One of them; the other goes on."""
+    """One of the two is refused, and the other goes on."""
     printed = run("""
         import threading, cule, torch
         env = cule.AtariEnv("pong", 64, device="cpu", num_threads=2, reset_pool_size=2)
@@ -154,7 +153,7 @@ def test_two_threads_in_one_env_are_refused_by_a_sentence() -> None:
 
 
 def test_long_reset_can_be_interrupted() -> None:
-    """1,024 emulated resets take many times longer than the signal needs to come."""
+    """1,024 emulated resets take much longer than the signal takes to arrive."""
     printed = run("""
         import _thread, signal, threading, cule
         # Which a process that was started in the background ignores.

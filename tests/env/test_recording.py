@@ -21,7 +21,7 @@ def make(num_envs: int = 5, game: str = "pong", **options: Any) -> cule.AtariEnv
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
-def test_film_shows_the_chosen_envs(suffix: str, tmp_path: Path) -> None:
+def test_video_shows_the_chosen_envs(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"video{suffix}"
     env = cule.RecordVideo(make(), path, env_ids=[3, 0], fps=15)
     env.reset(seed=0)
@@ -40,8 +40,11 @@ def test_film_shows_the_chosen_envs(suffix: str, tmp_path: Path) -> None:
         assert difference < 4 if suffix == ".mp4" else difference == 0
 
 
-def test_film_has_margins_and_names_the_games_of_several_envs(tmp_path: Path) -> None:
-    """And an env's number where another plays the same game; one env fills the picture."""
+def test_video_has_margins_and_names_the_games_of_several_envs(tmp_path: Path) -> None:
+    """A title has the env's number if several show the same game.
+
+    A single env fills the picture.
+    """
     path = tmp_path / "video.gif"
     games = ["pong", "freeway", "pong"]
     shown = {}
@@ -62,7 +65,7 @@ def test_film_has_margins_and_names_the_games_of_several_envs(tmp_path: Path) ->
     assert (shown[2][0][:, 320 + MARGIN : 320 + 2 * MARGIN] == BACKGROUND).all()
 
 
-def test_film_is_as_long_as_asked_and_as_fast_as_the_console(tmp_path: Path) -> None:
+def test_video_is_as_long_as_asked_and_as_fast_as_the_console(tmp_path: Path) -> None:
     path = tmp_path / "video.mp4"
     env = cule.RecordVideo(make(2), path, length=4)
     env.reset(seed=0)
@@ -86,7 +89,7 @@ def test_gif_leaves_out_frames_that_players_would_not_show(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
-def test_film_takes_its_place_when_it_is_whole(suffix: str, tmp_path: Path) -> None:
+def test_video_takes_its_place_when_it_is_whole(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"video{suffix}"
     path.write_bytes(b"an older video")
     for wrong in (float("inf"), float("nan"), 1e300, -1, "60"):
@@ -102,7 +105,7 @@ def test_film_takes_its_place_when_it_is_whole(suffix: str, tmp_path: Path) -> N
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_film_that_nobody_closes_is_finished(tmp_path: Path) -> None:
+def test_video_that_nobody_closes_is_finished(tmp_path: Path) -> None:
     video = VideoFile(tmp_path / "video.gif")
     video.write(np.zeros((20, 20, 3), np.uint8))
     del video
@@ -110,7 +113,7 @@ def test_film_that_nobody_closes_is_finished(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["write", "close"])
-def test_film_that_fails_leaves_what_was_there(
+def test_video_that_fails_leaves_what_was_there(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class FullDisk:
@@ -148,11 +151,13 @@ def test_film_that_fails_leaves_what_was_there(
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
 @pytest.mark.parametrize("size", [100, 30_000])
-def test_film_that_does_not_fit_leaves_what_was_there(
+def test_video_that_does_not_fit_leaves_what_was_there(
     suffix: str, size: int, tmp_path: Path
 ) -> None:
-    """Files of the process, and of ffmpeg, may be as large as that. It has its end as late as it
-    can: at the end."""
+    """The process and ffmpeg cannot write larger files than this.
+
+    The error may come as late as in close().
+    """
     path = tmp_path / f"video{suffix}"
     path.write_bytes(b"an older video")
     noise = np.random.default_rng(0).integers(0, 256, (20, 200, 160, 3), np.uint8)
@@ -173,7 +178,7 @@ def test_film_that_does_not_fit_leaves_what_was_there(
 
 
 @pytest.mark.parametrize("fps", [0.01, 7.3, 59.92, 100_000])
-def test_film_is_whole_at_any_speed(fps: float, tmp_path: Path) -> None:
+def test_video_is_whole_at_any_speed(fps: float, tmp_path: Path) -> None:
     path = tmp_path / "video.mp4"
     with VideoFile(path, fps=fps) as video:
         for i in range(7):
@@ -181,7 +186,7 @@ def test_film_is_whole_at_any_speed(fps: float, tmp_path: Path) -> None:
     assert imageio.get_reader(path).count_frames() == 7
 
 
-def test_film_passes_the_second_players_actions_on(tmp_path: Path) -> None:
+def test_video_passes_the_second_players_actions_on(tmp_path: Path) -> None:
     plain, alone = make(2, "space_war"), make(2, "space_war")
     env = cule.RecordVideo(make(2, "space_war"), tmp_path / "video.gif")
     plain.reset(seed=0), alone.reset(seed=0), env.reset(seed=0)

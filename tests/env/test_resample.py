@@ -18,7 +18,7 @@ SIZES = [
     (210, 84), (84, 160), (1, 1),
     (7, 160), (210, 1), (96, 96), (128, 128), (3, 5), (110, 84),
 ]  # fmt: skip
-# One axis or both longer than the picture's, to which INTER_AREA is another method.
+# One or both axes are longer than the picture's. INTER_AREA then uses another method.
 LARGER_SIZES = [
     (211, 160), (210, 161), (420, 320), (256, 256), (84, 300), (500, 3), (512, 512), (333, 777),
     (1000, 84), (229, 171),
@@ -38,8 +38,7 @@ GAME_OF_HEIGHT = {
 
 
 def resize(picture: np.ndarray, tables: Tables) -> np.ndarray:
-    """What the tables say, slowly and in double precision: (rows, columns) float64 of a (height,
-    width) picture."""
+    """Resizes a (height, width) picture as the tables say, slowly, in double precision."""
     if tables.kind == COPY:
         return picture.astype(np.float64)
 
@@ -92,7 +91,7 @@ def test_tables_resize_as_opencv_but_for_rounding(height: int, width: int) -> No
 
 @pytest.mark.parametrize(("height", "width"), LARGER_SIZES)
 def test_tables_interpolate_as_opencv(height: int, width: int) -> None:
-    """By the formula of the kernels, on the tables' integers."""
+    """Applies the kernels' formula to the integers of the tables."""
     picture = np.random.default_rng(0).integers(0, 256, size=(210, 160)).astype(np.uint8)
     tables = make_tables(210, 160, height, width)
     assert tables.kind == LINEAR
@@ -125,8 +124,8 @@ def test_tables_have_a_largest_size() -> None:
 def test_observation_is_opencv_resize_of_the_maximum_of_two_frames(
     height: int, width: int, grayscale: bool, device: str
 ) -> None:
-    """A second env that plays frame by frame shows the frames that the first one's observation is
-    made of."""
+    """A second env, which plays frame by frame, shows the frames of which the first one's
+    observation is made."""
     options = {
         "device": device, "reset_pool_size": 1, "num_threads": 1, "stack_num": 1, "output": "numpy",
         "grayscale": grayscale,
@@ -151,12 +150,9 @@ def test_observation_is_opencv_resize_of_the_maximum_of_two_frames(
 
 
 def made_up_pictures(count: int, source: int, height: int, width: int, pal: bool) -> np.ndarray:
-    """(count, source, 160) uint8 palette indices: half of the pictures random, half such that means
-    end in .5.
-
-    In those each block that one pixel of the observation covers has as many pixels of a grey as of
-    the next one.
-    """
+    """(count, source, 160) uint8 palette indices: half of the pictures are random, half have
+    means that end in .5. In the latter, the pixels under one pixel of the observation are two
+    adjacent greys, equally many of each."""
     rng = np.random.default_rng(0)
     pictures = 2 * rng.integers(0, 128, size=(count, source, 160)).astype(np.uint8)
     index_of = {int(grey): 2 * i for i, grey in enumerate(grey_palette(pal).flat[::2])}
@@ -172,7 +168,7 @@ def made_up_pictures(count: int, source: int, height: int, width: int, pal: bool
 
 
 def assert_resets_show_opencv_resize(source: int, height: int, width: int, device: str) -> None:
-    """Of pictures that are put in place of those that episodes start from."""
+    """Puts made-up pictures into the start states, and compares the observations of resets."""
     env = cule.AtariEnv(
         GAME_OF_HEIGHT[source], 24, device, num_threads=1, stack_num=1, img_height=height,
         img_width=width,

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarn
 
 
 def test_older_ids_mean_what_they_mean_to_ale() -> None:
-    """Those that ale-py 0.12.1 registers."""
+    """Checks the ids that ale-py 0.12.1 registers."""
     found = 0
     for game in cule.games():
         for version, flavour in ((v, f) for v in ("v0", "v4") for f in ("", "NoFrameskip")):
@@ -59,7 +59,10 @@ def test_ids_that_ale_no_longer_registers_mean_what_they_did() -> None:
     ],
 )
 def test_older_id_plays_as_ale_does(name: str, options: dict[str, Any]) -> None:
-    """Nothing is drawn but frameskips, by both alike. Air Raid's resets play frames, too."""
+    """Both draw the same random frameskips, and nothing else is random.
+
+    Air Raid's resets also play frames.
+    """
     theirs = gymnasium.make(
         name, **options | ({"frameskip": (3, 9)} if "difficulty" in options else {})
     ).unwrapped
@@ -145,7 +148,7 @@ def test_ale_tells_what_ales_does() -> None:
 
 @pytest.mark.parametrize("obs_type", ["image", "ram", "rgb", "grayscale"])
 def test_env_passes_the_checker(obs_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which tries all render modes, the window's too."""
+    """The checker tries all render modes, including the window."""
     pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     for options in ({}, {"frameskip": (2, 5)}, {"continuous": True}):
@@ -272,7 +275,7 @@ def test_wrong_reset_is_refused() -> None:
 def test_name_that_means_more_than_the_options_do_is_told_of() -> None:
     with pytest.warns(
         UserWarning,
-        match=r"'PongNoFrameskip-v4' means frameskip=1 in gymnasium, .* has frameskip=4,",
+        match=r"'PongNoFrameskip-v4' means frameskip=1 in gymnasium, .* has frameskip=4:",
     ):
         SingleAtariEnv("PongNoFrameskip-v4")
     meant = r"frameskip=\(2, 5\) and repeat_action_probability=0.25 and obs_type='ram'"

@@ -62,7 +62,8 @@ def test_make_atari_env_of_stable_baselines3_gives_what_it_gives_around_ale() ->
 
 
 def cleanrl_env(name: str) -> Callable[[], gymnasium.Env]:
-    """What CleanRL's ppo_atari.py (commit fe8d8a0) wraps around an id, in its order."""
+    """The env that CleanRL's ppo_atari.py (commit fe8d8a0) makes from an id, with its wrappers
+    in order."""
     from stable_baselines3.common import atari_wrappers
 
     def make() -> gymnasium.Env:
@@ -98,7 +99,7 @@ def test_cleanrl_gives_what_it_gives_around_ale() -> None:
 
 
 def test_gymnasium_plays_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With keys that are pressed by the test, in a window that nobody sees."""
+    """The test presses the keys, in a window that is not visible."""
     pygame = pytest.importorskip("pygame")
     monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "dummy")
     from gymnasium.utils.play import play
@@ -151,7 +152,7 @@ def test_window_shows_each_reset_and_step(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_gymnasium_makes_many_of_older_ids() -> None:
-    """By its own vector env, as it does of ale-py's."""
+    """gymnasium's own vector env makes them, as it does with ale-py's ids."""
     theirs, ours = (
         gymnasium.make_vec(name, num_envs=2)
         for name in ("PongNoFrameskip-v4", "cule/PongNoFrameskip-v4")

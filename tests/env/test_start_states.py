@@ -17,7 +17,7 @@ from cule.rom import find_game
 
 
 def emulated_alone(group: Group, noops: int, fire_reset: bool) -> Snapshot:
-    """A start state by an episode of its own."""
+    """A start state that is emulated from power-on, in an episode of its own."""
     booted = boot(group.game)
     console = Console(group, Options(fire_reset=fire_reset), booted.pal)
     console.configure()
@@ -37,7 +37,10 @@ def emulated_alone(group: Group, noops: int, fire_reset: bool) -> Snapshot:
 def test_pool_is_what_episodes_of_their_own_give(
     game: str, noop_max: int, size: int, fire_reset: bool
 ) -> None:
-    """Each state goes on from the one before it. Assault without input is over after 642 frames."""
+    """In the pool, each state continues from the one before it.
+
+    Without input, assault ends after 642 frames.
+    """
     group = Group(find_game(game), find_game(game).facts["default_mode"], 0)
     pool = make_reset_pool(group, size, noop_max, fire_reset, "minimal")
     assert len(pool) == size
@@ -53,7 +56,7 @@ def test_pool_is_what_episodes_of_their_own_give(
 def test_bar_is_for_terminals_and_can_be_turned_off(
     progress: bool, disable: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """disable=None has tqdm show a bar where stderr is a terminal."""
+    """With disable=None, tqdm shows a bar only if stderr is a terminal."""
     asked: list[dict[str, Any]] = []
 
     def bar(items: Any, **options: Any) -> Any:

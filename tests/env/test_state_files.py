@@ -47,7 +47,7 @@ def test_file_of_another_game_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pool", [0, 2])
 def test_states_that_playing_leaves_are_taken_in_all_games(pool: int) -> None:
-    """Of each game, at the beginning and after some steps with random actions."""
+    """Takes states of each game, at the beginning and after some random steps."""
     games = [game.name for game in cule.games()]
     env = cule.AtariEnv(
         games,
@@ -69,7 +69,7 @@ def test_states_that_playing_leaves_are_taken_in_all_games(pool: int) -> None:
 
 @pytest.mark.parametrize("game", ["breakout", "pitfall2"])  # pitfall2's cartridge has registers
 def test_states_that_playing_cannot_leave_are_refused_or_harmless(game: str) -> None:
-    """Each word of a record in turn gets some extreme values, as it could in a file."""
+    """Each word of a record gets extreme values, as it could have in a damaged file."""
     env = started(game, num_envs=1)
     play(env, 3)
     state, refused = env.clone_state(), set()
@@ -97,6 +97,7 @@ def test_states_that_playing_cannot_leave_are_refused_or_harmless(game: str) -> 
         "the bank that shows",
         "the beam",
         "the objects on the screen",
+        "which picture is shown",
         "what the game's rules remember",
         "what the env remembers",
     }
@@ -188,7 +189,7 @@ def test_files_that_cannot_be_read_or_written_are_refused(tmp_path: Path) -> Non
 
 
 def test_files_that_are_no_regular_ones_are_refused(tmp_path: Path) -> None:
-    """Nothing waits, as it would for a FIFO."""
+    """Nothing waits, as opening a FIFO would."""
     state = started(num_envs=1).clone_state()
     os.mkfifo(tmp_path / "fifo")
     reason = "Is a FIFO, not a regular file"
@@ -203,8 +204,10 @@ def test_files_that_are_no_regular_ones_are_refused(tmp_path: Path) -> None:
 
 
 def test_full_disk_leaves_the_file_that_was_there(tmp_path: Path) -> None:
-    """Files of a process may be as large as it says: at this size writing fails, as on a full
-    disk."""
+    """The process cannot write files larger than the limit.
+
+    Writing fails there, as on a full disk.
+    """
     path = tmp_path / "game.state"
     code = f"""
         import os, resource, signal, cule

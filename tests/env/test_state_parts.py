@@ -1,4 +1,4 @@
-"""State files whose parts are not what they should be are refused as a whole."""
+"""State files with wrong parts are refused as a whole."""
 
 from __future__ import annotations
 
@@ -104,8 +104,10 @@ def test_state_whose_flags_are_none_is_refused(name: str) -> None:
 
 
 def test_state_of_the_envs_own_tensors_is_put_as_it_was() -> None:
-    """Observations are the env's memory, which is overwritten while it is read where the order is
-    another."""
+    """The observations of this state are the env's own memory.
+
+    Restored in another order, they are overwritten while they are read.
+    """
     env = started()
     env.step([1, 0])
     play(env, 5)
@@ -134,7 +136,7 @@ def test_state_of_a_subclass_with_elements_is_taken() -> None:
 
 
 class OnlyPickle:
-    """What torch.load makes nothing of."""
+    """A class that torch.load refuses."""
 
     def __str__(self) -> str:  # the same in each of pytest's processes
         return "OnlyPickle"
@@ -170,7 +172,7 @@ class OnlyPickle:
     ids=str,
 )
 def test_file_that_holds_no_states_is_refused(content: Any, tmp_path: Path) -> None:
-    """Whole, of the right checksum, but not of State.save."""
+    """The file is complete and has the right checksum, but State.save did not write it."""
     written = io.BytesIO()
     torch.save(content, written)
     load_body(tmp_path, written.getvalue())
@@ -196,7 +198,7 @@ def test_file_whose_body_torch_cannot_read_is_refused(body: bytes, tmp_path: Pat
 
 
 def load_body(folder: Path, body: bytes) -> None:
-    """Loads a state file of this body, which is refused."""
+    """Loads a state file with this content, and expects that it is refused."""
     path = folder / "game.state"
     started().clone_state().save(path)
     path.write_bytes(path.read_bytes()[:15] + hashlib.sha256(body).digest() + body)
@@ -209,8 +211,7 @@ def load_body(folder: Path, body: bytes) -> None:
 def test_file_whose_body_was_damaged_before_its_checksum_was_taken_is_refused_or_loaded(
     damages: int, tmp_path: Path
 ) -> None:
-    """The types of a file's parts are checked when it is loaded, their contents when they are
-    restored."""
+    """Loading checks the types of a file's parts, and restoring checks their contents."""
     path, random = tmp_path / "game.state", np.random.default_rng(0)
     env = started(num_envs=1, img_height=4, img_width=4, stack_num=1)
     env.clone_state().save(path)

@@ -110,7 +110,7 @@ def test_statistics_follow_masked_resets_and_ended_envs(device: str) -> None:
 def test_statistics_of_games_whose_lives_end_one_by_one_are_of_games(
     mode: str, device: str
 ) -> None:
-    """The same play with and without reports of lost lives."""
+    """Plays the same with and without reports of lost lives."""
     runs = []
     for life_loss_info in (False, True):
         env = cule.EpisodeStatistics(
@@ -133,8 +133,10 @@ def test_statistics_of_games_whose_lives_end_one_by_one_are_of_games(
 
 
 def test_statistics_pass_the_second_players_actions_on() -> None:
-    """Through two wrappers; and without them a wrapper that knows of one player is asked for no
-    more."""
+    """They pass through two wrappers.
+
+    If there are none, they are not passed, so wrappers for one player work, too.
+    """
     plain = make(game="space_war", num_envs=2)
     ours = cule.EpisodeStatistics(cule.EpisodeStatistics(make(game="space_war", num_envs=2)))
     alone = cule.EpisodeStatistics(VectorWrapper(make(game="space_war", num_envs=2)))
@@ -151,7 +153,7 @@ def test_statistics_pass_the_second_players_actions_on() -> None:
 
 
 def test_statistics_refuse_what_is_no_tensor_env() -> None:
-    with pytest.raises(ValueError, match=r"output='torch', got output='numpy': gymnasium.wrappers"):
+    with pytest.raises(ValueError, match=r"output='torch', got output='numpy': use gymnasium"):
         cule.EpisodeStatistics(make(output="numpy"))
     with pytest.raises(ValueError, match="buffer_length to be at least 1, got 0"):
         cule.EpisodeStatistics(make(), buffer_length=0)

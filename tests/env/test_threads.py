@@ -1,4 +1,4 @@
-"""Threads in one env: one at a time; the others are refused, and nothing of their calls happens."""
+"""Only one thread at a time may use an env; calls of the others are refused and have no effect."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def contents(state: cule.State) -> bytes:
 
 @pytest.fixture(autouse=True)
 def quick_turns() -> Iterator[None]:
-    """Python's threads take turns fifty times as often as by default."""
+    """Makes Python's threads take turns fifty times as often as by default."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     yield
@@ -56,7 +56,7 @@ def quick_turns() -> Iterator[None]:
 
 
 def together(*jobs: Callable[[], Any]) -> None:
-    """Runs each in a thread of its own; raises what one of them does."""
+    """Runs each call in a thread of its own. Raises the error of one of them."""
     problems: list[BaseException] = []
 
     def guarded(job: Callable[[], Any]) -> None:
@@ -123,7 +123,7 @@ def test_steps_of_two_threads_play_the_actions_of_the_accepted_calls(steps: int)
 
 
 def test_steps_of_two_threads_in_the_single_env_are_those_of_the_accepted_calls() -> None:
-    """A refused call draws no frameskip: the accepted ones, in their order, play the same alone."""
+    """A refused call draws no frameskip: alone, the accepted calls play the same in their order."""
     console, accepted, met = make_single(), [], set()
 
     def play(seed: int) -> None:
@@ -217,7 +217,7 @@ CALLS = {
 
 
 def with_inside(env: cule.AtariEnv, happening: Callable[[], Any]) -> None:
-    """Has something happen in each of the env's steps, right before the consoles play."""
+    """Makes each of the env's steps call `happening`, right before the consoles play."""
     inner = env.engine.step
 
     def step() -> None:
@@ -249,7 +249,7 @@ def test_call_beside_a_step_of_another_thread_is_refused_and_does_nothing(name: 
 
 
 def in_handler(call: Callable[[], Any]) -> list[Any]:
-    """The result or error of the call in a signal's handler."""
+    """Calls it in a signal handler, and returns its result or error."""
     results: list[Any] = []
 
     def handle(*_: Any) -> None:

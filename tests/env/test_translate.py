@@ -24,7 +24,7 @@ from cule.translation.source import BLOCK_CODE, QUIET_BLOCK
 
 
 def test_translation_needs_a_gpu_and_one_game() -> None:
-    expected = r"expected translate=True with device='cuda' and one game .*device cpu with 1 game$"
+    expected = r"expected translate=True with device='cuda' and one game .*device cpu and 1 game$"
     with pytest.raises(ValueError, match=expected):
         cule.AtariEnv("pong", 2, device="cpu", translate=True, reset_pool_size=1)
     with pytest.raises(TypeError, match="expected translate to be True or False, got 'yes'"):
@@ -34,7 +34,7 @@ def test_translation_needs_a_gpu_and_one_game() -> None:
 
 def test_multiprocessors_that_cannot_be_are_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"expected multiprocessors with device='cuda', got it on device cpu$"
+        ValueError, match=r"expected multiprocessors with device='cuda', got it with device cpu$"
     ):
         cule.AtariEnv("pong", 2, device="cpu", multiprocessors=1, reset_pool_size=1)
     with pytest.raises(TypeError, match=r"expected multiprocessors to be an integer, got 'half'$"):
@@ -47,7 +47,7 @@ def test_multiprocessors_that_cannot_be_are_refused() -> None:
 @pytest.mark.parametrize("asked", [2, 1000])
 def test_multiprocessors_that_a_gpu_does_not_have_are_refused(asked: int) -> None:
     wanted = (
-        r"from 3, as each emulates 512 of the 1025 envs at most, to \d+, as many as cuda:0 has, "
+        r"from 3 \(each emulates at most 512 of the 1025 envs\) to \d+ \(as many as cuda:0 has\), "
         rf"got {asked}$"
     )
     with pytest.raises(ValueError, match=wanted):
@@ -55,8 +55,10 @@ def test_multiprocessors_that_a_gpu_does_not_have_are_refused(asked: int) -> Non
 
 
 def test_blocks_follow_the_profile() -> None:
-    """Every block begins where the program went and holds what it executed there; no byte begins
-    two."""
+    """Each block begins where the program entered it, and has what the program executed there.
+
+    No byte is in two blocks.
+    """
     game = find_game("breakout")
     counts, blocks = translation.profile(game), translation.blocks_of(game)
     operations = translation.marked_ops(game, blocks)[:, 1]
@@ -121,7 +123,7 @@ def test_marks_tell_blocks_that_write_nothing_to_the_tia() -> None:
 
 @pytest.mark.parametrize(("name", "registers"), [("pitfall2", 0x80), ("klax", 0x100)])
 def test_blocks_reach_a_cartridge_s_registers(name: str, registers: int) -> None:
-    """The DPC's, or a Superchip's RAM, where the program was seen to reach them."""
+    """Blocks access the DPC's registers, or a Superchip's RAM, if the program was seen to do so."""
     reaching = [
         each
         for block in translation.blocks_of(find_game(name))
@@ -137,7 +139,7 @@ def test_blocks_reach_a_cartridge_s_registers(name: str, registers: int) -> None
 def test_kernel_is_made_from_what_it_includes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A header that it does not include may change: what is kept stays valid."""
+    """If another header changes, the cached kernel stays valid."""
     compiled = []
     texts = dict(_core.headers())
     monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
@@ -287,8 +289,7 @@ def test_translated_games_play_the_same(game: str) -> None:
 def test_games_play_the_same_on_some_multiprocessors(
     translate: bool, num_envs: int, multiprocessors: int
 ) -> None:
-    """With few and with all lanes of warps in use, and with two, four and twelve warps of each
-    multiprocessor."""
+    """Warps have few or all lanes in use, and a multiprocessor has two, four or twelve warps."""
     plain, apart = (
         cule.AtariEnv(
             "pong",
@@ -304,7 +305,8 @@ def test_games_play_the_same_on_some_multiprocessors(
 
 
 def rows_of(device: str, actions: torch.Tensor, **options: Any) -> Iterator[list[torch.Tensor]]:
-    """What pong plays on a device, step by step, with sticky actions and episodes of 60 frames."""
+    """What pong returns on a device, step by step, with sticky actions and episodes of 60
+    frames."""
     env = cule.AtariEnv(
         "pong", actions.shape[1], device, repeat_action_probability=0.25,
         max_num_frames_per_episode=60,
@@ -322,8 +324,10 @@ def rows_of(device: str, actions: torch.Tensor, **options: Any) -> Iterator[list
 @pytest.mark.gpu
 @pytest.mark.parametrize("translate", [False, True])
 def test_warps_in_step_play_what_a_cpu_plays(translate: bool) -> None:
-    """So many envs that a multiprocessor's warps wait for each other (kernels/cuda/play.cuh), the
-    last block half full."""
+    """There are so many envs that the warps of a multiprocessor wait for each other.
+
+    The last block is half full.
+    """
     actions = torch.randint(6, (20, 132 * 160 + 40), generator=torch.Generator().manual_seed(0))
     ours, theirs = rows_of("cuda", actions, translate=translate), rows_of("cpu", actions)
     for step, (on_gpu, on_cpu) in enumerate(zip(ours, theirs, strict=True)):
@@ -332,7 +336,7 @@ def test_warps_in_step_play_what_a_cpu_plays(translate: bool) -> None:
 
 @pytest.mark.gpu
 def test_translation_by_the_number_of_envs() -> None:
-    """None: what is faster. pong is compiled in the tests above."""
+    """By default a game is translated from 64 envs on. The tests above have compiled pong."""
     found = [
         cule.AtariEnv("pong", n, device="cuda").wait_until_translated() for n in (63, 64, 40_000)
     ]
@@ -341,8 +345,10 @@ def test_translation_by_the_number_of_envs() -> None:
 
 @pytest.mark.gpu
 def test_games_play_the_same_over_the_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the middle of a game, on a stream of its own; a graph that was captured before still
-    works."""
+    """The change comes in the middle of a game, on another stream.
+
+    A graph that was captured before it still works.
+    """
     let, translate = threading.Event(), translation.translate
     monkeypatch.setattr(translation, "translate", lambda *what: let.wait(60) and translate(*what))
     plain = cule.AtariEnv(

@@ -61,7 +61,7 @@ class Compiler:
         return translation.Translation(b"a kernel" if whole else self.first, operations, whole)
 
     def finish(self) -> None:
-        """Returns when nothing is being made any more."""
+        """Lets everything compile, and returns when nothing is being compiled any more."""
         self.let.set()
         self.let_whole.set()
         join_threads()
@@ -69,14 +69,17 @@ class Compiler:
 
 
 def join_threads() -> None:
-    """Waits for those that compile."""
+    """Waits for the threads that compile."""
     for thread in threading.enumerate():
         if thread.name.startswith("cule translates"):
             thread.join(SECONDS)
 
 
 def marked_ops(env: cule.AtariEnv) -> list[int]:
-    """What the kernels that the backend has loaded read, of which each is of one number."""
+    """The marked operations of all loaded kernels.
+
+    The stand-ins fill each kernel's with one number.
+    """
     found = []
     for address in env.engine.backend.marked_ops:
         (tensor,) = (t for t in env.engine.tensors.values() if t.data_ptr() == address)
@@ -86,7 +89,7 @@ def marked_ops(env: cule.AtariEnv) -> list[int]:
 
 
 class LoadingBackend:
-    """The CPU's backend, but that it loads kernels: writes down which."""
+    """The CPU's backend, which also takes kernels and notes them."""
 
     def __init__(self, backend: Any):
         self.backend, self.loaded = backend, []
@@ -145,7 +148,7 @@ def test_env_plays_at_once_and_changes_over_between_two_steps(compiler: Compiler
 
 
 def test_first_kernel_gives_way_to_the_whole_one(compiler: Compiler) -> None:
-    """Each keeps what it reads, as a graph may have captured it."""
+    """Each kernel keeps its marked operations, as a graph may have captured it."""
     compiler.first = b"a first kernel"
     env, plain = make(), make(translate=False)
     backend = env.engine.backend
@@ -308,7 +311,7 @@ def test_waiting_is_said_on_a_terminal(
     threading.Timer(0.3, compiler.let.set).start()
     env.wait_until_translated()
     assert (
-        "compiling pong for the GPU: some seconds, this once" in sys.stderr.getvalue()
+        "compiling pong for the GPU, which takes seconds, once" in sys.stderr.getvalue()
     ) == progress
 
 

@@ -1,5 +1,5 @@
-// The CUDA backend for Python's ctypes. What goes wrong is a text, for which there have to be
-// kErrorBytes.
+// The CUDA backend for Python's ctypes. If a function fails, it writes a message to `error`, which
+// has room for kErrorBytes.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -41,9 +41,9 @@ EXPORTED void free_choice(cule::PlayChoice* choice) { delete choice; }
 EXPORTED int begin_choice(cule::PlayChoice* choice) { return choice->begin(nullptr); }
 EXPORTED void end_choice(cule::PlayChoice* choice) { choice->played(nullptr); }
 
-EXPORTED cule::Backend* make_backend(int apart, char* error) {
+EXPORTED cule::Backend* make_backend(int reserved, char* error) {
   cule::Backend* made = nullptr;
-  guarded(error, [&] { made = cule::make_cuda_backend(0, apart); });
+  guarded(error, [&] { made = cule::make_cuda_backend(0, reserved); });
   return made;
 }
 

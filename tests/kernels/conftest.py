@@ -1,4 +1,4 @@
-"""The libraries of this folder, compiled once per state of the sources."""
+"""Compiles the libraries of this folder, again only if the sources have changed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.support.build import compiler
 def folder(build_folder: Path) -> Path:
     """Where libraries are kept."""
     if not sys.platform.startswith("linux"):
-        pytest.skip("the simulator asks Linux's loader where variables are")
+        pytest.skip("the simulator needs Linux's loader to find variables")
     named = [*compiler(), "--version"]
     version = subprocess.run(named, capture_output=True, text=True, check=True).stdout
     if "clang" in version:
-        pytest.skip(f"the options are GCC's, and CXX is {version.splitlines()[0]}")
+        pytest.skip(f"the compiler's options are for GCC, but CXX is {version.splitlines()[0]}")
     return build_folder
 
 

@@ -1,10 +1,10 @@
-// Kernels with a fault each, for test_simulator.py to see the simulator find it, and some that ask
-// the lanes of a warp.
+// Kernels for test_simulator.py. Some have a fault, which the simulator must find. The others test
+// functions that the lanes of a warp call together.
 #include "simulator.h"
 
 #include "kernels/cuda/reductions.cuh"
 
-// The project's namespace, in which dynamic shared memory is.
+// In this namespace, because the simulator's dynamic shared memory is in it.
 namespace cule {
 
 constexpr int kThreads = 64;
@@ -48,7 +48,7 @@ static __global__ void vote(int* values) {
                         __any_sync(half, threadIdx.x == 40);
 }
 
-// The least word of each half of a warp.
+// Finds the least word of each half of a warp.
 static __global__ void find_least(int* values, bool by_votes) {
   const unsigned half = threadIdx.x % 32 < 16 ? 0x0000FFFFu : 0xFFFF0000u;
   const unsigned word = static_cast<unsigned>(values[threadIdx.x]);
@@ -79,7 +79,7 @@ EXPORTED void set_device(uint64_t seed, bool together) {
 }
 EXPORTED const char* what_happened() { return cudaGetErrorString(cudaErrorLaunchFailure); }
 
-// Runs a kernel on `values`, of kThreads. Returns CUDA's number for what went wrong.
+// These run a kernel on `values`, which has kThreads elements, and return CUDA's error number.
 EXPORTED int run_reverse(int* values, bool with_barrier) {
   return run(reverse, kThreads, 0, values, with_barrier);
 }

@@ -1,4 +1,4 @@
-// A function on a stack of its own, which takes turns with the code that resumes it.
+// A fiber: a function with its own stack, which takes turns with the code that resumes it.
 #pragma once
 
 #include <setjmp.h>
@@ -22,13 +22,13 @@ class Fiber {
     void* memory = mmap(nullptr, page + kStackBytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("expected memory for a stack, got none");
-    mprotect(memory, page, PROT_NONE);  // below the stack
+    mprotect(memory, page, PROT_NONE);  // guards the end of the stack
     stack_ = static_cast<char*>(memory) + page;
   }
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Until the body pauses.
+  // Runs the body until it pauses.
   void resume() {
     if (_setjmp(resumer_) != 0) return arrive(nullptr, nullptr);
     depart(stack_, kStackBytes);
@@ -45,14 +45,14 @@ class Fiber {
     setcontext(&context);
   }
 
-  // Called by the body: until it is resumed.
+  // The body calls this to stop until it is resumed.
   void pause() {
     if (_setjmp(body_at_) != 0) return arrive(&resumer_stack_, &resumer_stack_bytes_);
     depart(resumer_stack_, resumer_stack_bytes_);
     _longjmp(resumer_, 1);
   }
 
-  // The next turn starts the body again, wherever it paused.
+  // The next `resume` starts the body from its beginning, wherever it paused.
   void forget() { begun_ = false; }
 
  private:
@@ -64,7 +64,7 @@ class Fiber {
     fiber->body_(fiber->argument_);
   }
 
-  // AddressSanitizer wants to know which stack is in use.
+  // These tell AddressSanitizer which stack is in use.
 #if defined(__SANITIZE_ADDRESS__)
   static void depart(const void* stack, size_t bytes) {
     __sanitizer_start_switch_fiber(nullptr, stack, bytes);

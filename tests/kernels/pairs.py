@@ -1,4 +1,4 @@
-"""The same envs on the CPU backend and on a simulated GPU, whose memory is compared."""
+"""The same envs on the CPU backend and on a simulated GPU: tests compare their memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from simulated import SimulatedEngine, SimulatedGpu
 from cule.console import Group, Options, action_numbers
 from cule.engine import Engine
 from cule.rom import find_game
+from tests.support.traces import SPARE, trace_words
 
 NEXT_STEP, SAME_STEP, DISABLED = range(3)
-SPARE = 5  # of a StepTrace (csrc/kernels/batch.h)
 
 
 class Pair:
@@ -46,9 +46,8 @@ class Pair:
     def reset(self, mask: torch.Tensor | None = None, seeds: torch.Tensor | None = None) -> None:
         for engine in self.engines:
             engine.reset(mask, seeds)
-        # Traces, which a step leaves for its later parts, are no state: a GPU's reset marks its
-        # envs there.
-        self.compare("a reset", "traces")
+        # A reset writes traces, too: on the CPU and on a GPU they say the same.
+        self.compare("a reset")
 
     def step(self) -> None:
         actions = torch.randint(self.num_actions, (self.num_envs,), generator=self.generator)
@@ -63,14 +62,14 @@ class Pair:
             return engine.records()
         if name == "pictures":
             return engine.pictures(torch.arange(self.num_envs))
-        if name == "traces":  # but for where the entries are
-            return engine.tensors[name].view(torch.int32)[:, :SPARE]
+        if name == "traces":  # except for the buffer that the entries are in
+            return trace_words(engine.tensors[name])[:, :SPARE]
         if name == "pooled":
             return engine.pooled(torch.arange(self.num_envs))
         return engine.tensors[name]
 
     def compare(self, after: str, *left_out: str) -> None:
-        # Which rows of a picture its scanlines share is no state: a GPU's segments share none.
+        # `row_of` may differ: a scanline shares a row only within a piece that one thread draws.
         for name in self.cpu.layout.fields.keys() - {"row_of", *left_out}:
             ours, theirs = (self.part(engine, name) for engine in (self.gpu, self.cpu))
             if not torch.equal(ours, theirs):
@@ -78,13 +77,13 @@ class Pair:
 
 
 def differing(ours: torch.Tensor, theirs: torch.Tensor) -> list[int]:
-    """The first indices along the first axis at which tensors differ."""
+    """Returns the first indices along the first axis at which tensors differ."""
     rows = (ours != theirs).view(len(ours), -1).any(1)
     return torch.nonzero(rows).flatten()[:8].tolist()
 
 
 def some_options(**changes: Any) -> Options:
-    """Episodes are short, so that resets are compared, too."""
+    """Makes options with short episodes, so that resets are compared, too."""
     values = {
         "reset_pool_size": 2,
         "noop_max": 4,

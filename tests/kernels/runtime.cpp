@@ -1,4 +1,4 @@
-// CUDA's functions that the project calls, of the runtime and of the driver, for the simulated GPU.
+// The functions of CUDA's runtime and driver that the project calls, for the simulated GPU.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -13,7 +13,7 @@
 #include "cuda.h"
 #include "simulator.h"
 
-// The loader's: where a module's variable is that each of the system's threads has.
+// A function of Linux's loader: returns the address of a thread-local variable of a library.
 struct ThreadVariable {
   unsigned long module, offset;
 };
@@ -21,7 +21,7 @@ extern "C" void* __tls_get_addr(ThreadVariable* variable);
 
 namespace {
 
-// What any GPU lets a launch have.
+// The limits of a launch on any GPU.
 constexpr unsigned kMaxThreads = 1024, kMaxBlocks = 65'535, kMaxBlocksX = 0x7FFFFFFF;
 constexpr size_t kSharedUnasked = 48 * 1024;
 
@@ -41,7 +41,7 @@ cudaError_t remember(cudaError_t error) {
 
 namespace simulated {
 
-std::pair<char*, size_t> variables_beside(const void* entry) {
+std::pair<char*, size_t> shared_variables_of(const void* entry) {
   struct Search {
     uintptr_t entry;
     ThreadVariable first;
@@ -129,7 +129,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status)
                                          : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
-// All is done in the order in which it is launched, whatever the stream.
+// All work is done in the order of its launches, whatever its stream.
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = *greatest = 0;
   return cudaSuccess;
@@ -140,7 +140,9 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return cudaEventCreate(event);
+}
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = new CUevent_st{0.0f};
   return cudaSuccess;

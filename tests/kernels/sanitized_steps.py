@@ -1,4 +1,4 @@
-"""Some steps on a simulated GPU whose library is sanitized; test_sanitized.py starts this program.
+"""Plays some steps on a simulated GPU with sanitizers. test_sanitized.py starts this program.
 
     python sanitized_steps.py LIBRARY [planted]
 
@@ -15,7 +15,7 @@ from pairs import SAME_STEP, Pair, some_options
 from simulated import SimulatedGpu
 
 GAMES = ("pong", "seaquest", "tic_tac_toe_3d", "pitfall2")
-# Few envs, emulated starts, color; and as many as play in step.
+# Few envs and color; emulated starts; so many envs that warps play in step.
 RUNS = [
     (7, {"observation_width": 170, "channels": 3}),
     (5, {"reset_pool_size": 0, "max_frames": 8}),

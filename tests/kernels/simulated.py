@@ -1,4 +1,4 @@
-"""The CUDA backend on a simulated GPU: kernels compiled as C++, run by the CPU (simulator.cpp)."""
+"""The CUDA backend on a simulated GPU: its kernels as C++, which the CPU runs (simulator.cpp)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.build import CHECKED, CSRC, SHARED
 
 HERE = Path(__file__).resolve().parent
 STAND_INS = HERE / "stand_ins"
-# As on the host, but the host is a GPU, with checks of the core's assumptions.
+# The flags of all C++ tests, with checks of the core's assumptions, and the code for a GPU.
 FLAGS = [
     *SHARED, *CHECKED, "-fno-extern-tls-init", "-U_FORTIFY_SOURCE", "-DCULE_SIMULATED_GPU",
     "-Wextra", "-Wno-unknown-pragmas", f"-I{STAND_INS}", f"-I{HERE}", "-include", "cuda_runtime.h",
@@ -29,7 +29,7 @@ def build(
     libraries: Sequence[Path] = (),
     flags: Sequence[str] = (),
 ) -> Path:
-    """A library of the simulated GPU, compiled with more `flags`, that links with `libraries`."""
+    """Builds a library for the simulated GPU, with additional `flags` and `libraries`."""
     return support.build(
         name,
         sources,
@@ -40,10 +40,10 @@ def build(
 
 
 class SimulatedGpu:
-    """A GPU of some multiprocessors, and the library whose kernels it runs.
+    """A simulated GPU, and the library whose kernels it runs.
 
-    With seed 0 threads take turns in their order, else at random. Lanes of a warp that call
-    __activemask at the same place are all in it if `together`; else they are divided at random.
+    With seed 0 threads run in their order, else in a random one. If `together`, lanes of a warp
+    that call __activemask at the same place all see each other; else they are divided at random.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class SimulatedBackend:
 
 
 class SimulatedEngine(Engine):
-    """An engine on a simulated GPU: memory is laid out as on one, and is the host's."""
+    """An engine on a simulated GPU: memory is the host's, but is laid out as on a GPU."""
 
     runs_on_gpu = True
 
@@ -106,4 +106,4 @@ class SimulatedEngine(Engine):
         return SimulatedBackend(self._gpu, multiprocessors)
 
     def _check_multiprocessors(self, asked: int | None) -> None:
-        """Any number will do."""
+        """Allows any number."""

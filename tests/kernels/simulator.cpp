@@ -1,14 +1,14 @@
-// A GPU for tests: runs a grid's blocks one after the other on the CPU, a block's threads as
-// fibers.
+// A GPU for tests: runs the blocks of a grid one after the other on the CPU. The threads of a block
+// are fibers.
 //
 // A fiber runs until it calls a collective function (__syncthreads, __syncwarp, a vote), asks which
-// lanes are with it, naps or ends. Which one runs next depends on a seed, so that code that
-// lacks a barrier gives other results with another seed. Each block finds shared memory full of
-// garbage, and after its dynamic part bytes that must not change. Blocks that can never end are a
-// launch's failure, and so is a collective call by a lane that its mask leaves out.
+// lanes are active, naps or ends. Then another fiber runs, which a seed chooses: if code lacks a
+// barrier, its results differ from seed to seed. When a block begins, shared memory is full of
+// garbage, and after its dynamic part come bytes that must not change. A launch fails if a block
+// can never end, or if a lane makes a collective call with a mask that leaves it out.
 //
-// Not simulated: what fences order, blocks of more than one dimension, blocks that run at the same
-// time, and __launch_bounds__.
+// Not simulated: the order of memory accesses, blocks of more than one dimension, blocks that run
+// at the same time, and __launch_bounds__.
 #include "simulator.h"
 
 #include <algorithm>
@@ -32,13 +32,13 @@ namespace {
 
 constexpr unsigned kLanes = 32;  // of a warp
 constexpr uint8_t kGuard = 0xDB;
-// More naps, on average, than threads take that wait for something that comes.
+// If threads nap more often than this on average, what they wait for never comes.
 constexpr uint64_t kMaxNaps = 20'000;
 
 }  // namespace
 
 namespace cule {
-// The dynamic shared memory, by the name that kernels/cuda/play.cuh has for it.
+// The dynamic shared memory. kernels/cuda/play.cuh declares it by this name.
 SIMULATED thread_local uint4 shared_words[simulated::kMaxShared / sizeof(uint4)];
 }  // namespace cule
 
@@ -46,14 +46,16 @@ namespace {
 
 using simulated::kMaxShared;
 
-enum class Wait { kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kAsking };
+enum class Wait {
+  kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kActiveMask
+};
 constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",   "__syncthreads",
                                       "__syncwarp", "__any_sync", "__ballot_sync", "__shfl_sync",
                                       "__reduce_min_sync", "__activemask"};
 
 void serve(void* thread);
 
-// Whether the lanes that a mask names wait for each other.
+// Whether this is a wait of the lanes of a mask for each other.
 bool is_masked(Wait wait) {
   return wait == Wait::kWarp || wait == Wait::kAny || wait == Wait::kBallot ||
          wait == Wait::kShuffle || wait == Wait::kLeast;
@@ -64,10 +66,10 @@ struct Thread {
 
   unsigned number;  // in its block
   Wait wait = Wait::kEnded;
-  unsigned mask = 0;  // of the lanes that a collective call names
-  bool condition = false;  // what the lane brings to a vote
-  unsigned value = 0, source = 0;  // what it brings, and whose value a shuffle gives it
-  const void* site = nullptr;  // where it asked which lanes are with it
+  unsigned mask = 0;               // the lanes of a collective call
+  bool condition = false;          // this lane's vote
+  unsigned value = 0, source = 0;  // this lane's value, and the lane whose value a shuffle returns
+  const void* site = nullptr;      // where it called __activemask
   unsigned result = 0;
   Fiber fiber;
 };
@@ -79,7 +81,7 @@ class Simulator {
   void run(const simulated::Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
            void** arguments);
 
-  // A thread calls this to give the processor up until it has what it waits for.
+  // A thread calls this to let other threads run until what it waits for is there.
   unsigned wait(Wait what, unsigned mask = 0, bool condition = false, const void* site = nullptr);
   unsigned shuffle(unsigned mask, unsigned value, unsigned source) {
     running_->value = value;
@@ -95,21 +97,21 @@ class Simulator {
  private:
   void run_block();
   void wake(Thread& thread);
-  void note_absence(Thread& thread);
+  void note_stopped(Thread& thread);
   void complete_block();
   void complete_warp(unsigned warp, unsigned lane);
-  void answer(unsigned warp);
+  void answer_active_masks(unsigned warp);
   unsigned lanes_of(unsigned warp) const { return std::min(kLanes, blockDim.x - warp * kLanes); }
   Thread& thread_at(unsigned warp, unsigned lane) { return *threads_[warp * kLanes + lane]; }
   void fail(const std::string& what);
   std::string waiting() const;
-  void give_garbage();
+  void fill_with_garbage();
   void check_guard() const;
 
   std::vector<std::unique_ptr<Thread>> threads_;
   std::deque<Thread*> ready_;
   std::vector<Thread*> napping_;
-  std::vector<unsigned> awake_;  // of each warp: how many run or could
+  std::vector<unsigned> awake_;  // for each warp: how many of its threads run or could run
   unsigned alive_ = 0, in_block_barrier_ = 0;
   uint64_t naps_ = 0;
   Thread* running_ = nullptr;
@@ -117,7 +119,7 @@ class Simulator {
   const simulated::Kernel* kernel_ = nullptr;
   void** arguments_ = nullptr;
   size_t shared_bytes_ = 0;
-  char* statics_ = nullptr;  // the kernel's variables in shared memory, and those beside them
+  char* statics_ = nullptr;  // all shared variables of the kernel's library
   size_t static_bytes_ = 0;
   std::string failure_;
 };
@@ -139,7 +141,7 @@ void Simulator::run(const simulated::Kernel& kernel, dim3 blocks, unsigned threa
   }
   gridDim = blocks;
   blockDim = threads;
-  std::tie(statics_, static_bytes_) = simulated::variables_beside(kernel.entry);
+  std::tie(statics_, static_bytes_) = simulated::shared_variables_of(kernel.entry);
   for (unsigned z = 0; z < blocks.z; ++z) {
     for (unsigned y = 0; y < blocks.y; ++y) {
       for (unsigned x = 0; x < blocks.x; ++x) {
@@ -151,7 +153,7 @@ void Simulator::run(const simulated::Kernel& kernel, dim3 blocks, unsigned threa
 }
 
 void Simulator::run_block() {
-  give_garbage();
+  fill_with_garbage();
   failure_.clear();
   ready_.clear();
   napping_.clear();
@@ -190,7 +192,7 @@ void Simulator::fail(const std::string& what) {
   failure_ = what + at + waiting();
 }
 
-// Who waits where.
+// Says how many threads wait where.
 std::string Simulator::waiting() const {
   std::map<std::string, unsigned> counts;
   for (unsigned i = 0; i < blockDim.x; ++i) {
@@ -208,7 +210,7 @@ std::string Simulator::waiting() const {
   return text;
 }
 
-void Simulator::give_garbage() {
+void Simulator::fill_with_garbage() {
   auto* dynamic = reinterpret_cast<char*>(cule::shared_words);
   const auto fill = [&](char* begin, char* end) {
     for (; end - begin >= 8; begin += 8) {
@@ -217,7 +219,7 @@ void Simulator::give_garbage() {
     }
     std::memset(begin, 0xA5, static_cast<size_t>(end - begin));
   };
-  // The dynamic part may be one of the module's variables.
+  // The dynamic part may be one of the library's variables. It is filled separately.
   const size_t before = reinterpret_cast<uintptr_t>(dynamic) -
                         reinterpret_cast<uintptr_t>(statics_);
   const bool inside = before < static_bytes_;
@@ -238,17 +240,17 @@ void Simulator::check_guard() const {
   }
 }
 
-// The body of a fiber, which is one thread after the other.
+// The body of a fiber. It is a thread of one block after the other.
 void Simulator::serve(Thread& thread) {
   for (;;) {
     kernel_->call(kernel_->entry, arguments_);
     thread.wait = Wait::kEnded;
     --alive_;
-    // Those that waited for all that are left may go on.
+    // Other threads may have waited only for this one.
     complete_block();
     const unsigned warp = thread.number / kLanes;
     for (unsigned lane = 0; lane < lanes_of(warp); ++lane) complete_warp(warp, lane);
-    note_absence(thread);
+    note_stopped(thread);
     thread.fiber.pause();
   }
 }
@@ -261,11 +263,11 @@ void Simulator::wake(Thread& thread) {
   ready_.push_back(&thread);
 }
 
-// One of a warp less that could run: where it was the last, those that asked which lanes are with
-// them get to know.
-void Simulator::note_absence(Thread& thread) {
+// One thread less of a warp can run. If it was the last, this answers those that called
+// __activemask.
+void Simulator::note_stopped(Thread& thread) {
   const unsigned warp = thread.number / kLanes;
-  if (--awake_[warp] == 0) answer(warp);
+  if (--awake_[warp] == 0) answer_active_masks(warp);
 }
 
 unsigned Simulator::wait(Wait what, unsigned mask, bool condition, const void* site) {
@@ -282,12 +284,12 @@ unsigned Simulator::wait(Wait what, unsigned mask, bool condition, const void* s
     fail("thread " + std::to_string(thread.number) + " calls with a mask without its lane");
   if (what == Wait::kBlock) complete_block();
   if (masked) complete_warp(warp, lane);
-  note_absence(thread);
+  note_stopped(thread);
   thread.fiber.pause();
   return thread.result;
 }
 
-// Lets all go on once all that have not ended wait for each other.
+// If all threads that have not ended wait for each other, lets them go on.
 void Simulator::complete_block() {
   if (in_block_barrier_ == 0 || in_block_barrier_ < alive_) return;
   in_block_barrier_ = 0;
@@ -296,7 +298,7 @@ void Simulator::complete_block() {
   }
 }
 
-// The same for those that a waiting lane's mask names.
+// The same for the lanes of a waiting lane's mask.
 void Simulator::complete_warp(unsigned warp, unsigned lane) {
   const Thread& asking = thread_at(warp, lane);
   const Wait wait = asking.wait;
@@ -320,17 +322,18 @@ void Simulator::complete_warp(unsigned warp, unsigned lane) {
   }
 }
 
-// Lanes that asked at the same place are together; or only some of them, in parts by chance.
-void Simulator::answer(unsigned warp) {
+// Lanes that asked at the same place are together. Without `settings.together` they are divided in
+// two at random.
+void Simulator::answer_active_masks(unsigned warp) {
   const uint64_t parts = settings.together ? 0 : random_() & random_();
   const auto together = [&](const Thread& a, const Thread& b) {
-    return a.wait == Wait::kAsking && b.wait == Wait::kAsking && a.site == b.site &&
+    return a.wait == Wait::kActiveMask && b.wait == Wait::kActiveMask && a.site == b.site &&
            (parts >> a.number % kLanes & 1) == (parts >> b.number % kLanes & 1);
   };
   std::vector<Thread*> asked;
   for (unsigned i = 0; i < lanes_of(warp); ++i) {
     Thread& thread = thread_at(warp, i);
-    if (thread.wait != Wait::kAsking) continue;
+    if (thread.wait != Wait::kActiveMask) continue;
     asked.push_back(&thread);
     thread.result = 0;
     for (unsigned k = 0; k < lanes_of(warp); ++k)
@@ -356,7 +359,7 @@ unsigned __ballot_sync(unsigned mask, int condition) {
   return simulator.wait(Wait::kBallot, mask, condition != 0);
 }
 unsigned __activemask() {
-  return simulator.wait(Wait::kAsking, 0, false, __builtin_return_address(0));
+  return simulator.wait(Wait::kActiveMask, 0, false, __builtin_return_address(0));
 }
 void __nanosleep(unsigned) { simulator.wait(Wait::kNapping); }
 

@@ -1,4 +1,4 @@
-// The simulated GPU, as CUDA's functions (runtime.cpp) and tests see it.
+// The simulated GPU's interface for CUDA's functions (runtime.cpp) and for tests.
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,28 @@
 
 namespace simulated {
 
-constexpr size_t kMaxShared = 227 * 1024;  // bytes of a block, as an H100 has them
+constexpr size_t kMaxShared = 227 * 1024;  // bytes of shared memory of a block, as on an H100
 
 struct Settings {
   int multiprocessors = 2;
-  uint64_t seed = 0;  // 0: threads take turns in their order; else by chance
-  bool together = true;  // lanes at the same place are together; else in parts, by chance
+  uint64_t seed = 0;     // 0: threads run in their order; else in a random one
+  bool together = true;  // lanes at the same place are together; else they are divided at random
 };
 Settings& settings();
 
-// What a stream says of itself, as a test has it.
+// The state of all streams, which a test sets.
 struct Stream {
-  float milliseconds = 0.0f;  // what an event that is recorded now gets
-  bool busy = false;          // what was launched has not ended
-  bool captured = false;      // it is recorded for a graph
+  float milliseconds = 0.0f;  // the time of an event that is recorded now
+  bool busy = false;          // launched work has not ended
+  bool captured = false;      // a graph captures the stream
 };
 Stream& stream();
 
-// Runs a kernel. Throws std::runtime_error with what it found wrong.
+// Runs a kernel. Throws std::runtime_error with a description of the first fault.
 void run(const Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
          void** arguments);
 
-// Where the variables in shared memory of the module are that `entry` is in, and how many bytes.
-std::pair<char*, size_t> variables_beside(const void* entry);
+// The shared variables of the library that has the kernel `entry`: their address and size in bytes.
+std::pair<char*, size_t> shared_variables_of(const void* entry);
 
 }  // namespace simulated

@@ -1,8 +1,7 @@
-"""The CUDA backend's kernels, run by the CPU (simulator.cpp), against the CPU backend, to the bit.
+"""The CUDA backend's kernels on the simulated GPU: each bit equals the CPU backend's.
 
-The CPU backend does all of an env in one thread. The kernels share it out among threads, blocks and
-passes. Where one of them lacks a barrier or reads the wrong place, memory differs here, with one
-seed or another.
+The CPU backend does all work for an env in one thread. The kernels divide it among threads, blocks
+and passes. If one of them lacks a barrier or reads the wrong place, memory differs with some seed.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from simulated import SimulatedGpu
 
 from cule.rom import games
 
-# Plain; collisions read at all times, by two; PAL; pictures that are cut off; a DPC.
+# A simple game; two that read collisions all the time; PAL; pictures that are cut off; a DPC.
 GAMES = ("pong", "freeway", "seaquest", "air_raid", "tic_tac_toe_3d", "pitfall2")
 
 
 @pytest.mark.parametrize(("autoreset", "seed"), [(NEXT_STEP, 0), (SAME_STEP, 1), (DISABLED, 2)])
 def test_warps_that_wait_for_nobody(library: Path, autoreset: int, seed: int) -> None:
-    """More envs than two blocks have, and no multiple of a warp; masks, seeds, autoreset modes."""
+    """Masks, seeds and autoreset modes. Envs need more than two blocks, and not all of a warp."""
     pair = Pair(SimulatedGpu(library, seed=seed), GAMES, 43, some_options(autoreset=autoreset))
     pair.reset(None, torch.arange(43))
     for number in range(14):
@@ -37,7 +36,7 @@ def test_warps_that_wait_for_nobody(library: Path, autoreset: int, seed: int) ->
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_warps_in_step(library: Path, seed: int) -> None:
-    """As many envs as two multiprocessors play in step: several warps each, the last not full."""
+    """Two multiprocessors play in step, with several warps each, the last of which is not full."""
     pair = Pair(
         SimulatedGpu(library, seed=seed),
         GAMES,
@@ -51,9 +50,8 @@ def test_warps_in_step(library: Path, seed: int) -> None:
     assert pair.endings >= 269
 
 
-def test_warps_in_step_whose_lanes_are_apart(library: Path) -> None:
-    """Lanes apart, as no compiler has made them so far. Warps wait for each other, but not
-    forever."""
+def test_warps_in_step_whose_lanes_have_diverged(library: Path) -> None:
+    """Warps wait for each other, but not forever, also if lanes diverge at random."""
     pair = Pair(
         SimulatedGpu(library, seed=1, together=False), ("pong", "pitfall2"), 269, some_options()
     )
@@ -64,7 +62,7 @@ def test_warps_in_step_whose_lanes_are_apart(library: Path) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_warps_in_step_whose_frames_are_of_different_lengths(library: Path, seed: int) -> None:
-    """Lanes that ask together are in different scanlines, in each of several warps."""
+    """In each of several warps, lanes that wait together are at different scanlines."""
     names = ("air_raid", "pong", "journey_escape") * 12
     pair = Pair(SimulatedGpu(library, seed=seed), names, 269, some_options())
     pair.reset(None, torch.arange(269))
@@ -73,8 +71,8 @@ def test_warps_in_step_whose_frames_are_of_different_lengths(library: Path, seed
 
 
 @pytest.mark.parametrize("num_envs", [9, 141])
-def test_multiprocessors_apart(library: Path, num_envs: int) -> None:
-    """One has all envs, in a block of all the threads that it can have, in step or not."""
+def test_reserved_multiprocessors(library: Path, num_envs: int) -> None:
+    """One multiprocessor plays all envs, in a block of the largest size, in step or not."""
     pair = Pair(
         SimulatedGpu(library, seed=3),
         ("pong", "ms_pacman"),
@@ -89,7 +87,7 @@ def test_multiprocessors_apart(library: Path, num_envs: int) -> None:
 
 @pytest.mark.parametrize("autoreset", [NEXT_STEP, SAME_STEP])
 def test_episodes_whose_start_is_emulated(library: Path, autoreset: int) -> None:
-    """Adventure draws from ale-py's generator for its mode."""
+    """Adventure needs numbers of ale-py's generator for its mode."""
     options = some_options(autoreset=autoreset, reset_pool_size=0, max_frames=8)
     pair = Pair(SimulatedGpu(library, seed=1), ("pong", "adventure", "pitfall2"), 5, options)
     pair.reset(None, torch.arange(5))
@@ -118,7 +116,8 @@ def test_episodes_whose_start_is_emulated(library: Path, autoreset: int) -> None
     ids=str,
 )
 def test_observations_of_any_size(library: Path, shape: tuple[int, int, int]) -> None:
-    """Copied, shrunk by whole numbers or not, grown, in grey and color, of any number of bytes."""
+    """Copies, shrinks by whole numbers and by others, enlarges, in grey and color; rows and frames
+    have any number of bytes."""
     height, width, channels = shape
     sizes = {"observation_height": height, "observation_width": width, "channels": channels}
     options = some_options(**sizes, stack=3, autoreset=SAME_STEP, max_frames=10)

@@ -1,4 +1,4 @@
-"""In which way a translated game is played: what steps time, and what comes of it."""
+"""How PlayChoice times steps, and which way of playing a translated game it then chooses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# The ways of cuda/cuda_backend.cu: in few warps, or in more.
+# The ways to play: in few warps, or in more (kernels/cuda/play_launch.cuh).
 FEW, MORE = WAYS = range(2)
 # As in PlayChoice.
 FIRST, TRIES, LONGEST = 64, 6, 4096
@@ -32,7 +32,7 @@ class Choice:
         self.library.set_stream(ctypes.c_float(0), False, False)
 
     def step(self, times: tuple[float, ...]) -> int:
-        """Plays a step, which takes so many milliseconds in each way. In which it was."""
+        """Plays a step and returns its way; `times` are the milliseconds of each way."""
         self._set_stream()
         taken = self.library.begin_choice(self.choice)
         self.now += times[taken]

@@ -1,4 +1,4 @@
-"""Observations that are made of more than the two pictures, on the simulated GPU."""
+"""Observations that need more than the two pictures, on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ from cule.engine import Engine
 from cule.rom import find_game
 from cule.state import State
 from tests.support.programs import program_in_place_of
-
-FLAGS, BACK_ONTO_OLD, LAST_RESUMED = 3, 8, 64  # of a StepTrace (csrc/kernels/batch.h)
-
-
-def flags_of(pair: Pair) -> torch.Tensor:
-    return pair.gpu.tensors["traces"].view(torch.int32)[:, FLAGS]
+from tests.support.traces import last_two_share_picture, pools_onto_shown
 
 
 @pytest.mark.parametrize(
@@ -40,16 +35,17 @@ def flags_of(pair: Pair) -> torch.Tensor:
 def test_all_episodes_end_at_a_steps_last_frame(
     library: Path, autoreset: int, changes: dict[str, Any]
 ) -> None:
-    """More of them than a block has, each with the last observation's frame and one picture."""
+    """All envs then need the frame of the last observation and one picture. A block of the kernel
+    `pool` cannot take all envs."""
     options = some_options(autoreset=autoreset, max_frames=8, **changes)
     pair = Pair(SimulatedGpu(library, seed=1), ("pong", "air_raid", "pitfall2"), 141, options)
     pair.reset(None, torch.arange(141))
     seen = 0
     for _ in range(4):
         pair.step()
-        seen += int((flags_of(pair) & BACK_ONTO_OLD > 0).sum())
+        seen += int(pools_onto_shown(pair.gpu.tensors["traces"]).sum())
     assert pair.endings >= 141
-    # In the same step the next episode has begun, and nobody knows any more.
+    # In SAME_STEP mode the next episode has begun in the same step, and its plan replaces this one.
     assert seen >= 141 or autoreset == SAME_STEP or not options.maxpool
     assert not pair.gpu.tensors["faults"].any()
     frames = 141 if autoreset == DISABLED else 2
@@ -63,7 +59,7 @@ def test_all_episodes_end_at_a_steps_last_frame(
 def test_frames_that_are_cut_off(
     library: Path, autoreset: int, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two frames in one picture, which an episode may end behind."""
+    """Two frames share a picture, and an episode may end after them."""
     if not kept:
         monkeypatch.setitem(find_game("tic_tac_toe_3d").facts, "frames_cut_off", False)
     options = some_options(autoreset=autoreset, max_frames=64)
@@ -73,14 +69,14 @@ def test_frames_that_are_cut_off(
     resumed = 0
     for _ in range(18):
         pair.step()
-        resumed += int((flags_of(pair) & LAST_RESUMED > 0).sum())
+        resumed += int(last_two_share_picture(pair.gpu.tensors["traces"]).sum())
     assert resumed and pair.endings >= 11
     lost = pair.gpu.tensors["faults"] == cule.FAULTS["frame_lost"]
     assert not lost.any() or not pair.gpu.keeps_pooled
 
 
-def test_frames_that_nobody_kept_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Observations differ from those of envs that keep them only where the fault bit is set."""
+def test_frames_that_were_not_kept_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Observations differ from those of envs that keep frames only if the fault bit is set."""
     group = Group(find_game("tic_tac_toe_3d"), 0, 0)
     engines = []
     for cut_off in (True, False):
@@ -106,7 +102,7 @@ def test_frames_that_nobody_kept_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
 # A color, and then a loop, or the processor's halt.
 @pytest.mark.parametrize("program", ["a9348509 4c04f0", "a9348509 02"])
 def test_programs_that_hang_lose_no_frame(program: str) -> None:
-    """Each of their frames goes on in the picture of the one before, in which nothing is drawn."""
+    """Each frame goes on in the picture of the frame before, and draws nothing."""
     code, vectors = bytes.fromhex(program), b"\x00\xf0" * 3
     image = code + bytes(4096 - len(code) - len(vectors)) + vectors
     group, options = Group(find_game("pong"), 0, 0), some_options(max_frames=16)
@@ -116,8 +112,8 @@ def test_programs_that_hang_lose_no_frame(program: str) -> None:
     ends = 0
     for _ in range(14):
         engine.step()
-        flags = engine.tensors["traces"].view(torch.int32)[:, FLAGS]
-        ends += int((flags & (BACK_ONTO_OLD | LAST_RESUMED) == BACK_ONTO_OLD | LAST_RESUMED).sum())
+        traces = engine.tensors["traces"]
+        ends += int((pools_onto_shown(traces) & last_two_share_picture(traces)).sum())
         assert not (engine.tensors["faults"] & cule.FAULTS["frame_lost"]).any()
     assert ends >= 4 and not engine.keeps_pooled
 

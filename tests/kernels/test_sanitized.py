@@ -1,7 +1,7 @@
 """The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, as C++ on the simulated GPU.
 
-Covered are all tensors, each with its bounds, and what is on a thread's stack. Not covered are
-bounds of variables in shared memory, except those of the dynamic part.
+The sanitizers check the bounds of all tensors and of variables on a thread's stack. They do not
+check the bounds of variables in shared memory, except those of the dynamic part.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def sanitized(folder: Path) -> Path:
 
 
 def run(library: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Python does not know the sanitizers, so they are loaded before it."""
+    """Runs the program with the sanitizers loaded first: Python was built without them."""
     found = [
         subprocess.run(
             [*compiler(), f"-print-file-name={name}"], capture_output=True, text=True, check=True

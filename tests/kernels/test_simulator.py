@@ -1,4 +1,4 @@
-"""What the simulated GPU finds: kernels with a fault each (faults.cu)."""
+"""The simulated GPU finds the faults of kernels that have one (faults.cu)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INVALID_VALUE, INVALID_CONFIGURATION, LAUNCH_FAILURE = 1, 9, 719
 
 
 class Kernels:
-    """The library of faults.cu."""
+    """The kernels of faults.cu."""
 
     def __init__(self, path: Path):
         self.library = ctypes.CDLL(str(path))
@@ -28,7 +28,7 @@ class Kernels:
     def run(
         self, name: str, *arguments: int, given: np.ndarray | None = None
     ) -> tuple[int, np.ndarray]:
-        """CUDA's error, and the result of the second block."""
+        """Runs a kernel of two blocks. Returns CUDA's error, and what the second block leaves."""
         values = np.zeros(THREADS, np.int32) if given is None else given.copy()
         error = getattr(self.library, f"run_{name}")(
             ctypes.c_void_p(values.ctypes.data), *arguments
@@ -36,7 +36,7 @@ class Kernels:
         return error, values
 
     def failure(self, name: str, *arguments: int) -> str:
-        """The message of a launch that fails."""
+        """Runs a kernel whose launch must fail, and returns the message."""
         assert self.run(name, *arguments)[0] == LAUNCH_FAILURE
         return self.library.what_happened().decode()
 
@@ -65,7 +65,7 @@ def test_shared_memory_is_full_of_garbage(kernels: Kernels) -> None:
 
 
 @pytest.mark.parametrize("words", [0, 1])
-def test_write_behind_dynamic_shared_memory_is_a_failure(kernels: Kernels, words: int) -> None:
+def test_write_after_dynamic_shared_memory_is_a_failure(kernels: Kernels, words: int) -> None:
     if words == 0:
         assert kernels.run("overrun", 0)[0] == 0
     else:
@@ -78,7 +78,7 @@ def test_deadlock_says_who_waits_where(kernels: Kernels) -> None:
         "deadlock in block (0, 0, 0): 32 in __syncthreads, 16 in __syncwarp(0xffffffff) of warp 0, "
         "16 in __syncwarp(0xffffffff) of warp 1"
     )
-    # And those that waited are no longer there for the next launch.
+    # The threads that waited do not disturb the next launch.
     assert kernels.run("vote")[0] == 0
 
 
@@ -108,14 +108,14 @@ def test_votes_are_counted(kernels: Kernels) -> None:
 @pytest.mark.parametrize("by_votes", [False, True])
 @pytest.mark.parametrize("most", [1, 3, 2**16, 2**32])
 def test_least_word_of_some_lanes(by_votes: bool, most: int, kernels: Kernels) -> None:
-    """By a reduction, and as GPUs do it that have none."""
+    """With a reduction, and as on GPUs that have none."""
     random = np.random.default_rng(most)
     for seed in range(5):
         kernels.choose(seed)
         words = random.integers(0, most, THREADS, np.uint32, endpoint=most < 2**32)
         error, values = kernels.run("find_least", by_votes, given=words.view(np.int32))
         halves = values.view(np.uint32).reshape(4, 16)
-        # The second block finds what the first has left.
+        # The second block works on what the first has left.
         assert error == 0
         assert (halves == words.reshape(4, 16).min(axis=1, keepdims=True)).all()
 
@@ -125,14 +125,14 @@ def test_lanes_at_one_place_are_together_or_in_parts(kernels: Kernels) -> None:
     lanes = np.uint32(1) << np.arange(32, dtype=np.uint32)
     odd = np.tile(
         np.array([0, ~0]), THREADS // 2
-    )  # which ask at another place, and are told apart from the rest
+    )  # odd lanes ask at another place; their answers are inverted to tell them from the others
     for seed in range(3):
         kernels.choose(seed)
         assert set((kernels.run("see_who_is_here")[1] ^ odd).astype(np.uint32).tolist()) == whole
         kernels.choose(seed, together=False)
         seen = (kernels.run("see_who_is_here")[1] ^ odd).astype(np.uint32).reshape(2, 32)
         assert set(seen.ravel().tolist()) != whole
-        # Each lane is one of those that it sees, and they see the same.
+        # Each lane sees itself, and all lanes that it sees see the same lanes.
         assert ((seen & lanes) != 0).all()
         for warp in seen:
             assert all(warp[i] == warp[k] for i in range(32) for k in range(32) if warp[i] >> k & 1)

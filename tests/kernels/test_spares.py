@@ -1,4 +1,4 @@
-"""Steps that an env's own instruction buffer does not hold, on the simulated GPU."""
+"""Steps that need a spare instruction buffer, because an env's own is too short."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ from pathlib import Path
 
 import pytest
 import torch
-from pairs import SAME_STEP, SPARE, Pair, some_options
+from pairs import SAME_STEP, Pair, some_options
 from simulated import SimulatedGpu
 
 import cule
 from cule.console.instruction_buffers import spare_buffers
 from cule.engine import layout
+from tests.support.traces import SPARE, trace_words
 
 GAMES = ("pong", "freeway", "seaquest", "tic_tac_toe_3d", "pitfall2")
 GUARD = 0x5A5A5A5A
 
 
 def small_buffers(monkeypatch: pytest.MonkeyPatch, own: int, spares: int | None = None) -> None:
-    """Has envs' own buffers hold `own` entries, and so many spares there."""
+    """Makes envs' own buffers hold `own` entries, and `spares` the number of spare buffers."""
     monkeypatch.setattr(layout, "own_buffer_entries", lambda frameskip, games: own)
     if spares is not None:
         monkeypatch.setattr(layout, "spare_buffers", lambda num_envs: spares)
 
 
 def spares_of(pair: Pair) -> torch.Tensor:
-    """The number of the spare buffer that each env has used, or 0."""
-    return pair.gpu.tensors["traces"].view(torch.int32)[:, SPARE]
+    """Returns the number of the spare buffer that each env has used, or 0."""
+    return trace_words(pair.gpu.tensors["traces"])[:, SPARE]
 
 
-# At once; somewhere in the first frame, or in one behind it; where a frame has ended just before.
+# An env's own buffer runs short at once; in the first frame; in a later one; just after a frame.
 @pytest.mark.parametrize(("own", "seed"), [(1, 0), (100, 1), (700, 0), (2000, 1)])
 def test_long_steps_go_on_in_a_spare_buffer(
     library: Path, own: int, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -53,7 +54,7 @@ def test_long_steps_go_on_in_a_spare_buffer(
 def test_every_room_that_a_buffer_may_have_left(
     library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Buffers run short at any place, also between two frames, and in warps that are in step."""
+    """Buffers run short at all places, also between frames, and in warps that are in step."""
     for own in range(380, 480, 24):
         small_buffers(monkeypatch, own, spares=141)
         pair = Pair(SimulatedGpu(library, seed=own), ("ms_pacman", "pong"), 141, some_options())
@@ -65,7 +66,7 @@ def test_every_room_that_a_buffer_may_have_left(
 def test_resets_that_are_emulated_take_spare_buffers(
     library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And have as many of them as the steps between."""
+    """Resets can use all spare buffers, as steps can."""
     small_buffers(monkeypatch, 40, spares=5)
     options = some_options(reset_pool_size=0, max_frames=8)
     pair = Pair(SimulatedGpu(library, seed=1), ("pong", "adventure", "pitfall2"), 5, options)
@@ -77,7 +78,7 @@ def test_resets_that_are_emulated_take_spare_buffers(
 
 
 def guarded(pair: Pair, name: str) -> torch.Tensor:
-    """Puts a tensor of the engine between two pieces of memory, which this returns."""
+    """Puts a tensor of the engine between two guards, which this returns."""
     tensor = pair.gpu.tensors[name]
     memory = torch.full((3, tensor.numel()), GUARD, dtype=torch.int32)
     memory[1] = tensor.flatten()
@@ -89,7 +90,7 @@ def guarded(pair: Pair, name: str) -> torch.Tensor:
 def test_no_more_than_the_spare_buffers_are_used(
     library: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Envs that get none have the fault bit, and all others play as ever."""
+    """Envs that need a spare buffer but get none have the fault bit. All others play as usual."""
     small_buffers(monkeypatch, 1500, spares=3)
     games, options = ("ms_pacman", "pong", "freeway"), some_options(max_frames=1000)
     pair = Pair(SimulatedGpu(library, seed=seed), games, 43, options)
@@ -110,7 +111,7 @@ def test_no_more_than_the_spare_buffers_are_used(
             assert torch.equal(ours, theirs), name
         assert sorted(spares_of(pair)[spares_of(pair) > 0].tolist()) == [1, 2, 3]
         assert all(bool((guard == GUARD).all()) for guard in guards)
-    assert 15 <= int(good.sum()) < 43  # a third of them is pong, which needs none
+    assert 15 <= int(good.sum()) < 43  # a third of the envs is pong, which needs no spare buffer
 
 
 @pytest.mark.parametrize(

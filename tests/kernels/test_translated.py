@@ -1,4 +1,4 @@
-"""Kernels of translated games, run by the CPU (simulator.cpp), against the CPU's interpreter."""
+"""Kernels of translated games on the simulated GPU, compared with the CPU's interpreter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cule.engine import changeover
 from cule.rom import find_game
 from cule.translation import Translation
 
-# How a kernel that is loaded at run time is called by the simulator (stand_ins/cuda.h).
+# The function through which the simulator calls a kernel loaded at run time (stand_ins/cuda.h).
 CALL = """
 extern "C" __attribute__((visibility("default")))
 void call_play_translated(const void*, void** arguments) {
@@ -32,8 +32,10 @@ GAMES = ("pong", "freeway", "seaquest", "montezuma_revenge", "pitfall2", "robota
 def translate(
     pair: Pair, game: str, in_step: bool, whole: bool, library: Path, folder: Path
 ) -> None:
-    """From its next step on, the GPU plays the game's own kernel, as when a thread has compiled
-    it."""
+    """Makes the GPU play the game's own kernel from its next step on.
+
+    It is as if the thread that compiles kernels had just finished.
+    """
     found = find_game(game)
     blocks = translation.blocks_of(found)
     if not whole:
@@ -87,7 +89,7 @@ def test_all_ways_of_playing_give_the_same(
     num_envs: int, multiprocessors: int, library: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Long enough that steps try each way (kernels/cuda/play_choice.cuh)."""
+    """There are enough steps to try each way (kernels/cuda/play_choice.cuh)."""
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
     compare("pong", num_envs, True, False, library, tmp_path, 80, multiprocessors)
 

@@ -23,7 +23,7 @@ STAND_INS = Path(__file__).with_name("stand_ins")
 
 @dataclass
 class Outcome:
-    """What became of a suite's tests."""
+    """The outcomes of a suite's tests."""
 
     passed: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Outcome:
 
 
 def read_results(path: Path) -> Outcome:
-    """What the recorder wrote down."""
+    """Reads what the recorder noted."""
     outcome = Outcome()
     for line in path.read_text().splitlines() if path.exists() else []:
         row = json.loads(line)
@@ -94,7 +94,7 @@ def surprises(suite: Suite, outcome: Outcome) -> list[str]:
 
 
 def main() -> int:
-    """Runs the suites and prints a table: 0 where everything is as expected."""
+    """Runs the suites and prints a table. Returns 0 if everything is as expected."""
     names = [suite.name for suite in SUITES]
     parser = argparse.ArgumentParser(
         prog="python -m tests.peers",

@@ -1,4 +1,4 @@
-"""Tests of the peers that fail with cule in the place of theirs, and why.
+"""Tests of the peers that fail with cule in place of the peer's env, and why.
 
 A test is named by its id, or by that of its function, class or file. A failure that is not listed
 fails `python -m tests.peers`, and so does a listed test that passes.
@@ -6,14 +6,14 @@ fails `python -m tests.peers`, and so does a listed test that passes.
 
 from __future__ import annotations
 
-# Where a reason is said more than once.
-EXTRA_INFO = "info has fault, reward and gymnasium's masks, too"
-ALL_AT_ONCE = "cule steps all envs at once: no batch_size below num_envs, no step of some envs"
-NO_DM = 'there is no env_type="dm", nor its specs'
+# Reasons that several tests have.
+EXTRA_INFO = "info also has fault, reward and masks"
+ALL_AT_ONCE = "cule always steps all envs"
+NO_DM = 'there is no env_type="dm"'
 
-PRIVATE = "asks for the private _action_set, and a message's words"
-RENDER_MODE = "render_mode is rgb_array where it is not named"
-NOT_BY_ALE = "env.unwrapped.ale only looks: clone_state() of the env itself clones"
+PRIVATE = "uses a private attribute, and a message's words"
+RENDER_MODE = "render_mode is rgb_array by default"
+NOT_BY_ALE = "env.unwrapped.ale only reads"
 
 _VECTOR = "tests/python/test_atari_vector_env.py::TestVectorEnv::"
 _SINGLE = "tests/python/test_atari_env.py::"
@@ -42,7 +42,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     },
     "gymnasium-vector-wrappers": {
         "tests/wrappers/vector/test_human_rendering.py::test_render_modes": (
-            "rgb_array_list gives lists, as gymnasium says, and its HumanRendering takes none"
+            "HumanRendering refuses lists of pictures"
         ),
     },
     "stable-baselines3": {
@@ -59,7 +59,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         "envpool/atari/api_test.py::_SpecTest::test_metadata": ALL_AT_ONCE,
         "envpool/atari/api_test.py::_DMSyncTest": NO_DM,
         "envpool/atari/api_test.py::_GymSyncTest::test_lowlevel_step": (
-            "gives Breakout, which has four actions, numbers up to 5; cule checks them"
+            "actions are up to 5: Breakout has four, and cule checks"
         ),
         f"{_ENVPOOL}test_align": NO_DM,
         f"{_ENVPOOL}test_benchmark": ALL_AT_ONCE,
@@ -67,9 +67,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         f"{_ENVPOOL}test_xla_api": ALL_AT_ONCE,
         f"{_ENVPOOL}test_xla_correctness": "threads are not pinned, and JAX has its own adapter",
         "envpool/atari/atari_render_test.py::AtariRenderTest"
-        "::test_render_succeeds_for_multiple_steps_for_all_tasks": (
-            "screens of more than 210 lines are whole"
-        ),
+        "::test_render_succeeds_for_multiple_steps_for_all_tasks": ("PAL screens are whole"),
         "envpool/make_test.py::_MakeTest::test_make_atari": NO_DM,
     },
 }

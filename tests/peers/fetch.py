@@ -13,7 +13,7 @@ from tests.peers.suites import Suite
 
 
 class CannotFetchError(Exception):
-    """A repository, or its tag, is not to be had; the message says which."""
+    """A repository or its tag cannot be fetched; the message says which."""
 
 
 def _git(*arguments: str) -> bytes:

@@ -1,7 +1,6 @@
-"""The suites: whose they are, at which tag, which of their tests are run, and what stands in.
+"""The suites: their repositories and tags, which of their tests are run, and what replaces the env.
 
-A test applies if it asks of the peer's Atari env, or of any env, something that cule's can be
-asked.
+A test applies if it tests something of the peer's Atari env, or of any env, that cule could have.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Compiles the tests' C++ with the system's compiler (`CXX`, else `c++`), once per state of the
-sources.
+"""Compiles the tests' C++ with the system's compiler (`CXX`, else `c++`), if the sources changed.
 
 `build` makes a shared library or a program, `build_module` a Python module. The result's name has a
 digest of everything that it is made from.
@@ -37,12 +36,12 @@ COMPILERS_AT_ONCE = 2
 
 
 def compiler() -> list[str]:
-    """The words that call the compiler."""
+    """The command that calls the compiler."""
     return shlex.split(os.environ.get("CXX", "c++"))
 
 
 def _inputs(sources: Sequence[Path]) -> Iterator[Path]:
-    """The sources, and all headers that they can include."""
+    """The sources, and all headers that they may include."""
     yield from sources
     folders = [CSRC, TESTS, *(source.parent for source in sources)]
     paths = {path for folder in folders for path in folder.rglob("*")}

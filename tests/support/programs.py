@@ -13,7 +13,8 @@ from cule.rom import Game
 
 @contextmanager
 def program_in_place_of(game: str, image: bytes) -> Iterator[None]:
-    """Has consoles of the game that are made meanwhile run a cartridge without bank switching."""
+    """Makes consoles of the game that are made in the block run this program, in a cartridge
+    without banks."""
     rom = cartridge._rom
 
     def replaced(asked: Game, md5: str) -> tuple[bytes, str]:

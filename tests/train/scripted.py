@@ -9,10 +9,7 @@ from gymnasium.spaces import Discrete
 
 class ScriptedEnv:
     """Plays a script of one env, once: rows (reward, terminated, truncated, reset), in NEXT_STEP
-    mode.
-
-    The frame after row k is filled with k + 1, the first one with 0.
-    """
+    mode. The frame after row k is filled with k + 1, and the first frame with 0."""
 
     def __init__(self, script):
         self.script, self.num_envs, self.device = script, 1, torch.device("cpu")
@@ -48,8 +45,10 @@ class ScriptedEnv:
 
 
 class SignalEnv:
-    """Every frame says which of three actions pays: the bright third of it. Episodes end after 8
-    steps."""
+    """In each frame one third is bright: it says which of three actions earns a point.
+
+    Episodes have 8 steps.
+    """
 
     def __init__(self, num_envs):
         self.num_envs, self.device = num_envs, torch.device("cpu")

@@ -33,7 +33,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("settings", ALL)
 def test_presets_are_what_the_help_says(settings, monkeypatch, capsys):
-    """The comments below the fields, which are the help, have both numbers of each."""
+    """The help texts below the fields name both defaults."""
     monkeypatch.setattr("sys.argv", ["train", "--help"])
     with pytest.raises(SystemExit):
         tyro.cli(settings)
@@ -47,7 +47,7 @@ def test_presets_are_what_the_help_says(settings, monkeypatch, capsys):
 
 @pytest.mark.parametrize("settings", ALL)
 def test_presets_leave_nothing_open_and_what_was_set_in_force(settings):
-    """On either kind of device."""
+    """This is so on a GPU and on a CPU."""
     some = dataclasses.replace(settings(), num_envs=8)
     open_names = {field.name for field in presets.open_settings(some)}
     assert "total_frames" in open_names and "num_envs" not in open_names
@@ -61,7 +61,7 @@ def test_presets_leave_nothing_open_and_what_was_set_in_force(settings):
 
 @pytest.mark.parametrize("settings", ALL)
 def test_presets_fit_each_other(settings):
-    """A program with no settings but the device's starts: its own checks pass."""
+    """A program starts with the device's settings alone: they pass its own checks."""
     make = {settings: algorithm for algorithm, settings, _ in PROGRAMS.values()}[settings]
     args = dataclasses.replace(settings(), width=0.1, num_threads=1).on(CPU)
     args.check(1)
@@ -119,7 +119,7 @@ def test_progress_tells_frames_and_when_it_ends(capsys):
 
 
 def test_run_that_goes_on_keeps_what_the_machine_chose(tmp_path):
-    """Also where another machine would choose otherwise, and another length is asked for."""
+    """This holds if another machine would choose otherwise, and if the run is made longer."""
     args = a2c.Args(
         **TINY, folder=tmp_path, num_envs=20, warmup_steps=0, total_frames=2000, eval_episodes=0,
         progress=False, tensorboard=False, plot=False,

@@ -30,7 +30,7 @@ def settings(**changes):
 
 
 def make_rollout(num_envs, n_steps, seed=0):
-    """A rollout full of random steps of 3 actions, with ends of episodes."""
+    """A rollout buffer full of random steps with 3 actions, and with ends of episodes."""
     random = torch.Generator().manual_seed(seed)
     rollout = Rollout(num_envs, n_steps, 1, CPU)
 
@@ -60,7 +60,7 @@ def make_learner(rollout, args, world_size=1, seed=0):
 
 
 def play(script, n_steps):
-    """The batch of a script's last steps, and the player."""
+    """Plays a script, and returns the batch of its last steps and the player."""
     env = ScriptedEnv(script)
     rollout = Rollout(1, n_steps, 1, CPU)
     player = Player(env, ActorCritic(2, "nature", 0.1), rollout, gamma=0.9)
@@ -119,7 +119,7 @@ def test_player_adds_up_the_scores_of_whole_episodes_unclipped():
 
 
 def test_losses_on_policy_are_those_of_a2c():
-    """Against the textbook's sums, ratios being 1 and all steps played."""
+    """Compares with the textbook's sums, where all ratios are 1 and all steps were played."""
     args = settings(gamma=0.9)
     rollout = make_rollout(8, 4)
     rollout.played.fill_(True)

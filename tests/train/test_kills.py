@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from test_algorithms import PROGRAMS
-from test_training_run import assert_same, saved, without_times
+from training_runs import assert_same, saved, without_times
 
 from cule import train
 

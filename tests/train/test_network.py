@@ -78,7 +78,7 @@ def test_actor_critic_gives_the_same_channels_last():
 
 
 def test_actor_critic_copy_in_bfloat16_is_the_network_under_autocast():
-    """One plays, the other learns: ratios are 1 while their weights are the same."""
+    """One plays and the other learns: while their weights are equal, ratios must be 1."""
     torch.manual_seed(0)
     model = ActorCritic(6, "nature", width=0.25)
     torch.nn.init.normal_(model.policy.weight)

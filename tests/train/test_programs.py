@@ -15,7 +15,8 @@ FILES = [path for path in sorted((ROOT / "examples").rglob("*.py")) if MAIN in p
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_program_names_itself_as_it_is_called(path, monkeypatch, capsys):
-    """In its help and where an option is wrong; `python -m` gives it its file's path as a name."""
+    """Help texts and errors show the name for `python -m`, which itself gives a program its
+    file's path."""
     file = path.relative_to(ROOT)
     module = ".".join(file.with_suffix("").parts)
     called = f"python {file}" if file.parent.name == "examples" else f"python -m {module}"

@@ -9,7 +9,7 @@ import pytest
 import torch
 from gymnasium.spaces import Discrete
 from recurrent import Args, RecurrentA2C
-from test_training_run import assert_same, saved, without_times
+from training_runs import assert_same, saved, without_times
 
 from cule import train
 from cule.train.trainer import Trainer

@@ -1,100 +1,18 @@
-"""Whole runs, small: resumed, stopped by a signal, over several processes, evaluated, plotted."""
+"""Small training runs: resumed, interrupted, evaluated, plotted, and with wrong settings."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
-import socket
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 import torch
+from training_runs import assert_same, saved, settings, trained, without_times
 
-from cule import train
 from cule.train import checkpoint, evaluate, pictures
 from cule.train.evaluator import Evaluator
 from cule.train.log import read_log
-from cule.train.world import World
-from examples.a2c_vtrace.train import A2C, Args
-
-ROOT = Path(__file__).resolve().parents[2]
-# Trains in two processes, with the options behind it.
-TWO_PROCESSES = [
-    sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-    "-m", "examples.a2c_vtrace.train",
-]  # fmt: skip
-# What may differ between two runs that are the same otherwise.
-TIMES = ("seconds", "fps", "ups")
-SMALL = {
-    "game": "breakout", "device": "cpu", "num_envs": 8, "num_batches": 2, "num_steps": 4,
-    "steps_per_update": 2,
-    "width": 0.1, "learning_rate": 3e-3, "log_every": 5, "checkpoint_every": 0, "eval_episodes": 0,
-    "num_threads": 1,
-    "life_loss_ends": True, "max_episode_frames": 150, "warmup_steps": 0,
-    "progress": False, "tensorboard": False, "plot": False,
-}  # fmt: skip
-
-
-def trained(args):
-    return train.train(A2C, args)
-
-
-def one_thread_each():
-    """The environment of processes that are not in each other's way."""
-    return {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
-def settings(run, **changes):
-    return Args(folder=run, **{**SMALL, **changes})
-
-
-def options(run, **changes):
-    """The same on the command line."""
-    words = ["--folder", str(run)]
-    for name, value in {**SMALL, **changes}.items():
-        option = name.replace("_", "-")
-        words += (
-            [f"--{'' if value else 'no-'}{option}"]
-            if isinstance(value, bool)
-            else [f"--{option}", str(value)]
-        )
-    return words
-
-
-def without_times(run):
-    return [
-        {key: value for key, value in line.items() if key not in TIMES}
-        for line in read_log(run / "log.jsonl")
-    ]
-
-
-def saved(run, rank=0):
-    folder = run / "checkpoints"
-    newest = checkpoint.complete_sets(folder)[0]
-    with checkpoint.FILE.reading(folder / checkpoint.part_of(newest.steps, rank)) as file:
-        return torch.load(file)["trainer"]
-
-
-def assert_same(a, b):
-    """Exactly equal, tensors anywhere in them."""
-    assert type(a) is type(b)
-    if isinstance(a, torch.Tensor):
-        assert a.dtype == b.dtype and torch.equal(a, b)
-    elif isinstance(a, dict):
-        assert a.keys() == b.keys()
-        for key in a:
-            assert_same(a[key], b[key])
-    elif isinstance(a, list | tuple):
-        assert len(a) == len(b)
-        for one, other in zip(a, b, strict=True):
-            assert_same(one, other)
-    else:
-        assert a == b
 
 
 @pytest.mark.parametrize(
@@ -119,7 +37,7 @@ def test_train_resumed_is_as_if_never_stopped(tmp_path, changes):
 
 
 def test_train_another_seed_is_another_run(tmp_path):
-    """What the test above relies on to mean something."""
+    """Without this, the test above would prove nothing."""
     for seed in (0, 1):
         trained(settings(tmp_path / str(seed), total_frames=1000, seed=seed))
     weights = [saved(tmp_path / str(seed))["networks"]["net"]["policy.weight"] for seed in (0, 1)]
@@ -162,8 +80,8 @@ def test_train_stops_after_max_seconds_wherever_the_log_is_written(tmp_path):
 
 
 def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch):
-    """Also if nothing is learned in between: a set whose files were replaced one by one could be of
-    two steps."""
+    """This holds even if nothing was learned in between: files that are replaced one by one
+    could be of two steps."""
     steps = []
     save = checkpoint.save
     monkeypatch.setattr(
@@ -175,8 +93,8 @@ def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("eval_every", [500, 1000, 0])
 def test_evaluation_is_cut_off_by_a_signal(tmp_path, monkeypatch, eval_every):
-    """And is as if it had not begun: the checkpoint is there, and the next run has the evaluation,
-    also at its end."""
+    """It then counts as not begun: the checkpoint is written, and the next run evaluates, at its
+    end too."""
     asked = {
         "total_frames": 1000,
         "eval_every": eval_every,
@@ -195,124 +113,6 @@ def test_evaluation_is_cut_off_by_a_signal(tmp_path, monkeypatch, eval_every):
     assert [line["kind"] for line in read_log(tmp_path / "log.jsonl")].count("evaluation") == 0
     monkeypatch.undo()
     assert trained(settings(tmp_path, resume=True, **asked))["score"] is not None
-
-
-def wait_for(path, process, lines):
-    """Waits until a log has some lines."""
-    while not path.exists() or path.read_text().count("\n") < lines:
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.05)
-
-
-def test_train_saves_and_exits_on_sigterm_and_goes_on_exactly(tmp_path):
-    stopped, whole = tmp_path / "stopped", tmp_path / "whole"
-    command = [
-        sys.executable,
-        "-m",
-        "examples.a2c_vtrace.train",
-        *options(stopped, total_frames=10**9),
-    ]
-    with subprocess.Popen(
-        command, cwd=ROOT, env=one_thread_each(), stderr=subprocess.PIPE, text=True
-    ) as process:
-        wait_for(stopped / "log.jsonl", process, 2)
-        process.send_signal(signal.SIGTERM)
-        told = process.communicate()[1]
-    assert process.returncode == 0
-    assert "--resume goes on from it" in told
-    frames = saved(stopped)["steps"] * 8 * 4
-    assert 0 < frames < 10**9
-    trained(settings(stopped, total_frames=frames + 500, resume=True))
-    trained(settings(whole, total_frames=frames + 500))
-    assert_same(saved(stopped), saved(whole))
-    assert without_times(stopped) == without_times(whole)
-
-
-@pytest.mark.parametrize("launches", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launches):
-    run = tmp_path / "run"
-    for launch in range(launches):
-        more = {"total_frames": 1500 * (launch + 1), "resume": True}
-        done = subprocess.run(
-            [*TWO_PROCESSES, *options(run, **more)],
-            cwd=ROOT,
-            env=one_thread_each(),
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
-    first, second = saved(run, 0), saved(run, 1)
-    assert first["updates"] == second["updates"] == 23 * launches
-    assert_same(first["networks"], second["networks"])
-    objects = [state["plan"]["objects"] for state in (first, second)]
-    assert_same(objects[0]["learner"]["optimizer"], objects[1]["learner"]["optimizer"])
-    assert objects[0]["envs"]["episodes"]["score"].shape == (4,)
-    rams = [of["envs"]["envs"]["tensors"]["ram"] for of in objects]
-    rings = [of["plan"]["recurrents"]["far"]["actions"]["values"] for of in (first, second)]
-    assert not torch.equal(*rams) and not torch.equal(*rings)
-    # One of the two writes the log, and counts the frames of both.
-    lines = without_times(run)
-    assert [line["frames"] for line in lines] == sorted({line["frames"] for line in lines})
-    rows = [json.loads(line) for line in (run / "result.jsonl").read_text().splitlines()]
-    assert [row["num_gpus"] for row in rows] == [2] * launches
-    assert rows[-1]["frames"] == lines[-1]["frames"] >= 1500 * launches
-
-
-@pytest.mark.slow
-def test_train_two_processes_stopped_by_a_signal_go_on_exactly(tmp_path):
-    stopped, whole = tmp_path / "stopped", tmp_path / "whole"
-    endless = [*TWO_PROCESSES, *options(stopped, total_frames=10**9)]
-    with subprocess.Popen(
-        endless, cwd=ROOT, env=one_thread_each(), stderr=subprocess.PIPE, text=True
-    ) as process:
-        wait_for(stopped / "log.jsonl", process, 2)
-        process.send_signal(signal.SIGTERM)
-        told = process.communicate(timeout=300)[1]
-    assert "--resume goes on from it" in told
-    frames = saved(stopped)["steps"] * 8 * 4
-    for run, more in ((stopped, {"resume": True}), (whole, {})):
-        words = options(run, total_frames=frames + 500, **more)
-        subprocess.run(
-            [*TWO_PROCESSES, *words],
-            cwd=ROOT,
-            env=one_thread_each(),
-            check=True,
-            capture_output=True,
-            timeout=300,
-        )
-    for rank in range(2):
-        assert_same(saved(stopped, rank), saved(whole, rank))
-    assert without_times(stopped) == without_times(whole)
-
-
-def threads_after_leaving(rank, port, queue):
-    os.environ.update(
-        RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
-    )
-    world = World.join("cpu")
-    torch.optim.Adam([torch.zeros(1, requires_grad=True)])
-    assert world.any(rank == 1)
-    world.leave()
-    queue.put([(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()])
-
-
-def test_world_leaves_no_threads_behind():
-    """One that lives on while Python ends aborts the process, now and then."""
-    context = multiprocessing.get_context("spawn")
-    queue = context.SimpleQueue()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    processes = [
-        context.Process(target=threads_after_leaving, args=(rank, port, queue)) for rank in range(2)
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-        assert process.exitcode == 0
-        assert not [name for name in queue.get() if "gloo" in name]
 
 
 def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
@@ -351,7 +151,7 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
 
 @pytest.mark.parametrize("eval_from, evaluations", [(None, 4), (1000.0, 1), (-100.0, 3)])
 def test_train_evaluates_where_training_does_well_enough(tmp_path, eval_from, evaluations):
-    """The first episodes end after frame 1,000: before that there is no score."""
+    """The first episodes end after frame 1,000. Before that there is no score."""
     trained(settings(
         tmp_path, total_frames=4000, eval_every=1000, eval_episodes=1, eval_max_frames=40,
         eval_from=eval_from,

@@ -36,7 +36,7 @@ def code_of(notebook):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path, tmp_path):
-    """Its cells, one after the other, in a folder like the one that it is in."""
+    """Runs its cells in order, in a folder like its own."""
     code = "\n".join(code_of(json.loads(path.read_text())))
     code, count = re.subn(r"total_frames=[\d_]+, ", SHORTER, code)
     assert count == 1

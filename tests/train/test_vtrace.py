@@ -79,8 +79,7 @@ def test_vtrace_on_policy_is_the_n_step_return():
 
 
 def test_vtrace_leaves_steps_of_ratio_zero_out():
-    """The target of a truncated step is bootstrapped from its final observation, whatever
-    follows."""
+    """A truncated step bootstraps from its final observation, whatever follows it."""
     log_ratios, rewards, discounts, values = make_inputs(6, 4, 0.3, seed=2)
     discounts[:] = 0.99
     log_ratios[3] = -math.inf

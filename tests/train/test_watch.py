@@ -29,7 +29,7 @@ TINY = {
 
 
 def two_commands():
-    """The README's, as words."""
+    """The README's two commands, as lists of words."""
     (block,) = re.findall(r"in two commands.*?```sh\n(.*?)```", README.read_text(), re.DOTALL)
     return [line.split("#")[0].split() for line in block.splitlines()]
 
@@ -58,7 +58,7 @@ def test_two_commands_make_an_agent_and_its_film(tmp_path):
 
 @pytest.fixture
 def up_and_down(monkeypatch):
-    """A policy that goes up while the picture's sum is even, and down while it is odd."""
+    """A policy that goes up if the picture's sum is even, and down if it is odd."""
 
     def policy(observations):
         odd = observations.flatten(1).long().sum(1) % 2
@@ -120,7 +120,7 @@ def write_log(run, lines):
 
 
 def test_plot_names_game_algorithm_and_commit(tmp_path, monkeypatch):
-    """Of each kind of run once; of a run without a result its folder."""
+    """Runs of the same kind are named once. A run without a result is named by its folder."""
     from matplotlib.figure import Figure
 
     drawn = []

@@ -1,5 +1,5 @@
-// The CPU backend. Threads share the envs; for each env, one runs all parts of a step in a row,
-// while its state is in the cache.
+// The CPU backend. Threads share the envs. One thread runs all phases of a step for an env before
+// it goes on to the next, so the env's state stays in the cache.
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -11,22 +11,23 @@
 #include <thread>
 #include <vector>
 
-#include "console/profile.h"
-#include "kernels/draw.h"
+#include "execution/profile.h"
 #include "kernels/backend.h"
+#include "kernels/draw.h"
 #include "kernels/memory.h"
 #include "kernels/observe/observe.h"
+#include "kernels/phases.h"
+#include "kernels/play.h"
 #include "kernels/reset.h"
-#include "kernels/step.h"
 
 namespace cule {
 namespace {
 
-// What a thread works with, for any env.
+// A thread's memory for the env that it works on.
 struct Workspace {
   explicit Workspace(const Batch& batch)
       : entries(batch.buffer_capacity), starts(segment_words(batch.options)) {
-    trail.starts = starts_alone(starts.data());
+    trail.starts = starts_of_one_env(starts.data());
   }
   bool fits(const Batch& batch) const {
     return entries.size() >= batch.buffer_capacity && starts.size() >= segment_words(batch.options);
@@ -120,48 +121,62 @@ class ThreadPool {
 
 constexpr StaticCore kCore;
 
-void reset_env(const Batch& batch, size_t env, int64_t seed, Workspace& workspace) {
-  if (batch.pool.size) copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, seed));
-  else restart_exactly(batch, env, seed, kCore, workspace.place());
-  observe(batch, env, batch.traces[env].flags);
-}
+// The phases of kernels/phases.h for one env. `mask` and `seeds` are those of Backend::reset.
+struct EnvPhases {
+  const Batch& batch;
+  size_t env;
+  Workspace& workspace;
+  const uint8_t* mask = nullptr;
+  const int64_t* seeds = nullptr;
 
-void step_env(const Batch& batch, size_t env, Workspace& workspace) {
-  const Recording recording{workspace.entries.data(), workspace.trail.starts};
-  Devices devices;
-  PlainMachine machine = make_plain_machine(batch, env, devices, workspace.place());
-  clear_starts(batch, recording.starts);
-  step_frames(batch, env, machine, kCore);
-  leave_end(batch, env, machine);
-  const uint32_t flags = batch.traces[env].flags;
-  const bool reset_instead = batch.options.autoreset == AutoresetMode::kNextStep &&
-                             (flags & kResetNow);
-  if (!reset_instead) {
-    if (must_prepare(batch, env, batch.traces[env])) prepare(batch, env, OneLane{});
-    settle(batch, env, recording.starts);
-    draw_frames(batch, env, recording);
-    observe(batch, env, flags);
+  const StepTrace& trace() const { return batch.traces[env]; }
+  Recording recording() const { return {workspace.entries.data(), workspace.trail.starts}; }
+
+  void play() const {
+    Devices devices;
+    PlainMachine machine = make_plain_machine(batch, env, devices, workspace.place());
+    clear_starts(batch, workspace.trail.starts);
+    play_frames(batch, env, machine, kCore);
+    store_end_state(batch, env, machine);
   }
-  // A lost life may report a termination without ending the episode (life_loss_info).
-  if (batch.final_observations && (batch.terminated[env] || batch.truncated[env])) {
+  void prepare() const {
+    if (must_save(batch, env, trace())) save_pictures(batch, env, OneLane{});
+    store_step_end(batch, env, workspace.trail.starts);
+  }
+  void draw() const { draw_frames(batch, env, recording()); }
+  void observe() const { cule::observe(batch, env, trace().plan); }
+  void keep_final() const {
+    // A lost life may report a termination without ending the episode (life_loss_info).
+    if (!batch.terminated[env] && !batch.truncated[env]) return;
     const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
     memcpy(batch.final_observations + env * bytes, batch.observations + env * bytes, bytes);
   }
-  if (flags & kResetNow) reset_env(batch, env, kNoSeed, workspace);
-}
+  void choose() const { choose_reset(batch, env, mask); }
+  void restart() const {
+    if (!trace().resets) return;
+    const int64_t seed = seeds ? seeds[env] : kNoSeed;
+    if (batch.pool.size)
+      copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, seed));
+    else restart_exactly(batch, env, seed, kCore, workspace.place());
+  }
+  void observe_start() const {
+    if (trace().plan.begins_episode) observe();
+  }
+};
 
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(int threads) : pool_(threads) {}
 
   void step(const Batch& batch, void*) override {
-    for_each_env(batch, [&](size_t env, Workspace& workspace) { step_env(batch, env, workspace); });
+    for_each_env(batch, [&](size_t env, Workspace& workspace) {
+      run_step(batch, EnvPhases{batch, env, workspace});
+    });
   }
 
   void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void*) override {
     for_each_env(batch, [&](size_t env, Workspace& workspace) {
-      if (mask && !mask[env]) return;
-      reset_env(batch, env, seeds ? seeds[env] : kNoSeed, workspace);
+      run_reset(EnvPhases{batch, env, workspace, mask, seeds});
     });
   }
 
@@ -174,7 +189,7 @@ class CpuBackend final : public Backend {
  private:
   template <class Work>
   void for_each_env(const Batch& batch, const Work& work) {
-    // They may be another batch's.
+    // The workspaces may be too small if they were made for another batch.
     if (!workspaces_.empty() && !workspaces_[0]->fits(batch)) workspaces_.clear();
     while (static_cast<int>(workspaces_.size()) < pool_.threads())
       workspaces_.push_back(std::make_unique<Workspace>(batch));

@@ -1,14 +1,15 @@
-// The CUDA backend: a step is a handful of kernels on the caller's stream, with no allocation and
-// no synchronisation.
+// The CUDA backend. A step is a few kernels on the caller's stream, without allocation and without
+// synchronization. Each phase (kernels/phases.h) is one kernel for all envs:
 //
-//   play      CPU part: one env a thread, few or many threads of a warp by the number of envs; or
-//             the same, compiled for one ROM
-//   keep      the frame that the newest observation shows, where it would be lost; from here on the
-//             TIA's state is the new one
-//   segments  TIA part: kSegmentLines scanlines of one env a thread
-//   pool      both for the few envs whose observation is made of more than the two pictures
-//   restart   resets: a pool state copied by a block, or an episode emulated by a thread
-//   observe_envs   observations: a block for each env
+//   play           a thread for each env, by the interpreter, or by a kernel compiled for one ROM;
+//                  the number of envs says how many threads of a warp have one
+//   prepare        a thread for each env; a block saves pictures
+//   draw           `segments`: a thread for each kSegmentLines scanlines of an env
+//   observe        `observe_envs`: a block for each env
+//   restart        a block copies a state of the pool, or a thread emulates an episode's start
+//
+// The observations of a few envs are made of more than the two pictures. For these the kernel
+// `pool` does the phases from prepare to observe, at the same time as the kernels for all others.
 #include <cuda_runtime.h>
 
 #include <memory>
@@ -20,12 +21,14 @@
 #include "kernels/cuda/kernels.cuh"
 #include "kernels/cuda/modules.cuh"
 #include "kernels/cuda/play_launch.cuh"
+#include "kernels/phases.h"
 
 namespace cule {
 namespace {
 
-// kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...), in words of C++, as which
-// tests/kernels compiles this file. What goes wrong is left to cudaGetLastError, as it is there.
+// Does what kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...) does, in plain C++:
+// tests/kernels compiles this file with a C++ compiler. The caller asks cudaGetLastError for
+// errors, as after <<<>>>.
 template <class... Parameters, class... Arguments>
 void start(void (*kernel)(Parameters...), dim3 blocks, int threads, unsigned shared_bytes,
            cudaStream_t stream, const Arguments&... arguments) {
@@ -40,8 +43,8 @@ void start(void (*kernel)(Parameters...), dim3 blocks, int threads, unsigned sha
 template <int kValue>
 using Number = std::integral_constant<int, kValue>;
 
-// The kernel that `sized` gives for an observation's channels, and for how many bytes of its row a
-// lane has at a time: as many as a row of the picture's width takes.
+// Returns sized(channels, most), a kernel for the batch's observations. A lane has up to `most`
+// bytes of a row at a time, so that rows up to a picture's width need one pass.
 template <class Sized>
 auto pick(const Batch& batch, const Sized& sized) {
   const int width = batch.observation.width;
@@ -54,13 +57,13 @@ auto pick(const Batch& batch, const Sized& sized) {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int device, int multiprocessors) : device_(device), apart_(multiprocessors) {
+  CudaBackend(int device, int multiprocessors) : device_(device), reserved_(multiprocessors) {
     Guard guard(device_);
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device_),
           "cudaDeviceGetAttribute");
-    beside_.create();
+    side_stream_.create();
   }
-  ~CudaBackend() override { give_up(); }
+  ~CudaBackend() override { release(); }
 
   bool plays_in_step(int num_envs) const override {
     return launch_for(num_envs, kPlayWays[0]).in_step;
@@ -80,56 +83,23 @@ class CudaBackend final : public Backend {
     choice_ = std::make_unique<PlayChoice>();
   }
 
-  void step(const Batch& batch, void* stream_pointer) override {
+  void step(const Batch& batch, void* stream) override {
     Guard guard(device_);
-    const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
-    const int n = batch.num_envs;
-    take_back_spares(batch, stream);
-    play_frames(batch, stream);
-    const bool pools = batch.options.frameskip >= 2 && batch.options.maxpool;
-    if (pools) {
-      beside_.fork(stream, [&](cudaStream_t other) {
-        const auto sized = [](auto channels, auto most) { return pool<channels, most>; };
-        start(pick(batch, sized), blocks_for(n, kEnvsPerPooled), kThreads, 0, other, batch);
-      });
-    }
-    start(keep, blocks_for(n, kThreads), kThreads, 0, stream, batch);
-    // The slots are two dimensions, as one has 65,535 blocks at most, which are fewer than a long
-    // step's slots.
-    const dim3 blocks(blocks_for(n, kThreads), kSegments, batch.options.frameskip);
-    start(segments, blocks, kThreads, 0, stream, batch);
-    if (batch.options.autoreset == AutoresetMode::kSameStep) {
-      observe(batch, false, stream);
-      if (pools) beside_.join(stream);
-      const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
-      start(keep_final, dim3(n, 4), kThreads, 0, stream, batch, bytes);
-      restart(batch, nullptr, nullptr, true, stream);
-      observe(batch, true, stream);
-    } else {
-      if (batch.options.autoreset == AutoresetMode::kNextStep) {
-        // An episode that is emulated may write over a spare instruction buffer, which `pool`
-        // reads.
-        if (pools && !batch.pool.size) beside_.join(stream);
-        restart(batch, nullptr, nullptr, true, stream);
-      }
-      observe(batch, false, stream);
-      if (pools) beside_.join(stream);
-    }
+    Phases phases{*this, batch, static_cast<cudaStream_t>(stream)};
+    run_step(batch, phases);
+    phases.join_pooled();
     check(cudaGetLastError(), "step");
   }
 
   void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds,
-             void* stream_pointer) override {
+             void* stream) override {
     Guard guard(device_);
-    const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
-    start(mark_reset, blocks_for(batch.num_envs, kThreads), kThreads, 0, stream, batch, mask);
-    restart(batch, mask, seeds, false, stream);
-    observe(batch, true, stream);
+    run_reset(Phases{*this, batch, static_cast<cudaStream_t>(stream), mask, seeds});
     check(cudaGetLastError(), "reset");
   }
 
  private:
-  // The device of this backend is current while a guard lives.
+  // While a Guard exists, this backend's device is the current one.
   struct Guard {
     explicit Guard(int device) {
       check(cudaGetDevice(&before), "cudaGetDevice");
@@ -139,8 +109,8 @@ class CudaBackend final : public Backend {
     int before = 0;
   };
 
-  // While it lives, this thread may load code although another one captures a graph; that is not
-  // part of it.
+  // While one exists, this thread may load code even if another thread captures a graph. What is
+  // loaded is not part of the graph.
   struct CaptureRelaxed {
     CaptureRelaxed() {
       check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
@@ -149,28 +119,28 @@ class CudaBackend final : public Backend {
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   };
 
-  // Gives up translated ROMs and the stream beside. Where CUDA fails, as it does when the process
-  // ends, there is nobody to tell, and nothing left to give up.
-  void give_up() noexcept {
+  // Releases translated ROMs and the side stream. If the process is ending, CUDA calls fail: then
+  // everything is released already, so errors are ignored.
+  void release() noexcept {
     int before = 0;
     if (cudaGetDevice(&before) != cudaSuccess) return;
     if (cudaSetDevice(device_) == cudaSuccess) {
-      beside_.destroy();
+      side_stream_.destroy();
       for (const CUmodule module : modules_) driver().unload_module(module);
     }
     cudaSetDevice(before);
   }
 
   PlayLaunch launch_for(int num_envs, PlayWay way) const {
-    return apart_ ? play_launch_apart(num_envs, apart_, way)
-                  : play_launch(num_envs, processors_, way);
+    return reserved_ ? play_launch_reserved(num_envs, reserved_, way)
+                     : play_launch(num_envs, processors_, way);
   }
 
   void play_frames(const Batch& batch, cudaStream_t stream) const {
     if (!choice_) return play_by(kInterpreted, batch, stream);
     int way;
     {
-      const CaptureRelaxed relaxed;  // other threads' captures are not asked after
+      const CaptureRelaxed relaxed;  // captures by other threads do not matter here
       way = choice_->begin(stream);
     }
     play_by(kPlayWays[way], batch, stream);
@@ -201,29 +171,15 @@ class CudaBackend final : public Backend {
                  kKernel);
   }
 
-  static void restart(const Batch& batch, const uint8_t* mask, const int64_t* seeds, bool by_trace,
-                      cudaStream_t stream) {
-    const int n = batch.num_envs, blocks = blocks_for(n, kWarp);
-    if (batch.pool.size)
-      return start(restart_from_pool, n, kThreads, 0, stream, batch, mask, seeds, by_trace);
-    take_back_spares(batch, stream);  // the step has been drawn
-    start(restart_by_emulation, blocks, kWarp, 0, stream, batch, mask, seeds, by_trace);
-  }
-
-  // Nobody has a spare instruction buffer any more.
-  static void take_back_spares(const Batch& batch, cudaStream_t stream) {
+  // From here on, no env has a spare instruction buffer.
+  static void return_spares(const Batch& batch, cudaStream_t stream) {
     check(cudaMemsetAsync(batch.spares.taken, 0, sizeof(*batch.spares.taken), stream),
           "cudaMemsetAsync");
   }
 
-  static void observe(const Batch& batch, bool only_fresh, cudaStream_t stream) {
-    const auto sized = [](auto channels, auto most) { return observe_envs<channels, most>; };
-    start(pick(batch, sized), batch.num_envs, kThreads, 0, stream, batch, only_fresh);
-  }
-
-  // A stream beside the caller's, for what takes long but keeps few multiprocessors busy: it is
-  // served first.
-  class Beside {
+  // A second stream, for work that takes long but needs few multiprocessors. It runs at the same
+  // time as the caller's stream and has a higher priority.
+  class SideStream {
    public:
     void create() {
       int least, greatest;
@@ -239,8 +195,8 @@ class CudaBackend final : public Backend {
       for (const cudaEvent_t event : {forked_, done_}) cudaEventDestroy(event);
       cudaStreamDestroy(stream_);
     }
-    // Runs `launch(stream)`, which does not wait for what `stream` is given from here on until it
-    // joins.
+    // Runs `launch(side stream)`. Its work begins after all that is on `stream` now. What `stream`
+    // gets from here on does not wait for it, until `join`.
     template <class Launch>
     void fork(cudaStream_t stream, const Launch& launch) const {
       check(cudaEventRecord(forked_, stream), "cudaEventRecord");
@@ -257,15 +213,76 @@ class CudaBackend final : public Backend {
     cudaEvent_t forked_ = nullptr, done_ = nullptr;
   };
 
+  // The phases of kernels/phases.h for all envs, as launches on a stream. `mask` and `seeds` are
+  // those of Backend::reset.
+  struct Phases {
+    const CudaBackend& backend;
+    const Batch& batch;
+    cudaStream_t stream;
+    const uint8_t* mask = nullptr;
+    const int64_t* seeds = nullptr;
+    bool pooling = false;  // the kernel `pool` is on the side stream
+
+    void play() {
+      return_spares(batch, stream);
+      backend.play_frames(batch, stream);
+      pooling = batch.options.frameskip >= 2 && batch.options.maxpool;
+      if (!pooling) return;
+      backend.side_stream_.fork(stream, [&](cudaStream_t other) {
+        const auto sized = [](auto channels, auto most) { return pool<channels, most>; };
+        const int blocks = blocks_for(batch.num_envs, kEnvsPerPooled);
+        start(pick(batch, sized), blocks, kThreads, 0, other, batch);
+      });
+    }
+    void prepare() const {
+      start(cule::prepare, blocks_for(batch.num_envs, kThreads), kThreads, 0, stream, batch);
+    }
+    void draw() const {
+      // The slots take two dimensions. One has 65,535 blocks at most, and a long step more slots.
+      const dim3 blocks(blocks_for(batch.num_envs, kThreads), kSegments, batch.options.frameskip);
+      start(segments, blocks, kThreads, 0, stream, batch);
+    }
+    void observe() const { observe_all(false); }
+    void keep_final() {
+      join_pooled();
+      const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
+      start(cule::keep_final, dim3(batch.num_envs, 4), kThreads, 0, stream, batch, bytes);
+    }
+    void choose() const {
+      start(choose_resets, blocks_for(batch.num_envs, kThreads), kThreads, 0, stream, batch, mask);
+    }
+    void restart() {
+      if (batch.pool.size)
+        return start(restart_from_pool, batch.num_envs, kThreads, 0, stream, batch, seeds);
+      // An emulated start may overwrite a spare instruction buffer, and `pool` may still read one.
+      // All other envs are drawn by now.
+      join_pooled();
+      return_spares(batch, stream);
+      const int blocks = blocks_for(batch.num_envs, kWarp);
+      start(restart_by_emulation, blocks, kWarp, 0, stream, batch, seeds);
+    }
+    void observe_start() const { observe_all(true); }
+
+    void observe_all(bool only_starts) const {
+      const auto sized = [](auto channels, auto most) { return observe_envs<channels, most>; };
+      start(pick(batch, sized), batch.num_envs, kThreads, 0, stream, batch, only_starts);
+    }
+    // What comes on the stream after this waits for `pool`.
+    void join_pooled() {
+      if (pooling) backend.side_stream_.join(stream);
+      pooling = false;
+    }
+  };
+
   int device_, processors_ = 0;
-  Beside beside_;
-  int apart_;  // multiprocessors that play has for itself, or 0: it shares all of them
-  std::vector<CUmodule> modules_;  // all that were loaded, as graphs may launch their kernels
+  SideStream side_stream_;
+  int reserved_;  // multiprocessors that only `play` uses; 0: it shares all of them
+  std::vector<CUmodule> modules_;  // every one that was loaded: graphs may launch their kernels
   struct {
     CUfunction kernel;
     const Predecoded* marked_ops;
   } translated_ = {};
-  std::unique_ptr<PlayChoice> choice_;  // where there is a translated ROM
+  std::unique_ptr<PlayChoice> choice_;  // null until there is a translated ROM
 };
 
 }  // namespace

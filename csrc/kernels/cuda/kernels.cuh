@@ -10,9 +10,9 @@ namespace cule {
 
 constexpr int kThreads = 128;
 static_assert(kMaxEnvsApart == kPlayMaxThreads);
-static_assert(kEnvsPerPooled <= kThreads);  // of a block, which pools one env's frame at a time
-// Blocks at once on a multiprocessor, of the kernel that draws: 96 registers a thread, of which six
-// blocks would have to keep some in memory.
+static_assert(kEnvsPerPooled <= kThreads);  // a thread of `pool` looks at one env
+// Blocks of `segments` that run on a multiprocessor at once. This leaves 96 registers a thread.
+// With six blocks, some of a thread's values would have to be in memory.
 constexpr int kDrawBlocks = 5;
 
 template <bool kInStep>
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kPlayMaxThreads)
   play_envs<kInStep>(batch, lanes, warps, DynamicCore{}, nullptr);
 }
 
-// The threads of a warp, or of a block of kThreads.
+// Two kinds of Lanes (kernels/lanes.h): the threads of a warp, and those of a block of kThreads.
 struct WarpLanes {
   static constexpr int kCount = kWarp;
   __device__ __forceinline__ int lane() const { return threadIdx.x % kWarp; }
@@ -36,17 +36,13 @@ struct BlockLanes {
   __device__ __forceinline__ void sync() const { __syncthreads(); }
 };
 
-// Whether `pool` draws and observes an env, and nobody else.
+// Whether an env is left to the kernel `pool`. The other kernels then skip it.
 __device__ __forceinline__ bool is_pooled(const Batch& batch, size_t env) {
-  return needs_pooled(batch.traces[env].flags);
+  return needs_pooled(batch.traces[env].plan);
 }
 
 __device__ __forceinline__ void add_collisions(const Batch& batch, size_t env, uint32_t found) {
-  constexpr size_t kWord = (offsetof(EnvRecord, tia) + offsetof(TiaState, collisions)) / 4;
-  static_assert((offsetof(TiaState, collisions) & 3) == 0, "the latches are half of their word");
-  const RecordLayout& records = batch.records;
-  if (found)
-    atomicOr(records.words + kWord * records.word_stride + env * records.env_stride, found);
+  if (found) atomicOr(&latch_word(batch, env), found);
 }
 
 __global__ void __launch_bounds__(kThreads, kDrawBlocks)
@@ -55,16 +51,16 @@ __global__ void __launch_bounds__(kThreads, kDrawBlocks)
   const uint32_t slot = blockIdx.z * kSegments + blockIdx.y;
   const Recording recording{entries_of(batch, static_cast<size_t>(env)), starts_of_env(batch, env)};
   using Room = LineRoom<LineBits>;
-  // The threads' side by side, so that no two meet in a bank.
+  // The same word of neighbouring threads is at neighbouring places, so their banks differ.
   __shared__ LineBits words[Room::kSize * kThreads];
   __shared__ Canvases<kWarp> canvases[kThreads / kWarp];
   const Room room{words + threadIdx.x, kThreads};
-  const uint32_t found = draw_beside(batch, env, env == thread, recording, slot, room,
-                                     canvases[threadIdx.x / kWarp], WarpLanes{});
+  const uint32_t found = draw_in_warp(batch, env, env == thread, recording, slot, room,
+                                      canvases[threadIdx.x / kWarp], WarpLanes{});
   add_collisions(batch, static_cast<size_t>(env), found);
 }
 
-// A warp's band of the rows of an env's newest observation.
+// Resizes one warp's share of the rows of an env's newest observation.
 template <int kChannels, int kMax>
 __device__ __forceinline__ void resample_band(const Batch& batch, size_t env,
                                               const FrameSource& source,
@@ -81,10 +77,9 @@ __device__ __forceinline__ void resample_band(const Batch& batch, size_t env,
 
 // Copies a state of the pool over each env that starts an episode; a block for each env.
 __global__ void __launch_bounds__(kThreads, 8)
-    restart_from_pool(const __grid_constant__ Batch batch, const uint8_t* mask,
-                      const int64_t* seeds, bool by_trace) {
+    restart_from_pool(const __grid_constant__ Batch batch, const int64_t* seeds) {
   const size_t env = blockIdx.x;
-  if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
+  if (!batch.traces[env].resets) return;
   __shared__ size_t slot;
   if (threadIdx.x == 0) slot = restart_record(batch, env, seeds ? seeds[env] : kNoSeed);
   __syncthreads();
@@ -98,12 +93,11 @@ __global__ void __launch_bounds__(kThreads, 8)
 }
 
 // Emulates the start of an episode for each env that starts one; a thread for each env.
-__global__ void __launch_bounds__(kWarp)
-    restart_by_emulation(const __grid_constant__ Batch batch, const uint8_t* mask,
-                         const int64_t* seeds, bool by_trace) {
+__global__ void __launch_bounds__(kWarp, 10)
+    restart_by_emulation(const __grid_constant__ Batch batch, const int64_t* seeds) {
   const size_t env = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (env >= static_cast<size_t>(batch.num_envs)) return;
-  if (by_trace ? !(batch.traces[env].flags & kResetNow) : (mask && !mask[env])) return;
+  if (!batch.traces[env].resets) return;
   TiaState tia;
   TiaTrail trail;
   trail.starts = starts_of_env(batch, env);
@@ -112,12 +106,10 @@ __global__ void __launch_bounds__(kWarp)
   restart_exactly(batch, env, seeds ? seeds[env] : kNoSeed, DynamicCore{}, place);
 }
 
-// Marks what `observe` has to do after a reset by mask.
 __global__ void __launch_bounds__(kThreads)
-    mark_reset(const __grid_constant__ Batch batch, const uint8_t* mask) {
+    choose_resets(const __grid_constant__ Batch batch, const uint8_t* mask) {
   const int env = blockIdx.x * blockDim.x + threadIdx.x;
-  if (env < batch.num_envs)
-    batch.traces[env].flags = !mask || mask[env] ? kPoolLast | kFresh | kResetNow : 0;
+  if (env < batch.num_envs) choose_reset(batch, static_cast<size_t>(env), mask);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -130,14 +122,14 @@ __global__ void __launch_bounds__(kThreads)
     to[i] = from[i];
 }
 
-// The envs of a block, `kEach` of them, that there is something to do for: a few in thousands. Each
-// thread looks at one, and all of the block do what one of them finds.
+// Of the `kEach` envs of a block, those for which there is something to do: a few in thousands.
+// Each thread looks at one env. Then all threads work together on each env that was found.
 template <int kEach>
 struct EnvsFound {
   int count;
   int envs[kEach];
 
-  // Calls `body(env)` for each env of which `wanted(env)` holds, by all threads.
+  // All threads call `body(env)` for each env for which `wanted(env)` is true.
   template <class Wanted, class Body>
   __device__ __forceinline__ void for_each(const Batch& batch, const Wanted& wanted,
                                            const Body& body) {
@@ -150,31 +142,31 @@ struct EnvsFound {
   }
 };
 
-// Saves the frames of newest observations that this step draws over and goes on showing, and gives
-// scanlines their own rows where some are left as they are. What is pooled does that for itself.
-__global__ void __launch_bounds__(kThreads) keep(const __grid_constant__ Batch batch) {
+// Saves what drawing would lose, and writes the end of the step to the records. For its own envs
+// the kernel `pool` does this.
+__global__ void __launch_bounds__(kThreads, 9) prepare(const __grid_constant__ Batch batch) {
   __shared__ EnvsFound<kThreads> found;
   const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA {
-    return !is_pooled(batch, env) && must_prepare(batch, env, batch.traces[env]);
+    return !is_pooled(batch, env) && must_save(batch, env, batch.traces[env]);
   };
   found.for_each(batch, wanted,
-                 [&](size_t env) CULE_INLINE_LAMBDA { prepare(batch, env, BlockLanes{}); });
+                 [&](size_t env) CULE_INLINE_LAMBDA { save_pictures(batch, env, BlockLanes{}); });
   __syncthreads();
   const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
   if (env < static_cast<size_t>(batch.num_envs) && !is_pooled(batch, env)) {
-    settle(batch, env, starts_of_env(batch, env));
+    store_step_end(batch, env, starts_of_env(batch, env));
   }
 }
 
-// All that is left of a step for the envs whose observation is made of more than the two pictures,
-// one after the other, as those of a block may have one frame `pooled` among them (Batch::pooled).
-// Each takes longer than drawing all others.
+// Does the rest of a step for the envs whose observation is made of more than the two pictures. A
+// block does one env after the other, because its envs may share one frame in Batch::pooled. One
+// such env takes longer than drawing all other envs.
 template <int kChannels, int kMax>
 __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch batch) {
   constexpr int kWarps = kThreads / kWarp;
   using Room = LineRoom<LineBits>;
   __shared__ EnvsFound<kEnvsPerPooled> found;
-  // First a frame is drawn, then it is resized.
+  // First a frame is drawn, then it is resized. The two use the same shared memory.
   struct Resizing {
     Window<kChannels> windows[kWarps];
     SharedPalette<kChannels> palette;
@@ -188,9 +180,9 @@ __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch b
   found.for_each(batch, wanted, [&](size_t env) CULE_INLINE_LAMBDA {
     const StepTrace& trace = batch.traces[env];
     const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
-    prepare(batch, env, lanes);
+    save_pictures(batch, env, lanes);
     lanes.sync();
-    if (threadIdx.x == 0) settle(batch, env, recording.starts);
+    if (threadIdx.x == 0) store_step_end(batch, env, recording.starts);
     lanes.sync();
     uint32_t collisions = 0;
     for (size_t slot = threadIdx.x; slot < trace.frames * size_t{kSegments}; slot += kThreads) {
@@ -201,48 +193,48 @@ __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch b
     add_collisions(batch, env, collisions);
     lanes.sync();
     shared.resizing.palette.load(palette_of(batch, config_of(batch, env)), lanes);
-    pool_frame(batch, env, trace.flags, picture_pair(batch, env), lanes);
-    shift_stack(batch, env, trace.flags, lanes);
+    pool_frame(batch, env, trace.plan, picture_pair(batch, env), lanes);
+    shift_stack(batch, env, trace.plan, lanes);
     lanes.sync();
     Resizing& resizing = shared.resizing;
-    resample_band<kChannels, kMax>(batch, env, frame_source(batch, env, trace.flags),
+    resample_band<kChannels, kMax>(batch, env, frame_source(batch, env, trace.plan),
                                     resizing.palette, resizing.windows[threadIdx.x / kWarp]);
-    if (threadIdx.x == 0) note_observed(batch, env, trace.flags);
+    if (threadIdx.x == 0) screen_of(batch, env).shown = shown_by(trace.plan);
     lanes.sync();
   });
 }
 
-// Moves an env's stack on by one frame, by a block, and puts the newest one at its end, a band of
-// rows by each warp. This pass looks at all envs that stepped, except those of `pool`, or only at
-// those that were reset.
+// Makes an env's new observation; a block for each env. It moves the stack on by one frame and puts
+// the newest at its end. Each warp resizes a share of its rows. With `only_starts`, only envs that
+// begin an episode get one. Envs of `pool` have theirs already.
 template <int kChannels, int kMax>
 __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
-    observe_envs(const __grid_constant__ Batch batch, bool only_fresh) {
+    observe_envs(const __grid_constant__ Batch batch, bool only_starts) {
   constexpr int kWarps = kThreads / kWarp;
   __shared__ Window<kChannels> windows[kWarps];
   __shared__ SharedPalette<kChannels> palette;
   constexpr int kRowWords = Pictures::kRows / 4;
   __shared__ uint32_t row_of[2][kRowWords];
   const size_t env = blockIdx.x;
-  const uint32_t flags = batch.traces[env].flags;
-  if (needs_pooled(flags) || (only_fresh && !(flags & kFresh))) return;
-  if (flags & kPools) {
-    const PicturePair pictures = frame_source(batch, env, flags).pictures;
+  const ObservationPlan plan = batch.traces[env].plan;
+  if (needs_pooled(plan) || (only_starts && !plan.begins_episode)) return;
+  if (adds_frame(plan)) {
+    const PicturePair pictures = frame_source(batch, env, plan).pictures;
     for_each_item<2 * kRowWords / kThreads>(BlockLanes{}, 2 * kRowWords, [&](int, int i) {
       const uint8_t* rows = i < kRowWords ? pictures.front.row_of : pictures.back.row_of;
       row_of[i / kRowWords][i % kRowWords] = reinterpret_cast<const uint32_t*>(rows)[i % kRowWords];
     });
     palette.load(palette_of(batch, config_of(batch, env)), BlockLanes{});
   }
-  shift_stack(batch, env, flags, BlockLanes{});
-  if (!(flags & kPools)) return;
-  FrameSource source = frame_source(batch, env, flags);
+  shift_stack(batch, env, plan, BlockLanes{});
+  if (!adds_frame(plan)) return;
+  FrameSource source = frame_source(batch, env, plan);
   source.pooled = nullptr;
   source.pictures.front.row_of = reinterpret_cast<const uint8_t*>(row_of[0]);
   source.pictures.back.row_of = reinterpret_cast<const uint8_t*>(row_of[1]);
   __syncthreads();
   resample_band<kChannels, kMax>(batch, env, source, palette, windows[threadIdx.x / kWarp]);
-  if (threadIdx.x == 0) note_observed(batch, env, flags);
+  if (threadIdx.x == 0) screen_of(batch, env).shown = shown_by(plan);
 }
 
 }  // namespace cule

@@ -1,4 +1,5 @@
-// Compiled code that is loaded at run time: a translated ROM, by functions of the CUDA driver.
+// Loads compiled code at run time: the kernel of a translated ROM, with functions of the CUDA
+// driver.
 #pragma once
 
 #include <cuda.h>
@@ -15,8 +16,8 @@ inline void check(cudaError_t error, const char* what) {
                              cudaGetErrorString(error));
 }
 
-// The driver's functions that load compiled code. They are asked for at run time, so that nothing
-// links with the driver.
+// The driver's functions that load and launch compiled code. They are looked up at run time, so the
+// library does not link with the driver.
 struct Driver {
   decltype(&cuLinkCreate) begin_link;
   decltype(&cuLinkAddData) add_to_link;
@@ -59,7 +60,7 @@ inline const Driver& driver() {
   return found;
 }
 
-// `log` is what the driver has to say about it.
+// Throws if `result` is an error. `log` is the driver's own message.
 inline void check_driver(CUresult result, const char* what, const std::string& log = "") {
   if (result == CUDA_SUCCESS) return;
   const std::string sentence = std::string(what) + " failed with CUDA driver error " +

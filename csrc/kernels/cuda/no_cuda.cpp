@@ -1,4 +1,4 @@
-// Stands in for cuda/cuda_backend.cu in a build without CUDA.
+// Replaces cuda/cuda_backend.cu in a build without CUDA.
 #include <stdexcept>
 
 #include "kernels/backend.h"

@@ -1,23 +1,26 @@
-// The CPU part of a step on a GPU: one env a thread. Read by nvcc for the interpreter, and at run
-// time for a translated ROM (cule/translation/), which brings its own core.
+// The CPU part of a step on a GPU: each thread plays one env (kernels/play.h).
+//
+// nvcc compiles this file with the interpreter. At run time it is compiled again for a translated
+// ROM, which has its own core (cule/translation/).
 #pragma once
 
-#include "console/block.h"
+#include "execution/block.h"
 #include "kernels/memory.h"
 #include "kernels/cuda/reductions.cuh"
-#include "kernels/segment_starts.h"
-#include "kernels/step.h"
+#include "kernels/play.h"
+#include "kernels/tia_state.h"
 
 namespace cule {
 
-// Of a block: with 128 registers each they take all that a multiprocessor has.
+// Threads of a block. With 128 registers each they use all registers of a multiprocessor.
 constexpr int kPlayMaxThreads = 512;
 constexpr int kWarp = 32;
 constexpr int kPlayMaxWarps = kPlayMaxThreads / kWarp;
-constexpr int kPlayFewWarps = 4;  // of a block; no more have envs, where they wait for nobody
+// If warps do not wait for each other, no more than these of a block have envs.
+constexpr int kPlayFewWarps = 4;
 
-// RAM in shared memory, then the TIA's state: an odd number of words for each thread, so
-// that the same byte of all threads is in different banks.
+// In shared memory each thread has its env's RAM, and then the TIA's state. Together they have an
+// odd number of words, so the same byte of different threads is in different banks.
 constexpr uint32_t kRamStride = kRamBytes + sizeof(TiaState) + (sizeof(TiaState) / 4 % 2 ? 0 : 4);
 struct SharedRam {
   uint8_t* bytes;
@@ -30,7 +33,7 @@ struct SharedRam {
   }
 };
 
-// ROM in global memory, which nobody writes to.
+// ROM in global memory. Nothing writes to it, so reads may go through the read-only cache.
 struct CachedRom {
   const uint8_t* bytes;
   const Predecoded* predecoded;
@@ -54,34 +57,34 @@ struct CachedRom {
   }
 };
 
-// The lanes of a warp that go on, while the others wait.
+// The lanes of a warp that go on, while its other lanes wait.
 struct WarpGroup {
-  bool any;        // whether there are any at all
-  bool mine;       // whether this lane is one
-  uint32_t lanes;
-  uint32_t until;  // the place where others wait
+  bool any;        // some lane of the warp still has something to do in this turn
+  bool mine;       // this lane goes on
+  uint32_t lanes;  // a bit for each lane that goes on
+  uint32_t until;  // the lowest place at which other lanes wait
 
-  // Whether all of them are here, to go on at a place that is before those of the others.
+  // Whether all of them are here, and `place` is before the places where other lanes wait.
   __device__ __forceinline__ bool goes_on_at(uint32_t place) const {
     return (place < until) & (__activemask() == lanes);  // without a branch
   }
 };
 
-// Lets warps go as they like, but keeps the lanes of each together: those that begin a frame
-// together meet before each turn, until their frames end.
+// Keeps the lanes of a warp together, but not the warps. Lanes that begin a frame together meet
+// before each turn until their frames end.
 struct WarpPace {
-  int32_t lines;  // of a turn
+  int32_t lines;  // scanlines of a turn
 
   __device__ __forceinline__ int32_t turn_lines() const { return lines; }
   __device__ __forceinline__ void begin_frame() const {}
   __device__ __forceinline__ uint32_t lanes() const { return __activemask(); }
-  // All of `lanes` come here. Returns those that go on.
+  // All of `lanes` call this. Returns those that go on.
   __device__ __forceinline__ uint32_t meet(uint32_t lanes, bool goes_on) const {
     return __ballot_sync(lanes, goes_on);
   }
   __device__ __forceinline__ void begin_turn(uint32_t, int32_t) const {}
-  // All of `lanes` come here, each with its place. Those that are hindmost go on.
-  __device__ __forceinline__ WarpGroup hindmost(uint32_t lanes, uint32_t place) const {
+  // All of `lanes` call this, each with its place. Those at the lowest place go on.
+  __device__ __forceinline__ WarpGroup at_lowest_place(uint32_t lanes, uint32_t place) const {
     const uint32_t first = CULE_LEAST_OF(lanes, place);
     const bool mine = (place == first) | (is_interpreted(first) & is_interpreted(place));
     const uint32_t group = __ballot_sync(lanes, mine);
@@ -91,11 +94,13 @@ struct WarpPace {
   }
 };
 
-// Keeps the warps of a block, which has a multiprocessor to itself, at the same scanlines, too.
-// Games follow the beam, so the code that one warp has fetched is there for the others.
-// Only speed depends on it: lanes of a warp that are apart, or lanes that are missing, make it wait
-// for fewer warps. None waits for ever: a warp has begun the newest turn that lanes of it have
-// waited in, so that those of the hindmost warp wait for nobody.
+// Also keeps the warps of a block at the same scanlines. Games follow the beam, so warps at the
+// same scanlines need the same code: what one warp has fetched is there for the others. A block has
+// a multiprocessor to itself.
+//
+// Only speed depends on this. If lanes of a warp have diverged, or some are missing, the warp waits
+// for fewer others. No warp waits for ever: `begun` has, for each warp, the newest turn that any of
+// its lanes has begun. So the warp that is furthest back waits for nobody.
 struct BlockPace : WarpPace {
   static constexpr uint32_t kFinished = 0x7FFFFFFF;
   static constexpr uint32_t kNapNanoseconds = 64;
@@ -109,32 +114,32 @@ struct BlockPace : WarpPace {
   __device__ __forceinline__ void begin_frame() const { frame += 1u << 16; }
   __device__ __forceinline__ void begin_turn(uint32_t lanes, int32_t begin) const {
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, first = __ffs(lanes) - 1;
-    // Lanes whose frames are of different lengths go by the first one's turn.
+    // If the frames of lanes have different lengths, the first lane's turn counts for all.
     const uint32_t own = frame + min(static_cast<uint32_t>(begin < 0 ? 0 : begin), 0xFFFFu);
     const uint32_t here = __shfl_sync(lanes, own, first);
     if (lane == first) atomicMax(const_cast<uint32_t*>(begun + warp), here);
-    // The lanes ask together, as those that waited one by one would part.
+    // The lanes ask together. If each waited by itself, they would diverge.
     while (__any_sync(lanes, begun[lane % kPlayMaxWarps] < here)) {
       __nanosleep(kNapNanoseconds);
     }
   }
 };
 
-// What a block whose warps are in step has in shared memory.
+// The shared memory of a block whose warps are in step.
 struct PlayShared {
-  uint32_t begun[kPlayMaxWarps];  // BlockPace's
-  uint32_t ram[1];                 // SharedRam's of each thread that has an env
+  uint32_t begun[kPlayMaxWarps];  // for BlockPace
+  uint32_t ram[1];                // for the SharedRam of each thread that has an env
 };
 constexpr size_t play_shared_bytes(int threads) {
   return offsetof(PlayShared, ram) + static_cast<size_t>(threads) * kRamStride;
 }
 
-// The envs of `batch`, the first `lanes` threads of each of a block's first `warps` having one
-// each. `map` is the cartridge's, where it is known.
+// Plays the envs of `batch`. In each of a block's first `warps`, the first `lanes` threads have an
+// env each. `map` is the cartridge's map if it is known at compile time; else it is null.
 template <class Core>
-__device__ __forceinline__ void play_some(const Batch& batch, int lanes, int warps,
-                                          const Core& core, const CartridgeMap* map,
-                                          uint32_t* shared_ram) {
+__device__ __forceinline__ void play_lanes(const Batch& batch, int lanes, int warps,
+                                           const Core& core, const CartridgeMap* map,
+                                           uint32_t* shared_ram) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int env = (blockIdx.x * warps + warp) * lanes + lane;
   if (lane >= lanes || warp >= warps || env >= batch.num_envs) return;
@@ -165,30 +170,30 @@ __device__ __forceinline__ void play_some(const Batch& batch, int lanes, int war
       config.rom_bytes,
       config.cycle_limit};
   clear_starts(batch, trail.starts);
-  step_frames(batch, env, machine, core);
-  leave_end(batch, env, machine);
+  play_frames(batch, env, machine, core);
+  store_end_state(batch, env, machine);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }
 
-// Scanlines of a turn, of so many warps.
+// How many scanlines a turn has if a block has `warps` warps.
 template <class Core>
 __device__ __forceinline__ int32_t turn_lines(int warps) {
   return warps > kPlayFewWarps ? Core::kTurnLinesOfManyWarps : Core::kTurnLines;
 }
 
-// What a kernel does whose warps wait for nobody, up to kPlayFewWarps of them in a block. Threads
-// without an env hold their registers until all others are done, so that no other kernel gets onto
-// the multiprocessor where they are all that it has.
+// The body of a kernel whose warps do not wait for each other. Up to kPlayFewWarps of a block have
+// envs. Threads without an env wait for the end, and keep their registers until then. If a block
+// has all registers of a multiprocessor, this keeps other kernels off it.
 template <class Core>
 __device__ __forceinline__ void play_freely(const Batch& batch, int lanes, int warps,
                                             const Core& core, const CartridgeMap* map) {
   __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayFewWarps * kWarp];
   const WarpPace pace{turn_lines<Core>(warps)};
-  play_some(batch, lanes, warps, PacedCore<Core, WarpPace>{core, pace}, map, shared_ram);
+  play_lanes(batch, lanes, warps, PacedCore<Core, WarpPace>{core, pace}, map, shared_ram);
   __syncthreads();
 }
 
-// What a kernel does whose warps are kept in step. It needs play_shared_bytes of shared memory.
+// The body of a kernel whose warps are kept in step. It needs play_shared_bytes of shared memory.
 template <class Core>
 __device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int warps,
                                              const Core& core, const CartridgeMap* map) {
@@ -199,7 +204,7 @@ __device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int 
   if (thread < kPlayMaxWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
   __syncthreads();
   const BlockPace pace(turn_lines<Core>(warps), begun);
-  play_some(batch, lanes, warps, PacedCore<Core, BlockPace>{core, pace}, map, shared.ram);
+  play_lanes(batch, lanes, warps, PacedCore<Core, BlockPace>{core, pace}, map, shared.ram);
   __syncwarp();
   begun[thread / kWarp] = BlockPace::kFinished;
   __syncthreads();

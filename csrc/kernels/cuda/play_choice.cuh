@@ -1,8 +1,9 @@
-// In which way a translated game is played: in few warps of many lanes, or in more of fewer lanes.
+// Chooses how a translated game is launched: in few warps of many lanes, or in more warps of fewer
+// lanes.
 //
-// All give the same results. Which is fastest depends on the game, on how many envs there are, and
-// on how far their games have spread out: lanes of a warp wait for those that are elsewhere in the
-// program, and warps for each other. So some steps try all ways in turn and time them.
+// All ways give the same results. Which one is fastest depends on the game, on the number of envs,
+// and on how far their games have diverged: lanes wait for lanes that are elsewhere in the program,
+// and warps wait for each other. So now and then some steps try each way in turn and are timed.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -28,8 +29,8 @@ class PlayChoice {
   PlayChoice(const PlayChoice&) = delete;
   PlayChoice& operator=(const PlayChoice&) = delete;
 
-  // A step begins on `stream`. In which way it is played; `played` is called after that has been
-  // launched. A step that is captured by a graph goes by what was found before.
+  // Call this when a step begins on `stream`, and `played` after its launch. Returns the way to
+  // play it. A step that a graph captures is not timed: it gets the way that is the fastest so far.
   int begin(cudaStream_t stream) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
     cudaStreamIsCapturing(stream, &capture);
@@ -46,12 +47,13 @@ class PlayChoice {
     if (tries_) cudaEventRecord(timings_[tried_++].end, stream);
   }
 
-  // The steps at which they are tried: the first, four times as many each time, and at last every
-  // kLongest.
+  // The ways are tried first at step kFirst, then each time after four times as many steps, but at
+  // least every kLongest steps.
   static constexpr int kFirst = 64, kLongest = 4096;
-  // So many ways, of which the first is taken until they are tried, three times each in turn.
+  // Each way is tried three times. Before that, the first way is taken.
   static constexpr int kWays = 2, kTries = 3 * kWays;
-  // Another than the first has to be faster by so much, so that chance does not decide.
+  // Another way is taken only if its time is below kMargin times the first way's. So small
+  // differences, which may be chance, do not count.
   static constexpr float kMargin = 0.97f;
 
  private:
@@ -59,10 +61,10 @@ class PlayChoice {
     cudaEvent_t begin, end;
   };
 
-  // Takes the way whose fastest step was fastest, once all have ended.
+  // Once all timed steps have ended, takes the way that had the fastest of them.
   void decide() {
     if (cudaEventQuery(timings_[kTries - 1].end) != cudaSuccess) {
-      cudaGetLastError();  // that they have not is no error
+      cudaGetLastError();  // clears cudaErrorNotReady, which is no error here
       return;
     }
     float fastest[kWays];
@@ -80,7 +82,7 @@ class PlayChoice {
 
   Timing timings_[kTries];
   int tried_ = 0;
-  bool tries_ = false;  // this step is one that is timed
+  bool tries_ = false;  // this step is timed
   int fastest_ = 0;
   int64_t steps_ = 0, next_ = kFirst;
 };

@@ -1,4 +1,4 @@
-// In how many blocks, warps and lanes `play` is launched.
+// The launch shape of `play`: how many blocks, warps and lanes.
 #pragma once
 
 #include <algorithm>
@@ -9,17 +9,16 @@
 
 namespace cule {
 
-// How the CPU part is launched: `lanes` threads of each of a block's first `warps` get an env, and
-// the warps wait for each other or not.
+// A launch of the CPU part. In each of a block's first `warps`, `lanes` threads get an env.
 struct PlayLaunch {
   int lanes, warps, threads, blocks;
-  bool in_step;
+  bool in_step;  // the warps of a block wait for each other
 };
 
-// By which kernel, and in how many warps; the ways of PlayChoice.
+// The ways that PlayChoice chooses from: which kernel, in how many warps.
 struct PlayWay {
   bool translated;
-  int warps;  // of a multiprocessor, as long as that is enough for all envs
+  int warps;  // on a multiprocessor; more if these are not enough for all envs
 };
 constexpr PlayWay kPlayWays[] = {{true, 2}, {true, kPlayFewWarps}};
 constexpr PlayWay kInterpreted{false, kPlayFewWarps};
@@ -27,12 +26,14 @@ static_assert(std::size(kPlayWays) == PlayChoice::kWays);
 
 inline int blocks_for(int count, int each) { return (count + each - 1) / each; }
 
-// The launch for `num_envs` on so many multiprocessors, or on more if these have not threads
-// enough. Few warps a multiprocessor share the fetching of code, of which a translated game has
-// more; in more of fewer lanes, lanes wait less for others (benchmarks/NOTES.md).
+// The launch for `num_envs` on `processors` multiprocessors. If these do not have enough threads,
+// there are more blocks than that. With few warps, more lanes share the code that a warp fetches,
+// and a translated game has much code. With more warps of fewer lanes, lanes wait less for other
+// lanes (benchmarks/NOTES.md).
 inline PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
-  // With fewer envs a warp, translated warps lose more by waiting for each other than by fetching
-  // the same code at different times. The kernel has been compiled for one or the other.
+  // With this many envs a warp or fewer, translated warps do not wait for each other: that would
+  // cost more than fetching the same code at different times. The kernel is compiled for one or the
+  // other.
   constexpr int kFewLanes = 3;
   const PlayWay first = way.translated ? kPlayWays[0] : way;
   const int most_lanes = blocks_for(num_envs, first.warps * processors);
@@ -42,8 +43,8 @@ inline PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
   if (most_lanes <= kWarp) {
     return {lanes, warps, warps * kWarp, blocks_for(num_envs, warps * lanes), in_step};
   }
-  // One block for each multiprocessor, or several rounds of such blocks, with as few warps as all
-  // envs need.
+  // One block for each multiprocessor, or several rounds of such blocks. Blocks have no more warps
+  // than are needed for all envs.
   const int rounds = blocks_for(num_envs, processors * kPlayMaxThreads);
   const int least = blocks_for(num_envs, processors * kWarp * rounds);
   const int used = std::min(kPlayMaxWarps, least * way.warps / first.warps);
@@ -51,8 +52,9 @@ inline PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
   return {each, used, used * kWarp, blocks_for(num_envs, used * each), true};
 }
 
-// The launch on some multiprocessors, which leaves no room on them for anything else.
-inline PlayLaunch play_launch_apart(int num_envs, int processors, PlayWay way) {
+// The launch on `processors` reserved multiprocessors. Its blocks have as many threads as one can
+// hold, so no other kernel can run there.
+inline PlayLaunch play_launch_reserved(int num_envs, int processors, PlayWay way) {
   PlayLaunch launch = play_launch(num_envs, processors, way);
   launch.threads = kPlayMaxThreads;
   return launch;

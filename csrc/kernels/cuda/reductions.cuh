@@ -1,12 +1,13 @@
-// What lanes of a warp find out together.
+// Reductions over some lanes of a warp.
 #pragma once
 
 #include "common/platform.h"
 
 namespace cule {
 
-// The least `word` of those that `lanes` come with, where a GPU has no reductions (before Ampere):
-// bit by bit, from the highest. Where any lanes that are left have none, those are left.
+// Returns the least `word` of all `lanes`, for GPUs without reductions (before Ampere). It goes bit
+// by bit, from the highest: if some of the lanes still in question do not have the bit, only those
+// stay in question.
 __device__ __forceinline__ uint32_t least_by_votes(uint32_t lanes, uint32_t word) {
   uint32_t least = 0;
   bool left = true;

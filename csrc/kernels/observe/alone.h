@@ -1,5 +1,5 @@
-// How one thread resizes a frame. It sums each row once, and of a row only what differs from the
-// one above. Most rows do not differ.
+// Resizes a frame in one thread. It computes the sums of each source row once, and only where the
+// row differs from the one above. Most rows do not differ.
 #pragma once
 
 #include "kernels/observe/resize.h"
@@ -9,7 +9,7 @@ namespace cule {
 template <int kChannels>
 class RowsAlone {
  public:
-  static constexpr int kMax = kLinePixels * kChannels;  // bytes of a row at a time
+  static constexpr int kMax = kLinePixels * kChannels;  // bytes of a resized row at a time
 
   CULE_INLINE RowsAlone(const Resample& resample, const FrameSource& source, const uint8_t* palette)
       : resample_(resample), source_(source), palette_(palette) {}
@@ -29,7 +29,7 @@ class RowsAlone {
 
   CULE_INLINE CoveredRows covered(int y, int) const { return covered_rows(resample_, y); }
 
-  static constexpr int kReach = 1 << 16;  // source rows: all
+  static constexpr int kReach = 1 << 16;  // all source rows are within reach
   CULE_INLINE void reach(int, int) {}
   CULE_INLINE void sum(int line, int bytes, float* sums) {
     if (line == summed_) return;
@@ -60,8 +60,8 @@ class RowsAlone {
   }
 
  private:
-  static constexpr int kWords = kLinePixels / 4;  // of four pixels
-  // A row of both pictures.
+  static constexpr int kWords = kLinePixels / 4;  // words of four pixels in a row
+  // The same row of both pictures.
   struct Row {
     const uint32_t *front, *back;
     CULE_INLINE uint32_t difference(const Row& other, int word) const {
@@ -75,8 +75,8 @@ class RowsAlone {
             reinterpret_cast<const uint32_t*>(source_.pictures.back.row(at))};
   }
 
-  // Which words differ between two rows, a bit each. Most rows are equal, so that is checked first,
-  // for as many words at once as the compiler can.
+  // A bit for each word in which two rows differ. Most rows are equal. That is checked first, in a
+  // loop that the compiler can vectorize.
   static CULE_INLINE uint64_t differing_words(const Row& row, const Row& other) {
     uint32_t any = 0;
     for (int word = 0; word < kWords; ++word) any |= row.difference(other, word);
@@ -88,7 +88,7 @@ class RowsAlone {
     return differing;
   }
 
-  // Looks up the values of the words that `wanted` has a bit for.
+  // Looks up the values of the pixels in each word for which `wanted` has a bit.
   CULE_INLINE void look_up(const Row& row, uint64_t wanted) {
     for (int word = 0; word < kWords; ++word) {
       if (!(wanted >> word & 1)) continue;
@@ -127,10 +127,10 @@ class RowsAlone {
   const Resample& resample_;
   const FrameSource& source_;
   const uint8_t* palette_;
-  ResampleSpan columns_[kMax];  // `first` is a value of a row, `count` how many of its channel
+  ResampleSpan columns_[kMax];  // `first` is an index into pixels_, `count` is in pixels
   Row last_{};
   int summed_ = -1;
-  // The resized bytes [begin, end) that cover pixels of a word.
+  // For each word: the resized bytes [begin, end) that cover some of its pixels.
   struct Readers {
     uint16_t begin, end;
   };
@@ -138,7 +138,7 @@ class RowsAlone {
   alignas(16) float pixels_[kMax];  // [160][kChannels]
 };
 
-// The resized frame, by one thread.
+// Makes the resized frame in one thread.
 template <int kChannels>
 inline void resample_frame(const ObservationFormat& format, const Resample& resample,
                            const FrameSource& source, const uint8_t* palette, uint8_t* out) {

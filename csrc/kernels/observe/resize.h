@@ -1,19 +1,19 @@
 // Resizes a frame to an observation's size.
 //
-// The result is that of OpenCV's INTER_AREA to the bit. For each source row that an output row
-// covers, the source columns are added up with their weights in single precision, from left to
-// right. Those sums are added up with their weights, from top to bottom, and rounded half to even.
-// If a size grows, OpenCV interpolates instead, with integers. Row sums then stay below 2^24, so
-// they are exact in single precision too.
+// The result equals that of OpenCV's INTER_AREA in each bit. For each source row that an output row
+// covers, the source columns are added up with their weights, in single precision, from left to
+// right. These sums are added up with the weights of their rows, from top to bottom, and the total
+// is rounded half to even. If the frame grows on an axis, OpenCV interpolates instead, with
+// integers. Row sums are then below 2^24, so single precision holds them exactly.
 #pragma once
 
 #include "kernels/observe/pool.h"
 
 namespace cule {
 
-// The nearest byte; of two, the even one. `value` is not negative. Near 1.5 * 2^23 floats are one
-// apart, so adding that rounds the value, and the lowest bits are the whole number. This takes a
-// few instructions on any machine; rintf is a function call on a CPU.
+// Rounds to the nearest byte; halves go to the even one. `value` is not negative. Near 1.5 * 2^23
+// the distance between floats is 1. So adding this number rounds the value, and the lowest bits are
+// the result. This takes a few instructions on any machine; on a CPU rintf is a function call.
 CULE_INLINE uint8_t round_to_byte(float value) {
   const float shifted = value + 12582912.0f;
   uint32_t bits;
@@ -35,18 +35,19 @@ CULE_INLINE ResampleSpan column_span(const Resample& resample, int x) {
   return resample.kind == ResampleKind::kCopy ? ResampleSpan{x, 1, 0} : resample.columns[x];
 }
 
-// A pixel's value, from the sum over the `rows` and `columns` that it covers. Not for kArea.
+// A pixel's value, from the sum over the `rows` and `columns` that it covers, for all kinds except
+// kArea.
 CULE_INLINE uint8_t finish_pixel(const Resample& resample, float total, int rows, int columns) {
   if (resample.kind == ResampleKind::kCopy) return static_cast<uint8_t>(total);
   if (resample.kind == ResampleKind::kLinear)
     return static_cast<uint8_t>((static_cast<int>(total) + 2) >> 2);
-  // Sums of bytes are whole numbers below 2^24, so that they are exact.
+  // Sums of bytes are whole numbers below 2^24, so they are exact.
   if (rows == 2 && columns == 2) return static_cast<uint8_t>((static_cast<int>(total) + 2) >> 2);
   return round_to_byte(total * resample.scale);
 }
 
-// What an observation's newest frame is made of: `pooled`, or if that is null, the maximum of two
-// pictures' colors.
+// What an observation's newest frame is made of: `pooled`, or if that is null, the maximum of the
+// colors of two pictures.
 struct FrameSource {
   PicturePair pictures;
   const uint8_t* pooled;
@@ -58,10 +59,10 @@ struct FrameSource {
            pictures.back.row_of[a] == pictures.back.row_of[b];
   }
 };
-CULE_INLINE FrameSource frame_source(const Batch& batch, size_t env, uint32_t flags) {
+CULE_INLINE FrameSource frame_source(const Batch& batch, size_t env, ObservationPlan plan) {
   PicturePair pictures = picture_pair(batch, env);
-  if (flags & kPoolLast) pictures.back = pictures.front;
-  return {pictures, needs_pooled(flags) ? pooled_of(batch, env) : nullptr,
+  if (plan.new_frame == NewFrame::kLast) pictures.back = pictures.front;
+  return {pictures, needs_pooled(plan) ? pooled_of(batch, env) : nullptr,
           static_cast<int>(config_of(batch, env).height)};
 }
 
@@ -70,7 +71,7 @@ CULE_INLINE bool is_weighted(const Resample& resample) {
   return resample.kind == ResampleKind::kLinear || resample.kind == ResampleKind::kArea;
 }
 
-// What a row's sum adds to an output pixel where weights are whole numbers.
+// What a row's sum adds to an output pixel with kLinear, whose weights are integers.
 CULE_INLINE float weigh_linearly(float weight, float sum) {
   return static_cast<float>((static_cast<int>(weight) * (static_cast<int>(sum) >> 4)) >> 16);
 }
@@ -99,19 +100,19 @@ CULE_INLINE void add_row(bool linear, float weight, int count, const float* sums
   }
 }
 
-// Resizes rows [begin, end) of a frame into `out`. Of each row it does the bytes from `from` on, up
-// to `kMax` for each lane. `Rows` has the source's rows and adds them up:
-//   begin(from, bytes)        from here on, it does these bytes of a row
-//   covered(y, end)           which source rows row `y` covers; rows before `end` will be asked for
-//   reach(line, count)        source rows from `line` on are needed, up to kReach of them
-//   sum(line, bytes, sums)    makes the lane's sums those of one of these source rows
+// Makes rows [begin, end) of the resized frame `out`. It does the bytes of each row from `from` on,
+// up to `kMax` for each lane. `Rows` has the source rows and adds up their pixels:
+//   begin(from, bytes)        from here on, sums are for these bytes of a row
+//   covered(y, end)           the source rows of row `y`; later calls are for rows before `end`
+//   reach(line, count)        gets source rows ready, from `line` on, up to kReach of them
+//   sum(line, bytes, sums)    sets `sums` to this lane's sums of one of these source rows
 template <int kChannels, int kMax, class Rows, class Lanes>
 CULE_INLINE void resize(const ObservationFormat& format, const Resample& resample, Rows& rows,
                         int from, int begin, int end, uint8_t* out, const Lanes& lanes) {
   if (begin >= end) return;
   const int row_bytes = format.width * kChannels, left = row_bytes - from;
   const int bytes = left < kMax * Lanes::kCount ? left : kMax * Lanes::kCount;
-  const int mine = Lanes::kCount == 1 ? bytes : kMax;  // lanes also add up what is not used
+  const int mine = Lanes::kCount == 1 ? bytes : kMax;  // lanes of a warp may add up unused sums
   const bool linear = resample.kind == ResampleKind::kLinear;
   float sums[kMax], totals[kMax];
   rows.begin(from, bytes);

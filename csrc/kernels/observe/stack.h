@@ -1,4 +1,4 @@
-// An env's stack of observations, the newest last.
+// An env's observation: a stack of frames, the newest at the end.
 #pragma once
 
 #include "kernels/batch.h"
@@ -10,11 +10,12 @@ CULE_INLINE size_t observed_frame_bytes(const ObservationFormat& format) {
   return static_cast<size_t>(format.height) * format.width * format.channels;
 }
 
-// Moves each frame to the place of the one before it. The newest also stays where it is.
+// Moves each frame to the place of the one before it. The newest also stays in its old place. If
+// `fresh`, the older frames become black instead.
 template <class Chunk, class Lanes>
 CULE_INLINE void shift_chunks(Chunk* stack, size_t chunks, int frames, bool fresh,
                               const Lanes& lanes) {
-  constexpr int kAtOnce = 4;  // loads that do not wait for stores
+  constexpr int kAtOnce = 4;  // so many loads do not wait for a store
   for (size_t i = static_cast<size_t>(lanes.lane()); i < chunks; i += Lanes::kCount) {
     for (int frame = 0; frame + 1 < frames; frame += kAtOnce) {
       Chunk held[kAtOnce] = {};
@@ -35,14 +36,15 @@ struct alignas(16) SixteenBytes {
   uint32_t words[4];
 };
 
-// Makes room for a new frame at the end of an env's stack. With kFresh, all older frames are black.
+// Makes room for a new frame at the end of an env's stack. If an episode begins, all older frames
+// become black.
 template <class Lanes>
-CULE_HD inline void shift_stack(const Batch& batch, size_t env, uint32_t flags,
+CULE_HD inline void shift_stack(const Batch& batch, size_t env, ObservationPlan plan,
                                 const Lanes& lanes) {
   const size_t bytes = observed_frame_bytes(batch.observation);
   const int frames = batch.observation.stack;
   uint8_t* stack = batch.observations + env * bytes * frames;
-  const bool fresh = flags & kFresh;
+  const bool fresh = plan.begins_episode;
   constexpr size_t kChunk = sizeof(SixteenBytes);
   if (bytes % kChunk == 0)
     shift_chunks(reinterpret_cast<SixteenBytes*>(stack), bytes / kChunk, frames, fresh, lanes);

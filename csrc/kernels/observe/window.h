@@ -1,9 +1,9 @@
-// How the lanes of a warp resize a frame.
+// Resizes a frame with the lanes of a warp.
 //
-// They take some scanlines at a time, a window. These are looked up and pooled into bytes in memory
-// that the lanes share. From there each lane sums what its bytes of the resized frame cover. A
-// scanline that shows the same rows as the one above, in both pictures, is not in the window again,
-// and is not summed again.
+// The lanes take some scanlines at a time, a window. They look up its pixels in the palette, pool
+// them, and put the bytes into shared memory. From there each lane sums the pixels that its bytes
+// of the resized frame cover. If a scanline shows the same rows of both pictures as the one above,
+// it is not stored or summed again.
 #pragma once
 
 #include "kernels/observe/resize.h"
@@ -11,8 +11,8 @@
 
 namespace cule {
 
-// An env's palette, in which lanes look up pixels: grey as bytes, so that no more than two of its
-// 64 words share a bank; colors as words of three bytes.
+// An env's palette in shared memory. Grey values are bytes: they take 64 words, so no more than two
+// words are in the same bank. Colors are words of three bytes.
 template <int kChannels>
 struct SharedPalette;
 template <>
@@ -22,7 +22,7 @@ struct SharedPalette<1> {
   CULE_INLINE void load(const uint8_t* palette, const Lanes& lanes) {
     for_each_item<256 / Lanes::kCount>(lanes, 256, [&](int, int i) { of[i] = palette[i]; });
   }
-  // The values of a word of four pixels.
+  // Looks up the values of a word of four pixels.
   CULE_INLINE void look_up(uint32_t pixels, uint32_t* values) const {
     const ByteTable table(of);
     values[0] = table.look_up(pixels, 0) | table.look_up(pixels, 1) << 8 |
@@ -40,7 +40,7 @@ struct SharedPalette<3> {
               static_cast<uint32_t>(color[2]) << 16;
     });
   }
-  // One channel after the other.
+  // Looks up the values of a word of four pixels, a word for each channel.
   CULE_INLINE void look_up(uint32_t pixels, uint32_t* values) const {
     const uint32_t a = of[pixels & 0xFF], b = of[pixels >> 8 & 0xFF];
     const uint32_t c = of[pixels >> 16 & 0xFF], d = of[pixels >> 24];
@@ -53,16 +53,17 @@ struct SharedPalette<3> {
   }
 };
 
-// What the lanes share.
+// The window and its rows, in shared memory.
 template <int kChannels>
 struct Window {
-  static constexpr int kLines = kChannels == 1 ? 32 : 16;  // no more than a word has bits
+  static constexpr int kLines = kChannels == 1 ? 32 : 16;  // at most 32: a word has a bit for each
   static constexpr int kRowBytes = kLinePixels * kChannels;
   static constexpr int kPlaneWords = kLinePixels / 4;
-  // Row after row; in a row, one channel after the other. A word after them is read, but not used.
+  // Row after row, and in a row one channel after the other. The word after the last row is read,
+  // but not used.
   alignas(16) uint32_t words[kLines * kRowBytes / 4 + 4];
-  uint16_t rows[kLines];  // of both pictures, the front one's in the low byte
-  CoveredRows covered[32];  // by rows of the resized frame
+  uint16_t rows[kLines];    // which rows of the pictures: the front one's in the low byte
+  CoveredRows covered[32];  // for 32 rows of the resized frame
 
   CULE_INLINE const uint8_t* bytes() const { return reinterpret_cast<const uint8_t*>(words); }
   CULE_INLINE uint8_t* bytes() { return reinterpret_cast<uint8_t*>(words); }
@@ -76,8 +77,8 @@ class RowsInWindow {
                            const Lanes& lanes)
       : resample_(resample), source_(source), palette_(palette), window_(window), lanes_(lanes) {}
 
-  // From here on, sums are for bytes [from, from + bytes) of a resized row. A lane that has none of
-  // these sums the first.
+  // From here on, sums are for bytes [from, from + bytes) of a resized row. If a slot of a lane has
+  // no byte, it sums the first one.
   CULE_INLINE void begin(int from, int bytes) {
     from_ = from;
     bool more = false;
@@ -98,7 +99,7 @@ class RowsInWindow {
     more_ = lanes_.ballot(more) != 0;
   }
 
-  // Each lane looks up one row, for all of them.
+  // Each lane looks up one row of the resized frame, for all lanes.
   CULE_INLINE CoveredRows covered(int y, int end) {
     if (y >= covered_end_) {
       covered_begin_ = y;
@@ -132,11 +133,11 @@ class RowsInWindow {
 
  private:
   using Shared = Window<kChannels>;
-  // The weights of the first pixels that a byte covers are kept. If a byte covers fewer pixels, the
-  // others have weights of zero, which change no sum.
+  // The weights of the first kTaps pixels that a byte covers are kept. If a byte covers fewer, the
+  // other weights are zero, which change no sum.
   static constexpr int kTaps = 3;
   static constexpr int kChunks = kLinePixels / static_cast<int>(sizeof(SixteenBytes));
-  // Rows that lanes pool at once, a chunk each, and how many lanes that takes.
+  // How many rows the lanes pool at once, a chunk for each lane, and how many lanes work then.
   static constexpr int kRowsAtOnce = Lanes::kCount / kChunks, kPooling = kRowsAtOnce * kChunks;
 
   // Loads the rows of the scanlines from `line` on into the window.
@@ -154,7 +155,7 @@ class RowsInWindow {
       const int row = count_bits(distinct_ & ((1u << lane) - 1));
       window_.rows[row] = static_cast<uint16_t>(front | back << 8);
     }
-    lanes_.sync();  // no lane reads the old window any more, and all see the new rows
+    lanes_.sync();  // now no lane reads the old window any more, and all see the new rows
     if (source_.pooled) copy_pooled();
     else if (lane < kPooling) pool(lane, count_bits(distinct_));
     lanes_.sync();
@@ -170,7 +171,7 @@ class RowsInWindow {
     }
   }
 
-  // Looks up and pools a chunk of sixteen pixels in each of this lane's rows of the window.
+  // Looks up and pools this lane's chunk of sixteen pixels, in each of its rows of the window.
   CULE_INLINE void pool(int lane, int rows) {
     const int chunk = lane % kChunks;
     const uint8_t* front = source_.pictures.front.pixels + chunk * sizeof(SixteenBytes);
@@ -189,7 +190,7 @@ class RowsInWindow {
     fetch(row);
 #pragma unroll 1
     for (; row < rows; row += kRowsAtOnce) {
-      const SixteenBytes in_front = next_front, behind = next_back;
+      const SixteenBytes in_front = next_front, in_back = next_back;
       fetch(row + kRowsAtOnce);  // arrives while this row is pooled
       SixteenBytes out[kChannels];
       uint32_t difference = 0;
@@ -201,13 +202,13 @@ class RowsInWindow {
         for (int channel = 0; channel < kChannels; ++channel) {
           out[channel].words[i] = values[channel];
         }
-        difference |= in_front.words[i] ^ behind.words[i];
+        difference |= in_front.words[i] ^ in_back.words[i];
       }
       if (difference) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           uint32_t values[kChannels];
-          palette_.look_up(behind.words[i], values);
+          palette_.look_up(in_back.words[i], values);
 #pragma unroll
           for (int channel = 0; channel < kChannels; ++channel) {
             out[channel].words[i] = greater_bytes(out[channel].words[i], values[channel]);
@@ -233,7 +234,7 @@ class RowsInWindow {
     return total * kWeighedScale;
   }
 
-  // Adds the other pixels to `total`. The first of all is at `pixel`.
+  // Adds the pixels after the first kTaps to `total`. The very first is at `pixel`.
   CULE_INLINE float sum_others(int column, const uint8_t* pixel, float total) const {
     const ResampleSpan span = column_span(resample_, column);
     const bool weighted = is_weighted(resample_);
@@ -251,17 +252,17 @@ class RowsInWindow {
   Window<kChannels>& window_;
   const Lanes& lanes_;
   int from_ = 0;
-  bool more_ = false;  // some byte covers more than the first pixels
+  bool more_ = false;  // some byte covers more than kTaps pixels
   uint32_t firsts_[kMax];  // where they begin in a row of the window
   float taps_[kMax][kTaps];
   // The window's scanlines, and which of its rows was summed last.
   int begin_ = 0, lines_ = 0, summed_ = -1;
-  int covered_begin_ = 0, covered_end_ = 0;  // rows of the frame that are looked up
-  uint32_t distinct_ = 0;  // the scanlines that show other rows than the one above, a bit each
+  int covered_begin_ = 0, covered_end_ = 0;  // the rows of the resized frame in window_.covered
+  uint32_t distinct_ = 0;  // a bit for each scanline that shows other rows than the one above
 };
 
-// Makes rows [begin, end) of the resized frame, by the lanes of a warp. Each does up to `kMax`
-// bytes of a row at a time.
+// Makes rows [begin, end) of the resized frame with the lanes of a warp. Each lane does up to
+// `kMax` bytes of a row at a time.
 template <int kChannels, int kMax, class Lanes>
 CULE_INLINE void resample_rows(const ObservationFormat& format, const Resample& resample,
                                const FrameSource& source, const SharedPalette<kChannels>& palette,

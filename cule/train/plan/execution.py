@@ -142,14 +142,27 @@ class Executor:
 
     def make(self, step: Step) -> None:
         """Does one of the steps."""
-        self.clock.move(step.t, step.j)
-        for operation, times in step.calls:
-            slots: dict[tuple[Index, Index, int, int | None], torch.Tensor] = {}
+        move = step.t, step.j
+        parts = [
+            (part, list(calls))
+            for part, calls in itertools.groupby(step.calls, lambda c: annotate.part_of(c[0]))
+        ]
+        for part, calls in parts or [(annotate.part_of(self.group.operations[-1]), [])]:
+            with annotate.operation(part):
+                self.clock.move(*move)
+                for operation, times in calls:
+                    self._call(operation, times, annotate.reading_of(part))
+            move = 0, 0
+
+    def _call(self, operation: Operation, times: tuple[tuple[int, int], ...], reading: str) -> None:
+        slots: dict[tuple[Index, Index, int, int | None], torch.Tensor] = {}
+        with annotate.operation(reading):
             t, j = self._times(times)
             read = [self._read(operation, access, t, j, slots) for access in operation.reads]
             moments = [index.at(operation.domain, t, j) for index in operation.moments]
-            with annotate.operation(operation.name):
-                result = operation.function(*read, *moments)
+        with annotate.operation(annotate.name_of(operation)):
+            result = operation.function(*read, *moments)
+        with annotate.operation("storage"):
             self._write(operation, result, t, j, slots)
 
     def _times(self, times: tuple[tuple[int, int], ...]) -> tuple[torch.Tensor, torch.Tensor]:

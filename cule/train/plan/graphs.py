@@ -14,10 +14,12 @@ from typing import Any, Protocol
 
 import torch
 
+from cule.train import annotate
 from cule.train.plan.execution import Executor, Step
 from cule.train.plan.groups import Group
 
-# Calls before a function is captured, so that libraries choose kernels and allocate memory first.
+# How often a function is called before it is captured: libraries choose kernels and allocate memory
+# in these calls.
 CALLS_BEFORE_CAPTURE = 3
 # Steps of groups up to which an iteration is one graph.
 MOST_STEPS = 512
@@ -107,7 +109,9 @@ class Launcher:
         whole = self.capture and all(executor.group.captured for executor in self.executors)
         if whole and sum(len(steps) for _, steps in work) <= self.most_steps:
             key = tuple(tuple(steps) for _, steps in work)
-            self._replayed(key, lambda: self._launch(work, self._step))
+            planned = [o for executor in self.executors for o in executor.group.operations]
+            with annotate.operation(annotate.parts_of(planned)):
+                self._replayed(key, lambda: self._launch(work, self._step))
         else:
             self._launch(work, self._pieces if self.capture else self._step)
 
@@ -145,7 +149,9 @@ class Launcher:
         for piece in pieces(step):
             if all(operation.captured for operation, _ in piece.calls):
                 key = executor.group, piece
-                self._replayed(key, lambda piece=piece: executor.make(piece))  # type: ignore[misc]
+                planned = [operation for operation, _ in piece.calls] or executor.group.operations
+                with annotate.operation(annotate.parts_of(planned)):
+                    self._replayed(key, lambda piece=piece: executor.make(piece))  # type: ignore[misc]
             else:
                 executor.make(piece)
 

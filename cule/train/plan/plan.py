@@ -129,7 +129,7 @@ class Plan:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from where state_dict() was called.
+        """Restores what state_dict() returned.
 
         Raises:
             KeyError, RuntimeError, ValueError: the state is of another program.

@@ -11,9 +11,9 @@
 
 #include "bindings.h"
 #include "cartridge/access.h"
-#include "console/decode_rom.h"
 #include "console/make_config.h"
 #include "core_by_name.h"
+#include "execution/decode_rom.h"
 #include "predecoded_fields.h"
 #include "tia/picture_view.h"
 
@@ -67,6 +67,7 @@ struct Console {
   Devices devices{};
   TiaTrail trail{};
   TiaState tia{}, drawn{};  // as of the last write; as of the last `draw`
+  uint32_t front = 0;       // the picture that was drawn last
   int64_t executed = 0;
   M machine;
 
@@ -158,13 +159,14 @@ struct Console {
     std::vector<uint8_t> pictures(2 * out.size(), 0xEE);
     std::vector<uint8_t> row_of(2 * Pictures::kRows);
     LineBits words[LineRoom<LineBits>::kSize] = {};
-    PictureView view({pictures.data(), static_cast<uint32_t>(out.size()), row_of.data()},
+    PictureView view({pictures.data(), static_cast<uint32_t>(out.size()), row_of.data()}, front,
                      static_cast<int>(config.height), {words, 1});
     for (uint32_t i = 0; i < machine.buffer.count; ++i)
       replay_entry(drawn, config.format, entries[i], view);
+    front = view.front;
     machine.begin_record(drawn);
     std::fill(starts.begin(), starts.end(), kNoSegment);
-    std::copy_n(pictures.data() + drawn.front * out.size(), out.size(), out.mutable_data());
+    std::copy_n(pictures.data() + front * out.size(), out.size(), out.mutable_data());
     return out;
   }
   std::vector<std::tuple<int, int, int>> recorded() const {

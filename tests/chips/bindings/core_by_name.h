@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "console/core.h"
+#include "execution/interpreter.h"
 
 namespace cule {
 

@@ -26,7 +26,7 @@ struct Access {
 };
 
 struct FlatMachine {
-  static constexpr RareOps kRareOps = RareOps::kAll;
+  static constexpr Tier kLastTier = Tier::kRarest;
   Registers r{};
   int32_t cycle = 0;
   uint32_t bus = 0;

@@ -54,7 +54,7 @@ void bind_random_generators(py::module_& m) {
   m.def("philox",
         [](uint64_t key, uint64_t low, uint64_t high) { return array_of(philox(key, low, high)); });
   m.def("draw", [](uint64_t seed, uint32_t env, uint32_t purpose, uint32_t counter) {
-    return array_of(draw(seed, env, static_cast<RandomPurpose>(purpose), counter));
+    return array_of(sample(seed, env, static_cast<RandomPurpose>(purpose), counter));
   });
   m.def("unit_float", &unit_float);
   m.def("below", &below);

@@ -1,5 +1,5 @@
-// The TIA from random states. Collisions that a search finds, beside those pixel by pixel; writes
-// that take effect at once, beside a replay of them.
+// The TIA from random states: collisions by a search and pixel by pixel; writes that take effect at
+// once and in a replay.
 #include <cstring>
 #include <random>
 #include <utility>

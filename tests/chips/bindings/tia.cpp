@@ -30,6 +30,7 @@ struct Tia {
         pictures(static_cast<size_t>(2 * lines * kLinePixels), 0xEE),
         row_of(2 * Pictures::kRows),
         view{{pictures.data(), static_cast<uint32_t>(lines * kLinePixels), row_of.data()},
+             0,
              lines,
              {words, 1}},
         height(static_cast<uint32_t>(lines)) {
@@ -45,7 +46,7 @@ struct Tia {
   }
   py::array_t<uint8_t> picture(bool back) const {
     py::array_t<uint8_t> out(std::vector<py::ssize_t>{height, kLinePixels});
-    const uint8_t* from = pictures.data() + (tia.front ^ back) * height * kLinePixels;
+    const uint8_t* from = pictures.data() + (view.front ^ back) * height * kLinePixels;
     std::copy(from, from + height * kLinePixels, out.mutable_data());
     return out;
   }

@@ -1,6 +1,6 @@
-// Stands in for CUDA's header of this name: the driver's functions that load and launch translated
-// games. A cubin is the path of a shared object here, in which `call_NAME` is what calls the kernel
-// NAME (simulated::Kernel::call).
+// Replaces CUDA's header of this name. It has the driver's functions that load and launch
+// translated games. Here a cubin is the path of a shared library, whose function `call_NAME` calls
+// the kernel NAME (simulated::Kernel::call).
 #pragma once
 
 #include <cstddef>

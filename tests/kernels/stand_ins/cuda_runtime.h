@@ -1,10 +1,10 @@
-// Stands in for CUDA's header of this name where kernels are compiled by a C++ compiler and run by
-// the CPU (simulator.cpp): the language's words, what a thread can call, and the runtime's
-// functions that the project uses.
+// Replaces CUDA's header of this name: a C++ compiler compiles the kernels, and the CPU runs them
+// (simulator.cpp). It has the keywords of CUDA's language, the functions that a thread can call,
+// and the functions of the runtime that the project uses.
 //
-// A variable in shared memory is one that each thread of the system has: that is the one kind of
-// variable that may be declared both as `__shared__` and as `extern __shared__` are. All threads of
-// a block run on one of the system's, so they share it.
+// A shared variable is a thread-local one of the system: no other kind can be declared both like
+// `__shared__` and like `extern __shared__`. All threads of a block run on one thread of the
+// system, so they share it.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct dim3 {
   dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 
-// Of the thread that runs.
+// For the thread that runs now.
 extern SIMULATED uint3 threadIdx, blockIdx;
 extern SIMULATED dim3 blockDim, gridDim;
 
@@ -88,7 +88,7 @@ enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
 
 namespace simulated {
 
-// A kernel, and the function that calls it with arguments at addresses, as each thread does.
+// A kernel, and the function that calls it: that gets the addresses of the arguments.
 struct Kernel {
   const void* entry;
   void (*call)(const void* entry, void** arguments);
@@ -113,7 +113,7 @@ Kernel kernel_of(void (*entry)(Parameters...)) {
   return {reinterpret_cast<const void*>(entry), &Caller<Parameters...>::call};
 }
 
-// Runs the kernel's blocks, to their end.
+// Runs all blocks of the kernel until they end.
 SIMULATED cudaError_t launch(const Kernel& kernel, dim3 blocks, dim3 threads, size_t shared_bytes,
                              void** arguments);
 SIMULATED cudaError_t allow_shared_bytes(const Kernel& kernel, int bytes);
@@ -158,7 +158,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
-// Events are of a clock that only tests move on (simulator.h).
+// The clock of events moves on only when tests say so (simulator.h).
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

@@ -19,7 +19,7 @@ def module(name: str, **values: Any) -> None:
 
 
 def make_dm(task_id: str, **options: Any) -> Any:
-    """EnvPool's, which cule's adapter has not: refused as `make` refuses it."""
+    """EnvPool's maker of dm envs, which cule's adapter does not have: refuses as `make` does."""
     return envpool.make(task_id, "dm", **options)
 
 

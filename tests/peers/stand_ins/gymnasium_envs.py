@@ -16,8 +16,8 @@ OPTIONS: dict[str, Any] = {"num_threads": 1, "reset_pool_size": 2}
 
 
 class CartPoleVectorEnv(cule.AtariEnv):
-    """Pongs, as gymnasium.make_vec makes them of cule's ids; short ones, as CartPole's episodes
-    are."""
+    """Envs of Pong, as gymnasium.make_vec makes them from cule's ids, with short episodes, as
+    CartPole's are."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class CartPoleVectorEnv(cule.AtariEnv):
 
 
 class CartPoleEnv(SingleAtariEnv):
-    """A Pong."""
+    """An env of Pong."""
 
     def __init__(self, **options: Any):
         super().__init__("pong", max_num_frames_per_episode=80, **OPTIONS, **options)

@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> No
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """One line for each test, and for each set-up or tear-down that fails."""
+    """Writes a line for each test, and for each set-up or tear-down that fails."""
     if report.when == "call" or report.outcome != "passed":
         text = report.longreprtext.strip().splitlines()
         _write(
@@ -41,7 +41,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """A file that cannot be imported is no suite that passes."""
+    """Writes a line for a file that cannot be imported, as its suite has not passed."""
     if report.failed:
         _write({"broken": report.nodeid, "text": report.longreprtext[-2000:]})
 

@@ -13,7 +13,7 @@ from cule.adapters.stable_baselines3 import AtariVecEnv
 
 
 class StandIn(AtariVecEnv):
-    """As many Pongs as there would be envs."""
+    """As many envs of Pong as the test makes envs."""
 
     def __init__(self, env_fns: Sequence[Any], start_method: str | None = None):
         options: dict[str, Any] = {"num_threads": 1, "reset_pool_size": 2}
@@ -21,11 +21,11 @@ class StandIn(AtariVecEnv):
 
 
 class DummyVecEnv(StandIn):
-    """In the place of the one of this name."""
+    """Replaces the class of this name."""
 
 
 class SubprocVecEnv(StandIn):
-    """In the place of the one of this name."""
+    """Replaces the class of this name."""
 
 
 vec_env.DummyVecEnv = dummy_vec_env.DummyVecEnv = DummyVecEnv

@@ -13,7 +13,7 @@ from cule.adapters.torchrl import AtariTorchRLEnv
 
 
 class MultiThreadedEnv(AtariTorchRLEnv):
-    """As many Pongs as there would be workers."""
+    """As many envs of Pong as the test makes workers."""
 
     def __init__(
         self, num_workers: int, env_name: str, *, create_env_kwargs: Any = None, device: Any = "cpu"

@@ -4,9 +4,9 @@ Without `overlap`, an iteration plays `steps_per_update` steps. Then it learns f
 `n_steps` of the next group of envs, or of several groups in turn (`updates_at_once`).
 
 With `overlap`, it learns from the steps before the iteration, on a second stream, while the envs
-play on. The weights that play change when both are done, and are one iteration older; V-trace
-corrects for that, too. Emulation then has some of the GPU's multiprocessors for itself: sharing
-them with learning kernels makes it half as long again.
+play. The policy that plays gets the new weights when both are done, so they are one iteration old;
+V-trace corrects for that too. Some of the GPU's multiprocessors are then reserved for emulation,
+which takes 1.5 times as long when it shares them with learning kernels.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 import cule
+from cule import scope
 from cule.engine import MAX_ENVS_APART
 from cule.train.emulator import FRAMESKIP, make_env
 from cule.train.models import ActorCritic
@@ -101,8 +102,8 @@ class Trainer:
         self.learner.warm_up()
 
     def _multiprocessors(self) -> int | None:
-        """How many multiprocessors only emulate; None: all are shared, as there are too many
-        envs."""
+        """How many multiprocessors are reserved for emulation; None: none is, as without overlap or
+        with more envs than half of them can emulate."""
         if self.device.type != "cuda":
             return None
         if self.args.multiprocessors or not self.args.overlap:
@@ -124,29 +125,38 @@ class Trainer:
         """Plays `steps_per_update` steps and, once there are enough, learns. Does not wait for the
         device."""
         if not self.args.overlap:
-            self._play_steps()
+            self._play_all()
             self.steps += self.args.steps_per_update
             if self.ready:
-                self.learner.end.copy_(self.player.rollout.position)
+                self._end_batch_here()
                 self._learn()
                 self.hand_over()
             return
         ready = self.ready
         if ready:
-            self.learner.end.copy_(self.player.rollout.position)
-            with self._beside():
+            self._end_batch_here()
+            with self._on_learner_stream():
                 self._learn()
-        self._play_steps()
+        self._play_all()
         self.steps += self.args.steps_per_update
         if ready:
             if self._learner_stream is not None:
                 torch.cuda.current_stream(self.device).wait_stream(self._learner_stream)
             self.hand_over()
 
+    @scope.operation("gathering")
+    def _end_batch_here(self) -> None:
+        self.learner.end.copy_(self.player.rollout.position)
+
+    @scope.operation("playing")
+    def _play_all(self) -> None:
+        self._play_steps()
+
     def _play(self) -> None:
         for _ in range(self.args.steps_per_update):
             self.player.step()
 
+    @scope.operation("learning")
     def _learn(self) -> None:
         if self.args.anneal:
             left = max(0.0, 1.0 - self.frames / self.args.total_frames)
@@ -157,12 +167,13 @@ class Trainer:
             self._apply_gradient()
             self.updates += 1
 
-    def _beside(self) -> contextlib.AbstractContextManager:
+    def _on_learner_stream(self) -> contextlib.AbstractContextManager:
         if self._learner_stream is None:
             return contextlib.nullcontext()
         self._learner_stream.wait_stream(torch.cuda.current_stream(self.device))
         return torch.cuda.stream(self._learner_stream)
 
+    @scope.operation("handing over")
     @torch.no_grad()
     def hand_over(self) -> None:
         """Copies the learned weights to the policy that plays."""
@@ -188,7 +199,7 @@ class Trainer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from where state_dict() was called.
+        """Restores what state_dict() returned.
 
         Raises:
             RuntimeError, ValueError: the state is of a run with other settings.
@@ -205,8 +216,8 @@ class Trainer:
     def close(self) -> None:
         """Frees the envs and the captured graphs.
 
-        The graphs refer to the trainer, and the trainer to them. Python's garbage collector could
-        free them at any time, also while another trainer captures its own.
+        The graphs and the trainer refer to each other. Without this, Python's garbage collector
+        could free the graphs at any time, even while another trainer captures its own.
         """
         del self._play_steps, self._compute_gradient, self._apply_gradient
         self.env.close()

@@ -23,45 +23,44 @@ class Args:
     """
 
     game: str = "pong"
-    """what to play: any game that cule has"""
+    """the game, one of those that cule has"""
     folder: Path = Path("runs/a2c_vtrace")
     """where the log, the checkpoints and the plot go"""
     resume: bool = False
-    """go on from the checkpoint in the folder, exactly where it was written; without one, start a
-    new run"""
+    """continue exactly from the checkpoint in the folder; start a new run if there is none"""
     overwrite: bool = False
-    """start a new run in a folder that has another run's checkpoints, which are deleted"""
+    """start a new run in a folder with another run's checkpoints, and delete them"""
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None
-    """cpu, cuda or cuda:1; by default cuda if there is one; under torchrun each process takes its
-    own GPU"""
+    """cpu, cuda or cuda:1; by default cuda if there is one; under torchrun each process uses a GPU
+    of its own"""
     seed: int = 0
     """seed of the weights, the actions and the envs"""
 
     num_envs: int | None = by_device(gpu=1200, cpu=120)
-    """envs of all processes together (1,200 on a GPU, 120 on a CPU)"""
+    """number of envs, over all processes (1,200 on a GPU, 120 on a CPU)"""
     num_batches: int = 20
-    """groups of envs that update the network in turn; 1 with steps_per_update = n_steps is vanilla
-    A2C"""
+    """groups of envs, which update the network in turn; 1 with steps_per_update = n_steps is
+    vanilla A2C"""
     n_steps: int = 20
-    """steps of a group's envs in an update"""
+    """length of the rollouts in an update, in steps"""
     steps_per_update: int = 1
     """steps that all envs play between two updates"""
     updates_at_once: int = 1
     """updates between two phases of play, each by the next group; with 2 every step is used
     twice"""
     overlap: bool = False
-    """learn while the envs play the next steps, with weights one iteration old; on a GPU each on a
-    part of it"""
+    """learn while the envs play the next steps, with weights that are one iteration old; on a GPU
+    each uses a part of it"""
     multiprocessors: int = 0
-    """on a GPU with cule: how many of its multiprocessors only emulate; 0: with overlap half of
-    them, so that the others learn at the same time; else none is reserved"""
+    """on a GPU with cule: how many of its multiprocessors are reserved for emulation; 0: half of
+    them with overlap, so that the others can learn at the same time, and none without"""
     total_frames: int | None = by_device(gpu=200_000_000, cpu=20_000_000)
     """when to stop (200,000,000 on a GPU, 20,000,000 on a CPU)"""
     warmup_steps: int = 300
-    """steps that all envs play before the first update, so that their games are at different
-    points"""
+    """steps that all envs play before the first update, so that their games are in different
+    states"""
     max_seconds: float | None = None
     """when to stop, in seconds of training"""
 
@@ -81,7 +80,7 @@ class Args:
     learning_rate: float = 6.5e-4
     """the optimizer's learning rate"""
     anneal: bool = False
-    """let the learning rate fall to 0 at total_frames"""
+    """decrease the learning rate linearly, to 0 at total_frames"""
     adam_epsilon: float = 1e-5
     """the optimizer's epsilon"""
     rmsprop_decay: float = 0.99
@@ -110,13 +109,13 @@ class Args:
     cuda_graphs: bool = True
     """on a GPU, capture learning and, with cule, playing as CUDA graphs and replay them"""
     learner_chunk: int = 65_536
-    """most observations in one forward and backward pass; a larger update accumulates gradients of
-    several"""
+    """the most observations in one forward and backward pass; larger updates accumulate gradients
+    over several passes"""
     num_threads: int = 0
     """CPU threads of the emulator and of torch; 0: one for each core"""
 
     log_every: int = 50
-    """updates between two lines of the log; only then the host waits for the device"""
+    """updates between two lines of the log; the host waits for the device only for these"""
     checkpoint_every: int | None = by_device(gpu=50_000_000, cpu=1_000_000)
     """frames between two checkpoints (50,000,000 on a GPU, 1,000,000 on a CPU); one is also written
     at the end"""
@@ -128,25 +127,24 @@ class Args:
     """draw the score against wall clock and frames at the end"""
 
     eval_every: int = 0
-    """frames between two evaluations on ale-py, whose time does not count; 0: only one at the
-    end"""
+    """frames between two evaluations on ale-py, which do not count as training time; 0: only one
+    at the end"""
     eval_from: float | None = None
     """no evaluation except the last while the mean score in training is below this"""
     eval_episodes: int = 32
-    """episodes of an evaluation, all played at once; 0: no evaluation"""
+    """episodes of an evaluation, all played at the same time; 0: no evaluation"""
     eval_sticky: float = 0.0
     """sticky actions' probability in evaluations"""
     eval_max_frames: int = 108_000
-    """frames after which an evaluation's episode is cut"""
+    """frames after which an evaluation's episode is truncated"""
     stop_at_score: float | None = None
     """stop after an evaluation whose mean score is at least this"""
     results: Path | None = None
-    """file to which the run's result is appended, as a JSON line; it is in the folder in any
-    case"""
+    """file to which the run's result is appended, as a JSON line; the run's folder gets it, too"""
 
     @property
     def algorithm(self) -> str:
-        """The name of the algorithm that these settings are."""
+        """The name of the algorithm with these settings."""
         once = self.steps_per_update == self.n_steps and self.updates_at_once == 1
         on_policy = self.num_batches == 1 and once and not self.overlap
         return "A2C" if on_policy else "A2C+V-trace"
@@ -197,8 +195,7 @@ class Args:
         if self.steps_per_update > self.n_steps:
             raise ValueError(
                 f"expected steps_per_update to be at most n_steps ({self.n_steps}), as nothing "
-                "would be learned from "
-                f"the other steps, got {self.steps_per_update}"
+                f"would be learned from the other steps, got {self.steps_per_update}"
             )
         if self.num_envs % (world_size * self.num_batches):
             raise ValueError(

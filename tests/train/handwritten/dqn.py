@@ -38,7 +38,7 @@ class Args:
     """Trains DQN on Atari games. Frames are emulated frames, four in a step."""
 
     game: str = "pong"
-    """what to play: any game that cule has"""
+    """the game, one of those that cule has"""
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None
@@ -60,7 +60,7 @@ class Args:
     updates_at_once: int = 1
     """updates in a round"""
     minibatch: int | None = by_device(gpu=512, cpu=64)
-    """transitions in an update (512 on a GPU, 64 on a CPU)"""
+    """transitions of an update (512 on a GPU, 64 on a CPU)"""
     target_every: int = 500
     """updates between two copies of the network to the target network"""
     double: bool = False
@@ -70,12 +70,12 @@ class Args:
     gamma: float = 0.99
     """discount of a step"""
     first_epsilon: float = 1.0
-    """chance of a random action at the beginning"""
+    """epsilon, the probability of a random action, at the beginning"""
     last_epsilon: float = 0.01
-    """chance of a random action at the end"""
+    """epsilon at the end"""
     epsilon_frames: int | None = by_device(gpu=4_000_000, cpu=1_000_000)
-    """frames in which the chance falls from the first to the last (4,000,000 on a GPU, 1,000,000 on
-    a CPU)"""
+    """frames in which epsilon falls from the first value to the last (4,000,000 on a GPU, 1,000,000
+    on a CPU)"""
     model: Literal["nature", "impala"] = "nature"
     """the Nature CNN or the IMPALA ResNet"""
     width: float = 1.0
@@ -85,7 +85,8 @@ class Args:
     cuda_graphs: bool = True
     """on a GPU, replay updates, and with cule steps, as CUDA graphs"""
     log_every: int = 200
-    """rounds between two looks at the scores; only then the host waits for the device"""
+    """rounds of updates between two updates of the progress bar's score, for which the host waits
+    for the device"""
     progress: bool = True
     """show a progress bar"""
     results: Path | None = None
@@ -274,6 +275,6 @@ class Dqn:
 
     def close(self) -> None:
         """Frees the envs and the captured graphs (see Trainer.close in
-        ../a2c_vtrace/trainer.py)."""
+        a2c.py)."""
         del self.step, self.update
         self.env.close()

@@ -40,9 +40,8 @@ class Episodes(nn.Module):
         """Takes the results of a step.
 
         Returns:
-            (num_envs,) bool: the step reset the env. This is found from `episode_frame_number`,
-            which falls only at a
-            reset: a lost life may be reported as an end without a reset.
+            (num_envs,) bool: whether the step reset the env. `episode_frame_number` tells, as it
+            decreases only at a reset; a lost life may be reported as an end without one.
         """
         started = self.done & (infos["episode_frame_number"] <= self.frame)
         self.score_sum += (self.score * started).sum()
@@ -53,8 +52,8 @@ class Episodes(nn.Module):
         return started
 
     def take_scores(self) -> torch.Tensor:
-        """(2,) float64: sum and number of the unclipped scores of episodes that ended since the
-        last call."""
+        """(2,) float64: the sum of the unclipped scores of the episodes that ended since the last
+        call, and their number."""
         scores = torch.stack([self.score_sum, self.score_count.double()])
         self.score_sum.zero_()
         self.score_count.zero_()

@@ -1,9 +1,9 @@
 """Frames on the device, each stored once; stacks are gathered when they are read.
 
-A ring of `length` slots holds the newest frames of every env. A stack of four is read from four
-slots. Frames of an earlier episode are replaced by one more slot that is always black, as in cule
-and ale-py. Gathering is one indexing
-call: frames are kept as 64-bit words, so that it moves 8 pixels at a time.
+A ring buffer of `length` slots holds the newest frames of every env. A stack of four is read from
+four slots. In place of frames of an earlier episode, a stack reads one more slot, which is always
+black, as in cule and ale-py. Gathering is one indexing call. Frames are kept as 64-bit words, so
+that it moves 8 pixels at a time.
 """
 
 from __future__ import annotations

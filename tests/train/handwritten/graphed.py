@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import torch
 
-# Calls before a function is captured, so that libraries choose kernels and allocate memory first.
+# How often a function is called before it is captured: libraries choose kernels and allocate memory
+# in these calls.
 CALLS_BEFORE_CAPTURE = 3
 
 
@@ -30,9 +31,10 @@ class Graphed:
             return
         if self.graph is None:
             graph = torch.cuda.CUDAGraph()
-            # A stream of its own, as cuBLAS's workspace belongs to the stream of the capture and is
-            # freed with the first of its graphs (https://github.com/pytorch/pytorch/issues/193402).
-            # Other threads may use CUDA during the capture.
+            # Each graph is captured on a stream of its own: cuBLAS's workspace belongs to that
+            # stream, and is freed with the first graph that was captured on it
+            # (https://github.com/pytorch/pytorch/issues/193402). "thread_local" lets other threads
+            # use CUDA during the capture.
             with torch.cuda.graph(
                 graph, stream=torch.cuda.Stream(), capture_error_mode="thread_local"
             ):

@@ -6,6 +6,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from cule import scope
 from cule.train.returns import vtrace
 from handwritten.arguments import Args
 from handwritten.rollout import Batch, Rollout
@@ -100,38 +101,41 @@ class Learner:
         self.chunks = torch.arange(self.group_size, device=device).split(envs_at_once)
 
     def warm_up(self) -> None:
-        """Compiles what is compiled on first use, without learning anything."""
+        """Runs a pass, so that what torch compiles on first use is compiled. Learns nothing."""
         self.compute_gradient()
         self.gradient.zero_()
         self.metrics.zero_()
         self.group.zero_()
 
     def compute_gradient(self) -> None:
-        """Computes this process's gradient of the group's loss; then it is the next group's
-        turn."""
+        """Computes this process's gradient of the group's loss, and moves on to the next group."""
         self.gradient.zero_()
         for chunk in self.chunks:
-            batch = self.rollout.batch(self.end, self.group * self.group_size + chunk)
+            with scope.operation("gathering"):
+                batch = self.rollout.batch(self.end, self.group * self.group_size + chunk)
             share = len(chunk) / self.group_size
-            with self.autocast:
-                values = self.losses(self.model, batch, self.args)
-            grads = torch.autograd.grad(values[0] * share, self.parameters)
-            torch._foreach_add_(self.gradients, grads)
-            self.metrics[: len(METRICS) - 1] += values[1:].detach() * share
+            with scope.operation("backpropagation"):
+                with self.autocast:
+                    values = self.losses(self.model, batch, self.args)
+                grads = torch.autograd.grad(values[0] * share, self.parameters)
+                torch._foreach_add_(self.gradients, grads)
+                self.metrics[: len(METRICS) - 1] += values[1:].detach() * share
         self.group.add_(1).remainder_(self.args.num_batches)
 
     def apply_gradient(self) -> None:
-        """Clips the gradient and lets the optimizer take its step."""
-        norm = self.gradient.norm()
-        self.metrics[-1] += norm
-        self.gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
-        self.optimizer.step()
+        """Clips the gradient and takes a step of the optimizer."""
+        with scope.operation("optimizer"):
+            norm = self.gradient.norm()
+            self.metrics[-1] += norm
+            self.gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
+            self.optimizer.step()
 
     def average_gradient(self) -> None:
         """Makes `gradient` the mean over all processes."""
         if self.world_size > 1:
-            dist.all_reduce(self.gradient)
-            self.gradient /= self.world_size
+            with scope.operation("reduction"):
+                dist.all_reduce(self.gradient)
+                self.gradient /= self.world_size
 
     def set_learning_rate(self, rate: float) -> None:
         """Sets the learning rate of the next steps."""

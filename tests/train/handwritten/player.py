@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from cule import scope
 from cule.train.emulator import Env
 from cule.train.models import sample
 from handwritten.episodes import Episodes
@@ -36,21 +37,26 @@ class Player(nn.Module):
 
     @torch.no_grad()
     def warm_up(self) -> None:
-        """Compiles what is compiled on first use, without playing."""
+        """Runs the policy, so that what torch compiles on first use is compiled. Plays nothing."""
         self.policy(self.rollout.observations())
 
     @torch.no_grad()
     def step(self) -> None:
         """Plays one step in every env."""
-        log_probabilities, _ = self.policy(self.rollout.observations())
-        actions = sample(log_probabilities)
-        frames, rewards, terminated, truncated, infos = self.env.step(actions)
-        started = self.episodes.follow(terminated, truncated, infos)
-        step = {
-            "actions": actions,
-            "log_mu": log_probabilities.gather(1, actions.unsqueeze(1)).squeeze(1),
-            "rewards": rewards,
-            "discounts": self.gamma * (~terminated).float(),
-            "played": ~started,
-        }
-        self.rollout.append(step, frames, started)
+        with scope.operation("storage"):
+            observations = self.rollout.observations()
+        with scope.operation("inference"):
+            log_probabilities, _ = self.policy(observations)
+            actions = sample(log_probabilities)
+        with scope.operation("simulation"):
+            frames, rewards, terminated, truncated, infos = self.env.step(actions)
+        with scope.operation("storage"):
+            started = self.episodes.follow(terminated, truncated, infos)
+            step = {
+                "actions": actions,
+                "log_mu": log_probabilities.gather(1, actions.unsqueeze(1)).squeeze(1),
+                "rewards": rewards,
+                "discounts": self.gamma * (~terminated).float(),
+                "played": ~started,
+            }
+            self.rollout.append(step, frames, started)

@@ -36,7 +36,7 @@ class Args:
     """Trains PPO on Atari games. Frames are emulated frames, four in a step."""
 
     game: str = "pong"
-    """what to play: any game that cule has"""
+    """the game, one of those that cule has"""
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None
@@ -52,17 +52,17 @@ class Args:
     n_steps: int | None = by_device(gpu=32, cpu=128)
     """steps that the envs play between two phases of learning (32 on a GPU, 128 on a CPU)"""
     epochs: int = 3
-    """how many times a phase of learning goes through all steps"""
+    """epochs: how many times a phase of learning uses each step"""
     minibatch: int | None = by_device(gpu=4096, cpu=256)
-    """steps in an update (4,096 on a GPU, 256 on a CPU)"""
+    """steps of a minibatch, from which an update is made (4,096 on a GPU, 256 on a CPU)"""
     learning_rate: float = 2.5e-4
-    """Adam's learning rate; it falls to 0 at total_frames"""
+    """Adam's learning rate; it decreases linearly to 0 at total_frames"""
     gamma: float = 0.99
     """discount of a step"""
     trace_decay: float = 0.95
     """GAE's lambda"""
     clip: float = 0.1
-    """ratios of probabilities are clipped to within this of 1"""
+    """PPO's epsilon: ratios of probabilities are clipped to 1 plus or minus this"""
     value_weight: float = 0.5
     """weight of the value's squared error in the loss"""
     entropy_weight: float = 0.01
@@ -123,8 +123,7 @@ class Ppo:
         if args.num_envs * args.n_steps % args.minibatch:
             raise ValueError(
                 "expected minibatch to divide num_envs times n_steps "
-                f"({args.num_envs * args.n_steps}), "
-                f"got {args.minibatch}"
+                f"({args.num_envs * args.n_steps}), got {args.minibatch}"
             )
         self.args, self.device = args, device
         self.env = make_env(
@@ -153,14 +152,15 @@ class Ppo:
             self.player.step()
 
     def play(self, tell: Callable[[int], Any] = lambda frames: None) -> None:
-        """Plays n_steps steps; calls `tell` with the frames so far after each."""
+        """Plays n_steps steps. After each it calls `tell` with the number of frames so far."""
         for _ in range(self.args.n_steps):
             self.step()
             self.frames += self.args.num_envs * FRAMESKIP
             tell(self.frames)
 
     def minibatches(self, steps: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Shuffled places of the last steps: steps and envs, (minibatch,) int64 each."""
+        """The last steps, shuffled into minibatches: indices of steps and envs, (minibatch,) int64
+        each."""
         places = torch.randperm(steps * self.args.num_envs, device=self.device)
         for some in places.split(self.args.minibatch):
             yield some // self.args.num_envs, some % self.args.num_envs
@@ -210,6 +210,6 @@ class Ppo:
 
     def close(self) -> None:
         """Frees the envs and the captured graphs (see Trainer.close in
-        ../a2c_vtrace/trainer.py)."""
+        a2c.py)."""
         del self.step
         self.env.close()

@@ -1,4 +1,4 @@
-"""The last steps that were played: a ring on the device that players write and learners read."""
+"""The rollout buffer: the last steps, on the device. The player writes, the learner reads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Batch:
 
 
 class Rollout(StepRing):
-    """The ring, with the actions and their log-probabilities under the policy that played.
+    """A ring buffer with the actions and their log-probabilities under the policy that played.
 
     Args:
         num_envs: envs.

@@ -1,4 +1,4 @@
-"""A ring of the newest steps of every env, on the device: observations, actions and rewards.
+"""A ring buffer of the newest steps of every env, on the device: observations, actions, rewards.
 
 Slot t of the ring holds the frame x_t, the action a_t, the reward r_t, the discount gamma_t (0 if
 x_{t+1} is terminal), and whether the step was played or reset the env. The position is on the
@@ -17,13 +17,13 @@ STEP = {"rewards": torch.float32, "discounts": torch.float32, "played": torch.bo
 
 
 class StepRing(nn.Module):
-    """The ring. It is a module, so that a state_dict has its buffers.
+    """The ring buffer. It is a module, so that a state_dict has its tensors.
 
     Args:
-        length: slots.
-        num_envs: envs.
+        length: the number of slots.
+        num_envs: the number of envs.
         device: where it is kept.
-        kept: the names and dtypes of more parts of a step.
+        kept: names and dtypes of further parts of a step.
 
     Attributes:
         position: (1,) int64 on the device, steps played; slot position % length holds the newest
@@ -53,7 +53,7 @@ class StepRing(nn.Module):
     def append(
         self, step: dict[str, torch.Tensor], frames: torch.Tensor, started: torch.Tensor
     ) -> None:
-        """Writes the step from the position's observation and the frames after it; moves on by one.
+        """Writes a step that began at the position, and the frames after it, and moves on by one.
 
         Args:
             step: the parts of the step by name, (num_envs,) each.

@@ -1,27 +1,29 @@
-// Which instructions of a ROM a console executes, counted while it is interpreted. Host only.
+// A profile: counts which instructions of a ROM a console executes and what they reach, while the
+// program is interpreted. Host only.
 #pragma once
 
-#include "console/block.h"
+#include "execution/block.h"
 
 namespace cule {
 
-// What an instruction may reach to be counted as one of a kind, the first that is enough.
+// The kinds of instructions that are counted: an instruction is of the first kind whose places are
+// enough for it.
 constexpr uint32_t kProfiledPlaces[] = {kInRam, kInRom, kFromChips, kToTia, kAllChips,
                                         kInCartridge};
 constexpr uint32_t kNumProfiledPlaces = sizeof(kProfiledPlaces) / sizeof(uint32_t);
 
-// One for each byte of the image, and one, of which only the count matters, for what is executed
-// elsewhere.
+// There is an entry for each byte of the image, and a last one for code that is elsewhere: of that
+// one only the count matters.
 struct ProfileEntry {
   uint32_t count;    // how often the instruction that begins here was executed
-  uint32_t refused;  // and how often a block could not have done it
-  uint32_t decimal;  // and how often it was executed in decimal mode
-  uint32_t entered;  // and how often from anywhere but the instruction before it
-  uint32_t pc;       // at the last time
-  uint32_t reached[kNumProfiledPlaces];  // how often each of kProfiledPlaces was enough, and those
-                                         // before were not
-  uint32_t reg;       // with kToTia: the register that was written to the last time
-  uint32_t other_reg; // and how often that was another than the time before
+  uint32_t refused;  // how often a block could not have executed it
+  uint32_t decimal;  // how often it was executed in decimal mode
+  uint32_t entered;  // how often the instruction before it in memory was not executed just before
+  uint32_t pc;       // its address, the last time
+  // How often each of kProfiledPlaces was enough and those before it were not.
+  uint32_t reached[kNumProfiledPlaces];
+  uint32_t reg;        // with kToTia: the register that it wrote to the last time
+  uint32_t other_reg;  // how often that was not the register of the time before
 };
 
 class ProfilingCore {
@@ -35,9 +37,9 @@ class ProfilingCore {
 
   template <class M>
   Predecoded operator()(M& m, Predecoded op) const {
-    if (opcode_of(op) == kFetchSlowlyCode) {  // no instruction yet
+    if (opcode_of(op) == kFetchSlowlyCode) {  // the instruction is not fetched yet
       next_ = kNowhere;
-    } else if (!(m.r.pc & 0x1000)) {
+    } else if (!is_cartridge_address(m.r.pc)) {
       ++entries_[m.rom_bytes].count;
       next_ = kNowhere;
     } else {
@@ -61,7 +63,8 @@ class ProfilingCore {
     entry.decimal += m.r.d;
     entry.refused += !note_place<0>(entry, m, op);
   }
-  // Whether a block does the instruction if it reaches kProfiledPlaces[kPlace], or one after it.
+  // Whether a block can execute the instruction if it reaches kProfiledPlaces[kPlace], or a later
+  // one.
   template <uint32_t kPlace, class M>
   static bool note_place(ProfileEntry& entry, const M& m, Predecoded op) {
     if constexpr (kPlace == kNumProfiledPlaces) {
@@ -77,7 +80,7 @@ class ProfilingCore {
                                 : fast.cannot_do(op.control, address);
       if (refused) return note_place<kPlace + 1>(entry, m, op);
       if (kPlaces == kToTia) {
-        const uint32_t reg = address & 0x3F;
+        const uint32_t reg = tia_register_written(address);
         entry.other_reg += entry.reached[kPlace] != 0 && reg != entry.reg;
         entry.reg = reg;
       }

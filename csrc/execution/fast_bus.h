@@ -1,10 +1,11 @@
-// The fast path: a bus (cpu_6507/bus.h) with RAM, plain ROM, and some of the chips, which is what
-// most instructions need. What they do beyond that (bank switching, decimal mode, the frame's end)
-// would make code of many times the size. An instruction that needs more falls back to the slow
-// path, the whole machine, before it has changed anything that cannot be put back.
+// The fast path: a bus (cpu_6507/bus.h) with RAM, plain ROM, and some of the chips. Most
+// instructions need no more. Bank switching, decimal mode and the frame's end are left out, because
+// with them the code would be many times as large. An instruction that needs these falls back to
+// the slow path, the whole machine, before it has changed anything that cannot be restored.
 #pragma once
 
 #include "console/machine.h"
+#include "cpu_6507/execute.h"
 
 namespace cule {
 
@@ -14,7 +15,8 @@ CULE_COLD Predecoded execute_on_slow_path(M& m, Predecoded op) {
   return execute(DynamicDecode{op}, m, operand_of(op));
 }
 
-// Executes `op`, which a FastBus cannot do, or only fetches it, where code is in RAM.
+// Executes `op`, which a FastBus cannot do. If the code is in RAM, this only fetches the
+// instruction: it returns it as the next one.
 template <class M>
 CULE_INLINE Predecoded fall_back_to_slow_path(M& m, Predecoded op) {
   if (opcode_of(op) == kFetchSlowlyCode && is_ram_address(m.r.pc) && is_ram_address(m.r.pc + 2)) {
@@ -27,16 +29,17 @@ CULE_INLINE Predecoded fall_back_to_slow_path(M& m, Predecoded op) {
   return next;
 }
 
-// What an instruction may reach, as a set. Each costs code, so an instruction of a block has what
-// it was seen to need (console/profile.h). An address that is known costs nothing.
+// What an instruction may reach, as a set. Each place costs code. So an instruction of a block gets
+// only the places that a profile has seen it need (execution/profile.h). If the address is a
+// compile-time constant, a place costs nothing.
 enum Place : uint32_t {
   kInRam = 1,
   kInRom = 2,      // plain ROM
-  kFromChips = 4,  // what the TIA and the RIOT say
-  kToTia = 8,      // the TIA's registers, except VSYNC and VBLANK, which can end the frame
+  kFromChips = 4,  // reads of the TIA and the RIOT
+  kToTia = 8,      // writes to the TIA, except to VSYNC and VBLANK, which can end the frame
   kToRiot = 16,
-  kToRegister = 32,  // only the TIA's register in the bits from kRegisterShift on
-  kInDecimal = 64,     // no place: decimal mode may be on, which ADC and SBC cannot do
+  kToRegister = 32,    // writes to one register of the TIA: its number is above kRegisterShift
+  kInDecimal = 64,     // not a place: decimal mode may be on; ADC and SBC then need the slow path
   kInCartridge = 128,  // a Superchip's RAM, the DPC's registers
 };
 constexpr uint32_t kRegisterShift = 8;
@@ -44,40 +47,41 @@ constexpr uint32_t to_register(uint32_t number) { return kToRegister | number <<
 constexpr uint32_t kAllChips = kFromChips | kToTia | kToRiot;
 constexpr uint32_t kInterpretedPlaces = kInRam | kInRom | kFromChips | kToTia | kInDecimal;
 
-// Where ROM is, by what the cartridge shows.
+// Finds ROM in the bank that the cartridge shows now.
 struct ShownRom {
   template <class M>
   static CULE_INLINE uint32_t offset(const M& m, uint32_t address) {
     return rom_offset(m.map, m.slices, address);
   }
 };
-// Where it is as long as all of the window shows the bank that begins at byte `kFirst`.
+// Finds ROM in the bank that begins at byte `kFirst`: the whole window must show it.
 template <uint32_t kFirst>
 struct RomOfBank {
   template <class M>
   static CULE_INLINE uint32_t offset(const M& m, uint32_t address) {
-    return kFirst + (address & (m.map.scheme == Scheme::k2K ? 0x7FF : 0xFFF));
+    const uint32_t bytes = m.map.scheme == Scheme::k2K ? kWindowBytes / 2 : kWindowBytes;
+    return kFirst + (address & (bytes - 1));
   }
 };
 
-// The bus for one instruction. The interpreter has one kind for all; a block (`kInBlock`) knows
-// what comes next, and, without kInDecimal, that decimal mode is off.
+// The bus for one instruction. The interpreter has one kind for all instructions. In a block
+// (`kInBlock`) the next instruction is known, and without kInDecimal decimal mode is off.
 //
-// The caller makes sure that the instruction buffer has room and that the frame does not end by
-// its length (Machine::make_room), or says that there is no room.
+// The caller makes sure that the instruction buffer has room and that the frame does not reach its
+// limit of scanlines (Machine::make_room), or says that there is no room.
 template <class M, uint32_t kPlaces, bool kInBlock = true, class RomAt = ShownRom>
 struct FastBus {
-  static constexpr RareOps kRareOps = kInBlock ? RareOps::kUsed : RareOps::kCommon;
+  static constexpr Tier kLastTier = kInBlock ? Tier::kUsed : Tier::kFrequent;
   using Register = KnownRegister<(kPlaces >> kRegisterShift)>;
   M& machine;
   Registers& r;
   int32_t& cycle;
   uint32_t& bus;
   bool moved = false;
-  bool no_room;  // a write to the TIA needs the slow path: the frame's end or the buffer's is near
-  uint32_t needs_slow_path = 0;  // if not 0, the instruction does
+  bool no_room;  // the frame's end or the buffer's is near: writes to the TIA need the slow path
+  uint32_t needs_slow_path = 0;  // if not 0, the instruction needs it
 
-  // What the machine was before the instruction `op`, where it is the interpreter's.
+  // For the interpreter: the instruction, and the machine before it.
   Predecoded op;
   uint32_t pc_before, bus_before;
   int32_t cycle_before;
@@ -98,17 +102,18 @@ struct FastBus {
   static constexpr bool reaches(uint32_t places) { return (kPlaces & places) != 0; }
 
   CULE_INLINE bool cannot_do_rare(uint32_t opcode, uint32_t operand) {
-    needs_slow_path |= !is_plain(opcode, operand);
+    needs_slow_path |= !can_do_rare(opcode, operand);
     return needs_slow_path != 0;
   }
   CULE_INLINE bool cannot_do(uint32_t control, uint32_t address) {
-    // By masks, not by conditions, which a GPU has few of.
+    // With masks, not with conditions: a GPU has few predicate registers.
     needs_slow_path |=
         control & ((is_readable(address) ? 0u : +kReads) | (is_writable(address) ? 0u : +kWrites));
     if constexpr (reaches(kInDecimal)) needs_slow_path |= control & (r.d ? +kSetsV : 0u);
     return needs_slow_path != 0;
   }
-  // The interpreter goes on on the slow path; a block is left, and says so itself.
+  // The interpreter executes the instruction on the slow path. A block returns, and checks
+  // needs_slow_path itself.
   CULE_INLINE Predecoded fall_back() {
     if constexpr (kInBlock) {
       return {};
@@ -120,24 +125,23 @@ struct FastBus {
     }
   }
 
-  // Whether a rare instruction is one of kRareOps, and all that it touches can be reached: the
-  // stack, or `address`, where JMP (indirect) finds its target.
-  CULE_INLINE bool is_plain(uint32_t opcode, uint32_t address) const {
-    if (opcode == 0x20) return reaches(kInRam) && r.s >= 0x81;        // JSR
-    if (opcode == 0x60) return reaches(kInRam) && returns_plainly();  // RTS
-    if (opcode == 0x48 || opcode == 0x08) return pushes_plainly();    // PHA, PHP
-    if (opcode == 0x68) return pulls_plainly();                       // PLA
-    if (opcode == 0x6C) return jumps_plainly(address);
-    if (kRareOps == RareOps::kCommon) return false;
-    switch (opcode) {
-      case 0x28:
-        return reaches(kInRam) && pulls_from_ram() &&
-               (reaches(kInDecimal) || !(pulled() & 8));  // PLP
-      case 0x58: case 0x78: case 0xB8: case 0xD8: return true;  // CLI, SEI, CLV, CLD
-      default: return opcode == 0xF8 && reaches(kInDecimal);    // SED
+  // Whether a rare instruction is of a tier up to kLastTier, and this bus reaches all that it
+  // touches: the stack, or `address`, where JMP (indirect) finds its target.
+  CULE_INLINE bool can_do_rare(uint32_t opcode, uint32_t address) const {
+    if (is_one_of<kJsr>(opcode)) return reaches(kInRam) && r.s > kFirstInRam;
+    if (is_one_of<kRts>(opcode)) return reaches(kInRam) && can_return();
+    if (is_one_of<kPha, kPhp>(opcode)) return can_push();
+    if (is_one_of<kPla>(opcode)) return can_pull();
+    if (is_one_of<kJmpIndirect>(opcode)) return can_jump(address);
+    if (kLastTier == Tier::kFrequent) return false;
+    if (is_one_of<kPlp>(opcode)) {
+      return reaches(kInRam) && pulls_from_ram() &&
+             (reaches(kInDecimal) || !(pulled() & kDecimalInStatus));
     }
+    if (is_one_of<kCli, kSei, kClv, kCld>(opcode)) return true;
+    return is_one_of<kSed>(opcode) && reaches(kInDecimal);
   }
-  static CULE_INLINE bool is_special(uint32_t) { return false; }  // returns_plainly has seen to it
+  static CULE_INLINE bool is_special(uint32_t) { return false; }  // can_return has checked it
 
   CULE_INLINE uint32_t read_if(bool wanted, uint32_t address, uint32_t otherwise) {
     uint32_t value = otherwise;
@@ -146,9 +150,10 @@ struct FastBus {
     const bool in_cartridge =
         reaches(kInCartridge) && wanted &&
         (!reaches(kInRam | kInRom | kFromChips) || machine.is_cartridge_register(address));
-    const bool in_rom = reaches(kInRom) && wanted && !in_cartridge &&
-                        (!reaches(kInRam | kFromChips | kInCartridge) || !is_chip(address));
-    if (in_ram) value = machine.ram.get(address & 0x7F);
+    const bool in_rom =
+        reaches(kInRom) && wanted && !in_cartridge &&
+        (!reaches(kInRam | kFromChips | kInCartridge) || is_cartridge_address(address));
+    if (in_ram) value = machine.ram.get(ram_index(address));
     if constexpr (reaches(kInRom)) {
       const uint32_t offset = RomAt::offset(machine, address);
       if (in_rom) value = machine.rom(offset);
@@ -162,34 +167,33 @@ struct FastBus {
     if (wanted) bus = value;
     return value;
   }
-  // What is_plain lets a rare instruction read: off the stack, or where JMP (indirect) finds its
-  // target.
+  // A read of a rare instruction, which can_do_rare has allowed: from the stack, or from where JMP
+  // (indirect) finds its target.
   CULE_INLINE uint32_t read(uint32_t address) {
     if (kInBlock) return read_if(true, address, 0);
-    bus = machine.ram.get(address & 0x7F);
+    bus = machine.ram.get(ram_index(address));
     return bus;
   }
 
   CULE_INLINE uint32_t read_pointer_if(bool wanted, uint32_t address) {
     if (!wanted) return 0;
-    needs_slow_path |= address < 0x80 || address == 0xFF;
-    const uint32_t pointer = machine.ram.get(address & 0x7F) | machine.ram.get((address + 1) & 0x7F)
-                                                                   << 8;
+    needs_slow_path |= address < kFirstInRam || address == kLastInPage;
+    const uint32_t pointer = two_bytes_of_ram(address);
     bus = pointer >> 8;
     return pointer;
   }
 
-  // Onto the stack, which may be the TIA's registers.
+  // Pushes onto the stack. The stack may be in the TIA's registers.
   CULE_INLINE void write(uint32_t address, uint32_t value, bool) {
     bus = value;
     if constexpr (reaches(kInRam)) {
       if (!reaches(kToTia) || is_ram_address(address)) {
-        machine.ram.set(address & 0x7F, value);
+        machine.ram.set(ram_index(address), value);
         return;
       }
     }
     if constexpr (reaches(kToRegister)) record_only(Register{}, value);
-    else if constexpr (reaches(kToTia)) record_only(AnyRegister{address & 0x3F}, value);
+    else if constexpr (reaches(kToTia)) record_only(written(address), value);
   }
 
   CULE_INLINE void write_if(bool wanted, uint32_t address, uint32_t value) {
@@ -200,95 +204,102 @@ struct FastBus {
     } else {
       const bool in_ram = reaches(kInRam) && (!reaches(kToTia | kToRiot | kInCartridge) ||
                                               is_ram_address(address));
-      if (in_ram) machine.ram.set(address & 0x7F, value);
+      if (in_ram) machine.ram.set(ram_index(address), value);
       if constexpr (reaches(kToTia | kToRiot | kInCartridge)) {
         if (in_ram) return;
         const bool elsewhere =
-            (reaches(kToRiot) && is_riot(address)) ||
+            (reaches(kToRiot) && is_riot_address(address)) ||
             (reaches(kInCartridge) && machine.is_cartridge_register(address));
         if (elsewhere) machine.write_elsewhere(address, value, false);
-        else if (reaches(kToTia)) write_tia(AnyRegister{address & 0x3F}, value);
+        else if (reaches(kToTia)) write_tia(written(address), value);
       }
     }
   }
 
   CULE_INLINE Predecoded look_ahead() const {
-    if constexpr (kInBlock) return {};  // a block knows
+    if constexpr (kInBlock) return {};  // in a block the next instruction is known
     else return machine.look_ahead();
   }
   static CULE_INLINE Predecoded fetch_slowly() { return {}; }
 
  private:
-  static CULE_INLINE bool is_chip(uint32_t address) { return (address & 0x1000) == 0; }
-  static CULE_INLINE bool is_riot(uint32_t address) { return (address & 0x1280) == 0x280; }
+  static CULE_INLINE AnyRegister written(uint32_t address) {
+    return {tia_register_written(address)};
+  }
+  CULE_INLINE uint32_t two_bytes_of_ram(uint32_t address) const {
+    return machine.ram.get(ram_index(address)) | machine.ram.get(ram_index(address + 1)) << 8;
+  }
 
   CULE_INLINE bool is_readable(uint32_t address) const {
     constexpr uint32_t kAll = kInRam | kInRom | kFromChips;
     if ((kPlaces & kAll) == kAll) return !machine.is_special(address);
     const bool in_ram = is_ram_address(address);
     return (reaches(kInRam) && in_ram) | (reaches(kInRom) && machine.is_plain_rom(address)) |
-           (reaches(kFromChips) && is_chip(address) && !in_ram) |
+           (reaches(kFromChips) && !is_cartridge_address(address) && !in_ram) |
            (reaches(kInCartridge) && machine.is_cartridge_register(address));
   }
   CULE_INLINE bool is_writable(uint32_t address) const {
-    const uint32_t reg = address & 0x3F;
+    const uint32_t reg = tia_register_written(address);
     const bool to_tia = is_tia_address(address);
-    return (reaches(kInRam) && is_ram_address(address)) | (reaches(kToRiot) && is_riot(address)) |
+    return (reaches(kInRam) && is_ram_address(address)) |
+           (reaches(kToRiot) && is_riot_address(address)) |
            (reaches(kInCartridge) && machine.is_cartridge_register(address)) |
-           (reaches(kToTia) && to_tia & (reg >= tia_write::WSYNC) & !no_room) |
+           (reaches(kToTia) && to_tia & (reg > kLastVertical) & !no_room) |
            (reaches(kToRegister) && to_tia & (reg == Register::number));
   }
 
-  CULE_INLINE bool pushes_plainly() const {
-    const uint32_t reg = r.s & 0x3F;
-    return (reaches(kInRam) && r.s >= 0x80) |
-           (reaches(kToTia) && r.s < 0x80 && only_recorded(reg) && !no_room) |
-           (reaches(kToRegister) && r.s < 0x80 && reg == Register::number &&
+  CULE_INLINE bool can_push() const {
+    const uint32_t reg = tia_register_written(r.s);
+    return (reaches(kInRam) && r.s >= kFirstInRam) |
+           (reaches(kToTia) && r.s < kFirstInRam && only_recorded(reg) && !no_room) |
+           (reaches(kToRegister) && r.s < kFirstInRam && reg == Register::number &&
             only_recorded(Register::number));
   }
-  CULE_INLINE bool pulls_from_ram() const { return r.s >= 0x80 && r.s <= 0xFE; }
-  CULE_INLINE uint32_t pulled() const { return machine.ram.get((r.s + 1) & 0x7F); }
-  CULE_INLINE bool pulls_plainly() const {
-    if (kInBlock && reaches(kFromChips)) return reaches(kInRam) || r.s < 0x7F;  // two bytes
+  CULE_INLINE bool pulls_from_ram() const { return r.s >= kFirstInRam && r.s < kLastInPage; }
+  CULE_INLINE uint32_t pulled() const { return machine.ram.get(ram_index(r.s + 1)); }
+  CULE_INLINE bool can_pull() const {
+    if (kInBlock && reaches(kFromChips))
+      return reaches(kInRam) || r.s < kFirstInRam - 1;  // two bytes
     return reaches(kInRam) && pulls_from_ram();
   }
-  CULE_INLINE bool jumps_plainly(uint32_t address) const {
-    if ((address & 0xFF) == 0xFF) return false;
+  CULE_INLINE bool can_jump(uint32_t address) const {
+    if ((address & 0xFF) == kLastInPage) return false;
     if (!kInBlock) return is_ram_address(address);
     const bool in_rom = machine.is_plain_rom(address) && machine.is_plain_rom(address + 1);
     return (reaches(kInRam) && is_ram_address(address)) | (reaches(kInRom) && in_rom);
   }
-  CULE_INLINE bool returns_plainly() const {
-    if (r.s < 0x7F || r.s > 0xFD) return false;
+  CULE_INLINE bool can_return() const {
+    if (r.s < kFirstInRam - 1 || r.s > kLastInPage - 2) return false;
     const CartridgeMap& map = machine.map;
-    const bool all_plain = map.special_end == 0 && map.special_begin > 0xFFF;
+    const bool all_plain = map.special_end == 0 && map.special_begin >= kWindowBytes;
     if (!kInBlock && all_plain) return true;
-    const uint32_t back = machine.ram.get((r.s + 1) & 0x7F) | machine.ram.get((r.s + 2) & 0x7F)
-                                                                  << 8;
-    // To code in the TIA: what it is made of is on the bus, which a block does not keep.
+    const uint32_t back = two_bytes_of_ram(r.s + 1);
+    // If code runs at the TIA's addresses, it depends on the last byte on the bus, which a block
+    // does not keep.
     if (kInBlock && is_tia_address((back + 1) & 0xFFFF)) return false;
     return all_plain || !machine.is_special(back);
   }
 
-  // Not by assumptions, which a compiler goes through again for every addition to `cycle`: with
-  // hundreds of them that took most of its time.
-  CULE_INLINE void take_room() const {
+  // Tells the compiler that there is room, by a field that is then constant. Assumptions
+  // (CULE_ASSUME) would do the same, but the compiler looks at all of them again for every addition
+  // to `cycle`: with hundreds of them, that took most of its time.
+  CULE_INLINE void assume_room() const {
     CULE_CHECK(cycle < machine.cycle_limit && cycle <= static_cast<int32_t>(kMaxEntryCycle) &&
                machine.buffer.count < machine.buffer.capacity);
-    machine.roomy = true;
+    machine.has_room = true;
   }
   template <class To>
   CULE_INLINE void record_only(const To reg, uint32_t value) {
-    take_room();
+    assume_room();
     machine.record(reg, value);
-    machine.roomy = false;
+    machine.has_room = false;
   }
   template <class To>
   CULE_INLINE void write_tia(const To reg, uint32_t value) {
-    take_room();
-    CULE_ASSUME(reg.number >= tia_write::WSYNC);
+    assume_room();
+    CULE_ASSUME(reg.number > kLastVertical);
     machine.write_tia(reg, value, false);
-    machine.roomy = false;
+    machine.has_room = false;
   }
 };
 

@@ -1,4 +1,4 @@
-// A ROM image decoded ahead of time: for each byte, the instruction that begins there. Host only.
+// Decodes a ROM image ahead of time: for each byte, the instruction that begins there. Host only.
 #pragma once
 
 #include "cartridge/access.h"
@@ -6,17 +6,16 @@
 
 namespace cule {
 
-// Fills `predecoded` for the `bytes` of `image`. An instruction that touches a special address, or
-// whose next byte may not be the next one of the image, gets kFetchSlowly.
+// Fills `predecoded` for the `bytes` of `image`. An instruction becomes kFetchSlowly if one of its
+// bytes is at a special address, or if its bytes may not follow each other in the image.
 inline void decode_rom(const CartridgeMap& map, const uint8_t* image, uint32_t bytes,
                        Predecoded* predecoded) {
-  constexpr uint32_t kSliceBytes = 1024, kWindowBytes = 4096;
   const uint32_t window = bytes < kWindowBytes ? bytes : kWindowBytes;
-  // So many bytes are always in a row.
+  // Bytes within a run of this length always follow each other in the address space.
   const uint32_t run = map.scheme == Scheme::kE0 ? kSliceBytes : window;
   for (uint32_t i = 0; i < bytes; ++i) {
     const Predecoded op = operation_of(image[i]);
-    const uint32_t length = length_of(op), offset = i & (kWindowBytes - 1);
+    const uint32_t length = length_of(op), offset = window_offset(i);
     bool plain = i % run + length <= run && i + length <= bytes;
     for (uint32_t k = 0; k < length; ++k) plain = plain && !is_special_offset(map, offset + k);
     predecoded[i] = plain ? with_operand(op, length > 1 ? image[i + 1] : 0,

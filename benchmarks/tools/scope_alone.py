@@ -1,0 +1,106 @@
+"""Each operation's GPU time inside a recorded iteration, beside the same part run alone.
+
+    python benchmarks/tools/scope_alone.py --results benchmarks/results/DATE.jsonl
+
+Without overlap they have to agree within 5%. A2C+V-trace, whose iteration is a CUDA graph. The
+parts run alone as graphs of their own, timed by CUDA events over many replays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from cule import scope
+from cule.bench.rows import PROFILER, append_row, commit, machine, now
+from cule.train.plan.graphs import CALLS_BEFORE_CAPTURE, CudaStreams
+from cule.train.trainer import Trainer
+from cule.train.world import World
+from examples.a2c_vtrace.train import A2C, Args
+
+REPLAYS = 200
+
+
+def milliseconds_of(function: Callable[[], None], device: torch.device) -> float:
+    """A replay's time on the GPU."""
+    for _ in range(CALLS_BEFORE_CAPTURE):
+        function()
+    graphed = CudaStreams(device, 0).capture(function)
+    for _ in range(5):
+        graphed()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(REPLAYS):
+        graphed()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / REPLAYS
+
+
+def parts_of(trainer: Trainer) -> dict[str, Callable[[], None]]:
+    """The operations of an iteration, each by itself."""
+    stage, algorithm = trainer.stage, trainer.algorithm
+    observations = torch.zeros(
+        (stage.num_envs, 4, 84, 84), dtype=torch.uint8, device=trainer.device
+    )
+    actions = torch.zeros(stage.num_envs, dtype=torch.int64, device=trainer.device)
+
+    @torch.no_grad()
+    def infer() -> None:
+        algorithm.act(trainer.acting, observations)
+
+    return {
+        "inference": infer,
+        "simulation": lambda: stage.step(actions.random_(0, stage.num_actions)) and None,
+        "optimizer": trainer.learner.apply_gradient,
+    }
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--num-envs", type=int, default=1200)
+    parser.add_argument("--warmup", type=int, default=300)
+    parser.add_argument("--iterations", type=int, default=40)
+    parser.add_argument("--results", type=Path, default=None)
+    args = parser.parse_args()
+    device = torch.device("cuda", torch.cuda.current_device())
+    settings = Args(
+        game="pong", num_envs=args.num_envs, num_batches=20, num_steps=20, steps_per_update=1,
+        warmup_steps=20, device="cuda", overlap=False,
+    ).on(device)  # fmt: skip
+    scope.mark_graphs()
+    trainer = Trainer(A2C(settings), World(0, 1, device))
+    for _ in range(args.warmup):
+        trainer.iterate()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        scope.record(folder, iterations=args.iterations) as recording,
+    ):
+        for _ in range(args.iterations + 1):
+            with scope.iteration():
+                trainer.iterate()
+        recording._recorder.stop()
+        inside = {one.operation: 1e3 * one.seconds / args.iterations for one in recording.gpu()}
+        print("\n".join(recording.problems))
+    compared = {}
+    for name, part in parts_of(trainer).items():
+        alone = milliseconds_of(part, device)
+        compared[name] = {"inside": round(inside.get(name, 0.0), 5), "alone": round(alone, 5)}
+        print(f"{name:12} inside {inside.get(name, 0.0):8.4f} ms, alone {alone:8.4f} ms: "
+              f"{inside.get(name, 0.0) / alone - 1:+.1%}")  # fmt: skip
+    trainer.close()
+    if args.results is not None:
+        append_row(args.results, {
+            "commit": commit(), "date": now(), "system": PROFILER, "mode": "profiling-alone",
+            **machine(device, 1), "torch": torch.__version__, "num_envs": args.num_envs,
+            "operations": compared,
+        })  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+// The phases of a step and of a reset, in their order. Both backends run these lists. The CPU
+// backend runs a list for one env after the other (cpu/cpu_backend.cpp). The CUDA backend runs it
+// once for all envs, with a kernel for each phase (cuda/cuda_backend.cu). `Phases` has a function
+// for each phase:
+//
+//   play           the CPU part: plays frames, with the game's rules, rewards, endings (play.h)
+//   prepare        saves what drawing would lose, and stores the TIA's new state (prepare.h)
+//   draw           draws the frames that are seen; finds the collisions in all others (draw.h)
+//   observe        makes the observation of the step, or of an episode that began instead of it
+//                  (observe/)
+//   keep_final     copies the observation with which an episode ended
+//   restart        starts an episode for each env that is to be reset (reset.h)
+//   observe_start  makes its first observation
+//   choose         in a reset: chooses the envs that are to be reset (reset.h)
+#pragma once
+
+#include "kernels/batch.h"
+
+namespace cule {
+
+template <class Phases>
+inline void run_step(const Batch& batch, Phases&& phases) {
+  phases.play();
+  phases.prepare();
+  phases.draw();
+  // In this mode an env whose episode has ended is reset instead of its next step: it did not play.
+  if (batch.options.autoreset == AutoresetMode::kNextStep) phases.restart();
+  phases.observe();
+  if (batch.options.autoreset == AutoresetMode::kSameStep) {
+    phases.keep_final();
+    phases.restart();
+    phases.observe_start();
+  }
+}
+
+template <class Phases>
+inline void run_reset(Phases&& phases) {
+  phases.choose();
+  phases.restart();
+  phases.observe_start();
+}
+
+}  // namespace cule

@@ -1,0 +1,159 @@
+// The CPU part of a step, for one env: plays up to `frameskip` frames on the 6507, applies the
+// game's rules, and says which reward they give and whether the episode ends.
+//
+// It draws nothing. It leaves the log of writes to the TIA and a StepTrace for the later phases.
+#pragma once
+
+#include "kernels/screen.h"
+
+namespace cule {
+
+// The frames that a step plays, and how they lie in the env's two pictures.
+struct FramesPlayed {
+  uint32_t count = 0;
+  // The first or last frame goes on in the picture of the frame before it.
+  bool first_goes_on = false, last_goes_on = false;
+  bool last_two_alike = false;  // the last two frames look the same
+  bool turned = false;          // an odd number of pictures have begun
+  bool earlier_show = false, leaves_lines = false;  // see ObservationPlan
+  int32_t reached[2] = {};  // for each picture: up to which color clock its frames are drawn
+
+  // Plays the next frame.
+  template <class M, class Core>
+  CULE_INLINE void play(M& machine, const Core& core) {
+    const int32_t last_clock = machine.config.format.last_clock, touched = machine.touched_cycle;
+    last_goes_on = machine.devices.ports.frame_open;
+    if (count == 0) first_goes_on = last_goes_on;
+    turned ^= !last_goes_on && machine.buffer.count < machine.buffer.capacity;
+    // If a frame is drawn less far than an earlier one in its picture, lines of that one remain.
+    const int32_t reach = machine.run_frame(core);
+    leaves_lines |= last_goes_on || reach != last_clock;
+    // If a frame goes on in the same picture, that is drawn up to the last access to the TIA,
+    // unless it was complete before.
+    const bool complete = touched * kClocksPerCycle >= last_clock;
+    last_two_alike = last_goes_on && (complete || machine.touched_cycle == touched);
+    int32_t& before = reached[count & 1];
+    earlier_show |= reach < before;
+    before = reach > before ? reach : before;
+    ++count;
+  }
+};
+
+// What the observation is made of, if the step played `done` frames; `stopped` says that the
+// episode ended at the last. `front` is the picture of the last frame before the step. As in
+// ale-py, the frame at which the episode ends is not looked at, so the older frame is still shown.
+CULE_INLINE ObservationPlan plan_observation(const StepOptions& options, const FramesPlayed& frames,
+                                             int32_t done, bool stopped, uint32_t front) {
+  const bool two = options.frameskip >= 2 && options.maxpool;
+  NewFrame made_of = two && !frames.last_two_alike ? NewFrame::kLastTwo : NewFrame::kLast;
+  if (stopped) {
+    made_of = two && done == options.frameskip ? NewFrame::kShownAndLastButOne : NewFrame::kNone;
+  }
+  ObservationPlan plan = plan_of(made_of);
+  plan.last_two_share_picture = frames.last_goes_on;
+  plan.earlier_frames_show = frames.earlier_show;
+  plan.leaves_lines = frames.leaves_lines;
+  plan.first_picture = (front ^ !frames.first_goes_on) & 1;
+  plan.last_picture = (front ^ frames.turned) & 1;
+  return plan;
+}
+
+// The two players' actions of this step.
+CULE_INLINE PlayerAction player_a(const Batch& batch, size_t env) {
+  const int32_t index = batch.actions[env];
+  const bool known = index >= 0 && index < kNumActions;
+  const uint32_t action =
+      known ? batch.action_ids[batch.group[env] * kNumActions + static_cast<uint32_t>(index)] : 0u;
+  return {action, batch.strengths ? batch.strengths[env] : 1.0f};
+}
+CULE_INLINE PlayerAction player_b(const Batch& batch, size_t env) {
+  if (!batch.actions_b) return {kNoop, 0.0f};
+  return {static_cast<uint32_t>(batch.actions_b[env]),
+          batch.strengths_b ? batch.strengths_b[env] : 1.0f};
+}
+
+// For an env whose episode ended in an earlier step: it is reset instead of this step.
+CULE_INLINE void play_nothing(const Batch& batch, size_t env) {
+  batch.traces[env] = {0, 0, 0, plan_of(NewFrame::kNone), true, 0, 0};
+  batch.rewards[env] = batch.raw_rewards[env] = 0;
+  batch.terminated[env] = batch.truncated[env] = 0;
+}
+
+// The results of a step, in addition to its observation.
+struct StepResult {
+  int32_t reward = 0;  // before clipping
+  bool terminated = false, truncated = false;
+};
+CULE_INLINE void report_step(const Batch& batch, size_t env, const StepResult& result,
+                             const EnvState& state) {
+  const int32_t reward = result.reward;
+  batch.raw_rewards[env] = reward;
+  batch.rewards[env] = batch.options.reward_clipping ? (reward > 0) - (reward < 0) : reward;
+  batch.terminated[env] = result.terminated;
+  batch.truncated[env] = result.truncated;
+  report_state(batch, env, state);
+}
+
+// Loads env's state, plays frames until the step or the episode ends, and stores the new state.
+template <class M, class Core>
+CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const Core& core) {
+  constexpr size_t kConsole = offsetof(EnvRecord, console), kGame = offsetof(EnvRecord, game),
+                   kEnv = offsetof(EnvRecord, env);
+  const StepOptions& options = batch.options;
+  StepTrace& trace = batch.traces[env];
+  EnvState state;
+  load_part(batch.records, env, kEnv, state);
+  if (state.over && options.autoreset == AutoresetMode::kNextStep) return play_nothing(batch, env);
+  // The program is likely to read the same collision latches as in the last step.
+  machine.latches_read = trace.latches_read;
+  GameState game;
+  ConsoleState console;
+  TiaState tia;
+  load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
+  machine.begin_record(tia);
+  load_part(batch.records, env, kGame, game);
+  load_part(batch.records, env, kConsole, console);
+  machine.load(console);
+
+  FramesPlayed frames;
+  StepResult result;
+  int32_t done = 0, lives = state.lives;
+  bool stopped = false, life_lost = false;
+  while (done < options.frameskip && !stopped) {
+    const auto play = [&](const Inputs& inputs) CULE_INLINE_LAMBDA {
+      machine.devices.inputs = inputs;
+      frames.play(machine, core);
+      lives = score_frame(core.game_of(machine.config), memory_of(machine), game);
+      result.reward += game.reward;
+    };
+    act(machine.config, state, game, sticky_actions_of(batch, env), player_a(batch, env),
+        player_b(batch, env), play);
+    ++done;
+    ++state.elapsed_frames;
+    life_lost = lives < state.lives && lives > 0;
+    stopped = game.terminal || state.elapsed_frames >= options.max_frames ||
+              (options.episodic_life && life_lost);
+  }
+  state.lives = lives;
+  state.over = stopped;
+  frames.leaves_lines |= (machine.devices.faults & kFaultBufferFull) != 0;
+  const ObservationPlan plan =
+      plan_observation(options, frames, done, stopped, screen_of(batch, env).front);
+  if (lacks_shown(batch, env, plan)) machine.devices.faults |= kFaultFrameLost;
+  state.faults |= machine.devices.faults;
+
+  machine.store(console);
+  store_part(batch.records, env, kConsole, console);
+  store_part(batch.records, env, kGame, game);
+  store_part(batch.records, env, kEnv, state);
+
+  result.terminated = game.terminal ||
+                      ((options.life_loss_info || options.episodic_life) && life_lost);
+  result.truncated = state.elapsed_frames >= options.max_frames && !result.terminated;
+  report_step(batch, env, result, state);
+  trace = {machine.buffer.count, machine.buffer.after_clear, static_cast<uint16_t>(frames.count),
+           plan, stopped && options.autoreset == AutoresetMode::kSameStep, machine.latches_read,
+           machine.trail.spare};
+}
+
+}  // namespace cule

@@ -1,0 +1,197 @@
+"""`python -m cule.scope`: records programs, and shows where their time went."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+
+from cule.bench.plot import new_figure
+from cule.bench.rows import append_row
+from cule.command_line import check_output, run_main
+from cule.scope import bars, calibration, check, compare, perfetto, table
+from cule.scope.activities import check_torch
+from cule.scope.boundary import find_boundary
+from cule.scope.costs import Costs
+from cule.scope.counters import count
+from cule.scope.depths import gpu_use
+from cule.scope.options import make_parser
+from cule.scope.overlaps import overlaps_of
+from cule.scope.program import program_of, run_recorded
+from cule.scope.recorder import INSTRUMENTS, Recorder, process_name
+from cule.scope.recording import Recording
+from cule.scope.rows import json_rows, results_row
+from cule.scope.turns import Turns
+
+
+def _tell(text: str) -> None:
+    print(f"measuring: {text}", file=sys.stderr, flush=True)
+
+
+def _costs(options: argparse.Namespace) -> Costs | None:
+    return None if options.calibration is None else Costs.read(options.calibration)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs a program and records it; the program's exit status.
+
+    Raises:
+        ValueError: an argument is wrong.
+    """
+    if options.counters:
+        return _count(options)
+    words = program_of(options.command)
+    for name in options.boundaries:
+        find_boundary(name)
+    if options.turns is not None:
+        first, end = _wanted_iterations(options, "--turns")
+        turns = Turns(options.out, (first, end), options.turns, options.boundaries)
+        return run_recorded(words, turns, options.markers)
+    instruments: Sequence[str] = INSTRUMENTS
+    if options.instruments is not None:
+        instruments = [] if options.instruments == "none" else options.instruments.split(",")
+    recorder = Recorder(
+        options.out, iterations=options.iterations, boundaries=options.boundaries,
+        instruments=instruments, overwrite=options.overwrite, finish=options.finish,
+    )  # fmt: skip
+    status = run_recorded(words, recorder, options.markers)
+    if options.instruments is None and recorder.complete:
+        print(f"The recording is in {options.out}: python -m cule.scope report {options.out}")
+    return status
+
+
+def _wanted_iterations(options: argparse.Namespace, why: str) -> tuple[int, int]:
+    if options.iterations is None:
+        raise ValueError(f"expected --iterations with {why}, got none")
+    return options.iterations
+
+
+def _count(options: argparse.Namespace) -> int:
+    """Adds counters to a recording."""
+    words = program_of(options.command)
+    first, end = _wanted_iterations(options, "--counters")
+    inner = [
+        sys.executable, "-m", "cule.scope", "run", "--out", str(options.out / "counting"),
+        "--overwrite", "--iterations", f"{first}:{end}", "--finish", "--no-markers",
+        "--instruments", "range", "--", *words,
+    ]  # fmt: skip
+    counted = count(inner, options.out, process_name())
+    print(f"The counters of {len(counted)} kernels are in {options.out}.")
+    return 0
+
+
+def report(options: argparse.Namespace) -> None:
+    """Shows recordings.
+
+    Raises:
+        ValueError: an argument is wrong, or a recording is damaged.
+    """
+    for option, path in (("--plot", options.plot), ("--perfetto", options.perfetto)):
+        if path is not None:
+            check_output(option, path)
+    if options.plot:
+        new_figure(options.plot)  # fails before the work
+    costs = _costs(options)
+    recordings = [Recording(folder, costs) for folder in options.folders]
+    alone = [] if options.alone is None else [
+        one.process for one in Recording(options.alone, costs).processes
+    ]  # fmt: skip
+    for recording in recordings:
+        processes = [one.process for one in recording.processes]
+        if options.results is not None:
+            append_row(options.results, results_row(recording))
+        if options.json:
+            for row in json_rows(recording):
+                print(json.dumps(row))
+            continue
+        overlaps = [row for process in processes for row in overlaps_of(process, alone)]
+        if len(recordings) > 1:
+            print(f"{recording.folder}\n")
+        print(table.report(recording, gpu_use(processes, recording.folder), overlaps))
+    if options.plot:
+        bars.plot(
+            {
+                str(one.folder): (one.breakdown(), one.processes[0].process.iterations)
+                for one in recordings
+            },
+            options.plot,
+        )
+    if options.perfetto:
+        # As they were recorded: Kineto's part of the trace is not corrected.
+        for folder in options.folders:
+            perfetto.write_traces(Recording(folder), options.perfetto)
+
+
+def calibrate(options: argparse.Namespace) -> None:
+    """Measures what the book-keeping costs.
+
+    Raises:
+        RuntimeError: the command fails.
+        ValueError: an argument is wrong.
+    """
+    command = program_of(options.command) if options.command else []
+    for name in options.boundaries:
+        find_boundary(name)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    check_output("--out", options.out)
+    found = calibration.calibrate(
+        command, options.iterations, options.boundaries, options.repeats, _tell
+    )
+    found.write(options.out)
+    print(f"annotation {found.annotation:8.0f} ns\nboundary   {found.boundary:8.0f} ns")
+    print(f"operator   {found.operator:8.0f} ns")
+    for name, cost in found.apis.items():
+        print(f"{name:<24} {cost:8.0f} ns")
+    print(f"The calibration is in {options.out}.")
+
+
+def compare_two(options: argparse.Namespace) -> None:
+    """Shows what became slower between two recordings.
+
+    Raises:
+        ValueError: a recording is damaged.
+    """
+    costs = _costs(options)
+    before, after = (Recording(folder, costs) for folder in (options.before, options.after))
+    print(compare.changes_table(compare.compare(before, after)))
+
+
+def check_bias(options: argparse.Namespace) -> int:
+    """Measures the bias; 1 if it is larger than RL-Scope's.
+
+    Raises:
+        RuntimeError: the command fails.
+        ValueError: an argument is wrong.
+    """
+    command = program_of(options.command)
+    costs = _costs(options)
+    if costs is None:
+        costs = calibration.calibrate(command, options.iterations, options.boundaries, 3, _tell)
+    measure = check.check_together if options.together else check.check
+    bias = measure(command, options.iterations, options.boundaries, options.turns, costs, _tell)
+    print(check.sentence(bias))
+    if options.results is not None:
+        row = check.row_of(bias, command, options.iterations, options.together)
+        append_row(options.results, row)
+    return int(abs(bias.bias) > check.MOST_BIAS)
+
+
+PROGRAMS: dict[str, Callable[[argparse.Namespace], int | None]] = {
+    "run": run, "report": report, "calibrate": calibrate, "compare": compare_two,
+    "check": check_bias,
+}  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a program; returns the exit status."""
+
+    def chosen(options: argparse.Namespace) -> int | None:
+        check_torch()
+        return PROGRAMS[options.program_name](options)
+
+    return run_main(make_parser(), chosen, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

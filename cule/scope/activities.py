@@ -1,0 +1,88 @@
+"""What torch and the GPU do, from torch.profiler, which has it from Kineto.
+
+Kineto is the process's one subscriber of CUPTI, and this is the only use of it: with a second
+subscription, later profiles lose their GPU events (https://github.com/pytorch/pytorch/issues/191944).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+
+LEAST_TORCH = (2, 11)
+
+
+def check_torch() -> None:
+    """Checks that this torch is new enough.
+
+    Raises:
+        ImportError: it is not.
+    """
+    found = tuple(int(number) for number in re.findall(r"\d+", torch.__version__)[:2])
+    if found < LEAST_TORCH:
+        wanted = ".".join(map(str, LEAST_TORCH))
+        raise ImportError(
+            f"expected torch {wanted} or newer for cule.scope, got {torch.__version__}; the rest "
+            "of cule works with it"
+        )
+
+
+def records_gpu() -> bool:
+    """Whether this torch can record what a GPU does."""
+    return torch.profiler.ProfilerActivity.CUDA in torch.profiler.supported_activities()
+
+
+def missing_gpu() -> str | None:
+    """A sentence if there is a GPU of which this torch records nothing; else None."""
+    if not torch.cuda.is_available() or records_gpu():
+        return None
+    return (
+        f"expected a torch whose profiler records GPUs, got {torch.__version__}, which was built "
+        "without Kineto's GPU part (CUPTI): the report has times of the CPU only"
+    )
+
+
+class Activities:
+    """A profile of torch's operators and CUDA calls, and of the GPUs.
+
+    Args:
+        with_gpu: whether GPUs and CUDA calls are recorded, too, where this torch can.
+
+    Raises:
+        RuntimeError: another profile runs already.
+    """
+
+    def __init__(self, with_gpu: bool = True):
+        from torch._C._profiler import _ExperimentalConfig
+        from torch.profiler import ProfilerActivity, profile
+
+        if torch.autograd._profiler_enabled():
+            raise RuntimeError(
+                "expected no other profile while cule.scope records, got a torch.profiler that "
+                "runs: end it first"
+            )
+        activities = [ProfilerActivity.CPU]
+        if with_gpu and torch.cuda.is_available() and records_gpu():
+            activities.append(ProfilerActivity.CUDA)
+        self._profile: Any = profile(
+            activities=activities, experimental_config=_ExperimentalConfig(profile_all_threads=True)
+        )
+
+    def start(self) -> None:
+        """Begins to record."""
+        self._profile.start()
+
+    def stop(self) -> None:
+        """Ends recording."""
+        self._profile.stop()
+
+    def write(self, path: Path) -> None:
+        """Writes the trace, gzipped; `path` ends in .gz.
+
+        Raises:
+            OSError, RuntimeError: it cannot be written.
+        """
+        self._profile.export_chrome_trace(str(path))

@@ -1,0 +1,168 @@
+"""Annotations: phases, operations and iterations, which cost next to nothing while nobody listens.
+
+Which annotations are open is always known, for each thread, so that a recording that begins in the
+middle of an operation knows of it. Everything else is done by listeners: recordings, the light
+mode, the log of a captured graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Listener(Protocol):
+    """What is told of annotations."""
+
+    def began(self, annotation: Annotation) -> None:
+        """An annotation has begun on this thread."""
+
+    def ended(self, annotation: Annotation) -> None:
+        """An annotation has ended on this thread."""
+
+
+_listeners: tuple[Listener, ...] = ()
+_changing = threading.Lock()
+# The open annotations of each thread that has had any, and the thread.
+_threads: dict[int, tuple[threading.Thread, list[Annotation]]] = {}
+
+
+class _Local(threading.local):
+    """The open annotations of a thread, outer ones first."""
+
+    def __init__(self) -> None:
+        self.open: list[Annotation] = []
+        _threads[threading.get_ident()] = (threading.current_thread(), self.open)
+
+
+_local = _Local()
+
+
+def listen(listener: Listener) -> None:
+    """Tells a listener of all annotations from now on.
+
+    Listeners hear of a begin in the order in which they came, and of an end in the reverse order.
+    """
+    global _listeners
+    with _changing:
+        _listeners = (*_listeners, listener)
+
+
+def stop_listening(listener: Listener) -> None:
+    """Tells a listener no more."""
+    global _listeners
+    with _changing:
+        _listeners = tuple(other for other in _listeners if other is not listener)
+
+
+def open_annotations() -> dict[int, tuple[threading.Thread, list[Annotation]]]:
+    """The annotations that are open on each living thread, by its identity, outer ones first."""
+    return {
+        number: (thread, list(opened))
+        for number, (thread, opened) in list(_threads.items())
+        if thread.is_alive()
+    }
+
+
+def _forget_listeners() -> None:
+    """In a forked child: its parent's recording is not its own."""
+    global _listeners
+    _listeners = ()
+
+
+os.register_at_fork(after_in_child=_forget_listeners)
+
+
+class Annotation:
+    """A `with` block that has a name; also a decorator of functions.
+
+    Args:
+        name: what it is called in reports.
+
+    Raises:
+        TypeError: the name is not a string.
+    """
+
+    __slots__ = ("name",)
+    kind = ""
+
+    def __init__(self, name: str):
+        if type(name) is not str:
+            raise TypeError(
+                f"expected the name of a scope.{self.kind} to be a string, got {name!r}"
+            )
+        self.name = name
+
+    def __enter__(self) -> None:
+        _local.open.append(self)
+        if _listeners:
+            for listener in _listeners:
+                listener.began(self)
+
+    def __exit__(self, *_: object) -> None:
+        opened = _local.open
+        if opened and opened[-1] is self:
+            opened.pop()
+        elif self in opened:
+            # What was opened inside it was left open.
+            while opened.pop() is not self:
+                pass
+        if _listeners:
+            for listener in reversed(_listeners):
+                listener.ended(self)
+
+    def __call__(self, function: Function) -> Function:
+        """The function as one block of this name."""
+
+        @functools.wraps(function)
+        def annotated(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return annotated  # type: ignore[return-value]
+
+
+class operation(Annotation):
+    """An operation of the algorithm, such as "inference"; operations nest.
+
+    Time belongs to the innermost operation that is open. So does the GPU work that is launched, or
+    captured in a CUDA graph, meanwhile.
+
+    Args:
+        name: what it is called in reports.
+
+    Raises:
+        TypeError: the name is not a string.
+    """
+
+    __slots__ = ()
+    kind = "operation"
+
+
+class phase(Annotation):
+    """A phase of the program, such as "training"; the innermost counts.
+
+    Args:
+        name: what it is called in reports.
+
+    Raises:
+        TypeError: the name is not a string.
+    """
+
+    __slots__ = ()
+    kind = "phase"
+
+
+class iteration(Annotation):
+    """An iteration of the training loop: what recordings count, and reports divide by."""
+
+    __slots__ = ()
+    kind = "iteration"
+
+    def __init__(self) -> None:
+        super().__init__("iteration")

@@ -1,0 +1,182 @@
+"""Boundaries: calls from Python into native code that torch.profiler does not see.
+
+As RL-Scope does (section 3.2), the functions of native modules are replaced by functions that take
+the time before and after; no simulator is compiled again. They are replaced while a recording runs,
+and put back after it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from importlib.machinery import ExtensionFileLoader
+from time import perf_counter_ns
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+from torch.autograd import Variable
+
+from cule.scope.collect import Collected
+
+# Packages whose native modules are simulators.
+SIMULATORS = ("cule", "ale_py", "envpool")
+# Native, but they call Python back: env's guard runs the step.
+NO_BOUNDARIES = frozenset(("cule._core.Guard",))
+_STATIC = ("builtin_function_or_method", "nb_func", "staticmethod", "nb_static_property")
+_METHODS = ("instancemethod", "nb_method", "method_descriptor", "function", "method")
+
+
+def _is_native(module: Any) -> bool:
+    return isinstance(getattr(module, "__loader__", None), ExtensionFileLoader)
+
+
+def modules_of(name: str) -> list[ModuleType]:
+    """The native modules that were imported of a package, or a module itself that has none."""
+    inside = [
+        module
+        for other, module in list(sys.modules.items())
+        if module is not None and (other == name or other.startswith(f"{name}."))
+    ]
+    native = [module for module in inside if _is_native(module)]
+    return native or [module for module in inside if module.__name__ == name]
+
+
+def find_boundary(name: str) -> None:
+    """Imports a module whose functions are to be a boundary.
+
+    Raises:
+        ValueError: there is no such module.
+    """
+    try:
+        importlib.import_module(name)
+    except ImportError as problem:
+        raise ValueError(
+            f"expected --boundary to name a module that can be imported, got {name!r}: {problem}"
+        ) from problem
+
+
+def _callables(module: ModuleType) -> Iterator[tuple[Any, str, Any]]:
+    """The functions of a module and of its classes: where, name, and what is there."""
+    for name, value in list(vars(module).items()):
+        kind = type(value).__name__
+        if name.startswith("__"):
+            continue
+        if isinstance(value, type):
+            imported = value.__module__ != module.__name__ and not _is_native(module)
+            if imported or f"{value.__module__}.{name}" in NO_BOUNDARIES:
+                continue
+            for attribute, member in list(vars(value).items()):
+                if not attribute.startswith("__") and type(member).__name__ in _STATIC + _METHODS:
+                    yield value, attribute, member
+        elif (kind in _STATIC and _is_native(module)) or (
+            isinstance(value, FunctionType) and value.__module__ == module.__name__
+        ):
+            yield module, name, value
+
+
+class Boundaries:
+    """The boundaries of a recording.
+
+    Args:
+        collected: where calls are noted.
+        simulators: packages and modules whose functions are the simulator's.
+    """
+
+    def __init__(self, collected: Collected, simulators: Iterable[str]):
+        self.collected, self.simulators = collected, tuple(simulators)
+        self._replaced: list[tuple[Any, str, Any]] = []
+        self._engine: Any = None
+
+    def timed(self, function: Callable[..., Any], level: str, name: str) -> Callable[..., Any]:
+        """The function, whose calls are noted."""
+        here = self.collected.here
+
+        @functools.wraps(function, assigned=("__doc__",), updated=())
+        def call(*args: Any, **kwargs: Any) -> Any:
+            calls = here().calls
+            begun = perf_counter_ns()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                ended = perf_counter_ns()
+                calls.append((begun, ended, level, name))
+
+        return call
+
+    def _replace(self, where: Any, name: str, by: Any, before: Any) -> None:
+        try:
+            setattr(where, name, by)
+        except (AttributeError, TypeError):  # such as an enum's method
+            return
+        self._replaced.append((where, name, before))
+
+    def _wrap(self, where: Any, name: str, member: Any, level: str) -> None:
+        plain = member.__func__ if isinstance(member, staticmethod) else member
+        full = (
+            f"{where.__module__}.{where.__qualname__}"
+            if isinstance(where, type)
+            else where.__name__
+        )
+        wrapped: Any = self.timed(plain, level, f"{full}.{name}")
+        if isinstance(where, type) and type(member).__name__ in _STATIC:
+            wrapped = staticmethod(wrapped)
+        self._replace(where, name, wrapped, member)
+
+    def install(self) -> None:
+        """Replaces the functions."""
+        for package in self.simulators:
+            for module in modules_of(package):
+                for where, name, member in _callables(module):
+                    self._wrap(where, name, member, "simulator")
+        self._install_backend()
+
+    def _install_backend(self) -> None:
+        """What of torch runs for long without an event of torch.profiler on the calling thread."""
+        self._engine = Variable._execution_engine
+        Variable._execution_engine = _Engine(self._engine, self)  # type: ignore[assignment]
+        if torch.cuda.is_available():
+            self._replace(
+                torch.cuda.CUDAGraph, "replay", self._replay(torch.cuda.CUDAGraph.replay),
+                torch.cuda.CUDAGraph.__dict__["replay"],
+            )  # fmt: skip
+
+    def _replay(self, replay: Callable[..., Any]) -> Callable[..., Any]:
+        timed = self.timed(replay, "backend", "torch.cuda.CUDAGraph.replay")
+        here = self.collected.here
+
+        def noted(graph: Any) -> None:
+            begun = perf_counter_ns()
+            timed(graph)
+            number = getattr(graph, "_cule_scope_number", None)
+            if number is not None:
+                here().replays.append((begun, perf_counter_ns(), number))
+
+        return noted
+
+    def uninstall(self) -> None:
+        """Puts back what was replaced."""
+        while self._replaced:
+            where, name, before = self._replaced.pop()
+            setattr(where, name, before)
+        if self._engine is not None:
+            Variable._execution_engine = self._engine
+            self._engine = None
+
+
+class _Engine:
+    """torch's autograd engine, whose backward passes are noted.
+
+    On a GPU the passes run on torch's own thread, and the calling one only waits.
+    """
+
+    def __init__(self, engine: Any, boundaries: Boundaries):
+        self._engine = engine
+        self.run_backward = boundaries.timed(
+            engine.run_backward, "backend", "torch.autograd.run_backward"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)

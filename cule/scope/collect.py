@@ -1,0 +1,119 @@
+"""What threads append to while a recording runs: annotations, calls into libraries, replays."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from time import perf_counter_ns, time_ns
+from typing import Any
+
+from cule.scope.annotations import Annotation, open_annotations
+from cule.scope.events import Call, Mark, Process, Replay
+
+# Pairs of readings from which the clock's offset is found: the pair that was read fastest counts.
+READINGS = 50
+
+
+def clock_offset() -> int:
+    """What has to be added to `perf_counter_ns()` for nanoseconds since the Unix epoch."""
+    best, offset = 2**63, 0
+    for _ in range(READINGS):
+        before = perf_counter_ns()
+        now = time_ns()
+        after = perf_counter_ns()
+        if after - before < best:
+            best, offset = after - before, now - (before + after) // 2
+    return offset
+
+
+@dataclass
+class ThreadLists:
+    """What a thread appends to. Times are of `perf_counter_ns`.
+
+    Attributes:
+        number: the system's id of the thread.
+        name: Python's name of it.
+        marks: time, whether it begins, kind and name of annotations.
+        calls: start, end, level and name of calls.
+        replays: start, end and number of replayed graphs.
+    """
+
+    number: int
+    name: str
+    marks: list[tuple[int, bool, str, str]] = field(default_factory=list)
+    calls: list[tuple[int, int, str, str]] = field(default_factory=list)
+    replays: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+class Collected:
+    """The lists of all threads, and a listener that appends annotations to them."""
+
+    def __init__(self) -> None:
+        self._lists: dict[int, ThreadLists] = {}
+        # How much of each list has been taken by `news`.
+        self._taken: dict[tuple[int, str], int] = {}
+
+    def here(self) -> ThreadLists:
+        """The lists of this thread."""
+        lists = self._lists.get(threading.get_ident())
+        if lists is None:
+            thread = threading.current_thread()
+            lists = ThreadLists(threading.get_native_id(), thread.name)
+            self._lists[threading.get_ident()] = lists
+        return lists
+
+    def note_open(self) -> None:
+        """Notes the annotations that are open already, on all threads."""
+        now = perf_counter_ns()
+        for number, (thread, opened) in open_annotations().items():
+            if not opened or thread.native_id is None:
+                continue
+            lists = self._lists.setdefault(number, ThreadLists(thread.native_id, thread.name))
+            lists.marks += [(now, True, one.kind, one.name) for one in opened]
+
+    def began(self, annotation: Annotation) -> None:
+        """The listener's part: the time is taken last, so that this counts to what is around."""
+        marks = self.here().marks
+        marks.append((perf_counter_ns(), True, annotation.kind, annotation.name))
+
+    def ended(self, annotation: Annotation) -> None:
+        """The listener's part: the time is taken first."""
+        now = perf_counter_ns()
+        self.here().marks.append((now, False, annotation.kind, annotation.name))
+
+    def news(self, offset: int) -> list[dict[str, Any]]:
+        """What has come since the last call, for a file; times with the clock's offset added.
+
+        Other threads may go on appending.
+        """
+        found = []
+        for key, lists in list(self._lists.items()):
+            entry: dict[str, Any] = {"thread": lists.number, "name": lists.name}
+            for name, times in (("marks", 1), ("calls", 2), ("replays", 2)):
+                taken = self._taken.get((key, name), 0)
+                fresh = getattr(lists, name)[taken:]
+                self._taken[key, name] = taken + len(fresh)
+                entry[name] = [
+                    [*(time + offset for time in one[:times]), *one[times:]] for one in fresh
+                ]
+            if entry["marks"] or entry["calls"] or entry["replays"]:
+                found.append(entry)
+        return found
+
+
+def add_entry(process: Process, entry: dict[str, Any]) -> None:
+    """Adds what `news` gave to a process.
+
+    Raises:
+        LookupError, TypeError, ValueError: it is damaged.
+    """
+    marks = [
+        Mark(int(time), bool(begins), kind, name) for time, begins, kind, name in entry["marks"]
+    ]
+    calls = [Call(int(start), int(end), level, name) for start, end, level, name in entry["calls"]]
+    replays = [Replay(*map(int, replay)) for replay in entry["replays"]]
+    thread = process.thread(int(entry["thread"]))
+    thread.name = str(entry["name"])
+    thread.marks += marks
+    thread.calls += calls
+    thread.replays += replays

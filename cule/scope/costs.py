@@ -1,0 +1,89 @@
+"""What the book-keeping of a recording costs, as `calibrate` measures it (calibration.py)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cule.files import opened, replacing
+from cule.scope.events import Call
+
+# Boundaries around what is torch's own; others are a simulator's.
+TORCH_BOUNDARIES = ("torch.autograd.run_backward", "torch.cuda.CUDAGraph.replay")
+
+
+@dataclass
+class Costs:
+    """What each piece of book-keeping costs, in nanoseconds.
+
+    Attributes:
+        annotation: a begin and an end of an annotation.
+        boundary: a call through a boundary.
+        operator: an event of torch's operators.
+        api: an event of a CUDA call of no name in `apis`.
+        apis: an event of each CUDA call, by its name.
+        graph_node: a node, to the call that launches its graph.
+        graph_node_gpu: a node, to the GPU.
+        about: how this was measured.
+    """
+
+    annotation: float = 0.0
+    boundary: float = 0.0
+    operator: float = 0.0
+    api: float = 0.0
+    apis: dict[str, float] = field(default_factory=dict)
+    graph_node: float = 0.0
+    graph_node_gpu: float = 0.0
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def around(self, call: Call) -> float:
+        """What is spent before and after a call, half each."""
+        if call.level == "simulator" or call.name in TORCH_BOUNDARIES:
+            return self.boundary
+        return self.operator if call.level == "backend" else 0.0
+
+    def inside(self, call: Call, nodes: int) -> float:
+        """What is spent inside a call that launches a graph of so many nodes, or none."""
+        if call.level != "cuda_api":
+            return 0.0
+        return self.apis.get(call.name, self.api) + nodes * self.graph_node
+
+    def write(self, path: Path) -> None:
+        """Writes them to a file.
+
+        Raises:
+            ValueError: it cannot be written.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as file:
+                file.write(json.dumps(dataclasses.asdict(self), indent=1).encode())
+        except OSError as problem:
+            raise ValueError(
+                f"expected a file for the calibration that can be written, got {path}: "
+                f"{problem.strerror}"
+            ) from problem
+
+    @classmethod
+    def read(cls, path: str | Path) -> Costs:
+        """Reads them from a file that `calibrate` wrote.
+
+        Raises:
+            ValueError: it cannot be read, or has none.
+        """
+        try:
+            with opened(Path(path)) as file:
+                found = json.loads(file.read())
+            costs = cls(**found)
+            numbers = [getattr(costs, one.name) for one in dataclasses.fields(cls)[:4]]
+            numbers += [costs.graph_node, costs.graph_node_gpu, *costs.apis.values()]
+            if not all(float(number) >= 0 for number in numbers):
+                raise ValueError("a cost is negative")
+        except (OSError, ValueError, TypeError, AttributeError) as problem:
+            raise ValueError(
+                f"expected a file of 'cule.scope calibrate', got {path}: {problem}"
+            ) from problem
+        return costs

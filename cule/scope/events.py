@@ -1,0 +1,187 @@
+"""What a recording holds, as plain lists. All times are nanoseconds since the Unix epoch.
+
+See design/scope.md for what becomes of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+# The levels of the software stack, as in RL-Scope's figure 3.
+LEVELS = ("python", "simulator", "backend", "cuda_api")
+RESOURCES = ("cpu", "gpu", "both", "none")
+UNATTRIBUTED = "(unattributed)"
+BOOKKEEPING = "(book-keeping)"
+# The kinds of annotations.
+KINDS = ("operation", "phase", "iteration")
+
+
+class Key(NamedTuple):
+    """Whom time belongs to. A phase is "" where none was open."""
+
+    phase: str
+    operation: str
+
+
+NOBODY = Key("", UNATTRIBUTED)
+
+
+class Mark(NamedTuple):
+    """A begin or an end of an annotation on a thread; `kind` is one of KINDS."""
+
+    time: int
+    begins: bool
+    kind: str
+    name: str
+
+
+@dataclass(slots=True)
+class Call:
+    """A call that a thread makes into a level below Python.
+
+    Attributes:
+        start: when it began.
+        end: when it returned.
+        level: one of LEVELS, not "python".
+        name: such as "aten::add", "cudaLaunchKernel", "cule._core.Backend.step".
+        correlation: what connects a CUDA call with its work on the GPU; 0: nothing.
+        waits_until: until when the call only waited for the GPU; 0: it did not.
+    """
+
+    start: int
+    end: int
+    level: str
+    name: str
+    correlation: int = 0
+    waits_until: int = 0
+
+
+@dataclass(slots=True)
+class Work:
+    """What a GPU did: a kernel, a copy or a memset.
+
+    Attributes:
+        start: when it began.
+        end: when it ended.
+        name: the kernel's name.
+        kind: "kernel", "memcpy" or "memset".
+        device: the GPU's index.
+        stream: the stream's number.
+        correlation: of the call that launched it; all nodes of a replayed graph share one.
+        grid: of a kernel: blocks and threads, six numbers; else empty.
+        bytes: of a copy or memset.
+        node: the graph node's id; 0 where it is not known.
+        key: whom it belongs to; set by lanes.py.
+        launched: when its launch began; 0 where it is not known; set by lanes.py.
+    """
+
+    start: int
+    end: int
+    name: str
+    kind: str = "kernel"
+    device: int = 0
+    stream: int = 0
+    correlation: int = 0
+    grid: tuple[int, ...] = ()
+    bytes: int = 0
+    node: int = 0
+    key: Key = NOBODY
+    launched: int = 0
+
+
+@dataclass(slots=True)
+class Node:
+    """A node of a captured CUDA graph that becomes work, in the order of capture.
+
+    Attributes:
+        kind: as of Work.
+        operation: the innermost operation that was opened during the capture and was open when the
+            node was captured; None: none was.
+        grid: as of Work.
+        bytes: as of Work.
+        after: indices of the nodes that have to end before it begins.
+        is_marker: it marks an operation's begin or end, and does nothing else.
+        name: of the kernel; "" where it is not known.
+    """
+
+    kind: str
+    operation: str | None = None
+    grid: tuple[int, ...] = ()
+    bytes: int = 0
+    after: tuple[int, ...] = ()
+    is_marker: bool = False
+    name: str = ""
+
+
+class Replay(NamedTuple):
+    """A thread replayed a captured graph."""
+
+    start: int
+    end: int
+    graph: int
+
+
+@dataclass
+class Thread:
+    """What a thread did.
+
+    Attributes:
+        number: the system's id of it.
+        name: Python's name of it; "" if it is none of Python's.
+        marks: in the order of time.
+        calls: in the order of their starts; they nest.
+        replays: in the order of time.
+    """
+
+    number: int
+    name: str = ""
+    marks: list[Mark] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    replays: list[Replay] = field(default_factory=list)
+
+
+@dataclass
+class Process:
+    """What was recorded of a process.
+
+    Attributes:
+        name: such as "main" or "rank0".
+        start: the window's begin.
+        end: the window's end.
+        main: the number of the thread that opened the recording.
+        threads: by their numbers.
+        work: of the GPUs, in the order of their starts.
+        graphs: the nodes of the captured graphs, by the number of the graph.
+        about: what the process says of itself (storage.py).
+        problems: sentences about what is missing or wrong.
+        activities_missing: what torch and GPUs did is not known.
+        cut_off: the program was killed while it was recorded.
+    """
+
+    name: str
+    start: int
+    end: int
+    main: int
+    threads: dict[int, Thread] = field(default_factory=dict)
+    work: list[Work] = field(default_factory=list)
+    graphs: dict[int, list[Node]] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    activities_missing: bool = False
+    cut_off: bool = False
+
+    def thread(self, number: int) -> Thread:
+        """The thread of this number; a new one if nothing is known of it yet."""
+        if number not in self.threads:
+            self.threads[number] = Thread(number)
+        return self.threads[number]
+
+    @property
+    def iterations(self) -> int:
+        """How many iterations ended in the window."""
+        return sum(
+            mark.kind == "iteration" and not mark.begins and self.start <= mark.time <= self.end
+            for thread in self.threads.values()
+            for mark in thread.marks
+        )

@@ -1,0 +1,177 @@
+"""Measures on small loops what each piece of book-keeping costs, on this machine."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from cule.scope.activities import records_gpu
+from cule.scope.annotations import listen, operation, stop_listening
+from cule.scope.boundary import Boundaries
+from cule.scope.collect import Collected
+from cule.scope.costs import Costs
+
+# Short rounds, so that some are not disturbed on a busy machine.
+CALLS, ROUNDS, GPU_ROUNDS, GRAPH_NODES = 200, 60, 7, 64
+# Calls that a GPU's queue holds.
+GPU_CALLS = 200
+
+
+def nanoseconds_of(function: Callable[[], Any], calls: int) -> float:
+    """How long a call takes on the CPU; a GPU's work is waited for after the clock has stopped."""
+    begun = perf_counter_ns()
+    for _ in range(calls):
+        function()
+    passed = perf_counter_ns() - begun
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    return passed / calls
+
+
+def difference(
+    function: Callable[[], Any], begin: Callable[[], Any], end: Callable[[], Any], calls: int
+) -> float:
+    """How much longer a call takes between `begin` and `end`: delta calibration.
+
+    With and without are measured in turns. The fastest rounds count, as what disturbs a loop only
+    makes it slower.
+    """
+    without, within = [], []
+    for _ in range(ROUNDS):
+        without.append(nanoseconds_of(function, calls))
+        begin()
+        within.append(nanoseconds_of(function, calls))
+        end()
+    return max(0.0, min(within) - min(without))
+
+
+def annotation_cost() -> float:
+    """Of an annotation that is recorded, beyond that of an idle one."""
+
+    def annotate() -> None:
+        with operation("calibration"):
+            pass
+
+    collected: list[Collected] = []
+
+    def begin() -> None:
+        collected.append(Collected())
+        listen(collected[-1])
+
+    return difference(annotate, begin, lambda: stop_listening(collected[-1]), CALLS)
+
+
+def boundary_cost() -> float:
+    """Of a call through a boundary."""
+
+    def call() -> None:
+        pass
+
+    wrapped = Boundaries(Collected(), ()).timed(call, "simulator", "calibration")
+    plain = min(nanoseconds_of(call, CALLS) for _ in range(ROUNDS))
+    return max(0.0, min(nanoseconds_of(wrapped, CALLS) for _ in range(ROUNDS)) - plain)
+
+
+class _Profile:
+    """A profile that begins and ends, and whose events nobody reads."""
+
+    def __init__(self, *activities: ProfilerActivity):
+        self.activities = activities
+        self.profile: Any = None
+
+    def begin(self) -> None:
+        self.profile = profile(activities=self.activities)
+        self.profile.start()
+
+    def end(self) -> None:
+        self.profile.stop()
+
+
+def operator_cost() -> float:
+    """Of an event of one of torch's operators."""
+    tensor = torch.zeros(1)
+    profiled = _Profile(ProfilerActivity.CPU)
+    profiled.begin()
+    tensor.add_(1)
+    profiled.end()
+    # One call of Python's is several of torch's operators.
+    events = len(profiled.profile.events())
+    return difference(lambda: tensor.add_(1), profiled.begin, profiled.end, CALLS) / max(events, 1)
+
+
+# On a GPU -----------------------------------------------------------------------------------------
+
+
+def _inside(function: Callable[[], Any]) -> float:
+    """How much longer a call takes with CUPTI than without, in a profile of the CPU both times."""
+    kinds = (ProfilerActivity.CPU,), (ProfilerActivity.CPU, ProfilerActivity.CUDA)
+    found: list[list[float]] = [[], []]
+    for _ in range(GPU_ROUNDS):
+        for times, activities in zip(found, kinds, strict=True):
+            profiled = _Profile(*activities)
+            profiled.begin()
+            nanoseconds_of(function, 10)
+            times.append(nanoseconds_of(function, GPU_CALLS))
+            profiled.end()
+    return max(0.0, min(found[1]) - min(found[0]))
+
+
+def _graph(nodes: int, tensor: torch.Tensor) -> torch.cuda.CUDAGraph:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(nodes):
+            tensor.add_(1)
+    return graph
+
+
+def _replay_time(graph: torch.cuda.CUDAGraph) -> float:
+    """Nanoseconds of the GPU for a replay, when one follows the other."""
+    replays = 20
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    graph.replay()
+    begin.record()
+    for _ in range(replays):
+        graph.replay()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) * 1e6 / replays
+
+
+def gpu_costs(costs: Costs) -> None:
+    """Adds what CUPTI costs, for each CUDA call: difference of averages."""
+    tensor, other = torch.zeros(64, device="cuda"), torch.zeros(64, device="cuda")
+    event, stream = torch.cuda.Event(), torch.cuda.current_stream()
+    calls: dict[str, Callable[[], Any]] = {
+        "cudaLaunchKernel": lambda: tensor.add_(1),
+        "cudaMemcpyAsync": lambda: other.copy_(tensor),
+        "cudaEventRecord": lambda: event.record(),
+        "cudaEventRecordWithFlags": lambda: event.record(),
+        "cudaStreamSynchronize": lambda: stream.synchronize(),
+        "cudaDeviceSynchronize": lambda: torch.cuda.synchronize(),
+    }
+    tensor.add_(1)
+    costs.apis = {name: _inside(call) for name, call in calls.items()}
+    costs.api = statistics.median(costs.apis.values())
+    small, large = _graph(1, tensor), _graph(GRAPH_NODES, tensor)
+    one, many = _inside(small.replay), _inside(large.replay)
+    costs.apis["cudaGraphLaunch"] = one
+    costs.graph_node = max(0.0, many - one) / (GRAPH_NODES - 1)
+    profiled = _Profile(ProfilerActivity.CPU, ProfilerActivity.CUDA)
+    plain = min(_replay_time(large) for _ in range(GPU_ROUNDS))
+    profiled.begin()
+    slowed = min(_replay_time(large) for _ in range(GPU_ROUNDS))
+    profiled.end()
+    costs.graph_node_gpu = max(0.0, slowed - plain) / GRAPH_NODES
+
+
+def measure_loops() -> Costs:
+    """What book-keeping costs in small loops."""
+    costs = Costs(annotation_cost(), boundary_cost(), operator_cost())
+    if torch.cuda.is_available() and records_gpu():
+        gpu_costs(costs)
+    return costs

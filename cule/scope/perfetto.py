@@ -1,0 +1,146 @@
+"""A recording as a trace for Perfetto and chrome://tracing, with operations as tracks.
+
+It is Kineto's own trace, with a track of operations and one of iterations for each thread with
+annotations, and one of operations for each stream of a GPU. Holistic Trace Analysis reads it: it
+wants events of the category "user_annotation" with whole numbers as threads, "ProfilerStep#N" for
+iterations, and `distributedInfo` with the rank.
+https://github.com/facebookresearch/HolisticTraceAnalysis
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cule.files import replacing
+from cule.scope.events import KINDS, Process, Work
+from cule.scope.kineto import read_trace
+from cule.scope.lanes import Lane
+from cule.scope.recording import Analysed, Recording
+from cule.scope.storage import activities_path
+
+# Tracks of ours have numbers that no thread or stream has.
+_FIRST_TRACK = 900_000_000
+
+
+def _event(name: str, start: int, end: int, base: int, track: tuple[int, int], **more: Any) -> dict:
+    return {
+        "ph": "X", "cat": "user_annotation", "name": name, "pid": track[0], "tid": track[1],
+        "ts": (start - base) / 1e3, "dur": (end - start) / 1e3, "args": more,
+    }  # fmt: skip
+
+
+def _title(name: str, track: tuple[int, int], order: int) -> list[dict]:
+    where = {"ph": "M", "pid": track[0], "tid": track[1], "ts": 0}
+    return [
+        {**where, "name": "thread_name", "args": {"name": name}},
+        {**where, "name": "thread_sort_index", "args": {"sort_index": order}},
+    ]
+
+
+def _spans(lane: Lane, process: Process) -> Iterator[tuple[str, str, int, int]]:
+    """The annotations of a lane: kind, name, start, end."""
+    opened: list[tuple[str, str, int]] = []
+    for mark in lane.thread.marks:
+        if mark.begins:
+            opened.append((mark.kind, mark.name, mark.time))
+            continue
+        for place in range(len(opened) - 1, -1, -1):
+            if opened[place][:2] == (mark.kind, mark.name):
+                yield mark.kind, mark.name, opened.pop(place)[2], mark.time
+                break
+    for kind, name, start in opened:
+        yield kind, name, start, process.end
+
+
+def _lane_events(lane: Lane, process: Process, base: int, first: int) -> list[dict]:
+    pid = process.about.get("pid", 0)
+    events: list[dict] = []
+    step = 0
+    tracks = {kind: (pid, first + place) for place, kind in enumerate(KINDS)}
+    for kind, name, start, end in sorted(_spans(lane, process), key=lambda span: span[2]):
+        if kind == "iteration":
+            name, step = f"ProfilerStep#{step}", step + 1
+        events.append(_event(name, start, end, base, tracks[kind]))
+    for kind in {kind for kind, *_ in _spans(lane, process)}:
+        events += _title(f"{kind}s of {lane.name}", tracks[kind], -10 + KINDS.index(kind))
+    return events
+
+
+def _joined(work: Sequence[Work]) -> Iterator[tuple[str, int, int]]:
+    """What a stream did one after the other, as operations: name, start, end."""
+    name, start, end = "", 0, 0
+    for one in work:
+        if one.key.operation != name:
+            if name:
+                yield name, start, end
+            name, start = one.key.operation, one.start
+        end = max(one.end, start)
+    if name:
+        yield name, start, end
+
+
+def _stream_events(process: Process, base: int, first: int) -> list[dict]:
+    streams: dict[tuple[int, int], list[Work]] = {}
+    for work in process.work:
+        streams.setdefault((work.device, work.stream), []).append(work)
+    events: list[dict] = []
+    for place, ((device, stream), works) in enumerate(sorted(streams.items())):
+        track = (process.about.get("pid", 0), first + place)
+        events += _title(f"operations on GPU {device}, stream {stream}", track, 100 + place)
+        events += [_event(*span, base, track) for span in _joined(works)]
+    return events
+
+
+def trace_of(one: Analysed, folder: Path) -> dict[str, Any]:
+    """The trace of a process.
+
+    Raises:
+        OSError, ValueError: Kineto's part cannot be read.
+    """
+    process = one.process
+    path = activities_path(folder, process.name)
+    trace: dict[str, Any] = {"schemaVersion": 1, "traceEvents": [], "baseTimeNanoseconds": 0}
+    if path.exists():
+        trace = read_trace(path)
+    base = int(trace.get("baseTimeNanoseconds", 0))
+    track = _FIRST_TRACK
+    for lane in one.lanes:
+        trace["traceEvents"] += _lane_events(lane, process, base, track)
+        track += len(KINDS)
+    trace["traceEvents"] += _stream_events(process, base, track)
+    about = {key: process.about.get(key, 0) for key in ("rank", "world_size")}
+    trace.setdefault("distributedInfo", {"backend": "none", **about})
+    return trace
+
+
+def write_traces(recording: Recording, path: Path) -> list[Path]:
+    """Writes the trace of each process; with several, each file's name has the process's.
+
+    The times are as they were recorded: the recording has to be one without costs.
+
+    Returns:
+        The files.
+
+    Raises:
+        ValueError: a file cannot be written, or Kineto's part cannot be read.
+    """
+    written = []
+    several = len(recording.processes) > 1
+    for one in recording.processes:
+        head, dot, tail = path.name.partition(".")
+        target = path.with_name(f"{head}-{one.process.name}{dot}{tail}") if several else path
+        content = json.dumps(trace_of(one, recording.folder)).encode()
+        try:
+            with replacing(target) as file:
+                file.write(gzip.compress(content) if target.suffix == ".gz" else content)
+        except OSError as problem:
+            raise ValueError(
+                f"expected --perfetto to name a file that can be written, got {target}: "
+                f"{problem.strerror}"
+            ) from problem
+        written.append(target)
+    return written

@@ -1,0 +1,306 @@
+"""Records a window of a running program into a folder.
+
+Nothing that goes wrong here stops the program: it is a warning, and a sentence in the report.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import os
+import shlex
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+import torch
+
+from cule.files import Unfinished
+from cule.scope import capture, reference
+from cule.scope.activities import Activities, check_torch, missing_gpu
+from cule.scope.annotations import Annotation, listen, stop_listening
+from cule.scope.boundary import SIMULATORS, Boundaries
+from cule.scope.collect import Collected, clock_offset
+from cule.scope.storage import Writer, activities_path, marks_path, prepare, write_about
+from cule.scope.utilization import Utilization, gpu_uuid
+
+# What a recording consists of; calibration leaves some of it out.
+INSTRUMENTS = ("annotations", "boundaries", "activities", "cuda")
+# Instead of them: the window is between cudaProfilerStart and cudaProfilerStop, as ncu wants it.
+RANGE = "range"
+# Iterations between the start of torch's profiler and the window: the first are slower.
+WARM_ITERATIONS = 1
+
+
+class Finished(BaseException):
+    """Ends a program whose recording is complete, where that was asked for."""
+
+
+def process_name() -> str:
+    """The name of this process: "rank0" under torchrun, else "main", or multiprocessing's."""
+    if "RANK" in os.environ:
+        return f"rank{os.environ['RANK']}"
+    name = multiprocessing.current_process().name
+    return "main" if name == "MainProcess" else name.replace(":", "-")
+
+
+def _on_gpu() -> bool:
+    return torch.cuda.is_available() and torch.cuda.is_initialized()
+
+
+def synchronize() -> None:
+    """Waits for the GPU, if the program uses one."""
+    if _on_gpu():
+        torch.cuda.synchronize()
+
+
+def check_iterations(iterations: Any) -> tuple[int, int] | None:
+    """The first iteration to record and the first not to record; None: all.
+
+    Raises:
+        ValueError: they are no number of at least 1 and no such pair.
+    """
+    if iterations is None:
+        return None
+    pair = iterations if isinstance(iterations, tuple) else (0, iterations)
+    whole = all(isinstance(one, int) and not isinstance(one, bool) for one in pair)
+    if not whole or len(pair) != 2 or not 0 <= pair[0] < pair[1]:
+        raise ValueError(
+            "expected iterations to be a number of at least 1, or a pair (first, end) with "
+            f"0 <= first < end, got {iterations!r}"
+        )
+    if not isinstance(iterations, tuple):
+        return WARM_ITERATIONS, WARM_ITERATIONS + pair[1]
+    return pair
+
+
+class Recorder:
+    """Records a window of this process.
+
+    Args:
+        folder: where to; it may have other processes' recordings.
+        iterations: how many of the next iterations, or from which to before which one, counted from
+            0; None: all from `start` to `stop`.
+        boundaries: modules whose functions are a simulator's, besides cule, ale-py and EnvPool.
+        instruments: what is recorded, of INSTRUMENTS; without any only how long the window is.
+        overwrite: whether an older recording of this process is deleted.
+        finish: whether the program is ended, by a `Finished`, when the iterations are recorded.
+
+    Attributes:
+        complete: whether the recording is in the folder.
+        problems: sentences about what went wrong.
+
+    Raises:
+        ImportError: torch is too old.
+        ValueError: an argument is wrong, or the folder cannot be written.
+    """
+
+    _running: Recorder | None = None
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        iterations: int | tuple[int, int] | None = None,
+        boundaries: Iterable[str] = (),
+        instruments: Iterable[str] = INSTRUMENTS,
+        overwrite: bool = False,
+        finish: bool = False,
+    ):
+        check_torch()
+        self.folder, self.name = folder, process_name()
+        self.instruments, self.finish = frozenset(instruments), finish
+        self.iterations = check_iterations(iterations)
+        self._simulators = (*SIMULATORS, *boundaries)
+        prepare(folder, self.name, overwrite)
+        self.complete, self.problems = False, list(filter(None, [missing_gpu()]))
+        self.offset, self.collected = clock_offset(), Collected()
+        self.window: list[int] = []
+        self._main, self._seen, self._state = threading.get_native_id(), 0, "new"
+        self._first_iteration: int | None = None
+        self._reference, self._referred = reference.Reference(), 0
+        self._utilization = Utilization()
+        self._activities: Activities | None = None
+        self._writer: Writer | None = None
+        # What ends the parts that were started, the last one first.
+        self._ends: list[Callable[[], None]] = []
+        try:
+            write_about(folder, self.name, self._about("recording"))
+        except OSError as problem:
+            raise ValueError(
+                f"expected a folder that can be written, got {folder}: {problem.strerror}"
+            ) from problem
+
+    # From start to stop --------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begins to record, or to wait for the first of the iterations.
+
+        Raises:
+            RuntimeError: this process is recorded already.
+        """
+        if Recorder._running is not None:
+            raise RuntimeError(
+                "expected one recording at a time, got another one while that into "
+                f"{Recorder._running.folder} runs"
+            )
+        Recorder._running, self._state = self, "waiting"
+        if self.instruments:
+            self._utilization.start()
+        if self.iterations is None:
+            self._begin_parts()
+            self._begin_window()
+        else:
+            listen(self)
+
+    def began(self, annotation: Annotation) -> None:
+        """Looks whether an iteration that begins is one of those to record."""
+        if annotation.kind != "iteration" or self.iterations is None:
+            return
+        first, _ = self.iterations
+        if self._first_iteration is None:
+            self._first_iteration = perf_counter_ns() + self.offset
+        if (
+            self._state == "waiting"
+            and self._seen >= first - WARM_ITERATIONS - reference.ITERATIONS
+        ):
+            self._state, self._referred = "reference", self._seen
+            self._reference.begin()
+        if self._state == "reference" and self._seen >= first - WARM_ITERATIONS:
+            self._reference.end(self._seen - self._referred)
+            self._begin_parts()
+        if self._state == "warm" and self._seen >= first:
+            self._begin_window()
+        self._seen += 1
+
+    def ended(self, annotation: Annotation) -> None:
+        """Looks whether an iteration that has ended was the last one to record."""
+        if annotation.kind != "iteration" or self._state != "recording":
+            return
+        if self.iterations is not None and self._seen >= self.iterations[1]:
+            self.stop()
+            if self.finish:
+                raise Finished
+
+    @property
+    def ended_itself(self) -> bool:
+        """Whether all iterations are recorded."""
+        return self._state == "done"
+
+    def _begin_parts(self) -> None:
+        """Starts what records, before the window, so that it is warm when the window begins."""
+        self._state = "warm"
+        if "annotations" in self.instruments:
+            self.collected.note_open()
+            listen(self.collected)
+            self._ends.append(lambda: stop_listening(self.collected))
+        if "boundaries" in self.instruments:
+            boundaries = Boundaries(self.collected, self._simulators)
+            boundaries.install()
+            self._ends.append(boundaries.uninstall)
+        if "activities" in self.instruments:
+            try:
+                activities = Activities("cuda" in self.instruments)
+                activities.start()
+                self._ends.append(activities.stop)
+                self._activities = activities
+            except RuntimeError as problem:
+                self.problems.append(str(problem))
+        if self.instruments:
+            self._writer = Writer(marks_path(self.folder, self.name), self.collected, self.offset)
+            self._writer.start()
+
+    def _begin_window(self) -> None:
+        synchronize()
+        if RANGE in self.instruments and _on_gpu():
+            torch.cuda.profiler.start()
+            self._ends.append(torch.cuda.profiler.stop)
+        self._state = "recording"
+        self.window = [perf_counter_ns() + self.offset]
+
+    def stop(self) -> None:
+        """Ends the recording and writes it. Can be called again."""
+        if self._state in ("new", "done"):
+            return
+        if self._state == "recording":
+            synchronize()
+            self.window.append(perf_counter_ns() + self.offset)
+        if self._state == "reference":
+            self._reference.end(0)
+        self._state = "done"
+        stop_listening(self)
+        while self._ends:
+            try:
+                self._ends.pop()()
+            except RuntimeError as problem:
+                self.problems.append(f"expected a part of the recording to end, got: {problem}")
+        Recorder._running = None
+        self._utilization.stop()
+        self._say_what_is_missing()
+        self._write()
+        for sentence in self.problems:
+            warnings.warn(sentence, stacklevel=3)
+
+    def _say_what_is_missing(self) -> None:
+        if self.iterations is None or self._seen >= self.iterations[1]:
+            return
+        first, end = self.iterations
+        self.problems.append(
+            f"expected {end - first} iterations to record, from iteration {first} on, got "
+            f"{max(0, self._seen - first)}: the program began {self._seen} by `with "
+            "scope.iteration():`"
+        )
+
+    # Writing -------------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        """Writes what is not written yet."""
+        try:
+            if self._writer is not None:
+                self._writer.stop()
+                if self._writer.problem is not None:
+                    raise self._writer.problem
+            if self._activities is not None:
+                unfinished = Unfinished(activities_path(self.folder, self.name), ".json.gz")
+                try:
+                    self._activities.write(unfinished.path)
+                    unfinished.finish()
+                finally:
+                    unfinished.abandon()
+            write_about(self.folder, self.name, self._about("complete"))
+            self.complete = True
+        except (OSError, RuntimeError) as problem:
+            reason = getattr(problem, "strerror", None) or problem
+            self.problems.append(
+                f"expected to write the recording into {self.folder}, got: {reason}; the recording "
+                "is incomplete, the program goes on"
+            )
+
+    def _about(self, state: str) -> dict[str, Any]:
+        """What the process says of itself."""
+        gpus = []
+        if state == "complete" and _on_gpu():
+            gpus = [
+                {"index": i, "uuid": gpu_uuid(i), "name": torch.cuda.get_device_name(i)}
+                for i in range(torch.cuda.device_count())
+            ]
+        nodes = {
+            number: [dataclasses.asdict(node) for node in of_graph]
+            for number, of_graph in (capture.graphs.items() if state == "complete" else ())
+        }
+        return {
+            "state": state, "name": self.name, "main": self._main, "pid": os.getpid(),
+            "parent": os.getppid(), "rank": int(os.environ.get("RANK", 0)),
+            "world_size": int(os.environ.get("WORLD_SIZE", 1)), "host": socket.gethostname(),
+            "command": shlex.join(["python", *sys.orig_argv[1:]]), "torch": torch.__version__,
+            "cuda": torch.version.cuda, "instruments": sorted(self.instruments),
+            "window": self.window if len(self.window) == 2 else None, "gpus": gpus,
+            "iterations": self.iterations, "first_iteration": self._first_iteration,
+            "utilization": [dataclasses.astuple(one) for one in self._utilization.samples],
+            "reference": self._reference.result, "graphs": nodes, "problems": self.problems,
+        }  # fmt: skip

@@ -1,0 +1,226 @@
+"""The files of a recording: three for each process, in one folder.
+
+NAME.process.json says what the process is. It is written at the start, and again when the recording
+is complete. NAME.marks.jsonl has what threads appended, and is written twice a second while the
+program runs, by a thread of its own: so a program that is killed leaves its annotations.
+NAME.activities.json.gz is torch.profiler's trace.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cule.files import append, replacing
+from cule.json_lines import read_lines
+from cule.scope.collect import Collected, add_entry
+from cule.scope.events import Node, Process
+from cule.scope.kineto import add_trace, lost_launches, read_trace
+
+VERSION = 1
+SECONDS_BETWEEN_WRITES = 0.5
+_ABOUT, _MARKS, _ACTIVITIES = ".process.json", ".marks.jsonl", ".activities.json.gz"
+# The share of launches without work from which the report says so.
+LOST_SHARE = 0.01
+
+
+def about_path(folder: Path, name: str) -> Path:
+    """The file that says what a process is."""
+    return folder / f"{name}{_ABOUT}"
+
+
+def marks_path(folder: Path, name: str) -> Path:
+    """The file with what its threads appended."""
+    return folder / f"{name}{_MARKS}"
+
+
+def activities_path(folder: Path, name: str) -> Path:
+    """The file with torch.profiler's trace."""
+    return folder / f"{name}{_ACTIVITIES}"
+
+
+def prepare(folder: Path, name: str, overwrite: bool) -> None:
+    """Makes the folder, and deletes a recording of this process that is there.
+
+    Raises:
+        ValueError: the folder cannot be made, or has such a recording and `overwrite` is False.
+    """
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise ValueError(
+            f"expected a process's name of letters, digits, '.', '-' and '_', got {name!r}"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = about_path(folder, name).exists()
+        if there and not overwrite:
+            raise ValueError(
+                f"expected a folder without a recording of process {name!r}, got {folder}, which "
+                "has one: name another folder, or overwrite it (--overwrite, overwrite=True)"
+            )
+        for path in (about_path, marks_path, activities_path):
+            path(folder, name).unlink(missing_ok=True)
+    except OSError as problem:
+        raise ValueError(
+            f"expected a folder that can be written, got {folder}: {problem.strerror}"
+        ) from problem
+
+
+def write_about(folder: Path, name: str, about: dict[str, Any]) -> None:
+    """Writes what a process says of itself.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with replacing(about_path(folder, name)) as file:
+        file.write(json.dumps({"version": VERSION, **about}, indent=1).encode())
+
+
+class Writer:
+    """Appends what threads collect to a file while the program runs.
+
+    Attributes:
+        problem: why nothing is written any more; None: it is.
+    """
+
+    def __init__(self, path: Path, collected: Collected, offset: int):
+        self.path, self.collected, self.offset = path, collected, offset
+        self.problem: OSError | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="cule.scope", daemon=True)
+
+    def start(self) -> None:
+        """Begins to write."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(SECONDS_BETWEEN_WRITES):
+            self.write()
+
+    def write(self) -> None:
+        """Appends what is new; notes the problem if it cannot."""
+        entries = self.collected.news(self.offset)
+        if not entries or self.problem is not None:
+            return
+        try:
+            append(self.path, "".join(json.dumps(entry) + "\n" for entry in entries).encode())
+        except OSError as problem:
+            self.problem = problem
+
+    def stop(self) -> None:
+        """Appends the rest, and ends."""
+        self._stopped.set()
+        self._thread.join()
+        self.write()
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def names_in(folder: Path) -> list[str]:
+    """The processes of a recording.
+
+    Raises:
+        ValueError: there is no recording.
+    """
+    names = sorted(path.name.removesuffix(_ABOUT) for path in folder.glob(f"*{_ABOUT}"))
+    if not names:
+        raise ValueError(
+            f"expected a folder with a recording of cule.scope, got {folder}, which has none"
+        )
+    return names
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    try:
+        about = json.loads(path.read_bytes())
+        if about["version"] != VERSION:
+            raise ValueError(f"it has version {about['version']}, this cule reads {VERSION}")
+        about["main"], about["name"] = int(about["main"]), str(about["name"])
+    except (OSError, ValueError, LookupError, TypeError) as problem:
+        raise ValueError(f"expected a recording's file, got {path}: {problem}") from problem
+    return about
+
+
+def _cut_off(process: Process) -> None:
+    """Ends the window of a process that was killed at the last thing it noted."""
+    times = [mark.time for thread in process.threads.values() for mark in thread.marks]
+    process.start = process.start or min(times, default=0)
+    process.end = max([process.start, *times])
+    process.activities_missing = process.cut_off = True
+    lasted = (process.end - process.start) / 1e9
+    process.problems.append(
+        f"expected a complete recording of process {process.name}, got one that was cut off after "
+        f"{lasted:.1f} s, as when a program is killed: the report has its annotations only, so all "
+        "time counts as Python's"
+    )
+
+
+def _read_marks(process: Process, path: Path) -> None:
+    if not path.exists():
+        return
+    lines = read_lines(path, lambda entry: add_entry(process, entry))
+    if lines.damaged:
+        number, problem = lines.damaged[0]
+        process.problems.append(
+            f"left out {len(lines.damaged)} damaged lines of {path.name}, the first of them line "
+            f"{number}: {problem}"
+        )
+
+
+def read_process(folder: Path, name: str) -> Process:
+    """One process of a recording.
+
+    Raises:
+        ValueError: its file is damaged.
+    """
+    about = _read_about(about_path(folder, name))
+    window = about.get("window") or (0, 0)
+    process = Process(name, int(window[0]), int(window[1]), about["main"], about=about)
+    process.problems += about.get("problems", [])
+    process.graphs = {
+        int(number): [Node(**{**node, "grid": tuple(node["grid"]), "after": tuple(node["after"])})
+                      for node in nodes]
+        for number, nodes in about.get("graphs", {}).items()
+    }  # fmt: skip
+    _read_marks(process, marks_path(folder, name))
+    complete = about.get("state") == "complete"
+    if not complete:
+        _cut_off(process)
+    path = activities_path(folder, name)
+    if complete and path.exists():
+        try:
+            add_trace(process, read_trace(path))
+        except (OSError, ValueError) as problem:
+            process.problems.append(str(problem))
+            process.activities_missing = True
+    elif complete and "activities" in about.get("instruments", ()):
+        process.activities_missing = True
+    for thread in process.threads.values():
+        thread.marks.sort(key=lambda mark: mark.time)
+        thread.calls.sort(key=lambda call: (call.start, -call.end))
+    lost, launches = lost_launches(process)
+    if lost > LOST_SHARE * launches and not process.activities_missing and process.work:
+        process.problems.append(
+            f"expected GPU work for each of {launches:,} launches, got none for {lost:,}: Kineto's "
+            "memory for it was full; record fewer iterations"
+        )
+    elif launches and not process.work:
+        process.problems.append(
+            f"expected GPU work for {launches:,} launches, got none: another profiler may hold "
+            "CUPTI (ncu, nsys, a second torch.profiler), or the driver refuses it"
+        )
+    return process
+
+
+def read_recording(folder: Path) -> Iterator[Process]:
+    """The processes of a recording.
+
+    Raises:
+        ValueError: there is no recording, or a file is damaged.
+    """
+    for name in names_in(folder):
+        yield read_process(folder, name)

@@ -1,0 +1,158 @@
+"""The overlap sweep: gives each instant of a lane to one operation, resource and level.
+
+After RL-Scope, section 3.3: one walk from left to right over all events. What belongs to whom is in
+design/scope.md. Times are integers, so that the cells of a lane add up to its window exactly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from cule.scope.events import Call, Key
+from cule.scope.lanes import Lane
+
+
+@dataclass
+class Cells:
+    """What a lane's window consists of.
+
+    Attributes:
+        nanoseconds: by operation, resource and level ("" where only the GPU works); they add up to
+            the window.
+        hidden: nanoseconds of CPU work, by operation and level, that another operation's GPU work
+            covers.
+        transitions: by operation, resource, the level from and the level to.
+        apis: calls and nanoseconds of each CUDA call, by operation and name.
+    """
+
+    nanoseconds: dict[tuple[Key, str, str], int | Fraction] = field(
+        default_factory=lambda: defaultdict(int)
+    )
+    hidden: dict[tuple[Key, str], int] = field(default_factory=lambda: defaultdict(int))
+    transitions: Counter[tuple[Key, str, str, str]] = field(default_factory=Counter)
+    apis: dict[tuple[Key, str], list[int]] = field(
+        default_factory=lambda: defaultdict(lambda: [0, 0])
+    )
+
+
+# The order of changes at the same time: what ends, owners, what begins.
+_END, _OWNER, _BEGIN = range(3)
+_Change = tuple[int, int, str, Any]
+
+
+def _changes(lane: Lane, start: int, end: int) -> list[_Change]:
+    """All changes in the window: (time, order, kind, what)."""
+    changes: list[_Change] = []
+    for call in lane.thread.calls:
+        begins, returns = max(call.start, start), min(call.end, end)
+        if begins == returns:
+            changes.append((begins, _BEGIN, "instant", call))
+        elif begins < returns:
+            changes.append((begins, _BEGIN, "call", call))
+            changes.append((returns, _END, "return", call))
+            if call.waits_until and begins < call.waits_until < returns:
+                changes.append((call.waits_until, _END, "waited", call))
+    for work in lane.work:
+        begins, ends = max(work.start, start), min(work.end, end)
+        if begins < ends:
+            changes.append((begins, _BEGIN, "work", work.key))
+            changes.append((ends, _END, "done", work.key))
+    for time, key in zip(lane.owners.times, lane.owners.keys, strict=True):
+        if start < time < end:
+            changes.append((time, _OWNER, "owner", key))
+    # The sort is stable: calls that begin together stay as they nest.
+    changes.sort(key=lambda change: change[:2])
+    return changes
+
+
+class _State:
+    """What a lane does at the time that the walk has come to."""
+
+    def __init__(self, owner: Key):
+        self.owner = owner
+        self.open: dict[int, Call] = {}
+        self.waiting: set[int] = set()
+        self.running: dict[Key, int] = {}
+
+    @property
+    def level(self) -> str:
+        return next(reversed(self.open.values())).level if self.open else "python"
+
+    def shares(self) -> Iterator[tuple[Key, str, str]]:
+        """Whose this instant is, in equal parts: owner, resource and level."""
+        if not self.running:
+            yield self.owner, "none" if self.waiting else "cpu", self.level
+        elif self.owner in self.running and not self.waiting:
+            yield self.owner, "both", self.level
+        else:
+            for key in self.running:
+                yield key, "gpu", ""
+
+    @property
+    def hides(self) -> bool:
+        """Whether the CPU's work is covered by another operation's on the GPU."""
+        return bool(self.running) and not self.waiting and self.owner not in self.running
+
+    def enter(self, call: Call, cells: Cells) -> None:
+        """Counts a call that begins now."""
+        if call.level != self.level:
+            resource = "both" if self.owner in self.running else "cpu"
+            if call.waits_until:
+                resource = "none"
+            cells.transitions[self.owner, resource, self.level, call.level] += 1
+        if call.level == "cuda_api":
+            entry = cells.apis[self.owner, call.name]
+            entry[0] += 1
+            entry[1] += call.end - call.start
+
+    def change(self, kind: str, what: Any) -> None:
+        """What is so from now on."""
+        if kind == "call":
+            self.open[id(what)] = what
+            if what.waits_until:
+                self.waiting.add(id(what))
+        elif kind == "return":
+            self.open.pop(id(what))
+            self.waiting.discard(id(what))
+        elif kind == "waited":
+            self.waiting.discard(id(what))
+        elif kind == "owner":
+            self.owner = what
+        elif kind == "work":
+            self.running[what] = self.running.get(what, 0) + 1
+        elif kind == "done":
+            self.running[what] -= 1
+            if not self.running[what]:
+                del self.running[what]
+
+
+def sweep(lane: Lane, start: int, end: int) -> Cells:
+    """The cells of a lane in a window.
+
+    Args:
+        lane: its calls are in the order of their starts, outer ones first.
+        start: the window's begin, nanoseconds.
+        end: its end.
+    """
+    cells = Cells()
+    state = _State(lane.owners.at(start))
+    now = start
+    for time, _, kind, what in [*_changes(lane, start, end), (end, _END, "", None)]:
+        if time > now:
+            shares = list(state.shares())
+            for cell in shares:
+                # An exact number whatever the parts.
+                cells.nanoseconds[cell] += (
+                    time - now if len(shares) == 1 else Fraction(time - now, len(shares))
+                )
+            if state.hides:
+                cells.hidden[state.owner, state.level] += time - now
+            now = time
+        if kind in ("call", "instant") and what.start >= start:
+            state.enter(what, cells)
+        state.change(kind, what)
+    return cells

@@ -1,0 +1,76 @@
+"""A program whose time is known: it clocks itself what it spends where.
+
+How long it works in each place is planned, but on a busy machine a loop may take longer than it was
+told to. So the truth is what the program's own clock says, which it reads at each change of place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import torch
+
+from cule import scope
+from tests.scope import planted_simulator
+
+MATRIX = torch.randn(384, 384)
+
+
+class Ledger:
+    """Where the time went: seconds by (operation, level); each instant belongs to one place."""
+
+    def __init__(self):
+        self.seconds: Counter[tuple[str, str]] = Counter()
+        self.place, self.since = ("", ""), time.perf_counter()
+
+    def at(self, operation: str, level: str) -> None:
+        """From here on, time belongs to this place."""
+        now = time.perf_counter()
+        self.seconds[self.place] += now - self.since
+        self.place, self.since = (operation, level), now
+
+
+def spin(seconds: float) -> None:
+    """Works in Python for so long."""
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+
+
+def simulate(ledger: Ledger, operation: str, seconds: float) -> None:
+    """Works in the simulator."""
+    ledger.at(operation, "simulator")
+    planted_simulator.step(seconds)
+    ledger.at(operation, "python")
+
+
+def multiply(ledger: Ledger, operation: str) -> None:
+    """Works in torch."""
+    ledger.at(operation, "backend")
+    torch.mm(MATRIX, MATRIX)
+    ledger.at(operation, "python")
+
+
+def iterate(ledger: Ledger) -> None:
+    """One iteration, of two operations, one of which has another one inside."""
+    with scope.operation("search"):
+        ledger.at("search", "python")
+        spin(0.004)
+        simulate(ledger, "search", 0.003)
+        for _ in range(2):
+            with scope.operation("expand"):
+                ledger.at("expand", "python")
+                spin(0.002)
+                multiply(ledger, "expand")
+                simulate(ledger, "expand", 0.001)
+            ledger.at("search", "python")
+            spin(0.001)
+        ledger.at(scope.UNATTRIBUTED, "python")
+    with scope.phase("learning"), scope.operation("learn"):
+        ledger.at("learn", "python")
+        spin(0.003)
+        for _ in range(3):
+            multiply(ledger, "learn")
+        ledger.at(scope.UNATTRIBUTED, "python")
+    spin(0.001)

@@ -1,0 +1,246 @@
+"""`python -m cule.scope`, from the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cule.scope import __main__ as program
+from cule.scope import calibration, check
+from cule.scope.calibration import Runs, fit, scaled
+from cule.scope.costs import Costs
+from cule.scope.program import program_of
+from cule.scope.recording import Recording
+from tests.scope.made import marks, process
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SCRIPT = """
+import sys, time
+import torch
+from cule import scope
+print("arguments", sys.argv[1:])
+numbers = torch.zeros(4)
+for _ in range(30):
+    with scope.iteration():
+        with scope.operation("add"):
+            for _ in range(20):
+                numbers.add_(1)
+        with scope.operation("sleep"):
+            time.sleep(0.001)
+print("sum", numbers.sum().item())
+sys.exit(7)
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    path = tmp_path_factory.mktemp("script") / "train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def run(*words: object) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "cule.scope", *map(str, words)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def recorded(script, tmp_path_factory):
+    """A recording of the script, and what was printed."""
+    folder = tmp_path_factory.mktemp("recorded") / "scope"
+    done = run("run", "--out", folder, "--iterations", "10:20", "--", script, "--game", "pong")
+    assert done.returncode == 7, done.stderr
+    return folder, done.stdout
+
+
+def test_run_records_a_script_which_goes_on_to_its_end(recorded):
+    folder, printed = recorded
+    lines = printed.splitlines()
+    assert lines[:2] == ["arguments ['--game', 'pong']", "sum 2400.0"]
+    assert lines[2].startswith(f"The recording is in {folder}")
+    recording = Recording(folder)
+    (one,) = recording.processes
+    assert one.process.iterations == 10
+    assert one.process.about["reference"]["iterations"] == 8
+    rows = {(row.operation, row.level): row for row in recording.breakdown()}
+    assert rows["add", "backend"].transitions == 200
+    assert rows["sleep", "python"].seconds >= 0.01
+
+
+def test_run_of_a_module_can_end_it_when_it_is_recorded(tmp_path):
+    (tmp_path / "training.py").write_text(SCRIPT)
+    folder = tmp_path / "scope"
+    done = subprocess.run(
+        [sys.executable, "-m", "cule.scope", "run", "--out", str(folder), "--iterations", "0:3",
+         "--finish", "--", "-m", "training"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "sum" not in done.stdout
+    assert Recording(folder).processes[0].process.iterations == 3
+
+
+def test_report_shows_writes_and_draws(recorded, tmp_path, capsys):
+    folder, _ = recorded
+    plot, trace, rows = tmp_path / "bars.svg", tmp_path / "trace.json", tmp_path / "rows.jsonl"
+    words = ["report", folder, "--plot", plot, "--perfetto", trace, "--results", rows]
+    assert program.main(list(map(str, words))) == 0
+    printed = capsys.readouterr().out
+    assert "10 iterations of" in printed
+    assert "Python to backend" in printed
+    assert "<svg" in plot.read_text()
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {"add", "sleep", "ProfilerStep#3", "aten::add_"} <= {event["name"] for event in events}
+    row = json.loads(rows.read_text())
+    assert (row["system"], row["mode"], row["iterations"]) == ("cule.scope", "profile", 10)
+    total = sum(one["milliseconds"] for one in row["operations"].values())
+    assert total == pytest.approx(row["iteration_milliseconds"], abs=1e-3)
+
+
+def test_report_prints_rows_as_json(recorded, capsys):
+    folder, _ = recorded
+    assert program.main(["report", str(folder), "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    seconds = sum(row["seconds"] for row in rows if row["table"] == "breakdown")
+    (about,) = [row for row in rows if row["table"] == "process"]
+    assert seconds == pytest.approx(about["seconds"], rel=1e-6)
+
+
+def test_report_without_the_book_keeping(recorded, tmp_path, capsys):
+    folder, _ = recorded
+    costs = Costs(annotation=2_000, operator=1_000)
+    costs.write(tmp_path / "costs.json")
+    words = ["report", str(folder), "--calibration", str(tmp_path / "costs.json")]
+    assert program.main(words) == 0
+    assert "of book-keeping were taken out" in capsys.readouterr().out
+    plain, corrected = Recording(folder), Recording(folder, costs)
+    taken = plain.processes[0].seconds - corrected.processes[0].seconds
+    # 20 additions of five operators each, and 3 annotations, in each of 10 iterations.
+    assert taken == pytest.approx(10 * (100 * 1e-6 + 3 * 2e-6), rel=0.1)
+
+
+def test_compare_shows_two_recordings(recorded, capsys):
+    folder, _ = recorded
+    assert program.main(["compare", str(folder), str(folder)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split()[-1] == "1.00"
+
+
+def test_calibrate_without_a_command_measures_loops(tmp_path, capsys):
+    path = tmp_path / "new" / "costs.json"
+    assert program.main(["calibrate", "--out", str(path)]) == 0
+    costs = Costs.read(path)
+    assert costs.annotation > 0
+    assert costs.boundary > 0
+    assert costs.operator > 0
+    assert costs.about["device_name"]
+
+
+@pytest.mark.slow
+def test_check_says_how_near_the_corrected_time_is(tmp_path, capsys):
+    rows, script = tmp_path / "rows.jsonl", tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    words = ["check", "--iterations", "10:20", "--turns", "2", "--results", str(rows), "--"]
+    assert program.main([*words, str(script)]) in (0, 1)
+    assert "the bias" in capsys.readouterr().out
+    row = json.loads(rows.read_text())
+    assert len(row["uninstrumented_milliseconds"]) == len(row["corrected_milliseconds"]) == 2
+
+
+def test_check_of_a_command_that_fails_is_a_sentence(script, capsys):
+    words = ["check", "--turns", "1", "--calibration", "x", "--", str(script)]
+    assert program.main(words) == 2
+    assert "expected a file of 'cule.scope calibrate'" in capsys.readouterr().err
+    with pytest.raises(
+        RuntimeError, match=r"expected .*nothing.py to end well, got: .*script that"
+    ):
+        check.check(["nothing.py"], (0, 2), (), 1, Costs(), lambda text: None)
+
+
+def test_bias_is_that_of_the_median_turn():
+    """The machine becomes slower all the time, which makes no difference."""
+    bias = check.Bias([10.0, 20.0, 40.0], [20.0, 38.0, 84.0], [11.0, 22.0, 39.0], 0.01)
+    assert bias.inflation == pytest.approx(1.0)
+    assert bias.bias == pytest.approx(0.1)
+    row = check.row_of(bias, ["-m", "train"], (2, 4))
+    assert row["command"] == "python -m cule.scope check --iterations 2:4 -- -m train"
+    assert "+10.0%, the bias" in check.sentence(bias)
+
+
+def test_fit_finds_the_scale_at_which_the_corrected_time_is_right():
+    """A hundred annotations that cost 2,000 ns each, where the loops said 1,000."""
+    runs = Runs()
+    for _ in range(3):
+        made = process(
+            1_000_000, marks(*((n * 10_000 + 3_000, n * 10_000 + 7_000, "a") for n in range(100)))
+        )
+        runs.processes.append(made)
+        runs.seconds.append(1e-3)
+    scale = fit(runs, 0.8e-3, Costs(annotation=1_000), "annotations")
+    assert scale == pytest.approx(2, rel=0.01)
+    assert scaled(Costs(annotation=1_000, operator=5), "annotations", 2) == Costs(2_000, 0, 5)
+    assert fit(runs, 0.8e-3, Costs(operator=1_000), "activities") == 1.0
+
+
+def test_calibration_scales_what_makes_a_difference(monkeypatch):
+    """Runs of a program in which annotations cost twice what loops said, and boundaries nothing."""
+    monkeypatch.setattr(calibration, "measure_loops", lambda: Costs(1_000, 300, 700))
+
+    def run_once(command, iterations, instruments, boundaries, folder):
+        inflation = 20_000 if "annotations" in instruments else 0
+        length = 100_000 + inflation
+        spans = ((n * 10_000 + 3_000, n * 10_000 + 7_000, "a") for n in range(10))
+        return process(length, marks(*spans) if instruments else [])
+
+    monkeypatch.setattr(calibration, "run_once", run_once)
+    costs = calibration.calibrate(["x.py"], (0, 1), (), 2, lambda text: None)
+    assert costs.annotation == pytest.approx(2_000, rel=0.01)
+    assert (costs.boundary, costs.operator) == (300, 700)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["report", "/nowhere"], "expected a folder with a recording"),
+        (["run", "--out", "/tmp/x", "--iterations", "5:5", "--", "a.py"], "expected FIRST:END"),
+        (["run", "--out", "/tmp/x", "--", "ls"], "expected a command after '--'"),
+        (["run", "--out", "/tmp/x"], "expected a command after '--'"),
+        (["run", "--out", "/dev/null/x", "--", "a.py"], "expected a folder that can be written"),
+        (["run", "--out", "/tmp/x", "--boundary", "nope", "--", "a.py"], "expected --boundary to"),
+        (["run", "--out", "/tmp/x", "--counters", "--", "a.py"], "expected --iterations with"),
+        (
+            ["check", "--calibration", "/nowhere", "--", "a.py"],
+            "expected a file of 'cule.scope cal",
+        ),
+        (["calibrate", "--out", "/dev/null/x/y"], "Not a directory"),
+        ([], "required: PROGRAM"),
+    ],
+)
+def test_mistakes_are_sentences(capsys, words, message):
+    try:
+        status = program.main(words)
+    except SystemExit as end:
+        status = end.code
+    assert status == 2
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["", "{}x", '{"annotation": -1}', '{"nonsense": 1}', "[]"])
+def test_file_that_is_no_calibration_is_refused(tmp_path, content):
+    path = tmp_path / "costs.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"expected a file of 'cule\.scope calibrate', got"):
+        Costs.read(path)
+
+
+def test_command_may_begin_with_python():
+    assert program_of(["python3", "-m", "x", "--y"]) == ["-m", "x", "--y"]
+    assert program_of(["train.py", "1"]) == ["train.py", "1"]
