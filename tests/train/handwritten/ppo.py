@@ -3,7 +3,7 @@
 The envs play `n_steps` steps. Then the network is trained on them for some epochs of shuffled
 minibatches; the clipped loss keeps the policy near the one that played. The rollout of
 ../a2c_vtrace stores each frame once and stacks them when a minibatch reads them. Advantages are
-Schulman et al.'s (2016) GAE. In the notation of ../a2c_vtrace/vtrace.py:
+Schulman et al.'s (2016) GAE. In the notation of cule/train/returns.py:
 
     delta_t = r_t + gamma_t V(x_{t+1}) - V(x_t)
     A_t     = delta_t + gamma_t lambda A_{t+1},   0 for a step that was not played but reset the env
