@@ -56,21 +56,21 @@ def iterate(ledger: Ledger) -> None:
     """One iteration, of two operations, one of which has another one inside."""
     with scope.operation("search"):
         ledger.at("search", "python")
-        spin(0.004)
-        simulate(ledger, "search", 0.003)
+        spin(0.020)
+        simulate(ledger, "search", 0.015)
         for _ in range(2):
             with scope.operation("expand"):
                 ledger.at("expand", "python")
-                spin(0.002)
+                spin(0.010)
                 multiply(ledger, "expand")
-                simulate(ledger, "expand", 0.001)
+                simulate(ledger, "expand", 0.005)
             ledger.at("search", "python")
-            spin(0.001)
+            spin(0.005)
         ledger.at(scope.UNATTRIBUTED, "python")
     with scope.phase("learning"), scope.operation("learn"):
         ledger.at("learn", "python")
-        spin(0.003)
+        spin(0.015)
         for _ in range(3):
             multiply(ledger, "learn")
         ledger.at(scope.UNATTRIBUTED, "python")
-    spin(0.001)
+    spin(0.005)
