@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
 import torch
 from programs import random_program
 
+from cule.scope.annotations import listen, stop_listening
 from cule.train.plan.graphs import CALLS_BEFORE_CAPTURE, Launcher
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
@@ -173,3 +175,40 @@ class Eager(Recorder):
 
     def capture(self, function):
         return function
+
+
+class Heard:
+    """What is told to a listener of cule.scope: the open operations at each begin."""
+
+    def __init__(self):
+        self.open, self.begun = [], []
+
+    def began(self, annotation):
+        self.open.append(annotation.name)
+        self.begun.append(tuple(self.open))
+
+    def ended(self, annotation):
+        assert self.open.pop() == annotation.name
+
+
+@pytest.mark.parametrize("captured", [True, False])
+def test_graph_is_one_operation_and_calls_in_it_have_names(captured):
+    launcher, _ = a2c_like(1, captured=captured)
+    for iteration in range(20):
+        launcher.run(iteration)
+    heard = Heard()
+    listen(heard)
+    try:
+        launcher.run(20)
+    finally:
+        stop_listening(heard)
+    parts = {"playing", "learning", "handing over"}
+    # The recorder replays a graph by calling what was captured.
+    if captured:
+        assert [names for names in heard.begun if len(names) == 1] == [("playing and learning",)]
+        assert {names[1] for names in heard.begun if len(names) == 2} == parts
+    else:
+        assert {names[0] for names in heard.begun} == parts
+    assert {names[-1] for names in heard.begun if len(names) > 1} - parts == {
+        "storage", "gathering", "inference", "simulation", "learn", "hand over",
+    }  # fmt: skip
