@@ -102,6 +102,6 @@ def test_log_of_a_run_has_milliseconds_of_operations(tmp_path):
 def test_log_values_have_names_without_spaces():
     class Timed:
         def milliseconds(self):
-            return {"playing and learning": 0.5, "playing": 2.0}
+            return {"playing and learning": 0.5, "handing over": 2.0}
 
-    assert log_values(Timed()) == {"ms_playing_and_learning": 0.5, "ms_playing": 2.0}
+    assert log_values(Timed()) == {"ms_playing_and_learning": 0.5, "ms_handing_over": 2.0}
