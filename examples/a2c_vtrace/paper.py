@@ -37,7 +37,7 @@ from examples.a2c_vtrace.paper_settings import (
     Options,
 )  # fmt: skip
 from examples.a2c_vtrace.paper_tables import Row, table3, table4, table_of
-from examples.common.program import run_program
+from examples.common.program import options_of, run_program
 from examples.common.results import append_row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,17 +87,9 @@ class Job:
 
     def command(self, folder: Path) -> list[str]:
         """The command line of the training in this folder."""
-        words = [sys.executable, "-m", self.module]
         # train.py writes its row into its folder itself.
         where = {"folder": folder} if self.module == TRAIN else {"results": folder / "result.jsonl"}
-        for name, value in (self.options | where).items():
-            option = name.replace("_", "-")
-            words += (
-                [f"--{'' if value else 'no-'}{option}"]
-                if isinstance(value, bool)
-                else [f"--{option}", str(value)]
-            )
-        return words
+        return [sys.executable, "-m", self.module, *options_of(self.options | where)]
 
 
 def table3_jobs(args: Args) -> list[Job]:

@@ -13,6 +13,7 @@ from examples.a2c_vtrace import checkpoint
 from examples.a2c_vtrace.arguments import Args
 from examples.a2c_vtrace.log import read_log
 from examples.a2c_vtrace.world import World
+from examples.common.program import options_of
 
 ROOT = Path(__file__).resolve().parents[2]
 # The command of a training in two processes; options follow it.
@@ -44,15 +45,7 @@ def settings(run, **changes):
 
 def options(run, **changes):
     """The settings as options of the command line."""
-    words = ["--folder", str(run)]
-    for name, value in {**SMALL, **changes}.items():
-        option = name.replace("_", "-")
-        words += (
-            [f"--{'' if value else 'no-'}{option}"]
-            if isinstance(value, bool)
-            else [f"--{option}", str(value)]
-        )
-    return words
+    return options_of({"folder": run, **SMALL, **changes})
 
 
 def without_times(run):
