@@ -21,6 +21,17 @@ FOLDERS = ("docs", "design", "benchmarks", "examples", "roms")
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))]
 )
+TRAININGS = (
+    "examples.a2c_vtrace.train",
+    "examples.ppo.ppo",
+    "examples.dqn.dqn",
+    "examples.pqn.pqn",
+    "examples.reinforce.reinforce",
+)
+SHORT_TRAINING = [
+    "--num-envs", "20", "--width", "0.1", "--total-frames", "500", "--eval-episodes", "0",
+    "--device", "cpu", "--no-plot",
+]  # fmt: skip
 # What makes a command short; the last of two equal options counts.
 SHORTER = {
     "cule": [],
@@ -52,6 +63,11 @@ SHORTER = {
     ],
     "tests.peers": ["--help"],
     "cule.record": ["--seconds", "0.2", "--quiet"],
+    # Of a run that another command makes.
+    "cule.train.watch": ["--help"],
+    "cule.train.evaluate": ["--help"],
+    "cule.train.plot": ["--help"],
+    **dict.fromkeys(TRAININGS, SHORT_TRAINING),
     "cule.scope": [],
     "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
     "examples/mixed_games.py": ["--steps", "2", "--games", "pong", "breakout"],

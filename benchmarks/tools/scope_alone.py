@@ -2,8 +2,8 @@
 
     python benchmarks/tools/scope_alone.py --results benchmarks/results/DATE.jsonl
 
-Without overlap they have to agree within 5%. A2C+V-trace, whose play and learning are CUDA graphs.
-The parts run alone as graphs of their own, timed by CUDA events over many replays.
+Without overlap they have to agree within 5%. A2C+V-trace, whose iteration is a CUDA graph. The
+parts run alone as graphs of their own, timed by CUDA events over many replays.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ import torch
 
 from cule import scope
 from cule.bench.rows import PROFILER, append_row, commit, machine, now
-from examples.a2c_vtrace.arguments import Args
-from examples.a2c_vtrace.model import sample
-from examples.a2c_vtrace.trainer import Trainer
-from examples.a2c_vtrace.world import World
-from examples.common.graphed import CALLS_BEFORE_CAPTURE, Graphed
+from cule.train.plan.graphs import CALLS_BEFORE_CAPTURE, CudaStreams
+from cule.train.trainer import Trainer
+from cule.train.world import World
+from examples.a2c_vtrace.train import A2C, Args
 
 REPLAYS = 200
 
 
-def milliseconds_of(function: Callable[[], None]) -> float:
+def milliseconds_of(function: Callable[[], None], device: torch.device) -> float:
     """A replay's time on the GPU."""
-    graphed = Graphed(function)
-    for _ in range(CALLS_BEFORE_CAPTURE + 5):
+    for _ in range(CALLS_BEFORE_CAPTURE):
+        function()
+    graphed = CudaStreams(device, 0).capture(function)
+    for _ in range(5):
         graphed()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
@@ -42,26 +43,20 @@ def milliseconds_of(function: Callable[[], None]) -> float:
 
 def parts_of(trainer: Trainer) -> dict[str, Callable[[], None]]:
     """The operations of an iteration, each by itself."""
-    player, learner, env = trainer.player, trainer.learner, trainer.env
-    rollout, device = player.rollout, trainer.device
-    observations = rollout.observations()
-    actions = torch.zeros(env.num_envs, dtype=torch.int64, device=device)
-    count = int(env.single_action_space.n)
-    group = torch.arange(learner.group_size, device=device)
+    stage, algorithm = trainer.stage, trainer.algorithm
+    observations = torch.zeros(
+        (stage.num_envs, 4, 84, 84), dtype=torch.uint8, device=trainer.device
+    )
+    actions = torch.zeros(stage.num_envs, dtype=torch.int64, device=trainer.device)
 
     @torch.no_grad()
     def infer() -> None:
-        sample(player.policy(observations)[0])
-
-    def gather() -> None:
-        for chunk in learner.chunks:
-            rollout.batch(learner.end, group[chunk])
+        algorithm.act(trainer.acting, observations)
 
     return {
         "inference": infer,
-        "simulation": lambda: env.step(actions.random_(0, count)) and None,
-        "gathering": gather,
-        "optimizer": learner.apply_gradient,
+        "simulation": lambda: stage.step(actions.random_(0, stage.num_actions)) and None,
+        "optimizer": trainer.learner.apply_gradient,
     }
 
 
@@ -75,11 +70,11 @@ def main() -> None:
     args = parser.parse_args()
     device = torch.device("cuda", torch.cuda.current_device())
     settings = Args(
-        game="pong", num_envs=args.num_envs, num_batches=20, n_steps=20, steps_per_update=1,
+        game="pong", num_envs=args.num_envs, num_batches=20, num_steps=20, steps_per_update=1,
         warmup_steps=20, device="cuda", overlap=False,
     ).on(device)  # fmt: skip
     scope.mark_graphs()
-    trainer = Trainer(settings, World(0, 1, device))
+    trainer = Trainer(A2C(settings), World(0, 1, device))
     for _ in range(args.warmup):
         trainer.iterate()
     with (
@@ -94,7 +89,7 @@ def main() -> None:
         print("\n".join(recording.problems))
     compared = {}
     for name, part in parts_of(trainer).items():
-        alone = milliseconds_of(part)
+        alone = milliseconds_of(part, device)
         compared[name] = {"inside": round(inside.get(name, 0.0), 5), "alone": round(alone, 5)}
         print(f"{name:12} inside {inside.get(name, 0.0):8.4f} ms, alone {alone:8.4f} ms: "
               f"{inside.get(name, 0.0) / alone - 1:+.1%}")  # fmt: skip

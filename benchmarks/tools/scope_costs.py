@@ -21,9 +21,9 @@ from cule import scope
 from cule.bench.rows import PROFILER, append_row, commit, machine, now
 from cule.device import find_device
 from cule.scope.loops import CALLS, ROUNDS, annotation_cost, nanoseconds_of
-from examples.a2c_vtrace.arguments import Args
-from examples.a2c_vtrace.trainer import Trainer
-from examples.a2c_vtrace.world import World
+from cule.train.trainer import Trainer
+from cule.train.world import World
+from examples.a2c_vtrace.train import A2C, Args
 
 
 def annotate() -> None:
@@ -60,11 +60,11 @@ def light_nanoseconds(device: torch.device) -> tuple[float, float]:
 def light_share(device: torch.device, args: argparse.Namespace) -> tuple[float, float, float]:
     """Milliseconds of an iteration without and with the light mode, and the share that it adds."""
     settings = Args(
-        game="pong", num_envs=args.num_envs, num_batches=args.num_batches, n_steps=20,
+        game="pong", num_envs=args.num_envs, num_batches=args.num_batches, num_steps=20,
         steps_per_update=1, updates_at_once=3 if device.type == "cuda" else 1,
         overlap=device.type == "cuda", warmup_steps=20, device=str(device),
     ).on(device)  # fmt: skip
-    trainer = Trainer(settings, World(0, 1, device))
+    trainer = Trainer(A2C(settings), World(0, 1, device))
 
     def round_of(light: bool) -> float:
         timer = scope.Light(device)

@@ -23,19 +23,20 @@ import torch
 
 ENVS = {"cuda": 1024, "cpu": 16}
 # What makes each algorithm: module and options, then what a CPU needs to learn within the window.
-VTRACE = "--num-batches 4 --n-steps 20 --steps-per-update 1 --warmup-steps 20"
-PLAIN = "--num-batches 1 --n-steps 5 --steps-per-update 5 --warmup-steps 5"
+VTRACE = "--num-batches 4 --num-steps 20 --steps-per-update 1 --warmup-steps 20"
+PLAIN = "--num-batches 1 --num-steps 5 --steps-per-update 5 --warmup-steps 5"
+A2C = "-m examples.a2c_vtrace.train"
 TRAIN = (
-    "-m examples.a2c_vtrace.train --no-progress --no-tensorboard --no-plot --eval-episodes 0 "
-    "--overwrite --folder {folder}/run --log-every 64"
+    "--no-progress --no-tensorboard --no-plot --eval-episodes 0 --overwrite --folder {folder}/run "
+    "--log-every 64"
 )
 PROGRAMS = {
-    "A2C": f"{TRAIN} {PLAIN}",
-    "A2C+V-trace": f"{TRAIN} {VTRACE}",
-    "PPO": "-m examples.ppo.ppo --no-progress",
-    "DQN": "-m examples.dqn.dqn --no-progress --first-update 8192 --memory 65536",
+    "A2C": f"{A2C} {TRAIN} {PLAIN}",
+    "A2C+V-trace": f"{A2C} {TRAIN} {VTRACE}",
+    "PPO": f"-m examples.ppo.ppo {TRAIN}",
+    "DQN": f"-m examples.dqn.dqn {TRAIN} --first-update 8192 --memory 65536",
 }
-ON_CPU = {"PPO": "--n-steps 16 --minibatch 64", "DQN": "--first-update 256 --memory 4096"}
+ON_CPU = {"PPO": "--num-steps 16 --minibatch-size 64", "DQN": "--first-update 256 --memory 4096"}
 # The first and last iteration of a window, by program and device; a PPO iteration is a whole phase.
 WINDOWS = {"PPO": "6:10"}
 WINDOW = "60:80"
@@ -88,7 +89,8 @@ def profile_commands(
 def overlap_commands(scope: str, folder: str, results: str) -> Iterator[tuple[int, str]]:
     """The fastest setting, with overlap and without."""
     words = (
-        f"{TRAIN} --game pong --num-envs 1200 --num-batches 20 --n-steps 20 --steps-per-update 1"
+        f"{A2C} {TRAIN} --game pong --num-envs 1200 --num-batches 20 --num-steps 20 "
+        "--steps-per-update 1"
     ).format(folder=folder)
     for name, option in (("apart", ""), ("overlap", " --overlap")):
         run = f"{scope} run --out {folder}/{name} --overwrite --finish --iterations 400:420"

@@ -28,6 +28,8 @@ from tqdm import tqdm
 
 from cule.files import replacing
 from cule.json_lines import read_lines
+from cule.train.command import options_of, run_program
+from cule.train.rows import append_row
 from examples.a2c_vtrace.paper_settings import (
     GOALS,
     PROGRAMS,
@@ -37,8 +39,6 @@ from examples.a2c_vtrace.paper_settings import (
     Options,
 )  # fmt: skip
 from examples.a2c_vtrace.paper_tables import Row, table3, table4, table_of
-from examples.common.program import options_of, run_program
-from examples.common.results import append_row
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -87,9 +87,9 @@ class Job:
 
     def command(self, folder: Path) -> list[str]:
         """The command line of the training in this folder."""
-        # train.py writes its row into its folder itself.
-        where = {"folder": folder} if self.module == TRAIN else {"results": folder / "result.jsonl"}
-        return [sys.executable, "-m", self.module, *options_of(self.options | where)]
+        # A training writes its row into its folder itself.
+        settings = self.options | {"folder": folder}
+        return [sys.executable, "-m", self.module, *options_of(settings)]
 
 
 def table3_jobs(args: Args) -> list[Job]:
@@ -285,7 +285,7 @@ def run(args: Args) -> int:
 
 def main() -> int:
     """Runs the program; returns the exit status."""
-    return run_program("examples.a2c_vtrace.paper", Args, run)
+    return run_program("python -m examples.a2c_vtrace.paper", Args, run)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def setting_of(row: Row) -> str:
     """The name in SETTINGS of a training's settings, or what they are if they have no name."""
+    if "n_steps" in row:  # as rows before cule.train have it
+        row = {**row, "num_steps": row["n_steps"]}
     names = (*VTRACE20, *PLAIN)
     asked = {name: row.get(name, PLAIN.get(name)) for name in names} | {"emulator": row["system"]}
     for name, options in SETTINGS.items():

@@ -3,381 +3,141 @@
     python -m examples.a2c_vtrace.train --game pong
     torchrun --nproc-per-node 4 -m examples.a2c_vtrace.train --game pong --num-envs 4800
 
-README.md in this folder explains it; `--help` lists the settings, which are in arguments.py.
-
-Three times are measured. `seconds` is the time of training from the first step on, with logs and
-checkpoints but without evaluations. `evaluation_seconds` is the time of evaluations.
-`startup_seconds` is the time to make the envs and the network, and to compile.
+README.md in this folder explains it; `--help` lists the settings.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-import json
-import os
 import sys
-import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from cule import scope
-from examples.a2c_vtrace import checkpoint
-from examples.a2c_vtrace.arguments import Args
-from examples.a2c_vtrace.evaluate import Evaluator
-from examples.a2c_vtrace.learner import METRICS
-from examples.a2c_vtrace.log import Log
-from examples.a2c_vtrace.plot import RESULT, plot
-from examples.a2c_vtrace.result import result_of, row_before
-from examples.a2c_vtrace.stopper import Stopper
-from examples.a2c_vtrace.trainer import Trainer
-from examples.a2c_vtrace.world import World
-from examples.common.presets import announcement
-from examples.common.program import run_program
-from examples.common.results import append_row
-from examples.common.timing import log_values
-
-EVALUATION_SEED = 1_000_000
+from cule import train
+from cule.train.checks import at_least, within
+from cule.train.models import ActorCritic, entropy_of, sample
+from cule.train.returns import vtrace
 
 
-class Run:
-    """A training run: the loop around a Trainer, with its log, evaluations and checkpoints.
+@dataclass
+class Args(train.Args):
+    """Trains A2C with V-trace on Atari games, thousands of environments at once.
 
-    Args:
-        args: the settings.
-        world: this process among the others.
-
-    Raises:
-        ValueError: settings are wrong, or the checkpoint to resume from is another run's.
+    Frames are emulated frames: a step of one env is four of them. The paper's "training frames" are
+    a quarter.
     """
 
-    def __init__(self, args: Args, world: World):
-        given, args = args, args.on(world.device)
-        args.check(world.size)
-        begun = time.perf_counter()
-        self.args, self.world, self.speaks = args, world, world.rank == 0
-        state = self._found_state()
-        if state is not None:
-            self.args = args = given.on(world.device, state["args"])
-        if self.speaks and args.progress:
-            line = announcement(given, args, world.device, args.algorithm)
-            print(line, file=sys.stderr, flush=True)
-        self.trainer = Trainer(args, world)
-        self.light = scope.Light(world.device)
-        self.seconds = self.evaluation_seconds = 0.0
-        # Frames, updates and seconds at the last line about training in the log.
-        self.logged = (0, 0, 0.0)
-        self.score: float | None = None  # of the last episodes in training
-        self.test: dict[str, float] = {}
-        self.test_frames: int | None = None
-        self.reached: dict[str, float] | None = None
-        self.interrupted = False
-        self.saved_steps: int | None = None
-        self.evaluator = self.log = self.row_before = None
-        if state is not None:
-            self.load_state_dict(state)
-            if self.speaks:
-                self.row_before = row_before(self)
-        self.finished = world.any(self.row_before is not None)
-        if self.finished:
-            return
-        # An evaluation of exactly this state stays in the log, unless it will be repeated.
-        evaluated = self.trainer.frames
-        if state is not None and (self.reached or evaluated >= args.total_frames):
-            evaluated = state["test_frames"] or 0
-        if self.speaks and args.eval_episodes:
-            self.evaluator = Evaluator(
-                args.game, args.eval_episodes, world.device, sticky=args.eval_sticky,
-                max_frames=args.eval_max_frames, num_threads=args.num_threads,
-            )  # fmt: skip
-        with world.together():
-            self.log = Log(args, self.logged[0], evaluated, self.trainer.frames, self.speaks)
-        world.synchronize()
-        world.barrier()
-        self.startup_seconds = time.perf_counter() - begun
+    folder: Path = Path("runs/a2c_vtrace")
+    """where the log, the checkpoints and the plot go"""
+    num_envs: int | None = train.by_device(gpu=1200, cpu=120)
+    """number of envs, over all processes (1,200 on a GPU, 120 on a CPU)"""
+    num_batches: int = 20
+    """groups of envs, which update the network in turn; 1 with steps_per_update = num_steps is
+    vanilla A2C"""
+    num_steps: int = 20
+    """length of the rollouts in an update, in steps"""
+    steps_per_update: int = 1
+    """steps that all envs play between two updates"""
+    updates_at_once: int = 1
+    """updates between two phases of play, each by the next group; with 2 every step is used
+    twice"""
+    overlap: bool = False
+    """learn while the envs play the next steps: a lag of 1; on a GPU each uses a part of it"""
+    total_frames: int | None = train.by_device(gpu=200_000_000, cpu=20_000_000)
+    """when to stop (200,000,000 on a GPU, 20,000,000 on a CPU)"""
+    warmup_steps: int = 300
+    """steps that all envs play before the first update, so that their games are in different
+    states"""
+    life_loss_ends: bool = True
+    """in training, a lost life ends an episode (the game goes on)"""
+    learning_rate: float = 6.5e-4
+    """the optimizer's learning rate"""
+    vf_coef: float = 0.5
+    """weight of the value's squared error in the loss"""
+    ent_coef: float = 0.01
+    """weight of the policy's entropy in the loss"""
+    rho_bar: float = 1.0
+    """V-trace's threshold of ratios in the targets and in the policy gradient"""
+    c_bar: float = 1.0
+    """V-trace's threshold of ratios in the trace"""
+    trace_decay: float = 1.0
+    """V-trace's lambda"""
 
-    def _found_state(self) -> dict[str, Any] | None:
-        """The checkpoint to resume from, if that is wanted and there is one."""
-        folder = self.args.folder / "checkpoints"
-        if self.args.resume:
-            return checkpoint.load(folder, self.world, self.world.size)
-        there = checkpoint.any_in(folder)
-        if there and not self.args.overwrite:
+    def check(self, world_size: int) -> None:
+        """Checks the numbers."""
+        super().check(world_size)
+        at_least(1, self, "num_batches", "num_steps", "steps_per_update", "updates_at_once")
+        at_least(0, self, "warmup_steps", "rho_bar", "c_bar")
+        within(0, 1, self, "trace_decay")
+        if self.steps_per_update > self.num_steps:
             raise ValueError(
-                f"expected a folder without checkpoints, got {self.args.folder}, which has another "
-                "run's: "
-                "--resume goes on from them, --overwrite deletes them, --folder names another "
-                "folder"
+                f"expected steps_per_update to be at most num_steps ({self.num_steps}), as nothing "
+                f"would be learned from the other steps, got {self.steps_per_update}"
             )
-        # They are deleted only after all processes have looked for them.
-        self.world.barrier()
-        if there and self.speaks:
-            checkpoint.delete(folder)
-        return None
+        if self.num_envs % (world_size * self.num_batches):
+            raise ValueError(
+                f"expected num_envs to be a multiple of num_batches times the number of processes "
+                f"({self.num_batches} x {world_size}), got {self.num_envs}"
+            )
 
-    # The clock ------------------------------------------------------------------------------------
 
-    def start_clock(self) -> None:
-        """From here on, time counts as training."""
-        self._clock = time.perf_counter()
+class A2C(train.Algorithm[Args]):
+    """Groups of envs learn in turn from their last steps; V-trace corrects for older policies."""
 
-    def stop_clock(self) -> None:
-        """Waits for the device, and adds the time since the last call to the training time."""
-        self.world.synchronize()
-        now = time.perf_counter()
-        self.seconds += now - self._clock
-        self._clock = now
+    keeps = {"log_mu": torch.float32}
 
     @property
-    def seconds_now(self) -> float:
-        """Seconds of training so far. Does not wait for the device."""
-        return self.seconds + time.perf_counter() - self._clock
+    def name(self) -> str:
+        """A2C if it learns from each step once, with the policy that played it."""
+        a = self.args
+        once = a.steps_per_update == a.num_steps and a.updates_at_once == 1
+        on_policy = a.num_batches == 1 and once and not (a.overlap or a.lag)
+        return "A2C" if on_policy else "A2C+V-trace"
 
-    # Logging and evaluating -----------------------------------------------------------------------
+    def networks(self, num_actions):
+        return {"net": ActorCritic(num_actions, self.args.model, self.args.width)}
 
-    def tell(self) -> None:
-        """Writes a line of the log about the time since the last one. All processes have to call
-        it."""
-        trainer = self.trainer
-        sums = self.world.sum(
-            torch.cat([trainer.player.episodes.take_scores(), trainer.learner.take_metrics()])
-        )
-        self.stop_clock()
-        frames, updates, seconds = self.logged
-        self.logged = (trainer.frames, trainer.updates, self.seconds)
-        episodes, passed = sums[1], max(self.seconds - seconds, 1e-9)
-        count = (trainer.updates - updates) * self.world.size
-        if episodes:
-            self.score = sums[0] / episodes
-        values = {
-            "updates": trainer.updates,
-            "seconds": self.seconds,
-            "fps": (trainer.frames - frames) / passed,
-            "ups": (trainer.updates - updates) / passed,
-            "episodes": int(episodes),
-            "score": self.score if episodes else None,
-            **{
-                name: total / count if count else None
-                for name, total in zip(METRICS, sums[2:], strict=True)
-            },
-            **log_values(self.light),
-        }
-        with self.world.together():
-            self.log.write("training", trainer.frames, values)
+    def act(self, nets, observations):
+        log_pi, _ = nets.net(observations)
+        actions = sample(log_pi)
+        return {"actions": actions, "log_mu": log_pi.gather(1, actions.unsqueeze(1)).squeeze(1)}
 
-    @property
-    def promising(self) -> bool:
-        """Whether the score in training is high enough for an evaluation; the same in all
-        processes."""
-        return self.args.eval_from is None or (
-            self.score is not None and self.score >= self.args.eval_from
-        )
+    def scores(self, nets, observations):
+        return nets.net(observations)[0]
 
-    @scope.operation("evaluation")
-    def evaluate(self, stopper: Stopper) -> None:
-        """Evaluates the policy on ale-py, and notes if it is good enough to stop.
+    def learning(self):
+        a = self.args
+        return train.Learning(
+            steps=a.num_steps, every=a.steps_per_update, times=a.updates_at_once,
+            groups=a.num_batches, lag=int(a.overlap or a.lag), start=a.warmup_steps,
+        )  # fmt: skip
 
-        All processes have to call it. An evaluation that a signal stops leaves no trace.
-        """
-        args, trainer = self.args, self.trainer
-        self.stop_clock()
-        begun, good, cut_off = time.perf_counter(), False, False
-        with self.world.together():
-            if self.evaluator is not None:
-                scores = self.evaluator.scores(
-                    trainer.policy, EVALUATION_SEED + trainer.updates, stop=lambda: stopper.wanted
-                )
-                cut_off = scores is None
-                if scores is not None:
-                    self.test = {
-                        "test_score": float(scores.mean()),
-                        "test_deviation": float(scores.std()),
-                    }
-                    values = {"updates": trainer.updates, "seconds": self.seconds, **self.test}
-                    self.log.write("evaluation", trainer.frames, values)
-                    good = (
-                        args.stop_at_score is not None
-                        and self.test["test_score"] >= args.stop_at_score
-                    )
-        if not self.world.any(cut_off):
-            self.test_frames = trainer.frames
-        if self.world.any(good):
-            self.reached = {
-                "frames_to_score": trainer.frames,
-                "seconds_to_score": round(self.seconds, 3),
-            }
-        self.evaluation_seconds += time.perf_counter() - begun
-        self.start_clock()
-
-    # Saving and resuming --------------------------------------------------------------------------
-
-    @scope.operation("checkpoint")
-    def save(self) -> None:
-        """Writes a checkpoint, unless it exists. All processes have to call it."""
-        self.stop_clock()
-        before, steps = self.saved_steps, self.trainer.steps
-        if before == steps:
-            return
-        args = {
-            name: str(v) if isinstance(v, Path) else v
-            for name, v in dataclasses.asdict(self.args).items()
-        }
-        state = {
-            "algorithm": self.args.algorithm,
-            "args": args,
-            "frames": self.trainer.frames,
-            "seconds": self.seconds,
-            "evaluation_seconds": self.evaluation_seconds,
-            "logged": self.logged,
-            "score": self.score,
-            "test": self.test,
-            "test_frames": self.test_frames,
-            "reached": self.reached,
-            "trainer": self.trainer.state_dict(),
-        }
-        checkpoint.save(self.args.folder / "checkpoints", steps, state, self.world, before)
-        self.saved_steps = steps
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resumes from a checkpoint.
-
-        Raises:
-            ValueError: it is from a run with other settings.
-        """
-        # These settings may differ: how long to train, where files are and what is shown.
-        free = {
-            "folder", "resume", "overwrite", "device", "total_frames", "max_seconds", "progress",
-            "tensorboard", "plot",
-            "results", "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile",
-            "learner_chunk",
-            "stop_at_score", "bf16", "channels_last", "multiprocessors",
+    def loss(self, nets, batch):
+        a, (steps, width) = self.args, batch.actions.shape
+        log_pi_all, values = nets.net(batch.observations.flatten(0, 1))
+        log_pi_all = log_pi_all.unflatten(0, (steps + 1, width))[:-1]
+        values = values.unflatten(0, (steps + 1, width))
+        log_pi = log_pi_all.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
+        log_ratios = (log_pi - batch.log_mu).detach().masked_fill(~batch.played, -torch.inf)
+        corrected = vtrace(
+            log_ratios, batch.rewards, batch.discounts, values.detach(),
+            rho_bar=a.rho_bar, c_bar=a.c_bar, trace_decay=a.trace_decay,
+        )  # fmt: skip
+        played = batch.played.float()
+        policy_loss = -(corrected.advantages * log_pi * played).mean()
+        value_loss = (0.5 * (corrected.targets - values[:-1]).square() * played).mean()
+        entropy = (entropy_of(log_pi_all) * played).mean()
+        return {
+            "loss": policy_loss + a.vf_coef * value_loss - a.ent_coef * entropy,
+            "policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy,
+            "ratio": log_ratios.exp().mean(),
         }  # fmt: skip
-        if self.args.anneal:
-            free.remove("total_frames")
-        changed = {
-            name: was for name, was in state["args"].items() if was != getattr(self.args, name)
-        }
-        for name, was in changed.items():
-            if name not in free and not name.startswith("eval_"):
-                raise ValueError(
-                    f"expected {name} as in the checkpoint ({was}), got {getattr(self.args, name)}"
-                )
-        self.trainer.load_state_dict(state["trainer"])
-        self.saved_steps = self.trainer.steps
-        self.seconds, self.evaluation_seconds = state["seconds"], state["evaluation_seconds"]
-        self.logged, self.score = tuple(state["logged"]), state["score"]
-        # Earlier evaluations count if later ones have the same settings.
-        if "stop_at_score" not in changed and not any(name.startswith("eval_") for name in changed):
-            self.test, self.test_frames, self.reached = (
-                state["test"],
-                state["test_frames"],
-                state["reached"],
-            )
-
-    # The loop -------------------------------------------------------------------------------------
-
-    def crossed(self, before: int, every: int) -> bool:
-        """Whether the run has passed a multiple of `every` frames since `before`; never for 0."""
-        return every > 0 and self.trainer.frames // every > before // every
-
-    def enough(self, stopper: Stopper) -> bool:
-        """Whether to stop. All processes have to call it at the same iteration."""
-        too_long = self.args.max_seconds is not None and self.seconds_now >= self.args.max_seconds
-        return self.world.any(stopper.wanted or too_long)
-
-    def train(self, stopper: Stopper) -> None:
-        """Trains until there is a reason to stop; then saves, logs and evaluates."""
-        args, trainer = self.args, self.trainer
-        self.start_clock()
-        for iteration in itertools.count(1):
-            if trainer.frames >= args.total_frames or self.reached is not None:
-                break
-            frames, updates = trainer.frames, trainer.updates
-            with scope.iteration():
-                trainer.iterate()
-                with scope.operation("logging"):
-                    self.log.show(trainer.frames, warming_up=trainer.updates == 0)
-                    if trainer.updates // args.log_every > updates // args.log_every:
-                        self.tell()
-            if self.crossed(frames, args.eval_every) and self.promising:
-                self.evaluate(stopper)
-            if self.crossed(frames, args.checkpoint_every):
-                self.save()
-            # Several processes have to agree to stop at the same iteration, and asking takes time.
-            if (self.world.size == 1 or iteration % args.log_every == 0) and self.enough(stopper):
-                break
-        self.stop_clock()
-        # A signal may have reached only some of the processes.
-        self.interrupted = self.world.any(stopper.wanted)
-        # Saved before the last line of the log. A resumed run then writes that line where it would
-        # have been.
-        self.save()
-        self.start_clock()
-        if trainer.updates > self.logged[1]:
-            self.tell()
-        if not self.interrupted and args.eval_episodes and self.test_frames != trainer.frames:
-            self.evaluate(stopper)
-            self.interrupted = self.world.any(stopper.wanted)
-
-    def close(self) -> None:
-        """Frees the envs and ends the log."""
-        if self.log is not None:
-            self.log.close()
-        self.trainer.close()
-        if self.evaluator is not None:
-            self.evaluator.close()
-
-
-def train(args: Args) -> dict[str, Any]:
-    """Trains as the settings say; returns the result's row.
-
-    Raises:
-        ValueError: settings are wrong, or the checkpoint to resume from is another run's.
-    """
-    args.use_threads()
-    world = World.join(args.device)
-    try:
-        run = Run(args, world)
-        try:
-            if run.finished:
-                row = run.row_before or {}
-            else:
-                with Stopper() as stopper, run.light, scope.phase("training"):
-                    run.train(stopper)
-                row = result_of(run)
-        finally:
-            run.close()
-        if run.speaks:
-            append_row(
-                row, args.folder / RESULT, None if run.interrupted else args.results, once=True
-            )
-            if args.plot:
-                picture = args.folder / "scores.png"
-                if not plot([args.folder], picture):
-                    picture.unlink(missing_ok=True)  # an older run's
-                    print("No episode has ended: there is no scores.png.", file=sys.stderr)
-            if run.interrupted:
-                print(
-                    "Stopped by a signal; the checkpoint is written, --resume goes on from it.",
-                    file=sys.stderr,
-                )
-    finally:
-        world.leave()
-    return row
-
-
-def run(args: Args) -> None:
-    """Trains, and prints the result's row."""
-    row = train(args)
-    if int(os.environ.get("RANK", "0")) == 0:
-        print(json.dumps(row))
 
 
 def main() -> int:
     """Runs the training; returns the exit status."""
-    return run_program("examples.a2c_vtrace.train", Args, run)
+    return train.main(A2C, Args)
 
 
 if __name__ == "__main__":

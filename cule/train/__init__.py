@@ -1,0 +1,19 @@
+"""Declares, plans and runs training: see docs/training.md."""
+
+from __future__ import annotations
+
+from cule.train.algorithm import Algorithm, Nets
+from cule.train.batch import Batch
+from cule.train.build import Declaration
+from cule.train.learning import Copy, Learning, Replay
+from cule.train.main import explain, main, train
+from cule.train.plan.passes import Passes
+from cule.train.plan.plan import Plan
+from cule.train.plan.program import Operation, Program, Recurrent
+from cule.train.presets import by_device
+from cule.train.settings import Args
+
+__all__ = [
+    "Algorithm", "Args", "Batch", "Copy", "Declaration", "Learning", "Nets", "Operation",
+    "Passes", "Plan", "Program", "Recurrent", "Replay", "by_device", "explain", "main", "train",
+]  # fmt: skip

@@ -1,0 +1,180 @@
+"""What a loss reads, and where it comes from.
+
+That is sequences of a group of envs, shuffled transitions, or transitions sampled from a memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import torch
+
+from cule.train.learning import Learning
+from cule.train.plan.stores import Window
+
+Part = Callable[[], torch.Tensor]
+
+
+class Batch:
+    """Parts of a batch, as attributes; each is gathered when it is first asked for.
+
+    Sequences have T steps of B envs: observations (T + 1, B, ...), everything else (T, B). Other
+    batches have B transitions, everything is (B, ...), and there are next_observations.
+
+    Attributes:
+        asked: the names that have been asked for.
+    """
+
+    def __init__(self, parts: Mapping[str, Part]):
+        self._parts = parts
+        self.asked: set[str] = set()
+
+    def __getattr__(self, name: str) -> torch.Tensor:
+        parts = self.__dict__.get("_parts", {})
+        if name not in parts:
+            known = ", ".join(sorted(parts))
+            raise AttributeError(f"expected a part of the batch ({known}), got {name}")
+        self.asked.add(name)
+        value = parts[name]()
+        self.__dict__[name] = value
+        return value
+
+
+class Rows(Protocol):
+    """An update's rows, of which some at a time make a batch."""
+
+    count: int
+    observations_each: int
+
+    def batch(self, begin: int, end: int) -> Batch:
+        """The batch of some rows."""
+
+
+def normalized(values: torch.Tensor) -> torch.Tensor:
+    """Shifted and scaled to mean 0 and deviation 1."""
+    return (values - values.mean()) / (values.std() + 1e-8)
+
+
+class Sequences:
+    """Whole sequences of some envs. A row is an env.
+
+    Args:
+        windows: of all envs by name; observations have one step more than the others.
+        whole: tensors (T, num_envs) by name.
+        envs: (B,) int64.
+        normalize: names of tensors in `whole` to normalize.
+    """
+
+    def __init__(
+        self,
+        windows: Mapping[str, Window],
+        whole: Mapping[str, torch.Tensor],
+        envs: torch.Tensor,
+        normalize: tuple[str, ...] = (),
+    ):
+        self.windows, self.envs = windows, envs
+        self.count = len(envs)
+        self.observations_each = len(windows["observations"])
+        self.whole = {
+            name: normalized(values[:, envs]) if name in normalize else values[:, envs]
+            for name, values in whole.items()
+        }
+
+    def batch(self, begin: int, end: int) -> Batch:
+        """Envs begin .. end - 1 of these."""
+        envs = self.envs[begin:end]
+        parts: dict[str, Part] = {
+            name: lambda window=window: window.of(envs)  # type: ignore[misc]
+            for name, window in self.windows.items()
+        }
+        for name, values in self.whole.items():
+            parts[name] = lambda values=values: values[:, begin:end]  # type: ignore[misc]
+        return Batch(parts)
+
+
+class Transitions:
+    """Some steps of some envs. A row is a transition.
+
+    Args:
+        windows: of all envs by name.
+        whole: tensors (T, num_envs) by name.
+        places: (B,) int64, places in the windows.
+        envs: (B,) int64.
+        normalize: names of tensors in `whole` to normalize.
+    """
+
+    def __init__(
+        self,
+        windows: Mapping[str, Window],
+        whole: Mapping[str, torch.Tensor],
+        places: torch.Tensor,
+        envs: torch.Tensor,
+        normalize: tuple[str, ...] = (),
+    ):
+        self.windows, self.places, self.envs = windows, places, envs
+        self.count, self.observations_each = len(places), 1
+        self.whole = {}
+        for name, values in whole.items():
+            some = values[places, envs]
+            self.whole[name] = normalized(some) if name in normalize else some
+
+    def batch(self, begin: int, end: int) -> Batch:
+        """Transitions begin .. end - 1 of these."""
+        places, envs = self.places[begin:end], self.envs[begin:end]
+        parts: dict[str, Part] = {
+            name: lambda window=window: window.at(places, envs)  # type: ignore[misc]
+            for name, window in self.windows.items()
+        }
+        following = self.windows["observations"]
+        parts["next_observations"] = lambda: following.at(places + 1, envs)
+        for name, values in self.whole.items():
+            parts[name] = lambda values=values: values[begin:end]  # type: ignore[misc]
+        return Batch(parts)
+
+
+def rows_of(
+    learning: Learning,
+    num_envs: int,
+    windows: Mapping[str, Window],
+    whole: Mapping[str, torch.Tensor],
+    turn: torch.Tensor,
+    chosen: Any,
+) -> Rows:
+    """The rows of an update.
+
+    Args:
+        learning: what to learn from.
+        num_envs: envs of this process.
+        windows: of all envs by name.
+        whole: tensors (T, num_envs) by name.
+        turn: (1,) int64, whose turn it is: a group's, or a minibatch's of a shuffle.
+        chosen: the shuffled places, or the sampled transitions; None for groups.
+    """
+    if learning.replay is not None:
+        places, envs = chosen[0], chosen[1]
+        return Transitions(windows, whole, places, envs, learning.normalize)
+    if learning.minibatch is not None:
+        shuffled = chosen.view(-1, learning.minibatch)
+        some = shuffled.index_select(0, turn)[0]
+        places, envs = some // num_envs, some % num_envs
+        return Transitions(windows, whole, places, envs, learning.normalize)
+    size = num_envs // learning.groups
+    envs = turn * size + torch.arange(size, device=turn.device)
+    return Sequences(windows, whole, envs, learning.normalize)
+
+
+def sample(memory: int, minibatch: int, num_envs: int, position: torch.Tensor) -> torch.Tensor:
+    """Samples transitions uniformly: places and envs, (2, minibatch) int64.
+
+    Args:
+        memory: transitions of an env, of which the window has all but the three oldest, whose
+            frames are only used in the stacks of later ones.
+        minibatch: how many.
+        num_envs: envs.
+        position: (1,) int64, steps played; there have to be at least four.
+    """
+    steps = torch.clamp(position, max=memory) - 3
+    back = (torch.rand(minibatch, dtype=torch.float64, device=position.device) * steps).long() + 1
+    envs = torch.randint(num_envs, (minibatch,), device=position.device)
+    return torch.stack([memory - 3 - back, envs])

@@ -1,0 +1,158 @@
+"""Checkpoints: sets of files, one for each process, all written at the same step.
+
+A set is complete once it has a mark, a file that is written after all others. So there is always a
+complete set, even if a program is killed. The set before the newest is kept too: if a checksum
+shows that a file of the newest is damaged, all processes continue from the older one.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cule.files import delete_stale, replacing
+from cule.sealed import Kind
+from cule.train.world import World
+
+# The content is what torch.save writes.
+FILE = Kind("checkpoint", 1)
+COMPLETE = re.compile(r"step-(\d+)-of-(\d+)\.complete")
+PART = re.compile(r"step-(\d+)-rank\d+\.pt")
+# Names the newest set in older checkpoints, which have no checksums.
+EARLIER = "latest.json"
+
+
+@dataclass(frozen=True, order=True)
+class Set:
+    """A complete set.
+
+    Attributes:
+        steps: of each env, when the set was written.
+        world_size: the number of processes that wrote it.
+    """
+
+    steps: int
+    world_size: int
+
+
+def part_of(steps: int, rank: int) -> str:
+    """The name of a process's file in a set."""
+    return f"step-{steps}-rank{rank}.pt"
+
+
+def save(
+    folder: Path, steps: int, state: dict[str, Any], world: World, before: int | None = None
+) -> None:
+    """Writes this process's state; all processes have to call it.
+
+    Args:
+        folder: where checkpoints go; made if it is missing.
+        steps: of each env so far; the set is named after them.
+        state: a value for torch.save.
+        world: the processes.
+        before: the steps of another set that is kept; all others are deleted.
+
+    Raises:
+        ValueError: a process cannot write.
+    """
+    with world.together():
+        folder.mkdir(parents=True, exist_ok=True)
+        if world.rank == 0:
+            # The set is incomplete while its files are replaced one by one.
+            delete_marks(folder, steps)
+    with world.together():
+        FILE.write(folder / part_of(steps, world.rank), lambda file: torch.save(state, file))
+    with world.together():
+        if world.rank == 0:
+            with replacing(folder / f"step-{steps}-of-{world.size}.complete"):
+                pass
+            delete_sets(folder, but=(steps, before))
+            delete_stale(folder)
+
+
+def delete_marks(folder: Path, steps: int) -> None:
+    """Makes the set of these steps incomplete."""
+    for mark in folder.glob(f"step-{steps}-of-*.complete"):
+        mark.unlink()
+
+
+def delete_sets(folder: Path, but: tuple[int | None, ...] = ()) -> None:
+    """Deletes all sets, complete or not, except those of these steps."""
+    for pattern in (COMPLETE, PART):
+        for path in folder.iterdir():
+            match = pattern.fullmatch(path.name)
+            if match and int(match[1]) not in but:
+                path.unlink()
+
+
+def delete(folder: Path) -> None:
+    """Deletes all sets."""
+    (folder / EARLIER).unlink(missing_ok=True)
+    if folder.exists():
+        delete_sets(folder)
+
+
+def complete_sets(folder: Path) -> list[Set]:
+    """The sets in a folder, the newest first."""
+    if not folder.exists():
+        return []
+    matches = [COMPLETE.fullmatch(path.name) for path in folder.iterdir()]
+    return sorted((Set(int(match[1]), int(match[2])) for match in matches if match), reverse=True)
+
+
+def any_in(folder: Path) -> bool:
+    """Whether a folder has a run's checkpoints, of any version."""
+    return bool(complete_sets(folder)) or (folder / EARLIER).exists()
+
+
+def load(folder: Path, world: World, world_size: int | None = None) -> dict[str, Any] | None:
+    """This process's state from the newest set that no process finds damaged.
+
+    All processes have to call it. A warning says so if a newer set is damaged.
+
+    Args:
+        folder: where the sets are.
+        world: the processes.
+        world_size: how many processes must have written the set (None: any number).
+
+    Returns:
+        The state; None if there is no set.
+
+    Raises:
+        ValueError: another number of processes wrote the newest set, or there are sets, but all are
+            damaged or of an earlier version.
+    """
+    sets = complete_sets(folder)
+    if not sets and (folder / EARLIER).exists():
+        raise ValueError(
+            f"expected checkpoints with checksums, got those of an earlier version in {folder}: go "
+            "on with the "
+            "version that wrote them, or start a new run with --overwrite"
+        )
+    for found in sets:
+        if world_size not in (None, found.world_size):
+            raise ValueError(
+                f"expected the number of processes that wrote the checkpoint in {folder} "
+                f"({found.world_size}), "
+                f"got {world_size}"
+            )
+        problem = None
+        try:
+            with FILE.reading(folder / part_of(found.steps, world.rank)) as file:
+                state = torch.load(file, map_location=world.device, weights_only=True)
+        except ValueError as error:
+            problem = error
+        if not world.any(problem is not None):
+            return state
+        if problem is not None:
+            warnings.warn(f"left out the checkpoint of step {found.steps}: {problem}", stacklevel=2)
+    if sets:
+        raise ValueError(
+            f"expected a whole checkpoint in {folder}, got {len(sets)}, all of them damaged"
+        )
+    return None

@@ -1,0 +1,46 @@
+"""Shared by the programs: settings from and for the command line, and errors as one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import tyro
+
+Args = TypeVar("Args")
+
+
+def options_of(settings: Mapping[str, Any]) -> list[str]:
+    """Settings as words of a command line, such as `--num-envs 8 --no-plot`."""
+    words = []
+    for name, value in settings.items():
+        option = name.replace("_", "-")
+        words += (
+            [f"--{'' if value else 'no-'}{option}"]
+            if isinstance(value, bool)
+            else [f"--{option}", str(value)]
+        )
+    return words
+
+
+def run_program(program: str, settings: type[Args], run: Callable[[Args], Any]) -> int:
+    """Reads the command line and runs.
+
+    Args:
+        program: how the program is called, which help texts and errors show.
+        settings: the dataclass of the settings.
+        run: is called with them.
+
+    Returns:
+        The exit status: what `run` returns if that is an int, else 0. It is 2 after a wrong
+        setting, a file that cannot be read or written, or a missing package; a line on stderr then
+        says why.
+    """
+    try:
+        result = run(tyro.cli(settings, prog=program))
+    except (ImportError, OSError, ValueError) as problem:
+        name = program.split(" ")[-1].removesuffix(".py").rpartition(".")[2]
+        sys.stderr.write(f"{name}: {problem}\n")
+        return 2
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,147 @@
+"""The environments that algorithms train on: cule's, or ale-py's with the same interface.
+
+Both give one frame per observation (stack_num=1); plan/stores.py keeps frames and builds stacks
+of four from them.
+
+Both reset in NEXT_STEP mode: the step that ends an episode returns its final observation. The next
+step ignores the action and returns the first observation of the next episode. So the final
+observation is stored like any other, and a truncated episode can bootstrap from its value. No
+second observation tensor is needed.
+
+The price is one step per episode that teaches nothing; episodes.py finds those steps, and learners
+leave them out. SAME_STEP would need the values of all final observations in every step, as the host
+does not know which envs are done. DISABLED would need a masked reset in every step, for the same
+reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, cast
+
+import ale_py
+import numpy as np
+import torch
+
+import cule
+
+EMULATORS = ("cule", "ale-py")
+STACK = 4
+FRAMESKIP = 4
+
+
+class Env(Protocol):
+    """What training uses of an environment. All tensors are on `device`."""
+
+    num_envs: int
+    device: torch.device
+    single_action_space: Any
+
+    def reset(self, *, seed: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """The first frames, (num_envs, 1, 84, 84) uint8, and infos."""
+
+    def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
+        """Frames, clipped rewards (num_envs,), terminated, truncated (num_envs,) bool, and infos.
+
+        Training reads two entries of the infos: `reward`, not clipped, and
+        `episode_frame_number`, both (num_envs,).
+        """
+
+    def close(self) -> None:
+        """Frees the envs."""
+
+
+class AleEnv:
+    """ale_py.AtariVectorEnv with tensors on `device`, to compare cule with.
+
+    Args:
+        game: as ale-py names it.
+        num_envs: how many.
+        device: where the tensors go.
+        options: further keywords of ale_py.AtariVectorEnv.
+    """
+
+    def __init__(self, game: str, num_envs: int, device: torch.device, **options: Any):
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self.num_envs, self.device = num_envs, device
+        # step() clips the rewards, as ale-py gives either clipped or raw ones.
+        self.env = ale_py.AtariVectorEnv(game, num_envs, reward_clipping=False, **options)
+        self.single_action_space = self.env.single_action_space
+
+    def _place(self, array: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+    def reset(self, *, seed: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """As in Env."""
+        # ale-py keeps seeds in 32 bits.
+        frames, infos = self.env.reset(seed=seed % 2**31)
+        return self._place(frames), {
+            "episode_frame_number": self._place(infos["episode_frame_number"])
+        }
+
+    def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
+        """As in Env; waits for the device to copy the actions."""
+        frames, rewards, terminated, truncated, infos = self.env.step(actions.long().cpu().numpy())
+        placed = {
+            "reward": self._place(rewards),
+            "episode_frame_number": self._place(infos["episode_frame_number"]),
+        }
+        return (
+            self._place(frames),
+            placed["reward"].sign(),
+            self._place(terminated),
+            self._place(truncated),
+            placed,
+        )
+
+    def close(self) -> None:
+        """Frees the envs."""
+        self.env.close()
+
+
+def make_env(
+    emulator: str,
+    game: str,
+    num_envs: int,
+    device: torch.device,
+    *,
+    life_loss_ends: bool = False,
+    repeat_action_probability: float = 0.0,
+    max_frames: int = 108_000,
+    num_threads: int = 0,
+    multiprocessors: int | None = None,
+) -> Env:
+    """Envs for training: single frames, rewards clipped to -1, 0 or 1, resets in NEXT_STEP mode.
+
+    Args:
+        emulator: "cule" or "ale-py".
+        game: a game both know, such as "pong".
+        num_envs: how many.
+        device: where observations are wanted, and where cule emulates.
+        life_loss_ends: a lost life is reported as a termination, though the game goes on.
+        repeat_action_probability: of sticky actions.
+        max_frames: after which an episode is truncated.
+        num_threads: on the CPU; 0: one for each core.
+        multiprocessors: with cule on a GPU, as in cule.AtariEnv.
+
+    Raises:
+        ValueError: there is no such emulator, game or device.
+    """
+    options: dict[str, Any] = {
+        "stack_num": 1,
+        "frameskip": FRAMESKIP,
+        "life_loss_info": life_loss_ends,
+        "repeat_action_probability": repeat_action_probability,
+        "max_num_frames_per_episode": max_frames,
+        "num_threads": num_threads,
+    }
+    if emulator == "cule":
+        env = cule.AtariEnv(
+            game, num_envs, device=device, multiprocessors=multiprocessors, **options
+        )
+        # A CUDA graph keeps the kernels that it captured, so the game has to be compiled before.
+        env.wait_until_translated()
+        return cast(Env, env)
+    if emulator == "ale-py":
+        # cule has all of ale-py's games under all their names, and suggests names for a wrong one.
+        return AleEnv(cule.rom.find_game(game).name, num_envs, device, **options)
+    raise ValueError(f"expected emulator to be one of {', '.join(EMULATORS)}, got {emulator!r}")

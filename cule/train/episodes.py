@@ -1,0 +1,78 @@
+"""Finds the steps that begin an episode and the scores of finished episodes, on the device."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Episodes(nn.Module):
+    """Follows every env's episodes. It is a module, so that a state_dict has its buffers.
+
+    Args:
+        num_envs: envs, which reset in NEXT_STEP mode.
+        device: where their infos are.
+    """
+
+    done: torch.Tensor
+    frame: torch.Tensor
+    score: torch.Tensor
+    score_sum: torch.Tensor
+    score_count: torch.Tensor
+
+    def __init__(self, num_envs: int, device: torch.device):
+        super().__init__()
+
+        def place(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+            self.register_buffer(name, torch.zeros(shape, dtype=dtype, device=device))
+
+        # Whether the last step reported the end of an episode or a life, and the frame number after
+        # it.
+        place("done", (num_envs,), torch.bool)
+        place("frame", (num_envs,), torch.int32)
+        place("score", (num_envs,), torch.float32)
+        place("score_sum", (), torch.float64)
+        place("score_count", (), torch.int64)
+
+    def begin(self, infos: dict[str, torch.Tensor]) -> None:
+        """Starts after a reset of all envs, which gave these infos."""
+        self.done.zero_()
+        self.score.zero_()
+        if "episode_frame_number" in infos:
+            self.frame.copy_(infos["episode_frame_number"])
+
+    def follow(
+        self,
+        rewards: torch.Tensor,
+        terminated: torch.Tensor,
+        truncated: torch.Tensor,
+        infos: dict[str, torch.Tensor],
+    ) -> torch.Tensor:
+        """Takes the results of a step.
+
+        Returns:
+            (num_envs,) bool: the step reset the env. With `episode_frame_number` in the infos, this
+            is a step at which it falls: a lost life may be reported as an end without a reset.
+            Without it, the step after each end resets.
+        """
+        if "episode_frame_number" in infos:
+            started = self.done & (infos["episode_frame_number"] <= self.frame)
+            self.frame.copy_(infos["episode_frame_number"])
+        else:
+            started = self.done.clone()
+        self.score_sum += (self.score * started).sum()
+        self.score_count += started.sum()
+        self.score.add_(infos.get("reward", rewards)).masked_fill_(started, 0.0)
+        torch.logical_or(terminated, truncated, out=self.done)
+        return started
+
+    def take_scores(self) -> torch.Tensor:
+        """Sum and number of the unclipped scores of episodes that ended since the last call.
+
+        Returns:
+            (2,) float64.
+        """
+        scores = torch.stack([self.score_sum, self.score_count.double()])
+        self.score_sum.zero_()
+        self.score_count.zero_()
+        return scores

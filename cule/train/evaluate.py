@@ -1,0 +1,126 @@
+"""Plays a trained policy on ale-py, not on cule, and prints the score.
+
+    python -m cule.train.evaluate runs/a2c_vtrace --episodes 100 --sticky 0 0.25
+
+Each episode starts with up to 30 no-ops. All are played at the same time, one in each env, so that
+long episodes count as much as short ones. Actions are sampled from the policy, unless --greedy.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import tyro
+
+from cule.device import find_device
+from cule.train import checkpoint
+from cule.train.address import find
+from cule.train.checks import MAX_SEED, at_least, within
+from cule.train.command import run_program
+from cule.train.evaluator import NOOPS, Evaluator, Policy
+from cule.train.learner import spaces
+from cule.train.rows import append_row, row_of
+from cule.train.world import World
+
+
+@dataclass
+class Args:
+    """Plays a trained policy on ale-py and reports mean and deviation of its score."""
+
+    run: tyro.conf.Positional[Path]
+    """the run folder that training wrote"""
+    episodes: int = 100
+    """number of episodes, for each probability of sticky actions"""
+    sticky: tuple[float, ...] = (0.0, 0.25)
+    """probabilities that a frame repeats the last frame's action; each is evaluated"""
+    seed: int = 1_000_000
+    """seed of the envs and the actions"""
+    greedy: bool = False
+    """take the most probable action instead of sampling one"""
+    max_frames: int = 108_000
+    """frames after which an episode is truncated"""
+    device: str | None = None
+    """where the policy computes; by default cuda if there is one"""
+    num_threads: int = 0
+    """ale-py's threads; 0: one for each core"""
+    results: Path | None = None
+    """file to which the results are appended, as JSON lines; the run's folder always gets them"""
+
+
+def load_policy(run: Path, device: torch.device) -> tuple[Policy, dict[str, Any]]:
+    """The policy of a run's newest checkpoint, and the checkpoint's state.
+
+    Raises:
+        ValueError: there is no checkpoint, all are damaged, or the algorithm's code is not there.
+    """
+    state = checkpoint.load(run / "checkpoints", World(0, 1, device))
+    if state is None:
+        raise ValueError(
+            f"expected a run folder with checkpoints, as training writes it, got {run}"
+        )
+    algorithm = find(state["program"])(find(state["settings"])(**state["args"]))
+    algorithm.device, algorithm.num_actions = device, state["num_actions"]
+    nets = {
+        name: net.to(device).eval().requires_grad_(False)
+        for name, net in algorithm.networks(algorithm.num_actions).items()
+        if isinstance(net, torch.nn.Module)
+    }
+    for name, net in nets.items():
+        net.load_state_dict(state["trainer"]["networks"][name])
+    named = spaces(list(nets), list(nets.values()))
+    return lambda observations: algorithm.scores(named, observations), state
+
+
+def evaluate(args: Args) -> list[dict[str, Any]]:
+    """Does what the command line asks for; returns the rows.
+
+    Raises:
+        ValueError: there is no checkpoint, or a setting is wrong.
+    """
+    at_least(1, args, "episodes", "max_frames")
+    at_least(0, args, "num_threads")
+    within(0, MAX_SEED, args, "seed")
+    within(0, 1, args, "sticky")
+    device = find_device(args.device)
+    policy, state = load_policy(args.run, device)
+    trained = state["args"]
+    rows = []
+    for sticky in args.sticky:
+        evaluator = Evaluator(
+            trained["game"], args.episodes, device,
+            sticky=sticky, max_frames=args.max_frames, num_threads=args.num_threads,
+        )  # fmt: skip
+        scores = evaluator.scores(policy, args.seed, greedy=args.greedy)
+        evaluator.close()
+        assert scores is not None, "nothing stops it"
+        row = row_of(
+            system="ale-py", mode="evaluation", game=trained["game"], num_envs=args.episodes,
+            fps=0.0, device=device,
+            threads=args.num_threads, algorithm=state["algorithm"], seed=trained["seed"],
+            frames=state["frames"],
+            sticky=sticky, noops=NOOPS, greedy=args.greedy, episodes=args.episodes,
+            score=float(scores.mean()), score_deviation=float(scores.std()),
+            score_min=float(scores.min()), score_max=float(scores.max()),
+        )  # fmt: skip
+        for rate in ("fps", "steps_per_second"):
+            del row[rate]
+        append_row(row, args.run / "evaluations.jsonl", args.results)
+        score = f"{row['score']:.2f} +- {row['score_deviation']:.2f}"
+        sys.stdout.write(
+            f"{trained['game']}, sticky {sticky:g}: {score}, {args.episodes} episodes\n"
+        )
+        rows.append(row)
+    return rows
+
+
+def main() -> int:
+    """Runs the evaluation; returns the exit status."""
+    return run_program("python -m cule.train.evaluate", Args, evaluate)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

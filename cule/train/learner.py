@@ -1,0 +1,197 @@
+"""Learning: gradients of a loss, in chunks, averaged over processes, and the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from cule.train import annotate
+from cule.train.algorithm import Algorithm, Nets
+from cule.train.batch import Batch, Rows
+from cule.train.plan.program import Work
+
+
+class Learner:
+    """Updates networks.
+
+    Args:
+        algorithm: whose loss and optimizer.
+        trained: the networks that are trained, by name.
+        world_size: processes that average their gradients.
+
+    Attributes:
+        turn: (1,) int64 on the device, updates modulo `turns`.
+        gradient: all gradients as one vector: one all-reduce, one norm. The parameters' gradients
+            are views of it.
+        metrics: float64 on the device, sums over updates of `names`.
+    """
+
+    def __init__(self, algorithm: Algorithm[Any], trained: dict[str, nn.Module], world_size: int):
+        self.algorithm, self.trained, self.world_size = algorithm, trained, world_size
+        self.args, device = algorithm.args, algorithm.device
+        self.parameters = [p for net in trained.values() for p in net.parameters()]
+        self.optimizer = algorithm.optimizer(self.parameters)
+        self.loss: Any = algorithm.loss
+        if self.args.compile:
+            self.loss = torch.compile(algorithm.loss)
+        self.autocast = torch.autocast(device.type, torch.bfloat16, enabled=self.args.bf16)
+        self.gradient = torch.zeros(sum(p.numel() for p in self.parameters), device=device)
+        parts = self.gradient.split([p.numel() for p in self.parameters])
+        # They have the parameters' memory format, as fused optimizers need.
+        self.gradients = [
+            part.as_strided(p.shape, p.stride())
+            for part, p in zip(parts, self.parameters, strict=True)
+        ]
+        for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
+            parameter.grad = gradient
+        self.turn = torch.zeros(1, dtype=torch.int64, device=device)
+        self.turns = 1
+        self.names: tuple[str, ...] = ()
+        self.metrics = torch.zeros(0, dtype=torch.float64, device=device)
+        self.used: tuple[str, ...] = ()
+        self.work: Work | None = None
+
+    def try_out(self, nets: Nets, rows: Rows) -> int:
+        """Computes the loss of a few rows, to know what it reads and returns.
+
+        Returns:
+            Bytes that a row's activations take.
+
+        Raises:
+            ValueError: the loss is not a scalar with a gradient, or reads what there is not.
+        """
+        kept: dict[int, int] = {}
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            kept[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        count = min(rows.count, 2)
+        batch = rows.batch(0, count)
+        weights = {p.untyped_storage().data_ptr() for p in self.parameters}
+        hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+        with self.autocast, hooks:
+            values = self._values(self.algorithm.loss, nets, batch)
+            gradients = torch.autograd.grad(values["loss"], self.parameters, allow_unused=True)
+        if all(gradient is None for gradient in gradients):
+            raise ValueError("expected the loss to depend on a network's weights, but it does not")
+        self.names = (*(name for name in values if name != "loss"), "grad_norm")
+        self.metrics = torch.zeros(
+            len(self.names), dtype=torch.float64, device=self.gradient.device
+        )
+        self.used = tuple(sorted(batch.asked))
+        activations = sum(size for place, size in kept.items() if place not in weights)
+        return activations // count
+
+    @staticmethod
+    def _values(loss: Any, nets: Nets, batch: Any) -> dict[str, torch.Tensor]:
+        try:
+            values = loss(nets, batch)
+        except AttributeError as problem:
+            raise ValueError(str(problem)) from problem
+        if not isinstance(values, dict) or "loss" not in values:
+            raise ValueError(f'expected loss to return a dict with "loss", got {values!r}')
+        found = values["loss"]
+        if not isinstance(found, torch.Tensor) or found.dim() or not found.requires_grad:
+            shape = tuple(found.shape) if isinstance(found, torch.Tensor) else found
+            raise ValueError(f"expected a loss that is a scalar with a gradient, got {shape}")
+        return values
+
+    def compute_gradient(self, nets: Nets, rows: Rows) -> None:
+        """Computes this process's gradient of the rows' loss."""
+        self.gradient.zero_()
+        at_once = self.work.at_once if self.work is not None else rows.count
+        for begin in range(0, rows.count, at_once):
+            end = min(begin + at_once, rows.count)
+            share = (end - begin) / rows.count
+            with annotate.operation("gathering"):
+                batch = self._gathered(rows.batch(begin, end))
+            with self.autocast:
+                values = self.loss(nets, batch)
+            gradients = torch.autograd.grad(
+                values["loss"] * share, self.parameters, allow_unused=True
+            )
+            known = [
+                (g, k) for g, k in zip(gradients, self.gradients, strict=True) if g is not None
+            ]
+            torch._foreach_add_([k for _, k in known], [g for g, _ in known])
+            if len(self.names) > 1:
+                told = torch.stack([values[name].detach().float() for name in self.names[:-1]])
+                self.metrics[:-1] += told * share
+        self.turn.add_(1).remainder_(self.turns)
+
+    def _gathered(self, batch: Batch) -> Any:
+        """What the loss uses of a batch, as plain attributes, which torch.compile understands."""
+        return SimpleNamespace(**{name: getattr(batch, name) for name in self.used})
+
+    def average_gradient(self) -> None:
+        """Makes `gradient` the mean over all processes."""
+        dist.all_reduce(self.gradient)
+        self.gradient /= self.world_size
+
+    @torch.no_grad()
+    def apply_gradient(self) -> None:
+        """Clips the gradient and takes a step of the optimizer."""
+        norm = self.algorithm.norm(self.gradient, self.gradients)
+        self.metrics[-1] += norm
+        if self.args.max_grad_norm is not None:
+            self.gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
+        self.optimizer.step()
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Sets the learning rate of the next steps.
+
+        Raises:
+            ValueError: the optimizer's rate is no tensor, so that captured steps would not see it.
+        """
+        for group in self.optimizer.param_groups:
+            if not isinstance(group["lr"], torch.Tensor):
+                raise ValueError(
+                    "expected an optimizer whose learning rate is a tensor, as it changes, got "
+                    f"{group['lr']!r}"
+                )
+            group["lr"].fill_(rate)
+
+    def take_metrics(self) -> torch.Tensor:
+        """The sums of metrics since the last call."""
+        sums = self.metrics.clone()
+        self.metrics.zero_()
+        return sums
+
+    def forget(self) -> None:
+        """Sets back what computing gradients has changed."""
+        for tensor in (self.gradient, self.metrics, self.turn):
+            tensor.zero_()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next updates depend on, except the networks."""
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "turn": self.turn,
+            "metrics": self.metrics,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what state_dict() returned."""
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.turn.copy_(state["turn"])
+        self.metrics.copy_(state["metrics"])
+
+
+def copy_weights(source: nn.Module, target: nn.Module) -> None:
+    """Copies weights and buffers, of any dtype."""
+    with torch.no_grad():
+        torch._foreach_copy_(list(target.parameters()), list(source.parameters()))
+        for mine, its in zip(target.buffers(), source.buffers(), strict=True):
+            mine.copy_(its)
+
+
+def spaces(names: Sequence[str], boxes: Sequence[nn.Module]) -> Nets:
+    """Networks by name, as attributes."""
+    return SimpleNamespace(**dict(zip(names, boxes, strict=True)))

@@ -1,0 +1,125 @@
+"""The program around an algorithm: settings from the command line, a run, a row of results."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from cule.train import annotate
+from cule.train.address import program_of
+from cule.train.algorithm import Algorithm
+from cule.train.command import run_program
+from cule.train.pictures import RESULT, plot
+from cule.train.result import result_of
+from cule.train.rows import append_row
+from cule.train.run import Run
+from cule.train.stopper import Stopper
+from cule.train.trainer import Trainer
+from cule.train.world import World
+
+LEAST_TORCH = (2, 11)
+
+
+def check_torch(version: str) -> None:
+    """Checks torch's version.
+
+    Raises:
+        ImportError: it is older than what cule.train needs.
+    """
+    major, minor = (int(part) for part in version.split(".")[:2])
+    if (major, minor) < LEAST_TORCH:
+        wanted = ".".join(map(str, LEAST_TORCH))
+        raise ImportError(f"cule.train needs torch {wanted} or newer, and torch {version} is here")
+
+
+def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
+    """Trains as the settings say; returns the result's row.
+
+    Args:
+        make: makes the algorithm from settings; an Algorithm's class does.
+        args: the settings.
+
+    Raises:
+        ImportError: torch is too old.
+        ValueError: the algorithm or a setting is wrong, or the checkpoint to resume from is another
+            run's.
+    """
+    check_torch(torch.__version__)
+    args.use_threads()
+    world = World.join(args.device)
+    try:
+        run = Run(make, args, world)
+        try:
+            if run.finished:
+                row = run.row_before or {}
+            else:
+                with Stopper() as stopper, run.light, annotate.phase("training"):
+                    run.train(stopper)
+                row = result_of(run)
+        finally:
+            run.close()
+        if run.speaks:
+            _write(run, row)
+    finally:
+        world.leave()
+    return row
+
+
+def _write(run: Run, row: dict[str, Any]) -> None:
+    """Writes the row and the plot."""
+    args = run.args
+    append_row(row, args.folder / RESULT, None if run.interrupted else args.results, once=True)
+    if args.plot:
+        picture = args.folder / "scores.png"
+        if not plot([args.folder], picture):
+            picture.unlink(missing_ok=True)  # an older run's
+            sys.stderr.write("No episode has ended: there is no scores.png.\n")
+    if run.interrupted:
+        sys.stderr.write(
+            "Stopped by a signal; the checkpoint is written, --resume goes on from it.\n"
+        )
+
+
+def explain(make: Callable[[Any], Algorithm[Any]], args: Any) -> str:
+    """The plan that training with these settings would follow, as a text.
+
+    Raises:
+        ValueError: the algorithm or a setting is wrong.
+    """
+    check_torch(torch.__version__)
+    args.use_threads()
+    world = World.join(args.device)
+    try:
+        args = args.on(world.device)
+        args.check(world.size)
+        trainer = Trainer(make(args), world)
+        text = trainer.plan.explain()
+        trainer.close()
+    finally:
+        world.leave()
+    return text
+
+
+def main(algorithm: type[Algorithm[Any]], settings: type[Any]) -> int:
+    """Reads the command line, and trains, or explains the plan.
+
+    Args:
+        algorithm: what to train.
+        settings: the dataclass of its settings, derived from train.Args.
+
+    Returns:
+        The exit status.
+    """
+
+    def run(args: Any) -> None:
+        first = int(os.environ.get("RANK", "0")) == 0
+        text = explain(algorithm, args) if args.explain else json.dumps(train(algorithm, args))
+        if first:
+            sys.stdout.write(text + "\n")
+
+    return run_program(program_of(algorithm), settings, run)

@@ -1,0 +1,228 @@
+"""Networks: the Nature CNN of Mnih et al. (2015), and the ResNet of Espeholt et al. (2018).
+
+Both take stacks of four 84x84 frames and end in a layer of features, with a policy head and a value
+head.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+MODELS = ("nature", "impala")
+
+
+def initialised(layer: nn.Conv2d | nn.Linear, gain: float = math.sqrt(2)) -> nn.Module:
+    """The layer with orthogonal weights and biases of 0."""
+    nn.init.orthogonal_(layer.weight, gain)
+    assert layer.bias is not None
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def patches(images: torch.Tensor) -> torch.Tensor:
+    """Squares of 4x4 pixels as channels: (n, c, h, w) uint8 to (n, 16 c, h / 4, w / 4).
+
+    The channels are in the order of pixel_unshuffle; the memory format is channels_last.
+    """
+    if torch.compiler.is_compiling():
+        # torch.compile fuses this, but cannot view memory that it lays out itself as words.
+        pixels = images.unflatten(3, (-1, 4)).unflatten(2, (-1, 4)).permute(0, 2, 4, 1, 3, 5)
+    else:
+        # Moves four neighbouring pixels as one 32-bit word.
+        words = images.view(torch.int32).unflatten(2, (-1, 4)).permute(0, 2, 4, 1, 3).contiguous()
+        pixels = words.view(torch.uint8)
+    return pixels.flatten(3).permute(0, 3, 1, 2)
+
+
+class PixelConv(nn.Conv2d):
+    """A first layer: a convolution of bytes, less the mean of their image, divided by 256.
+
+    Subtracting the mean matters, as what all images share would outweigh their differences: in Pong
+    a few pixels of the ball matter, on a bright field. A gradient would move all weights of a unit
+    together, and within a few hundred updates most units would be dead.
+
+    The weights are scaled, not the pixels. Integers up to 256 are exact in bfloat16, and so is
+    division by a power of two, so that a network in bfloat16 and one under autocast compute the
+    same.
+
+    With stride 4 and a kernel of a multiple of 4, the convolution runs on patches: their pixels
+    become channels, and the kernel is `kernel / 4` wide. With four channels a GPU's matrix units
+    would be mostly idle; with 64 they are not.
+    """
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(n, in_channels, h, w) uint8 to (n, out_channels, h', w')."""
+        kind = images.device.type
+        dtype = (
+            torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.weight.dtype
+        )
+        weight, stride = self.weight / 256.0, cast(Any, self.stride)
+        if stride == (4, 4):
+            images, weight, stride = patches(images), functional.pixel_unshuffle(weight, 4), 1
+        channels_last = self.weight.is_contiguous(memory_format=torch.channels_last)
+        pixels = images.to(
+            dtype, memory_format=torch.channels_last if channels_last else torch.contiguous_format
+        )
+        # torch's mean of bytes would first store each of them as a float. Both ways are exact.
+        mean = pixels.mean(dim=(1, 2, 3), keepdim=True, dtype=torch.float32).round().to(dtype)
+        return functional.conv2d(pixels.sub_(mean), weight, self.bias, stride, self.padding)
+
+
+def nature_features(width: float, *, layer_norm: bool = False) -> tuple[nn.Sequential, int]:
+    """The Nature CNN's layers up to its features, and their number: 512 times `width`.
+
+    With `layer_norm` each layer is normalized before its ReLU (as in Gallici et al., 2024).
+    """
+    first, second, features = (max(1, round(channels * width)) for channels in (32, 64, 512))
+    if layer_norm:
+        layers = nn.Sequential(
+            initialised(PixelConv(4, first, 8, stride=4)),
+            nn.LayerNorm([first, 20, 20]), nn.ReLU(),
+            initialised(nn.Conv2d(first, second, 4, stride=2)),
+            nn.LayerNorm([second, 9, 9]), nn.ReLU(),
+            initialised(nn.Conv2d(second, second, 3)),
+            nn.LayerNorm([second, 7, 7]), nn.ReLU(),
+            nn.Flatten(), initialised(nn.Linear(second * 7 * 7, features)),
+            nn.LayerNorm(features), nn.ReLU(),
+        )  # fmt: skip
+        return layers, features
+    layers = nn.Sequential(
+        initialised(PixelConv(4, first, 8, stride=4)), nn.ReLU(inplace=True),
+        initialised(nn.Conv2d(first, second, 4, stride=2)), nn.ReLU(inplace=True),
+        initialised(nn.Conv2d(second, second, 3)), nn.ReLU(inplace=True),
+        nn.Flatten(), initialised(nn.Linear(second * 7 * 7, features)), nn.ReLU(inplace=True),
+    )  # fmt: skip
+    return layers, features
+
+
+class Residual(nn.Module):
+    """x plus two convolutions of it."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.ReLU(), initialised(nn.Conv2d(channels, channels, 3, padding=1)),
+            nn.ReLU(inplace=True),
+            initialised(nn.Conv2d(channels, channels, 3, padding=1), gain=0.1),
+        )  # fmt: skip
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(n, channels, h, w) to the same shape."""
+        return images + self.layers(images)
+
+
+def impala_features(width: float) -> tuple[nn.Sequential, int]:
+    """The IMPALA ResNet's layers up to its features, and their number: 256 times `width`."""
+    layers: list[nn.Module] = []
+    before, features = 4, max(1, round(256 * width))
+    for channels in (max(1, round(channels * width)) for channels in (16, 32, 32)):
+        kind = nn.Conv2d if layers else PixelConv
+        layers += [
+            initialised(kind(before, channels, 3, padding=1)),
+            nn.MaxPool2d(3, stride=2, padding=1),
+        ]
+        layers += [Residual(channels), Residual(channels)]
+        before = channels
+    layers += [
+        nn.ReLU(),
+        nn.Flatten(),
+        initialised(nn.Linear(before * 11 * 11, features)),
+        nn.ReLU(inplace=True),
+    ]
+    return nn.Sequential(*layers), features
+
+
+def make_features(
+    name: str, width: float, *, layer_norm: bool = False
+) -> tuple[nn.Sequential, int]:
+    """The layers of a network up to its features, and the number of features.
+
+    Raises:
+        ValueError: there is no such network, or none with layer_norm.
+    """
+    if layer_norm and name != "nature":
+        raise ValueError(f"expected model to be nature where layers are normalized, got {name!r}")
+    if name not in MODELS:
+        raise ValueError(f"expected model to be one of {', '.join(MODELS)}, got {name!r}")
+    if name == "nature":
+        return nature_features(width, layer_norm=layer_norm)
+    return impala_features(width)
+
+
+class ActorCritic(nn.Module):
+    """A policy and a value on shared features.
+
+    Args:
+        num_actions: how many actions there are.
+        name: "nature" or "impala".
+        width: multiplies the number of channels and features.
+
+    Raises:
+        ValueError: there is no such network.
+    """
+
+    def __init__(self, num_actions: int, name: str = "nature", width: float = 1.0):
+        super().__init__()
+        self.features, features = make_features(name, width)
+        self.policy = initialised(nn.Linear(features, num_actions), gain=0.01)
+        self.value = initialised(nn.Linear(features, 1), gain=1.0)
+
+    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities (n, num_actions) and values (n,), both float32, of observations.
+
+        Args:
+            observations: (n, 4, 84, 84) uint8.
+        """
+        features = self.features(observations)
+        return self.policy(features).float().log_softmax(dim=1), self.value(features).squeeze(
+            1
+        ).float()
+
+
+def sample(
+    log_probabilities: torch.Tensor, generator: torch.Generator | None = None
+) -> torch.Tensor:
+    """Samples actions (n,) int64 from log-probabilities (n, num_actions).
+
+    It takes the smallest of exponential variables with the probabilities as rates, as
+    torch.multinomial would wait for the device.
+    """
+    clocks = torch.empty_like(log_probabilities).exponential_(generator=generator)
+    return (log_probabilities - clocks.log()).argmax(dim=1)
+
+
+class QNetwork(nn.Module):
+    """Values of all actions: (n, 4, 84, 84) uint8 to (n, num_actions) float32.
+
+    Args:
+        num_actions: how many actions there are.
+        name: "nature" or "impala".
+        width: multiplies the number of channels and features.
+        layer_norm: normalize each layer.
+    """
+
+    def __init__(
+        self,
+        num_actions: int,
+        name: str = "nature",
+        width: float = 1.0,
+        *,
+        layer_norm: bool = False,
+    ):
+        super().__init__()
+        self.features, features = make_features(name, width, layer_norm=layer_norm)
+        self.values = initialised(nn.Linear(features, num_actions), gain=1.0)
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """The values of all actions."""
+        return self.values(self.features(observations)).float()
+
+
+def entropy_of(log_probabilities: torch.Tensor) -> torch.Tensor:
+    """The entropy of policies, from log-probabilities with the actions in the last dimension."""
+    return -(log_probabilities.exp() * log_probabilities).sum(dim=-1)

@@ -1,0 +1,1 @@
+"""Plans a program of operations over time: dependences, order, memory, execution."""

@@ -1,0 +1,289 @@
+"""Executes calls: gathers what they read, calls the functions, stores what they write.
+
+Each group has its own time on the device, so that groups can run side by side, and a captured call
+reads where it is in time when it is replayed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from cule.train import annotate
+from cule.train.plan.groups import Group
+from cule.train.plan.index import Index
+from cule.train.plan.memory import Kept
+from cule.train.plan.program import Access, Operation, Recurrent, calls_in_order
+from cule.train.plan.stores import Store, Window, make_store
+
+Call = tuple[Operation, int, int]
+# Calls that are made as one: an operation's calls of an iteration, or a single call.
+Calls = tuple[Call, ...]
+# The slots that a call uses, by the first index, the stop, the store's length and `since`.
+Slots = dict[tuple[Index, Index, int, int | None], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is executed as one: calls at the same time of a group, and how its time moves on before.
+
+    Two equal steps of a group are the same work at different times.
+
+    Attributes:
+        t, j: by how much the group's time moves on before.
+        calls: the calls' operations, and their times relative to the group's.
+    """
+
+    t: int
+    j: int
+    calls: tuple[tuple[Operation, tuple[tuple[int, int], ...]], ...]
+
+
+class Clock:
+    """The time of a group, on the device.
+
+    Attributes:
+        t, j: (1,) int64.
+    """
+
+    def __init__(self, device: torch.device):
+        self.t = torch.zeros(1, dtype=torch.int64, device=device)
+        self.j = torch.zeros(1, dtype=torch.int64, device=device)
+
+    def move(self, t: int, j: int) -> None:
+        """Moves on."""
+        if t:
+            self.t += t
+        if j:
+            self.j += j
+
+
+class Storage:
+    """All stores of a plan, and the constants that slots are made of."""
+
+    def __init__(self, kept: dict[Recurrent, Kept], device: torch.device):
+        self.device = device
+        self.far: dict[Recurrent, Store] = {}
+        self.near: dict[Recurrent, Store] = {}
+        self._ranges: dict[int, torch.Tensor] = {}
+        for recurrent, how in kept.items():
+            self.far[recurrent] = make_store(recurrent, how.length, device, host=how.host)
+            if how.near:
+                self.near[recurrent] = make_store(recurrent, how.near, device)
+
+    def begin(self, recurrent: Recurrent, value: Any) -> None:
+        """Puts the value of index 0."""
+        self.far[recurrent].begin(value)
+        if recurrent in self.near:
+            self.near[recurrent].begin(value)
+
+    def of(self, recurrent: Recurrent, operation: Operation) -> Store:
+        """Where an operation reads a Recurrent."""
+        if operation.role in ("simulate", "act") and recurrent in self.near:
+            return self.near[recurrent]
+        return self.far[recurrent]
+
+    def range(self, length: int) -> torch.Tensor:
+        """0 .. length - 1 on the device."""
+        if length not in self._ranges:
+            self._ranges[length] = torch.arange(length, device=self.device)
+        return self._ranges[length]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What all stores hold."""
+        stores = {"far": self.far, "near": self.near}
+        return {
+            kind: {r.name: store.state_dict() for r, store in some.items()}
+            for kind, some in stores.items()
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what state_dict() returned."""
+        for kind, some in (("far", self.far), ("near", self.near)):
+            for recurrent, store in some.items():
+                store.load_state_dict(state[kind][recurrent.name])
+
+
+class Executor:
+    """Makes the calls of a group.
+
+    Args:
+        group: which.
+        storage: where values are.
+        period: steps in an iteration.
+    """
+
+    def __init__(self, group: Group, storage: Storage, period: int):
+        self.group, self.storage, self.period = group, storage, period
+        self.clock = Clock(storage.device)
+        self._offsets: dict[tuple[tuple[int, int], ...], tuple[torch.Tensor, torch.Tensor]] = {}
+        for operation in group.operations:
+            for access in operation.reads:
+                # Made now, as streams share them.
+                storage.range(access.length() or 1)
+
+    def steps(self, iteration: int) -> list[Step]:
+        """An iteration's work; before and after it the clock is at an iteration's first step."""
+        begin = iteration * self.period
+        end = begin + self.period
+        calls = calls_in_order(self.group.operations, begin, end)
+        if self.group.together:
+            times = tuple((t - begin, j) for _, t, j in calls)
+            made = [Step(0, 0, ((self.group.operations[0], times),))] if calls else []
+            return [*made, Step(self.period, 0, ())]
+        steps, t, j = [], begin, 0
+        for (at_t, at_j), some in itertools.groupby(calls, key=lambda call: call[1:]):
+            alone = tuple((operation, ((0, 0),)) for operation, _, _ in some)
+            steps.append(Step(at_t - t, at_j - j, alone))
+            t, j = at_t, at_j
+        return [*steps, Step(end - t, -j, ())]
+
+    def make(self, step: Step) -> None:
+        """Does one of the steps."""
+        move = step.t, step.j
+        parts = [
+            (part, list(calls))
+            for part, calls in itertools.groupby(step.calls, lambda c: annotate.part_of(c[0]))
+        ]
+        for part, calls in parts or [(annotate.part_of(self.group.operations[-1]), [])]:
+            with annotate.operation(part):
+                self.clock.move(*move)
+                for operation, times in calls:
+                    self._call(operation, times, annotate.reading_of(part))
+            move = 0, 0
+
+    def try_out(self, operation: Operation) -> None:
+        """Calls an operation's function at the group's time, and stores nothing."""
+        operation.function(*self._arguments(operation, self.clock.t, self.clock.j, {}))
+
+    def _arguments(
+        self, operation: Operation, t: torch.Tensor, j: torch.Tensor, slots: Slots
+    ) -> list[Any]:
+        read = [self._read(operation, access, t, j, slots) for access in operation.reads]
+        return read + [index.at(operation.domain, t, j) for index in operation.moments]
+
+    def _call(self, operation: Operation, times: tuple[tuple[int, int], ...], reading: str) -> None:
+        slots: Slots = {}
+        with annotate.operation(reading):
+            t, j = self._times(times)
+            arguments = self._arguments(operation, t, j, slots)
+        with annotate.operation(annotate.name_of(operation)):
+            result = operation.function(*arguments)
+        with annotate.operation("storage"):
+            self._write(operation, result, t, j, slots)
+
+    def _times(self, times: tuple[tuple[int, int], ...]) -> tuple[torch.Tensor, torch.Tensor]:
+        if times == ((0, 0),):
+            return self.clock.t, self.clock.j
+        if times not in self._offsets:
+            both = torch.tensor(times, device=self.storage.device)
+            self._offsets[times] = both[:, 0].contiguous(), both[:, 1].contiguous()
+        t, j = self._offsets[times]
+        return self.clock.t + t, self.clock.j + j
+
+    def _read(
+        self, operation: Operation, access: Access, t: torch.Tensor, j: torch.Tensor, slots: Slots
+    ) -> Any:
+        recurrent = access.recurrent
+        if recurrent.box is not None:
+            return recurrent.box
+        store = self.storage.of(recurrent, operation)
+        place = self._slots(operation, access, store.length, t, j, slots)
+        if access.window:
+            return Window(store, place)
+        value = store.read(place)
+        return value if self.group.together else value[0]
+
+    def _slots(
+        self,
+        operation: Operation,
+        access: Access,
+        length: int,
+        t: torch.Tensor,
+        j: torch.Tensor,
+        slots: Slots,
+    ) -> torch.Tensor:
+        key = access.first, access.stop, length, access.since
+        if key not in slots:
+            first = access.first.at(operation.domain, t, j)
+            if not isinstance(first, torch.Tensor):
+                first = torch.full_like(t, first)
+            if access.window:
+                indices = access.length()
+                if indices is None:
+                    stop = access.stop.at(operation.domain, t, j)
+                    indices = int(stop) - int(first)
+                first = first + self.storage.range(indices)
+                if access.since is not None:
+                    first = first.clamp(min=access.since)
+            slots[key] = first % length
+        return slots[key]
+
+    @torch.no_grad()
+    def _write(
+        self, operation: Operation, result: Any, t: torch.Tensor, j: torch.Tensor, slots: Slots
+    ) -> None:
+        returned = operation.returned
+        values = result if isinstance(result, tuple) else (result,)
+        for access, value in zip(returned, values, strict=True):
+            recurrent = access.recurrent
+            for store in (self.storage.far.get(recurrent), self.storage.near.get(recurrent)):
+                if store is not None:
+                    place = self._slots(operation, access, store.length, t, j, slots)
+                    store.write(place, value)
+
+
+def in_order(
+    executors: Sequence[Executor],
+    iteration: int,
+    tell: Callable[[int], object] = lambda steps: None,
+) -> None:
+    """Executes an iteration group by group.
+
+    Args:
+        executors: of all groups, in their order.
+        iteration: which.
+        tell: called with the steps emulated so far, after each.
+    """
+    for executor in executors:
+        steps = iteration * executor.period
+        for step in executor.steps(iteration):
+            executor.make(step)
+            if any(operation.role == "simulate" for operation, _ in step.calls):
+                steps += 1
+                tell(steps)
+
+
+def interleaved(
+    executors: Sequence[Executor], iteration: int, choose: Callable[[int], int]
+) -> None:
+    """Executes an iteration with groups side by side, as streams could.
+
+    Args:
+        executors: of all groups, in their order.
+        iteration: which.
+        choose: which of this many groups goes on.
+    """
+    done: set[Group] = set()
+    running: dict[Group, tuple[Executor, Iterator[Step]]] = {}
+    waiting = list(executors)
+    while waiting or running:
+        for executor in list(waiting):
+            group = executor.group
+            before = {e.group for e in executors[: executors.index(executor)]}
+            same = {other for other in before if other.stream == group.stream}
+            if (same | set(group.after)) <= done:
+                waiting.remove(executor)
+                running[group] = executor, iter(executor.steps(iteration))
+        group = list(running)[choose(len(running))]
+        executor, left = running[group]
+        step = next(left, None)
+        if step is None:
+            del running[group]
+            done.add(group)
+        else:
+            executor.make(step)

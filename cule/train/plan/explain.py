@@ -1,0 +1,130 @@
+"""A plan as a text: tensors, their readers and memory, the order, and what the passes did."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from cule.train.plan.groups import Group
+from cule.train.plan.program import Domain, Operation, Recurrent
+
+if TYPE_CHECKING:
+    from cule.train.plan.plan import Plan
+
+COLUMNS = 100
+
+
+def explain(plan: Plan) -> str:
+    """The text."""
+    parts = [_tensors(plan), _order(plan)]
+    told = plan.told + plan.memory.told
+    if told:
+        parts.append("\n".join(["What was changed:", *(f"  {line}" for line in told)]))
+    parts.append(f"Planned in {plan.seconds * 1e3:.0f} ms.")
+    return "\n\n".join(parts)
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes for people: 2.3 MiB."""
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    """Rows with columns of equal width; the last one is wrapped."""
+    columns = range(len(rows[0]) - 1)
+    widths = [max(len(row[column]) for row in rows) for column in columns]
+    indent = " " * (sum(widths) + 2 * len(widths))
+    lines = []
+    for row in rows:
+        head = "".join(row[column].ljust(widths[column] + 2) for column in columns)
+        room = max(COLUMNS - len(indent), 30)
+        wrapped = textwrap.wrap(row[-1], room, break_long_words=False) or [""]
+        lines += [(head + wrapped[0]).rstrip(), *(indent + line for line in wrapped[1:])]
+    return "\n".join(lines)
+
+
+def _tensors(plan: Plan) -> str:
+    rows: list[tuple[str, ...]] = [("tensor", "kept", "memory", "who reads it")]
+    for recurrent in plan.program.recurrents:
+        rows.append(_row(plan, recurrent))
+    memory = plan.memory
+    total = f"In all {bytes_text(memory.ring_bytes)} of rings on the device"
+    on_host = sum(kept.host_bytes for kept in memory.kept.values())
+    if on_host:
+        total += f", {bytes_text(on_host)} on the host"
+    if memory.fixed:
+        total += f", and {bytes_text(memory.fixed)} of weights and optimizers"
+    if memory.budget is not None:
+        total += f", of {bytes_text(memory.budget)} that may be used"
+    return f"{table(rows)}\n{total}."
+
+
+def _row(plan: Plan, recurrent: Recurrent) -> tuple[str, ...]:
+    readers: dict[str, list[str]] = {}
+    for operation in plan.program.operations:
+        for access in operation.reads:
+            if access.recurrent is recurrent:
+                place = str(access).removeprefix(recurrent.name)
+                readers.setdefault(place, []).append(operation.name)
+    read = "; ".join(f"{place} {', '.join(names)}" for place, names in readers.items())
+    if recurrent.box is not None:
+        return recurrent.name, "newest version", "", read or "nobody"
+    kept = plan.memory.kept.get(recurrent)
+    if kept is None:
+        return recurrent.name, "not kept", "", "nobody"
+    unit = "step" if recurrent.over == "step" else "call"
+    how = f"{kept.length} {unit}{'s' if kept.length > 1 else ''}"
+    if kept.host:
+        how += f" on the host, {kept.near} here"
+    return recurrent.name, how, bytes_text(kept.bytes + kept.host_bytes), read or "nobody"
+
+
+def when(domain: Domain, period: int) -> str:
+    """When an operation is called, in words."""
+    stop = domain.times if domain.stop is None else domain.stop
+    times = stop - domain.first
+    often = "each step" if domain.every == 1 else f"every {domain.every} steps"
+    if times > 1:
+        often += f", {times} times"
+    if domain.nth > 1:
+        often += f", only each {domain.nth}th time"
+    return often + (f", from step {domain.start} on" if domain.start >= period else "")
+
+
+def _order(plan: Plan) -> str:
+    period = plan.program.period
+    lines = [f"An iteration is {period} step{'s' if period > 1 else ''}:"]
+    for number, group in enumerate(plan.groups):
+        lines.append(f"  {number + 1}. {_placed(plan, group)}")
+        for operation in group.operations:
+            work = _work(operation)
+            often = when(operation.domain, period)
+            lines.append(f"       {operation.name} ({operation.role}): {often}{work}")
+    return "\n".join(lines)
+
+
+def _placed(plan: Plan, group: Group) -> str:
+    words = f"on stream {group.stream}"
+    others = [g for g in plan.groups if g is not group and g.stream != group.stream]
+    waits = [str(plan.groups.index(g) + 1) for g in group.after if g.stream != group.stream]
+    beside = [
+        str(plan.groups.index(g) + 1)
+        for g in others
+        if g not in group.after and group not in g.after
+    ]
+    if waits:
+        words += f", after {', '.join(waits)}"
+    if beside:
+        words += f", beside {', '.join(beside)}"
+    return words + (", all calls as one" if group.together else "")
+
+
+def _work(operation: Operation) -> str:
+    work = operation.work
+    if work is None:
+        return ""
+    needs = bytes_text(work.at_once * work.bytes_each)
+    return f"; {work.at_once:,} of {work.samples:,} samples at once need {needs}"

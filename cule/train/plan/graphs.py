@@ -1,0 +1,204 @@
+"""CUDA graphs of a plan: which calls are captured together, on which streams, with which waits.
+
+An iteration is one graph with a branch for each stream if a graph may hold all of it and it is not
+too long. Otherwise each step of a group is a graph, replayed as often as it occurs, and what a
+graph may not hold runs between them. Streams are reached through `Streams`, so that tests can
+record what would be captured on a machine without a GPU.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+import torch
+
+from cule.train import annotate
+from cule.train.plan.execution import Executor, Step
+from cule.train.plan.groups import Group
+
+# How often a function is called before it is captured: libraries choose kernels and allocate memory
+# in these calls.
+CALLS_BEFORE_CAPTURE = 3
+# Steps of groups up to which an iteration is one graph.
+MOST_STEPS = 512
+
+
+class Streams(Protocol):
+    """What a device offers. Stream 0 is the current one."""
+
+    def on(self, stream: int) -> AbstractContextManager[Any]:
+        """Work in a `with` block goes to this stream."""
+
+    def record(self, stream: int) -> Any:
+        """An event after all work of a stream so far."""
+
+    def wait(self, stream: int, event: Any) -> None:
+        """Later work of a stream waits for an event."""
+
+    def capture(self, function: Callable[[], None]) -> Callable[[], None]:
+        """A function captured without being executed, to be replayed."""
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """In a `with` block, Python collects no garbage.
+
+    Garbage may hold a CUDA graph of another program. To free a graph while one is captured ends
+    that capture with an error.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class CudaStreams:
+    """Streams of a GPU.
+
+    Args:
+        device: which GPU.
+        count: streams besides the current one.
+    """
+
+    def __init__(self, device: torch.device, count: int):
+        self.device = device
+        self.sides = [torch.cuda.Stream(device) for _ in range(count)]
+
+    def _stream(self, stream: int) -> torch.cuda.Stream:
+        return self.sides[stream - 1] if stream else torch.cuda.current_stream(self.device)
+
+    def on(self, stream: int) -> AbstractContextManager[Any]:
+        """See Streams."""
+        return torch.cuda.stream(self._stream(stream))
+
+    def record(self, stream: int) -> torch.cuda.Event:
+        """See Streams."""
+        return self._stream(stream).record_event()
+
+    def wait(self, stream: int, event: torch.cuda.Event) -> None:
+        """See Streams."""
+        self._stream(stream).wait_event(event)
+
+    def capture(self, function: Callable[[], None]) -> Callable[[], None]:
+        """See Streams."""
+        graph = torch.cuda.CUDAGraph()
+        # A stream of its own, as cuBLAS's workspace belongs to the stream of the capture and is
+        # freed with the first of its graphs (https://github.com/pytorch/pytorch/issues/193402).
+        # Other threads may use CUDA during the capture.
+        own = torch.cuda.Stream(self.device)
+        with (
+            no_garbage_collection(),
+            torch.cuda.graph(graph, stream=own, capture_error_mode="thread_local"),
+        ):
+            function()
+        return graph.replay
+
+
+class Launcher:
+    """Launches iterations on streams, captured where that is possible.
+
+    Args:
+        executors: of all groups, in their order.
+        streams: of the device.
+        capture: capture at all.
+        most_steps: the most steps in a graph of a whole iteration.
+    """
+
+    def __init__(
+        self,
+        executors: Sequence[Executor],
+        streams: Streams,
+        *,
+        capture: bool = True,
+        most_steps: int = MOST_STEPS,
+    ):
+        self.executors, self.streams = list(executors), streams
+        self.capture, self.most_steps = capture, most_steps
+        self._calls: dict[Hashable, int] = {}
+        self._graphs: dict[Hashable, Callable[[], None]] = {}
+
+    def run(self, iteration: int) -> None:
+        """Launches an iteration; does not wait for it."""
+        work = [(executor, executor.steps(iteration)) for executor in self.executors]
+        whole = self.capture and all(executor.group.captured for executor in self.executors)
+        if whole and sum(len(steps) for _, steps in work) <= self.most_steps:
+            key = tuple(tuple(steps) for _, steps in work)
+            planned = [o for executor in self.executors for o in executor.group.operations]
+            with annotate.operation(annotate.parts_of(planned)):
+                self._replayed(key, lambda: self._launch(work, self._step))
+        else:
+            self._launch(work, self._pieces if self.capture else self._step)
+
+    def _launch(
+        self,
+        work: list[tuple[Executor, list[Step]]],
+        make: Callable[[Executor, Step], None],
+    ) -> None:
+        """Makes all steps of an iteration on their groups' streams."""
+        begun = self.streams.record(0)
+        done: dict[Group, Any] = {}
+        forked = {0}
+        for executor, steps in work:
+            group = executor.group
+            if group.stream not in forked:
+                self.streams.wait(group.stream, begun)
+                forked.add(group.stream)
+            for other in group.after:
+                if other.stream != group.stream:
+                    self.streams.wait(group.stream, done[other])
+            with self.streams.on(group.stream):
+                for step in steps:
+                    make(executor, step)
+            done[group] = self.streams.record(group.stream)
+        last = {group.stream: event for group, event in done.items()}
+        for stream, event in last.items():
+            if stream:
+                self.streams.wait(0, event)
+
+    def _step(self, executor: Executor, step: Step) -> None:
+        executor.make(step)
+
+    def _pieces(self, executor: Executor, step: Step) -> None:
+        """Makes a step in pieces: graphs, and between them what no graph may hold."""
+        for piece in pieces(step):
+            if all(operation.captured for operation, _ in piece.calls):
+                key = executor.group, piece
+                planned = [operation for operation, _ in piece.calls] or executor.group.operations
+                with annotate.operation(annotate.parts_of(planned)):
+                    self._replayed(key, lambda piece=piece: executor.make(piece))  # type: ignore[misc]
+            else:
+                executor.make(piece)
+
+    def _replayed(self, key: Hashable, function: Callable[[], None]) -> None:
+        if key not in self._graphs:
+            self._calls[key] = self._calls.get(key, 0) + 1
+            if self._calls[key] <= CALLS_BEFORE_CAPTURE:
+                function()
+                return
+            self._graphs[key] = self.streams.capture(function)
+        self._graphs[key]()
+
+    def close(self) -> None:
+        """Frees the graphs."""
+        self._graphs.clear()
+
+
+def pieces(step: Step) -> Iterator[Step]:
+    """A step cut where an operation must not be captured."""
+    t, j, some = step.t, step.j, []
+    for call in step.calls:
+        if call[0].captured:
+            some.append(call)
+            continue
+        if some or t or j:
+            yield Step(t, j, tuple(some))
+        yield Step(0, 0, (call,))
+        t, j, some = 0, 0, []
+    if some or t or j:
+        yield Step(t, j, tuple(some))

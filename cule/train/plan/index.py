@@ -1,0 +1,150 @@
+"""Whole numbers that depend on when an operation is called.
+
+An index is an expression of `t` (the step), `j` (which of the calls at this step) and `u` (how many
+calls the operation had before). It can be written for isl, and it can be evaluated: with Python's
+integers, or with tensors on a device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Union
+
+import torch
+
+if TYPE_CHECKING:
+    from cule.train.plan.program import Domain
+
+Whole = Union["Index", int]
+
+
+@dataclass(frozen=True)
+class Index:
+    """An expression; `t + 1`, `(t - 3) // 4`, `2 * u`.
+
+    Attributes:
+        kind: "t", "j", "u", "constant", "add", "multiply", "divide" or "max".
+        parts: the expressions, or the constant, that it is made of.
+    """
+
+    kind: str
+    parts: tuple[Any, ...] = ()
+
+    def __add__(self, other: Whole) -> Index:
+        other = as_index(other)
+        if other == ZERO:
+            return self
+        if self.kind == other.kind == "constant":
+            return constant(self.parts[0] + other.parts[0])
+        if self.kind == "add" and self.parts[1].kind == other.kind == "constant":
+            return self.parts[0] + constant(self.parts[1].parts[0] + other.parts[0])
+        return other if self == ZERO else Index("add", (self, other))
+
+    def __radd__(self, other: int) -> Index:
+        return self + other
+
+    def __neg__(self) -> Index:
+        return self * -1
+
+    def __sub__(self, other: Whole) -> Index:
+        return self + -as_index(other)
+
+    def __rsub__(self, other: int) -> Index:
+        return -self + other
+
+    def __mul__(self, factor: int) -> Index:
+        if not isinstance(factor, int):
+            raise TypeError(f"expected an index times a whole number, got times {factor!r}")
+        if self.kind == "constant":
+            return constant(self.parts[0] * factor)
+        return self if factor == 1 else Index("multiply", (self, factor))
+
+    def __rmul__(self, factor: int) -> Index:
+        return self * factor
+
+    def __floordiv__(self, divisor: int) -> Index:
+        if not isinstance(divisor, int) or divisor < 1:
+            raise ValueError(f"expected an index divided by 1 or more, got by {divisor!r}")
+        return self if divisor == 1 else Index("divide", (self, divisor))
+
+    def at_least(self, least: int) -> Index:
+        """This, or `least` if that is more."""
+        return Index("max", (self, least))
+
+    def with_t(self, t: Index) -> Index:
+        """The same expression with `t` in place of t."""
+        if self.kind == "t":
+            return t
+        parts = tuple(part.with_t(t) if isinstance(part, Index) else part for part in self.parts)
+        if self.kind == "add":
+            return parts[0] + parts[1]
+        return Index(self.kind, parts)
+
+    def isl(self, domain: Domain) -> str:
+        """In isl's language, for an operation with this domain."""
+        if self.kind == "u":
+            return domain.calls.isl(domain)
+        if self.kind in ("t", "j"):
+            return self.kind
+        first = self.parts[0].isl(domain) if self.kind != "constant" else str(self.parts[0])
+        if self.kind == "add":
+            return f"({first} + {self.parts[1].isl(domain)})"
+        if self.kind == "multiply":
+            return f"({self.parts[1]} * {first})"
+        if self.kind == "divide":
+            return f"floor({first} / {self.parts[1]})"
+        return f"max({first}, {self.parts[1]})" if self.kind == "max" else first
+
+    def at(self, domain: Domain, t: Any, j: Any) -> Any:
+        """Its value: with ints an int, with an int64 tensor for t a tensor."""
+        if self.kind == "u":
+            return domain.calls.at(domain, t, j)
+        if self.kind in ("t", "j"):
+            return t if self.kind == "t" else j
+        if self.kind == "constant":
+            return self.parts[0]
+        first = self.parts[0].at(domain, t, j)
+        if self.kind == "add":
+            return first + self.parts[1].at(domain, t, j)
+        if self.kind == "multiply":
+            return first * self.parts[1]
+        if self.kind == "divide":
+            return first // self.parts[1]
+        least = self.parts[1]
+        return first.clamp(min=least) if isinstance(first, torch.Tensor) else max(first, least)
+
+    def __str__(self) -> str:
+        if self.kind in ("t", "j", "u"):
+            return self.kind
+        if self.kind == "constant":
+            return str(self.parts[0])
+        first, second = self.parts
+        if self.kind == "add":
+            told = str(second)
+            return f"{first} - {told[1:]}" if told.startswith("-") else f"{first} + {told}"
+        inner = str(first) if first.kind in ("t", "j", "u", "max") else f"({first})"
+        if self.kind == "multiply":
+            return f"-{inner}" if second == -1 else f"{second} * {inner}"
+        return f"{inner} // {second}" if self.kind == "divide" else f"max({first}, {second})"
+
+
+def constant(value: int) -> Index:
+    """A number as an index."""
+    return Index("constant", (value,))
+
+
+def as_index(value: Whole) -> Index:
+    """The index, or the number as one.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(value, Index):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"expected an index such as t - 3, or a whole number, got {value!r}")
+    return constant(value)
+
+
+ZERO = constant(0)
+T, J, U = Index("t"), Index("j"), Index("u")

@@ -1,0 +1,184 @@
+"""What a plan keeps where, within a budget.
+
+The device holds all rings, what is fixed (weights, optimizers, envs), and for a while what an
+operation needs for itself, such as the activations of a gradient. If that is more than the budget,
+gradients are computed in smaller chunks; if that is not enough, the largest rings go to the host.
+Of such a ring the device still has the newest slots, which acting reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from cule.train.plan.groups import Group
+from cule.train.plan.lifetimes import ring_length
+from cule.train.plan.polyhedra import Polyhedra, isl
+from cule.train.plan.program import Operation, Program, Recurrent
+from cule.train.plan.stores import bytes_of
+
+SMALL = 16  # bytes of an env's value, up to which rings over steps may be longer than needed
+GIB = 2**30
+
+
+@dataclass
+class Kept:
+    """How a Recurrent is kept.
+
+    Attributes:
+        length: slots of its ring.
+        host: the ring is in the host's memory.
+        near: slots of the ring on the device with the newest values, for acting; 0: there is none.
+        bytes: on the device.
+        host_bytes: on the host.
+    """
+
+    length: int
+    host: bool = False
+    near: int = 0
+    bytes: int = 0
+    host_bytes: int = 0
+
+
+@dataclass
+class Memory:
+    """The memory of a plan.
+
+    Attributes:
+        kept: by Recurrent, except objects.
+        fixed: bytes that are there in any case.
+        budget: bytes on the device; None: no limit.
+        told: what was done to stay within the budget, a line each.
+    """
+
+    kept: dict[Recurrent, Kept]
+    fixed: int
+    budget: int | None
+    told: list[str]
+
+    @property
+    def ring_bytes(self) -> int:
+        """Bytes of all rings on the device."""
+        return sum(kept.bytes for kept in self.kept.values())
+
+
+def near_readers(groups: Sequence[Group], recurrent: Recurrent) -> list[Operation]:
+    """The operations that act or emulate, and read a Recurrent."""
+    return [
+        operation
+        for group in groups
+        for operation in group.operations
+        if operation.role in ("simulate", "act")
+        and any(access.recurrent is recurrent for access in operation.reads)
+    ]
+
+
+def plan_memory(
+    program: Program,
+    polyhedra: Polyhedra,
+    groups: Sequence[Group],
+    sure: isl.UnionMap,
+    *,
+    fixed: int,
+    budget: int | None,
+    unread: Collection[Recurrent] = (),
+) -> Memory:
+    """Lengths and places of all rings, and the chunks of operations.
+
+    Raises:
+        ValueError: the budget is below the least that works.
+    """
+    kept = {
+        r: Kept(ring_length(polyhedra, sure, r))
+        for r in program.recurrents
+        if r.box is None and r not in unread
+    }
+    _share_positions(kept)
+    for recurrent, how in kept.items():
+        how.bytes = bytes_of(recurrent, how.length)
+    memory = Memory(kept, fixed, budget, [])
+    works = [o.work for o in program.operations if o.work is not None]
+    needed = sum(work.at_once * work.bytes_each for work in works)
+    if budget is None or fixed + memory.ring_bytes + needed <= budget:
+        return memory
+    least = sum(min(work.least, work.at_once) * work.bytes_each for work in works)
+    _swap(memory, polyhedra, groups, sure, least)
+    _chunk(memory, program, least)
+    return memory
+
+
+def _share_positions(kept: dict[Recurrent, Kept]) -> None:
+    """Makes rings of small values as long as the longest of them, so that they share slots."""
+    small = [
+        r
+        for r in kept
+        if r.over == "step" and kept[r].length > 1 and r.stack == 1
+        and r.slot_bytes <= SMALL * max(1, r.shape[0] if r.shape else 1)
+    ]  # fmt: skip
+    longest = max((kept[r].length for r in small), default=0)
+    for recurrent in small:
+        kept[recurrent].length = longest
+
+
+def _swap(
+    memory: Memory,
+    polyhedra: Polyhedra,
+    groups: Sequence[Group],
+    sure: isl.UnionMap,
+    least: int,
+) -> None:
+    """Moves the largest rings to the host until what is left fits beside the smallest chunks."""
+    assert memory.budget is not None
+    while memory.fixed + memory.ring_bytes + least > memory.budget:
+        left = [r for r in memory.kept if not memory.kept[r].host]
+        gains = {r: _on_host(memory.kept[r], r, polyhedra, groups, sure) for r in left}
+        best = max(left, key=lambda r: memory.kept[r].bytes - gains[r].bytes, default=None)
+        if best is None or gains[best].bytes >= memory.kept[best].bytes:
+            raise ValueError(
+                "expected a memory budget of at least "
+                f"{memory.fixed + memory.ring_bytes + least:,} bytes, which is the least that "
+                f"works here, got {memory.budget:,}"
+            )
+        memory.kept[best] = gains[best]
+        memory.told.append(
+            f"{best.name} is kept on the host ({gains[best].host_bytes / GIB:.2f} GiB), and its "
+            f"{gains[best].near} newest slots on the device"
+        )
+
+
+def _on_host(
+    kept: Kept,
+    recurrent: Recurrent,
+    polyhedra: Polyhedra,
+    groups: Sequence[Group],
+    sure: isl.UnionMap,
+) -> Kept:
+    """How a Recurrent would be kept on the host."""
+    readers = near_readers(groups, recurrent)
+    near = ring_length(polyhedra, sure, recurrent, readers) if readers else 0
+    if near >= kept.length:
+        return kept
+    return Kept(
+        kept.length, host=True, near=near,
+        bytes=bytes_of(recurrent, near) if near else 0,
+        host_bytes=bytes_of(recurrent, kept.length),
+    )  # fmt: skip
+
+
+def _chunk(memory: Memory, program: Program, least: int) -> None:
+    """Gives what is left to the operations that need memory for a while."""
+    assert memory.budget is not None
+    spare = memory.budget - memory.fixed - memory.ring_bytes - least
+    for operation in program.operations:
+        work = operation.work
+        if work is None:
+            continue
+        smallest = min(work.least, work.at_once)
+        before = work.at_once
+        more = spare // work.bytes_each if work.bytes_each else before
+        work.at_once = min(before, smallest + more)
+        spare -= (work.at_once - smallest) * work.bytes_each
+        if work.at_once < before:
+            memory.told.append(
+                f"{operation.name} computes {work.at_once:,} of {work.samples:,} samples at once"
+            )

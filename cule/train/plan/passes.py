@@ -1,0 +1,223 @@
+"""Changes of a program that leave what it computes as it is.
+
+- alias: a copy of an object that is never older than the object needs no memory: its readers read
+  the object itself.
+- merge: two writes of the same value (`Access.same`) are computed once, and copied.
+- prune: what nobody reads, tells or keeps is not computed.
+- batch: calls of an operation that do not depend on each other, and that can be made together, are
+  one call with a leading dimension. groups.py does it; `batchable` says which operations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import islpy as isl
+
+from cule.train.plan.index import Index
+from cule.train.plan.polyhedra import Polyhedra
+from cule.train.plan.program import Access, Domain, Operation, Program, Recurrent
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Which passes are made.
+
+    Attributes:
+        alias, merge, prune, batch: as above.
+    """
+
+    alias: bool = True
+    merge: bool = True
+    prune: bool = True
+    batch: bool = True
+
+
+def apply(program: Program, passes: Passes) -> tuple[Program, list[str]]:
+    """The program after the passes, and what they did, a line each."""
+    told: list[str] = []
+    if passes.alias:
+        program = alias(program, told)
+    if passes.merge:
+        program = merge(program, told)
+    if passes.prune:
+        program = prune(program, told)
+    return program, told
+
+
+def alias(program: Program, told: list[str]) -> Program:
+    """Leaves out copies of objects that are never older than the objects."""
+    for copy in [o for o in program.operations if o.copies is not None]:
+        without = _without_copy(program, copy)
+        polyhedra = Polyhedra(without)
+        if not polyhedra.dependences.subtract(polyhedra.before).is_empty():
+            continue
+        told.append(f"{copy.name} is left out: its readers read {copy.reads[0].recurrent.name}")
+        program = without
+    return program
+
+
+def _without_copy(program: Program, copy: Operation) -> Program:
+    source, made = copy.reads[0].recurrent, copy.writes[0].recurrent
+    assert copy.copies is not None
+
+    def read(access: Access) -> Access:
+        if access.recurrent is not made:
+            return access
+        version = copy.copies.with_t(access.first)  # type: ignore[union-attr]
+        return replace(access, recurrent=source, first=version, stop=version + 1)
+
+    operations = [
+        _with(o, reads=tuple(read(a) for a in o.reads)) for o in program.operations if o is not copy
+    ]
+    return program.with_operations(operations)
+
+
+def _with(operation: Operation, **changes: Any) -> Operation:
+    if all(getattr(operation, name) == value for name, value in changes.items()):
+        return operation
+    return replace(operation, **changes)
+
+
+def prune(program: Program, told: list[str]) -> Program:
+    """Leaves out operations that nobody needs. Who tells or writes what is kept, stays."""
+    needed = {
+        o
+        for o in program.operations
+        if o.role == "tell" or any(write.recurrent.kept for write in o.writes)
+    }
+    while True:
+        read = {access.recurrent for o in needed for access in o.reads}
+        more = {
+            o for o in program.operations if any(write.recurrent in read for write in o.writes)
+        } - needed
+        if not more:
+            break
+        needed |= more
+    for operation in program.operations:
+        if operation not in needed:
+            told.append(f"{operation.name} is left out: nobody reads what it writes")
+    return program.with_operations(o for o in program.operations if o in needed)
+
+
+def merge(program: Program, told: list[str]) -> Program:
+    """Computes values once that two operations would compute from the same reads."""
+    for second in list(program.operations):
+        for write in second.returned:
+            if write.same is None:
+                continue
+            for first in program.operations:
+                other = next((w for w in first.returned if w.same == write.same), None)
+                if first is second or other is None or first.place > second.place:
+                    continue
+                merged = _merged(program, first, other, second, write)
+                if merged is not None:
+                    program = merged[0]
+                    told.append(merged[1])
+                    break
+    return program
+
+
+def _merged(
+    program: Program, first: Operation, source: Access, second: Operation, write: Access
+) -> tuple[Program, str] | None:
+    """The program in which calls of `second` that repeat one of `first` copy its value."""
+    if len(second.returned) != 1 or first.domain.times > 1 or first.domain.every > 1:
+        return None
+    if [a.recurrent for a in first.reads] != [a.recurrent for a in second.reads]:
+        return None
+    places = _places(first, second)
+    if places is None:
+        return None
+    calls = _repeated(program, first, second)
+    if calls is None:
+        return None
+    copied = replace(second.domain, first=calls[0], stop=calls[1])
+    index = source.first.with_t(places)
+    read = Access(source.recurrent, index, index + 1, window=False)
+    copy = Operation(
+        f"{second.name} (kept)", "copy", copied, (read,), (replace(write, same=None),),
+        lambda value: value, batched=True, captured=True,
+        place=(second.place[0], second.place[1] - 1),
+    )  # fmt: skip
+    rest = _rest(second, calls)
+    operations = []
+    for operation in program.operations:
+        operations += [copy, *rest] if operation is second else [operation]
+    left = sum((o.domain.stop or 0) - o.domain.first for o in rest)
+    line = (
+        f"{second.name}: {calls[1] - calls[0]} of {calls[1] - calls[0] + left} are "
+        f"{first.name}'s own"
+    )
+    return program.with_operations(operations), line
+
+
+def _places(first: Operation, second: Operation) -> Index | None:
+    """The step t of `first` that reads what `second` reads, by the first read that says it."""
+    for mine, its in zip(first.reads, second.reads, strict=True):
+        if mine.recurrent.box is None and not mine.window and not its.window:
+            shift = mine.first.at(first.domain, 0, 0)
+            if mine.first.at(first.domain, 5, 0) - 5 == shift:
+                return its.first - shift
+    return None
+
+
+def _repeated(program: Program, first: Operation, second: Operation) -> tuple[int, int] | None:
+    """Of which calls j of `second` each repeats one of `first`; None if they are no range."""
+    polyhedra = Polyhedra(program)
+    same: isl.UnionMap | None = None
+    for mine, its in zip(first.reads, second.reads, strict=True):
+        one = isl.UnionMap("{ " + polyhedra.access_text(first, mine, read=False) + " }")
+        two = isl.UnionMap("{ " + polyhedra.access_text(second, its, read=False) + " }")
+        pairs = two.apply_range(one.reverse())
+        same = pairs if same is None else same.intersect(pairs)
+    assert same is not None
+    covered = same.intersect(polyhedra.before.reverse()).domain()
+    every = polyhedra.calls_of([second])
+    name = every.as_set().get_tuple_name()
+    repeated = _numbers(every, name).subtract(_numbers(every.subtract(covered), name))
+    if repeated.is_empty():
+        return None
+    begin, end = (repeated.dim_min_val(0).to_python(), repeated.dim_max_val(0).to_python() + 1)
+    if not repeated.is_equal(isl.Set(f"{{ [j] : {begin} <= j < {end} }}")):
+        return None
+    return begin, end
+
+
+def _numbers(calls: isl.UnionSet, name: str) -> isl.Set:
+    """The j of some calls of an operation."""
+    if calls.is_empty():
+        return isl.Set("{ [j] : false }")
+    return calls.apply(isl.UnionMap(f"{{ {name}[t, j] -> [j] }}")).as_set()
+
+
+def _rest(operation: Operation, calls: tuple[int, int]) -> list[Operation]:
+    """The operation without a range of its calls, in up to two parts."""
+    domain = operation.domain
+    stop = domain.times if domain.stop is None else domain.stop
+    rest = []
+    for number, (begin, end) in enumerate(((domain.first, calls[0]), (calls[1], stop))):
+        if begin < end:
+            name = operation.name if number else f"{operation.name} (before)"
+            part: Domain = replace(domain, first=begin, stop=end)
+            rest.append(replace(operation, name=name, domain=part))
+    return rest
+
+
+def unread(program: Program) -> set[Recurrent]:
+    """The tensors that nobody reads, which need no memory."""
+    read = {access.recurrent for o in program.operations for access in o.reads}
+    return {r for r in program.recurrents if r not in read and not r.kept and r.box is None}
+
+
+def batchable(operation: Operation, period: int) -> bool:
+    """Whether calls of an operation may be made together, as far as it itself says."""
+    several = operation.domain.every < period or operation.domain.times > 1
+    return (
+        several
+        and operation.batched
+        and any(access.recurrent.box is None for access in operation.reads)
+        and not any(access.window or access.recurrent.stack > 1 for access in operation.reads)
+        and not any(write.recurrent.box is not None for write in operation.writes)
+    )

@@ -1,0 +1,152 @@
+"""A plan: a program with an order, streams and memory, that can be explained and executed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from cule.train.plan.execution import Executor, Storage, in_order, interleaved
+from cule.train.plan.explain import explain
+from cule.train.plan.graphs import CudaStreams, Launcher
+from cule.train.plan.groups import make_groups
+from cule.train.plan.lifetimes import surely_before
+from cule.train.plan.memory import plan_memory
+from cule.train.plan.passes import Passes, apply, unread
+from cule.train.plan.polyhedra import Polyhedra, check
+from cule.train.plan.program import Program, Recurrent
+
+
+class Plan:
+    """How a program is computed.
+
+    Args:
+        program: what is computed.
+        device: where.
+        passes: which passes are made.
+        fixed: bytes on the device besides the rings, such as weights and envs.
+        budget: bytes on the device that may be used; None: no limit.
+        graphs: on a GPU, capture CUDA graphs.
+
+    Attributes:
+        program: after the passes.
+        groups: of an iteration, in their order.
+        memory: how each Recurrent is kept.
+        told: what the passes did, a line each.
+        seconds: how long planning took.
+        iteration: iterations executed so far.
+
+    Raises:
+        ValueError: the program reads what is never written, or not yet; or the budget is below the
+            least that works.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        device: torch.device | str = "cpu",
+        *,
+        passes: Passes | None = None,
+        fixed: int = 0,
+        budget: int | None = None,
+        graphs: bool = True,
+    ):
+        begun = time.perf_counter()
+        self.device = torch.device(device)
+        check(Polyhedra(program))
+        self.passes = passes or Passes()
+        self.program, self.told = apply(program, self.passes)
+        polyhedra = Polyhedra(self.program)
+        self.groups = make_groups(self.program, polyhedra, batch=self.passes.batch)
+        sure = surely_before(polyhedra, self.groups)
+        self.memory = plan_memory(
+            self.program, polyhedra, self.groups, sure, fixed=fixed, budget=budget,
+            unread=unread(self.program) if self.passes.prune else (),
+        )  # fmt: skip
+        self.seconds = time.perf_counter() - begun
+        self.iteration = 0
+        self.storage = Storage(self.memory.kept, self.device)
+        period = self.program.period
+        self.executors = [Executor(group, self.storage, period) for group in self.groups]
+        self.launcher: Launcher | None = None
+        if self.device.type == "cuda":
+            sides = max(group.stream for group in self.groups)
+            self.launcher = Launcher(
+                self.executors, CudaStreams(self.device, sides), capture=graphs
+            )
+
+    @property
+    def steps(self) -> int:
+        """Steps executed so far."""
+        return self.iteration * self.program.period
+
+    def begin(self, recurrent: Recurrent, value: Any) -> None:
+        """Sets the value at index 0 of a Recurrent, such as the first observations."""
+        if recurrent in self.memory.kept:
+            self.storage.begin(recurrent, value)
+
+    def run(self, iterations: int = 1, tell: Callable[[int], object] = lambda steps: None) -> None:
+        """Executes some iterations. Does not wait for a GPU.
+
+        Args:
+            iterations: how many.
+            tell: called with the steps so far while they are executed; on a GPU after an iteration
+                is launched.
+        """
+        for _ in range(iterations):
+            if self.launcher is not None:
+                self.launcher.run(self.iteration)
+                tell(self.steps + self.program.period)
+            else:
+                in_order(self.executors, self.iteration, tell)
+            self.iteration += 1
+
+    def run_interleaved(self, choose: Callable[[int], int], iterations: int = 1) -> None:
+        """Executes some iterations with groups side by side, as `choose` wants it; for tests."""
+        for _ in range(iterations):
+            interleaved(self.executors, self.iteration, choose)
+            self.iteration += 1
+
+    def explain(self) -> str:
+        """What is kept where and who reads it, the order, and what was merged, as a text."""
+        return explain(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the rest of the program depends on."""
+        on_gpu = self.device.type == "cuda"
+        return {
+            "iteration": self.iteration,
+            "recurrents": self.storage.state_dict(),
+            "objects": {
+                r.name: r.box.state_dict()
+                for r in self.program.recurrents
+                if hasattr(r.box, "state_dict")
+            },
+            "random": torch.get_rng_state(),
+            "cuda_random": torch.cuda.get_rng_state(self.device) if on_gpu else None,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what state_dict() returned.
+
+        Raises:
+            KeyError, RuntimeError, ValueError: the state is of another program.
+        """
+        self.iteration = state["iteration"]
+        self.storage.load_state_dict(state["recurrents"])
+        for recurrent in self.program.recurrents:
+            if hasattr(recurrent.box, "state_dict"):
+                recurrent.box.load_state_dict(state["objects"][recurrent.name])
+        for executor in self.executors:
+            executor.clock.t.fill_(self.steps)
+            executor.clock.j.zero_()
+        torch.set_rng_state(state["random"].cpu())
+        if state["cuda_random"] is not None and self.device.type == "cuda":
+            torch.cuda.set_rng_state(state["cuda_random"].cpu(), self.device)
+
+    def close(self) -> None:
+        """Frees the captured graphs."""
+        if self.launcher is not None:
+            self.launcher.close()

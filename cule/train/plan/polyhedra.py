@@ -1,0 +1,245 @@
+"""Dependences of a program, by isl: which call reads what which other call has written.
+
+A call is a point `operation[t, j]`, an index of a Recurrent a point `recurrent[i]`. Reads and
+writes are relations between the two, and everything else follows from them. isl (Verdoolaege,
+2010) decides exactly; all numbers except t are constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+try:
+    import islpy as isl
+except ImportError as problem:
+    raise ImportError(
+        "cule.train needs islpy: pip install islpy tyro tensorboard matplotlib"
+    ) from problem
+
+from cule.train.plan.program import NOTHING, Access, Operation, Program, Recurrent
+
+Pair = tuple[Operation, Operation]
+
+
+class Polyhedra:
+    """The sets and relations of a program.
+
+    Args:
+        program: whose.
+
+    Attributes:
+        program: the same.
+        order: when each call is made in the program's order, `operation[t, j] -> [...]`.
+        flow: from each call that writes to the calls that read it.
+        kept: from each call that reads an object's version to those that write later versions.
+    """
+
+    def __init__(self, program: Program):
+        self.program = program
+        self._op = {operation: f"o{i}" for i, operation in enumerate(program.operations)}
+        self._recurrent = {recurrent: f"r{i}" for i, recurrent in enumerate(program.recurrents)}
+        self._of_name = {name: operation for operation, name in self._op.items()}
+        self.order = self._union(
+            f"{self._op[o]}[t, j] -> [t, {o.place[0]}, j, {o.place[1]}] : {o.domain.isl()}"
+            for o in program.operations
+        )
+        self.reads = {r: self._accesses(r, "reads") for r in program.recurrents}
+        self.writes = {r: self._accesses(r, "writes") for r in program.recurrents}
+        self.before = self.order.lex_lt_union_map(self.order)
+        self.flow = isl.UnionMap("{ }")
+        self.kept = isl.UnionMap("{ }")
+        for recurrent in program.recurrents:
+            writer = self.writes[recurrent].reverse()
+            self.flow = self.flow.union(
+                self.writes[recurrent].apply_range(self.reads[recurrent].reverse())
+            )
+            if recurrent.box is not None:
+                self.kept = self.kept.union(self._readers_before(recurrent, writer))
+        self.dependences = self.flow.union(self.kept)
+
+    def _union(self, maps: Iterable[str]) -> isl.UnionMap:
+        return isl.UnionMap("{ " + "; ".join(maps) + " }")
+
+    def _accesses(self, recurrent: Recurrent, kind: str) -> isl.UnionMap:
+        maps = []
+        for operation in self.program.operations:
+            for access in getattr(operation, kind):
+                if access.recurrent is recurrent:
+                    maps.append(self.access_text(operation, access, read=kind == "reads"))
+        return self._union(maps)
+
+    def access_text(self, operation: Operation, access: Access, *, read: bool) -> str:
+        """An access in isl's language, `operation[t, j] -> recurrent[i] : ...`."""
+        domain, back = operation.domain, access.recurrent.stack - 1 if read else 0
+        first, stop = access.first.isl(domain), access.stop.isl(domain)
+        conditions = [f"{first} - {back} <= i < {stop}", domain.isl()]
+        if access.since is not None:
+            conditions.append(f"i >= {access.since}")
+        name = self._recurrent[access.recurrent]
+        return f"{self._op[operation]}[t, j] -> {name}[i] : {' and '.join(conditions)}"
+
+    def _readers_before(self, recurrent: Recurrent, writer: isl.UnionMap) -> isl.UnionMap:
+        """From readers of a version to writers of later ones, except a call to itself."""
+        name = self._recurrent[recurrent]
+        later = isl.UnionMap(f"{{ {name}[i] -> {name}[k] : k > i }}")
+        pairs = self.reads[recurrent].apply_range(later).apply_range(writer)
+        return pairs.subtract(pairs.domain().identity())
+
+    def operation_of(self, name: str) -> Operation:
+        """The operation with this name in isl."""
+        return self._of_name[name]
+
+    def pairs(self, relation: isl.UnionMap) -> set[Pair]:
+        """The pairs of operations of which some calls are related."""
+        found: set[Pair] = set()
+
+        def add(part: isl.Map) -> None:
+            names = (part.get_tuple_name(kind) for kind in (isl.dim_type.in_, isl.dim_type.out))
+            first, second = (self._of_name[name] for name in names)
+            if not part.is_empty():
+                found.add((first, second))
+
+        relation.foreach_map(add)
+        return found
+
+    def same_iteration(self) -> isl.UnionMap:
+        """All pairs of calls in the same iteration."""
+        folded = self._iterations()
+        return folded.apply_range(folded.reverse())
+
+    def _iterations(self) -> isl.UnionMap:
+        period = self.program.period
+        return self._union(
+            f"{self._op[o]}[t, j] -> [floor(t / {period})] : {o.domain.isl()}"
+            for o in self.program.operations
+        )
+
+    def later_iteration(self) -> isl.UnionMap:
+        """Pairs of calls, the second one in a later iteration."""
+        folded = self._iterations()
+        return folded.lex_lt_union_map(folded)
+
+    def within_iteration(self) -> set[Pair]:
+        """The pairs of operations that depend on each other inside an iteration."""
+        return self.pairs(self.dependences.intersect(self.same_iteration()))
+
+    def furthest(self, relation: isl.UnionMap, recurrent: Recurrent) -> int | None:
+        """The largest k - i of a relation recurrent[i] -> recurrent[k]; None: there is no largest.
+
+        It is 0 for an empty relation.
+        """
+        if relation.is_empty():
+            return 0
+        most = 0
+        unbounded = False
+
+        def look(part: isl.Map) -> None:
+            nonlocal most, unbounded
+            value = part.deltas().dim_max_val(0)
+            if value.is_int():
+                most = max(most, value.to_python())
+            else:
+                unbounded = True
+
+        relation.foreach_map(look)
+        return None if unbounded else most
+
+    def calls_of(self, operations: Iterable[Operation]) -> isl.UnionSet:
+        """All calls of some operations."""
+        parts = (f"{self._op[o]}[t, j] : {o.domain.isl()}" for o in operations)
+        return isl.UnionSet("{ " + "; ".join(parts) + " }")
+
+    def accesses_of(
+        self, recurrent: Recurrent, operations: Iterable[Operation], kind: str
+    ) -> isl.UnionMap:
+        """The reads or writes of a Recurrent by some operations."""
+        return getattr(self, kind)[recurrent].intersect_domain(self.calls_of(operations))
+
+
+def check(polyhedra: Polyhedra) -> None:
+    """Checks that a program means something.
+
+    Raises:
+        ValueError: an index is written twice, read but never written, or read before it is written.
+    """
+    for recurrent in polyhedra.program.recurrents:
+        _check_writes(polyhedra, recurrent)
+        _check_reads(polyhedra, recurrent)
+    early = polyhedra.dependences.subtract(polyhedra.before)
+    for first, second in sorted(polyhedra.pairs(early), key=lambda pair: pair[1].place):
+        flows = first, second
+        if flows in polyhedra.pairs(polyhedra.flow.subtract(polyhedra.before)):
+            raise ValueError(
+                f"expected {second.name} to read what was computed before, but it reads what "
+                f"{first.name} computes only after it"
+            )
+        raise ValueError(
+            f"expected {first.name} to read the newest version of what {second.name} changes in "
+            f"place, but it reads an older one: let it read a copy"
+        )
+
+
+def _check_writes(polyhedra: Polyhedra, recurrent: Recurrent) -> None:
+    writer = polyhedra.writes[recurrent].reverse()
+    if writer.is_empty():
+        if recurrent.initial is NOTHING:
+            names = [o.name for o in polyhedra.program.operations if _reads(o, recurrent)]
+            raise ValueError(
+                f"expected an operation that writes {recurrent.name}, which {', '.join(names)} "
+                "reads: it is never written, and has no initial value"
+            )
+        return
+    if not _single(writer, polyhedra):
+        raise ValueError(f"expected each index of {recurrent.name} to be written once, got more")
+
+
+def _reads(operation: Operation, recurrent: Recurrent) -> bool:
+    return any(access.recurrent is recurrent for access in operation.reads)
+
+
+def _single(writer: isl.UnionMap, polyhedra: Polyhedra) -> bool:
+    """Whether each index has one writer: not two operations, and not two calls of one."""
+    clash = writer.reverse().apply_range(writer)
+    return bool(clash.subtract(clash.domain().identity()).is_empty())
+
+
+def _check_reads(polyhedra: Polyhedra, recurrent: Recurrent) -> None:
+    written = polyhedra.writes[recurrent].range()
+    missing = polyhedra.reads[recurrent].subtract_range(written)
+    if missing.is_empty():
+        return
+    operation = min((first for first, _ in _sources(polyhedra, missing)), key=lambda o: o.place)
+    if recurrent.initial is not NOTHING:
+        after = _at_or_after_first(written)
+        missing = missing.intersect_range(after)
+        if missing.is_empty():
+            return
+        raise ValueError(
+            f"expected {operation.name} to read indices of {recurrent.name} that are written, "
+            "but some are never written"
+        )
+    raise ValueError(
+        f"expected {operation.name} to read indices of {recurrent.name} that are written, but it "
+        "also reads earlier ones, or some that are never written, and there is no initial value"
+    )
+
+
+def _at_or_after_first(written: isl.UnionSet) -> isl.UnionSet:
+    """All indices from the first that is written on; all of them if that is none."""
+    if written.is_empty():
+        return written
+    first = written.as_set()
+    least = first.dim_min_val(0).to_python()
+    return isl.UnionSet(f"{{ {first.get_tuple_name()}[i] : i >= {least} }}")
+
+
+def _sources(polyhedra: Polyhedra, relation: isl.UnionMap) -> list[tuple[Operation, str]]:
+    found: list[tuple[Operation, str]] = []
+
+    def add(part: isl.Map) -> None:
+        if not part.is_empty():
+            name = part.get_tuple_name(isl.dim_type.in_)
+            found.append((polyhedra.operation_of(name), str(part)))
+
+    relation.foreach_map(add)
+    return found

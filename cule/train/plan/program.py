@@ -1,0 +1,342 @@
+"""What is to be computed: tensors over time, operations on them, and their order.
+
+The order in which operations are declared, step after step, defines what a program computes. Each
+index of a Recurrent is written once. Operations next to each other that are called the same number
+of times at the same steps share a loop: all of them are called for j = 0, then for j = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+import torch
+
+from cule.train.plan.index import Index, J, T, U, as_index
+
+Role = Literal["simulate", "act", "learn", "reduce", "copy", "tell"]
+Over = Literal["step", "update"]
+ROLES, OVERS = get_args(Role), get_args(Over)
+# The marker of a Recurrent without an initial value.
+NOTHING: Any = object()
+
+
+@dataclass(frozen=True)
+class Domain:
+    """When an operation is called: at steps t = start, start + every, ..., `times` times each.
+
+    Attributes:
+        every: steps between two rounds of calls.
+        times: calls j = 0 .. times - 1 in a round.
+        start: the first step with calls.
+        nth: only every nth of all these calls is made.
+        first: only calls from this j on are made.
+        stop: only calls before this j are made; None: all.
+    """
+
+    every: int = 1
+    times: int = 1
+    start: int = 0
+    nth: int = 1
+    first: int = 0
+    stop: int | None = None
+
+    @property
+    def calls(self) -> Index:
+        """u, the calls before (t, j), those that `nth` leaves out counted, too."""
+        return ((T - self.start) // self.every) * self.times + J
+
+    @property
+    def loop(self) -> tuple[int, int, int]:
+        """What operations have in common that share a loop."""
+        return self.every, self.start % self.every, self.times
+
+    def isl(self) -> str:
+        """Its condition in isl's language."""
+        stop = self.times if self.stop is None else min(self.stop, self.times)
+        parts = [f"t >= {self.start}", f"{self.first} <= j < {stop}"]
+        if self.every > 1:
+            parts.append(f"(t - {self.start}) mod {self.every} = 0")
+        if self.nth > 1:
+            parts.append(f"({self.calls.isl(self)} + 1) mod {self.nth} = 0")
+        return " and ".join(parts)
+
+    def calls_at(self, t: int) -> list[int]:
+        """The calls j of step t."""
+        if t < self.start or (t - self.start) % self.every:
+            return []
+        stop = self.times if self.stop is None else min(self.stop, self.times)
+        if self.nth == 1:
+            return list(range(self.first, stop))
+        before = (t - self.start) // self.every * self.times
+        return [j for j in range(self.first, stop) if (before + j + 1) % self.nth == 0]
+
+
+@dataclass(eq=False)
+class Recurrent:
+    """A tensor over time.
+
+    Attributes:
+        name: for messages and for saved states.
+        shape: of the value at one index.
+        dtype: of the values.
+        over: what its indices count.
+        initial: the value at all indices before the first that is written; NOTHING: there is none.
+        stack: how many frames a read stacks; index i reads the values at i - stack + 1 .. i.
+        box: for an object, the Python object whose versions the indices count; else None.
+        kept: whether it is wanted at the end, so that it is computed even if nothing reads it.
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    dtype: torch.dtype = torch.float32
+    over: Over = "step"
+    initial: Any = NOTHING
+    stack: int = 1
+    box: Any = None
+    kept: bool = False
+
+    def __getitem__(self, key: Index | int | slice) -> Access:
+        """`x[t]` is a value, `x[t - 3:t + 1]` a window of four.
+
+        Raises:
+            ValueError: a window without a beginning or an end, or with a step.
+        """
+        if not isinstance(key, slice):
+            return Access(self, as_index(key), as_index(key) + 1, window=False)
+        if key.start is None or key.stop is None or key.step is not None:
+            raise ValueError(f"expected a window {self.name}[first:stop], got {key}")
+        return Access(self, as_index(key.start), as_index(key.stop), window=True)
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of the value at one index."""
+        return 0 if self.box is not None else math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """A read or a write of a Recurrent.
+
+    Attributes:
+        recurrent: what is accessed.
+        first: its first index.
+        stop: the index after its last.
+        window: whether it is a window, or a single value.
+        since: a window leaves out indices before this one; None: none are left out.
+        same: in a write: what the value is, if it may be known otherwise. Two writes with the same
+            `same` and with reads of the same values write the same value.
+    """
+
+    recurrent: Recurrent
+    first: Index
+    stop: Index
+    window: bool
+    since: int | None = None
+    same: Hashable | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.first}:{self.stop}" if self.window else str(self.first)
+        return f"{self.recurrent.name}[{place}]"
+
+    def length(self) -> int | None:
+        """Indices in the window; None if that depends on the time."""
+        difference = (self.stop.at(Domain(), 0, 0), self.first.at(Domain(), 0, 0))
+        apart = difference[0] - difference[1]
+        others = [
+            self.stop.at(Domain(), t, j) - self.first.at(Domain(), t, j)
+            for t, j in ((1, 0), (7, 2), (100, 3))
+        ]
+        return apart if all(other == apart for other in others) else None
+
+
+@dataclass(eq=False)
+class Operation:
+    """A function that is called again and again.
+
+    Attributes:
+        name: for messages, explain() and cule.scope.
+        role: what it does for training.
+        domain: when it is called.
+        reads: what it reads; the function gets one argument for each.
+        writes: what it writes; the function returns a tuple with a value for each, or the value if
+            it is one. Objects are changed in place: nothing is returned for them.
+        function: what it computes.
+        moments: indices that the function gets after what it reads, as (1,) int64 tensors.
+        batched: the function also takes several calls at once, in a leading dimension.
+        captured: whether a CUDA graph may hold it.
+        copies: it copies an object: which version, as an index of the version written (as t).
+        work: what it needs besides tensors over time; None: nothing to speak of.
+        place: its loop among those of a step, and its place in the loop.
+    """
+
+    name: str
+    role: Role
+    domain: Domain
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    function: Callable[..., Any]
+    moments: tuple[Index, ...] = ()
+    batched: bool = False
+    captured: bool = True
+    copies: Index | None = None
+    work: Work | None = None
+    place: tuple[int, int] = (0, 0)
+
+    @property
+    def returned(self) -> tuple[Access, ...]:
+        """The writes that the function returns a value for."""
+        return tuple(write for write in self.writes if write.recurrent.box is None)
+
+
+@dataclass
+class Work:
+    """What a call needs for a while, such as the activations of a gradient.
+
+    Attributes:
+        samples: how many a call has.
+        bytes_each: for each of them at once.
+        least: the fewest that can be computed at once.
+        limit: at most so many at once, as somebody wants it; None: all.
+        at_once: how many are computed at once; the plan sets it, the function reads it.
+    """
+
+    samples: int
+    bytes_each: int
+    least: int = 1
+    limit: int | None = None
+    at_once: int = 0
+
+    def __post_init__(self) -> None:
+        self.at_once = min(self.samples, self.limit or self.samples)
+
+
+def problem_of_window(operation: str, access: Access) -> str | None:
+    """What is wrong with a window, in a sentence."""
+    length = access.length()
+    if length is not None and length < 1:
+        return (
+            f"expected {operation} to read a window of at least one index, got {access}, which has "
+            f"{length}"
+        )
+    return None
+
+
+@dataclass(eq=False)
+class Program:
+    """Operations in an order that defines what is computed.
+
+    Attributes:
+        period: steps in an iteration; the plan orders calls inside an iteration.
+        operations: in their order.
+    """
+
+    period: int = 1
+    operations: list[Operation] = field(default_factory=list)
+    t: Index = T
+    u: Index = U
+    j: Index = J
+
+    def recurrent(
+        self,
+        name: str,
+        shape: Sequence[int] = (),
+        dtype: torch.dtype = torch.float32,
+        over: Over = "step",
+        initial: Any = NOTHING,
+        **more: Any,
+    ) -> Recurrent:
+        """A new tensor over time; see Recurrent.
+
+        Raises:
+            ValueError: `over` is neither "step" nor "update".
+        """
+        if over not in OVERS:
+            raise ValueError(f'expected over to be "step" or "update", got {over!r}')
+        return Recurrent(name, tuple(shape), dtype, over, initial, **more)
+
+    def object(self, name: str, box: Any, *, kept: bool = False) -> Recurrent:
+        """An object that operations change in place, such as a network; version 0 is as it is."""
+        return Recurrent(name, over="update", initial=box, box=box, kept=kept)
+
+    def operation(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        role: Role,
+        reads: Iterable[Access] = (),
+        writes: Iterable[Access] = (),
+        every: int = 1,
+        times: int = 1,
+        start: int = 0,
+        nth: int = 1,
+        **more: Any,
+    ) -> Operation:
+        """Appends an operation; see Operation and Domain.
+
+        Raises:
+            ValueError: the role, a number or a window is wrong, or the name is taken.
+        """
+        if role not in ROLES:
+            raise ValueError(
+                f"expected the role of {name} to be one of {', '.join(ROLES)}, got {role!r}"
+            )
+        if name in {operation.name for operation in self.operations}:
+            raise ValueError(f"expected another name for a second operation {name}")
+        if min(every, times, nth) < 1 or start < 0:
+            raise ValueError(
+                f"expected {name} with every, times and nth of at least 1 and start of at least 0, "
+                f"got {every}, {times}, {nth} and {start}"
+            )
+        domain = Domain(every, times, start, nth)
+        made = Operation(
+            name, role, domain, tuple(reads), tuple(writes), function,
+            place=self._next_place(domain), **more,
+        )  # fmt: skip
+        for access in made.reads:
+            if problem := problem_of_window(name, access):
+                raise ValueError(problem)
+        for access in made.writes:
+            if access.window:
+                raise ValueError(f"expected {name} to write single indices, got {access}")
+        self.operations.append(made)
+        return made
+
+    def _next_place(self, domain: Domain) -> tuple[int, int]:
+        if not self.operations:
+            return 0, 0
+        last = self.operations[-1]
+        stage, position = last.place
+        if domain.loop != last.domain.loop or domain.times == 1:
+            stage += 1
+        # Room for what passes put between two operations.
+        return stage, position + 4
+
+    @property
+    def recurrents(self) -> list[Recurrent]:
+        """All that operations access, in the order in which they appear."""
+        accesses = (a for o in self.operations for a in (*o.reads, *o.writes))
+        return list(dict.fromkeys(access.recurrent for access in accesses))
+
+    def with_operations(self, operations: Iterable[Operation]) -> Program:
+        """The same with other operations."""
+        return replace(self, operations=list(operations))
+
+
+def calls_in_order(
+    operations: Iterable[Operation], begin: int, end: int
+) -> list[tuple[Operation, int, int]]:
+    """The calls (operation, t, j) at steps begin .. end - 1, in the program's order."""
+    stages: dict[int, list[Operation]] = {}
+    for operation in sorted(operations, key=lambda o: o.place):
+        stages.setdefault(operation.place[0], []).append(operation)
+    found = []
+    for t in range(begin, end):
+        for stage in stages.values():
+            due = {operation: set(operation.domain.calls_at(t)) for operation in stage}
+            for j in sorted(set().union(*due.values())):
+                found += [(operation, t, j) for operation in stage if j in due[operation]]
+    return found

@@ -1,0 +1,45 @@
+"""Draws scores against wall clock and against frames, from the logs of one or several runs.
+
+python -m cule.train.plot runs/a2c_vtrace --out scores.png
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from cule.train.command import run_program
+from cule.train.pictures import plot
+
+
+@dataclass
+class Args:
+    """Draws scores against wall clock and frames."""
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """run folders that training wrote"""
+    out: Path = Path("scores.png")
+    """the picture"""
+
+
+def run(args: Args) -> None:
+    """Does what the command line asks for.
+
+    Raises:
+        ValueError: there are no runs, or there is nothing to draw.
+    """
+    if not plot(args.runs, args.out):
+        raise ValueError("expected runs in which an episode has ended, got none")
+    sys.stdout.write(f"The plot is in {args.out}.\n")
+
+
+def main() -> int:
+    """Draws; returns the exit status."""
+    return run_program("python -m cule.train.plot", Args, run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""Settings with one default for a GPU and another for a CPU."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import torch
+
+Args = TypeVar("Args", bound=Any)
+
+
+def by_device(*, gpu: int, cpu: int) -> Any:
+    """A field of a dataclass of settings that is None until `filled` sets it."""
+    return dataclasses.field(default=None, metadata={"cuda": gpu, "cpu": cpu})
+
+
+def open_settings(args: Any) -> list[dataclasses.Field]:
+    """The names of the fields that are not set."""
+    return [
+        field
+        for field in dataclasses.fields(args)
+        if "cpu" in field.metadata and getattr(args, field.name) is None
+    ]
+
+
+def filled(args: Args, device: torch.device, known: Mapping[str, Any] | None = None) -> Args:
+    """The settings, with this device's defaults for those that are not set.
+
+    Args:
+        args: the settings.
+        device: where the program computes.
+        known: the settings of a run that is resumed, which come before the device's defaults.
+    """
+    known = known or {}
+    return dataclasses.replace(
+        args,
+        **{
+            field.name: known.get(field.name, field.metadata[device.type])
+            for field in open_settings(args)
+        },
+    )
+
+
+def announcement(given: Any, args: Any, device: torch.device, algorithm: str) -> str:
+    """A line that says what is trained where, and which settings are the device's defaults.
+
+    Args:
+        given: the settings as they were given.
+        args: the same, filled.
+        device: where the program computes.
+        algorithm: its name.
+    """
+    where, kind = f"the CPU ({torch.get_num_threads()} threads)", "a CPU"
+    if device.type == "cuda":
+        where, kind = torch.cuda.get_device_name(device), "a GPU"
+    line = f"Training {algorithm} on {args.game}, on {where}."
+    chosen = [
+        f"--{field.name.replace('_', '-')} {getattr(args, field.name)}"
+        for field in open_settings(given)
+    ]
+    return f"{line} Chosen for {kind}: {' '.join(chosen)}" if chosen else line

@@ -1,0 +1,64 @@
+"""A run as a row of benchmarks/results."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from cule.json_lines import read_lines
+from cule.train.emulator import FRAMESKIP
+from cule.train.pictures import RESULT
+from cule.train.rows import row_of
+from cule.train.settings import Args
+
+if TYPE_CHECKING:
+    from cule.train.run import Run
+
+# The settings that every row has; those of the algorithm itself are there, too.
+SETTINGS = (
+    "lag", "multiprocessors", "model", "optimizer", "learning_rate", "bf16", "compile",
+    "cuda_graphs", "memory_budget", "stop_at_score", "eval_episodes", "eval_sticky",
+    "eval_max_frames",
+)  # fmt: skip
+
+
+def settings_of(args: Args) -> dict[str, Any]:
+    """The settings that a row has."""
+    shared = {field.name for field in dataclasses.fields(Args)}
+    own = [field.name for field in dataclasses.fields(args) if field.name not in shared]
+    return {name: getattr(args, name) for name in (*SETTINGS, *own)}
+
+
+def result_of(run: Run) -> dict[str, Any]:
+    """The run as a row of benchmarks/results."""
+    args, trainer = run.args, run.trainer
+    return row_of(
+        system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
+        fps=trainer.frames / run.seconds, device=run.world.device, threads=args.num_threads,
+        algorithm=run.algorithm.name, seed=args.seed, num_gpus=run.world.size,
+        score=run.test.get("test_score"), score_deviation=run.test.get("test_deviation"),
+        frames=trainer.frames, training_frames=trainer.frames // FRAMESKIP,
+        updates=trainer.updates, updates_per_second=round(trainer.updates / run.seconds, 2),
+        seconds=round(run.seconds, 3), evaluation_seconds=round(run.evaluation_seconds, 3),
+        startup_seconds=round(run.startup_seconds, 3),
+        planning_seconds=round(trainer.plan.seconds, 3),
+        **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
+        **settings_of(args),
+    )  # fmt: skip
+
+
+def row_before(run: Run) -> dict[str, Any] | None:
+    """The row of this run if it was finished before, with these settings."""
+    args, trainer, path = run.args, run.trainer, run.args.folder / RESULT
+    long_enough = args.max_seconds is not None and run.seconds >= args.max_seconds
+    finished = trainer.frames >= args.total_frames or run.reached or long_enough
+    if not finished or not path.exists():
+        return None
+    names = ("stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames")
+    wanted = {name: getattr(args, name) for name in names}
+    wanted |= {"frames": trainer.frames, "updates": trainer.updates}
+    for row in reversed(read_lines(path, dict).kept("row of results")):
+        if all(row.get(name) == value for name, value in wanted.items()):
+            # A row without a score: its evaluation was stopped.
+            return row if not args.eval_episodes or row.get("score") is not None else None
+    return None

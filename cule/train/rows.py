@@ -1,0 +1,93 @@
+"""Rows of results, as in benchmarks/results."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cule.bench import rows as bench_rows
+from cule.bench.rows import cpu_name, machine, output_of
+from cule.device import usable_cpus
+from cule.rom import find_game
+from cule.train.emulator import FRAMESKIP
+
+
+def commit() -> str:
+    """The commit of this package's source tree, "-dirty" if files have changed."""
+    folder = Path(__file__).resolve().parent
+    changed = output_of("git", "status", "--porcelain", "--untracked-files=no", folder=folder)
+    return output_of("git", "rev-parse", "--short=12", "HEAD", folder=folder) + (
+        "-dirty" if changed else ""
+    )
+
+
+# Found when the program starts, as its code may change while it runs.
+COMMIT = commit()
+
+
+def command_line() -> str:
+    """The command that runs this program."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    program = ["-m", spec.name] if spec else [sys.argv[0]]
+    return shlex.join(["python", *program, *sys.argv[1:]])
+
+
+def row_of(
+    *,
+    system: str,
+    mode: str,
+    game: str,
+    num_envs: int,
+    fps: float,
+    device: torch.device,
+    threads: int,
+    **more: Any,
+) -> dict[str, Any]:
+    """A row with the keys that every benchmark of the project has, and `more`.
+
+    Args:
+        system: "cule" or "ale-py".
+        mode: "training", "with-policy", "emulation-only".
+        game: what was played.
+        num_envs: how many envs.
+        fps: emulated frames per second.
+        device: where it ran.
+        threads: CPU threads of the emulator; 0: one for each core.
+        more: further keys.
+    """
+    found, threads = find_game(game), threads or usable_cpus()
+    return {
+        "commit": COMMIT,
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "system": system,
+        "mode": mode,
+        **machine(device, threads),
+        "cpu_name": cpu_name(),
+        "num_threads": threads,
+        "torch": torch.__version__,
+        "game": found.name,
+        "rom_md5": found.md5,
+        "num_envs": num_envs,
+        "frameskip": FRAMESKIP,
+        "fps": round(fps, 1),
+        "steps_per_second": round(fps / FRAMESKIP, 1),
+        "command": command_line(),
+        **more,
+    }
+
+
+def append_row(row: dict[str, Any], *paths: Path | None, once: bool = False) -> None:
+    """Appends a row, as a JSON line, to the given files; with `once`, to those that lack it.
+
+    Raises:
+        ValueError: a file cannot be written.
+    """
+    for path in paths:
+        if path is not None:
+            bench_rows.append_row(path, row, once=once)

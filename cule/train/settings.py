@@ -1,0 +1,200 @@
+"""The settings that all algorithms have; the strings under the fields are the help texts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import torch
+from torch import nn
+
+from cule.train.checks import MAX_SEED, above, at_least, within
+from cule.train.presets import by_device, filled
+
+Self = TypeVar("Self", bound="Args")
+
+
+@dataclass
+class Args:
+    """Trains on Atari games. Frames are emulated frames: a step of one env is four of them."""
+
+    game: str = "pong"
+    """the game, one of those that cule has"""
+    folder: Path = Path("runs/train")
+    """where the log, the checkpoints and the plot go"""
+    resume: bool = False
+    """continue exactly from the checkpoint in the folder; start a new run if there is none"""
+    overwrite: bool = False
+    """start a new run in a folder with another run's checkpoints, and delete them"""
+    explain: bool = False
+    """print the plan, and do not train"""
+    emulator: Literal["cule", "ale-py"] = "cule"
+    """cule, or ale-py on the CPU to compare with"""
+    device: str | None = None
+    """cpu, cuda or cuda:1; by default cuda if there is one; under torchrun each process uses a GPU
+    of its own"""
+    seed: int = 0
+    """seed of the weights, the actions and the envs"""
+
+    num_envs: int | None = by_device(gpu=1024, cpu=16)
+    """number of envs, over all processes (1,024 on a GPU, 16 on a CPU)"""
+    total_frames: int | None = by_device(gpu=40_000_000, cpu=10_000_000)
+    """when to stop (40,000,000 on a GPU, 10,000,000 on a CPU)"""
+    max_seconds: float | None = None
+    """when to stop, in seconds of training"""
+    lag: int = 0
+    """1: learn while the envs play the next steps, with weights that are one iteration old"""
+    multiprocessors: int = 0
+    """on a GPU with cule: how many of its multiprocessors are reserved for emulation; 0: half of
+    them with a lag, so that the others can learn at the same time, and none without"""
+
+    life_loss_ends: bool = False
+    """in training, a lost life ends an episode (the game goes on)"""
+    sticky: float = 0.0
+    """probability that a frame repeats the last frame's action"""
+    max_episode_frames: int = 108_000
+    """frames after which an episode is truncated"""
+
+    model: Literal["nature", "impala"] = "nature"
+    """the Nature CNN or the IMPALA ResNet"""
+    width: float = 1.0
+    """multiplies the network's channels and features"""
+    optimizer: Literal["adam", "rmsprop"] = "adam"
+    """the optimizer"""
+    learning_rate: float = 2.5e-4
+    """the optimizer's learning rate"""
+    anneal_lr: bool = False
+    """decrease the learning rate linearly, to 0 at total_frames"""
+    adam_epsilon: float = 1e-5
+    """the optimizer's epsilon"""
+    rmsprop_decay: float = 0.99
+    """decay of RMSprop's mean square"""
+    gamma: float = 0.99
+    """discount of a step"""
+    max_grad_norm: float | None = 0.5
+    """gradients with a larger norm are scaled down to this; None: none are"""
+
+    bf16: bool = True
+    """on a GPU, compute in bfloat16 (weights and sums stay in float32)"""
+    channels_last: bool = True
+    """on a GPU, use the channels_last memory format"""
+    compile: bool = False
+    """compile the network and the loss with torch.compile"""
+    cuda_graphs: bool = True
+    """on a GPU, capture the program as CUDA graphs and replay them"""
+    learner_chunk: int = 65_536
+    """the most observations in one forward and backward pass; larger updates accumulate gradients
+    over several passes"""
+    memory_budget: float | None = None
+    """GiB of the device's memory that may be used: learning then goes in smaller chunks, and
+    observations to the host, if they have to; None: no limit"""
+    num_threads: int = 0
+    """CPU threads of the emulator and of torch; 0: one for each core"""
+
+    log_every: int = 50
+    """phases of learning between two lines of the log; the host waits for the device only
+    for these"""
+    checkpoint_every: int | None = by_device(gpu=50_000_000, cpu=1_000_000)
+    """frames between two checkpoints (50,000,000 on a GPU, 1,000,000 on a CPU); one is also written
+    at the end"""
+    progress: bool = True
+    """show a progress bar"""
+    tensorboard: bool = True
+    """write TensorBoard events to the folder"""
+    plot: bool = True
+    """draw the score against wall clock and frames at the end"""
+
+    eval_every: int = 0
+    """frames between two evaluations on ale-py, which do not count as training time; 0: only one
+    at the end"""
+    eval_from: float | None = None
+    """no evaluation except the last while the mean score in training is below this"""
+    eval_episodes: int = 32
+    """episodes of an evaluation, all played at the same time; 0: no evaluation"""
+    eval_sticky: float = 0.0
+    """sticky actions' probability in evaluations"""
+    eval_max_frames: int = 108_000
+    """frames after which an evaluation's episode is truncated"""
+    stop_at_score: float | None = None
+    """stop after an evaluation whose mean score is at least this"""
+    results: Path | None = None
+    """file to which the run's result is appended, as a JSON line; the run's folder gets it, too"""
+
+    def use_threads(self) -> None:
+        """Lets torch use as many CPU threads as the emulator.
+
+        Raises:
+            ValueError: the number is negative.
+        """
+        at_least(0, self, "num_threads")
+        if self.num_threads:
+            torch.set_num_threads(self.num_threads)
+
+    def on(self: Self, device: torch.device, known: Mapping[str, Any] | None = None) -> Self:
+        """The settings for this device.
+
+        Those that are not set are filled in. The CPU computes in float32 and has no CUDA graphs.
+
+        Args:
+            device: where the program computes.
+            known: the settings of the run that is resumed, if one is.
+        """
+        args = filled(self, device, known)
+        if device.type == "cuda":
+            return args
+        return dataclasses.replace(args, bf16=False, channels_last=False, cuda_graphs=False)
+
+    def check(self, world_size: int) -> None:
+        """Checks the numbers, alone and together.
+
+        Raises:
+            ValueError: one is wrong.
+        """
+        at_least(1, self, "num_envs", "log_every", "learner_chunk", "max_episode_frames",
+                 "eval_max_frames")  # fmt: skip
+        at_least(
+            0, self, "multiprocessors", "total_frames", "max_seconds", "learning_rate",
+            "adam_epsilon", "max_grad_norm", "checkpoint_every", "eval_every", "eval_episodes",
+            "lag",
+        )  # fmt: skip
+        within(0, 1, self, "sticky", "gamma", "rmsprop_decay", "eval_sticky")
+        within(0, MAX_SEED, self, "seed")
+        above(0, self, "width")
+        if self.memory_budget is not None:
+            above(0, self, "memory_budget")
+        assert self.num_envs is not None
+        if self.num_envs % world_size:
+            raise ValueError(
+                f"expected num_envs to be a multiple of the number of processes ({world_size}), "
+                f"got {self.num_envs}"
+            )
+        if self.stop_at_score is not None and not (self.eval_every and self.eval_episodes):
+            raise ValueError(
+                "expected eval_every and eval_episodes above 0 with stop_at_score: evaluations "
+                "have it"
+            )
+        if self.resume and self.overwrite:
+            raise ValueError("expected resume or overwrite, got both")
+        if self.resume and self.emulator != "cule":
+            raise ValueError(
+                "expected emulator cule with resume: ale-py's vector environment cannot save its "
+                "states"
+            )
+
+    def make_optimizer(
+        self, parameters: list[nn.Parameter], device: torch.device
+    ) -> torch.optim.Optimizer:
+        """The optimizer. Its learning rate is a tensor, which a captured step reads."""
+        on_gpu = device.type == "cuda"
+        rate = torch.tensor(self.learning_rate, dtype=torch.float32, device=device)
+        if self.optimizer == "adam":
+            return torch.optim.Adam(
+                parameters, lr=rate, eps=self.adam_epsilon, fused=True, capturable=on_gpu
+            )
+        return torch.optim.RMSprop(
+            parameters, lr=rate, alpha=self.rmsprop_decay, eps=self.adam_epsilon,
+            capturable=on_gpu, foreach=on_gpu,
+        )  # fmt: skip

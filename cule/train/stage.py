@@ -1,0 +1,164 @@
+"""The envs of a process, as the plan sees them: steps in, observations and rewards out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+import cule
+from cule.engine import MAX_ENVS_APART
+from cule.train.algorithm import Algorithm
+from cule.train.emulator import STACK, make_env
+from cule.train.episodes import Episodes
+from cule.train.learning import Learning
+
+
+def reserved_multiprocessors(
+    device: torch.device, asked: int, num_envs: int, lag: int
+) -> int | None:
+    """How many multiprocessors are reserved for emulation; None: none is.
+
+    That is so without a lag, and with more envs than half of them can emulate.
+    """
+    if device.type != "cuda":
+        return None
+    if asked or not lag:
+        return asked or None
+    half = torch.cuda.get_device_properties(device).multi_processor_count // 2
+    return half if num_envs <= half * MAX_ENVS_APART else None
+
+
+def make_envs(
+    algorithm: Algorithm[Any], learning: Learning, num_envs: int, device: torch.device
+) -> Any:
+    """The envs that an algorithm or its settings name.
+
+    Raises:
+        ValueError: there are none such.
+    """
+    args = algorithm.args
+    options = {
+        "life_loss_ends": args.life_loss_ends,
+        "repeat_action_probability": args.sticky,
+        "max_frames": args.max_episode_frames,
+        "num_threads": args.num_threads,
+    }
+    own = algorithm.environment(num_envs, device)
+    if own is not None:
+        if isinstance(own, cule.AtariEnv):
+            # A CUDA graph keeps the kernels that it captured: the game has to be compiled before.
+            own.wait_until_translated()
+        return own
+    multiprocessors = reserved_multiprocessors(device, args.multiprocessors, num_envs, learning.lag)
+    return make_env(
+        args.emulator, args.game, num_envs, device, multiprocessors=multiprocessors, **options
+    )
+
+
+class Stage:
+    """Envs with their episodes.
+
+    Single frames of a game, (num_envs, 1, ...) uint8, are kept once and stacked by four when they
+    are read. Other observations are kept as they are.
+
+    Args:
+        env: with AtariEnv's reset and step, which resets in NEXT_STEP mode.
+        device: where observations are.
+    """
+
+    def __init__(self, env: Any, device: torch.device):
+        self.env, self.device, self.num_envs = env, device, int(env.num_envs)
+        self.episodes = Episodes(self.num_envs, device)
+        self.captured = isinstance(env, cule.AtariEnv)
+        self.bytes = 0
+        self._compiled: dict[nn.Module, Any] = {}
+        self._first: torch.Tensor | None = None
+
+    @property
+    def num_actions(self) -> int:
+        """Actions of an env."""
+        return int(self.env.single_action_space.n)
+
+    def reset(self, seed: int) -> torch.Tensor:
+        """Resets all envs; returns the first observations."""
+        frames, infos = self.env.reset(seed=seed)
+        self.episodes.begin(infos)
+        return frames
+
+    def look(self, seed: int) -> None:
+        """Finds out what observations look like."""
+        self._first = self.reset(seed)
+
+    @property
+    def first(self) -> torch.Tensor:
+        """An observation of all envs."""
+        assert self._first is not None, "look() was called"
+        return self._first
+
+    @property
+    def stack(self) -> int:
+        """Frames that an observation stacks."""
+        shape = self.first.shape
+        single = self.first.dtype == torch.uint8 and len(shape) > 3 and shape[1] == 1
+        return STACK if single and math.prod(shape[2:]) % 8 == 0 else 1
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """(num_envs, ...) of what is kept of a step."""
+        shape = tuple(self.first.shape)
+        return (shape[0], *shape[2:]) if self.stack > 1 else shape
+
+    @property
+    def observation_dtype(self) -> torch.dtype:
+        """Of observations."""
+        return self.first.dtype
+
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Plays one step in every env.
+
+        Returns:
+            Observations, rewards, terminated, and started: whether the step reset the env.
+        """
+        frames, rewards, terminated, truncated, infos = self.env.step(actions)
+        started = self.episodes.follow(rewards, terminated, truncated, infos)
+        return frames, rewards, terminated, started
+
+    def compiled(self, net: nn.Module) -> Any:
+        """The network, compiled by torch.compile."""
+        if net not in self._compiled:
+            self._compiled[net] = torch.compile(net)
+        return self._compiled[net]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the envs' next steps depend on, except of envs that cannot be saved."""
+        envs: Any = None
+        if isinstance(self.env, cule.AtariEnv):
+            state = self.env.clone_state()
+            envs = {"version": state.version, "games": state.games, "tensors": state.tensors}
+        elif hasattr(self.env, "state_dict"):
+            envs = self.env.state_dict()
+        return {"envs": envs, "episodes": self.episodes.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what state_dict() returned.
+
+        Raises:
+            ValueError: the envs cannot be restored.
+        """
+        if isinstance(self.env, cule.AtariEnv):
+            self.env.restore_state(cule.State(**state["envs"]))
+        elif hasattr(self.env, "load_state_dict"):
+            self.env.load_state_dict(state["envs"])
+        else:
+            raise ValueError(
+                "expected envs with state_dict and load_state_dict to go on from a checkpoint, got "
+                f"{type(self.env).__name__}"
+            )
+        self.episodes.load_state_dict(state["episodes"])
+
+    def close(self) -> None:
+        """Frees the envs."""
+        self.env.close()

@@ -1,0 +1,246 @@
+"""One process's envs, networks, learner and plan."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from cule.train import annotate
+from cule.train.algorithm import Algorithm, Nets
+from cule.train.build import Declaration, Networks, fixed_bytes, observation_of
+from cule.train.emulator import FRAMESKIP
+from cule.train.learner import Learner, spaces
+from cule.train.learning import Copy
+from cule.train.plan.memory import GIB
+from cule.train.plan.passes import Passes
+from cule.train.plan.plan import Plan
+from cule.train.stage import Stage, make_envs
+from cule.train.world import World
+
+# Env i of run `seed` gets seed * SEED_STRIDE + i, so that two runs have different env seeds.
+SEED_STRIDE = 1_000_003
+
+
+def on_its_device(name: str, net: nn.Module, device: torch.device) -> nn.Module:
+    """The network, moved from the CPU to the device if it has to be.
+
+    Raises:
+        ValueError: it is on neither.
+    """
+    for tensor in (*net.parameters(), *net.buffers()):
+        if tensor.device.type not in ("cpu", device.type):
+            raise ValueError(
+                f"expected network {name} on the CPU or on {device}, got one on {tensor.device}"
+            )
+    return net.to(device)
+
+
+def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
+    """The networks, with the same weights in all processes.
+
+    Raises:
+        ValueError: a copy is of a network that there is not, or none is trained.
+    """
+    args, device = algorithm.args, algorithm.device
+    declared: Mapping[str, nn.Module | Copy] = algorithm.networks(algorithm.num_actions)
+    trained = {
+        name: on_its_device(name, net, device)
+        for name, net in declared.items()
+        if isinstance(net, nn.Module)
+    }
+    if not trained:
+        raise ValueError("expected a network that is trained, got none")
+    for net in trained.values():
+        world.share([p.detach() for p in net.parameters()])
+        if args.channels_last and any(p.dim() == 4 for p in net.parameters()):
+            net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    copies = {}
+    for name, made in declared.items():
+        if isinstance(made, Copy):
+            if made.of not in trained or made.every < 1:
+                raise ValueError(
+                    f"expected {name} to be a copy of one of {', '.join(trained)} every 1 update "
+                    f"or more, got of {made.of} every {made.every}"
+                )
+            copies[name] = copy.deepcopy(trained[made.of]).requires_grad_(False), made
+    acting = {name: copy.deepcopy(net).requires_grad_(False) for name, net in trained.items()}
+    if args.bf16:
+        # So that steps need not convert weights.
+        acting = {name: net.to(torch.bfloat16) for name, net in acting.items()}
+    return Networks(trained, copies, acting, rounded=args.bf16)
+
+
+class Trainer:
+    """Plays and learns.
+
+    Args:
+        algorithm: what to do, with settings for the world's device.
+        world: this process among the others.
+        passes: which passes the plan makes; None: all.
+
+    Attributes:
+        plan: what is executed.
+        nets: the networks.
+        iterations: how many there were.
+
+    Raises:
+        ValueError: the algorithm, the game or a setting is wrong.
+    """
+
+    def __init__(self, algorithm: Algorithm[Any], world: World, passes: Passes | None = None):
+        self.algorithm, self.world = algorithm, world
+        self.args, self.device = algorithm.args, world.device
+        algorithm.device = self.device
+        num_envs = self.args.num_envs // world.size
+        learning = algorithm.learning()
+        learning.check(num_envs)
+        before = self._allocated()
+        self.stage = Stage(make_envs(algorithm, learning, num_envs, self.device), self.device)
+        self.stage.bytes = self._allocated() - before
+        algorithm.num_actions = self.stage.num_actions
+        seed = self.args.seed * SEED_STRIDE + world.rank * num_envs
+        self.stage.look(seed)
+        torch.manual_seed(self.args.seed)
+        self.nets = make_networks(algorithm, world)
+        self.learner = Learner(algorithm, self.nets.trained, world.size)
+        self._knobs = dict(algorithm.knobs())
+        if self.args.anneal_lr:
+            self._knobs.setdefault("learning_rate", self._falling_rate)
+        for name in self._knobs:
+            setattr(algorithm.now, name, torch.zeros((), device=self.device))
+        self.declaration = Declaration(
+            algorithm, self.nets, self.stage, self.learner, observation_of(self.stage)
+        )
+        algorithm.declare(self.declaration)
+        program = self.declaration.finish()
+        budget = self.args.memory_budget
+        self.plan = Plan(
+            program, self.device, passes=passes, fixed=fixed_bytes(self.nets, self.stage),
+            budget=None if budget is None else int(budget * GIB), graphs=self.args.cuda_graphs,
+        )  # fmt: skip
+        # From here on each process has its own random numbers.
+        torch.manual_seed(self.args.seed * SEED_STRIDE + world.rank)
+        self.plan.begin(self.declaration.observation, self.stage.reset(seed))
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Computes actions and a gradient once, which changes nothing.
+
+        What is compiled or loaded at the first use is there when the training begins.
+        """
+        networks = [*self.nets.trained.values(), *self.nets.acting.values()]
+        buffers = [buffer for net in networks for buffer in net.buffers()]
+        before = [buffer.clone() for buffer in buffers]
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices):
+            for executor in self.plan.executors:
+                for operation in executor.group.operations:
+                    if operation.name in ("act", "gradient"):
+                        executor.try_out(operation)
+        for buffer, was in zip(buffers, before, strict=True):
+            buffer.copy_(was)
+        self.learner.forget()
+
+    def _allocated(self) -> int:
+        """Bytes that torch has allocated on a GPU."""
+        on_gpu = self.device.type == "cuda"
+        return torch.cuda.memory_allocated(self.device) if on_gpu else 0
+
+    def _falling_rate(self, frames: int) -> float:
+        """The learning rate, which falls to 0 at total_frames."""
+        left = max(0.0, 1.0 - frames / self.args.total_frames)
+        return self.args.learning_rate * left
+
+    @property
+    def steps(self) -> int:
+        """Steps that each env has played."""
+        return self.plan.steps
+
+    @property
+    def own_envs(self) -> bool:
+        """Whether the algorithm made its envs itself, so that ale-py cannot evaluate it."""
+        return type(self.algorithm).environment is not Algorithm.environment
+
+    @property
+    def frames(self) -> int:
+        """Frames emulated by all processes so far."""
+        return self.steps * self.args.num_envs * FRAMESKIP
+
+    @property
+    def period(self) -> int:
+        """Steps in an iteration."""
+        return self.plan.program.period
+
+    @property
+    def lag(self) -> int:
+        """The lag of learning, in iterations."""
+        return self.algorithm.learning().lag
+
+    @property
+    def phases(self) -> int:
+        """Phases of learning so far."""
+        period = self.plan.program.period
+        return max(0, (self.steps - self.declaration.start - 1) // period + 1)
+
+    @property
+    def updates(self) -> int:
+        """How many times the networks were updated."""
+        return self.phases * self.declaration.updates
+
+    @property
+    def acting(self) -> Nets:
+        """The networks that act. Where nothing is handed over, those that learn do."""
+        handed = {o.name for o in self.plan.program.operations}
+        nets = {
+            name: net if f"hand over {name}" in handed else self.nets.trained[name]
+            for name, net in self.nets.acting.items()
+        }
+        return spaces(list(nets), list(nets.values()))
+
+    def iterate(self, tell: Callable[[int], object] = lambda frames: None) -> None:
+        """Executes an iteration: some steps, and a phase of learning once there is enough.
+
+        Does not wait for the device.
+
+        Args:
+            tell: called with the frames so far, now and then.
+        """
+        learns_from = self.frames
+        if not self.lag:
+            learns_from += self.plan.program.period * self.args.num_envs * FRAMESKIP
+        with annotate.operation("knobs"):
+            for name, value in self._knobs.items():
+                if name == "learning_rate":
+                    self.learner.set_learning_rate(value(learns_from))
+                else:
+                    getattr(self.algorithm.now, name).fill_(value(self.frames))
+        each = self.args.num_envs * FRAMESKIP
+        self.plan.run(tell=lambda steps: tell(steps * each))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the rest of the run depends on."""
+        copies = {name: net for name, (net, _) in self.nets.copies.items()}
+        networks = self.nets.trained | copies
+        return {
+            "steps": self.steps,
+            "updates": self.updates,
+            "networks": {name: net.state_dict() for name, net in networks.items()},
+            "plan": self.plan.state_dict(),
+        }  # fmt: skip
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what state_dict() returned.
+
+        Raises:
+            KeyError, RuntimeError, ValueError: the state is of a run with other settings.
+        """
+        self.plan.load_state_dict(state["plan"])
+
+    def close(self) -> None:
+        """Frees the envs and the captured graphs."""
+        self.plan.close()
+        self.stage.close()

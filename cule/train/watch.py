@@ -1,0 +1,106 @@
+"""Records a video of a trained policy: a run's newest checkpoint plays on cule.
+
+    python -m cule.train.watch runs/pong --output pong.mp4
+
+It also prints the scores. Each episode starts with up to 30 no-ops. Several are played at the same
+time, each in an env of its own, and shown side by side. To measure a policy, use evaluate.py, which
+plays on ale-py.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import tyro
+from tqdm import tqdm
+
+import cule
+from cule.device import find_device
+from cule.train.checks import MAX_SEED, at_least, within
+from cule.train.command import run_program
+from cule.train.emulator import FRAMESKIP
+from cule.train.evaluate import Policy, load_policy
+from cule.train.models import sample
+
+
+@dataclass
+class Args:
+    """Records a video of a trained policy and prints its scores."""
+
+    run: tyro.conf.Positional[Path]
+    """the run folder that training wrote"""
+    output: Path = Path("video.mp4")
+    """the video, .mp4 or .gif"""
+    episodes: int = 1
+    """number of episodes, shown side by side; the video ends with the longest"""
+    sticky: float = 0.0
+    """probability that a frame repeats the last frame's action"""
+    greedy: bool = False
+    """take the most probable action instead of sampling one"""
+    seed: int = 0
+    """seed of the envs and the actions"""
+    max_frames: int = 18_000
+    """frames after which an episode is truncated; 3,600 are a minute"""
+    device: str | None = None
+    """where the policy computes and the game is emulated; by default cuda if there is one"""
+    progress: bool = True
+    """show a progress bar"""
+
+
+@torch.no_grad()
+def play(policy: Policy, env: cule.RecordVideo, args: Args) -> list[float]:
+    """Plays an episode in every env; returns the scores, of unclipped rewards."""
+    device = env.atari.device
+    generator = torch.Generator(device).manual_seed(args.seed)
+    observations, _ = env.reset(seed=args.seed)
+    scores = torch.zeros(env.num_envs, dtype=torch.float64, device=device)
+    playing = torch.ones(env.num_envs, dtype=torch.bool, device=device)
+    with tqdm(unit="step", disable=not args.progress, file=sys.stderr) as bar:
+        while playing.any():
+            chances = policy(observations)
+            actions = chances.argmax(dim=1) if args.greedy else sample(chances, generator)
+            observations, _, terminated, truncated, info = env.step(actions)
+            scores += info["reward"] * playing
+            playing &= ~(terminated | truncated)
+            bar.update()
+    return scores.tolist()
+
+
+def watch(args: Args) -> list[float]:
+    """Does what the command line asks for; returns the scores.
+
+    Raises:
+        ImportError: imageio is not installed.
+        ValueError: there is no checkpoint, a setting is wrong, or the video cannot be written.
+    """
+    at_least(1, args, "episodes", "max_frames")
+    within(0, MAX_SEED, args, "seed")
+    within(0, 1, args, "sticky")
+    device = find_device(args.device)
+    policy, state = load_policy(args.run, device)
+    game = state["args"]["game"]
+    env = cule.AtariEnv(
+        game, args.episodes, device, frameskip=FRAMESKIP, repeat_action_probability=args.sticky,
+        max_num_frames_per_episode=args.max_frames,
+    )  # fmt: skip
+    with closing(env), closing(cule.RecordVideo(env, args.output)) as video:
+        scores = play(policy, video, args)
+    told = ", ".join(f"{score:g}" for score in scores)
+    sys.stdout.write(
+        f"{game}, {state['algorithm']} after {state['frames']:,} frames: score {told}\n"
+        f"The video is in {args.output}.\n"
+    )
+    return scores
+
+
+def main() -> int:
+    """Records the video; returns the exit status."""
+    return run_program("python -m cule.train.watch", Args, watch)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""Shared by the examples: environments by name, frames stored once, rows of results."""

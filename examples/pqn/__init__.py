@@ -1,0 +1,1 @@
+"""PQN: see pqn.py."""

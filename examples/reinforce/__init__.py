@@ -1,0 +1,1 @@
+"""REINFORCE: see reinforce.py."""

@@ -1,0 +1,1 @@
+"""The training programs that cule.train replaced, without their command lines: its oracles."""

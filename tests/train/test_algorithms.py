@@ -1,0 +1,163 @@
+"""All algorithms: they learn what pays on envs of one's own, write rows, refuse bad settings."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from scripted import SignalEnv
+from torch import nn
+
+from cule import train
+from cule.train.trainer import Trainer
+from cule.train.world import World
+from examples.a2c_vtrace import train as a2c
+from examples.dqn import dqn
+from examples.ppo import ppo
+from examples.pqn import pqn
+from examples.reinforce import reinforce
+
+CPU = torch.device("cpu")
+TINY = {"device": "cpu", "width": 0.1, "num_threads": 1}
+QUIET = {**TINY, "progress": False, "plot": False, "tensorboard": False, "eval_episodes": 0}
+PROGRAMS = {
+    "A2C+V-trace": (a2c.A2C, a2c.Args, {"num_batches": 2, "num_steps": 4, "warmup_steps": 0}),
+    "PPO": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 32}),
+    "DQN": (dqn.DQN, dqn.Args, {"memory": 1600, "first_update": 160, "minibatch_size": 32}),
+    "PQN": (pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 32}),
+    "Reinforce": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8}),
+}
+
+
+def on_signals(algorithm):
+    """The same algorithm on envs that need no emulator, which are its own."""
+
+    class OnSignals(algorithm):
+        def environment(self, num_envs, device):
+            return SignalEnv(num_envs)
+
+    return OnSignals
+
+
+# What makes each learn in a few hundred steps; with PPO and A2C also beside the next steps.
+LEARNING = {
+    "A2C": (a2c.A2C, a2c.Args, {"num_batches": 1, "num_steps": 2, "steps_per_update": 2,
+                                "warmup_steps": 0, "learning_rate": 3e-3, "seed": 1}, 140),
+    "A2C beside": (a2c.A2C, a2c.Args, {"num_batches": 4, "num_steps": 4, "warmup_steps": 0,
+                                       "overlap": True, "learning_rate": 3e-3, "seed": 1}, 140),
+    "PPO": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 64, "learning_rate": 3e-3}, 112),
+    "PPO beside": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 64, "lag": 1,
+                                       "learning_rate": 3e-3}, 160),
+    "DQN": (dqn.DQN, dqn.Args, {
+        "memory": 3200, "first_update": 320, "minibatch_size": 64, "learning_rate": 2e-3,
+        "gamma": 0.5, "epsilon_frames": 32 * 4 * 120, "target_every": 25,
+        "last_epsilon": 0.0}, 140),
+    "PQN": (pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 32, "learning_rate": 2e-3,
+                                "gamma": 0.5, "total_frames": 32 * 4 * 400,
+                                "exploration_fraction": 0.3, "last_epsilon": 0.0}, 160),
+    "REINFORCE": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8, "learning_rate": 5e-3,
+                                                        "gamma": 0.5}, 480),
+    "n-step": (reinforce.Reinforce, reinforce.Args, {"n_step": 2, "learning_rate": 5e-3}, 240),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_algorithm_learns_what_pays(name):
+    algorithm, settings, changes, steps = LEARNING[name]
+    args = settings(**TINY, **{"num_envs": 32, "total_frames": 10**6, **changes}).on(CPU)
+    args.check(1)
+    trainer = Trainer(on_signals(algorithm)(args), World(0, 1, CPU))
+    while trainer.steps < steps:
+        trainer.iterate()
+    trainer.stage.episodes.take_scores()
+    while trainer.steps < steps + 40:
+        trainer.iterate()
+    total, episodes = trainer.stage.episodes.take_scores().tolist()
+    # 8 is the most there is; chance gives -2.7.
+    assert episodes > 30 and total / episodes > 4
+
+
+class Normalized(nn.Module):
+    """A network with a state that a pass changes."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net, self.passes = net, 0
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, observations):
+        self.passes += 1
+        self.seen += 1
+        return self.net(observations)
+
+
+class NormalizedPPO(ppo.PPO):
+    def networks(self, num_actions):
+        return {"net": Normalized(super().networks(num_actions)["net"])}
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_warming_up_makes_the_passes_and_changes_nothing(lag, monkeypatch):
+    args = ppo.Args(num_envs=8, num_steps=4, minibatch_size=8, lag=lag, **TINY).on(CPU)
+    warm = Trainer(on_signals(NormalizedPPO)(args), World(0, 1, CPU))
+    random = torch.get_rng_state()
+    monkeypatch.setattr(Trainer, "_warm_up", lambda trainer: None)
+    cold = Trainer(on_signals(NormalizedPPO)(args), World(0, 1, CPU))
+    assert torch.equal(random, torch.get_rng_state())
+    nets = [[*t.nets.trained.values(), *t.nets.acting.values()] for t in (warm, cold)]
+    passes = [sum(net.passes for net in set(some)) for some in nets]
+    assert passes[0] == passes[1] + 2
+    assert [float(net.seen) for net in nets[0]] == [float(net.seen) for net in nets[1]]
+    for trainer in (warm, cold):
+        torch.set_rng_state(random)
+        for _ in range(3):
+            trainer.iterate()
+    torch.testing.assert_close(warm.state_dict(), cold.state_dict(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("emulator", ["cule", "ale-py"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_algorithm_runs_and_writes_a_row(name, emulator, tmp_path):
+    algorithm, settings, changes = PROGRAMS[name]
+    path = tmp_path / "results.jsonl"
+    asked = {**QUIET, **changes, "num_envs": 8, "emulator": emulator, "folder": tmp_path}
+    row = train.train(algorithm, settings(**asked, total_frames=1000, results=path))
+    assert json.loads(path.read_text()) == row
+    assert (row["system"], row["algorithm"]) == (emulator, name)
+    assert 1000 <= row["frames"] < 1300 and row["updates"] > 0
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert lines[-1]["grad_norm"] > 0 or name == "Reinforce"
+
+
+def test_diagnostics_are_those_of_the_field(tmp_path):
+    algorithm, settings, changes = PROGRAMS["PPO"]
+    args = settings(**QUIET, **changes, num_envs=8, folder=tmp_path, total_frames=1000)
+    train.train(algorithm, args)
+    line = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
+    wanted = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction",
+              "explained_variance", "grad_norm", "score")  # fmt: skip
+    assert set(wanted) <= set(line)
+    assert 0 <= line["clip_fraction"] <= 1 and line["approx_kl"] >= 0 and line["grad_norm"] > 0
+    assert line["explained_variance"] <= 1
+
+
+@pytest.mark.parametrize("name, changes, message", [
+    ("PPO", {"minibatch_size": 33}, r"minibatch of Learning to divide num_envs times steps \(64\)"),
+    ("PPO", {"minibatch_size": 1}, "minibatch_size to be at least 2, got 1"),
+    ("PPO", {"gamma": -0.1}, "gamma to be from 0 to 1, got -0.1"),
+    ("PPO", {"lag": 2}, "lag of Learning to be 0 or 1, got 2"),
+    ("DQN", {"memory": 31}, r"at least 4 steps of all envs \(32\), got 31 and 160"),
+    ("DQN", {"target_every": 0}, "target_every to be at least 1, got 0"),
+    ("DQN", {"epsilon_frames": 0}, "epsilon_frames to be at least 1, got 0"),
+    ("DQN", {"anneal_lr": True}, "an optimizer whose learning rate is a tensor"),
+    ("Reinforce", {"num_steps": -3}, "num_steps to be at least 1, got -3"),
+    ("PQN", {"num_steps": -3}, "expected a window of at least one step, and steps of Learning"),
+    ("PQN", {"model": "impala"}, "model to be nature where layers are normalized"),
+    ("A2C+V-trace", {"num_batches": 3}, "num_envs to be a multiple of num_batches"),
+])  # fmt: skip
+def test_algorithm_refuses_settings_that_do_not_fit(name, changes, message, tmp_path):
+    algorithm, settings, more = PROGRAMS[name]
+    asked = {**QUIET, **more, "num_envs": 8, "folder": tmp_path, "total_frames": 1000} | changes
+    with pytest.raises(ValueError, match=message):
+        train.train(algorithm, settings(**asked))

@@ -1,0 +1,175 @@
+"""On a GPU: captured and with branches, training plays and learns what it would on the CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import cule
+from cule import train
+from cule.train.plan.execution import Step
+from cule.train.plan.memory import GIB
+from cule.train.trainer import Trainer
+from cule.train.world import World
+from examples.a2c_vtrace.train import A2C, Args
+from examples.dqn import dqn
+from examples.ppo import ppo
+from examples.pqn import pqn
+from examples.reinforce import reinforce
+
+pytestmark = pytest.mark.gpu
+
+GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
+OPTIONS = {
+    "game": "breakout", "num_envs": 64, "num_batches": 4, "num_steps": 30, "steps_per_update": 1,
+    "warmup_steps": 0, "width": 0.25, "life_loss_ends": True, "max_episode_frames": 80,
+}  # fmt: skip
+
+
+def make_trainer(device=GPU, **changes):
+    return Trainer(A2C(Args(**{**OPTIONS, **changes}).on(device)), World(0, 1, device))
+
+
+def least_budget(trainer):
+    """GiB that leave no room for frames."""
+    memory = trainer.plan.memory
+    return (memory.fixed + 40 * 64 * 7056) / GIB
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cuda_graphs": False},
+        {},
+        {"overlap": True},
+        {"overlap": True, "steps_per_update": 3},
+        {"channels_last": False},
+        {"swapped": True},
+        {"swapped": True, "overlap": True},
+    ],
+    ids=str,
+)
+def test_trainer_plays_the_actions_that_it_keeps(changes):
+    """The frames kept are those that the CPU's envs give for the actions kept."""
+    swapped = changes.pop("swapped", False)
+    trainer = make_trainer(**changes)
+    if swapped:
+        budget = least_budget(trainer)
+        trainer.close()
+        trainer = make_trainer(memory_budget=budget, **changes)
+        assert any("on the host" in line for line in trainer.plan.memory.told)
+    while trainer.steps < 30:
+        trainer.iterate()
+    store = trainer.plan.storage.far
+    frames, kept = store[trainer.declaration.observation], trainer.declaration.kept
+    actions, rewards = store[kept["actions"]].values.cpu(), store[kept["rewards"]].values.cpu()
+    envs = torch.arange(64, device=GPU)
+    stacks = [frames.take(torch.tensor([t], device=GPU), envs).cpu() for t in range(31)]
+    env = cule.AtariEnv(
+        "breakout", 64, device="cpu", life_loss_info=True, max_num_frames_per_episode=80
+    )
+    assert trainer.steps == 30
+    assert torch.equal(stacks[0], env.reset(seed=0)[0])
+    for t in range(30):
+        observations, wanted, *_ = env.step(actions[t])
+        assert torch.equal(rewards[t], wanted.float())
+        assert torch.equal(stacks[t + 1], observations)
+    assert actions[:30].unique().tolist() == [0, 1, 2, 3]
+    trainer.close()
+
+
+def gradient_of(trainer):
+    """Computes the next gradient."""
+    for executor in trainer.plan.executors:
+        for operation in executor.group.operations:
+            if operation.name == "gradient":
+                executor.make(Step(0, 0, ((operation, ((0, 0),)),)))
+    return trainer.learner.gradients
+
+
+def flat(tensors):
+    return torch.cat([tensor.detach().double().cpu().flatten() for tensor in tensors])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"overlap": True},
+        {"overlap": True, "multiprocessors": 5},
+        {"model": "impala"},
+        {"compile": True},
+    ],
+    ids=str,
+)
+def test_trainer_gradient_is_that_of_the_cpu(changes, monkeypatch):
+    """A gradient of a later group, in float32, after captured iterations."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    trainer = make_trainer(bf16=False, num_steps=5, **changes)
+    while trainer.updates < 10:
+        trainer.iterate()
+    torch.cuda.synchronize()
+    on_cpu = make_trainer(CPU, num_steps=5, **{**changes, "compile": False})
+    state = trainer.plan.storage.state_dict()
+    on_cpu.plan.storage.load_state_dict(state)
+    on_cpu.nets.trained["net"].load_state_dict(trainer.nets.trained["net"].state_dict())
+    on_cpu.learner.turn.copy_(trainer.learner.turn)
+    for executor, its in zip(on_cpu.plan.executors, trainer.plan.executors, strict=True):
+        executor.clock.t.copy_(its.clock.t)
+        assert int(its.clock.t) == trainer.steps
+    wanted, found = flat(gradient_of(on_cpu)), flat(gradient_of(trainer))
+    assert wanted.norm() > 1e-4
+    assert (found - wanted).norm() < 1e-3 * wanted.norm()
+    trainer.close()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"overlap": True, "optimizer": "rmsprop"}, {"anneal_lr": True}, {"compile": True}],
+    ids=str,
+)
+def test_trainer_updates_in_bfloat16(changes):
+    trainer = make_trainer(num_steps=5, total_frames=64 * 4 * 100, **changes)
+    parameters = list(trainer.nets.trained["net"].parameters())
+    before = [parameter.detach().clone() for parameter in parameters]
+    while trainer.updates < 40:
+        trainer.iterate()
+    for parameter, was, acting in zip(
+        parameters, before, trainer.acting.net.parameters(), strict=True
+    ):
+        assert torch.isfinite(parameter).all() and not torch.equal(parameter, was)
+        assert acting.dtype == torch.bfloat16
+        torch.testing.assert_close(acting.float(), parameter, rtol=1e-2, atol=1e-5)
+    trainer.close()
+
+
+FEW = {"device": "cuda", "num_envs": 64, "width": 0.25, "progress": False, "plot": False,
+       "tensorboard": False, "eval_episodes": 0}  # fmt: skip
+ALL = {
+    "ppo": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 128}, 3 * 4),
+    "dqn": (dqn.DQN, dqn.Args, {"memory": 6400, "first_update": 640, "target_every": 7}, None),
+    "double dqn": (
+        dqn.DQN, dqn.Args,
+        {"memory": 6400, "first_update": 640, "target_every": 7, "double": True}, None,
+    ),
+    "pqn": (pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 128}, 2 * 4),
+    "reinforce": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8}, 1),
+    "n-step": (reinforce.Reinforce, reinforce.Args, {"n_step": 8}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize("name", ALL)
+def test_algorithms_run_on_the_gpu(name, lag, tmp_path):
+    algorithm, settings, changes, each = ALL[name]
+    args = settings(**FEW, **changes, lag=lag, folder=tmp_path, total_frames=64 * 8 * 4 * 10)
+    row = train.train(algorithm, args)
+    assert row["updates"] == each * (10 - lag) if each else row["updates"] > 5
+
+
+def test_run_on_the_gpu_goes_on_from_its_checkpoint(tmp_path):
+    algorithm, settings, changes, _ = ALL["ppo"]
+    args = {**FEW, **changes, "anneal_lr": False, "folder": tmp_path, "resume": True}
+    train.train(algorithm, settings(**args, total_frames=64 * 8 * 4 * 8))
+    row = train.train(algorithm, settings(**args, total_frames=64 * 8 * 4 * 12))
+    assert row["updates"] == 12 * 3 * 4

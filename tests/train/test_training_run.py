@@ -1,0 +1,254 @@
+"""Small training runs: resumed, interrupted, evaluated, plotted, and with wrong settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+import torch
+from training_runs import assert_same, saved, settings, trained, without_times
+
+from cule.train import checkpoint, evaluate, pictures
+from cule.train.evaluator import Evaluator
+from cule.train.log import read_log
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"overlap": True, "optimizer": "rmsprop", "sticky": 0.25, "updates_at_once": 3},
+        {"num_batches": 1, "steps_per_update": 4},
+    ],
+    ids=["V-trace", "overlap", "A2C"],
+)
+def test_train_resumed_is_as_if_never_stopped(tmp_path, changes):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    trained(settings(whole, total_frames=4000, **changes))
+    # Stops between two lines of the log.
+    trained(settings(parts, total_frames=2300, **changes))
+    trained(settings(parts, total_frames=4000, resume=True, **changes))
+    assert saved(whole)["updates"] > 30
+    assert_same(saved(parts), saved(whole))
+    assert without_times(parts) == without_times(whole)
+    assert sum(line["episodes"] for line in without_times(whole)) > 8
+
+
+def test_train_another_seed_is_another_run(tmp_path):
+    """Without this, the test above would prove nothing."""
+    for seed in (0, 1):
+        trained(settings(tmp_path / str(seed), total_frames=1000, seed=seed))
+    weights = [saved(tmp_path / str(seed))["networks"]["net"]["policy.weight"] for seed in (0, 1)]
+    assert not torch.equal(*weights)
+
+
+def test_train_that_reached_its_score_has_when_resumed(tmp_path):
+    asked = {
+        "game": "pong", "max_episode_frames": 108_000, "eval_every": 400, "eval_episodes": 1,
+        "eval_max_frames": 80,
+        "stop_at_score": -30.0, "total_frames": 10_000,
+    }  # fmt: skip
+    first = trained(settings(tmp_path, **asked))
+    again = trained(settings(tmp_path, resume=True, **asked))
+    kept = ("frames", "updates", "score", "frames_to_score", "seconds_to_score")
+    assert first["frames_to_score"] == first["frames"] < 1000
+    assert [again[name] for name in kept] == [first[name] for name in kept]
+    # To another score it goes on.
+    more = trained(
+        settings(tmp_path, resume=True, **asked | {"stop_at_score": 30.0, "total_frames": 2000})
+    )
+    assert more["frames"] >= 2000 and more["frames_to_score"] is None
+
+
+def test_train_refuses_a_folder_with_checkpoints_unless_told_what_to_do_with_them(tmp_path):
+    trained(settings(tmp_path, total_frames=1000))
+    with pytest.raises(
+        ValueError, match=r"expected a folder without checkpoints, got .*, which has another run's"
+    ):
+        trained(settings(tmp_path, total_frames=500))
+    assert saved(tmp_path)["steps"] * 8 * 4 >= 1000
+    trained(settings(tmp_path, total_frames=500, overwrite=True))
+    assert 500 <= saved(tmp_path)["steps"] * 8 * 4 < 1000
+    assert read_log(tmp_path / "log.jsonl")[-1]["frames"] < 1000
+
+
+def test_train_stops_after_max_seconds_wherever_the_log_is_written(tmp_path):
+    row = trained(settings(tmp_path, total_frames=10**9, max_seconds=0.5, log_every=10**6))
+    assert 0.5 <= row["seconds"] < 100 and 0 < row["frames"] < 10**9
+
+
+def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch):
+    """This holds even if nothing was learned in between: files that are replaced one by one
+    could be of two steps."""
+    steps = []
+    save = checkpoint.save
+    monkeypatch.setattr(
+        checkpoint, "save", lambda folder, at, *rest: steps.append(at) or save(folder, at, *rest)
+    )
+    trained(settings(tmp_path, total_frames=1000, checkpoint_every=200, warmup_steps=10**6))
+    assert len(steps) == len(set(steps)) == 5
+
+
+@pytest.mark.parametrize("eval_every", [500, 1000, 0])
+def test_evaluation_is_cut_off_by_a_signal(tmp_path, monkeypatch, eval_every):
+    """It then counts as not begun: the checkpoint is written, and the next run evaluates, at its
+    end too."""
+    asked = {
+        "total_frames": 1000,
+        "eval_every": eval_every,
+        "eval_episodes": 1,
+        "eval_max_frames": 400,
+    }
+    evaluating = Evaluator.scores
+
+    def interrupted(self, policy, seed, **options):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return evaluating(self, policy, seed, **options)
+
+    monkeypatch.setattr(Evaluator, "scores", interrupted)
+    row = trained(settings(tmp_path, **asked))
+    assert row["score"] is None and (row["frames"] < 1000) == (eval_every == 500)
+    assert [line["kind"] for line in read_log(tmp_path / "log.jsonl")].count("evaluation") == 0
+    monkeypatch.undo()
+    assert trained(settings(tmp_path, resume=True, **asked))["score"] is not None
+
+
+def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
+    results = tmp_path / "results.jsonl"
+    run = tmp_path / "run"
+    trained(settings(
+        run, game="pong", max_episode_frames=108_000, total_frames=50_000, eval_every=1000,
+        eval_episodes=2,
+        eval_max_frames=200, stop_at_score=-3.0, results=results, tensorboard=True, plot=True,
+    ))  # fmt: skip
+    row = json.loads(results.read_text())
+    assert row["frames_to_score"] == row["frames"] < 2000
+    assert 0 < row["seconds_to_score"] <= row["seconds"]
+    assert row["score"] >= -3 and row["evaluation_seconds"] > 0
+    assert (row["mode"], row["algorithm"], row["seed"], row["game"]) == (
+        "training",
+        "A2C+V-trace",
+        0,
+        "pong",
+    )
+    assert (run / "scores.png").stat().st_size > 5000
+    assert list((run / "tensorboard").glob("events*"))
+
+    rows = evaluate.evaluate(
+        evaluate.Args(
+            run, episodes=3, sticky=(0.0, 0.25), max_frames=400, device="cpu", num_threads=1
+        )
+    )
+    assert [row["sticky"] for row in rows] == [0.0, 0.25]
+    assert [
+        json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()
+    ] == rows
+    for row in rows:
+        assert -7 < row["score"] < 1 and row["score_min"] <= row["score"] <= row["score_max"]
+
+
+@pytest.mark.parametrize("eval_from, evaluations", [(None, 4), (1000.0, 1), (-100.0, 3)])
+def test_train_evaluates_where_training_does_well_enough(tmp_path, eval_from, evaluations):
+    """The first episodes end after frame 1,000. Before that there is no score."""
+    trained(settings(
+        tmp_path, total_frames=4000, eval_every=1000, eval_episodes=1, eval_max_frames=40,
+        eval_from=eval_from,
+        log_every=1,
+    ))  # fmt: skip
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert sum(line["kind"] == "evaluation" for line in lines) == evaluations
+
+
+def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
+    row = trained(
+        settings(
+            tmp_path,
+            emulator="ale-py",
+            num_envs=4,
+            num_batches=1,
+            steps_per_update=4,
+            total_frames=500,
+        )
+    )
+    assert (row["system"], row["algorithm"]) == ("ale-py", "A2C")
+    assert row["updates"] == row["frames"] // (4 * 4 * 4) > 0
+    evaluation = evaluate.Args(
+        tmp_path, episodes=2, sticky=(0.0,), max_frames=100, device="cpu", num_threads=1
+    )
+    (tried,) = evaluate.evaluate(evaluation)
+    assert tried["frames"] == row["frames"]
+
+
+def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
+    evaluator = Evaluator("pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1)
+    before = evaluator.env.step
+    steps = []
+
+    def step(actions):
+        result = before(actions)
+        steps.append(result[1])
+        return result
+
+    monkeypatch.setattr(evaluator.env, "step", step)
+    log_uniform = torch.full((4, 6), 1 / 6).log()
+    scores = evaluator.scores(lambda _: log_uniform, seed=0)
+    evaluator.close()
+    # Cut after 300 frames: 75 steps, in which the opponent wins points.
+    assert len(steps) == 75
+    assert (scores == sum(steps)).all() and (scores < 0).any()
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"multiprocessors": -1}, "multiprocessors to be at least 0, got -1"),
+        (
+            {"num_envs": 9},
+            r"num_envs to be a multiple of num_batches times the number of processes \(2 x 1\), "
+            r"got 9",
+        ),
+        ({"num_steps": 0}, "num_steps to be at least 1, got 0"),
+        ({"steps_per_update": 9}, r"steps_per_update to be at most num_steps \(4\), as .*, got 9"),
+        ({"num_threads": -1}, "num_threads to be at least 0, got -1"),
+        ({"seed": 2**40}, "seed to be from 0 to 4294967295, got 1099511627776"),
+        ({"gamma": 3.0}, "gamma to be from 0 to 1, got 3.0"),
+        ({"width": 0.0}, "width to be above 0, got 0.0"),
+        ({"eval_episodes": -1}, "eval_episodes to be at least 0, got -1"),
+        ({"resume": True, "overwrite": True}, "expected resume or overwrite, got both"),
+        ({"stop_at_score": 1.0}, "eval_every and eval_episodes above 0 with stop_at_score"),
+        ({"emulator": "ale-py", "resume": True}, "emulator cule with resume"),
+        ({"emulator": "stella"}, "emulator to be one of cule, ale-py, got 'stella'"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_train_refuses_settings_that_do_not_fit(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        trained(settings(tmp_path, **changes))
+
+
+def test_train_refuses_to_resume_another_run(tmp_path):
+    trained(settings(tmp_path, total_frames=500))
+    with pytest.raises(ValueError, match=r"expected num_steps as in the checkpoint \(4\), got 6"):
+        trained(settings(tmp_path, total_frames=1000, resume=True, num_steps=6))
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"episodes": 0}, "episodes to be at least 1, got 0"),
+    ({"sticky": (0.0, 3.0)}, "sticky to be from 0 to 1, got 3.0"),
+    ({"max_frames": 0}, "max_frames to be at least 1, got 0"),
+    ({}, "expected a run folder with checkpoints, as training writes it, got"),
+])  # fmt: skip
+def test_evaluate_refuses_settings_that_do_not_fit(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate.evaluate(evaluate.Args(tmp_path, device="cpu", **changes))
+
+
+def test_plot_refuses_nothing_and_a_folder_without_a_log(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"expected run folders, as training writes them, got none"
+    ):
+        pictures.plot([], tmp_path / "scores.png")
+    with pytest.raises(ValueError, match=r"expected run folders with a log\.jsonl"):
+        pictures.plot([tmp_path], tmp_path / "scores.png")

@@ -1,0 +1,155 @@
+"""From nothing to a trained agent and its video, in two commands; and what the video shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import imageio
+import numpy as np
+import pytest
+import torch
+
+import cule
+from cule.train import pictures, plot, watch
+from cule.train.command import run_program
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "examples" / "a2c_vtrace" / "README.md"
+# What makes the two commands short.
+TINY = {
+    "train": "--device cpu --num-envs 8 --num-batches 2 --num-steps 4 --steps-per-update 2 "
+    "--width 0.1 --warmup-steps 0 --total-frames 1500 "
+    "--eval-episodes 0 --num-threads 1 --no-tensorboard",
+    "watch": "--device cpu --max-frames 200 --no-progress",
+}
+
+
+def two_commands():
+    """The README's two commands, as lists of words."""
+    (block,) = re.findall(r"in two commands.*?```sh\n(.*?)```", README.read_text(), re.DOTALL)
+    return [line.split("#")[0].split() for line in block.splitlines()]
+
+
+def test_two_commands_make_an_agent_and_its_film(tmp_path):
+    told = []
+    for words in two_commands():
+        assert words[:2] == ["python", "-m"]
+        command = [sys.executable, *words[1:], *TINY[words[2].rpartition(".")[2]].split()]
+        done = subprocess.run(
+            command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+            timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        told.append(done)
+    assert told[0].stderr.splitlines()[0].startswith("Training A2C+V-trace on pong, on the CPU (1 ")
+    scores, video = told[1].stdout.splitlines()
+    assert re.fullmatch(r"pong, A2C\+V-trace after 1,536 frames: score -?\d+", scores)
+    assert video == "The video is in pong.mp4."
+    # The first frame and one for each step.
+    assert imageio.get_reader(tmp_path / "pong.mp4").count_frames() == 1 + 200 // 4
+    # No episode of Pong ends so early.
+    assert "No episode has ended: there is no scores.png." in told[0].stderr
+    assert not list(tmp_path.rglob("scores.png"))
+
+
+@pytest.fixture
+def up_and_down(monkeypatch):
+    """A policy that goes up if the picture's sum is even, and down if it is odd."""
+
+    def policy(observations):
+        odd = observations.flatten(1).long().sum(1) % 2
+        return torch.nn.functional.one_hot(2 + odd, 6).float().log()
+
+    state = {"args": {"game": "pong"}, "algorithm": "A2C", "frames": 1234}
+    monkeypatch.setattr(watch, "load_policy", lambda *_: (policy, state))
+    return policy
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_path, capsys):
+    path = tmp_path / "video.gif"
+    args = watch.Args(
+        tmp_path, path, episodes=2, max_frames=600, seed=5, device="cpu", greedy=greedy,
+        progress=False,
+    )  # fmt: skip
+    scores = watch.watch(args)
+    env = cule.AtariEnv("pong", 2, "cpu", max_num_frames_per_episode=600)
+    observations, _ = env.reset(seed=5)
+    wanted, screens = torch.zeros(2), [env.get_screen_rgb().numpy().copy()]
+    for _ in range(600 // 4):
+        observations, *_, info = env.step(up_and_down(observations).argmax(1))
+        wanted += info["reward"]
+        screens.append(env.get_screen_rgb().numpy().copy())
+    assert scores == wanted.tolist() and min(scores) < 0
+    line = ", ".join(f"{score:g}" for score in scores)
+    assert capsys.readouterr().out.splitlines()[0] == f"pong, A2C after 1,234 frames: score {line}"
+    video = imageio.mimread(path)
+    np.testing.assert_array_equal(video[0], cule.screens.mosaic(screens[0], ["pong 0", "pong 1"]))
+    np.testing.assert_array_equal(video[-1], cule.screens.mosaic(screens[-1], ["pong 0", "pong 1"]))
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"episodes": 0}, "episodes to be at least 1, got 0"),
+    ({"sticky": 3.0}, "sticky to be from 0 to 1, got 3.0"),
+    ({"seed": -1}, "seed to be from 0 to 4294967295, got -1"),
+    ({}, "expected a run folder with checkpoints, as training writes it, got"),
+])  # fmt: skip
+def test_watch_refuses_settings_that_do_not_fit(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        watch.watch(watch.Args(tmp_path, device="cpu", **changes))
+
+
+def test_missing_package_is_a_line(up_and_down, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "imageio", None)
+    monkeypatch.setattr("sys.argv", ["watch", str(tmp_path), "--device", "cpu"])
+    assert run_program("examples.a2c_vtrace.watch", watch.Args, watch.watch) == 2
+    told = capsys.readouterr().err
+    assert told == "watch: videos need imageio with ffmpeg: pip install 'imageio[ffmpeg]' pillow\n"
+
+
+# Plots -------------------------------------------------------------------------------------------
+
+
+def write_log(run, lines):
+    run.mkdir()
+    (run / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_plot_names_game_algorithm_and_commit(tmp_path, monkeypatch):
+    """Runs of the same kind are named once. A run without a result is named by its folder."""
+    from matplotlib.figure import Figure
+
+    drawn = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda *args, **_: drawn.append(args[0]) or save(*args))
+    line = {"kind": "training", "score": -20.0, "seconds": 60.0, "frames": 1_000_000}
+    for name, commit in (("a", "abc"), ("b", "abc"), ("c", ""), ("d", None)):
+        write_log(tmp_path / name, [line])
+        if commit is not None:
+            row = {"game": "pong", "algorithm": "A2C", "commit": commit}
+            (tmp_path / name / "result.jsonl").write_text(json.dumps(row) + "\n")
+    assert pictures.plot([tmp_path / name for name in "abcd"], tmp_path / "scores.png")
+    (figure,) = drawn
+    assert figure.get_suptitle() == "pong, A2C, commit abc\npong, A2C\nd"
+    # A single score is a visible point, and the legend has only what is drawn.
+    shown = figure.axes[0].get_lines()
+    seen = [(list(of_run.get_ydata()), of_run.get_marker()) for of_run in shown]
+    assert seen == [([-20.0], ".")] * 4
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels == [f"{name}, training" for name in "abcd"]
+
+
+def test_plot_of_nothing_is_no_picture(tmp_path, monkeypatch, capsys):
+    write_log(tmp_path / "run", [{"kind": "training", "score": None, "seconds": 1.0, "frames": 4}])
+    out = tmp_path / "scores.png"
+    assert not pictures.plot([tmp_path / "run"], out)
+    monkeypatch.setattr("sys.argv", ["plot", str(tmp_path / "run"), "--out", str(out)])
+    assert plot.main() == 2
+    assert (
+        capsys.readouterr().err == "plot: expected runs in which an episode has ended, got none\n"
+    )
+    assert not out.exists()

@@ -1,0 +1,95 @@
+"""Shared by the tests of training runs: small settings, commands, and what a run has saved."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from cule import train
+from cule.train import checkpoint
+from cule.train.command import options_of
+from cule.train.log import read_log
+from cule.train.world import World
+from examples.a2c_vtrace.train import A2C, Args
+
+ROOT = Path(__file__).resolve().parents[2]
+# The command of a training in two processes; options follow it.
+TWO_PROCESSES = [
+    sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+    "-m", "examples.a2c_vtrace.train",
+]  # fmt: skip
+WORLD = World(0, 1, torch.device("cpu"))
+# The values that differ between two equal runs.
+TIMES = ("seconds", "fps", "ups")
+SMALL = {
+    "game": "breakout", "device": "cpu", "num_envs": 8, "num_batches": 2, "num_steps": 4,
+    "steps_per_update": 2,
+    "width": 0.1, "learning_rate": 3e-3, "log_every": 5, "checkpoint_every": 0, "eval_episodes": 0,
+    "num_threads": 1,
+    "life_loss_ends": True, "max_episode_frames": 150, "warmup_steps": 0,
+    "progress": False, "tensorboard": False, "plot": False,
+}  # fmt: skip
+
+
+def trained(args):
+    return train.train(A2C, args)
+
+
+def one_thread_each():
+    """The environment of processes that use one thread each."""
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def settings(run, **changes):
+    return Args(folder=run, **{**SMALL, **changes})
+
+
+def options(run, **changes):
+    """The settings as options of the command line."""
+    return options_of({"folder": run, **SMALL, **changes})
+
+
+def without_times(run):
+    return [
+        {
+            key: value
+            for key, value in line.items()
+            if key not in TIMES and not key.startswith("ms_")
+        }
+        for line in read_log(run / "log.jsonl")
+    ]
+
+
+def saved(run, rank=0):
+    folder = run / "checkpoints"
+    newest = checkpoint.complete_sets(folder)[0]
+    with checkpoint.FILE.reading(folder / checkpoint.part_of(newest.steps, rank)) as file:
+        return torch.load(file)["trainer"]
+
+
+def assert_same(a, b):
+    """Asserts that two values are exactly equal, including tensors inside them."""
+    assert type(a) is type(b)
+    if isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype and torch.equal(a, b)
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_same(a[key], b[key])
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            assert_same(one, other)
+    else:
+        assert a == b
+
+
+def wait_for(path, process, lines):
+    """Waits until a log has some lines."""
+    while not path.exists() or path.read_text().count("\n") < lines:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
