@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from cule import scope
-from cule.bench.rows import PROFILER, append_row, commit, machine, now
+from cule.results import PROFILER, append_row, commit, machine, now
 from cule.train.plan.graphs import CALLS_BEFORE_CAPTURE, CudaStreams
 from cule.train.trainer import Trainer
 from cule.train.world import World

@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 
 from cule import scope
-from cule.bench.rows import PROFILER, append_row, commit, machine, now
 from cule.device import find_device
+from cule.results import PROFILER, append_row, commit, machine, now
 from cule.scope.loops import CALLS, ROUNDS, annotation_cost, nanoseconds_of
 from cule.train.trainer import Trainer
 from cule.train.world import World

@@ -138,7 +138,8 @@ def main() -> int:
     Path(folder).mkdir(parents=True, exist_ok=True)
     failed, expected = [], 0
     root = str(Path(__file__).resolve().parents[2])
-    environment = os.environ | {"PYTHONPATH": root}
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"PYTHONPATH": path}
     for figure in args.figures:
         for seconds, command in commands(figure, args.device, folder, args.results):
             expected += seconds

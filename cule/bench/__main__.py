@@ -14,11 +14,13 @@ from tqdm import tqdm
 
 from cule.bench.cases import Case
 from cule.bench.measure import Worker
-from cule.bench.plot import new_figure, plot
-from cule.bench.rows import Row, RowMaker, append_row, read_rows, table
+from cule.bench.plot import plot
+from cule.bench.rows import Row, RowMaker, read_rows, table
 from cule.bench.systems import others_of
 from cule.command_line import Parser, check_output, number, run_main
 from cule.device import find_device
+from cule.figures import new_figure
+from cule.results import append_row
 from cule.rom import find_game, games
 
 # The folder for results in a checkout. Outside of one, results go to the current folder.

@@ -12,30 +12,11 @@ from typing import Any
 
 from cule.bench.cases import MODES
 from cule.bench.rows import Row
+from cule.figures import new_figure
 from cule.files import replacing
 
 PANEL_WIDTH, HEIGHT = 6.4, 4.8  # inches
 GROUP_WIDTH = 0.8  # of the distance between two numbers of envs
-
-
-def new_figure(path: Path) -> Any:
-    """An empty matplotlib figure.
-
-    Raises:
-        ValueError: matplotlib is not installed, or cannot write files with the suffix of `path`.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise ValueError("expected matplotlib for --plot: pip install matplotlib") from problem
-    figure = Figure(layout="constrained")
-    kinds = figure.canvas.get_supported_filetypes()
-    if path.suffix[1:].lower() not in kinds:
-        raise ValueError(
-            f"expected --plot to name a file that ends in one of {', '.join(sorted(kinds))}, got "
-            f"{path}"
-        )
-    return figure
 
 
 def boxes(rows: Iterable[Row]) -> dict[str, dict[str, dict[int, list[float]]]]:

@@ -7,9 +7,9 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from cule.bench.plot import new_figure
-from cule.bench.rows import append_row
 from cule.command_line import check_output, run_main
+from cule.figures import new_figure
+from cule.results import append_row
 from cule.scope import bars, calibration, check, compare, perfetto, table
 from cule.scope.activities import check_torch
 from cule.scope.boundary import find_boundary

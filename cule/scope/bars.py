@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cule.bench.plot import new_figure
+from cule.figures import new_figure
 from cule.files import replacing
 from cule.scope.breakdown import Row
 

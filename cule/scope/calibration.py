@@ -21,8 +21,8 @@ from pathlib import Path
 
 import torch
 
-from cule.bench.rows import commit, machine, now
 from cule.device import default_device
+from cule.results import commit, machine, now
 from cule.scope.costs import Costs
 from cule.scope.events import Process
 from cule.scope.loops import measure_loops

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from cule.bench.rows import PROFILER, commit, machine, now
 from cule.device import default_device
+from cule.results import PROFILER, commit, machine, now
 from cule.scope.calibration import read_window, run_in_a_process, run_once
 from cule.scope.costs import Costs
 from cule.scope.events import UNATTRIBUTED, Process

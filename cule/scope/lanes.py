@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cule.scope.events import BACKWARD, NOBODY, UNATTRIBUTED, Call, Key, Mark, Process, Thread, Work
-from cule.scope.nodes import operations_of
+from cule.scope.nodes import in_words, operations_of
 
 
 class Owners:
@@ -158,22 +158,32 @@ def _own_graph_work(process: Process, graphs: dict[int, int]) -> None:
     for work in process.work:
         if work.correlation in graphs:
             by_launch.setdefault(work.correlation, []).append(work)
-    strange: set[int] = set()
+    strange: dict[int, str] = {}
+    guessed = total = 0
     for correlation, works in by_launch.items():
         graph = graphs[correlation]
         if graph not in process.graphs:
             continue
-        operations = operations_of(works, process.graphs[graph])
-        if operations is None:
-            strange.add(graph)
+        nodes = process.graphs[graph]
+        owned = operations_of(works, nodes)
+        if owned is None:
+            strange[graph] = f"{in_words(nodes)} captured, {in_words(works)} executed"
             continue
-        for work, operation in zip(works, operations, strict=True):
+        total, guessed = total + len(works), guessed + owned.guessed
+        for work, operation in zip(works, owned.operations, strict=True):
             if operation is not None:
                 work.key = Key(work.key.phase, operation)
     if strange:
         process.problems.append(
             f"expected the work of {len(strange)} CUDA graphs to be what was captured, got other "
-            "work: it belongs to the operations that replayed the graphs"
+            f"work ({next(iter(strange.values()))}): it belongs to the operations that replayed "
+            "the graphs"
+        )
+    if guessed:
+        process.problems.append(
+            f"expected all work in CUDA graphs to be what was captured, got {guessed:,} of "
+            f"{total:,} that no node is like: they belong to the operation of what came before "
+            "them on their streams"
         )
 
 

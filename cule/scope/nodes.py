@@ -4,29 +4,45 @@ All work of a replay has the correlation of its launch. Where Kineto gives node 
 order in which nodes were captured. Where it does not, work is matched in the order of its starts:
 a node can only begin after those that it depends on. Among nodes that could have begun, kind, grid,
 size and name decide, then the stream: what follows on a stream was captured after what was there
-before.
+before. Where that fails, the n-th work of a name is the n-th node of that name, and what has no
+such node belongs to the operation of what came before it on its stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from cule.scope.events import BOOKKEEPING, Node, Work
 
 
-def _fits(work: Work, node: Node, exactly: bool) -> bool:
-    if work.kind != node.kind:
-        return False
-    if not exactly:
-        return True
-    if work.grid and node.grid and work.grid != node.grid:
-        return False
-    return not (work.bytes and node.bytes and work.bytes != node.bytes)
+@dataclass
+class Owned:
+    """Whose the work of a replay is.
+
+    Attributes:
+        operations: of each work: BOOKKEEPING for a marker, None if none was open in the capture.
+        guessed: how many of them belong to what came before, as no node is like them.
+    """
+
+    operations: list[str | None]
+    guessed: int = 0
 
 
-def _strange(work: Work, node: Node) -> bool:
-    """Whether the names differ; they may do so for a kernel that is the node's."""
-    return work.kind == "kernel" and bool(node.name) and work.name != node.name
+def _difference(work: Work, node: Node, names: set[str]) -> tuple[bool, bool, bool] | None:
+    """How much a work differs from a node: in its kind, size and name; None: it cannot be that.
+
+    The driver runs some copies and memsets by kernels of its own, whose names no node has. Names of
+    the same kernel may differ, and so may grids.
+    """
+    if work.kind == node.kind:
+        sizes = (work.grid, node.grid), (work.bytes, node.bytes)
+        size = any(mine and its and mine != its for mine, its in sizes)
+        return False, size, work.kind == "kernel" and bool(node.name) and work.name != node.name
+    if work.kind == "kernel" and work.name not in names:
+        return True, False, False
+    return None
 
 
 def _by_ids(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
@@ -37,29 +53,27 @@ def _by_ids(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
     return [place[work.node] for work in works]
 
 
-def _by_order(works: Sequence[Work], nodes: Sequence[Node], exactly: bool) -> list[int] | None:
+def _by_order(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
     followers: list[list[int]] = [[] for _ in nodes]
     missing = [len(node.after) for node in nodes]
     for index, node in enumerate(nodes):
         for before in node.after:
             followers[before].append(index)
+    names = {node.name for node in nodes}
     ready = [index for index, count in enumerate(missing) if count == 0]
     last_on_stream: dict[int, int] = {}
     matched = [0] * len(works)
     for place in sorted(range(len(works)), key=lambda place: (works[place].start, place)):
         work = works[place]
-        fitting = [index for index in ready if _fits(work, nodes[index], exactly)]
+        before = last_on_stream.get(work.stream, -1)
+        fitting = [
+            (difference, before not in nodes[index].after, index)
+            for index in ready
+            if (difference := _difference(work, nodes[index], names)) is not None
+        ]
         if not fitting:
             return None
-        before = last_on_stream.get(work.stream, -1)
-        chosen = min(
-            fitting,
-            key=lambda index: (
-                _strange(work, nodes[index]),
-                before not in nodes[index].after,
-                index,
-            ),
-        )
+        chosen = min(fitting)[-1]
         matched[place] = last_on_stream[work.stream] = chosen
         ready.remove(chosen)
         for follower in followers[chosen]:
@@ -77,25 +91,60 @@ def match(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
         nodes: of the graph, in the order of capture.
 
     Returns:
-        The indices, or None if this work cannot be that graph's.
+        The indices, or None if they are not one to one.
     """
     if len(works) != len(nodes):
         return None
     found = _by_ids(works, nodes)
-    if found is None:
-        found = _by_order(works, nodes, exactly=True)
-    # A driver may run a node in another way than it was captured: then order and kind have to do.
-    return _by_order(works, nodes, exactly=False) if found is None else found
+    return _by_order(works, nodes) if found is None else found
 
 
-def operations_of(works: Sequence[Work], nodes: Sequence[Node]) -> list[str | None] | None:
-    """The operation of each work: BOOKKEEPING for a marker, None if none was open in the capture.
+def _by_name(works: Sequence[Work], nodes: Sequence[Node]) -> list[int | None]:
+    """The index of each work's node, as far as as many works as nodes have its name and size."""
+    wanted: dict[tuple, list[int]] = {}
+    for index, node in enumerate(nodes):
+        wanted.setdefault((node.kind, node.name, node.grid, node.bytes), []).append(index)
+    there: dict[tuple, list[int]] = {}
+    for place in sorted(range(len(works)), key=lambda place: (works[place].start, place)):
+        work = works[place]
+        name = work.name if work.kind == "kernel" else ""
+        there.setdefault((work.kind, name, work.grid, work.bytes), []).append(place)
+    found: list[int | None] = [None] * len(works)
+    for key, places in there.items():
+        if len(places) == len(wanted.get(key, ())):
+            for place, index in zip(places, wanted[key], strict=True):
+                found[place] = index
+    return found
+
+
+def _operation(node: Node) -> str | None:
+    return BOOKKEEPING if node.is_marker else node.operation
+
+
+def operations_of(works: Sequence[Work], nodes: Sequence[Node]) -> Owned | None:
+    """The operation of each work.
 
     Returns:
-        The operations, or None if this work cannot be that graph's.
+        The operations, or None if most of this work cannot be that graph's.
     """
-    found = match(works, nodes)
-    if found is None:
+    exact = match(works, nodes)
+    if exact is not None:
+        return Owned([_operation(nodes[index]) for index in exact])
+    found = _by_name(works, nodes)
+    guessed = found.count(None)
+    if 2 * guessed > len(works):
         return None
-    chosen = [nodes[index] for index in found]
-    return [BOOKKEEPING if node.is_marker else node.operation for node in chosen]
+    operations: list[str | None] = [None] * len(works)
+    newest: dict[int, str | None] = {}
+    for place in sorted(range(len(works)), key=lambda place: (works[place].start, place)):
+        index, stream = found[place], works[place].stream
+        operations[place] = newest.get(stream) if index is None else _operation(nodes[index])
+        if operations[place] != BOOKKEEPING:
+            newest[stream] = operations[place]
+    return Owned(operations, guessed)
+
+
+def in_words(works: Iterable[Work | Node]) -> str:
+    """How many there are of each kind, such as "12 kernel, 1 memset"."""
+    counted = Counter(work.kind for work in works)
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(counted.items()))

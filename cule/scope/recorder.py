@@ -117,6 +117,8 @@ class Recorder:
         self.complete, self.problems = False, list(filter(None, [missing_gpu()]))
         self.offset, self.collected = clock_offset(), Collected()
         self.window: list[int] = []
+        # When the recording began to wait for the GPU's last work.
+        self.asked: int | None = None
         self._main, self._seen, self._state = threading.get_native_id(), 0, "new"
         self._first_iteration: int | None = None
         self._reference, self._referred = reference.Reference(), 0
@@ -224,6 +226,7 @@ class Recorder:
         if self._state in ("new", "done"):
             return
         if self._state == "recording":
+            self.asked = perf_counter_ns() + self.offset
             synchronize()
             self.window.append(perf_counter_ns() + self.offset)
         if self._state == "reference":
@@ -295,7 +298,8 @@ class Recorder:
             "world_size": int(os.environ.get("WORLD_SIZE", 1)), "host": socket.gethostname(),
             "command": shlex.join(["python", *sys.orig_argv[1:]]), "torch": torch.__version__,
             "cuda": torch.version.cuda, "instruments": sorted(self.instruments),
-            "window": self.window if len(self.window) == 2 else None, "gpus": gpus,
+            "window": self.window if len(self.window) == 2 else None, "asked": self.asked,
+            "gpus": gpus,
             "iterations": self.iterations, "first_iteration": self._first_iteration,
             "utilization": [dataclasses.astuple(one) for one in self._utilization.samples],
             "reference": self._reference.result, "graphs": nodes, "problems": self.problems,

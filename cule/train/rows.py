@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import shlex
 import sys
 from pathlib import Path
@@ -10,24 +9,13 @@ from typing import Any
 
 import torch
 
-from cule.bench import rows as bench_rows
-from cule.bench.rows import cpu_name, machine, output_of
+from cule import results
 from cule.device import usable_cpus
 from cule.rom import find_game
 from cule.train.emulator import FRAMESKIP
 
-
-def commit() -> str:
-    """The commit of this package's source tree, "-dirty" if files have changed."""
-    folder = Path(__file__).resolve().parent
-    changed = output_of("git", "status", "--porcelain", "--untracked-files=no", folder=folder)
-    return output_of("git", "rev-parse", "--short=12", "HEAD", folder=folder) + (
-        "-dirty" if changed else ""
-    )
-
-
 # Found when the program starts, as its code may change while it runs.
-COMMIT = commit()
+COMMIT = results.commit()
 
 
 def command_line() -> str:
@@ -64,11 +52,11 @@ def row_of(
     found, threads = find_game(game), threads or usable_cpus()
     return {
         "commit": COMMIT,
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "date": results.now(),
         "system": system,
         "mode": mode,
-        **machine(device, threads),
-        "cpu_name": cpu_name(),
+        **results.machine(device, threads),
+        "cpu_name": results.cpu_name(),
         "num_threads": threads,
         "torch": torch.__version__,
         "game": found.name,
@@ -90,4 +78,4 @@ def append_row(row: dict[str, Any], *paths: Path | None, once: bool = False) -> 
     """
     for path in paths:
         if path is not None:
-            bench_rows.append_row(path, row, once=once)
+            results.append_row(path, row, once=once)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from cule import scope
+from cule.scope import capture
 from cule.scope.depths import gpu_use
 
 pytestmark = pytest.mark.gpu
@@ -125,6 +126,23 @@ def test_operations_in_a_graph_of_one_stream(tmp_path, sleep):
     assert recording.problems == []
     # The launch costs "replay" the CPU; the work is the others'.
     assert "replay" not in found
+
+
+def test_copies_in_a_graph_are_their_operations(tmp_path, monkeypatch):
+    """The driver runs small ones by kernels of its own, if there are no markers."""
+    monkeypatch.setattr(capture, "_markers", None)
+    numbers = torch.zeros(1000, device="cuda")
+
+    def function():
+        with scope.operation("play"):
+            numbers.copy_(numbers.flip(0))
+            numbers.zero_()
+        with scope.operation("learn"):
+            numbers.copy_(numbers.flip(0))
+
+    recording = record_replays(tmp_path, captured(function))
+    assert {one.operation for one in recording.gpu()} == {"play", "learn"}
+    assert recording.problems == []
 
 
 def test_graphs_save_transitions(tmp_path):

@@ -10,8 +10,18 @@ from cule.scope.capture import MARKER_BASE, CaptureLog, nodes_of
 from cule.scope.driver import RawNode
 from cule.scope.events import BOOKKEEPING, Call, Key, Node, Replay, Work
 from cule.scope.lanes import assemble
-from cule.scope.nodes import match, operations_of
+from cule.scope.nodes import match
+from cule.scope.nodes import operations_of as owned_by
 from tests.scope.made import MAIN, kernel, launch, marks, process
+
+
+def operations_of(works: list[Work], nodes: list[Node]) -> list[str | None] | None:
+    """The operations, if all works could be matched."""
+    owned = owned_by(works, nodes)
+    if owned is None:
+        return None
+    assert owned.guessed == 0
+    return owned.operations
 
 
 def chain(*operations: str | None) -> list[Node]:
@@ -120,6 +130,37 @@ def test_graph_with_graphs_inside_has_no_nodes():
     assert nodes_of([RawNode(0), RawNode(4, (0,))], [(0, None)]) is None
 
 
+def copies() -> tuple[list[Node], list[Work]]:
+    """A chain with a copy and a memset, which the driver runs by kernels of its own."""
+    kinds = [("kernel", "k"), ("memcpy", ""), ("memset", ""), ("kernel", "l"), ("kernel", "l")]
+    nodes = [
+        Node(kind, operation, (1,) * 6 if name else (), after=(i - 1,) if i else (), name=name)
+        for i, ((kind, name), operation) in enumerate(zip(kinds, "abcde", strict=True))
+    ]
+    names = ["k", "memcpy32_post", "memset64", "l", "l"]
+    grids = [(1,) * 6, (4,) * 6, (5,) * 6, (1,) * 6, (1,) * 6]
+    works = [
+        Work(10 * i, 10 * i + 8, name, grid=grid, stream=7)
+        for i, (name, grid) in enumerate(zip(names, grids, strict=True))
+    ]
+    return nodes, works
+
+
+def test_copies_that_the_driver_runs_as_kernels_are_matched():
+    nodes, works = copies()
+    assert operations_of(works, nodes) == list("abcde")
+
+
+def test_work_that_no_node_is_like_belongs_to_what_came_before_it():
+    nodes, works = copies()
+    more = Work(25, 27, "unknown", grid=(9,) * 6, stream=7)
+    owned = owned_by([*works, more], nodes)
+    # The copy and the memset are among what is not known by name.
+    assert owned.operations == ["a", "a", "a", "d", "e", "a"]
+    assert owned.guessed == 3
+    assert owned_by(works[1:3], nodes) is None
+
+
 class FakeDriver:
     """A driver whose graph grows as the test says."""
 
@@ -176,4 +217,15 @@ def test_work_of_a_replay_belongs_to_what_was_captured_else_to_what_replayed():
 def test_replay_of_other_work_is_said():
     made, keys = replayed(chain("infer"), [kernel(10, 20, 5), kernel(20, 30, 5)])
     assert keys == [Key("", "play")] * 2
+    assert "(1 kernel captured, 2 kernel executed)" in made.problems[0]
     assert len(made.problems) == 1
+
+
+def test_guesses_are_said():
+    nodes, works = copies()
+    works += [Work(5, 6, "unknown", grid=(9,) * 6, stream=7)]
+    for work in works:
+        work.correlation = 5
+    made, keys = replayed(nodes, works)
+    assert [key.operation for key in keys].count("a") == 4
+    assert "got 3 of 6 that no node is like" in made.problems[0]

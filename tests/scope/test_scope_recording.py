@@ -348,6 +348,20 @@ def launches(count: int) -> list[dict]:
     ]
 
 
+def test_window_ends_with_the_gpus_work_not_with_the_wait_for_it(recorded):
+    path = storage.about_path(recorded, "main")
+    about = json.loads(path.read_bytes())
+    about["asked"] = about["window"][1]
+    about["window"][1] += 10**9
+    path.write_text(json.dumps(about))
+    whole = Recording(recorded).processes[0]
+    assert whole.seconds > 1
+    kernel = {"cat": "kernel", "name": "k", "tid": 7, "args": {"correlation": 1, "stream": 7}}
+    change_trace(recorded, [kernel])
+    process = Recording(recorded).processes[0].process
+    assert about["asked"] < process.end == process.work[-1].end < about["window"][1]
+
+
 def test_gpu_work_that_kineto_lost_is_a_sentence(recorded):
     kernel = {"cat": "kernel", "name": "k", "tid": 7, "args": {"correlation": 1, "stream": 7}}
     change_trace(recorded, [*launches(50), kernel])

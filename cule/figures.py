@@ -1,0 +1,26 @@
+"""Figures of matplotlib, for programs that draw only if they are asked to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def new_figure(path: Path) -> Any:
+    """An empty matplotlib figure.
+
+    Raises:
+        ValueError: matplotlib is not installed, or cannot write files with the suffix of `path`.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as problem:
+        raise ValueError("expected matplotlib for --plot: pip install matplotlib") from problem
+    figure = Figure(layout="constrained")
+    kinds = figure.canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in kinds:
+        raise ValueError(
+            f"expected --plot to name a file that ends in one of {', '.join(sorted(kinds))}, got "
+            f"{path}"
+        )
+    return figure

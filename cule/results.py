@@ -1,0 +1,100 @@
+"""What every row of results says of its commit and machine, and how it is written.
+
+benchmarks/results/README.md says what the keys mean.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cule.files import append_line
+
+# The mode of rows about trained policies, and the system of rows about the profiler.
+EVALUATION, PROFILER = "evaluation", "cule.scope"
+
+
+def output_of(*command: str, folder: Path | None = None) -> str:
+    """What a command prints, stripped; empty if there is no such command or it fails."""
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=True, timeout=30
+        )
+        return done.stdout.strip()
+    return ""
+
+
+def commit() -> str:
+    """The commit of cule's source tree, "-dirty" if files have changed; else cule's version."""
+    folder = Path(__file__).resolve().parent
+    if output_of("git", "ls-files", "--error-unmatch", "__init__.py", folder=folder):
+        changed = output_of(
+            "git", "status", "--porcelain", "--untracked-files=no", "--", ".", "../csrc",
+            folder=folder,
+        )  # fmt: skip
+        return output_of("git", "rev-parse", "--short=12", "HEAD", folder=folder) + (
+            "-dirty" if changed else ""
+        )
+    from cule import __version__
+
+    return f"v{__version__}"
+
+
+def now() -> str:
+    """The time in UTC, such as "2026-11-21T12:00:00+00:00"."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def cpu_name() -> str:
+    """The processor's name."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def machine(device: torch.device, threads: int) -> dict[str, Any]:
+    """The keys of a row that describe the machine."""
+    if device.type == "cpu":
+        plural = "s" if threads > 1 else ""
+        return {
+            "device_name": f"{cpu_name()}, {threads} thread{plural}",
+            "driver": None,
+            "cuda": None,
+        }
+    driver = output_of(
+        "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"
+    ).partition("\n")[0]
+    return {
+        "device_name": torch.cuda.get_device_name(device),
+        "driver": driver or None,
+        "cuda": torch.version.cuda,
+    }
+
+
+def append_row(path: Path, row: Mapping[str, Any], *, once: bool = False) -> None:
+    """Appends a row to a file, completely or not at all.
+
+    Args:
+        path: the file; it and its folder are made if they are missing.
+        row: values that JSON can hold.
+        once: append nothing if the file has this row already.
+
+    Raises:
+        ValueError: the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        append_line(path, json.dumps(row), once=once)
+    except OSError as problem:
+        wanted = "expected a file of results that can be written"
+        raise ValueError(f"{wanted}, got {path}: {problem.strerror}") from problem
