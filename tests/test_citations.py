@@ -24,7 +24,8 @@ OTHERS_FILES = {
 # Code of other projects, placeholders, keys of rows that were made by older programs, and names
 # that a program puts together.
 OTHERS_NAMES = {
-    "CULE_0", "atari_py", "concrete_allocator", "include_rng", "integer_traits", "ms_learning",
+    "CULE_0", "atari_py", "concrete_allocator", "gpu_utilization_min", "include_rng",
+    "integer_traits", "ms_learning",
     "part_milliseconds", "rom_id", "sound_obs",
 }  # fmt: skip
 # Options of other programs: pytest-xdist, ruff, compute-sanitizer, torchrun.

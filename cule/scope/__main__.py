@@ -168,8 +168,10 @@ def check_bias(options: argparse.Namespace) -> int:
     costs = _costs(options)
     if costs is None:
         costs = calibration.calibrate(command, options.iterations, options.boundaries, 3, _tell)
-    measure = check.check_together if options.together else check.check
-    bias = measure(command, options.iterations, options.boundaries, options.turns, costs, _tell)
+    bias = check.check(
+        command, options.iterations, options.boundaries, options.turns, costs, _tell,
+        options.together,
+    )  # fmt: skip
     print(check.sentence(bias))
     if options.results is not None:
         row = check.row_of(bias, command, options.iterations, options.together)

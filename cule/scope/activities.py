@@ -45,6 +45,17 @@ def missing_gpu() -> str | None:
     )
 
 
+def uses_gpu() -> bool:
+    """Whether this process has used a GPU by now."""
+    return torch.cuda.is_available() and torch.cuda.is_initialized()
+
+
+def synchronize() -> None:
+    """Waits for the GPU, if the program uses one."""
+    if uses_gpu():
+        torch.cuda.synchronize()
+
+
 class Activities:
     """A profile of torch's operators and CUDA calls, and of the GPUs.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def _change(before: Sequence[float], after: Sequence[float]) -> float:
     return statistics.median(b / a for a, b in zip(before, after, strict=True)) - 1
 
 
-@dataclass(frozen=True)
+@dataclass
 class Bias:
     """Milliseconds an iteration; each list has one for each turn.
 
@@ -61,86 +61,76 @@ class Bias:
         return _change(self.uninstrumented, self.corrected)
 
 
-class _Windows:
-    """The windows of both kinds, as they come.
+def _apart(
+    command: Sequence[str], iterations: tuple[int, int], boundaries: Sequence[str], turns: int,
+    tell: Callable[[str], None], folder: Path,
+) -> Iterator[tuple[Process, Process]]:  # fmt: skip
+    """The uninstrumented and the instrumented window of each turn, each of a run of its own."""
+    for turn in range(turns):
+        tell(f"turn {turn + 1}, uninstrumented")
+        plain = run_once(command, iterations, (), boundaries, folder)
+        tell(f"turn {turn + 1}, instrumented")
+        yield plain, run_once(command, iterations, INSTRUMENTS, boundaries, folder)
 
-    Args:
-        count: the iterations of a window.
-        costs: of the book-keeping.
-    """
 
-    def __init__(self, count: int, costs: Costs):
-        self.count, self.costs = count, costs
-        self.plain: list[float] = []
-        self.within: list[float] = []
-        self.corrected: list[float] = []
-        self.unattributed = 0.0
-
-    def add_plain(self, process: Process) -> None:
-        """Adds an uninstrumented one."""
-        self.plain.append((process.end - process.start) / 1e6 / self.count)
-
-    def add_instrumented(self, process: Process) -> None:
-        """Adds an instrumented one."""
-        self.within.append((process.end - process.start) / 1e6 / self.count)
-        found = analyse(process, self.costs)
-        self.corrected.append(1e3 * found.seconds / self.count)
-        lost = sum(
-            float(spent)
-            for (key, _, _), spent in found.cells[0].nanoseconds.items()
-            if key.operation == UNATTRIBUTED
+def _together(
+    command: Sequence[str], iterations: tuple[int, int], boundaries: Sequence[str], turns: int,
+    tell: Callable[[str], None], folder: Path,
+) -> Iterator[tuple[Process, Process]]:  # fmt: skip
+    """The windows of each turn, all of one run."""
+    tell(f"{turns} turns in one run")
+    run_in_a_process(command, [
+        "--out", str(folder), "--iterations", f"{iterations[0]}:{iterations[1]}",
+        "--turns", str(turns), *(f"--boundary={one}" for one in boundaries),
+    ])  # fmt: skip
+    for turn in range(turns):
+        plain, instrumented = (
+            read_window(folder_of(folder, turn, recorded), command, iterations)
+            for recorded in (False, True)
         )
-        self.unattributed = lost / 1e9 / found.seconds
-
-    def bias(self) -> Bias:
-        """What they say."""
-        return Bias(self.plain, self.within, self.corrected, self.unattributed)
+        yield plain, instrumented
 
 
 def check(
     command: Sequence[str], iterations: tuple[int, int], boundaries: Sequence[str], turns: int,
-    costs: Costs, tell: Callable[[str], None],
+    costs: Costs, tell: Callable[[str], None], together: bool = False,
 ) -> Bias:  # fmt: skip
-    """Measures the bias, with a run of the command for each window.
+    """Measures the bias.
+
+    Args:
+        command: what is run.
+        iterations: the window, from which iteration to before which one.
+        boundaries: more modules of the simulator.
+        turns: how many windows of each kind.
+        costs: of the book-keeping.
+        tell: is called with what is measured next.
+        together: whether all windows are of one run of the command; else each has its own run.
 
     Raises:
         RuntimeError: the command fails.
     """
-    windows = _Windows(iterations[1] - iterations[0], costs)
+    windows = _together if together else _apart
+    count = iterations[1] - iterations[0]
+    bias = Bias([], [], [], 0.0)
+
+    def milliseconds(process: Process) -> float:
+        return (process.end - process.start) / 1e6 / count
+
     with tempfile.TemporaryDirectory() as folder:
-        for turn in range(turns):
-            tell(f"turn {turn + 1}, uninstrumented")
-            windows.add_plain(run_once(command, iterations, (), boundaries, Path(folder)))
-            tell(f"turn {turn + 1}, instrumented")
-            windows.add_instrumented(
-                run_once(command, iterations, INSTRUMENTS, boundaries, Path(folder))
+        for plain, instrumented in windows(
+            command, iterations, boundaries, turns, tell, Path(folder)
+        ):
+            bias.uninstrumented.append(milliseconds(plain))
+            bias.instrumented.append(milliseconds(instrumented))
+            found = analyse(instrumented, costs)
+            bias.corrected.append(1e3 * found.seconds / count)
+            lost = sum(
+                float(spent)
+                for (key, _, _), spent in found.cells[0].nanoseconds.items()
+                if key.operation == UNATTRIBUTED
             )
-    return windows.bias()
-
-
-def check_together(
-    command: Sequence[str], iterations: tuple[int, int], boundaries: Sequence[str], turns: int,
-    costs: Costs, tell: Callable[[str], None],
-) -> Bias:  # fmt: skip
-    """Measures the bias in one run of the command.
-
-    Raises:
-        RuntimeError: the command fails.
-    """
-    windows = _Windows(iterations[1] - iterations[0], costs)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        tell(f"{turns} turns in one run")
-        run_in_a_process(command, [
-            "--out", name, "--iterations", f"{iterations[0]}:{iterations[1]}",
-            "--turns", str(turns), *(f"--boundary={one}" for one in boundaries),
-        ])  # fmt: skip
-        for turn in range(turns):
-            windows.add_plain(read_window(folder_of(folder, turn, False), command, iterations))
-            windows.add_instrumented(
-                read_window(folder_of(folder, turn, True), command, iterations)
-            )
-    return windows.bias()
+            bias.unattributed = lost / 1e9 / found.seconds
+    return bias
 
 
 def row_of(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cule.scope.breakdown import Row
 from cule.scope.recording import Recording
 from cule.scope.table import columns
 
@@ -41,14 +40,10 @@ def per_iteration(recording: Recording) -> dict[tuple[str, str, str, str], float
     """Milliseconds an iteration by process, operation, resource and level."""
     count = {one.process.name: max(one.process.iterations, 1) for one in recording.processes}
     found: dict[tuple[str, str, str, str], float] = {}
-
-    def add(row: Row) -> None:
+    for row in recording.breakdown():
         cell = (row.process, row.operation, row.resource, row.level)
         iterations = count[row.process.partition(":")[0]]
         found[cell] = found.get(cell, 0.0) + 1e3 * row.seconds / iterations
-
-    for row in recording.breakdown():
-        add(row)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from cule.scope.activities import records_gpu
+from cule.scope.activities import records_gpu, synchronize
 from cule.scope.annotations import listen, operation, stop_listening
 from cule.scope.boundary import Boundaries
 from cule.scope.collect import Collected
@@ -28,8 +28,7 @@ def nanoseconds_of(function: Callable[[], Any], calls: int) -> float:
     for _ in range(calls):
         function()
     passed = perf_counter_ns() - begun
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        torch.cuda.synchronize()
+    synchronize()
     return passed / calls
 
 

@@ -22,7 +22,13 @@ import torch
 
 from cule.files import Unfinished
 from cule.scope import capture, reference
-from cule.scope.activities import Activities, check_torch, missing_gpu
+from cule.scope.activities import (
+    Activities,
+    check_torch,
+    missing_gpu,
+    synchronize,
+    uses_gpu,
+)
 from cule.scope.annotations import Annotation, listen, stop_listening
 from cule.scope.boundary import SIMULATORS, Boundaries
 from cule.scope.collect import Collected, clock_offset
@@ -47,16 +53,6 @@ def process_name() -> str:
         return f"rank{os.environ['RANK']}"
     name = multiprocessing.current_process().name
     return "main" if name == "MainProcess" else name.replace(":", "-")
-
-
-def _on_gpu() -> bool:
-    return torch.cuda.is_available() and torch.cuda.is_initialized()
-
-
-def synchronize() -> None:
-    """Waits for the GPU, if the program uses one."""
-    if _on_gpu():
-        torch.cuda.synchronize()
 
 
 def check_iterations(iterations: Any) -> tuple[int, int] | None:
@@ -217,7 +213,7 @@ class Recorder:
 
     def _begin_window(self) -> None:
         synchronize()
-        if RANGE in self.instruments and _on_gpu():
+        if RANGE in self.instruments and uses_gpu():
             torch.cuda.profiler.start()
             self._ends.append(torch.cuda.profiler.stop)
         self._state = "recording"
@@ -284,7 +280,7 @@ class Recorder:
     def _about(self, state: str) -> dict[str, Any]:
         """What the process says of itself."""
         gpus = []
-        if state == "complete" and _on_gpu():
+        if state == "complete" and uses_gpu():
             gpus = [
                 {"index": i, "uuid": gpu_uuid(i), "name": torch.cuda.get_device_name(i)}
                 for i in range(torch.cuda.device_count())

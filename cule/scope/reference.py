@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from cule.scope.activities import uses_gpu
 from cule.scope.annotations import listen, stop_listening
 from cule.scope.light import Light
 
@@ -38,7 +39,7 @@ class Reference:
         """Begins to time, at the begin of an iteration, of which listeners are being told."""
         # Only now is it known whether the program uses a GPU.
         self._device = torch.device("cpu")
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if uses_gpu():
             self._device = torch.device("cuda", torch.cuda.current_device())
         self._light = Light(self._device, every=1)
         listen(self._light)

@@ -48,33 +48,20 @@ def gpu_uuid(index: int) -> str:
 class Utilization:
     """Samples all GPUs that this process sees, from `start` to `stop`; nothing without a GPU.
 
-    It is also a context manager.
-
-    Args:
-        device: the one GPU to sample; None: all.
-
     Attributes:
         samples: what was sampled; there after `stop`.
     """
 
-    def __init__(self, device: torch.device | None = None):
-        self.device = device
+    def __init__(self) -> None:
         self.samples: list[Sample] = []
         self._process: subprocess.Popen | None = None
         self._printed: IO[str] | None = None
 
-    def _uuids(self) -> list[str]:
-        if not torch.cuda.is_available() or (self.device and self.device.type != "cuda"):
-            return []
-        if self.device is not None:
-            return [gpu_uuid(self.device.index or 0)]
-        return [gpu_uuid(index) for index in range(torch.cuda.device_count())]
-
     def start(self) -> None:
         """Begins to sample."""
-        uuids = self._uuids()
-        if not uuids:
+        if not torch.cuda.is_available():
             return
+        uuids = [gpu_uuid(index) for index in range(torch.cuda.device_count())]
         command = ["nvidia-smi", "-i", ",".join(uuids), _QUERY, "--format=csv,noheader,nounits"]
         # A file, as hours of samples would fill a pipe.
         self._printed = tempfile.TemporaryFile("w+")  # noqa: SIM115 (`stop` closes it)
@@ -93,19 +80,3 @@ class Utilization:
             self.samples = parse_samples(self._printed.readlines())
             self._printed.close()
         self._process = self._printed = None
-
-    def __enter__(self) -> Utilization:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def row(self) -> dict[str, float | None]:
-        """`gpu_utilization_min`, `_mean` and `_max`, percent; None if nothing was sampled."""
-        found = [sample.percent for sample in self.samples]
-        return {
-            "gpu_utilization_min": min(found, default=None),
-            "gpu_utilization_mean": round(sum(found) / len(found), 1) if found else None,
-            "gpu_utilization_max": max(found, default=None),
-        }

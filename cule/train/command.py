@@ -1,14 +1,27 @@
-"""Shared by the programs: settings from the command line, and errors as one line."""
+"""Shared by the programs: settings from and for the command line, and errors as one line."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import tyro
 
 Args = TypeVar("Args")
+
+
+def options_of(settings: Mapping[str, Any]) -> list[str]:
+    """Settings as words of a command line, such as `--num-envs 8 --no-plot`."""
+    words = []
+    for name, value in settings.items():
+        option = name.replace("_", "-")
+        words += (
+            [f"--{'' if value else 'no-'}{option}"]
+            if isinstance(value, bool)
+            else [f"--{option}", str(value)]
+        )
+    return words
 
 
 def run_program(program: str, settings: type[Args], run: Callable[[Args], Any]) -> int:

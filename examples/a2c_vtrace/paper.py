@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from cule.files import replacing
 from cule.json_lines import read_lines
-from cule.train.command import run_program
+from cule.train.command import options_of, run_program
 from cule.train.rows import append_row
 from examples.a2c_vtrace.paper_settings import (
     GOALS,
@@ -87,16 +87,9 @@ class Job:
 
     def command(self, folder: Path) -> list[str]:
         """The command line of the training in this folder."""
-        words = [sys.executable, "-m", self.module]
         # A training writes its row into its folder itself.
-        for name, value in (self.options | {"folder": folder}).items():
-            option = name.replace("_", "-")
-            words += (
-                [f"--{'' if value else 'no-'}{option}"]
-                if isinstance(value, bool)
-                else [f"--{option}", str(value)]
-            )
-        return words
+        settings = self.options | {"folder": folder}
+        return [sys.executable, "-m", self.module, *options_of(settings)]
 
 
 def table3_jobs(args: Args) -> list[Job]:

@@ -11,6 +11,7 @@ import torch
 
 from cule import train
 from cule.train import checkpoint
+from cule.train.command import options_of
 from cule.train.log import read_log
 from cule.train.world import World
 from examples.a2c_vtrace.train import A2C, Args
@@ -49,15 +50,7 @@ def settings(run, **changes):
 
 def options(run, **changes):
     """The settings as options of the command line."""
-    words = ["--folder", str(run)]
-    for name, value in {**SMALL, **changes}.items():
-        option = name.replace("_", "-")
-        words += (
-            [f"--{'' if value else 'no-'}{option}"]
-            if isinstance(value, bool)
-            else [f"--{option}", str(value)]
-        )
-    return words
+    return options_of({"folder": run, **SMALL, **changes})
 
 
 def without_times(run):
