@@ -87,6 +87,10 @@ def gradient_of(trainer):
     return trainer.learner.gradients
 
 
+def flat(tensors):
+    return torch.cat([tensor.detach().double().cpu().flatten() for tensor in tensors])
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -98,8 +102,9 @@ def gradient_of(trainer):
     ],
     ids=str,
 )
-def test_trainer_gradient_is_that_of_the_cpu(changes):
+def test_trainer_gradient_is_that_of_the_cpu(changes, monkeypatch):
     """A gradient of a later group, in float32, after captured iterations."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     trainer = make_trainer(bf16=False, num_steps=5, **changes)
     while trainer.updates < 10:
         trainer.iterate()
@@ -112,10 +117,9 @@ def test_trainer_gradient_is_that_of_the_cpu(changes):
     for executor, its in zip(on_cpu.plan.executors, trainer.plan.executors, strict=True):
         executor.clock.t.copy_(its.clock.t)
         assert int(its.clock.t) == trainer.steps
-    wanted = gradient_of(on_cpu)
-    for ours, its in zip(gradient_of(trainer), wanted, strict=True):
-        torch.testing.assert_close(ours.cpu(), its, rtol=1e-2, atol=1e-4)
-    assert on_cpu.learner.gradient.norm() > 1e-3
+    wanted, found = flat(gradient_of(on_cpu)), flat(gradient_of(trainer))
+    assert wanted.norm() > 1e-4
+    assert (found - wanted).norm() < 1e-3 * wanted.norm()
     trainer.close()
 
 

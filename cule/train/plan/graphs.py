@@ -8,8 +8,9 @@ record what would be captured on a machine without a GPU.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import torch
@@ -39,6 +40,23 @@ class Streams(Protocol):
 
     def capture(self, function: Callable[[], None]) -> Callable[[], None]:
         """A function captured without being executed, to be replayed."""
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Collects garbage before a `with` block, and none in it.
+
+    Garbage may hold a CUDA graph of another program. To free a graph while one is captured ends
+    that capture with an error.
+    """
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class CudaStreams:
@@ -75,7 +93,10 @@ class CudaStreams:
         # freed with the first of its graphs (https://github.com/pytorch/pytorch/issues/193402).
         # Other threads may use CUDA during the capture.
         own = torch.cuda.Stream(self.device)
-        with torch.cuda.graph(graph, stream=own, capture_error_mode="thread_local"):
+        with (
+            no_garbage_collection(),
+            torch.cuda.graph(graph, stream=own, capture_error_mode="thread_local"),
+        ):
             function()
         return graph.replay
 
@@ -165,11 +186,7 @@ class Launcher:
         self._graphs[key]()
 
     def close(self) -> None:
-        """Frees the graphs.
-
-        They refer to the executors, and so do the functions that they hold. Python's garbage
-        collector could free them at any time, also while others are captured.
-        """
+        """Frees the graphs."""
         self._graphs.clear()
 
 
