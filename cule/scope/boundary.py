@@ -16,10 +16,11 @@ from time import perf_counter_ns
 from types import FunctionType, ModuleType
 from typing import Any
 
-import torch
 from torch.autograd import Variable
 
+from cule.scope import capture
 from cule.scope.collect import Collected
+from cule.scope.events import BACKWARD, REPLAY
 
 # Packages whose native modules are simulators.
 SIMULATORS = ("cule", "ale_py", "envpool")
@@ -137,30 +138,26 @@ class Boundaries:
         """What of torch runs for long without an event of torch.profiler on the calling thread."""
         self._engine = Variable._execution_engine
         Variable._execution_engine = _Engine(self._engine, self)  # type: ignore[assignment]
-        if torch.cuda.is_available():
-            self._replace(
-                torch.cuda.CUDAGraph, "replay", self._replay(torch.cuda.CUDAGraph.replay),
-                torch.cuda.CUDAGraph.__dict__["replay"],
-            )  # fmt: skip
+        capture.noted_replay = self._replay
 
-    def _replay(self, replay: Callable[..., Any]) -> Callable[..., Any]:
-        timed = self.timed(replay, "backend", "torch.cuda.CUDAGraph.replay")
-        here = self.collected.here
-
-        def noted(graph: Any) -> None:
-            begun = perf_counter_ns()
-            timed(graph)
-            number = getattr(graph, "_cule_scope_number", None)
-            if number is not None:
-                here().replays.append((begun, perf_counter_ns(), number))
-
-        return noted
+    def _replay(self, replay: Callable[[Any], None], graph: Any) -> None:
+        lists = self.collected.here()
+        begun = perf_counter_ns()
+        try:
+            replay(graph)
+        finally:
+            ended = perf_counter_ns()
+            lists.calls.append((begun, ended, "backend", REPLAY))
+        number = getattr(graph, "_cule_scope_number", None)
+        if number is not None:
+            lists.replays.append((begun, ended, number))
 
     def uninstall(self) -> None:
         """Puts back what was replaced."""
         while self._replaced:
             where, name, before = self._replaced.pop()
             setattr(where, name, before)
+        capture.noted_replay = None
         if self._engine is not None:
             Variable._execution_engine = self._engine
             self._engine = None
@@ -174,9 +171,7 @@ class _Engine:
 
     def __init__(self, engine: Any, boundaries: Boundaries):
         self._engine = engine
-        self.run_backward = boundaries.timed(
-            engine.run_backward, "backend", "torch.autograd.run_backward"
-        )
+        self.run_backward = boundaries.timed(engine.run_backward, "backend", BACKWARD)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)

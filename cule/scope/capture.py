@@ -138,6 +138,8 @@ def nodes_of(
 
 _driver: Driver | None = None
 _markers: Markers | None = None
+# What replays a graph while a recording notes replays: it gets torch's function and the graph.
+noted_replay: Callable[[Callable[[Any], None], Any], None] | None = None
 
 
 def mark_graphs() -> None:
@@ -181,8 +183,22 @@ def _end(capture_end: Callable[..., Any]) -> Callable[..., Any]:
     return end
 
 
+def _replay(replay: Callable[[Any], None]) -> Callable[[Any], None]:
+    def replayed(graph: Any) -> None:
+        if noted_replay is None:
+            replay(graph)
+        else:
+            noted_replay(replay, graph)
+
+    return replayed
+
+
 def watch_captures() -> None:
-    """Notes all captures from now on, if there is a GPU."""
+    """Notes all captures from now on, if there is a GPU.
+
+    Programs keep `graph.replay` as a bound method, so that it is replaced here, before, and not
+    when a recording begins.
+    """
     global _driver
     if _driver is not None or not torch.backends.cuda.is_built():
         return
@@ -192,3 +208,4 @@ def watch_captures() -> None:
         return
     torch.cuda.CUDAGraph.capture_begin = _begin(torch.cuda.CUDAGraph.capture_begin)  # type: ignore
     torch.cuda.CUDAGraph.capture_end = _end(torch.cuda.CUDAGraph.capture_end)  # type: ignore
+    torch.cuda.CUDAGraph.replay = _replay(torch.cuda.CUDAGraph.replay)  # type: ignore

@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cule.files import opened, replacing
-from cule.scope.events import Call
-
-# Boundaries around what is torch's own; others are a simulator's.
-TORCH_BOUNDARIES = ("torch.autograd.run_backward", "torch.cuda.CUDAGraph.replay")
+from cule.scope.events import BACKWARD, REPLAY, Call
 
 
 @dataclass
@@ -41,7 +38,7 @@ class Costs:
 
     def around(self, call: Call) -> float:
         """What is spent before and after a call, half each."""
-        if call.level == "simulator" or call.name in TORCH_BOUNDARIES:
+        if call.level == "simulator" or call.name in (BACKWARD, REPLAY):
             return self.boundary
         return self.operator if call.level == "backend" else 0.0
 

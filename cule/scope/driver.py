@@ -72,10 +72,11 @@ class Driver:
     def captured_graph(self, stream: int) -> int:
         """The handle of the graph that a stream is captured into; 0 if it is not captured."""
         status, number, graph = c_int(), c_uint64(), c_void_p()
-        found = self._call(
-            "cuStreamGetCaptureInfo_v2", c_void_p(stream), byref(status), byref(number),
-            byref(graph), None, None,
-        )  # fmt: skip
+        arguments = c_void_p(stream), byref(status), byref(number), byref(graph), None, None
+        # The call of CUDA 12.3, which also gives edges; drivers before it have the older one.
+        found = self._call("cuStreamGetCaptureInfo_v3", *arguments, None) or self._call(
+            "cuStreamGetCaptureInfo_v2", *arguments
+        )
         return (graph.value or 0) if found and status.value == 1 else 0
 
     def count(self, graph: int) -> int:

@@ -13,6 +13,9 @@ LEVELS = ("python", "simulator", "backend", "cuda_api")
 RESOURCES = ("cpu", "gpu", "both", "none")
 UNATTRIBUTED = "(unattributed)"
 BOOKKEEPING = "(book-keeping)"
+# Calls into torch of which torch.profiler records nothing on the calling thread: in the first, the
+# thread waits for others that compute gradients.
+BACKWARD, REPLAY = "torch.autograd.run_backward", "torch.cuda.CUDAGraph.replay"
 # The kinds of annotations.
 KINDS = ("operation", "phase", "iteration")
 

@@ -11,11 +11,8 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cule.scope.events import NOBODY, UNATTRIBUTED, Call, Key, Mark, Process, Thread, Work
+from cule.scope.events import BACKWARD, NOBODY, UNATTRIBUTED, Call, Key, Mark, Process, Thread, Work
 from cule.scope.nodes import operations_of
-
-# The call in which a thread waits while others compute gradients.
-BACKWARD = "run_backward"
 
 
 class Owners:
@@ -113,9 +110,7 @@ def _inside(intervals: list[tuple[int, int]], time: int) -> bool:
 def _merge_helpers(lanes: dict[int, Lane], process: Process) -> dict[int, int]:
     """Gives calls of torch's threads to the lane that waits for them; the lane of each thread."""
     waiting = {
-        number: [
-            (call.start, call.end) for call in lane.thread.calls if call.name.endswith(BACKWARD)
-        ]
+        number: [(call.start, call.end) for call in lane.thread.calls if call.name == BACKWARD]
         for number, lane in lanes.items()
     }
     lane_of = {number: number for number in lanes}
