@@ -169,7 +169,7 @@ def test_algorithms_run_on_the_gpu(name, lag, tmp_path):
 
 def test_run_on_the_gpu_goes_on_from_its_checkpoint(tmp_path):
     algorithm, settings, changes, _ = ALL["ppo"]
-    args = {**FEW, **changes, "folder": tmp_path, "resume": True}
+    args = {**FEW, **changes, "anneal_lr": False, "folder": tmp_path, "resume": True}
     train.train(algorithm, settings(**args, total_frames=64 * 8 * 4 * 8))
     row = train.train(algorithm, settings(**args, total_frames=64 * 8 * 4 * 12))
     assert row["updates"] == 12 * 3 * 4
