@@ -88,7 +88,7 @@ class Collected:
         """
         found = []
         for key, lists in list(self._lists.items()):
-            entry: dict[str, Any] = {"thread": lists.number, "name": lists.name}
+            entry: dict[str, Any] = {"thread": lists.number, "pthread": key, "name": lists.name}
             for name, times in (("marks", 1), ("calls", 2), ("replays", 2)):
                 taken = self._taken.get((key, name), 0)
                 fresh = getattr(lists, name)[taken:]
@@ -112,7 +112,9 @@ def add_entry(process: Process, entry: dict[str, Any]) -> None:
     ]
     calls = [Call(int(start), int(end), level, name) for start, end, level, name in entry["calls"]]
     replays = [Replay(*map(int, replay)) for replay in entry["replays"]]
-    thread = process.thread(int(entry["thread"]))
+    number = int(entry["thread"])
+    process.pthreads[int(entry["pthread"]) & 0xFFFF_FFFF] = number
+    thread = process.thread(number)
     thread.name = str(entry["name"])
     thread.marks += marks
     thread.calls += calls

@@ -153,7 +153,8 @@ class Process:
         start: the window's begin.
         end: the window's end.
         main: the number of the thread that opened the recording.
-        threads: by their numbers.
+        threads: by their numbers, which are the operating system's.
+        pthreads: the number of a thread by the low 32 bits of its pthread_t.
         work: of the GPUs, in the order of their starts.
         graphs: the nodes of the captured graphs, by the number of the graph.
         about: what the process says of itself (storage.py).
@@ -167,6 +168,7 @@ class Process:
     end: int
     main: int
     threads: dict[int, Thread] = field(default_factory=dict)
+    pthreads: dict[int, int] = field(default_factory=dict)
     work: list[Work] = field(default_factory=list)
     graphs: dict[int, list[Node]] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)

@@ -61,6 +61,16 @@ def _work(event: dict[str, Any], kind: str, base: int) -> Work:
     )  # fmt: skip
 
 
+def _thread(process: Process, number: int) -> int:
+    """The operating system's number of a thread that Kineto names.
+
+    Kineto has the low 32 bits of a thread's pthread_t until the thread calls an operator.
+    """
+    if number in process.threads:
+        return number
+    return process.pthreads.get(number & 0xFFFF_FFFF, number)
+
+
 def add_trace(process: Process, trace: dict[str, Any]) -> None:
     """Adds a trace's calls and work to a process; those outside its window are left out."""
     base = int(trace.get("baseTimeNanoseconds", 0))
@@ -75,7 +85,7 @@ def add_trace(process: Process, trace: dict[str, Any]) -> None:
                 event["name"], int(event.get("args", {}).get("correlation", 0)),
             )  # fmt: skip
             if call.end > process.start and call.start < process.end:
-                process.thread(int(event["tid"])).calls.append(call)
+                process.thread(_thread(process, int(event["tid"]))).calls.append(call)
         elif category in WORK_KINDS:
             work = _work(event, WORK_KINDS[category], base)
             if work.end > process.start and work.start < process.end:

@@ -361,6 +361,20 @@ def test_gpu_work_that_is_missing_altogether_is_a_sentence(recorded):
     assert any("another profiler may hold CUPTI" in p for p in problems)
 
 
+@pytest.mark.parametrize("signed", [False, True])
+def test_calls_of_a_thread_that_kineto_names_by_its_pthread_are_the_threads(recorded, signed):
+    """So a thread is called that only replays graphs."""
+    number = threading.get_ident() & 0xFFFF_FFFF
+    if signed and number >= 2**31:
+        number -= 2**32
+    event = {"cat": "cuda_runtime", "name": "cudaGraphLaunch", "args": {"correlation": 1}}
+    change_trace(recorded, [{**event, "tid": number}])
+    process = Recording(recorded).processes[0].process
+    assert [
+        call.name for call in process.threads[process.main].calls if call.level == "cuda_api"
+    ] == ["cudaGraphLaunch"]
+
+
 def test_several_processes_are_in_one_report(tmp_path, monkeypatch):
     for rank in range(2):
         monkeypatch.setenv("RANK", str(rank))
