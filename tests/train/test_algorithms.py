@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 from scripted import SignalEnv
+from torch import nn
 
 from cule import train
 from cule.train.trainer import Trainer
@@ -75,6 +76,44 @@ def test_algorithm_learns_what_pays(name):
     total, episodes = trainer.stage.episodes.take_scores().tolist()
     # 8 is the most there is; chance gives -2.7.
     assert episodes > 30 and total / episodes > 4
+
+
+class Normalized(nn.Module):
+    """A network with a state that a pass changes."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net, self.passes = net, 0
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, observations):
+        self.passes += 1
+        self.seen += 1
+        return self.net(observations)
+
+
+class NormalizedPPO(ppo.PPO):
+    def networks(self, num_actions):
+        return {"net": Normalized(super().networks(num_actions)["net"])}
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_warming_up_makes_the_passes_and_changes_nothing(lag, monkeypatch):
+    args = ppo.Args(num_envs=8, num_steps=4, minibatch_size=8, lag=lag, **TINY).on(CPU)
+    warm = Trainer(on_signals(NormalizedPPO)(args), World(0, 1, CPU))
+    random = torch.get_rng_state()
+    monkeypatch.setattr(Trainer, "_warm_up", lambda trainer: None)
+    cold = Trainer(on_signals(NormalizedPPO)(args), World(0, 1, CPU))
+    assert torch.equal(random, torch.get_rng_state())
+    nets = [[*t.nets.trained.values(), *t.nets.acting.values()] for t in (warm, cold)]
+    passes = [sum(net.passes for net in set(some)) for some in nets]
+    assert passes[0] == passes[1] + 2
+    assert [float(net.seen) for net in nets[0]] == [float(net.seen) for net in nets[1]]
+    for trainer in (warm, cold):
+        torch.set_rng_state(random)
+        for _ in range(3):
+            trainer.iterate()
+    torch.testing.assert_close(warm.state_dict(), cold.state_dict(), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("emulator", ["cule", "ale-py"])

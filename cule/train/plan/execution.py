@@ -23,6 +23,8 @@ from cule.train.plan.stores import Store, Window, make_store
 Call = tuple[Operation, int, int]
 # Calls that are made as one: an operation's calls of an iteration, or a single call.
 Calls = tuple[Call, ...]
+# The slots that a call uses, by the first index, the stop, the store's length and `since`.
+Slots = dict[tuple[Index, Index, int, int | None], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -154,14 +156,23 @@ class Executor:
                     self._call(operation, times, annotate.reading_of(part))
             move = 0, 0
 
+    def try_out(self, operation: Operation) -> None:
+        """Calls an operation's function at the group's time, and stores nothing."""
+        operation.function(*self._arguments(operation, self.clock.t, self.clock.j, {}))
+
+    def _arguments(
+        self, operation: Operation, t: torch.Tensor, j: torch.Tensor, slots: Slots
+    ) -> list[Any]:
+        read = [self._read(operation, access, t, j, slots) for access in operation.reads]
+        return read + [index.at(operation.domain, t, j) for index in operation.moments]
+
     def _call(self, operation: Operation, times: tuple[tuple[int, int], ...], reading: str) -> None:
-        slots: dict[tuple[Index, Index, int, int | None], torch.Tensor] = {}
+        slots: Slots = {}
         with annotate.operation(reading):
             t, j = self._times(times)
-            read = [self._read(operation, access, t, j, slots) for access in operation.reads]
-            moments = [index.at(operation.domain, t, j) for index in operation.moments]
+            arguments = self._arguments(operation, t, j, slots)
         with annotate.operation(annotate.name_of(operation)):
-            result = operation.function(*read, *moments)
+            result = operation.function(*arguments)
         with annotate.operation("storage"):
             self._write(operation, result, t, j, slots)
 
@@ -175,7 +186,7 @@ class Executor:
         return self.clock.t + t, self.clock.j + j
 
     def _read(
-        self, operation: Operation, access: Access, t: torch.Tensor, j: torch.Tensor, slots: dict
+        self, operation: Operation, access: Access, t: torch.Tensor, j: torch.Tensor, slots: Slots
     ) -> Any:
         recurrent = access.recurrent
         if recurrent.box is not None:
@@ -194,7 +205,7 @@ class Executor:
         length: int,
         t: torch.Tensor,
         j: torch.Tensor,
-        slots: dict,
+        slots: Slots,
     ) -> torch.Tensor:
         key = access.first, access.stop, length, access.since
         if key not in slots:
@@ -214,7 +225,7 @@ class Executor:
 
     @torch.no_grad()
     def _write(
-        self, operation: Operation, result: Any, t: torch.Tensor, j: torch.Tensor, slots: dict
+        self, operation: Operation, result: Any, t: torch.Tensor, j: torch.Tensor, slots: Slots
     ) -> None:
         returned = operation.returned
         values = result if isinstance(result, tuple) else (result,)

@@ -44,12 +44,11 @@ class Streams(Protocol):
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Collects garbage before a `with` block, and none in it.
+    """In a `with` block, Python collects no garbage.
 
     Garbage may hold a CUDA graph of another program. To free a graph while one is captured ends
     that capture with an error.
     """
-    gc.collect()
     enabled = gc.isenabled()
     gc.disable()
     try:
