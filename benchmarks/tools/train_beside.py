@@ -4,9 +4,9 @@
     python benchmarks/tools/train_beside.py --largest 16            # GiB; the largest observation
 
 Systems: cule.train with lag 0 and 1, a loop as CleanRL's ppo_atari.py has it (all observations in
-one tensor, values kept from acting, advantages after the rollout), and stable-baselines3, whose
-rollout buffer is numpy on the host. An iteration is `--num-steps` steps of all envs, and
-`--epochs` epochs of minibatches. Prints a JSON line for each system.
+one tensor, values kept from acting, advantages after the rollout), stable-baselines3, whose rollout
+buffer is numpy on the host, and, where it is asked for, RLlib. An iteration is `--num-steps` steps
+of all envs, and `--epochs` epochs of minibatches. Prints a JSON line for each system.
 
 With --largest the envs give RGB pictures, 256 envs play 1,000 steps, and each system gets larger
 pictures until it no longer fits into so many GiB of the device's memory.
@@ -25,6 +25,7 @@ import torch
 from torch import nn
 
 import cule
+from cule.registration import make_vector_env
 from cule.train.models import ActorCritic, sample
 from cule.train.returns import gae
 from cule.train.trainer import Trainer
@@ -164,12 +165,72 @@ def by_stable_baselines3(args: argparse.Namespace, size: tuple[int, int] | None)
         yield
 
 
+def by_rllib(args: argparse.Namespace, size: tuple[int, int] | None) -> Iterator[None]:
+    """Iterations of RLlib, with the envs and the learner in this process."""
+    import ray
+    from ray.rllib.algorithms.ppo import PPOConfig
+    from ray.rllib.core.columns import Columns
+    from ray.rllib.core.rl_module.apis import ValueFunctionAPI
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+    from ray.rllib.core.rl_module.torch import TorchRLModule
+
+    height, width = size or (84, 84)
+    options = {"grayscale": size is None, "img_height": height, "img_width": width}
+
+    class Module(TorchRLModule, ValueFunctionAPI):  # type: ignore[misc]
+        def setup(self) -> None:
+            self.net = (Pictures if size else ActorCritic)(int(self.action_space.n))
+
+        def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+            return {Columns.ACTION_DIST_INPUTS: self.net(batch[Columns.OBS])[0]}
+
+        def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
+            return self.net(batch[Columns.OBS])[1]
+
+    def make(context: dict[str, Any]) -> Any:
+        # Only to learn the spaces, RLlib asks for a single env.
+        if "num_envs" not in context:
+            return cule.SingleAtariEnv(args.game, device=args.device, **options)
+        return make_vector_env(args.game, context["num_envs"], device=args.device, **options)
+
+    ray.init(num_cpus=2, include_dashboard=False, ignore_reinit_error=True, log_to_driver=False)
+    ray.tune.register_env("cule", make)
+    on_gpu = args.device.startswith("cuda")
+    config = (
+        PPOConfig()
+        .environment("cule")
+        .env_runners(
+            num_env_runners=0, num_envs_per_env_runner=args.num_envs,
+            rollout_fragment_length=args.num_steps, gym_env_vectorize_mode="vector_entry_point",
+            num_gpus_per_env_runner=int(on_gpu),
+        )
+        .learners(num_learners=0, num_gpus_per_learner=int(on_gpu))
+        .training(
+            train_batch_size_per_learner=args.num_envs * args.num_steps,
+            minibatch_size=args.minibatch, num_epochs=args.epochs, lr=2.5e-4, gamma=0.99,
+            lambda_=0.95, clip_param=0.1, vf_loss_coeff=0.5, entropy_coeff=0.01, grad_clip=0.5,
+            use_kl_loss=False,
+        )
+        .rl_module(rl_module_spec=RLModuleSpec(module_class=Module))
+    )  # fmt: skip
+    algorithm = config.build_algo()
+    try:
+        while True:
+            algorithm.train()
+            yield
+    finally:
+        algorithm.stop()
+
+
 SYSTEMS: dict[str, Callable[..., Iterator[None]]] = {
     "cule.train": lambda args, size: by_cule(args, size, 0),
     "cule.train, lag 1": lambda args, size: by_cule(args, size, 1),
     "CleanRL's loop": by_loop,
     "stable-baselines3": by_stable_baselines3,
+    "RLlib": by_rllib,
 }
+# RLlib is no requirement of anything here: pip install "ray[rllib]" where it is to be measured.
+USUAL = [name for name in SYSTEMS if name != "RLlib"]
 
 
 def seconds_of(iterations: Iterator[None], args: argparse.Namespace) -> float:
@@ -230,7 +291,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--warm-up", type=int, default=4)
     parser.add_argument("--largest", type=float, default=None, metavar="GIB")
-    parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=list(SYSTEMS))
+    parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=USUAL)
     args = parser.parse_args()
     if args.largest is None:
         compare(args, args.systems)
