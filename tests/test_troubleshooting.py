@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "troubleshooting.md"
 HOLE = "\0"  # where a message has a value
 # Programs, whose users get a line that says what was wrong.
-PROGRAMS = {"bench", "command_line.py", "demo.py", "info.py", "play.py", "record.py", "train"}
+PROGRAMS = {
+    "bench", "command_line.py", "demo.py", "figures.py", "info.py", "play.py", "record.py", "train",
+}  # fmt: skip
 
 
 def text_of(node: ast.AST) -> str | None:
