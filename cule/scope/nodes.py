@@ -45,6 +45,11 @@ def _difference(work: Work, node: Node, names: set[str]) -> tuple[bool, bool, bo
     return None
 
 
+def _in_order(works: Sequence[Work]) -> list[int]:
+    """The places of works in the order of their starts."""
+    return sorted(range(len(works)), key=lambda place: (works[place].start, place))
+
+
 def _by_ids(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
     ids = sorted({work.node for work in works})
     if 0 in ids or len(ids) != len(nodes):
@@ -63,7 +68,7 @@ def _by_order(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
     ready = [index for index, count in enumerate(missing) if count == 0]
     last_on_stream: dict[int, int] = {}
     matched = [0] * len(works)
-    for place in sorted(range(len(works)), key=lambda place: (works[place].start, place)):
+    for place in _in_order(works):
         work = works[place]
         before = last_on_stream.get(work.stream, -1)
         fitting = [
@@ -105,7 +110,7 @@ def _by_name(works: Sequence[Work], nodes: Sequence[Node]) -> list[int | None]:
     for index, node in enumerate(nodes):
         wanted.setdefault((node.kind, node.name, node.grid, node.bytes), []).append(index)
     there: dict[tuple, list[int]] = {}
-    for place in sorted(range(len(works)), key=lambda place: (works[place].start, place)):
+    for place in _in_order(works):
         work = works[place]
         name = work.name if work.kind == "kernel" else ""
         there.setdefault((work.kind, name, work.grid, work.bytes), []).append(place)
@@ -136,7 +141,7 @@ def operations_of(works: Sequence[Work], nodes: Sequence[Node]) -> Owned | None:
         return None
     operations: list[str | None] = [None] * len(works)
     newest: dict[int, str | None] = {}
-    for place in sorted(range(len(works)), key=lambda place: (works[place].start, place)):
+    for place in _in_order(works):
         index, stream = found[place], works[place].stream
         operations[place] = newest.get(stream) if index is None else _operation(nodes[index])
         if operations[place] != BOOKKEEPING:

@@ -164,11 +164,6 @@ class Learner:
         self.metrics.zero_()
         return sums
 
-    def forget(self) -> None:
-        """Sets back what computing gradients has changed."""
-        for tensor in (self.gradient, self.metrics, self.turn):
-            tensor.zero_()
-
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next updates depend on, except the networks."""
         return {

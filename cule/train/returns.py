@@ -150,26 +150,22 @@ def discounted_returns(
     if values is None:
         values = rewards.new_zeros((count + 1, *rewards.shape[1:]))
     returns = torch.empty_like(rewards)
+
+    def sum_from(step: int, rest: torch.Tensor) -> torch.Tensor:
+        following = rewards[step] + discounts[step] * rest
+        return torch.where(played[step] > 0, following, values[step])
+
+    if steps is None:
+        total = values[-1]
+        for step in reversed(range(count)):
+            returns[step] = total = sum_from(step, total)
+        return returns
     for begin in range(count):
-        end = count if steps is None else min(begin + steps, count)
+        end = min(begin + steps, count)
         total = values[end]
         for step in reversed(range(begin, end)):
-            total = torch.where(
-                played[step] > 0, rewards[step] + discounts[step] * total, values[step]
-            )
+            total = sum_from(step, total)
         returns[begin] = total
-        if steps is None:
-            return _backwards(rewards, discounts, played, values)
-    return returns
-
-
-def _backwards(
-    rewards: torch.Tensor, discounts: torch.Tensor, played: torch.Tensor, values: torch.Tensor
-) -> torch.Tensor:
-    total, returns = values[-1], torch.empty_like(rewards)
-    for step in reversed(range(len(rewards))):
-        total = torch.where(played[step] > 0, rewards[step] + discounts[step] * total, values[step])
-        returns[step] = total
     return returns
 
 

@@ -92,6 +92,7 @@ class Run:
         self.finished = world.any(self.row_before is not None)
         if self.finished:
             return
+        self.trainer.warm_up()
         # An evaluation of exactly this state stays in the log, unless it will be repeated.
         evaluated = self.trainer.frames
         if state is not None and (self.reached or evaluated >= args.total_frames):

@@ -125,25 +125,24 @@ class Trainer:
         # From here on each process has its own random numbers.
         torch.manual_seed(self.args.seed * SEED_STRIDE + world.rank)
         self.plan.begin(self.declaration.observation, self.stage.reset(seed))
-        self._warm_up()
 
-    def _warm_up(self) -> None:
+    def warm_up(self) -> None:
         """Computes actions and a gradient once, which changes nothing.
 
         What is compiled or loaded at the first use is there when the training begins.
         """
         networks = [*self.nets.trained.values(), *self.nets.acting.values()]
-        buffers = [buffer for net in networks for buffer in net.buffers()]
-        before = [buffer.clone() for buffer in buffers]
+        changing = [buffer for net in networks for buffer in net.buffers()]
+        changing += [self.learner.turn, self.learner.metrics]
+        before = [tensor.clone() for tensor in changing]
         devices = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices):
             for executor in self.plan.executors:
                 for operation in executor.group.operations:
                     if operation.name in ("act", "gradient"):
                         executor.try_out(operation)
-        for buffer, was in zip(buffers, before, strict=True):
-            buffer.copy_(was)
-        self.learner.forget()
+        for tensor, was in zip(changing, before, strict=True):
+            tensor.copy_(was)
 
     def _allocated(self) -> int:
         """Bytes that torch has allocated on a GPU."""
