@@ -3,7 +3,8 @@
     python benchmarks/tools/scope_alone.py --results benchmarks/results/DATE.jsonl
 
 Without overlap they have to agree within 5%. A2C+V-trace, whose iteration is a CUDA graph. The
-parts run alone as graphs of their own, timed by CUDA events over many replays.
+parts run alone as graphs of their own. Both times are those in which the GPU worked, without the
+gaps between kernels.
 """
 
 from __future__ import annotations
@@ -12,33 +13,52 @@ import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from cule import scope
 from cule.results import PROFILER, append_row, commit, machine, now
+from cule.scope.events import BOOKKEEPING
 from cule.train.plan.graphs import CALLS_BEFORE_CAPTURE, CudaStreams
 from cule.train.trainer import Trainer
 from cule.train.world import World
 from examples.a2c_vtrace.train import A2C, Args
 
-REPLAYS = 200
+REPLAYS = 50
 
 
-def milliseconds_of(function: Callable[[], None], device: torch.device) -> float:
-    """A replay's time on the GPU."""
+def recorded(function: Callable[[], Any], iterations: int) -> dict[str, float]:
+    """Milliseconds of the GPU in a call, by operation, while it is recorded."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        scope.record(folder, iterations=iterations) as recording,
+    ):
+        for _ in range(iterations + 1):
+            with scope.iteration():
+                function()
+        recording._recorder.stop()
+        print("\n".join(recording.problems))
+        return {
+            one.operation: 1e3 * one.seconds / iterations
+            for one in recording.gpu()
+            if one.operation != BOOKKEEPING
+        }
+
+
+def milliseconds_alone(name: str, function: Callable[[], Any], device: torch.device) -> float:
+    """The GPU's time for a part that runs as a graph of its own."""
+
+    def part() -> None:
+        with scope.operation(name):
+            function()
+
     for _ in range(CALLS_BEFORE_CAPTURE):
-        function()
-    graphed = CudaStreams(device, 0).capture(function)
+        part()
+    graphed = CudaStreams(device, 0).capture(part)
     for _ in range(5):
         graphed()
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    for _ in range(REPLAYS):
-        graphed()
-    end.record()
-    end.synchronize()
-    return begin.elapsed_time(end) / REPLAYS
+    return sum(recorded(graphed, REPLAYS).values())
 
 
 def parts_of(trainer: Trainer) -> dict[str, Callable[[], None]]:
@@ -82,19 +102,10 @@ def main() -> None:
     trainer = Trainer(A2C(settings), World(0, 1, device))
     for _ in range(args.warmup):
         trainer.iterate()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        scope.record(folder, iterations=args.iterations) as recording,
-    ):
-        for _ in range(args.iterations + 1):
-            with scope.iteration():
-                trainer.iterate()
-        recording._recorder.stop()
-        inside = {one.operation: 1e3 * one.seconds / args.iterations for one in recording.gpu()}
-        print("\n".join(recording.problems))
+    inside = recorded(trainer.iterate, args.iterations)
     compared = {}
     for name, part in parts_of(trainer).items():
-        alone = milliseconds_of(part, device)
+        alone = milliseconds_alone(name, part, device)
         within = sum(inside.get(one, 0.0) for one in name.split(" and "))
         compared[name] = {"inside": round(within, 5), "alone": round(alone, 5)}
         print(f"{name:29} inside {within:8.4f} ms, alone {alone:8.4f} ms: "

@@ -22,6 +22,8 @@ from pathlib import Path
 import torch
 
 ENVS = {"cuda": 1024, "cpu": 16}
+# ale-py plays on the CPU, whatever learns.
+ENVS_OF_ALE_PY = {"cuda": 128, "cpu": 16}
 # What makes each algorithm: module and options, then what a CPU needs to learn within the window.
 VTRACE = "--num-batches 4 --num-steps 20 --steps-per-update 1 --warmup-steps 20"
 PLAIN = "--num-batches 1 --num-steps 5 --steps-per-update 5 --warmup-steps 5"
@@ -52,7 +54,8 @@ def settings(device: str) -> Iterator[tuple[str, str, str, str]]:
         for system, options in SYSTEMS.items():
             if device == "cpu" and system == "cule without graphs":
                 continue
-            words = f"{command} --game pong --device {device} --num-envs {ENVS[device]} {options}"
+            num_envs = (ENVS_OF_ALE_PY if system == "ale-py" else ENVS)[device]
+            words = f"{command} --game pong --device {device} --num-envs {num_envs} {options}"
             if device == "cpu":
                 words += f" --width 0.25 {ON_CPU.get(algorithm, '')}"
             yield algorithm, system, words, WINDOWS.get(algorithm, WINDOW)

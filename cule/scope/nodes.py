@@ -30,19 +30,30 @@ class Owned:
     guessed: int = 0
 
 
-def _difference(work: Work, node: Node, names: set[str]) -> tuple[bool, bool, bool] | None:
-    """How much a work differs from a node: in its kind, size and name; None: it cannot be that.
+def _driver_kernels(works: Sequence[Work], nodes: Sequence[Node]) -> set[str]:
+    """The names of kernels by which the driver runs copies and memsets.
 
-    The driver runs some copies and memsets by kernels of its own, whose names no node has. Names of
-    the same kernel may differ, and so may grids.
+    No node has these names, and there are as many of them as copies and memsets are missing.
     """
-    if work.kind == node.kind:
-        sizes = (work.grid, node.grid), (work.bytes, node.bytes)
-        size = any(mine and its and mine != its for mine, its in sizes)
-        return False, size, work.kind == "kernel" and bool(node.name) and work.name != node.name
-    if work.kind == "kernel" and work.name not in names:
-        return True, False, False
-    return None
+    names = {node.name for node in nodes}
+    foreign = [work.name for work in works if work.kind == "kernel" and work.name not in names]
+    missing = sum(node.kind != "kernel" for node in nodes)
+    missing -= sum(work.kind != "kernel" for work in works)
+    return set(foreign) if len(foreign) == missing else set()
+
+
+def _difference(work: Work, node: Node, driver: set[str]) -> tuple[bool, bool] | None:
+    """Whether size and name of a work differ from a node's; None: it cannot be that node.
+
+    Names of the same kernel may differ, and so may grids.
+    """
+    if work.name in driver and work.kind == "kernel":
+        return None if node.kind == "kernel" else (False, False)
+    if work.kind != node.kind:
+        return None
+    sizes = (work.grid, node.grid), (work.bytes, node.bytes)
+    size = any(mine and its and mine != its for mine, its in sizes)
+    return size, work.kind == "kernel" and bool(node.name) and work.name != node.name
 
 
 def _in_order(works: Sequence[Work]) -> list[int]:
@@ -64,7 +75,7 @@ def _by_order(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
     for index, node in enumerate(nodes):
         for before in node.after:
             followers[before].append(index)
-    names = {node.name for node in nodes}
+    driver = _driver_kernels(works, nodes)
     ready = [index for index, count in enumerate(missing) if count == 0]
     last_on_stream: dict[int, int] = {}
     matched = [0] * len(works)
@@ -74,7 +85,7 @@ def _by_order(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
         fitting = [
             (difference, before not in nodes[index].after, index)
             for index in ready
-            if (difference := _difference(work, nodes[index], names)) is not None
+            if (difference := _difference(work, nodes[index], driver)) is not None
         ]
         if not fitting:
             return None

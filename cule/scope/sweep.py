@@ -7,12 +7,12 @@ design/scope.md. Times are integers, so that the cells of a lane add up to its w
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from cule.scope.events import Call, Key
+from cule.scope.events import Call, Key, Work
 from cule.scope.lanes import Lane
 
 
@@ -44,6 +44,24 @@ _END, _OWNER, _BEGIN = range(3)
 _Change = tuple[int, int, str, Any]
 
 
+def gaps_in_graphs(works: Iterable[Work]) -> Iterator[tuple[int, int, Key]]:
+    """When a CUDA graph runs, but none of its work does: begin, end, whose the next work is.
+
+    The work of a graph's replay, and no other, shares a correlation.
+    """
+    replays: dict[int, list[Work]] = defaultdict(list)
+    for work in works:
+        if work.correlation:
+            replays[work.correlation].append(work)
+    for replay in replays.values():
+        replay.sort(key=lambda work: work.start)
+        ended = replay[0].end
+        for work in replay:
+            if work.start > ended:
+                yield ended, work.start, work.key
+            ended = max(ended, work.end)
+
+
 def _changes(lane: Lane, start: int, end: int) -> list[_Change]:
     """All changes in the window: (time, order, kind, what)."""
     changes: list[_Change] = []
@@ -61,6 +79,11 @@ def _changes(lane: Lane, start: int, end: int) -> list[_Change]:
         if begins < ends:
             changes.append((begins, _BEGIN, "work", work.key))
             changes.append((ends, _END, "done", work.key))
+    for begins, ends, key in gaps_in_graphs(lane.work):
+        begins, ends = max(begins, start), min(ends, end)
+        if begins < ends:
+            changes.append((begins, _BEGIN, "gap", key))
+            changes.append((ends, _END, "no gap", key))
     for time, key in zip(lane.owners.times, lane.owners.keys, strict=True):
         if start < time < end:
             changes.append((time, _OWNER, "owner", key))
@@ -77,6 +100,7 @@ class _State:
         self.open: dict[int, Call] = {}
         self.waiting: set[int] = set()
         self.running: dict[Key, int] = {}
+        self.coming: dict[Key, int] = {}
 
     @property
     def level(self) -> str:
@@ -84,8 +108,12 @@ class _State:
 
     def shares(self) -> Iterator[tuple[Key, str, str]]:
         """Whose this instant is, in equal parts: owner, resource and level."""
-        if not self.running:
-            yield self.owner, "none" if self.waiting else "cpu", self.level
+        if not self.running and self.waiting:
+            # Between two kernels of a graph, the CPU waits for the second.
+            for key in self.coming or (self.owner,):
+                yield key, "none", self.level
+        elif not self.running:
+            yield self.owner, "cpu", self.level
         elif self.owner in self.running and not self.waiting:
             yield self.owner, "both", self.level
         else:
@@ -122,12 +150,14 @@ class _State:
             self.waiting.discard(id(what))
         elif kind == "owner":
             self.owner = what
-        elif kind == "work":
-            self.running[what] = self.running.get(what, 0) + 1
-        elif kind == "done":
-            self.running[what] -= 1
-            if not self.running[what]:
-                del self.running[what]
+        elif kind in ("work", "gap"):
+            counts = self.running if kind == "work" else self.coming
+            counts[what] = counts.get(what, 0) + 1
+        elif kind in ("done", "no gap"):
+            counts = self.running if kind == "done" else self.coming
+            counts[what] -= 1
+            if not counts[what]:
+                del counts[what]
 
 
 def sweep(lane: Lane, start: int, end: int) -> Cells:

@@ -151,6 +151,20 @@ def test_copies_that_the_driver_runs_as_kernels_are_matched():
     assert operations_of(works, nodes) == list("abcde")
 
 
+def test_copy_by_a_kernel_of_the_driver_is_no_kernel_that_could_run_then():
+    """On one branch a kernel is next, on the other a memset, and the memset runs first."""
+    nodes = [
+        Node("kernel", "a", (1,) * 6, name="k"),
+        Node("kernel", "b", (1,) * 6, after=(0,), name="l"),
+        Node("memset", "c", bytes=16), Node("kernel", "d", (1,) * 6, after=(2,), name="k"),
+    ]  # fmt: skip
+    works = [
+        Work(start, start + 5, name, grid=(1,) * 6, stream=stream)
+        for start, name, stream in ((0, "memset8", 2), (1, "k", 1), (10, "k", 2), (20, "l", 1))
+    ]
+    assert operations_of(works, nodes) == ["c", "a", "d", "b"]
+
+
 def test_work_that_no_node_is_like_belongs_to_what_came_before_it():
     nodes, works = copies()
     more = Work(25, 27, "unknown", grid=(9,) * 6, stream=7)

@@ -53,6 +53,16 @@ def owner_at(time, of_operations, of_phases):
     return Key(found["phase"], found["operation"])
 
 
+def coming_at(time, of_works):
+    """Whose work the graphs that run at an instant wait for."""
+    for number in {one[3] for one in of_works} - {0}:
+        replay = sorted((one for one in of_works if one[3] == number), key=lambda one: one[0])
+        running = any(one[0] <= time < one[1] for one in replay)
+        later = [one for one in replay if one[0] > time]
+        if replay[0][0] <= time and later and not running:
+            yield Key("", later[0][2])
+
+
 def oracle(of_operations, of_phases, of_calls, of_works):
     """Cells and hidden time, instant by instant."""
     cells, hidden = Counter(), Counter()
@@ -62,8 +72,12 @@ def oracle(of_operations, of_phases, of_calls, of_works):
         level = max(open_now, key=lambda one: (one[0], -one[1]))[2] if open_now else "python"
         waits = any(one[3] for one in open_now)
         running = {Key("", one[2]) for one in of_works if one[0] <= time < one[1]}
-        if not running:
-            cells[owner, "none" if waits else "cpu", level] += 1
+        if not running and waits:
+            coming = set(coming_at(time, of_works)) or {owner}
+            for key in coming:
+                cells[key, "none", level] += Fraction(1, len(coming))
+        elif not running:
+            cells[owner, "cpu", level] += 1
         elif owner in running and not waits:
             cells[owner, "both", level] += 1
         else:
@@ -89,7 +103,9 @@ def test_sweep_agrees_with_an_oracle_at_each_instant(of_operations, of_phases, o
     of_thread = marks(*of_operations) + marks(*of_phases, kind="phase")
     of_thread.sort(key=lambda mark: mark.time)
     lane = Lane("main", thread, Owners(of_thread, LENGTH))
-    lane.work = [Work(s, e, "k", stream=n, key=Key("", name)) for s, e, name, n in of_works]
+    lane.work = [
+        Work(s, e, "k", stream=n, key=Key("", name), correlation=n) for s, e, name, n in of_works
+    ]
     cells = sweep(lane, 0, LENGTH)
     wanted, hidden = oracle(of_operations, of_phases, of_calls, of_works)
     assert dict(cells.nanoseconds) == dict(wanted)
@@ -132,6 +148,23 @@ def test_sweep_gives_work_to_the_operation_that_launched_it():
         (log, "cpu", "python"): 5, (NOBODY, "cpu", "python"): 5,
     }  # fmt: skip
     assert dict(cells.hidden) == {(learn, "python"): 9, (learn, "cuda_api"): 1}
+
+
+def test_gap_between_two_kernels_of_a_graph_belongs_to_the_second():
+    """While the CPU works, it is the CPU's; before and after the graph it is, too."""
+    of_calls = [Call(0, 100, "cuda_api", "wait", waits_until=100)]
+    lane = assemble(process(120, marks((0, 110, "log")), of_calls))[0]
+    lane.work = [
+        Work(start, end, "k", correlation=7, key=Key("", name))
+        for start, end, name in ((10, 20, "a"), (20, 30, "b"), (24, 27, "a"), (33, 40, "a"),
+                                 (105, 106, "b"))
+    ]  # fmt: skip
+    a, b, log = (Key("", name) for name in ("a", "b", "log"))
+    assert dict(sweep(lane, 0, 120).nanoseconds) == {
+        (log, "none", "cuda_api"): 10, (a, "gpu", ""): 17 + Fraction(3, 2),
+        (b, "gpu", ""): 8 + Fraction(3, 2), (a, "none", "cuda_api"): 3,
+        (b, "none", "cuda_api"): 60, (log, "cpu", "python"): 9, (NOBODY, "cpu", "python"): 10,
+    }  # fmt: skip
 
 
 def test_copy_that_is_waited_for_waits_until_it_is_done():
