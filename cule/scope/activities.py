@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.autograd import DeviceType
 
 LEAST_TORCH = (2, 11)
 
@@ -89,6 +90,10 @@ class Activities:
     def stop(self) -> None:
         """Ends recording."""
         self._profile.stop()
+
+    def count_operators(self) -> int:
+        """How many events of torch's operators there were on the CPU."""
+        return sum(one.device_type == DeviceType.CPU for one in self._profile.events())
 
     def write(self, path: Path) -> None:
         """Writes the trace, gzipped; `path` ends in .gz.

@@ -36,7 +36,7 @@ LEAST_SCALE, MOST_SCALE, SEARCH_STEPS = 0.1, 10.0, 24
 NOISE = 2.0
 _FIELDS = {
     "annotations": ("annotation",), "boundaries": ("boundary",), "activities": ("operator",),
-    "cuda": ("api", "graph_node", "graph_node_gpu"),
+    "cuda": ("operator_gpu", "api", "graph_node", "graph_node_gpu"),
 }  # fmt: skip
 
 

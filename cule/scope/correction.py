@@ -15,7 +15,7 @@ import bisect
 import heapq
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cule.scope.costs import Costs
 from cule.scope.events import BOOKKEEPING, Call, Process, Work
@@ -201,6 +201,8 @@ def corrected(process: Process, lanes: Sequence[Lane], costs: Costs) -> None:
         lanes: what lanes.assemble() gave for it.
         costs: of the book-keeping.
     """
+    if "cuda" not in process.about.get("instruments", ["cuda"]):
+        costs = replace(costs, operator_gpu=0.0)
     nodes = Counter(work.correlation for work in process.work if work.correlation)
     edges = (process.start, process.end)
     threads: dict[int, Moved] = {}

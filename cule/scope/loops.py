@@ -8,9 +8,8 @@ from time import perf_counter_ns
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
-from cule.scope.activities import records_gpu, synchronize
+from cule.scope.activities import Activities, records_gpu, synchronize
 from cule.scope.annotations import listen, operation, stop_listening
 from cule.scope.boundary import Boundaries
 from cule.scope.collect import Collected
@@ -77,47 +76,63 @@ def boundary_cost() -> float:
 
 
 class _Profile:
-    """A profile that begins and ends, and whose events nobody reads."""
+    """A profile that begins and ends; `operators` counts its events of torch's operators."""
 
-    def __init__(self, *activities: ProfilerActivity):
-        self.activities = activities
-        self.profile: Any = None
+    def __init__(self, with_gpu: bool):
+        self.with_gpu = with_gpu
+        self.activities: Activities | None = None
 
     def begin(self) -> None:
-        self.profile = profile(activities=self.activities)
-        self.profile.start()
+        self.activities = Activities(self.with_gpu)
+        self.activities.start()
 
     def end(self) -> None:
-        self.profile.stop()
+        assert self.activities is not None
+        self.activities.stop()
+
+    @property
+    def operators(self) -> int:
+        assert self.activities is not None
+        return self.activities.count_operators()
 
 
-def operator_cost() -> float:
-    """Of an event of one of torch's operators."""
+def operator_cost(with_gpu: bool) -> float:
+    """Of an event of one of torch's operators, while GPUs are recorded or not.
+
+    While they are, each operator also tells CUPTI that it begins and ends.
+    """
     tensor = torch.zeros(1)
-    profiled = _Profile(ProfilerActivity.CPU)
+    profiled = _Profile(with_gpu)
     profiled.begin()
     tensor.add_(1)
     profiled.end()
     # One call of Python's is several of torch's operators.
-    events = len(profiled.profile.events())
-    return difference(lambda: tensor.add_(1), profiled.begin, profiled.end, CALLS) / max(events, 1)
+    events = max(profiled.operators, 1)
+    return difference(lambda: tensor.add_(1), profiled.begin, profiled.end, CALLS) / events
 
 
 # On a GPU -----------------------------------------------------------------------------------------
 
 
-def _inside(function: Callable[[], Any]) -> float:
-    """How much longer a call takes with CUPTI than without, in a profile of the CPU both times."""
-    kinds = (ProfilerActivity.CPU,), (ProfilerActivity.CPU, ProfilerActivity.CUDA)
+def _inside(function: Callable[[], Any], of_operator: float) -> float:
+    """How much longer a call takes with CUPTI than without, in a profile of the CPU both times.
+
+    Args:
+        function: the call.
+        of_operator: how much longer an operator in it takes.
+    """
     found: list[list[float]] = [[], []]
+    operators = 0
     for _ in range(GPU_ROUNDS):
-        for times, activities in zip(found, kinds, strict=True):
-            profiled = _Profile(*activities)
+        for times, with_gpu in zip(found, (False, True), strict=True):
+            profiled = _Profile(with_gpu)
             profiled.begin()
             nanoseconds_of(function, 10)
             times.append(nanoseconds_of(function, GPU_CALLS))
             profiled.end()
-    return max(0.0, min(found[1]) - min(found[0]))
+            if not with_gpu:
+                operators = profiled.operators // (GPU_CALLS + 10)
+    return max(0.0, min(found[1]) - min(found[0]) - operators * of_operator)
 
 
 def _graph(nodes: int, tensor: torch.Tensor) -> torch.cuda.CUDAGraph:
@@ -154,13 +169,14 @@ def gpu_costs(costs: Costs) -> None:
         "cudaDeviceSynchronize": lambda: torch.cuda.synchronize(),
     }
     tensor.add_(1)
-    costs.apis = {name: _inside(call) for name, call in calls.items()}
+    costs.operator_gpu = max(0.0, operator_cost(with_gpu=True) - costs.operator)
+    costs.apis = {name: _inside(call, costs.operator_gpu) for name, call in calls.items()}
     costs.api = statistics.median(costs.apis.values())
     small, large = _graph(1, tensor), _graph(GRAPH_NODES, tensor)
-    one, many = _inside(small.replay), _inside(large.replay)
+    one, many = (_inside(graph.replay, costs.operator_gpu) for graph in (small, large))
     costs.apis["cudaGraphLaunch"] = one
     costs.graph_node = max(0.0, many - one) / (GRAPH_NODES - 1)
-    profiled = _Profile(ProfilerActivity.CPU, ProfilerActivity.CUDA)
+    profiled = _Profile(with_gpu=True)
     plain = min(_replay_time(large) for _ in range(GPU_ROUNDS))
     profiled.begin()
     slowed = min(_replay_time(large) for _ in range(GPU_ROUNDS))
@@ -170,7 +186,7 @@ def gpu_costs(costs: Costs) -> None:
 
 def measure_loops() -> Costs:
     """What book-keeping costs in small loops."""
-    costs = Costs(annotation_cost(), boundary_cost(), operator_cost())
+    costs = Costs(annotation_cost(), boundary_cost(), operator_cost(with_gpu=False))
     if torch.cuda.is_available() and records_gpu():
         gpu_costs(costs)
     return costs

@@ -118,6 +118,19 @@ def test_corrected_time_line_is_that_of_the_machine_without_book_keeping(seed, g
         assert other == pytest.approx(float(nanoseconds), rel=0.05, abs=15_000), cell
 
 
+@pytest.mark.parametrize(
+    ("instruments", "removed"), [(["activities"], 9_000), (["activities", "cuda"], 15_000)]
+)
+def test_operators_cost_more_where_gpus_are_recorded(instruments, removed):
+    program = [("annotate", "a", True)]
+    program += [("think", 20_000), ("call", "backend", "aten::add", 20_000, [])] * 3
+    program += [("think", 20_000), ("annotate", "a", False)]
+    recorded = Machine(Costs()).run(program)
+    recorded.about["instruments"] = instruments
+    found = analyse(recorded, Costs(operator=3_000, operator_gpu=2_000))
+    assert 1e9 * (found.recorded_seconds - found.seconds) == pytest.approx(removed)
+
+
 def test_costs_that_the_gpu_covers_shorten_nothing():
     program = [("annotate", "a", True)]
     program += [("call", "backend", "aten::add", 3_000, [("launch", 1, 500_000)])] * 5
