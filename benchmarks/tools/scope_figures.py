@@ -39,8 +39,9 @@ PROGRAMS = {
     "DQN": f"-m examples.dqn.dqn {TRAIN} --first-update 8192 --memory 65536",
 }
 ON_CPU = {"PPO": "--num-steps 16 --minibatch-size 64", "DQN": "--first-update 256 --memory 4096"}
-# The first and last iteration of a window, by program and device; a PPO iteration is a whole phase.
-WINDOWS = {"PPO": "6:10"}
+# The first and last iteration of a window, by program, after the first ones, which are captured.
+# An iteration of PPO is a whole phase.
+WINDOWS = {"PPO": "16:20"}
 WINDOW = "60:80"
 SYSTEMS = {
     "cule": "--emulator cule", "cule without graphs": "--emulator cule --no-cuda-graphs",
@@ -79,7 +80,7 @@ def profile_commands(
     yield 15, f"{scope} calibrate --out {calibration}"
     for number, (_, _, command, window) in enumerate(settings(device)):
         out, words = f"{folder}/profile{number}", command.format(folder=folder)
-        later = window if device == "cpu" or ":10" in window else "400:420"
+        later = window if device == "cpu" or ":20" in window else "400:420"
         run = f"{scope} run --out {out}"
         yield 20, f"{run} --overwrite --finish --iterations {later} -- {words}"
         # ncu counts kernel by kernel: of six settings.

@@ -140,7 +140,7 @@ def calibrate(options: argparse.Namespace) -> None:
     )
     found.write(options.out)
     print(f"annotation {found.annotation:8.0f} ns\nboundary   {found.boundary:8.0f} ns")
-    print(f"operator   {found.operator:8.0f} ns, {found.operator_gpu:.0f} more beside a GPU")
+    print(f"operator   {found.operator:8.0f} ns")
     for name, cost in found.apis.items():
         print(f"{name:<24} {cost:8.0f} ns")
     print(f"The calibration is in {options.out}.")

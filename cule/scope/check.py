@@ -77,12 +77,17 @@ def _together(
     command: Sequence[str], iterations: tuple[int, int], boundaries: Sequence[str], turns: int,
     tell: Callable[[str], None], folder: Path,
 ) -> Iterator[tuple[Process, Process]]:  # fmt: skip
-    """The windows of each turn, all of one run."""
+    """The windows of each turn, all of one run.
+
+    CUPTI is unloaded after each recording. Else it would slow down the uninstrumented windows after
+    it (https://github.com/pytorch/pytorch/issues/144455).
+    """
     tell(f"{turns} turns in one run")
-    run_in_a_process(command, [
+    options = [
         "--out", str(folder), "--iterations", f"{iterations[0]}:{iterations[1]}",
         "--turns", str(turns), *(f"--boundary={one}" for one in boundaries),
-    ])  # fmt: skip
+    ]  # fmt: skip
+    run_in_a_process(command, options, TEARDOWN_CUPTI="1")
     for turn in range(turns):
         plain, instrumented = (
             read_window(folder_of(folder, turn, recorded), command, iterations)

@@ -15,7 +15,7 @@ import bisect
 import heapq
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from cule.scope.costs import Costs
 from cule.scope.events import BOOKKEEPING, Call, Process, Work
@@ -201,8 +201,6 @@ def corrected(process: Process, lanes: Sequence[Lane], costs: Costs) -> None:
         lanes: what lanes.assemble() gave for it.
         costs: of the book-keeping.
     """
-    if "cuda" not in process.about.get("instruments", ["cuda"]):
-        costs = replace(costs, operator_gpu=0.0)
     nodes = Counter(work.correlation for work in process.work if work.correlation)
     edges = (process.start, process.end)
     threads: dict[int, Moved] = {}
@@ -226,7 +224,12 @@ def corrected(process: Process, lanes: Sequence[Lane], costs: Costs) -> None:
         lane.owners.calls = [(round(moved.new(time)), key) for time, key in lane.owners.calls]
     for work in process.work:
         work.start, work.end = map(round, gpu.new[id(work)])
-    process.end = round(threads[process.main].new(process.end))
+    ended = threads[process.main].new(process.end)
+    asked = process.about.get("asked")
+    if asked is not None and process.work:
+        # As in the recording, the window ends with the GPU's work, if that ends later.
+        ended = min(ended, max(threads[process.main].new(asked), *(e for _, e in gpu.new.values())))
+    process.end = round(ended)
     for thread in process.threads.values():
         if thread.number in threads:
             moved = threads[thread.number]

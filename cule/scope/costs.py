@@ -20,7 +20,6 @@ class Costs:
         annotation: a begin and an end of an annotation.
         boundary: a call through a boundary.
         operator: an event of torch's operators.
-        operator_gpu: what it costs more while GPUs are recorded.
         api: an event of a CUDA call of no name in `apis`.
         apis: an event of each CUDA call, by its name.
         graph_node: a node, to the call that launches its graph.
@@ -31,7 +30,6 @@ class Costs:
     annotation: float = 0.0
     boundary: float = 0.0
     operator: float = 0.0
-    operator_gpu: float = 0.0
     api: float = 0.0
     apis: dict[str, float] = field(default_factory=dict)
     graph_node: float = 0.0
@@ -42,7 +40,7 @@ class Costs:
         """What is spent before and after a call, half each."""
         if call.level == "simulator" or call.name in (BACKWARD, REPLAY):
             return self.boundary
-        return self.operator + self.operator_gpu if call.level == "backend" else 0.0
+        return self.operator if call.level == "backend" else 0.0
 
     def inside(self, call: Call, nodes: int) -> float:
         """What is spent inside a call that launches a graph of so many nodes, or none."""
@@ -77,7 +75,7 @@ class Costs:
             with opened(Path(path)) as file:
                 found = json.loads(file.read())
             costs = cls(**found)
-            numbers = [getattr(costs, one.name) for one in dataclasses.fields(cls)[:5]]
+            numbers = [getattr(costs, one.name) for one in dataclasses.fields(cls)[:4]]
             numbers += [costs.graph_node, costs.graph_node_gpu, *costs.apis.values()]
             if not all(float(number) >= 0 for number in numbers):
                 raise ValueError("a cost is negative")

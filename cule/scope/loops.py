@@ -96,13 +96,10 @@ class _Profile:
         return self.activities.count_operators()
 
 
-def operator_cost(with_gpu: bool) -> float:
-    """Of an event of one of torch's operators, while GPUs are recorded or not.
-
-    While they are, each operator also tells CUPTI that it begins and ends.
-    """
+def operator_cost() -> float:
+    """Of an event of one of torch's operators."""
     tensor = torch.zeros(1)
-    profiled = _Profile(with_gpu)
+    profiled = _Profile(with_gpu=False)
     profiled.begin()
     tensor.add_(1)
     profiled.end()
@@ -114,25 +111,16 @@ def operator_cost(with_gpu: bool) -> float:
 # On a GPU -----------------------------------------------------------------------------------------
 
 
-def _inside(function: Callable[[], Any], of_operator: float) -> float:
-    """How much longer a call takes with CUPTI than without, in a profile of the CPU both times.
-
-    Args:
-        function: the call.
-        of_operator: how much longer an operator in it takes.
-    """
-    found: list[list[float]] = [[], []]
-    operators = 0
+def _call_time(function: Callable[[], Any], with_gpu: bool) -> float:
+    """Nanoseconds of a call on the CPU, in a profile that records GPUs or does not."""
+    times = []
     for _ in range(GPU_ROUNDS):
-        for times, with_gpu in zip(found, (False, True), strict=True):
-            profiled = _Profile(with_gpu)
-            profiled.begin()
-            nanoseconds_of(function, 10)
-            times.append(nanoseconds_of(function, GPU_CALLS))
-            profiled.end()
-            if not with_gpu:
-                operators = profiled.operators // (GPU_CALLS + 10)
-    return max(0.0, min(found[1]) - min(found[0]) - operators * of_operator)
+        profiled = _Profile(with_gpu)
+        profiled.begin()
+        nanoseconds_of(function, 10)
+        times.append(nanoseconds_of(function, GPU_CALLS))
+        profiled.end()
+    return min(times)
 
 
 def _graph(nodes: int, tensor: torch.Tensor) -> torch.cuda.CUDAGraph:
@@ -157,9 +145,15 @@ def _replay_time(graph: torch.cuda.CUDAGraph) -> float:
 
 
 def gpu_costs(costs: Costs) -> None:
-    """Adds what CUPTI costs, for each CUDA call: difference of averages."""
+    """Adds what CUPTI costs, for each CUDA call: difference of averages.
+
+    Everything is measured without CUPTI first: once loaded, it slows calls down while nobody
+    records, too (https://github.com/pytorch/pytorch/issues/144455).
+    """
     tensor, other = torch.zeros(64, device="cuda"), torch.zeros(64, device="cuda")
     event, stream = torch.cuda.Event(), torch.cuda.current_stream()
+    tensor.add_(1)
+    small, large = _graph(1, tensor), _graph(GRAPH_NODES, tensor)
     calls: dict[str, Callable[[], Any]] = {
         "cudaLaunchKernel": lambda: tensor.add_(1),
         "cudaMemcpyAsync": lambda: other.copy_(tensor),
@@ -167,17 +161,19 @@ def gpu_costs(costs: Costs) -> None:
         "cudaEventRecordWithFlags": lambda: event.record(),
         "cudaStreamSynchronize": lambda: stream.synchronize(),
         "cudaDeviceSynchronize": lambda: torch.cuda.synchronize(),
+        "cudaGraphLaunch": small.replay,
+        "many": large.replay,
     }
-    tensor.add_(1)
-    costs.operator_gpu = max(0.0, operator_cost(with_gpu=True) - costs.operator)
-    costs.apis = {name: _inside(call, costs.operator_gpu) for name, call in calls.items()}
-    costs.api = statistics.median(costs.apis.values())
-    small, large = _graph(1, tensor), _graph(GRAPH_NODES, tensor)
-    one, many = (_inside(graph.replay, costs.operator_gpu) for graph in (small, large))
-    costs.apis["cudaGraphLaunch"] = one
-    costs.graph_node = max(0.0, many - one) / (GRAPH_NODES - 1)
-    profiled = _Profile(with_gpu=True)
+    without = {name: _call_time(call, with_gpu=False) for name, call in calls.items()}
     plain = min(_replay_time(large) for _ in range(GPU_ROUNDS))
+    costs.apis = {
+        name: max(0.0, _call_time(call, with_gpu=True) - without[name])
+        for name, call in calls.items()
+    }
+    many = costs.apis.pop("many")
+    costs.graph_node = max(0.0, many - costs.apis["cudaGraphLaunch"]) / (GRAPH_NODES - 1)
+    costs.api = statistics.median(costs.apis.values())
+    profiled = _Profile(with_gpu=True)
     profiled.begin()
     slowed = min(_replay_time(large) for _ in range(GPU_ROUNDS))
     profiled.end()
@@ -186,7 +182,7 @@ def gpu_costs(costs: Costs) -> None:
 
 def measure_loops() -> Costs:
     """What book-keeping costs in small loops."""
-    costs = Costs(annotation_cost(), boundary_cost(), operator_cost(with_gpu=False))
+    costs = Costs(annotation_cost(), boundary_cost(), operator_cost())
     if torch.cuda.is_available() and records_gpu():
         gpu_costs(costs)
     return costs

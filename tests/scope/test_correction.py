@@ -118,19 +118,6 @@ def test_corrected_time_line_is_that_of_the_machine_without_book_keeping(seed, g
         assert other == pytest.approx(float(nanoseconds), rel=0.05, abs=15_000), cell
 
 
-@pytest.mark.parametrize(
-    ("instruments", "removed"), [(["activities"], 9_000), (["activities", "cuda"], 15_000)]
-)
-def test_operators_cost_more_where_gpus_are_recorded(instruments, removed):
-    program = [("annotate", "a", True)]
-    program += [("think", 20_000), ("call", "backend", "aten::add", 20_000, [])] * 3
-    program += [("think", 20_000), ("annotate", "a", False)]
-    recorded = Machine(Costs()).run(program)
-    recorded.about["instruments"] = instruments
-    found = analyse(recorded, Costs(operator=3_000, operator_gpu=2_000))
-    assert 1e9 * (found.recorded_seconds - found.seconds) == pytest.approx(removed)
-
-
 def test_costs_that_the_gpu_covers_shorten_nothing():
     program = [("annotate", "a", True)]
     program += [("call", "backend", "aten::add", 3_000, [("launch", 1, 500_000)])] * 5
@@ -162,6 +149,16 @@ def test_gaps_that_profiling_makes_between_the_nodes_of_a_graph_are_closed():
     )  # fmt: skip
     corrected(made, assemble(made), Costs(graph_node_gpu=3))
     assert [(one.start, one.end) for one in works] == [(10, 25), (27, 42), (44, 59)]
+
+
+@pytest.mark.parametrize(("asked", "end"), [(50, 59), (62, 62)])
+def test_window_ends_with_the_work_or_when_that_is_waited_for(asked, end):
+    works = [Work(10 + 20 * i, 25 + 20 * i, "k", correlation=5) for i in range(3)]
+    calls = [launch(0, 1, 5, "cudaGraphLaunch"), wait(asked, 90)]
+    made = process(max(asked, 65), marks((0, 90, "a")), calls, works)
+    made.about["asked"] = asked
+    corrected(made, assemble(made), Costs(graph_node_gpu=3))
+    assert made.end == end
 
 
 def test_no_more_is_removed_than_there_is_and_the_rest_a_little_later():
