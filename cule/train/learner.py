@@ -16,6 +16,13 @@ from cule.train.batch import Batch, Rows
 from cule.train.plan.program import Work
 
 
+def _as_vector(gradient: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+    """A gradient's numbers in the order of the parameter's memory."""
+    if gradient.stride() != parameter.stride():
+        gradient = torch.empty_like(parameter).copy_(gradient)
+    return gradient.as_strided((gradient.numel(),), (1,))
+
+
 class Learner:
     """Updates networks.
 
@@ -105,7 +112,6 @@ class Learner:
 
     def compute_gradient(self, nets: Nets, rows: Rows) -> None:
         """Computes this process's gradient of the rows' loss."""
-        self.gradient.zero_()
         at_once = self.work.at_once if self.work is not None else rows.count
         for begin in range(0, rows.count, at_once):
             end = min(begin + at_once, rows.count)
@@ -117,10 +123,14 @@ class Learner:
             gradients = torch.autograd.grad(
                 values["loss"] * share, self.parameters, allow_unused=True
             )
-            known = [
-                (g, k) for g, k in zip(gradients, self.gradients, strict=True) if g is not None
+            flat = [
+                torch.zeros_like(like).flatten() if one is None else _as_vector(one, like)
+                for one, like in zip(gradients, self.parameters, strict=True)
             ]
-            torch._foreach_add_([k for _, k in known], [g for g, _ in known])
+            if begin == 0:
+                torch.cat(flat, out=self.gradient)
+            else:
+                self.gradient += torch.cat(flat)
             if len(self.names) > 1:
                 told = torch.stack([values[name].detach().float() for name in self.names[:-1]])
                 self.metrics[:-1] += told * share

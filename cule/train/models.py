@@ -7,11 +7,14 @@ head.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any, cast
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+from cule.train import kernels
 
 MODELS = ("nature", "impala")
 
@@ -57,20 +60,54 @@ class PixelConv(nn.Conv2d):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """(n, in_channels, h, w) uint8 to (n, out_channels, h', w')."""
+        return self.convolve(images, self.bias)
+
+    def convolve(self, images: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        """The same with another bias, or without one."""
         kind = images.device.type
         dtype = (
             torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.weight.dtype
         )
         weight, stride = self.weight / 256.0, cast(Any, self.stride)
+        channels_last = self.weight.is_contiguous(memory_format=torch.channels_last)
+        if stride == (4, 4) and channels_last and kernels.serve(images):
+            from cule.train.kernels import layers
+
+            pixels, weight = (
+                layers.centred_patches(images, dtype),
+                functional.pixel_unshuffle(weight, 4),
+            )
+            return functional.conv2d(pixels, weight, bias, 1, self.padding)
         if stride == (4, 4):
             images, weight, stride = patches(images), functional.pixel_unshuffle(weight, 4), 1
-        channels_last = self.weight.is_contiguous(memory_format=torch.channels_last)
         pixels = images.to(
             dtype, memory_format=torch.channels_last if channels_last else torch.contiguous_format
         )
         # torch's mean of bytes would first store each of them as a float. Both ways are exact.
         mean = pixels.mean(dim=(1, 2, 3), keepdim=True, dtype=torch.float32).round().to(dtype)
-        return functional.conv2d(pixels.sub_(mean), weight, self.bias, stride, self.padding)
+        return functional.conv2d(pixels.sub_(mean), weight, bias, stride, self.padding)
+
+
+class Layers(nn.Sequential):
+    """Layers, one after the other. A kernel adds a convolution's bias and applies its ReLU."""
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """What the last layer gives."""
+        if not kernels.serve(values):
+            return super().forward(values)
+        from cule.train.kernels import layers
+
+        before: nn.Conv2d | None = None
+        for layer, following in pairwise((*self, None)):
+            if before is not None:
+                values, before = layers.bias_relu(values, cast(torch.Tensor, before.bias)), None
+            elif isinstance(layer, PixelConv) and isinstance(following, nn.ReLU):
+                values, before = layer.convolve(values, None), layer
+            elif isinstance(layer, nn.Conv2d) and isinstance(following, nn.ReLU):
+                values, before = layer._conv_forward(values, layer.weight, None), layer
+            else:
+                values = layer(values)
+        return values
 
 
 def nature_features(width: float, *, layer_norm: bool = False) -> tuple[nn.Sequential, int]:
@@ -91,7 +128,7 @@ def nature_features(width: float, *, layer_norm: bool = False) -> tuple[nn.Seque
             nn.LayerNorm(features), nn.ReLU(),
         )  # fmt: skip
         return layers, features
-    layers = nn.Sequential(
+    layers = Layers(
         initialised(PixelConv(4, first, 8, stride=4)), nn.ReLU(inplace=True),
         initialised(nn.Conv2d(first, second, 4, stride=2)), nn.ReLU(inplace=True),
         initialised(nn.Conv2d(second, second, 3)), nn.ReLU(inplace=True),
@@ -105,7 +142,7 @@ class Residual(nn.Module):
 
     def __init__(self, channels: int):
         super().__init__()
-        self.layers = nn.Sequential(
+        self.layers = Layers(
             nn.ReLU(), initialised(nn.Conv2d(channels, channels, 3, padding=1)),
             nn.ReLU(inplace=True),
             initialised(nn.Conv2d(channels, channels, 3, padding=1), gain=0.1),
@@ -221,6 +258,27 @@ class QNetwork(nn.Module):
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """The values of all actions."""
         return self.values(self.features(observations)).float()
+
+
+def policy_terms(
+    log_probabilities: torch.Tensor, actions: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The log-probabilities of the actions taken, and the policies' entropy.
+
+    Args:
+        log_probabilities: (..., num_actions) float32.
+        actions: (...) int64.
+
+    Returns:
+        Both of the shape of `actions`, float32.
+    """
+    if kernels.serve(log_probabilities):
+        from cule.train.kernels import policy
+
+        chosen, entropy = policy.terms(log_probabilities.flatten(0, -2), actions.flatten())
+        return chosen.view(actions.shape), entropy.view(actions.shape)
+    chosen = log_probabilities.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+    return chosen, entropy_of(log_probabilities)
 
 
 def entropy_of(log_probabilities: torch.Tensor) -> torch.Tensor:

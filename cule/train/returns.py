@@ -26,6 +26,8 @@ from typing import NamedTuple
 
 import torch
 
+from cule.train import kernels
+
 
 class VTrace(NamedTuple):
     """The results of V-trace, without gradients.
@@ -77,6 +79,12 @@ def vtrace(
             f"{(steps + 1, width)}, got {tuple(rewards.shape)}, {tuple(discounts.shape)} and "
             f"{tuple(values.shape)}"
         )
+    if kernels.serve(values):
+        from cule.train.kernels import returns as fused
+
+        return VTrace(*fused.vtrace(
+            log_ratios, rewards, discounts, values, rho_bar, c_bar, trace_decay
+        ))  # fmt: skip
     ratios = log_ratios.exp()
     rhos, traces = ratios.clamp(max=rho_bar), trace_decay * ratios.clamp(max=c_bar)
     deltas = rhos * (rewards + discounts * values[1:] - values[:-1])
@@ -117,6 +125,10 @@ def gae(
     Returns:
         (T, B).
     """
+    if kernels.serve(values):
+        from cule.train.kernels import returns as fused
+
+        return fused.gae(rewards, discounts, played, values, gae_lambda)
     deltas = rewards + discounts * values[1:] - values[:-1]
     advantage = torch.zeros_like(values[0])
     advantages = torch.empty_like(rewards)
@@ -149,6 +161,10 @@ def discounted_returns(
     count = len(rewards)
     if values is None:
         values = rewards.new_zeros((count + 1, *rewards.shape[1:]))
+    if kernels.serve(values):
+        from cule.train.kernels import returns as fused
+
+        return fused.discounted_returns(rewards, discounts, played, values, steps)
     returns = torch.empty_like(rewards)
 
     def sum_from(step: int, rest: torch.Tensor) -> torch.Tensor:
@@ -193,6 +209,10 @@ def lambda_returns(
     Returns:
         (T, B).
     """
+    if kernels.serve(values):
+        from cule.train.kernels import returns as fused
+
+        return fused.lambda_returns(rewards, discounts, played, values, q_lambda)
     target, targets = values[-1], torch.empty_like(rewards)
     for step in reversed(range(len(rewards))):
         following = q_lambda * target + (1 - q_lambda) * values[step + 1]

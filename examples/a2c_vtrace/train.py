@@ -16,7 +16,7 @@ import torch
 
 from cule import train
 from cule.train.checks import at_least, within
-from cule.train.models import ActorCritic, entropy_of, sample
+from cule.train.models import ActorCritic, policy_terms, sample
 from cule.train.returns import vtrace
 
 
@@ -118,7 +118,7 @@ class A2C(train.Algorithm[Args]):
         log_pi_all, values = nets.net(batch.observations.flatten(0, 1))
         log_pi_all = log_pi_all.unflatten(0, (steps + 1, width))[:-1]
         values = values.unflatten(0, (steps + 1, width))
-        log_pi = log_pi_all.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
+        log_pi, entropy = policy_terms(log_pi_all, batch.actions)
         log_ratios = (log_pi - batch.log_mu).detach().masked_fill(~batch.played, -torch.inf)
         corrected = vtrace(
             log_ratios, batch.rewards, batch.discounts, values.detach(),
@@ -127,7 +127,7 @@ class A2C(train.Algorithm[Args]):
         played = batch.played.float()
         policy_loss = -(corrected.advantages * log_pi * played).mean()
         value_loss = (0.5 * (corrected.targets - values[:-1]).square() * played).mean()
-        entropy = (entropy_of(log_pi_all) * played).mean()
+        entropy = (entropy * played).mean()
         return {
             "loss": policy_loss + a.vf_coef * value_loss - a.ent_coef * entropy,
             "policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy,

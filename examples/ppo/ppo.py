@@ -17,7 +17,7 @@ from torch import nn
 
 from cule import train
 from cule.train.checks import at_least, within
-from cule.train.models import ActorCritic, entropy_of, sample
+from cule.train.models import ActorCritic, policy_terms, sample
 from cule.train.returns import explained_variance, gae
 
 
@@ -90,14 +90,14 @@ class PPO(train.Algorithm[Args]):
     def loss(self, nets, batch):
         a, mask = self.args, batch.played.float()
         log_pi, value = nets.net(batch.observations)
-        chosen = log_pi.gather(1, batch.actions.unsqueeze(1)).squeeze(1)
+        chosen, entropy = policy_terms(log_pi, batch.actions)
         log_ratio = chosen - batch.log_mu
         ratio = log_ratio.exp()
         near = ratio.clamp(1 - a.clip_coef, 1 + a.clip_coef)
         better = torch.minimum(ratio * batch.advantages, near * batch.advantages)
         policy_loss = -(better * mask).mean()
         value_loss = (0.5 * (value - batch.targets).square() * mask).mean()
-        entropy = (entropy_of(log_pi) * mask).mean()
+        entropy = (entropy * mask).mean()
         return {
             "loss": policy_loss + a.vf_coef * value_loss - a.ent_coef * entropy,
             "policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cule import train
 from cule.train.checks import at_least
-from cule.train.models import ActorCritic, entropy_of, sample
+from cule.train.models import ActorCritic, policy_terms, sample
 from cule.train.returns import discounted_returns
 
 
@@ -70,9 +70,9 @@ class Reinforce(train.Algorithm[Args]):
         log_pi = nets.net(batch.observations[:steps].flatten(0, 1))[0]
         log_pi = log_pi.unflatten(0, (steps, -1))
         mask = batch.played[:steps].float()
-        chosen = log_pi.gather(2, batch.actions[:steps].unsqueeze(2)).squeeze(2)
+        chosen, entropy = policy_terms(log_pi, batch.actions[:steps])
         policy_loss = -(chosen * batch.advantages[:steps] * mask).mean()
-        entropy = (entropy_of(log_pi) * mask).mean()
+        entropy = (entropy * mask).mean()
         return {
             "loss": policy_loss - self.args.ent_coef * entropy, "policy_loss": policy_loss,
             "entropy": entropy, "mean_return": batch.returns[:steps].mean(),

@@ -1,0 +1,135 @@
+"""The first layer's pixels, and a convolution's bias and ReLU, in one pass each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+BLOCK = 4096
+# Elements of a tile of rows, and the most programs, of the backward pass of a bias.
+TILE, MOST_PROGRAMS = 8192, 264
+
+
+@triton.jit
+def _centred_patches(
+    images, patches, channels: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A program is an image: the mean of its bytes, then each byte less the mean."""
+    size: tl.constexpr = channels * height * width
+    image = tl.program_id(0).to(tl.int64) * size
+    total = tl.zeros([BLOCK], tl.int32)
+    for begin in range(0, size, BLOCK):
+        at = begin + tl.arange(0, BLOCK)
+        total += tl.load(images + image + at, at < size, 0).to(tl.int32)
+    mean = tl.sum(total).to(tl.float32) / size
+    # To the nearest integer, half to even, as torch.round.
+    low = tl.floor(mean)
+    over = mean - low
+    odd = low - 2 * tl.floor(low / 2)
+    mean = tl.where((over > 0.5) | ((over == 0.5) & (odd == 1)), low + 1, low)
+    across = width // 4
+    for begin in range(0, size, BLOCK):
+        at = begin + tl.arange(0, BLOCK)
+        # at = ((y across + x) channels + c) 16 + 4 dy + dx
+        inside, c = at % 16, at // 16 % channels
+        x, y = at // (16 * channels) % across, at // (16 * channels * across)
+        source = (c * height + y * 4 + inside // 4) * width + x * 4 + inside % 4
+        pixel = tl.load(images + image + source, at < size, 0).to(tl.float32)
+        tl.store(patches + image + at, (pixel - mean).to(patches.dtype.element_ty), at < size)
+
+
+def centred_patches(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Squares of 4x4 pixels as channels, less the mean of their image.
+
+    Args:
+        images: (n, c, h, w) uint8; h and w are multiples of 4.
+        dtype: of the result: float32 or bfloat16, in which these integers are exact.
+
+    Returns:
+        (n, 16 c, h / 4, w / 4), in the order of pixel_unshuffle and the memory format
+        channels_last.
+    """
+    count, channels, height, width = images.shape
+    made = torch.empty(
+        (count, height // 4, width // 4, 16 * channels), dtype=dtype, device=images.device
+    )
+    _centred_patches[(count,)](images.contiguous(), made, channels, height, width, BLOCK)
+    return made.permute(0, 3, 1, 2)
+
+
+@triton.jit
+def _bias_relu(values, bias, results, size, channels, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    kind = results.dtype.element_ty
+    value = tl.load(values + at, at < size).to(tl.float32)
+    # The bias is rounded as the values are, and so is the sum.
+    shift = tl.load(bias + at % channels, at < size).to(kind).to(tl.float32)
+    tl.store(results + at, tl.maximum((value + shift).to(kind).to(tl.float32), 0.0), at < size)
+
+
+@triton.jit
+def _bias_relu_backward(
+    gradients, results, passed, sums, rows, channels, tiles: tl.constexpr,
+    ROWS: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
+    """A program has some tiles of rows. It writes the gradients that pass, and their sums."""
+    c = tl.arange(0, CHANNELS)
+    total = tl.zeros([ROWS, CHANNELS], tl.float32)
+    for tile in range(tiles):
+        row = (tl.program_id(0) * tiles + tile) * ROWS + tl.arange(0, ROWS)
+        at = row[:, None].to(tl.int64) * channels + c[None, :]
+        there = (row[:, None] < rows) & (c[None, :] < channels)
+        gradient = tl.load(gradients + at, there, 0.0).to(tl.float32)
+        result = tl.load(results + at, there, 0.0).to(tl.float32)
+        gradient = tl.where(result > 0, gradient, 0.0)
+        tl.store(passed + at, gradient.to(passed.dtype.element_ty), there)
+        total += gradient
+    tl.store(sums + tl.program_id(0) * channels + c, tl.sum(total, 0), c < channels)
+
+
+class _BiasRelu(torch.autograd.Function):
+    """max(values + bias, 0) of rows of channels."""
+
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        results = torch.empty_like(values)
+        size = values.numel()
+        _bias_relu[(triton.cdiv(size, BLOCK),)](values, bias, results, size, values.shape[1], BLOCK)
+        ctx.save_for_backward(results)
+        ctx.bias_dtype = bias.dtype
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        (results,) = ctx.saved_tensors
+        rows, channels = results.shape
+        gradients = gradients.contiguous()
+        passed = torch.empty_like(results)
+        columns = triton.next_power_of_2(channels)
+        high = max(1, TILE // columns)
+        tiles = triton.cdiv(triton.cdiv(rows, high), MOST_PROGRAMS)
+        programs = triton.cdiv(rows, high * tiles)
+        sums = torch.empty((programs, channels), dtype=torch.float32, device=results.device)
+        _bias_relu_backward[(programs,)](
+            gradients, results, passed, sums, rows, channels, tiles, high, columns
+        )
+        return passed, sums.sum(0).to(ctx.bias_dtype)
+
+
+def bias_relu(values: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """max(values + bias, 0).
+
+    Args:
+        values: (n, c, h, w), float32 or bfloat16, in the memory format channels_last.
+        bias: (c,).
+
+    Returns:
+        The same shape, dtype and memory format. The bias' gradient is summed in float32.
+    """
+    rows = values.permute(0, 2, 3, 1)
+    made = _BiasRelu.apply(rows.reshape(-1, rows.shape[-1]), bias)
+    return made.view(rows.shape).permute(0, 3, 1, 2)

@@ -1,0 +1,145 @@
+"""The kernels beside torch's functions: on a GPU, or interpreted on a CPU."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from torch.nn import functional
+
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # read when Triton is imported
+pytest.importorskip("triton")
+
+from cule.train import models, returns
+from cule.train.kernels import layers, policy
+from cule.train.kernels import returns as fused
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+pytestmark = pytest.mark.gpu if torch.cuda.is_available() else []
+
+
+@pytest.fixture(autouse=True)
+def oracles_of_torch(monkeypatch):
+    """So that what is called by its usual name does not use a kernel."""
+    for module in (models, returns):
+        monkeypatch.setattr(module.kernels, "serve", lambda tensor: False)
+
+
+def a_batch(steps, width, seed=0):
+    """Rewards, discounts, played and values, with terminations and steps that were not played."""
+    made = torch.Generator().manual_seed(seed)
+    rewards = torch.randint(-1, 2, (steps, width), generator=made).float()
+    discounts = 0.99 * (torch.rand(steps, width, generator=made) > 0.1)
+    played = (torch.rand(steps, width, generator=made) > 0.1).float()
+    values = torch.randn(steps + 1, width, generator=made)
+    return [tensor.to(DEVICE) for tensor in (rewards, discounts, played, values)]
+
+
+SHAPES = [(1, 1), (5, 3), (20, 60), (32, 130)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("bars", [(1.0, 1.0, 1.0), (2.0, 0.7, 0.9)])
+def test_vtrace(shape, bars):
+    rewards, discounts, played, values = a_batch(*shape)
+    log_ratios = torch.randn(shape, device=DEVICE).masked_fill(played == 0, -torch.inf)
+    names = ("rho_bar", "c_bar", "trace_decay")
+    wanted = returns.vtrace(
+        log_ratios, rewards, discounts, values, **dict(zip(names, bars, strict=True))
+    )
+    found = fused.vtrace(log_ratios, rewards, discounts, values, *bars)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", ["gae", "lambda_returns"])
+def test_scans(shape, name):
+    batch = a_batch(*shape)
+    wanted = getattr(returns, name)(*batch, 0.95)
+    found = getattr(fused, name)(*batch, 0.95)
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("steps", [None, 1, 3, 100])
+def test_discounted_returns(shape, steps):
+    batch = a_batch(*shape)
+    wanted = returns.discounted_returns(*batch, steps)
+    torch.testing.assert_close(
+        fused.discounted_returns(*batch, steps), wanted, rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(3, 4, 84, 84), (2, 1, 8, 12), (1, 3, 4, 4)])
+def test_centred_patches_are_exact(dtype, shape):
+    images = torch.randint(0, 256, shape, dtype=torch.uint8).to(DEVICE)
+    images[0] = 0
+    images[0, :, :, : shape[3] // 2] = 1  # a mean of a half
+    found = layers.centred_patches(images, dtype)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    mean = images.float().mean(dim=(1, 2, 3), keepdim=True).round()
+    wanted = functional.pixel_unshuffle(images.float() - mean, 4)
+    assert torch.equal(found.float(), wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(7, 32, 20, 20), (3, 5, 3, 2), (1, 64, 1, 1)])
+def test_bias_relu_and_its_gradient(dtype, shape):
+    if dtype is torch.bfloat16 and DEVICE == "cpu":
+        pytest.skip("Triton's interpreter rounds to bfloat16 otherwise than a GPU")
+    made = torch.Generator().manual_seed(1)
+    values = torch.randn(shape, generator=made).to(DEVICE, dtype)
+    values = values.to(memory_format=torch.channels_last).requires_grad_()
+    bias = torch.randn(shape[1], generator=made).to(DEVICE).requires_grad_()
+    weights = torch.randn(shape, generator=made).to(DEVICE, dtype)
+    wanted = functional.relu(values + bias.to(dtype).view(1, -1, 1, 1))
+    found = layers.bias_relu(values, bias)
+    assert found.dtype == dtype and torch.equal(found, wanted)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    ours = torch.autograd.grad((found * weights).sum(), (values, bias))
+    theirs = torch.autograd.grad((wanted * weights).sum(), (values, bias))
+    assert torch.equal(ours[0], theirs[0])
+    exact = theirs[0].double().sum(dim=(0, 2, 3))
+    torch.testing.assert_close(ours[1].double(), exact, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 100])
+@pytest.mark.parametrize("width", [2, 6, 18])
+def test_policy_terms_and_their_gradient(rows, width):
+    made = torch.Generator().manual_seed(rows)
+    logits = torch.randn(rows, width, generator=made).to(DEVICE).requires_grad_()
+    actions = torch.randint(0, width, (rows,), generator=made).to(DEVICE)
+    weights = torch.randn(2, rows, generator=made).to(DEVICE)
+    results = []
+    for function in (policy.terms, models.policy_terms):
+        chosen, entropy = function(logits.log_softmax(1), actions)
+        (gradient,) = torch.autograd.grad(
+            (weights[0] * chosen + weights[1] * entropy).sum(), logits
+        )
+        results.append((chosen, entropy, gradient))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["nature", "impala"])
+def test_network_with_kernels_is_the_network_without(name, monkeypatch):
+    """In float32: values, policy and all gradients."""
+    torch.manual_seed(2)
+    net = models.ActorCritic(6, name, width=0.25).to(DEVICE, memory_format=torch.channels_last)
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    images = torch.randint(0, 256, (3, 4, 84, 84), dtype=torch.uint8).to(DEVICE)
+    actions, results = torch.tensor([0, 5, 2], device=DEVICE), []
+    for served in (False, True):
+        monkeypatch.setattr(models.kernels, "serve", lambda tensor, served=served: served)
+        log_pi, values = net(images)
+        chosen, entropy = models.policy_terms(log_pi, actions)
+        loss = (chosen * values.detach() + entropy).mean() + values.square().mean()
+        gradients = torch.autograd.grad(loss, list(net.parameters()))
+        results.append([log_pi, values, chosen, entropy, *gradients])
+    for one, other in zip(*results, strict=True):
+        assert (one - other).norm() <= 1e-5 * max(1.0, other.norm())
