@@ -1,0 +1,61 @@
+// How the columns of a resized row are summed on the CPU: a Resample's columns, laid out for vector
+// code.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/observe/resize.h"
+
+namespace cule {
+
+// The sum of a column is the sum of its taps, from left to right: the pixels that it covers, each
+// times its weight. All columns have the same number of taps. Columns that cover fewer pixels have
+// weights of zero at the end, which change no sum. Colors are resized channel by channel.
+struct ColumnTable {
+  static constexpr int kBlock = 16;  // columns that vector code sums at a time
+  static constexpr int kGroup = 4;   // taps that are in one word
+  // Bytes of a row from which a vector instruction picks the words of kWindowColumns columns.
+  static constexpr int kWindow = 16, kWindowColumns = 4;
+  // A row of pixels, and what may be read after its end: a window that begins at the last group of
+  // taps of a column.
+  static constexpr int kRowBytes = 2 * kLinePixels + 4 * kWindow;
+
+  int columns = 0;               // whole blocks: after the frame's columns are some without use
+  int taps = 0;                  // up to kGroup, or else whole groups
+  bool in_windows = false;       // whether each word is in the window that begins with the first
+                                 // pixel of its kWindowColumns columns
+  std::vector<uint16_t> firsts;  // [columns] the first pixel
+  std::vector<uint8_t> pixels;   // [columns][kGroup] the pixels of the first word
+  std::vector<uint8_t> picks;    // [columns][kGroup] the same, from the window's beginning on
+  std::vector<float> weights;    // [taps][columns]
+
+  void fill(const Resample& resample, int width);
+};
+
+inline void ColumnTable::fill(const Resample& resample, int width) {
+  columns = (width + kBlock - 1) / kBlock * kBlock;
+  taps = 1;
+  for (int x = 0; x < width; ++x) taps = std::max(taps, column_span(resample, x).count);
+  if (taps > kGroup) taps = (taps + kGroup - 1) / kGroup * kGroup;
+  in_windows = true;
+  const size_t count = static_cast<size_t>(columns);
+  firsts.resize(count);
+  pixels.resize(count * kGroup);
+  picks.resize(count * kGroup);
+  weights.assign(count * static_cast<size_t>(taps), 0.0f);
+  for (int x = 0; x < columns; ++x) {
+    const ResampleSpan span = column_span(resample, std::min(x, width - 1));
+    firsts[x] = static_cast<uint16_t>(span.first);
+    const int pick = span.first - firsts[x - x % kWindowColumns];
+    in_windows = in_windows && pick + kGroup <= kWindow;
+    for (int i = 0; i < kGroup; ++i) {
+      pixels[x * kGroup + i] = static_cast<uint8_t>(span.first + i);
+      picks[x * kGroup + i] = static_cast<uint8_t>(pick + i);
+    }
+    for (int tap = 0; tap < span.count && x < width; ++tap)
+      weights[tap * columns + x] = is_weighted(resample) ? resample.weights[span.weight + tap] : 1;
+  }
+}
+
+}  // namespace cule

@@ -1,0 +1,125 @@
+// The levels of vector code (plain.h) on x86-64. Which of them a processor has is found out at run
+// time.
+#pragma once
+
+// GCC 12 takes values that its own header leaves open for mistakes (GCC's bug 105593).
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#include "kernels/cpu/vectors/plain.h"
+
+#define CULE_AVX2 __attribute__((target("avx2")))
+#define CULE_AVX512 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi" CULE_WHOLE_AVX512)))
+
+namespace cule {
+
+struct Avx2Vectors {
+  static CULE_AVX2 inline bool same(const uint8_t* row, const uint8_t* other) {
+    __m256i differing = _mm256_setzero_si256();
+#pragma GCC unroll 5
+    for (int x = 0; x < kLinePixels; x += 32)
+      differing = _mm256_or_si256(differing, _mm256_xor_si256(load(row + x), load(other + x)));
+    return _mm256_testz_si256(differing, differing);
+  }
+  // An instruction looks up an index of four bits. There are sixteen tables of that size; the other
+  // bits of the index choose between their values, in pairs.
+  static CULE_AVX2 inline void look_up(const uint8_t* table, const uint8_t* indices,
+                                       uint8_t* values) {
+    for (int x = 0; x < kLinePixels; x += 32) {
+      const __m256i index = load(indices + x);
+      const __m256i low = _mm256_and_si256(index, _mm256_set1_epi8(15));
+      __m256i found[16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) {
+        const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table + 16 * i));
+        found[i] = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(part), low);
+      }
+#pragma GCC unroll 4
+      for (int bit = 4; bit < 8; ++bit) {
+        const __m256i choice = _mm256_slli_epi16(index, 7 - bit);  // the bit becomes the highest
+#pragma GCC unroll 8
+        for (int i = 0; i < 128 >> bit; ++i)
+          found[i] = _mm256_blendv_epi8(found[2 * i], found[2 * i + 1], choice);
+      }
+      store(values + x, found[0]);
+    }
+  }
+  static CULE_AVX2 inline void gather(const ColumnTable& table, const uint8_t* row, int group,
+                                      int block, uint32_t* words) {
+    if (!table.in_windows) return PlainVectors::gather(table, row, group, block, words);
+    row += group * ColumnTable::kGroup;
+    const uint16_t* firsts = table.firsts.data() + block * ColumnTable::kBlock;
+    const uint8_t* picks = table.picks.data() + block * ColumnTable::kBlock * ColumnTable::kGroup;
+#pragma GCC unroll 2
+    for (int i = 0; i < ColumnTable::kBlock; i += 2 * ColumnTable::kWindowColumns) {
+      const __m256i pixels = _mm256_loadu2_m128i(window(row + firsts[i + 4]), window(row + firsts[i]));
+      store(words + i, _mm256_shuffle_epi8(pixels, load(picks + 4 * i)));
+    }
+  }
+
+ private:
+  static CULE_AVX2 inline __m256i load(const uint8_t* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  }
+  static CULE_AVX2 inline void store(void* to, __m256i value) {
+    _mm256_storeu_si256(static_cast<__m256i*>(to), value);
+  }
+  static CULE_INLINE const __m128i* window(const uint8_t* row) {
+    return reinterpret_cast<const __m128i*>(row);
+  }
+};
+
+// Rows are two vectors and a half.
+struct Avx512Vectors {
+  static CULE_AVX512 inline bool same(const uint8_t* row, const uint8_t* other) {
+    const __m512i first = _mm512_xor_si512(load(row), load(other));
+    const __m512i second = _mm512_xor_si512(load(row + 64), load(other + 64));
+    const __m512i third = _mm512_xor_si512(load_half(row + 128), load_half(other + 128));
+    const __m512i differing = _mm512_or_si512(_mm512_or_si512(first, second), third);
+    return _mm512_test_epi64_mask(differing, differing) == 0;
+  }
+  // An instruction looks up an index of seven bits.
+  static CULE_AVX512 inline void look_up(const uint8_t* table, const uint8_t* indices,
+                                         uint8_t* values) {
+    const __m512i quarters[4] = {load(table), load(table + 64), load(table + 128),
+                                 load(table + 192)};
+    _mm512_storeu_si512(values, look_up(quarters, load(indices)));
+    _mm512_storeu_si512(values + 64, look_up(quarters, load(indices + 64)));
+    const __m512i last = look_up(quarters, load_half(indices + 128));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(values + 128), _mm512_castsi512_si256(last));
+  }
+  // Needs no windows: an instruction picks bytes from 128.
+  static CULE_AVX512 inline void gather(const ColumnTable& table, const uint8_t* row, int group,
+                                        int block, uint32_t* words) {
+    constexpr int kPicks = ColumnTable::kBlock * ColumnTable::kGroup;
+    const __m512i picks = _mm512_add_epi8(
+        load(table.pixels.data() + block * kPicks),
+        _mm512_set1_epi8(static_cast<char>(group * ColumnTable::kGroup)));
+    const __m512i lower = _mm512_permutex2var_epi8(load(row), picks, load(row + 64));
+    const __m512i upper = _mm512_permutexvar_epi8(picks, load_half(row + 128));
+    _mm512_storeu_si512(words, _mm512_mask_blend_epi8(_mm512_movepi8_mask(picks), lower, upper));
+  }
+
+ private:
+  static CULE_AVX512 inline __m512i load(const uint8_t* from) { return _mm512_loadu_si512(from); }
+  static CULE_AVX512 inline __m512i load_half(const uint8_t* from) {
+    return _mm512_zextsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  static CULE_AVX512 inline __m512i look_up(const __m512i* quarters, __m512i index) {
+    const __m512i lower = _mm512_permutex2var_epi8(quarters[0], index, quarters[1]);
+    const __m512i upper = _mm512_permutex2var_epi8(quarters[2], index, quarters[3]);
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), lower, upper);
+  }
+};
+
+#define CULE_VECTOR_LEVELS(LEVEL)                                                         \
+  LEVEL(avx512, Avx512Vectors, CULE_AVX512,                                               \
+        __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw") &&     \
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))     \
+  LEVEL(avx2, Avx2Vectors, CULE_AVX2, __builtin_cpu_supports("avx2"))                     \
+  CULE_PLAIN_LEVEL(LEVEL)
+
+}  // namespace cule
