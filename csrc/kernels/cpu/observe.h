@@ -14,10 +14,10 @@ CULE_INLINE void make_frame(const Batch& batch, size_t env, ObservationPlan plan
                             ResizeSpace& space) {
   const Resample& resample = batch.observation.resamples[batch.group[env]];
   const FrameSource source = frame_source(batch, env, plan);
-  space.prepare(resample, batch.observation);
-  ResizedFrame<Vectors, kChannels>(batch.observation, resample, source,
-                                   palette_of(batch, config_of(batch, env)), space,
-                                   newest_frame(batch, env)).make();
+  space.prepare(resample, batch.observation, palette_of(batch, config_of(batch, env)));
+  ResizedFrame<Vectors, kChannels>(batch.observation, resample, source, space,
+                                   newest_frame(batch, env))
+      .make();
 }
 
 // A way to make an env's newest frame: with a set of vector instructions.

@@ -14,9 +14,9 @@ struct NeonVectors {
       differing = vorrq_u8(differing, veorq_u8(vld1q_u8(row + x), vld1q_u8(other + x)));
     return vmaxvq_u8(differing) == 0;
   }
-  static inline void look_up(const uint8_t* table, const uint8_t* indices, uint8_t* values) {
+  static inline void look_up(const Colors& colors, const uint8_t* indices, uint8_t* values) {
     uint8x16x4_t quarters[4];
-    for (int i = 0; i < 4; ++i) quarters[i] = vld1q_u8_x4(table + 64 * i);
+    for (int i = 0; i < 4; ++i) quarters[i] = vld1q_u8_x4(colors.of + 64 * i);
     for (int x = 0; x < kLinePixels; x += 16) {
       uint8x16_t index = vld1q_u8(indices + x);
       uint8x16_t value = vqtbl4q_u8(quarters[0], index);

@@ -24,23 +24,28 @@ struct Avx2Vectors {
       differing = _mm256_or_si256(differing, _mm256_xor_si256(load(row + x), load(other + x)));
     return _mm256_testz_si256(differing, differing);
   }
-  // An instruction looks up an index of four bits. There are sixteen tables of that size; the other
-  // bits of the index choose between their values, in pairs.
-  static CULE_AVX2 inline void look_up(const uint8_t* table, const uint8_t* indices,
+  // Without lost colors all indices are even. Then there are eight tables of sixteen values, as an
+  // instruction looks up four bits. The highest three choose between their values, in pairs.
+  static CULE_AVX2 inline void look_up(const Colors& colors, const uint8_t* indices,
                                        uint8_t* values) {
+    __m256i any = _mm256_setzero_si256();
+#pragma GCC unroll 5
+    for (int x = 0; x < kLinePixels; x += 32) any = _mm256_or_si256(any, load(indices + x));
+    if (!_mm256_testz_si256(any, _mm256_set1_epi8(1)))
+      return PlainVectors::look_up(colors, indices, values);
     for (int x = 0; x < kLinePixels; x += 32) {
       const __m256i index = load(indices + x);
-      const __m256i low = _mm256_and_si256(index, _mm256_set1_epi8(15));
-      __m256i found[16];
-#pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i) {
-        const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table + 16 * i));
-        found[i] = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(part), low);
-      }
-#pragma GCC unroll 4
-      for (int bit = 4; bit < 8; ++bit) {
-        const __m256i choice = _mm256_slli_epi16(index, 7 - bit);  // the bit becomes the highest
+      const __m256i low = _mm256_and_si256(_mm256_srli_epi16(index, 1), _mm256_set1_epi8(15));
+      __m256i found[8];
 #pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i) {
+        const __m128i sixteen = _mm_load_si128(window(colors.of_even + 16 * i));
+        found[i] = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(sixteen), low);
+      }
+#pragma GCC unroll 3
+      for (int bit = 5; bit < 8; ++bit) {
+        const __m256i choice = _mm256_slli_epi16(index, 7 - bit);  // the bit becomes the highest
+#pragma GCC unroll 4
         for (int i = 0; i < 128 >> bit; ++i)
           found[i] = _mm256_blendv_epi8(found[2 * i], found[2 * i + 1], choice);
       }
@@ -82,8 +87,9 @@ struct Avx512Vectors {
     return _mm512_test_epi64_mask(differing, differing) == 0;
   }
   // An instruction looks up an index of seven bits.
-  static CULE_AVX512 inline void look_up(const uint8_t* table, const uint8_t* indices,
+  static CULE_AVX512 inline void look_up(const Colors& colors, const uint8_t* indices,
                                          uint8_t* values) {
+    const uint8_t* table = colors.of;
     const __m512i quarters[4] = {load(table), load(table + 64), load(table + 128),
                                  load(table + 192)};
     _mm512_storeu_si512(values, look_up(quarters, load(indices)));

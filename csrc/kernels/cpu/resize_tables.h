@@ -1,5 +1,4 @@
-// How the columns of a resized row are summed on the CPU: a Resample's columns, laid out for vector
-// code.
+// A Resample's rows and columns, laid out for the CPU's vector code.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +7,17 @@
 #include "kernels/observe/resize.h"
 
 namespace cule {
+
+// One channel of a palette.
+struct Colors {
+  alignas(64) uint8_t of[256];
+  alignas(64) uint8_t of_even[128];  // of indices 0, 2, 4 and so on
+
+  void fill(const uint8_t* palette, int channels, int channel) {
+    for (int i = 0; i < 256; ++i) of[i] = palette[i * channels + channel];
+    for (int i = 0; i < 128; ++i) of_even[i] = of[2 * i];
+  }
+};
 
 // The sum of a column is the sum of its taps, from left to right: the pixels that it covers, each
 // times its weight. All columns have the same number of taps. Columns that cover fewer pixels have
@@ -55,6 +65,38 @@ inline void ColumnTable::fill(const Resample& resample, int width) {
     }
     for (int tap = 0; tap < span.count && x < width; ++tap)
       weights[tap * columns + x] = is_weighted(resample) ? resample.weights[span.weight + tap] : 1;
+  }
+}
+
+// A row of the resized frame: the source rows that it covers, and where their weights begin.
+struct ResizedRow {
+  int first, count, weight;
+  bool as_before;  // covers at most kAtOnce rows, with the same weights as row y - kPeriod
+};
+struct RowTable {
+  static constexpr int kAtOnce = 4;  // source rows that are added to a row at once
+  static constexpr int kPeriod = 2;  // with the default size, every second row has the same weights
+
+  std::vector<ResizedRow> rows;  // [height]
+  std::vector<float> weights;    // 1 where a Resample has none
+
+  void fill(const Resample& resample, int height);
+};
+
+inline void RowTable::fill(const Resample& resample, int height) {
+  rows.clear();
+  weights.clear();
+  for (int y = 0; y < height; ++y) {
+    const ResampleSpan span = row_span(resample, y);
+    const size_t begin = weights.size();
+    for (int r = 0; r < span.count; ++r)
+      weights.push_back(is_weighted(resample) ? resample.weights[span.weight + r] : 1.0f);
+    const ResizedRow* before = y >= kPeriod ? &rows[static_cast<size_t>(y - kPeriod)] : nullptr;
+    const bool as_before =
+        before && span.count <= kAtOnce && span.count == before->count &&
+        std::equal(weights.begin() + static_cast<ptrdiff_t>(begin), weights.end(),
+                   weights.begin() + before->weight);
+    rows.push_back({span.first, span.count, static_cast<int>(begin), as_before});
   }
 }
 
