@@ -72,8 +72,8 @@ def module(build_folder: Path) -> ModuleType:
 
 def made_up_pictures(generator: np.random.Generator, height: int) -> Pictures:
     """Four envs: pixels drawn at random of all 256 indices; few colors in long runs, with rows that
-    are shared; the same with pictures that differ in a few rows, and with rows that are equal but
-    not shared; one color each."""
+    are shared; the same with pictures that differ in a few rows, and with rows that are equal, or
+    equal but for one pixel, and not shared; one color each."""
     indices = generator.integers(0, 256, (4, 2, height, LINE_PIXELS)).astype(np.uint8)
     row_of = np.tile(np.arange(ROWS, dtype=np.uint8), (4, 2, 1))
     for env in (1, 2):
@@ -89,6 +89,8 @@ def made_up_pictures(generator: np.random.Generator, height: int) -> Pictures:
     same = generator.random(height) < 0.8
     indices[2, 1, same] = indices[2, 0, same]
     row_of[2, 1] = row_of[2, 0]
+    for line in np.flatnonzero(generator.random(height) < 0.3):
+        indices[2, generator.integers(2), line, generator.integers(LINE_PIXELS)] ^= 0x7E
     indices[3, 0], indices[3, 1] = generator.integers(0, 256, 2)
     return Pictures(indices, row_of)
 
@@ -102,7 +104,12 @@ class Observed(NamedTuple):
 
 
 def observe(
-    module: ModuleType, level: str, plan: Plan, pictures: Pictures, size: tuple[int, int], grey: bool
+    module: ModuleType,
+    level: str,
+    plan: Plan,
+    pictures: Pictures,
+    size: tuple[int, int],
+    grey: bool,
 ) -> Observed:
     """Observations at a level of vector code or by "pixels". Stacks and pooled frames hold random
     bytes before."""

@@ -28,18 +28,19 @@ struct VectorLevel {
 };
 
 // A function for each level, which is compiled for its instructions.
-#define CULE_LEVEL_FUNCTION(name, Vectors, attribute, supported)                          \
+#define CULE_LEVEL_FUNCTION(name, Vectors, attribute, supported)                                \
   attribute inline void make_frame_##name(const Batch& batch, size_t env, ObservationPlan plan, \
-                                          ResizeSpace& space) {                           \
-    if (batch.observation.channels == 1) make_frame<Vectors, 1>(batch, env, plan, space); \
-    else make_frame<Vectors, 3>(batch, env, plan, space);                                 \
+                                          ResizeSpace& space) {                                 \
+    if (batch.observation.channels == 1) make_frame<Vectors, 1>(batch, env, plan, space);       \
+    else make_frame<Vectors, 3>(batch, env, plan, space);                                       \
   }
 CULE_VECTOR_LEVELS(CULE_LEVEL_FUNCTION)
 #undef CULE_LEVEL_FUNCTION
 
 // All levels of this machine, the best first. The last is supported everywhere.
 inline std::vector<VectorLevel> vector_levels() {
-#define CULE_LEVEL(name, Vectors, attribute, supported) {#name, (supported) != 0, make_frame_##name},
+#define CULE_LEVEL(name, Vectors, attribute, supported) \
+  {#name, static_cast<bool>(supported), make_frame_##name},
   return {CULE_VECTOR_LEVELS(CULE_LEVEL)};
 #undef CULE_LEVEL
 }

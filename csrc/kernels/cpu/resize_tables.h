@@ -27,9 +27,9 @@ struct ColumnTable {
   static constexpr int kGroup = 4;   // taps that are in one word
   // Bytes of a row from which a vector instruction picks the words of kWindowColumns columns.
   static constexpr int kWindow = 16, kWindowColumns = 4;
-  // A row of pixels, and what may be read after its end: a window that begins at the last group of
-  // taps of a column.
-  static constexpr int kRowBytes = 2 * kLinePixels + 4 * kWindow;
+  // A row of pixels in whole vectors, and the same with what may be read after them: a window that
+  // begins at the last group of taps of a column.
+  static constexpr int kWholeRow = 192, kRowBytes = 2 * kLinePixels + 4 * kWindow;
 
   int columns = 0;               // whole blocks: after the frame's columns are some without use
   int taps = 0;                  // up to kGroup, or else whole groups

@@ -122,9 +122,10 @@ class RowSums {
     const Colors& colors = space_.colors[channel];
     Vectors::look_up(colors, front(line), pixels);
     if (!two) return;
-    alignas(64) uint8_t others[kLinePixels];
+    alignas(64) uint8_t others[ColumnTable::kWholeRow] = {};
     Vectors::look_up(colors, back(line), others);
-    for (int i = 0; i < kLinePixels; ++i) pixels[i] = others[i] > pixels[i] ? others[i] : pixels[i];
+    for (int i = 0; i < ColumnTable::kWholeRow; ++i)
+      pixels[i] = others[i] > pixels[i] ? others[i] : pixels[i];
   }
 
   CULE_INLINE void sum(const uint8_t* pixels, float* sums) const {
@@ -145,8 +146,9 @@ class RowSums {
     constexpr int kBlock = ColumnTable::kBlock;
     const int columns = space_.columns.columns;
     for (int block = 0; block < columns / kBlock; ++block, sums += kBlock) {
-      const float* __restrict__ weights = space_.columns.weights.data() + block * kBlock;
-      for (int group = 0; group < groups; ++group, weights += kTaps * columns) {
+      for (int group = 0; group < groups; ++group) {
+        const float* __restrict__ weights =
+            space_.columns.weights.data() + group * kTaps * columns + block * kBlock;
         alignas(64) uint32_t words[kBlock];
         Vectors::gather(space_.columns, pixels, group, block, words);
         for (int i = 0; i < kBlock; ++i) {

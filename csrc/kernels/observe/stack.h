@@ -45,7 +45,7 @@ CULE_HD inline void shift_stack(const Batch& batch, size_t env, ObservationPlan 
   const int frames = batch.observation.stack;
   uint8_t* stack = batch.observations + env * bytes * frames;
   const bool fresh = plan.begins_episode;
-  if (Lanes::kCount == 1) {
+  if constexpr (Lanes::kCount == 1) {
     const size_t older = bytes * static_cast<size_t>(frames - 1);
     if (fresh) memset(stack, 0, older);
     else memmove(stack, stack + bytes, older);

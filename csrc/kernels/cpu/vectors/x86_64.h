@@ -2,11 +2,7 @@
 // time.
 #pragma once
 
-// GCC 12 takes values that its own header leaves open for mistakes (GCC's bug 105593).
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
-#pragma GCC diagnostic pop
 
 #include "kernels/cpu/vectors/plain.h"
 
@@ -19,7 +15,6 @@ namespace cule {
 struct Avx2Vectors {
   static CULE_AVX2 inline bool same(const uint8_t* row, const uint8_t* other) {
     __m256i differing = _mm256_setzero_si256();
-#pragma GCC unroll 5
     for (int x = 0; x < kLinePixels; x += 32)
       differing = _mm256_or_si256(differing, _mm256_xor_si256(load(row + x), load(other + x)));
     return _mm256_testz_si256(differing, differing);
@@ -29,7 +24,6 @@ struct Avx2Vectors {
   static CULE_AVX2 inline void look_up(const Colors& colors, const uint8_t* indices,
                                        uint8_t* values) {
     __m256i any = _mm256_setzero_si256();
-#pragma GCC unroll 5
     for (int x = 0; x < kLinePixels; x += 32) any = _mm256_or_si256(any, load(indices + x));
     if (!_mm256_testz_si256(any, _mm256_set1_epi8(1)))
       return PlainVectors::look_up(colors, indices, values);
@@ -37,15 +31,12 @@ struct Avx2Vectors {
       const __m256i index = load(indices + x);
       const __m256i low = _mm256_and_si256(_mm256_srli_epi16(index, 1), _mm256_set1_epi8(15));
       __m256i found[8];
-#pragma GCC unroll 8
       for (int i = 0; i < 8; ++i) {
         const __m128i sixteen = _mm_load_si128(window(colors.of_even + 16 * i));
         found[i] = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(sixteen), low);
       }
-#pragma GCC unroll 3
       for (int bit = 5; bit < 8; ++bit) {
         const __m256i choice = _mm256_slli_epi16(index, 7 - bit);  // the bit becomes the highest
-#pragma GCC unroll 4
         for (int i = 0; i < 128 >> bit; ++i)
           found[i] = _mm256_blendv_epi8(found[2 * i], found[2 * i + 1], choice);
       }
@@ -58,9 +49,9 @@ struct Avx2Vectors {
     row += group * ColumnTable::kGroup;
     const uint16_t* firsts = table.firsts.data() + block * ColumnTable::kBlock;
     const uint8_t* picks = table.picks.data() + block * ColumnTable::kBlock * ColumnTable::kGroup;
-#pragma GCC unroll 2
     for (int i = 0; i < ColumnTable::kBlock; i += 2 * ColumnTable::kWindowColumns) {
-      const __m256i pixels = _mm256_loadu2_m128i(window(row + firsts[i + 4]), window(row + firsts[i]));
+      const __m256i pixels =
+          _mm256_loadu2_m128i(window(row + firsts[i + 4]), window(row + firsts[i]));
       store(words + i, _mm256_shuffle_epi8(pixels, load(picks + 4 * i)));
     }
   }
@@ -77,25 +68,24 @@ struct Avx2Vectors {
   }
 };
 
-// Rows are two vectors and a half.
+// A row is two vectors and a half.
 struct Avx512Vectors {
   static CULE_AVX512 inline bool same(const uint8_t* row, const uint8_t* other) {
     const __m512i first = _mm512_xor_si512(load(row), load(other));
     const __m512i second = _mm512_xor_si512(load(row + 64), load(other + 64));
-    const __m512i third = _mm512_xor_si512(load_half(row + 128), load_half(other + 128));
-    const __m512i differing = _mm512_or_si512(_mm512_or_si512(first, second), third);
-    return _mm512_test_epi64_mask(differing, differing) == 0;
+    const __m256i third = _mm256_xor_si256(load_half(row + 128), load_half(other + 128));
+    const __m512i both = _mm512_or_si512(first, second);
+    return (_mm512_test_epi64_mask(both, both) | _mm256_test_epi64_mask(third, third)) == 0;
   }
-  // An instruction looks up an index of seven bits.
+  // An instruction looks up an index of seven bits. What comes after the row's end is any bytes.
   static CULE_AVX512 inline void look_up(const Colors& colors, const uint8_t* indices,
                                          uint8_t* values) {
-    const uint8_t* table = colors.of;
-    const __m512i quarters[4] = {load(table), load(table + 64), load(table + 128),
-                                 load(table + 192)};
+    const __m512i quarters[4] = {load(colors.of), load(colors.of + 64), load(colors.of + 128),
+                                 load(colors.of + 192)};
     _mm512_storeu_si512(values, look_up(quarters, load(indices)));
     _mm512_storeu_si512(values + 64, look_up(quarters, load(indices + 64)));
-    const __m512i last = look_up(quarters, load_half(indices + 128));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(values + 128), _mm512_castsi512_si256(last));
+    const __m512i third = _mm512_castsi256_si512(load_half(indices + 128));
+    _mm512_storeu_si512(values + 128, look_up(quarters, third));
   }
   // Needs no windows: an instruction picks bytes from 128.
   static CULE_AVX512 inline void gather(const ColumnTable& table, const uint8_t* row, int group,
@@ -105,14 +95,15 @@ struct Avx512Vectors {
         load(table.pixels.data() + block * kPicks),
         _mm512_set1_epi8(static_cast<char>(group * ColumnTable::kGroup)));
     const __m512i lower = _mm512_permutex2var_epi8(load(row), picks, load(row + 64));
-    const __m512i upper = _mm512_permutexvar_epi8(picks, load_half(row + 128));
-    _mm512_storeu_si512(words, _mm512_mask_blend_epi8(_mm512_movepi8_mask(picks), lower, upper));
+    const __mmask64 choice = _mm512_movepi8_mask(picks);
+    _mm512_storeu_si512(words,
+                        _mm512_mask_permutexvar_epi8(lower, choice, picks, load(row + 128)));
   }
 
  private:
   static CULE_AVX512 inline __m512i load(const uint8_t* from) { return _mm512_loadu_si512(from); }
-  static CULE_AVX512 inline __m512i load_half(const uint8_t* from) {
-    return _mm512_zextsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  static CULE_AVX512 inline __m256i load_half(const uint8_t* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   }
   static CULE_AVX512 inline __m512i look_up(const __m512i* quarters, __m512i index) {
     const __m512i lower = _mm512_permutex2var_epi8(quarters[0], index, quarters[1]);
@@ -121,11 +112,13 @@ struct Avx512Vectors {
   }
 };
 
-#define CULE_VECTOR_LEVELS(LEVEL)                                                         \
-  LEVEL(avx512, Avx512Vectors, CULE_AVX512,                                               \
-        __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw") &&     \
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))     \
-  LEVEL(avx2, Avx2Vectors, CULE_AVX2, __builtin_cpu_supports("avx2"))                     \
+#define CULE_HAS(feature) (__builtin_cpu_init(), __builtin_cpu_supports(feature))
+#define CULE_HAS_AVX512                                                             \
+  (CULE_HAS("avx512f") && CULE_HAS("avx512bw") && CULE_HAS("avx512dq") &&           \
+   CULE_HAS("avx512vl") && CULE_HAS("avx512vbmi"))
+#define CULE_VECTOR_LEVELS(LEVEL)                             \
+  LEVEL(avx512, Avx512Vectors, CULE_AVX512, CULE_HAS_AVX512)  \
+  LEVEL(avx2, Avx2Vectors, CULE_AVX2, CULE_HAS("avx2"))       \
   CULE_PLAIN_LEVEL(LEVEL)
 
 }  // namespace cule
