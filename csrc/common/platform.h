@@ -14,6 +14,9 @@
 //   CULE_SANITIZED: with instrumentation, a compiler would take minutes for one function with all
 //   cases.
 // CULE_INLINE_LAMBDA comes after a lambda's parameters.
+// CULE_VECTORS names the header with the vector instructions of the CPU that is compiled for.
+// CULE_WHOLE_AVX512 is added to the features of a function that uses AVX-512, so that the compiler
+//   takes vectors of 512 bits. With GCC's defaults it would take 256.
 // CULE_ASSUME tells the optimizer that a condition is always true. CULE_CHECK states the condition
 //   without telling the optimizer. If the build defines CULE_CHECK_ASSUMPTIONS, as tests do, a host
 //   program stops when either condition is false.
@@ -62,6 +65,18 @@ namespace cule { using LineBits = uint64_t; }
 #endif
 #endif
 #define CULE_INLINE_LAMBDA __attribute__((always_inline))
+#if defined(__x86_64__)
+#define CULE_VECTORS "kernels/cpu/vectors/x86_64.h"
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define CULE_VECTORS "kernels/cpu/vectors/arm64.h"
+#else
+#define CULE_VECTORS "kernels/cpu/vectors/other.h"
+#endif
+#if defined(__clang__)  // takes the whole width anyway
+#define CULE_WHOLE_AVX512 ""
+#else
+#define CULE_WHOLE_AVX512 ",prefer-vector-width=512"
+#endif
 #if defined(CULE_CHECK_ASSUMPTIONS) && !defined(__CUDA_ARCH__)
 #define CULE_CHECK(condition) ((condition) ? static_cast<void>(0) : __builtin_trap())
 #else

@@ -20,14 +20,10 @@ struct OneLane {
 // `kMax`. Slots are known at compile time, so values that belong to a slot stay in registers.
 template <int kMax, class Lanes, class Body>
 CULE_INLINE void for_each_item(const Lanes& lanes, int items, const Body& body) {
-  if constexpr (Lanes::kCount == 1) {
-    for (int item = 0; item < items; ++item) body(item, item);
-  } else {
 #pragma unroll
-    for (int slot = 0; slot < kMax; ++slot) {
-      const int item = slot * Lanes::kCount + lanes.lane();
-      if (item < items) body(slot, item);
-    }
+  for (int slot = 0; slot < kMax; ++slot) {
+    const int item = slot * Lanes::kCount + lanes.lane();
+    if (item < items) body(slot, item);
   }
 }
 

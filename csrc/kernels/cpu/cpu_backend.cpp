@@ -13,9 +13,9 @@
 
 #include "execution/profile.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/observe.h"
 #include "kernels/draw.h"
 #include "kernels/memory.h"
-#include "kernels/observe/observe.h"
 #include "kernels/phases.h"
 #include "kernels/play.h"
 #include "kernels/reset.h"
@@ -37,6 +37,7 @@ struct Workspace {
   std::vector<uint32_t> entries, starts;
   TiaTrail trail{};
   TiaState tia{};
+  ResizeSpace resizing;
 };
 
 // Calls `work(thread, index)` for every index below `count`, on `threads` threads, one of them the
@@ -144,7 +145,9 @@ struct EnvPhases {
     store_step_end(batch, env, workspace.trail.starts);
   }
   void draw() const { draw_frames(batch, env, recording()); }
-  void observe() const { cule::observe(batch, env, trace().plan); }
+  void observe() const {
+    cule::observe(batch, env, trace().plan, best_vector_level(), workspace.resizing);
+  }
   void keep_final() const {
     // A lost life may report a termination without ending the episode (life_loss_info).
     if (!batch.terminated[env] && !batch.truncated[env]) return;
@@ -193,6 +196,7 @@ class CpuBackend final : public Backend {
     if (!workspaces_.empty() && !workspaces_[0]->fits(batch)) workspaces_.clear();
     while (static_cast<int>(workspaces_.size()) < pool_.threads())
       workspaces_.push_back(std::make_unique<Workspace>(batch));
+    for (const auto& workspace : workspaces_) workspace->resizing.forget();
     pool_.run(batch.num_envs,
               [&](int thread, int env) { work(static_cast<size_t>(env), *workspaces_[thread]); });
   }

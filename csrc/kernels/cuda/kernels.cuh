@@ -3,7 +3,9 @@
 
 #include "kernels/cuda/play.cuh"
 #include "kernels/draw.h"
-#include "kernels/observe/observe.h"
+#include "kernels/observe/pool.h"
+#include "kernels/observe/stack.h"
+#include "kernels/observe/window.h"
 #include "kernels/reset.h"
 
 namespace cule {

@@ -22,12 +22,6 @@ CULE_INLINE uint8_t round_to_byte(float value) {
   return static_cast<uint8_t>(whole < 255 ? whole : 255);
 }
 
-// The same for many values, in a loop that compilers vectorize.
-CULE_INLINE void round_to_bytes(const float* __restrict__ values, int count,
-                                uint8_t* __restrict__ bytes) {
-  for (int i = 0; i < count; ++i) bytes[i] = round_to_byte(values[i]);
-}
-
 CULE_INLINE ResampleSpan row_span(const Resample& resample, int y) {
   return resample.kind == ResampleKind::kCopy ? ResampleSpan{y, 1, 0} : resample.rows[y];
 }
@@ -112,7 +106,6 @@ CULE_INLINE void resize(const ObservationFormat& format, const Resample& resampl
   if (begin >= end) return;
   const int row_bytes = format.width * kChannels, left = row_bytes - from;
   const int bytes = left < kMax * Lanes::kCount ? left : kMax * Lanes::kCount;
-  const int mine = Lanes::kCount == 1 ? bytes : kMax;  // lanes of a warp may add up unused sums
   const bool linear = resample.kind == ResampleKind::kLinear;
   float sums[kMax], totals[kMax];
   rows.begin(from, bytes);
@@ -120,13 +113,13 @@ CULE_INLINE void resize(const ObservationFormat& format, const Resample& resampl
   for (int y = begin; y < end; ++y, to += row_bytes) {
     const CoveredRows covered = rows.covered(y, end);
     const int first = covered.first, count = covered.count;
-    for (int i = 0; i < mine; ++i) totals[i] = 0;
+    for (int i = 0; i < kMax; ++i) totals[i] = 0;
     rows.reach(first, count);
 #pragma unroll
     for (int r = 0; r < CoveredRows::kTaps; ++r) {
       if (r >= count) break;
       rows.sum(first + r, bytes, sums);
-      add_row(linear, covered.weights[r], mine, sums, totals);
+      add_row(linear, covered.weights[r], kMax, sums, totals);
     }
 #pragma unroll 1
     for (int r = CoveredRows::kTaps; r < count; ++r) {
@@ -134,11 +127,10 @@ CULE_INLINE void resize(const ObservationFormat& format, const Resample& resampl
       rows.sum(first + r, bytes, sums);
       const ResampleSpan span = row_span(resample, y);
       const float weight = is_weighted(resample) ? resample.weights[span.weight + r] : 1.0f;
-      add_row(linear, weight, mine, sums, totals);
+      add_row(linear, weight, kMax, sums, totals);
     }
     if (resample.kind == ResampleKind::kArea) {
-      if (Lanes::kCount == 1) round_to_bytes(totals, bytes, to);
-      else for_each_item<kMax>(lanes, bytes, [&](int slot, int item) CULE_INLINE_LAMBDA {
+      for_each_item<kMax>(lanes, bytes, [&](int slot, int item) CULE_INLINE_LAMBDA {
         to[item] = round_to_byte(totals[slot]);
       });
       continue;

@@ -45,6 +45,12 @@ CULE_HD inline void shift_stack(const Batch& batch, size_t env, ObservationPlan 
   const int frames = batch.observation.stack;
   uint8_t* stack = batch.observations + env * bytes * frames;
   const bool fresh = plan.begins_episode;
+  if constexpr (Lanes::kCount == 1) {
+    const size_t older = bytes * static_cast<size_t>(frames - 1);
+    if (fresh) memset(stack, 0, older);
+    else memmove(stack, stack + bytes, older);
+    return;
+  }
   constexpr size_t kChunk = sizeof(SixteenBytes);
   if (bytes % kChunk == 0)
     shift_chunks(reinterpret_cast<SixteenBytes*>(stack), bytes / kChunk, frames, fresh, lanes);
