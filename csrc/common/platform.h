@@ -13,6 +13,8 @@
 // CULE_HANDLER marks one of many cases of a switch. It is inlined, unless the build defines
 //   CULE_SANITIZED: with instrumentation, a compiler would take minutes for one function with all
 //   cases.
+// CULE_TAIL_CALL comes before the return of a function's result. The compiler then makes the call a
+//   jump. Compilers without such an attribute do so too when they optimize.
 // CULE_INLINE_LAMBDA comes after a lambda's parameters.
 // CULE_ASSUME tells the optimizer that a condition is always true. CULE_CHECK states the condition
 //   without telling the optimizer. If the build defines CULE_CHECK_ASSUMPTIONS, as tests do, a host
@@ -60,6 +62,13 @@ namespace cule { using LineBits = uint32_t; }
 #else
 namespace cule { using LineBits = uint64_t; }
 #endif
+#endif
+#if defined(__clang__)
+#define CULE_TAIL_CALL [[clang::musttail]]
+#elif defined(__GNUC__) && __GNUC__ >= 15
+#define CULE_TAIL_CALL [[gnu::musttail]]
+#else
+#define CULE_TAIL_CALL
 #endif
 #define CULE_INLINE_LAMBDA __attribute__((always_inline))
 #if defined(CULE_CHECK_ASSUMPTIONS) && !defined(__CUDA_ARCH__)
