@@ -43,9 +43,11 @@ enum Place : uint32_t {
   kInCartridge = 128,  // a Superchip's RAM, the DPC's registers
 };
 constexpr uint32_t kRegisterShift = 8, kRegisterMask = 0x3F;
-// Not places either. The address was checked when the instruction was decoded: the instruction
-// reaches its one place for sure. ROM may be in any bank, not only in that of the instruction.
-constexpr uint32_t kSurely = 1u << 14, kFromAnyBank = 1u << 15;
+// Not places either, but facts that are known when an instruction is decoded:
+constexpr uint32_t kSurely = 1u << 14,  // it reaches its one place for sure
+    kFromAnyBank = 1u << 15,            // ROM may be in another bank than the instruction
+    kInPlainRom = 1u << 16,             // the cartridge has no special addresses
+    kPointerInRam = 1u << 17;           // so it surely is
 constexpr uint32_t to_register(uint32_t number) { return kToRegister | number << kRegisterShift; }
 constexpr uint32_t kAllChips = kFromChips | kToTia | kToRiot;
 constexpr uint32_t kInterpretedPlaces = kInRam | kInRom | kFromChips | kToTia | kInDecimal;
@@ -180,7 +182,8 @@ struct FastBus {
 
   CULE_INLINE uint32_t read_pointer_if(bool wanted, uint32_t address) {
     if (!wanted) return 0;
-    needs_slow_path |= address < kFirstInRam || address == kLastInPage;
+    if constexpr (!reaches(kPointerInRam))
+      needs_slow_path |= address < kFirstInRam || address == kLastInPage;
     const uint32_t pointer = two_bytes_of_ram(address);
     bus = pointer >> 8;
     return pointer;

@@ -8,8 +8,6 @@
 // cannot execute its instruction takes the slow path, the whole machine.
 #pragma once
 
-#include <type_traits>
-
 #include "execution/fast_bus.h"
 #include "execution/pace.h"
 
@@ -35,13 +33,15 @@ template <class M>
 struct Thread;
 template <class M>
 struct MicroOp;
+template <class M>
+class MicroCode;
 
 // What handlers get and pass on: the thread, the micro-operation, the clock, and A, X and Y.
 template <class M>
 using Handler = void (*)(Thread<M>&, const MicroOp<M>*, int64_t, uint32_t, uint32_t, uint32_t);
 
 template <class M>
-struct MicroOp {
+struct alignas(16) MicroOp {
   Handler<M> handler;
   uint16_t operand;
   // A jump: the number of the micro-operation that it leads to. A branch: the cycles that it takes
@@ -52,15 +52,45 @@ struct MicroOp {
   int32_t distance;
 };
 
+// Code in RAM, which is decoded when it is executed. There is a micro-operation for each byte. Its
+// handler finds out whether the instruction is still the one that was decoded last.
+template <class M>
+struct RamCode {
+  bool is_used = false;  // the rest is not initialized before
+  MicroOp<M> ops[kRamBytes];
+  Handler<M> handlers[kRamBytes];
+  uint32_t bytes[kRamBytes];  // of each instruction
+};
+
+// N and Z in one word: the byte that is zero if Z is set, and N in bit 7. If N is another byte's,
+// that is the next byte, and a third byte is 1.
+struct ResultFlags {
+  static constexpr uint32_t kApart = 1u << 16;
+  uint32_t word;
+
+  static CULE_INLINE ResultFlags of(uint32_t n, uint32_t z) {
+    if (n == z) return {z};
+    return {(z & ~n & 0x80 ? 1 : z) | n << 8 | kApart};
+  }
+  // Bit 7 of this is N.
+  CULE_INLINE uint32_t n() const { return word & 0x8080 ? 0x80 : 0; }
+  CULE_INLINE uint32_t z() const { return word & 0xFF; }
+  CULE_INLINE uint32_t whole_n() const { return (word & kApart ? word >> 8 : word) & 0xFF; }
+};
+
 // A thread of instructions: the processor's state while handlers run.
 template <class M>
 struct Thread {
   uint8_t ram[kRamBytes];
-  uint32_t s, n, z, c, v, d, i;
+  uint32_t s;
+  ResultFlags result;
+  uint32_t c, v, d, i;
   uint32_t pc_minus_number;  // the program counter, less the number of the micro-operation
   int64_t end;               // no access to the TIA, and no jump, begins from this clock on
   const MicroOp<M>* code;
   uint32_t elsewhere;  // the number of the micro-operation for all code that is not in ROM
+  RamCode<M> ram_code;
+  const MicroCode<M>* decoder;
   const uint8_t* rom;
   M* machine;
   int32_t instructions_left;  // when the clock's count was 0
@@ -70,8 +100,14 @@ struct Thread {
   uint32_t a, x, y;
   bool needs_slow_path;
 
+  // The number of a micro-operation. Those of the code in RAM have numbers, too.
+  CULE_INLINE uint32_t number_of(const MicroOp<M>* at) const {
+    const uintptr_t bytes = reinterpret_cast<uintptr_t>(at) - reinterpret_cast<uintptr_t>(code);
+    return static_cast<uint32_t>(static_cast<intptr_t>(bytes) /
+                                 static_cast<intptr_t>(sizeof(MicroOp<M>)));
+  }
   CULE_INLINE uint32_t pc_of(const MicroOp<M>* at) const {
-    return static_cast<uint32_t>(at - code) + pc_minus_number;
+    return (number_of(at) + pc_minus_number) & 0xFFFF;
   }
 };
 
@@ -83,8 +119,9 @@ struct RomOfInstruction {
   }
 };
 
-// The machine as a handler sees it. Only what it needs of the machine is in memory.
-template <class M>
+// The machine as a handler sees it. Only what it needs of the machine is in memory. With `kAllPlain`
+// the cartridge has no special addresses.
+template <class M, bool kAllPlain>
 struct MachineOfHandler {
   struct Ram {
     uint8_t* bytes;
@@ -109,8 +146,8 @@ struct MachineOfHandler {
   CULE_INLINE MachineOfHandler(Thread<M>& thread, const MicroOp<M>* op, int64_t clock, uint32_t a,
                                uint32_t x, uint32_t y)
       : t(thread),
-        r{thread.pc_of(op), a, x, y, thread.s, thread.n, thread.v, thread.z, thread.c, thread.d,
-          thread.i, 0},
+        r{thread.pc_of(op), a, x, y, thread.s, thread.result.n(), thread.v, thread.result.z(),
+          thread.c, thread.d, thread.i, 0},
         cycle{clock + 1},
         bank(static_cast<uint32_t>(op->distance)),
         ram{thread.ram},
@@ -120,7 +157,9 @@ struct MachineOfHandler {
         cycle_limit(thread.machine->cycle_limit) {}
 
   CULE_INLINE uint32_t rom(uint32_t offset) const { return t.rom[offset]; }
-  CULE_INLINE bool is_plain_rom(uint32_t address) const { return t.machine->is_plain_rom(address); }
+  CULE_INLINE bool is_plain_rom(uint32_t address) const {
+    return kAllPlain ? is_cartridge_address(address) : t.machine->is_plain_rom(address);
+  }
   CULE_INLINE bool is_special(uint32_t address) const { return t.machine->is_special(address); }
   CULE_INLINE bool is_cartridge_register(uint32_t address) const {
     return t.machine->is_cartridge_register(address);
@@ -156,9 +195,32 @@ struct MachineOfHandler {
     m.write_tia(reg, value, after_write);
     if (reg.number == tia_write::WSYNC) cycle += m.cycle - cycle;
   }
+  CULE_INLINE void record(const AnyRegister reg, uint32_t value) {
+    write_any(machine_with_room(), reg.number, value);
+  }
+  CULE_INLINE void write_tia(const AnyRegister reg, uint32_t value, bool) {
+    M& m = machine_with_room();
+    write_any(m, reg.number, value);
+    cycle += m.cycle - cycle;
+  }
 
  private:
   static CULE_COLD uint32_t read_chip_of(M& m, uint32_t address) { return m.read_chip(address); }
+  // A write to a register that is known only at run time, but not to VSYNC or VBLANK.
+  static CULE_COLD void write_any(M& m, uint32_t reg, uint32_t value) {
+    CULE_ASSUME(m.has_room);
+#define CULE_CASE(reg) case reg: return m.write_tia(KnownRegister<reg>{}, value, false);
+#define CULE_CASES_4(reg) CULE_CASE(reg) CULE_CASE(reg + 1) CULE_CASE(reg + 2) CULE_CASE(reg + 3)
+#define CULE_CASES_16(reg) \
+  CULE_CASES_4(reg) CULE_CASES_4(reg + 4) CULE_CASES_4(reg + 8) CULE_CASES_4(reg + 12)
+    switch (reg) {
+      CULE_CASES_16(0x00) CULE_CASES_16(0x10) CULE_CASES_16(0x20)
+      default: m.touched_cycle = m.cycle;
+    }
+#undef CULE_CASE
+#undef CULE_CASES_4
+#undef CULE_CASES_16
+  }
   CULE_INLINE M& machine_with_room() const {
     M& m = *t.machine;
     m.cycle = cycle;
@@ -166,111 +228,5 @@ struct MachineOfHandler {
     return m;
   }
 };
-
-// Writes back the flags and the stack pointer that an instruction may have changed.
-template <uint32_t kOpcode, class M>
-CULE_INLINE void keep_registers(Thread<M>& t, const Registers& r) {
-  using Decode = StaticDecode<kOpcode>;
-  constexpr bool kPulls = is_one_of<kPlp>(kOpcode);
-  if constexpr (Decode::may(kSetsNZ) || kPulls || is_one_of<kPla>(kOpcode)) {
-    t.n = r.n;
-    t.z = r.z;
-  }
-  if constexpr (Decode::may(kSetsC) || kPulls) t.c = r.c;
-  if constexpr (Decode::may(kSetsV) || kPulls || is_one_of<kClv>(kOpcode)) t.v = r.v;
-  if constexpr (kPulls || is_one_of<kCld, kSed>(kOpcode)) t.d = r.d;
-  if constexpr (kPulls || is_one_of<kCli, kSei>(kOpcode)) t.i = r.i;
-  if constexpr (Decode::may_also(kToS) || is_one_of<kJsr, kRts, kPha, kPhp, kPla, kPlp>(kOpcode))
-    t.s = r.s;
-}
-
-#define CULE_THREAD_PARAMETERS \
-  Thread<M>&t, const MicroOp<M>*op, int64_t clock, uint32_t a, uint32_t x, uint32_t y
-#define CULE_CONTINUE(handler) CULE_TAIL_CALL return handler(t, op, clock, a, x, y)
-
-// Handlers that end the run. The instruction of `op` is not executed yet.
-template <class M>
-CULE_COLD void leave(CULE_THREAD_PARAMETERS) {
-  t.op = op;
-  t.clock = clock;
-  t.a = a;
-  t.x = x;
-  t.y = y;
-}
-template <class M>
-CULE_COLD void leave_for_slow_path(CULE_THREAD_PARAMETERS) {
-  t.needs_slow_path = true;
-  CULE_CONTINUE(leave);
-}
-
-// The micro-operation that is `bytes` after `op` in memory.
-template <class M>
-CULE_INLINE const MicroOp<M>* moved_by(const MicroOp<M>* op, int32_t bytes) {
-  return reinterpret_cast<const MicroOp<M>*>(reinterpret_cast<const char*>(op) + bytes);
-}
-
-// Executes a branch.
-template <uint32_t kOpcode, class M>
-void handle_branch(CULE_THREAD_PARAMETERS) {
-  const Registers r{0, 0, 0, 0, 0, t.n, t.v, t.z, t.c, 0, 0, 0};
-  using Decode = StaticDecode<kOpcode>;
-  constexpr int64_t kTime = (int64_t{Decode::control & kCyclesMask} << Clock::kShift) + 1;
-  clock += kTime;
-  if (!branches(Decode{}, r)) {
-    op += 2;
-    CULE_CONTINUE(op->handler);
-  }
-  clock += int64_t{op->target} << Clock::kShift;
-  op = moved_by(op, op->distance);
-  if (clock >= t.end) CULE_CONTINUE(leave);
-  CULE_CONTINUE(op->handler);
-}
-
-// Finds the code at `pc`, where an instruction of the bank that begins at `bank` leads.
-template <uint32_t kPlaces, class M>
-CULE_INLINE const MicroOp<M>* find_code(Thread<M>& t, uint32_t bank, uint32_t pc) {
-  const M& m = *t.machine;
-  uint32_t number = bank + window_offset(pc);
-  if (kPlaces & kFromAnyBank) number = rom_offset(m.map, m.slices, pc);
-  if (!is_cartridge_address(pc)) number = t.elsewhere;
-  t.pc_minus_number = pc - number;
-  return t.code + number;
-}
-
-// Executes an instruction that reaches kPlaces.
-template <uint32_t kOpcode, uint32_t kPlaces, class M>
-void handle(CULE_THREAD_PARAMETERS) {
-  using RomAt = std::conditional_t<(kPlaces & kFromAnyBank) != 0, ShownRom, RomOfInstruction>;
-  using Decode = StaticDecode<kOpcode>;
-  constexpr bool kAccesses = (kPlaces & (kToTia | kToRegister | kFromChips | kToRiot)) != 0;
-  constexpr GoesOn kGoesOn = facts_of(kOpcodeRows[kOpcode].instruction).goes_on;
-  if constexpr (kAccesses) {
-    if (clock >= t.end) CULE_CONTINUE(leave);
-  }
-  MachineOfHandler<M> m(t, op, clock, a, x, y);
-  FastBus<MachineOfHandler<M>, kPlaces | kInDecimal, true, RomAt> bus(m);
-  execute(Decode{}, bus, op->operand);
-  if (bus.needs_slow_path) CULE_CONTINUE(leave_for_slow_path);
-  keep_registers<kOpcode>(t, m.r);
-  clock = m.cycle.both;
-  a = m.r.a;
-  x = m.r.x;
-  y = m.r.y;
-  if constexpr (kGoesOn == GoesOn::kNext) {
-    op += Decode::control >> kLengthShift & 3;
-    if constexpr ((kPlaces & kFromChips) != 0) {
-      if (m.waited) CULE_CONTINUE(leave);
-    }
-  } else {
-    if constexpr (kGoesOn == GoesOn::kAtOperand && !(kPlaces & kFromAnyBank)) {
-      t.pc_minus_number = static_cast<uint32_t>(op->operand) - op->target;
-      op = moved_by(op, op->distance);
-    } else {
-      op = find_code<kPlaces>(t, m.bank, m.r.pc);
-    }
-    if (clock >= t.end) CULE_CONTINUE(leave);
-  }
-  CULE_CONTINUE(op->handler);
-}
 
 }  // namespace cule

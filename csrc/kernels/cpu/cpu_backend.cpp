@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "execution/micro_code.h"
 #include "execution/profile.h"
+#include "execution/threaded_core.h"
 #include "kernels/backend.h"
 #include "kernels/draw.h"
 #include "kernels/memory.h"

@@ -1,0 +1,133 @@
+// The table of handlers: the variants of each instruction, by what it reaches.
+#pragma once
+
+#include <utility>
+
+#include "execution/handlers.h"
+
+namespace cule {
+
+// The kinds of handlers that an instruction has, by what it reaches.
+constexpr uint32_t kMostVariants = 64;
+struct Variants {
+  uint32_t places[kMostVariants] = {};
+  uint32_t count = 0;
+  constexpr void add(uint32_t set) { places[count++] = set; }
+};
+
+// What an instruction does with memory, apart from its operand.
+struct Access {
+  bool reads, writes, direct, zero_page, indirect;
+  bool pointer;  // through a pointer at an address that is the operand
+};
+constexpr Access access_of(Predecoded op) {
+  const uint32_t control = op.control;
+  return {(control & kReads) != 0, (control & kWrites) != 0,
+          (control & (kIndexX | kIndexY | kIndirect)) == 0, (control & kZeroPage) != 0,
+          (control & kIndirect) != 0, (control & (kIndirect | kIndexX)) == kIndirect};
+}
+
+constexpr uint32_t kPushed = kInRam | kToTia, kAnywhere = kInRam | kInRom | kFromChips;
+
+// The variants of rare instructions: those for the stack, and JMP (indirect).
+constexpr void add_rare(Variants& variants, Instruction instruction) {
+  switch (instruction) {
+    case kPha: case kPhp: variants.add(kPushed); break;
+    case kPla: variants.add(kInRam | kFromChips); break;
+    case kPlp: variants.add(kInRam); break;
+    case kJsr: case kRts:
+      variants.add(kInRam);
+      variants.add(kInRam | kFromAnyBank);
+      break;
+    case kJmpIndirect:
+      variants.add(kInRam | kInRom);
+      variants.add(kInRam | kInRom | kFromAnyBank);
+      break;
+    default: variants.add(0);
+  }
+}
+
+// The variants of instructions that write: directly, or through an index.
+constexpr void add_stores(Variants& variants, const Access& access) {
+  if (!access.direct) {
+    const uint32_t pointer = access.pointer ? kPointerInRam : 0u;
+    variants.add(kInRam | kToTia | pointer);
+    if (!access.zero_page) variants.add(kInRam | kToTia | kInCartridge | pointer);
+    return;
+  }
+  variants.add(kInRam | kSurely);
+  if (access.zero_page) {
+    for (uint32_t reg = kLastVertical + 1; reg < kNumTiaWrites; ++reg)
+      variants.add(to_register(reg) | kSurely);
+  } else {
+    variants.add(kToTia | kSurely);
+    variants.add(kToRiot | kSurely);
+    variants.add(kInCartridge | kSurely);
+  }
+}
+
+constexpr void add_reads(Variants& variants, const Access& access) {
+  if (access.direct) {
+    variants.add(kInRam | kSurely);
+    variants.add(kFromChips | kSurely);
+    if (access.zero_page) return;
+    for (const uint32_t bank : {0u, kFromAnyBank}) variants.add(kInRom | kSurely | bank);
+    variants.add(kInCartridge | kSurely);
+  } else if (access.zero_page && !access.indirect) {
+    variants.add(kInRam | kFromChips);
+  } else {
+    const uint32_t places = access.indirect ? kInRam | kInRom : kAnywhere;
+    const uint32_t pointer = access.pointer ? kPointerInRam : 0u;
+    for (const uint32_t rom : {+kInPlainRom, 0u, +kFromAnyBank}) {
+      if (!access.indirect) variants.add(kInRom | kSurely | (rom & kFromAnyBank));
+      variants.add(places | pointer | rom);
+    }
+    variants.add(kAnywhere | kInCartridge | pointer);
+  }
+}
+
+constexpr Variants find_variants(uint32_t opcode) {
+  Variants variants{};
+  const Instruction instruction = kOpcodeRows[opcode].instruction;
+  const Predecoded op = operation_of(opcode);
+  const Access access = access_of(op);
+  const Tier tier = facts_of(instruction).tier;
+  if (tier == Tier::kRarest || (op.more & kBranch)) return variants;
+  if (tier != Tier::kCommonPath) add_rare(variants, instruction);
+  else if (access.reads && access.writes) variants.add(access.direct ? kInRam | kSurely : +kInRam);
+  else if (access.writes) add_stores(variants, access);
+  else if (access.reads) add_reads(variants, access);
+  else variants.add(0);
+  if (instruction == kJmp) variants.add(kFromAnyBank);
+  return variants;
+}
+
+struct VariantTable {
+  Variants of[256] = {};
+};
+constexpr VariantTable all_variants() {
+  VariantTable table{};
+  for (uint32_t opcode = 0; opcode < 256; ++opcode) table.of[opcode] = find_variants(opcode);
+  return table;
+}
+inline constexpr VariantTable kVariants = all_variants();
+
+template <class M>
+struct HandlerTable {
+  Handler<M> branches[256] = {};
+  Handler<M> others[256][kMostVariants] = {};
+};
+template <uint32_t kOpcode, class M, size_t... kI>
+constexpr void add_handlers(HandlerTable<M>& table, std::index_sequence<kI...>) {
+  ((table.others[kOpcode][kI] = handle<kOpcode, kVariants.of[kOpcode].places[kI], M>), ...);
+  if constexpr (StaticDecode<kOpcode>::may_also(kBranch))
+    table.branches[kOpcode] = handle_branch<kOpcode, M>;
+}
+template <class M, size_t... kOpcodes>
+constexpr HandlerTable<M> handlers_of_opcodes(std::index_sequence<kOpcodes...>) {
+  HandlerTable<M> table{};
+  (add_handlers<kOpcodes>(table, std::make_index_sequence<kVariants.of[kOpcodes].count>{}), ...);
+  return table;
+}
+
+}  // namespace cule

@@ -1,0 +1,118 @@
+// The handlers of threaded code, made from the one path of cpu_6507/execute.h.
+#pragma once
+
+#include <type_traits>
+
+#include "execution/threaded.h"
+
+namespace cule {
+
+// Writes back the flags and the stack pointer that an instruction may have changed.
+template <uint32_t kOpcode, class M>
+CULE_INLINE void keep_registers(Thread<M>& t, const Registers& r) {
+  using Decode = StaticDecode<kOpcode>;
+  constexpr bool kPulls = is_one_of<kPlp>(kOpcode);
+  if constexpr (Decode::may(kBitTest) || kPulls) t.result = ResultFlags::of(r.n, r.z);
+  else if constexpr (Decode::may(kSetsNZ) || is_one_of<kPla>(kOpcode)) t.result = {r.n};
+  if constexpr (Decode::may(kSetsC) || kPulls) t.c = r.c;
+  if constexpr (Decode::may(kSetsV) || kPulls || is_one_of<kClv>(kOpcode)) t.v = r.v;
+  if constexpr (kPulls || is_one_of<kCld, kSed>(kOpcode)) t.d = r.d;
+  if constexpr (kPulls || is_one_of<kCli, kSei>(kOpcode)) t.i = r.i;
+  if constexpr (Decode::may_also(kToS) || is_one_of<kJsr, kRts, kPha, kPhp, kPla, kPlp>(kOpcode))
+    t.s = r.s;
+}
+
+#define CULE_THREAD_PARAMETERS \
+  Thread<M>&t, const MicroOp<M>*op, int64_t clock, uint32_t a, uint32_t x, uint32_t y
+#define CULE_CONTINUE(handler) CULE_TAIL_CALL return handler(t, op, clock, a, x, y)
+
+// Handlers that end the run. The instruction of `op` is not executed yet.
+template <class M>
+CULE_COLD void leave(CULE_THREAD_PARAMETERS) {
+  t.op = op;
+  t.clock = clock;
+  t.a = a;
+  t.x = x;
+  t.y = y;
+}
+template <class M>
+CULE_COLD void leave_for_slow_path(CULE_THREAD_PARAMETERS) {
+  t.needs_slow_path = true;
+  CULE_CONTINUE(leave);
+}
+
+template <class M>
+void handle_elsewhere(CULE_THREAD_PARAMETERS);
+
+// The micro-operation that is `bytes` after `op` in memory.
+template <class M>
+CULE_INLINE const MicroOp<M>* moved_by(const MicroOp<M>* op, int32_t bytes) {
+  return reinterpret_cast<const MicroOp<M>*>(reinterpret_cast<const char*>(op) + bytes);
+}
+
+// Executes a branch.
+template <uint32_t kOpcode, class M>
+void handle_branch(CULE_THREAD_PARAMETERS) {
+  const Registers r{0, 0, 0, 0, 0, t.result.n(), t.v, t.result.z(), t.c, 0, 0, 0};
+  using Decode = StaticDecode<kOpcode>;
+  constexpr int64_t kTime = (int64_t{Decode::control & kCyclesMask} << Clock::kShift) + 1;
+  clock += kTime;
+  if (!branches(Decode{}, r)) {
+    op += 2;
+    CULE_CONTINUE(op->handler);
+  }
+  clock += int64_t{op->target} << Clock::kShift;
+  op = moved_by(op, op->distance);
+  if (clock >= t.end) CULE_CONTINUE(leave);
+  CULE_CONTINUE(op->handler);
+}
+
+// Finds the code at `pc`, where an instruction of the bank that begins at `bank` leads.
+template <uint32_t kPlaces, class M>
+CULE_INLINE const MicroOp<M>* find_code(Thread<M>& t, uint32_t bank, uint32_t pc) {
+  const M& m = *t.machine;
+  uint32_t number = bank + window_offset(pc);
+  if (kPlaces & kFromAnyBank) number = rom_offset(m.map, m.slices, pc);
+  if (!is_cartridge_address(pc)) number = t.elsewhere;
+  t.pc_minus_number = pc - number;
+  return t.code + number;
+}
+
+// Executes an instruction that reaches kPlaces.
+template <uint32_t kOpcode, uint32_t kPlaces, class M>
+void handle(CULE_THREAD_PARAMETERS) {
+  using RomAt = std::conditional_t<(kPlaces & kFromAnyBank) != 0, ShownRom, RomOfInstruction>;
+  using Decode = StaticDecode<kOpcode>;
+  constexpr bool kAccesses = (kPlaces & (kToTia | kToRegister | kFromChips | kToRiot)) != 0;
+  constexpr GoesOn kGoesOn = facts_of(kOpcodeRows[kOpcode].instruction).goes_on;
+  if constexpr (kAccesses) {
+    if (clock >= t.end) CULE_CONTINUE(leave);
+  }
+  using Machine = MachineOfHandler<M, (kPlaces & kInPlainRom) != 0>;
+  Machine m(t, op, clock, a, x, y);
+  FastBus<Machine, kPlaces | kInDecimal, true, RomAt> bus(m);
+  execute(Decode{}, bus, op->operand);
+  if (bus.needs_slow_path) CULE_CONTINUE(leave_for_slow_path);
+  keep_registers<kOpcode>(t, m.r);
+  clock = m.cycle.both;
+  a = m.r.a;
+  x = m.r.x;
+  y = m.r.y;
+  if constexpr (kGoesOn == GoesOn::kNext) {
+    op += Decode::control >> kLengthShift & 3;
+    if constexpr ((kPlaces & kFromChips) != 0) {
+      if (m.waited) CULE_CONTINUE(leave);
+    }
+  } else {
+    if constexpr (kGoesOn == GoesOn::kAtOperand && !(kPlaces & kFromAnyBank)) {
+      t.pc_minus_number = static_cast<uint32_t>(op->operand) - op->target;
+      op = moved_by(op, op->distance);
+    } else {
+      op = find_code<kPlaces>(t, m.bank, m.r.pc);
+    }
+    if (clock >= t.end) CULE_CONTINUE(leave);
+  }
+  CULE_CONTINUE(op->handler);
+}
+
+}  // namespace cule
