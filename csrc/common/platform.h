@@ -27,6 +27,7 @@
 // CULE_APART keeps the code of a rare path separate. Without it, a GPU's compiler can take
 //   assignments that several rare paths share, and move them before the branches to these paths.
 //   The frequent path then executes them too.
+// kStoresAhead says whether a store that may turn out unnecessary is faster than a branch.
 // pick_bytes takes four bytes from two words. Each of the selector's lowest four nibbles is the
 //   number of a byte: 0 to 3 are in `low`, 4 to 7 in `high`.
 // spread_signs replaces each byte of a word by copies of its highest bit: 0 or $FF.
@@ -104,6 +105,11 @@ namespace cule { using LineBits = uint64_t; }
 #endif
 
 namespace cule {
+#if defined(__CUDACC__)
+constexpr bool kStoresAhead = false;
+#else
+constexpr bool kStoresAhead = true;
+#endif
 CULE_INLINE uint32_t spread_signs(uint32_t word) {
 #if defined(__CUDA_ARCH__)
   uint32_t spread;
@@ -145,6 +151,18 @@ CULE_INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t selector) 
 #else
   const uint64_t both = low | static_cast<uint64_t>(high) << 32;
   uint32_t picked = 0;
+  if (__builtin_constant_p(selector)) {  // all bytes that move equally far are moved at once
+    for (int distance = -3; distance <= 7; ++distance) {
+      uint32_t moved = 0;
+      for (int i = 0; i < 4; ++i) {
+        const int from = static_cast<int>(selector >> 4 * i & 7);
+        if (from - i == distance) moved |= 0xFFu << 8 * i;
+      }
+      const uint64_t bytes = distance < 0 ? both << -8 * distance : both >> 8 * distance;
+      picked |= static_cast<uint32_t>(bytes) & moved;
+    }
+    return picked;
+  }
   for (int i = 0; i < 4; ++i) {
     picked |= (static_cast<uint32_t>(both >> (selector >> 4 * i & 7) * 8) & 0xFF) << 8 * i;
   }

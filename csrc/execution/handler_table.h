@@ -27,13 +27,14 @@ constexpr Access access_of(Predecoded op) {
           (control & kIndirect) != 0, (control & (kIndirect | kIndexX)) == kIndirect};
 }
 
-constexpr uint32_t kPushed = kInRam | kToTia, kAnywhere = kInRam | kInRom | kFromChips;
+constexpr uint32_t kPushed = kInRam | kToTia | kFirstRam,
+                   kAnywhere = kInRam | kInRom | kFromChips | kFirstRom;
 
 // The variants of rare instructions: those for the stack, and JMP (indirect).
 constexpr void add_rare(Variants& variants, Instruction instruction) {
   switch (instruction) {
     case kPha: case kPhp: variants.add(kPushed); break;
-    case kPla: variants.add(kInRam | kFromChips); break;
+    case kPla: variants.add(kInRam | kFromChips | kFirstRam); break;
     case kPlp: variants.add(kInRam); break;
     case kJsr: case kRts:
       variants.add(kInRam);
@@ -51,8 +52,8 @@ constexpr void add_rare(Variants& variants, Instruction instruction) {
 constexpr void add_stores(Variants& variants, const Access& access) {
   if (!access.direct) {
     const uint32_t pointer = access.pointer ? kPointerInRam : 0u;
-    variants.add(kInRam | kToTia | pointer);
-    if (!access.zero_page) variants.add(kInRam | kToTia | kInCartridge | pointer);
+    variants.add(kInRam | kToTia | kFirstRam | pointer);
+    if (!access.zero_page) variants.add(kInRam | kToTia | kInCartridge | kFirstRam | pointer);
     return;
   }
   variants.add(kInRam | kSurely);
@@ -74,9 +75,9 @@ constexpr void add_reads(Variants& variants, const Access& access) {
     for (const uint32_t bank : {0u, kFromAnyBank}) variants.add(kInRom | kSurely | bank);
     variants.add(kInCartridge | kSurely);
   } else if (access.zero_page && !access.indirect) {
-    variants.add(kInRam | kFromChips);
+    variants.add(kInRam | kFromChips | kFirstRam);
   } else {
-    const uint32_t places = access.indirect ? kInRam | kInRom : kAnywhere;
+    const uint32_t places = access.indirect ? kInRam | kInRom | kFirstRom : kAnywhere;
     const uint32_t pointer = access.pointer ? kPointerInRam : 0u;
     for (const uint32_t rom : {+kInPlainRom, 0u, +kFromAnyBank}) {
       if (!access.indirect) variants.add(kInRom | kSurely | (rom & kFromAnyBank));

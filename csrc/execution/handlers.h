@@ -78,9 +78,18 @@ CULE_INLINE const MicroOp<M>* find_code(Thread<M>& t, uint32_t bank, uint32_t pc
   return t.code + number;
 }
 
-// Executes an instruction that reaches kPlaces.
-template <uint32_t kOpcode, uint32_t kPlaces, class M>
+// The places that a handler has code for, and what it goes on with for all others.
+constexpr uint32_t first_of_places(uint32_t places) {
+  constexpr uint32_t kPlain = 0xFF;
+  if (places & kFirstRam) return (places & ~(kPlain | kFirstRam)) | kInRam;
+  if (places & kFirstRom) return (places & ~(kPlain | kFirstRom)) | kInRom;
+  return places;
+}
+
+// Executes an instruction that reaches kAllPlaces.
+template <uint32_t kOpcode, uint32_t kAllPlaces, class M>
 void handle(CULE_THREAD_PARAMETERS) {
+  constexpr uint32_t kPlaces = first_of_places(kAllPlaces);
   using RomAt = std::conditional_t<(kPlaces & kFromAnyBank) != 0, ShownRom, RomOfInstruction>;
   using Decode = StaticDecode<kOpcode>;
   constexpr bool kAccesses = (kPlaces & (kToTia | kToRegister | kFromChips | kToRiot)) != 0;
@@ -92,7 +101,10 @@ void handle(CULE_THREAD_PARAMETERS) {
   Machine m(t, op, clock, a, x, y);
   FastBus<Machine, kPlaces | kInDecimal, true, RomAt> bus(m);
   execute(Decode{}, bus, op->operand);
-  if (bus.needs_slow_path) CULE_CONTINUE(leave_for_slow_path);
+  if (bus.needs_slow_path) {
+    if constexpr (kPlaces == kAllPlaces) CULE_CONTINUE(leave_for_slow_path);
+    else CULE_CONTINUE((handle<kOpcode, kAllPlaces & ~(kFirstRam | kFirstRom), M>));
+  }
   keep_registers<kOpcode>(t, m.r);
   clock = m.cycle.both;
   a = m.r.a;

@@ -128,10 +128,11 @@ class MicroCode {
     const uint32_t pointer = access.pointer ? kPointerInRam : 0u;
     if (pointer && (low < kFirstInRam || low == kLastInPage)) return kNoPlace;
     const bool special = map_.special_end > 0;
-    if (access.writes) return kInRam | kToTia | (special ? +kInCartridge : 0u) | pointer;
+    if (access.writes)
+      return kInRam | kToTia | kFirstRam | (special ? +kInCartridge : 0u) | pointer;
     if (!access.indirect && is_table_in_rom(operand_of(op))) return kInRom | kSurely | any_bank;
     if (special && !any_bank) return kAnywhere | kInCartridge | pointer;
-    return (access.indirect ? kInRam | kInRom : kAnywhere) | pointer | rom;
+    return (access.indirect ? kInRam | kInRom | kFirstRom : kAnywhere) | pointer | rom;
   }
 
   // The place of a direct operand.

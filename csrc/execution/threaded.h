@@ -125,91 +125,92 @@ template <class M, bool kAllPlain>
 struct MachineOfHandler {
   struct Ram {
     uint8_t* bytes;
+    TiaState* state;
     CULE_INLINE uint32_t get(uint32_t index) const { return bytes[index]; }
     CULE_INLINE void set(uint32_t index, uint32_t value) const {
       bytes[index] = static_cast<uint8_t>(value);
     }
+    CULE_INLINE TiaState& tia() const { return *state; }
   };
   Thread<M>& t;
+  M& whole;
   Registers r;
   Clock cycle;
   uint32_t bank;
   Ram ram;
-  const CartridgeMap& map;
-  const uint32_t& slices;
-  const InstructionBuffer& buffer;
-  const int32_t& cycle_limit;
   uint32_t bus = 0;
   bool has_room = true;
   bool waited = false;
+  // What a write to the TIA touches (console/bus.h).
+  const ConsoleConfig& config = whole.config;
+  const CartridgeMap& map = whole.map;
+  const uint32_t& slices = whole.slices;
+  const int32_t& cycle_limit = whole.cycle_limit;
+  InstructionBuffer& buffer = whole.buffer;
+  TiaTrail& trail = whole.trail;
+  Devices& devices = whole.devices;
+  Sightings& seen = whole.seen;
+  int32_t &touched_cycle = whole.touched_cycle, &hmove_cycle = whole.hmove_cycle;
+  bool& frame_ended = whole.frame_ended;
 
   CULE_INLINE MachineOfHandler(Thread<M>& thread, const MicroOp<M>* op, int64_t clock, uint32_t a,
                                uint32_t x, uint32_t y)
       : t(thread),
+        whole(*thread.machine),
         r{thread.pc_of(op), a, x, y, thread.s, thread.result.n(), thread.v, thread.result.z(),
           thread.c, thread.d, thread.i, 0},
         cycle{clock + 1},
         bank(static_cast<uint32_t>(op->distance)),
-        ram{thread.ram},
-        map(thread.machine->map),
-        slices(thread.machine->slices),
-        buffer(thread.machine->buffer),
-        cycle_limit(thread.machine->cycle_limit) {}
+        ram{thread.ram, whole.ram.state} {}
 
   CULE_INLINE uint32_t rom(uint32_t offset) const { return t.rom[offset]; }
   CULE_INLINE bool is_plain_rom(uint32_t address) const {
-    return kAllPlain ? is_cartridge_address(address) : t.machine->is_plain_rom(address);
+    return kAllPlain ? is_cartridge_address(address) : whole.is_plain_rom(address);
   }
-  CULE_INLINE bool is_special(uint32_t address) const { return t.machine->is_special(address); }
+  CULE_INLINE bool is_special(uint32_t address) const { return whole.is_special(address); }
   CULE_INLINE bool is_cartridge_register(uint32_t address) const {
-    return t.machine->is_cartridge_register(address);
+    return whole.is_cartridge_register(address);
   }
 
   CULE_INLINE uint32_t read_chip(uint32_t address) {
-    M& m = *t.machine;
-    const int32_t before = m.instructions_left = t.instructions_left - cycle.instructions() + 1;
-    m.cycle = cycle;
-    m.r.pc = r.pc;
-    m.bus = bus;
-    const uint32_t value = read_chip_of(m, address);
-    cycle += m.cycle - cycle;
-    cycle.both += before - m.instructions_left;
-    waited = before != m.instructions_left;
+    const int32_t before = t.instructions_left - cycle.instructions() + 1;
+    whole.instructions_left = before;
+    whole.cycle = cycle;
+    whole.r.pc = r.pc;
+    whole.bus = bus;
+    const uint32_t value = read_chip_of(whole, address);
+    cycle += whole.cycle - cycle;
+    cycle.both += before - whole.instructions_left;
+    waited = before != whole.instructions_left;
     return value;
   }
   CULE_INLINE uint32_t read_elsewhere(uint32_t address) {
-    t.machine->cycle = cycle;
-    return t.machine->read_elsewhere(address);
+    whole.cycle = cycle;
+    return whole.read_elsewhere(address);
   }
   CULE_INLINE void write_elsewhere(uint32_t address, uint32_t value, bool after_write) {
-    t.machine->cycle = cycle;
-    t.machine->write_elsewhere(address, value, after_write);
+    whole.cycle = cycle;
+    whole.write_elsewhere(address, value, after_write);
   }
   template <class Reg>
   CULE_INLINE void record(const Reg reg, uint32_t value) {
-    machine_with_room().record(reg, value);
+    cule::record(*this, reg, value);
   }
   template <class Reg>
   CULE_INLINE void write_tia(const Reg reg, uint32_t value, bool after_write) {
-    M& m = machine_with_room();
-    m.write_tia(reg, value, after_write);
-    if (reg.number == tia_write::WSYNC) cycle += m.cycle - cycle;
+    cule::write_tia(*this, reg, value, after_write);
   }
-  CULE_INLINE void record(const AnyRegister reg, uint32_t value) {
-    write_any(machine_with_room(), reg.number, value);
-  }
+  CULE_INLINE void record(const AnyRegister reg, uint32_t value) { write_tia(reg, value, false); }
   CULE_INLINE void write_tia(const AnyRegister reg, uint32_t value, bool) {
-    M& m = machine_with_room();
-    write_any(m, reg.number, value);
-    cycle += m.cycle - cycle;
+    cycle.both = write_any(t, cycle.both, reg.number, value);
   }
 
  private:
   static CULE_COLD uint32_t read_chip_of(M& m, uint32_t address) { return m.read_chip(address); }
-  // A write to a register that is known only at run time, but not to VSYNC or VBLANK.
-  static CULE_COLD void write_any(M& m, uint32_t reg, uint32_t value) {
-    CULE_ASSUME(m.has_room);
-#define CULE_CASE(reg) case reg: return m.write_tia(KnownRegister<reg>{}, value, false);
+  // A write to a register that is known only at run time. Returns the clock after it.
+  static CULE_COLD int64_t write_any(Thread<M>& t, int64_t clock, uint32_t reg, uint32_t value) {
+    MachineOfHandler m(t, t.code, clock - 1, 0, 0, 0);
+#define CULE_CASE(reg) case reg: m.write_tia(KnownRegister<reg>{}, value, false); break;
 #define CULE_CASES_4(reg) CULE_CASE(reg) CULE_CASE(reg + 1) CULE_CASE(reg + 2) CULE_CASE(reg + 3)
 #define CULE_CASES_16(reg) \
   CULE_CASES_4(reg) CULE_CASES_4(reg + 4) CULE_CASES_4(reg + 8) CULE_CASES_4(reg + 12)
@@ -220,12 +221,7 @@ struct MachineOfHandler {
 #undef CULE_CASE
 #undef CULE_CASES_4
 #undef CULE_CASES_16
-  }
-  CULE_INLINE M& machine_with_room() const {
-    M& m = *t.machine;
-    m.cycle = cycle;
-    CULE_ASSUME(m.has_room);
-    return m;
+    return m.cycle.both;
   }
 };
 
