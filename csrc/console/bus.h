@@ -19,6 +19,29 @@
 
 namespace cule {
 
+// Reads a register of the RIOT or the TIA. The TIA drives bits 7 and 6 only; the other bits keep
+// what was last on the bus. `Bus` has the fields of ConsoleBus that this needs.
+template <class Bus>
+CULE_INLINE uint32_t read_chip(Bus& m, uint32_t address) {
+  if (address & kA7) {
+    const RiotRead read = read_riot(m.devices, m.rom, m.config, m.slices, address, m.r.pc, m.cycle,
+                                    m.instructions_left);
+    m.cycle += read.waited;
+    m.instructions_left -= read.rounds * 2;
+    return read.value;
+  }
+  m.touched_cycle = m.cycle;
+  const uint32_t reg = tia_register_read(address);
+  if (reg > tia_read::CXPPMM)
+    return read_input_port(m.devices, m.config.inpt_wiring, reg, m.cycle) | (m.bus & kUndriven);
+  TiaState& tia = m.ram.tia();
+  const uint32_t latches = latches_of_register(reg), new_ones = latches & ~m.latches_read;
+  m.latches_read |= latches;
+  m.seen = read_latches(m.trail, m.config.format, m.buffer, tia, m.seen, m.latches_read, latches,
+                        new_ones, m.cycle);
+  return collision_register(tia.collisions, reg) | (m.bus & kUndriven);
+}
+
 // The effect of some writes depends on how long ago HMOVE was. Their entries have that time instead
 // of the value, which a strobe ignores (tia/instruction_buffer.h). HMM0's entry has a flag for it in
 // the bits of the value that HMM0 does not use.
@@ -181,27 +204,7 @@ struct ConsoleBus {
     return read_chip(address);
   }
 
-  // Reads a register of the RIOT or the TIA. The TIA drives bits 7 and 6 only; the other bits keep
-  // what was last on the bus.
-  CULE_INLINE uint32_t read_chip(uint32_t address) {
-    if (address & kA7) {
-      const RiotRead read = read_riot(devices, rom, config, slices, address, r.pc, cycle,
-                                      instructions_left);
-      cycle += read.waited;
-      instructions_left -= read.rounds * 2;
-      return read.value;
-    }
-    touched_cycle = cycle;
-    const uint32_t reg = tia_register_read(address);
-    if (reg > tia_read::CXPPMM)
-      return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & kUndriven);
-    TiaState& tia = ram.tia();
-    const uint32_t latches = latches_of_register(reg), new_ones = latches & ~latches_read;
-    latches_read |= latches;
-    seen = read_latches(trail, config.format, buffer, tia, seen, latches_read, latches, new_ones,
-                        cycle);
-    return collision_register(tia.collisions, reg) | (bus & kUndriven);
-  }
+  CULE_INLINE uint32_t read_chip(uint32_t address) { return cule::read_chip(*this, address); }
 
   CULE_INLINE void show_slices(uint32_t shown) {
     moved |= shown != slices;

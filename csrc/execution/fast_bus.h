@@ -48,8 +48,8 @@ constexpr uint32_t kSurely = 1u << 14,  // it reaches its one place for sure
     kFromAnyBank = 1u << 15,            // ROM may be in another bank than the instruction
     kInPlainRom = 1u << 16,             // the cartridge has no special addresses
     kPointerInRam = 1u << 17,           // so it surely is
-    // Most of its accesses are to RAM or to ROM. Code for that place alone comes first.
-    kFirstRam = 1u << 18, kFirstRom = 1u << 19;
+    // Most of its accesses are to this place. A handler for that place alone comes first.
+    kFirstRam = 1u << 18, kFirstRom = 1u << 19, kFirstChips = 1u << 20;
 constexpr uint32_t to_register(uint32_t number) { return kToRegister | number << kRegisterShift; }
 constexpr uint32_t kAllChips = kFromChips | kToTia | kToRiot;
 constexpr uint32_t kInterpretedPlaces = kInRam | kInRom | kFromChips | kToTia | kInDecimal;

@@ -84,6 +84,7 @@ constexpr void add_reads(Variants& variants, const Access& access) {
       variants.add(places | pointer | rom);
     }
     variants.add(kAnywhere | kInCartridge | pointer);
+    if (!access.indirect) variants.add(kInRam | kFromChips | kFirstChips);
   }
 }
 

@@ -81,6 +81,7 @@ CULE_INLINE const MicroOp<M>* find_code(Thread<M>& t, uint32_t bank, uint32_t pc
 // The places that a handler has code for, and what it goes on with for all others.
 constexpr uint32_t first_of_places(uint32_t places) {
   constexpr uint32_t kPlain = 0xFF;
+  if (places & kFirstChips) return (places & ~(kPlain | kFirstChips)) | kFromChips;
   if (places & kFirstRam) return (places & ~(kPlain | kFirstRam)) | kInRam;
   if (places & kFirstRom) return (places & ~(kPlain | kFirstRom)) | kInRom;
   return places;
@@ -90,6 +91,7 @@ constexpr uint32_t first_of_places(uint32_t places) {
 template <uint32_t kOpcode, uint32_t kAllPlaces, class M>
 void handle(CULE_THREAD_PARAMETERS) {
   constexpr uint32_t kPlaces = first_of_places(kAllPlaces);
+  constexpr uint32_t kFirst = kFirstRam | kFirstRom | kFirstChips;
   using RomAt = std::conditional_t<(kPlaces & kFromAnyBank) != 0, ShownRom, RomOfInstruction>;
   using Decode = StaticDecode<kOpcode>;
   constexpr bool kAccesses = (kPlaces & (kToTia | kToRegister | kFromChips | kToRiot)) != 0;
@@ -103,7 +105,7 @@ void handle(CULE_THREAD_PARAMETERS) {
   execute(Decode{}, bus, op->operand);
   if (bus.needs_slow_path) {
     if constexpr (kPlaces == kAllPlaces) CULE_CONTINUE(leave_for_slow_path);
-    else CULE_CONTINUE((handle<kOpcode, kAllPlaces & ~(kFirstRam | kFirstRom), M>));
+    else CULE_CONTINUE((handle<kOpcode, kAllPlaces & ~kFirst, M>));
   }
   keep_registers<kOpcode>(t, m.r);
   clock = m.cycle.both;

@@ -131,6 +131,7 @@ class MicroCode {
     if (access.writes)
       return kInRam | kToTia | kFirstRam | (special ? +kInCartridge : 0u) | pointer;
     if (!access.indirect && is_table_in_rom(operand_of(op))) return kInRom | kSurely | any_bank;
+    if (!access.indirect && is_tia_address(operand_of(op))) return kInRam | kFromChips | kFirstChips;
     if (special && !any_bank) return kAnywhere | kInCartridge | pointer;
     return (access.indirect ? kInRam | kInRom | kFirstRom : kAnywhere) | pointer | rom;
   }

@@ -94,6 +94,11 @@ struct Thread {
   const uint8_t* rom;
   M* machine;
   int32_t instructions_left;  // when the clock's count was 0
+  // Parts of the machine, which are copied back when the thread stops.
+  TiaState tia;
+  InstructionBuffer buffer;
+  Sightings seen;
+  int32_t touched_cycle, hmove_cycle;
   // Where the thread stops, and whether the instruction there needs the slow path.
   const MicroOp<M>* op;
   int64_t clock;
@@ -124,46 +129,53 @@ struct RomOfInstruction {
 template <class M, bool kAllPlain>
 struct MachineOfHandler {
   struct Ram {
-    uint8_t* bytes;
-    TiaState* state;
-    CULE_INLINE uint32_t get(uint32_t index) const { return bytes[index]; }
+    Thread<M>& t;
+    CULE_INLINE uint32_t get(uint32_t index) const { return t.ram[index]; }
     CULE_INLINE void set(uint32_t index, uint32_t value) const {
-      bytes[index] = static_cast<uint8_t>(value);
+      t.ram[index] = static_cast<uint8_t>(value);
     }
-    CULE_INLINE TiaState& tia() const { return *state; }
+    CULE_INLINE TiaState& tia() const { return t.tia; }
+  };
+  struct Rom {
+    Thread<M>& t;
+    CULE_INLINE uint32_t operator()(uint32_t offset) const { return t.rom[offset]; }
+    CULE_INLINE Predecoded predecoded_at(uint32_t offset) const {
+      return t.machine->rom.predecoded_at(offset);
+    }
   };
   Thread<M>& t;
-  M& whole;
   Registers r;
   Clock cycle;
   uint32_t bank;
-  Ram ram;
+  int32_t instructions_left;
+  Ram ram{t};
+  Rom rom{t};
   uint32_t bus = 0;
   bool has_room = true;
-  bool waited = false;
-  // What a write to the TIA touches (console/bus.h).
+  bool waited = false;  // a loop that waits for the timer was skipped
+  // References to what an instruction seldom needs.
+  M& whole = *t.machine;
   const ConsoleConfig& config = whole.config;
   const CartridgeMap& map = whole.map;
   const uint32_t& slices = whole.slices;
   const int32_t& cycle_limit = whole.cycle_limit;
-  InstructionBuffer& buffer = whole.buffer;
+  InstructionBuffer& buffer = t.buffer;
   TiaTrail& trail = whole.trail;
   Devices& devices = whole.devices;
-  Sightings& seen = whole.seen;
-  int32_t &touched_cycle = whole.touched_cycle, &hmove_cycle = whole.hmove_cycle;
+  Sightings& seen = t.seen;
+  uint32_t& latches_read = whole.latches_read;
+  int32_t &touched_cycle = t.touched_cycle, &hmove_cycle = t.hmove_cycle;
   bool& frame_ended = whole.frame_ended;
 
   CULE_INLINE MachineOfHandler(Thread<M>& thread, const MicroOp<M>* op, int64_t clock, uint32_t a,
                                uint32_t x, uint32_t y)
       : t(thread),
-        whole(*thread.machine),
         r{thread.pc_of(op), a, x, y, thread.s, thread.result.n(), thread.v, thread.result.z(),
           thread.c, thread.d, thread.i, 0},
         cycle{clock + 1},
         bank(static_cast<uint32_t>(op->distance)),
-        ram{thread.ram, whole.ram.state} {}
+        instructions_left(thread.instructions_left - cycle.instructions() + 1) {}
 
-  CULE_INLINE uint32_t rom(uint32_t offset) const { return t.rom[offset]; }
   CULE_INLINE bool is_plain_rom(uint32_t address) const {
     return kAllPlain ? is_cartridge_address(address) : whole.is_plain_rom(address);
   }
@@ -173,15 +185,10 @@ struct MachineOfHandler {
   }
 
   CULE_INLINE uint32_t read_chip(uint32_t address) {
-    const int32_t before = t.instructions_left - cycle.instructions() + 1;
-    whole.instructions_left = before;
-    whole.cycle = cycle;
-    whole.r.pc = r.pc;
-    whole.bus = bus;
-    const uint32_t value = read_chip_of(whole, address);
-    cycle += whole.cycle - cycle;
-    cycle.both += before - whole.instructions_left;
-    waited = before != whole.instructions_left;
+    const int32_t before = instructions_left;
+    const uint32_t value = cule::read_chip(*this, address);
+    waited = before != instructions_left;
+    cycle.both += before - instructions_left;
     return value;
   }
   CULE_INLINE uint32_t read_elsewhere(uint32_t address) {
@@ -206,7 +213,6 @@ struct MachineOfHandler {
   }
 
  private:
-  static CULE_COLD uint32_t read_chip_of(M& m, uint32_t address) { return m.read_chip(address); }
   // A write to a register that is known only at run time. Returns the clock after it.
   static CULE_COLD int64_t write_any(Thread<M>& t, int64_t clock, uint32_t reg, uint32_t value) {
     MachineOfHandler m(t, t.code, clock - 1, 0, 0, 0);

@@ -11,12 +11,14 @@ struct ThreadedCore {
 
   static CULE_INLINE uint32_t game_of(const ConsoleConfig& config) { return config.game; }
 
-  // Runs the frame on a copy of the RAM, which handlers reach without a pointer.
+  // Runs the frame on copies of the RAM and of the TIA's state, which handlers reach without a
+  // pointer.
   void run(M& m) const {
     Thread<M> t;
-    uint8_t* const ram = m.ram.bytes;
-    memcpy(t.ram, ram, kRamBytes);
-    m.ram.bytes = t.ram;
+    const auto ram = m.ram;
+    memcpy(t.ram, ram.bytes, kRamBytes);
+    t.tia = ram.tia();
+    m.ram = {t.ram, &t.tia};
     t.code = code.ops();
     t.elsewhere = code.elsewhere();
     t.rom = code.rom();
@@ -27,8 +29,9 @@ struct ThreadedCore {
       while (m.runs() && m.cycle < end) run_once(m, t, end);
       m.has_room = false;
     });
-    m.ram.bytes = ram;
-    memcpy(ram, t.ram, kRamBytes);
+    m.ram = ram;
+    memcpy(ram.bytes, t.ram, kRamBytes);
+    ram.tia() = t.tia;
   }
 
  private:
@@ -57,6 +60,10 @@ struct ThreadedCore {
     t.pc_minus_number = r.pc - number;
     t.end = Clock::at(end).both;
     t.instructions_left = m.instructions_left;
+    t.buffer = m.buffer;
+    t.seen = m.seen;
+    t.touched_cycle = m.touched_cycle;
+    t.hmove_cycle = m.hmove_cycle;
     t.needs_slow_path = false;
     const MicroOp<M>* const op = t.code + number;
     op->handler(t, op, Clock::at(m.cycle).both, r.a, r.x, r.y);
@@ -65,6 +72,10 @@ struct ThreadedCore {
          0};
     m.cycle = clock;
     m.instructions_left = t.instructions_left - clock.instructions();
+    m.buffer = t.buffer;
+    m.seen = t.seen;
+    m.touched_cycle = t.touched_cycle;
+    m.hmove_cycle = t.hmove_cycle;
     // Handlers do not keep the last byte on the bus. It matters if code is fetched from the TIA's
     // addresses. From a handler only a jump leads there, which reads its target's high byte last.
     m.bus = r.pc >> 8;
