@@ -10,9 +10,6 @@
 
 // CULE_COLD marks code that runs rarely, at least on a GPU. The code is never inlined. This keeps
 //   a CPU's handlers and a GPU's loop small.
-// CULE_HANDLER marks one of many cases of a switch. It is inlined, unless the build defines
-//   CULE_SANITIZED: with instrumentation, a compiler would take minutes for one function with all
-//   cases.
 // CULE_TAIL_CALL comes before the return of a function's result. The compiler then makes the call a
 //   jump. Compilers without such an attribute do so too when they optimize.
 // CULE_INLINE_LAMBDA comes after a lambda's parameters.
@@ -47,17 +44,11 @@
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
 #define CULE_COLD __host__ __device__ __noinline__ inline
-#define CULE_HANDLER CULE_INLINE
 namespace cule { using LineBits = uint32_t; }
 #else
 #define CULE_HD
 #define CULE_INLINE inline __attribute__((always_inline))
 #define CULE_COLD inline __attribute__((noinline))
-#if defined(CULE_SANITIZED)
-#define CULE_HANDLER inline __attribute__((noinline))
-#else
-#define CULE_HANDLER CULE_INLINE
-#endif
 #if defined(CULE_SIMULATED_GPU)
 namespace cule { using LineBits = uint32_t; }
 #else

@@ -207,7 +207,14 @@ struct MachineOfHandler {
   CULE_INLINE void write_tia(const Reg reg, uint32_t value, bool after_write) {
     cule::write_tia(*this, reg, value, after_write);
   }
-  CULE_INLINE void record(const AnyRegister reg, uint32_t value) { write_tia(reg, value, false); }
+  // For PHA and PHP. Programs push to the registers that switch missiles and ball on.
+  CULE_INLINE void record(const AnyRegister reg, uint32_t value) {
+    using namespace tia_write;
+    if (reg.number == ENABL) return record(KnownRegister<ENABL>{}, value);
+    if (reg.number == ENAM1) return record(KnownRegister<ENAM1>{}, value);
+    if (reg.number == ENAM0) return record(KnownRegister<ENAM0>{}, value);
+    write_tia(reg, value, false);
+  }
   CULE_INLINE void write_tia(const AnyRegister reg, uint32_t value, bool) {
     cycle.both = write_any(t, cycle.both, reg.number, value);
   }
