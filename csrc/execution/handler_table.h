@@ -132,4 +132,90 @@ constexpr HandlerTable<M> handlers_of_opcodes(std::index_sequence<kOpcodes...>) 
   return table;
 }
 
+// An instruction and what it reaches, and the two of a pair.
+struct Reaching {
+  uint32_t opcode, places;
+};
+struct Pair {
+  Reaching first, second;
+};
+
+constexpr Reaching reaching(Instruction instruction, AddressMode mode, uint32_t places) {
+  return {code_in_mode(instruction, mode), places};
+}
+// What is often followed by a store to the TIA. By a count over all games such pairs are a tenth of
+// all instructions, and those of kBeforeBranches and a branch are another tenth.
+constexpr uint32_t kThroughPointer = kInRam | kInRom | kFirstRom | kPointerInRam;
+constexpr Reaching kBeforeStores[] = {
+    reaching(kLda, kZp, kInRam | kSurely),
+    reaching(kLda, kImm, 0),
+    reaching(kLda, kIndY, kThroughPointer | kInPlainRom),
+    reaching(kLda, kIndY, kThroughPointer),
+    reaching(kLda, kAbsX, kInRom | kSurely),
+    reaching(kLda, kAbsY, kInRom | kSurely),
+    reaching(kLda, kZpX, kInRam | kFromChips | kFirstRam),
+};
+constexpr Reaching kBeforeBranches[] = {
+    reaching(kDex, kImp, 0), reaching(kDey, kImp, 0), reaching(kInx, kImp, 0),
+    reaching(kIny, kImp, 0), reaching(kCmp, kImm, 0), reaching(kCpx, kImm, 0),
+    reaching(kCpy, kImm, 0), reaching(kAnd, kImm, 0),
+    reaching(kLda, kZp, kInRam | kSurely), reaching(kLdx, kZp, kInRam | kSurely),
+    reaching(kLdy, kZp, kInRam | kSurely), reaching(kCmp, kZp, kInRam | kSurely),
+    reaching(kCpy, kZp, kInRam | kSurely), reaching(kCpx, kZp, kInRam | kSurely),
+    reaching(kBit, kZp, kInRam | kSurely), reaching(kDec, kZp, kInRam | kSurely),
+    reaching(kAnd, kZp, kInRam | kSurely),
+};
+constexpr Instruction kBranches[] = {kBne, kBeq, kBpl, kBmi, kBcc, kBcs};
+
+constexpr uint32_t kNumStores = kNumTiaWrites - (kLastVertical + 1);
+constexpr uint32_t kStorePairs = sizeof kBeforeStores / sizeof *kBeforeStores * kNumStores;
+constexpr uint32_t kNumBranches = sizeof kBranches / sizeof *kBranches;
+constexpr uint32_t kBranchPairs = sizeof kBeforeBranches / sizeof *kBeforeBranches * kNumBranches;
+constexpr uint32_t kNumPairs = kStorePairs + kBranchPairs;
+
+constexpr Pair pair_number(uint32_t i) {
+  if (i < kStorePairs) {
+    const uint32_t reg = kLastVertical + 1 + i % kNumStores;
+    return {kBeforeStores[i / kNumStores], reaching(kSta, kZp, to_register(reg) | kSurely)};
+  }
+  i -= kStorePairs;
+  return {kBeforeBranches[i / kNumBranches], reaching(kBranches[i % kNumBranches], kRel, 0)};
+}
+
+// The handlers of all pairs, in the order of pair_number.
+template <class M>
+struct PairTable {
+  Handler<M> of[kNumPairs];
+};
+template <class M, size_t... kI>
+constexpr PairTable<M> handlers_of_pairs(std::index_sequence<kI...>) {
+  return {{handle_pair<pair_number(kI).first.opcode, pair_number(kI).first.places,
+                       pair_number(kI).second.opcode, pair_number(kI).second.places, M>...}};
+}
+
+// The number of the pair of two instructions, or kNumPairs.
+constexpr uint32_t find_pair(const Reaching& first, const Reaching& second) {
+  const auto same = [](const Reaching& a, const Reaching& b) {
+    return a.opcode == b.opcode && a.places == b.places;
+  };
+  uint32_t at = 0;
+  if (second.places & kToRegister) {
+    const uint32_t reg = second.places >> kRegisterShift & kRegisterMask;
+    if (second.opcode != code_in_mode(kSta, kZp)) return kNumPairs;
+    for (const Reaching& before : kBeforeStores) {
+      if (same(before, first)) return at + reg - (kLastVertical + 1);
+      at += kNumStores;
+    }
+    return kNumPairs;
+  }
+  at = kStorePairs;
+  for (const Reaching& before : kBeforeBranches) {
+    for (const Instruction branch : kBranches) {
+      if (same(before, first) && second.opcode == code_in_mode(branch, kRel)) return at;
+      ++at;
+    }
+  }
+  return kNumPairs;
+}
+
 }  // namespace cule

@@ -50,20 +50,22 @@ CULE_INLINE const MicroOp<M>* moved_by(const MicroOp<M>* op, int32_t bytes) {
   return reinterpret_cast<const MicroOp<M>*>(reinterpret_cast<const char*>(op) + bytes);
 }
 
+// Goes on after a branch, whose time does not count yet.
+template <uint32_t kOpcode, class M>
+CULE_INLINE bool pass(Thread<M>& t, const MicroOp<M>*& op, int64_t& clock) {
+  const Registers r{0, 0, 0, 0, 0, t.result.n(), t.v, t.result.z(), t.c, 0, 0, 0};
+  using Decode = StaticDecode<kOpcode>;
+  clock += (int64_t{Decode::control & kCyclesMask} << Clock::kShift) + 1;
+  const bool taken = branches(Decode{}, r);
+  if (taken) clock += int64_t{op->target} << Clock::kShift;
+  op = taken ? moved_by(op, op->distance) : op + 2;
+  return taken;
+}
+
 // Executes a branch.
 template <uint32_t kOpcode, class M>
 void handle_branch(CULE_THREAD_PARAMETERS) {
-  const Registers r{0, 0, 0, 0, 0, t.result.n(), t.v, t.result.z(), t.c, 0, 0, 0};
-  using Decode = StaticDecode<kOpcode>;
-  constexpr int64_t kTime = (int64_t{Decode::control & kCyclesMask} << Clock::kShift) + 1;
-  clock += kTime;
-  if (!branches(Decode{}, r)) {
-    op += 2;
-    CULE_CONTINUE(op->handler);
-  }
-  clock += int64_t{op->target} << Clock::kShift;
-  op = moved_by(op, op->distance);
-  if (clock >= t.end) CULE_CONTINUE(leave);
+  if (pass<kOpcode>(t, op, clock) && clock >= t.end) CULE_CONTINUE(leave);
   CULE_CONTINUE(op->handler);
 }
 
@@ -87,44 +89,82 @@ constexpr uint32_t first_of_places(uint32_t places) {
   return places;
 }
 
-// Executes an instruction that reaches kAllPlaces.
-template <uint32_t kOpcode, uint32_t kAllPlaces, class M>
-void handle(CULE_THREAD_PARAMETERS) {
-  constexpr uint32_t kPlaces = first_of_places(kAllPlaces);
-  constexpr uint32_t kFirst = kFirstRam | kFirstRom | kFirstChips;
+// Whether an instruction that reaches `places` may begin only before the end of the turn.
+constexpr bool is_access(uint32_t places) {
+  return (places & (kToTia | kToRegister | kFromChips | kToRiot)) != 0;
+}
+constexpr uint32_t kFirst = kFirstRam | kFirstRom | kFirstChips;
+
+enum class Done { kYes, kNo, kHasWaited };
+
+// Executes an instruction that reaches kPlaces, all but the jump to the next one. If it cannot,
+// nothing changes.
+template <uint32_t kOpcode, uint32_t kPlaces, class M>
+CULE_INLINE Done perform(Thread<M>& t, const MicroOp<M>* op, int64_t& clock, uint32_t& a,
+                         uint32_t& x, uint32_t& y, uint32_t& pc) {
   using RomAt = std::conditional_t<(kPlaces & kFromAnyBank) != 0, ShownRom, RomOfInstruction>;
-  using Decode = StaticDecode<kOpcode>;
-  constexpr bool kAccesses = (kPlaces & (kToTia | kToRegister | kFromChips | kToRiot)) != 0;
-  constexpr GoesOn kGoesOn = facts_of(kOpcodeRows[kOpcode].instruction).goes_on;
-  if constexpr (kAccesses) {
-    if (clock >= t.end) CULE_CONTINUE(leave);
-  }
   using Machine = MachineOfHandler<M, (kPlaces & kInPlainRom) != 0>;
   Machine m(t, op, clock, a, x, y);
   FastBus<Machine, kPlaces | kInDecimal, true, RomAt> bus(m);
-  execute(Decode{}, bus, op->operand);
-  if (bus.needs_slow_path) {
-    if constexpr (kPlaces == kAllPlaces) CULE_CONTINUE(leave_for_slow_path);
-    else CULE_CONTINUE((handle<kOpcode, kAllPlaces & ~kFirst, M>));
-  }
+  execute(StaticDecode<kOpcode>{}, bus, op->operand);
+  if (bus.needs_slow_path) return Done::kNo;
   keep_registers<kOpcode>(t, m.r);
   clock = m.cycle.both;
   a = m.r.a;
   x = m.r.x;
   y = m.r.y;
+  pc = m.r.pc;
+  return (kPlaces & kFromChips) && m.waited ? Done::kHasWaited : Done::kYes;
+}
+
+// Executes an instruction that reaches kAllPlaces.
+template <uint32_t kOpcode, uint32_t kAllPlaces, class M>
+void handle(CULE_THREAD_PARAMETERS) {
+  constexpr uint32_t kPlaces = first_of_places(kAllPlaces);
+  constexpr GoesOn kGoesOn = facts_of(kOpcodeRows[kOpcode].instruction).goes_on;
+  if constexpr (is_access(kPlaces)) {
+    if (clock >= t.end) CULE_CONTINUE(leave);
+  }
+  uint32_t pc;
+  const Done done = perform<kOpcode, kPlaces>(t, op, clock, a, x, y, pc);
+  if (done == Done::kNo) {
+    if constexpr (kPlaces == kAllPlaces) CULE_CONTINUE(leave_for_slow_path);
+    else CULE_CONTINUE((handle<kOpcode, kAllPlaces & ~kFirst, M>));
+  }
   if constexpr (kGoesOn == GoesOn::kNext) {
-    op += Decode::control >> kLengthShift & 3;
-    if constexpr ((kPlaces & kFromChips) != 0) {
-      if (m.waited) CULE_CONTINUE(leave);
-    }
+    op += StaticDecode<kOpcode>::control >> kLengthShift & 3;
+    if (done == Done::kHasWaited) CULE_CONTINUE(leave);
   } else {
     if constexpr (kGoesOn == GoesOn::kAtOperand && !(kPlaces & kFromAnyBank)) {
       t.pc_minus_number = static_cast<uint32_t>(op->operand) - op->target;
       op = moved_by(op, op->distance);
     } else {
-      op = find_code<kPlaces>(t, m.bank, m.r.pc);
+      op = find_code<kPlaces>(t, static_cast<uint32_t>(op->distance), pc);
     }
     if (clock >= t.end) CULE_CONTINUE(leave);
+  }
+  CULE_CONTINUE(op->handler);
+}
+
+// Executes two instructions that often follow each other. The second is a branch, or reaches
+// kPlaces2. Neither reads a chip.
+template <uint32_t kOpcode, uint32_t kAllPlaces, uint32_t kOpcode2, uint32_t kPlaces2, class M>
+void handle_pair(CULE_THREAD_PARAMETERS) {
+  constexpr uint32_t kPlaces = first_of_places(kAllPlaces);
+  static_assert(!is_access(kPlaces) && !(kPlaces2 & kFromChips));
+  uint32_t pc;
+  if (perform<kOpcode, kPlaces>(t, op, clock, a, x, y, pc) == Done::kNo) {
+    if constexpr (kPlaces == kAllPlaces) CULE_CONTINUE(leave_for_slow_path);
+    else CULE_CONTINUE((handle<kOpcode, kAllPlaces & ~kFirst, M>));
+  }
+  op += StaticDecode<kOpcode>::control >> kLengthShift & 3;
+  if constexpr (StaticDecode<kOpcode2>::may_also(kBranch)) {
+    if (pass<kOpcode2>(t, op, clock) && clock >= t.end) CULE_CONTINUE(leave);
+  } else {
+    if (is_access(kPlaces2) && clock >= t.end) CULE_CONTINUE(leave);
+    if (perform<kOpcode2, kPlaces2>(t, op, clock, a, x, y, pc) == Done::kNo)
+      CULE_CONTINUE(leave_for_slow_path);
+    op += StaticDecode<kOpcode2>::control >> kLengthShift & 3;
   }
   CULE_CONTINUE(op->handler);
 }

@@ -28,6 +28,7 @@ class MicroCode {
     }
     ops_[count].handler = handle_elsewhere<M>;
     measure();
+    fuse_pairs();
   }
 
   const MicroOp<M>* ops() const { return ops_.data(); }
@@ -159,6 +160,26 @@ class MicroCode {
            base / kWindowBytes == last / kWindowBytes &&
            !is_special_offset(map_, window_offset(base)) &&
            !is_special_offset(map_, window_offset(last));
+  }
+
+  // Gives the first of two instructions the handler of the pair, where there is one. The second
+  // keeps its own, as the program may jump there.
+  void fuse_pairs() {
+    static constexpr PairTable<M> kPairs =
+        handlers_of_pairs<M>(std::make_index_sequence<kNumPairs>{});
+    for (uint32_t i = 0; i < elsewhere(); ++i) {
+      const Predecoded op = predecoded_at(i);
+      const uint32_t next = i + length_of(op);
+      const GoesOn goes_on = facts_of(kOpcodeRows[opcode_of(op)].instruction).goes_on;
+      if (ops_[i].handler == leave_for_slow_path<M> || goes_on != GoesOn::kNext) continue;
+      if (op.more & kBranch || ops_[next].handler == leave_for_slow_path<M>) continue;
+      const uint32_t pair = find_pair(reaching(op), reaching(predecoded_at(next)));
+      if (pair < kNumPairs) ops_[i].handler = kPairs.of[pair];
+    }
+  }
+  Reaching reaching(Predecoded op) const {
+    const bool is_branch = op.more & kBranch;
+    return {opcode_of(op), is_branch ? 0 : places_of(op, rom_facts())};
   }
 
   void measure() {
