@@ -43,8 +43,8 @@ CULE_INLINE uint32_t read_chip(Bus& m, uint32_t address) {
 }
 
 // The effect of some writes depends on how long ago HMOVE was. Their entries have that time instead
-// of the value, which a strobe ignores (tia/instruction_buffer.h). HMM0's entry has a flag for it in
-// the bits of the value that HMM0 does not use.
+// of the value, which a strobe ignores (tia/instruction_buffer.h). HMM0's entry has a flag for it
+// in the bits of the value that HMM0 does not use.
 template <class Bus>
 CULE_INLINE uint32_t note_hmove(Bus& m, uint32_t reg, uint32_t value) {
   using namespace tia_write;

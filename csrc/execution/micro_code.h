@@ -132,7 +132,8 @@ class MicroCode {
     if (access.writes)
       return kInRam | kToTia | kFirstRam | (special ? +kInCartridge : 0u) | pointer;
     if (!access.indirect && is_table_in_rom(operand_of(op))) return kInRom | kSurely | any_bank;
-    if (!access.indirect && is_tia_address(operand_of(op))) return kInRam | kFromChips | kFirstChips;
+    if (!access.indirect && is_tia_address(operand_of(op)))
+      return kInRam | kFromChips | kFirstChips;
     if (special && !any_bank) return kAnywhere | kInCartridge | pointer;
     return (access.indirect ? kInRam | kInRom | kFirstRom : kAnywhere) | pointer | rom;
   }
@@ -187,8 +188,9 @@ class MicroCode {
     std::vector<int32_t> runs(ops_.size(), 0);
     for (uint32_t i = elsewhere(); i-- > 0;) {
       const Predecoded op = predecoded_at(i);
-      const bool goes_on = facts_of(kOpcodeRows[opcode_of(op)].instruction).goes_on == GoesOn::kNext;
-      const bool ends = ops_[i].handler == leave_for_slow_path<M> || !goes_on;
+      const GoesOn goes_on = facts_of(kOpcodeRows[opcode_of(op)].instruction).goes_on;
+      const bool ends =
+          ops_[i].handler == leave_for_slow_path<M> || goes_on != GoesOn::kNext;
       runs[i] = ends ? 1 : 1 + runs[i + length_of(op)];
       if (runs[i] > longest_run_) longest_run_ = runs[i];
     }

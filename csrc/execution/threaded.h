@@ -124,8 +124,8 @@ struct RomOfInstruction {
   }
 };
 
-// The machine as a handler sees it. Only what it needs of the machine is in memory. With `kAllPlain`
-// the cartridge has no special addresses.
+// The machine as a handler sees it. Only what it needs of the machine is in memory. With
+// `kAllPlain` the cartridge has no special addresses.
 template <class M, bool kAllPlain>
 struct MachineOfHandler {
   struct Ram {

@@ -54,7 +54,9 @@ def random_image(random: np.random.Generator, scheme: str, wild: float) -> bytes
     image: list[int] = []
     while len(image) < length:
         any_opcode = int(random.integers(256))
-        opcode = any_opcode if random.random() < wild else frequent[int(random.integers(len(frequent)))]
+        opcode = (
+            any_opcode if random.random() < wild else frequent[int(random.integers(len(frequent)))]
+        )
         if opcode in JAMS:
             continue
         image += [opcode, *random_operand(random, opcode, special)[: int(random.integers(1, 3))]]

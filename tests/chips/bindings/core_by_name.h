@@ -8,7 +8,8 @@
 
 namespace cule {
 
-// A switch over 256 instances of the path of execute.h. The compiler has simplified each for its opcode.
+// A switch over 256 instances of the path of execute.h. The compiler has simplified each for its
+// opcode.
 struct StaticCore : AnyGame {
   template <class M>
   CULE_INLINE Predecoded operator()(M& m, Predecoded op) const {
