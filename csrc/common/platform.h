@@ -10,9 +10,8 @@
 
 // CULE_COLD marks code that runs rarely, at least on a GPU. The code is never inlined. This keeps
 //   a CPU's handlers and a GPU's loop small.
-// CULE_HANDLER marks one of many cases of a switch. It is inlined, unless the build defines
-//   CULE_SANITIZED: with instrumentation, a compiler would take minutes for one function with all
-//   cases.
+// CULE_TAIL_CALL comes before the return of a function's result. The compiler then makes the call a
+//   jump. Compilers without such an attribute do so too when they optimize.
 // CULE_INLINE_LAMBDA comes after a lambda's parameters.
 // CULE_VECTORS names the header with the vector instructions of the CPU that is compiled for.
 // CULE_WHOLE_AVX512 is added to the features of a function that uses AVX-512, so that the compiler
@@ -28,6 +27,7 @@
 // CULE_APART keeps the code of a rare path separate. Without it, a GPU's compiler can take
 //   assignments that several rare paths share, and move them before the branches to these paths.
 //   The frequent path then executes them too.
+// kStoresAhead says whether a store that may turn out unnecessary is faster than a branch.
 // pick_bytes takes four bytes from two words. Each of the selector's lowest four nibbles is the
 //   number of a byte: 0 to 3 are in `low`, 4 to 7 in `high`.
 // spread_signs replaces each byte of a word by copies of its highest bit: 0 or $FF.
@@ -47,22 +47,23 @@
 #define CULE_HD __host__ __device__
 #define CULE_INLINE __host__ __device__ __forceinline__
 #define CULE_COLD __host__ __device__ __noinline__ inline
-#define CULE_HANDLER CULE_INLINE
 namespace cule { using LineBits = uint32_t; }
 #else
 #define CULE_HD
 #define CULE_INLINE inline __attribute__((always_inline))
 #define CULE_COLD inline __attribute__((noinline))
-#if defined(CULE_SANITIZED)
-#define CULE_HANDLER inline __attribute__((noinline))
-#else
-#define CULE_HANDLER CULE_INLINE
-#endif
 #if defined(CULE_SIMULATED_GPU)
 namespace cule { using LineBits = uint32_t; }
 #else
 namespace cule { using LineBits = uint64_t; }
 #endif
+#endif
+#if defined(__clang__)
+#define CULE_TAIL_CALL [[clang::musttail]]
+#elif defined(__GNUC__) && __GNUC__ >= 15
+#define CULE_TAIL_CALL [[gnu::musttail]]
+#else
+#define CULE_TAIL_CALL
 #endif
 #define CULE_INLINE_LAMBDA __attribute__((always_inline))
 #if defined(__x86_64__)
@@ -110,6 +111,11 @@ namespace cule { using LineBits = uint64_t; }
 #endif
 
 namespace cule {
+#if defined(__CUDACC__)
+constexpr bool kStoresAhead = false;
+#else
+constexpr bool kStoresAhead = true;
+#endif
 CULE_INLINE uint32_t spread_signs(uint32_t word) {
 #if defined(__CUDA_ARCH__)
   uint32_t spread;
@@ -151,6 +157,18 @@ CULE_INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t selector) 
 #else
   const uint64_t both = low | static_cast<uint64_t>(high) << 32;
   uint32_t picked = 0;
+  if (__builtin_constant_p(selector)) {  // all bytes that move equally far are moved at once
+    for (int distance = -3; distance <= 7; ++distance) {
+      uint32_t moved = 0;
+      for (int i = 0; i < 4; ++i) {
+        const int from = static_cast<int>(selector >> 4 * i & 7);
+        if (from - i == distance) moved |= 0xFFu << 8 * i;
+      }
+      const uint64_t bytes = distance < 0 ? both << -8 * distance : both >> 8 * distance;
+      picked |= static_cast<uint32_t>(bytes) & moved;
+    }
+    return picked;
+  }
   for (int i = 0; i < 4; ++i) {
     picked |= (static_cast<uint32_t>(both >> (selector >> 4 * i & 7) * 8) & 0xFF) << 8 * i;
   }

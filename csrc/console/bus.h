@@ -19,6 +19,95 @@
 
 namespace cule {
 
+// Reads a register of the RIOT or the TIA. The TIA drives bits 7 and 6 only; the other bits keep
+// what was last on the bus. `Bus` has the fields of ConsoleBus that this needs.
+template <class Bus>
+CULE_INLINE uint32_t read_chip(Bus& m, uint32_t address) {
+  if (address & kA7) {
+    const RiotRead read = read_riot(m.devices, m.rom, m.config, m.slices, address, m.r.pc, m.cycle,
+                                    m.instructions_left);
+    m.cycle += read.waited;
+    m.instructions_left -= read.rounds * 2;
+    return read.value;
+  }
+  m.touched_cycle = m.cycle;
+  const uint32_t reg = tia_register_read(address);
+  if (reg > tia_read::CXPPMM)
+    return read_input_port(m.devices, m.config.inpt_wiring, reg, m.cycle) | (m.bus & kUndriven);
+  TiaState& tia = m.ram.tia();
+  const uint32_t latches = latches_of_register(reg), new_ones = latches & ~m.latches_read;
+  m.latches_read |= latches;
+  m.seen = read_latches(m.trail, m.config.format, m.buffer, tia, m.seen, m.latches_read, latches,
+                        new_ones, m.cycle);
+  return collision_register(tia.collisions, reg) | (m.bus & kUndriven);
+}
+
+// The effect of some writes depends on how long ago HMOVE was. Their entries have that time instead
+// of the value, which a strobe ignores (tia/instruction_buffer.h). HMM0's entry has a flag for it
+// in the bits of the value that HMM0 does not use.
+template <class Bus>
+CULE_INLINE uint32_t note_hmove(Bus& m, uint32_t reg, uint32_t value) {
+  using namespace tia_write;
+  constexpr uint32_t kLast =
+      last_of(registers_where(&WriteFacts::cpu_effect, CpuEffect::kSinceHmove));
+  const uint32_t distance = static_cast<uint32_t>(m.cycle - m.hmove_cycle);
+  if (reg <= kLast) return distance < kLongAgo ? distance : kLongAgo;
+  if (reg == HMM0) return (value & 0xF0) | (distance == kStarsHmoveDistance);
+  if (reg == HMOVE) m.hmove_cycle = m.cycle;
+  return value;
+}
+
+// Does a write that is recorded, and adds an entry to the log if it changes anything. If there is
+// no room for the entry, the write is not done, and is a fault. `Bus` has the fields of ConsoleBus
+// that a write to the TIA touches.
+template <class Bus, class Reg>
+CULE_INLINE void record(Bus& m, const Reg reg, uint32_t value) {
+  TiaState& tia = m.ram.tia();
+  const int32_t cycle = m.cycle;
+  const uint32_t count = m.buffer.count;
+  uint32_t* const next = m.buffer.entries + count;
+  const bool room = m.has_room || count < m.buffer.capacity;
+  const int32_t at = m.has_room ? cycle : recorded_cycle(cycle);
+  const bool changes = room ? apply_write(tia, m.config.format, reg, value, at, m.trail.left)
+                            : would_change(tia, AnyRegister{reg.number}, value);
+  m.seen.note(tia, reg, value);
+  m.touched_cycle = cycle;
+  if (!room && changes) m.devices.faults |= kFaultBufferFull;
+  // Small conditional steps, so that a GPU needs no branch. A CPU needs none if it stores the entry
+  // even if it does not count.
+  const uint32_t entry = encode_early_entry(at, reg.number, value);
+  if ((kStoresAhead && m.has_room) || (room && changes)) *next = entry;
+  m.buffer.count = count + (room && changes);
+}
+
+template <class Bus, class Reg>
+CULE_INLINE void write_tia(Bus& m, const Reg to, uint32_t value, bool after_write) {
+  using namespace tia_write;
+  const uint32_t reg = to.number;
+  if (!m.has_room && m.cycle >= m.cycle_limit) m.frame_ended = true;
+  if (reg == WSYNC) {
+    // The processor stops at its next read. So it does not stop between two writes.
+    m.touched_cycle = m.cycle;
+    const int32_t into_line = m.cycle % kCyclesPerLine;
+    if (!after_write && into_line != 0) m.cycle += kCyclesPerLine - into_line;
+    return;
+  }
+  constexpr auto kEffect = &WriteFacts::cpu_effect;
+  constexpr uint64_t kOfHmove = registers_where(kEffect, CpuEffect::kSinceHmove) |
+                                registers_where(kEffect, CpuEffect::kStars) |
+                                registers_where(kEffect, CpuEffect::kHmove);
+  constexpr uint32_t kFirst = first_of(kOfHmove), kLast = last_of(kOfHmove);
+  if (reg >= kFirst && reg <= kLast) value = note_hmove(m, reg, value);
+  if (is_recorded(reg)) m.record(to, value);
+  else m.touched_cycle = m.cycle;
+  if (reg <= kLastVertical)
+    m.frame_ended |= strobe_vertical(m.devices.ports, reg, value, m.cycle);
+  if (reg == CXCLR) {
+    m.buffer.after_clear = m.buffer.count;
+    m.trail.note_clear();
+  }
+}
+
 template <class Ram, class Rom>
 struct ConsoleBus {
   static constexpr Tier kLastTier = Tier::kRarest;
@@ -115,27 +204,7 @@ struct ConsoleBus {
     return read_chip(address);
   }
 
-  // Reads a register of the RIOT or the TIA. The TIA drives bits 7 and 6 only; the other bits keep
-  // what was last on the bus.
-  CULE_INLINE uint32_t read_chip(uint32_t address) {
-    if (address & kA7) {
-      const RiotRead read = read_riot(devices, rom, config, slices, address, r.pc, cycle,
-                                      instructions_left);
-      cycle += read.waited;
-      instructions_left -= read.rounds * 2;
-      return read.value;
-    }
-    touched_cycle = cycle;
-    const uint32_t reg = tia_register_read(address);
-    if (reg > tia_read::CXPPMM)
-      return read_input_port(devices, config.inpt_wiring, reg, cycle) | (bus & kUndriven);
-    TiaState& tia = ram.tia();
-    const uint32_t latches = latches_of_register(reg), new_ones = latches & ~latches_read;
-    latches_read |= latches;
-    seen = read_latches(trail, config.format, buffer, tia, seen, latches_read, latches, new_ones,
-                        cycle);
-    return collision_register(tia.collisions, reg) | (bus & kUndriven);
-  }
+  CULE_INLINE uint32_t read_chip(uint32_t address) { return cule::read_chip(*this, address); }
 
   CULE_INLINE void show_slices(uint32_t shown) {
     moved |= shown != slices;
@@ -165,64 +234,13 @@ struct ConsoleBus {
     else write_tia(AnyRegister{tia_register_written(address)}, value, after_write);
   }
 
-  // Does a write that is recorded, and adds an entry to the log if it changes anything. If there is
-  // no room for the entry, the write is not done, and is a fault.
   template <class Reg>
   CULE_INLINE void record(const Reg reg, uint32_t value) {
-    TiaState& tia = ram.tia();
-    const bool room = has_room || buffer.count < buffer.capacity;
-    const int32_t at = has_room ? cycle : recorded_cycle(cycle);
-    const bool changes = room ? apply_write(tia, config.format, reg, value, at, trail.left)
-                              : would_change(tia, AnyRegister{reg.number}, value);
-    seen.note(tia, reg, value);
-    touched_cycle = cycle;
-    if (!room && changes) devices.faults |= kFaultBufferFull;
-    // Small conditional steps, so that a GPU needs no branch.
-    const uint32_t entry = encode_early_entry(at, reg.number, value);
-    uint32_t* const next = buffer.entries + buffer.count;
-    if (room && changes) *next = entry;
-    buffer.count += room && changes;
+    cule::record(*this, reg, value);
   }
-
   template <class Reg>
-  CULE_INLINE void write_tia(const Reg to, uint32_t value, bool after_write) {
-    using namespace tia_write;
-    const uint32_t reg = to.number;
-    if (!has_room && cycle >= cycle_limit) frame_ended = true;
-    if (reg == WSYNC) {
-      // The processor stops at its next read. So it does not stop between two writes.
-      touched_cycle = cycle;
-      const int32_t into_line = cycle % kCyclesPerLine;
-      if (!after_write && into_line != 0) cycle += kCyclesPerLine - into_line;
-      return;
-    }
-    constexpr auto kEffect = &WriteFacts::cpu_effect;
-    constexpr uint64_t kOfHmove = registers_where(kEffect, CpuEffect::kSinceHmove) |
-                                  registers_where(kEffect, CpuEffect::kStars) |
-                                  registers_where(kEffect, CpuEffect::kHmove);
-    constexpr uint32_t kFirst = first_of(kOfHmove), kLast = last_of(kOfHmove);
-    if (reg >= kFirst && reg <= kLast) value = note_hmove(reg, value);
-    if (is_recorded(reg)) record(to, value);
-    else touched_cycle = cycle;
-    if (reg <= kLastVertical) frame_ended |= strobe_vertical(devices.ports, reg, value, cycle);
-    if (reg == CXCLR) {
-      buffer.after_clear = buffer.count;
-      trail.note_clear();
-    }
-  }
-
-  // The effect of some writes depends on how long ago HMOVE was. Their entries have that time
-  // instead of the value, which a strobe ignores (tia/instruction_buffer.h). HMM0's entry has a
-  // flag for it in the bits of the value that HMM0 does not use.
-  CULE_INLINE uint32_t note_hmove(uint32_t reg, uint32_t value) {
-    using namespace tia_write;
-    constexpr uint32_t kLast =
-        last_of(registers_where(&WriteFacts::cpu_effect, CpuEffect::kSinceHmove));
-    const uint32_t distance = static_cast<uint32_t>(cycle - hmove_cycle);
-    if (reg <= kLast) return distance < kLongAgo ? distance : kLongAgo;
-    if (reg == HMM0) return (value & 0xF0) | (distance == kStarsHmoveDistance);
-    if (reg == HMOVE) hmove_cycle = cycle;
-    return value;
+  CULE_INLINE void write_tia(const Reg reg, uint32_t value, bool after_write) {
+    cule::write_tia(*this, reg, value, after_write);
   }
 
   CULE_INLINE uint32_t code_offset(uint32_t pc) const {

@@ -42,7 +42,14 @@ enum Place : uint32_t {
   kInDecimal = 64,     // not a place: decimal mode may be on; ADC and SBC then need the slow path
   kInCartridge = 128,  // a Superchip's RAM, the DPC's registers
 };
-constexpr uint32_t kRegisterShift = 8;
+constexpr uint32_t kRegisterShift = 8, kRegisterMask = 0x3F;
+// Not places either, but facts that are known when an instruction is decoded:
+constexpr uint32_t kSurely = 1u << 14,  // it reaches its one place for sure
+    kFromAnyBank = 1u << 15,            // ROM may be in another bank than the instruction
+    kInPlainRom = 1u << 16,             // the cartridge has no special addresses
+    kPointerInRam = 1u << 17,           // so it surely is
+    // Most of its accesses are to this place. A handler for that place alone comes first.
+    kFirstRam = 1u << 18, kFirstRom = 1u << 19, kFirstChips = 1u << 20;
 constexpr uint32_t to_register(uint32_t number) { return kToRegister | number << kRegisterShift; }
 constexpr uint32_t kAllChips = kFromChips | kToTia | kToRiot;
 constexpr uint32_t kInterpretedPlaces = kInRam | kInRom | kFromChips | kToTia | kInDecimal;
@@ -72,10 +79,10 @@ struct RomOfBank {
 template <class M, uint32_t kPlaces, bool kInBlock = true, class RomAt = ShownRom>
 struct FastBus {
   static constexpr Tier kLastTier = kInBlock ? Tier::kUsed : Tier::kFrequent;
-  using Register = KnownRegister<(kPlaces >> kRegisterShift)>;
+  using Register = KnownRegister<(kPlaces >> kRegisterShift & kRegisterMask)>;
   M& machine;
   Registers& r;
-  int32_t& cycle;
+  decltype(M::cycle)& cycle;
   uint32_t& bus;
   bool moved = false;
   bool no_room;  // the frame's end or the buffer's is near: writes to the TIA need the slow path
@@ -177,7 +184,8 @@ struct FastBus {
 
   CULE_INLINE uint32_t read_pointer_if(bool wanted, uint32_t address) {
     if (!wanted) return 0;
-    needs_slow_path |= address < kFirstInRam || address == kLastInPage;
+    if constexpr (!reaches(kPointerInRam))
+      needs_slow_path |= address < kFirstInRam || address == kLastInPage;
     const uint32_t pointer = two_bytes_of_ram(address);
     bus = pointer >> 8;
     return pointer;
@@ -231,6 +239,7 @@ struct FastBus {
   }
 
   CULE_INLINE bool is_readable(uint32_t address) const {
+    if constexpr (reaches(kSurely)) return true;
     constexpr uint32_t kAll = kInRam | kInRom | kFromChips;
     if ((kPlaces & kAll) == kAll) return !machine.is_special(address);
     const bool in_ram = is_ram_address(address);
@@ -239,6 +248,7 @@ struct FastBus {
            (reaches(kInCartridge) && machine.is_cartridge_register(address));
   }
   CULE_INLINE bool is_writable(uint32_t address) const {
+    if constexpr (reaches(kSurely)) return true;
     const uint32_t reg = tia_register_written(address);
     const bool to_tia = is_tia_address(address);
     return (reaches(kInRam) && is_ram_address(address)) |

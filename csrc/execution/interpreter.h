@@ -1,6 +1,6 @@
 // The interpreter: dispatches predecoded instructions, one after the other. A *core* runs the
-// instructions of a frame. The two cores here are two ways to dispatch to the one path of
-// cpu_6507/execute.h: DynamicCore for GPUs, StaticCore for CPUs.
+// instructions of a frame. DynamicCore interprets them on GPUs; CPUs have ThreadedCore
+// (execution/threaded_core.h).
 #pragma once
 
 #include "execution/fast_bus.h"
@@ -51,37 +51,6 @@ struct DynamicCore : AnyGame {
       for (; m.runs() && m.cycle < end; --m.instructions_left)
         op = execute_on_fast_path(m, op, no_room);
     });
-  }
-};
-
-// Has a switch over 256 instances of the path. The compiler has simplified each for its opcode.
-struct StaticCore : AnyGame {
-  template <class M>
-  CULE_INLINE Predecoded operator()(M& m, Predecoded op) const {
-    const uint32_t operand = operand_of(op);
-#define CULE_CASE(code) case code: return execute_opcode<code>(m, operand);
-#define CULE_CASES_4(code) \
-  CULE_CASE(code) CULE_CASE(code + 1) CULE_CASE(code + 2) CULE_CASE(code + 3)
-#define CULE_CASES_16(code) \
-  CULE_CASES_4(code) CULE_CASES_4(code + 4) CULE_CASES_4(code + 8) CULE_CASES_4(code + 12)
-#define CULE_CASES_64(code) \
-  CULE_CASES_16(code) CULE_CASES_16(code + 16) CULE_CASES_16(code + 32) CULE_CASES_16(code + 48)
-    switch (static_cast<uint8_t>(opcode_of(op))) {
-      CULE_CASES_64(0x00) CULE_CASES_64(0x40) CULE_CASES_64(0x80) CULE_CASES_64(0xC0)
-    }
-#undef CULE_CASE
-#undef CULE_CASES_4
-#undef CULE_CASES_16
-#undef CULE_CASES_64
-    __builtin_unreachable();
-  }
-  template <class M>
-  CULE_INLINE void run(M& m) const { interpret(m, *this); }
-
- private:
-  template <int kOpcode, class M>
-  static CULE_HANDLER Predecoded execute_opcode(M& m, uint32_t operand) {
-    return execute(StaticDecode<kOpcode>{}, m, operand);
   }
 };
 

@@ -6,9 +6,8 @@ compiler (`CXX`, else `c++`), in about a minute; all tests together take about t
 that they are marked slow.
 
 Covered is the whole CPU backend as it ships: its threads, resets, drawing and observations, the
-rules of all games, and the switch over all 256 opcodes, whose cases are functions here
-(CULE_HANDLER), since one function of them all takes a compiler ten times as long. Not covered: the
-bindings, and what only a GPU runs (block.h).
+rules of all games, and the handlers of all instructions. Not covered: the bindings, and what only a
+GPU runs (block.h).
 """
 
 from __future__ import annotations

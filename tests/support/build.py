@@ -30,7 +30,6 @@ SHARED = ("-fPIC", "-fvisibility=hidden")
 CHECKED = ("-DCULE_CHECK_ASSUMPTIONS",)
 SANITIZED = (
     "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g",
-    "-DCULE_SANITIZED",
 )  # fmt: skip
 COMPILERS_AT_ONCE = 2
 

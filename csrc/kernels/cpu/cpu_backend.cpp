@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "execution/profile.h"
+#include "execution/threaded_core.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/observe.h"
 #include "kernels/draw.h"
@@ -120,13 +121,22 @@ class ThreadPool {
   bool closing_ = false;
 };
 
-constexpr StaticCore kCore;
+using Code = MicroCode<PlainMachine>;
+using Core = ThreadedCore<PlainMachine>;
+
+// The code of a group's ROM.
+std::unique_ptr<Code> decode_group(const Batch& batch, size_t group) {
+  const ConsoleConfig& config = batch.configs[group];
+  const PlainRom rom = rom_of(batch, config);
+  return std::make_unique<Code>(config.map, rom.bytes, config.rom_bytes, rom.predecoded);
+}
 
 // The phases of kernels/phases.h for one env. `mask` and `seeds` are those of Backend::reset.
 struct EnvPhases {
   const Batch& batch;
   size_t env;
   Workspace& workspace;
+  const Core core;
   const uint8_t* mask = nullptr;
   const int64_t* seeds = nullptr;
 
@@ -137,7 +147,7 @@ struct EnvPhases {
     Devices devices;
     PlainMachine machine = make_plain_machine(batch, env, devices, workspace.place());
     clear_starts(batch, workspace.trail.starts);
-    play_frames(batch, env, machine, kCore);
+    play_frames(batch, env, machine, core);
     store_end_state(batch, env, machine);
   }
   void prepare() const {
@@ -160,7 +170,7 @@ struct EnvPhases {
     const int64_t seed = seeds ? seeds[env] : kNoSeed;
     if (batch.pool.size)
       copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, seed));
-    else restart_exactly(batch, env, seed, kCore, workspace.place());
+    else restart_exactly(batch, env, seed, core, workspace.place());
   }
   void observe_start() const {
     if (trace().plan.begins_episode) observe();
@@ -173,13 +183,13 @@ class CpuBackend final : public Backend {
 
   void step(const Batch& batch, void*) override {
     for_each_env(batch, [&](size_t env, Workspace& workspace) {
-      run_step(batch, EnvPhases{batch, env, workspace});
+      run_step(batch, EnvPhases{batch, env, workspace, core_of(batch, env)});
     });
   }
 
   void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void*) override {
     for_each_env(batch, [&](size_t env, Workspace& workspace) {
-      run_reset(EnvPhases{batch, env, workspace, mask, seeds});
+      run_reset(EnvPhases{batch, env, workspace, core_of(batch, env), mask, seeds});
     });
   }
 
@@ -197,18 +207,27 @@ class CpuBackend final : public Backend {
     while (static_cast<int>(workspaces_.size()) < pool_.threads())
       workspaces_.push_back(std::make_unique<Workspace>(batch));
     for (const auto& workspace : workspaces_) workspace->resizing.forget();
+    while (codes_.size() < batch.num_groups) codes_.push_back(decode_group(batch, codes_.size()));
     pool_.run(batch.num_envs,
               [&](int thread, int env) { work(static_cast<size_t>(env), *workspaces_[thread]); });
   }
 
+  Core core_of(const Batch& batch, size_t env) const { return {*codes_[batch.group[env]]}; }
+
   ThreadPool pool_;
   std::vector<std::unique_ptr<Workspace>> workspaces_;
+  std::vector<std::unique_ptr<Code>> codes_;  // of each group
 };
 
-template <class Body, class Core>
-void with_first_session(const Batch& batch, const Core& core, const Body& body) {
+template <class Body, class AnyCore>
+void with_first_session(const Batch& batch, const AnyCore& core, const Body& body) {
   Workspace workspace(batch);
   with_session(batch, 0, core, workspace.place(), body);
+}
+template <class Body>
+void with_first_session(const Batch& batch, const Body& body) {
+  const std::unique_ptr<Code> code = decode_group(batch, batch.group[0]);
+  with_first_session(batch, Core{*code}, body);
 }
 
 }  // namespace
@@ -217,27 +236,26 @@ Backend* make_cpu_backend(int threads) { return new CpuBackend(threads); }
 
 int power_on_env(const Batch& batch) {
   int long_frames = 0;
-  with_first_session(batch, kCore,
-                     [&](auto& session) { long_frames = session.power_on_console(); });
+  with_first_session(batch, [&](auto& session) { long_frames = session.power_on_console(); });
   return long_frames;
 }
 
 void start_first_episode(const Batch& batch) {
-  with_first_session(batch, kCore, [&](auto& session) {
+  with_first_session(batch, [&](auto& session) {
     session.reset_console();
     session.start_episode();
   });
 }
 
 void start_pool_episode(const Batch& batch, int noops) {
-  with_first_session(batch, kCore, [&](auto& session) {
+  with_first_session(batch, [&](auto& session) {
     session.env.frame_number = 0;
     start_with_noops(session, starts_with_fire(batch, 0), noops);
   });
 }
 
 void continue_pool_episode(const Batch& batch, int played, int noops) {
-  with_first_session(batch, kCore, [&](auto& session) {
+  with_first_session(batch, [&](auto& session) {
     play_noops(session, starts_with_fire(batch, 0), played, noops);
     end_of_start(session);
   });

@@ -14,6 +14,7 @@
 #include "console/make_config.h"
 #include "core_by_name.h"
 #include "execution/decode_rom.h"
+#include "execution/threaded_core.h"
 #include "predecoded_fields.h"
 #include "tia/picture_view.h"
 
@@ -116,6 +117,11 @@ struct Console {
   }
   bool run_frame(const std::string& core) {
     expect_room();
+    if (core == "threaded") {
+      const MicroCode<M> code(config.map, image.data(), static_cast<uint32_t>(image.size()),
+                              predecoded.data());
+      return draws_all(machine.run_frame(ThreadedCore<M>{code}));
+    }
     return draws_all(machine.run_frame(CoreByName(core, &executed)));
   }
   void expect_room() const {

@@ -8,6 +8,38 @@
 
 namespace cule {
 
+// A switch over 256 instances of the path of execute.h. The compiler has simplified each for its
+// opcode.
+struct StaticCore : AnyGame {
+  template <class M>
+  CULE_INLINE Predecoded operator()(M& m, Predecoded op) const {
+    const uint32_t operand = operand_of(op);
+#define CULE_CASE(code) case code: return execute_opcode<code>(m, operand);
+#define CULE_CASES_4(code) \
+  CULE_CASE(code) CULE_CASE(code + 1) CULE_CASE(code + 2) CULE_CASE(code + 3)
+#define CULE_CASES_16(code) \
+  CULE_CASES_4(code) CULE_CASES_4(code + 4) CULE_CASES_4(code + 8) CULE_CASES_4(code + 12)
+#define CULE_CASES_64(code) \
+  CULE_CASES_16(code) CULE_CASES_16(code + 16) CULE_CASES_16(code + 32) CULE_CASES_16(code + 48)
+    switch (static_cast<uint8_t>(opcode_of(op))) {
+      CULE_CASES_64(0x00) CULE_CASES_64(0x40) CULE_CASES_64(0x80) CULE_CASES_64(0xC0)
+    }
+#undef CULE_CASE
+#undef CULE_CASES_4
+#undef CULE_CASES_16
+#undef CULE_CASES_64
+    __builtin_unreachable();
+  }
+  template <class M>
+  CULE_INLINE void run(M& m) const { interpret(m, *this); }
+
+ private:
+  template <int kOpcode, class M>
+  static __attribute__((noinline)) Predecoded execute_opcode(M& m, uint32_t operand) {
+    return execute(StaticDecode<kOpcode>{}, m, operand);
+  }
+};
+
 // By its name. Counts the predecoded instructions that it executes.
 struct CoreByName : AnyGame {
   bool is_static;

@@ -1,0 +1,172 @@
+// The handlers of threaded code, made from the one path of cpu_6507/execute.h.
+#pragma once
+
+#include <type_traits>
+
+#include "execution/threaded.h"
+
+namespace cule {
+
+// Writes back the flags and the stack pointer that an instruction may have changed.
+template <uint32_t kOpcode, class M>
+CULE_INLINE void keep_registers(Thread<M>& t, const Registers& r) {
+  using Decode = StaticDecode<kOpcode>;
+  constexpr bool kPulls = is_one_of<kPlp>(kOpcode);
+  if constexpr (Decode::may(kBitTest) || kPulls) t.result = ResultFlags::of(r.n, r.z);
+  else if constexpr (Decode::may(kSetsNZ) || is_one_of<kPla>(kOpcode)) t.result = {r.n};
+  if constexpr (Decode::may(kSetsC) || kPulls) t.c = r.c;
+  if constexpr (Decode::may(kSetsV) || kPulls || is_one_of<kClv>(kOpcode)) t.v = r.v;
+  if constexpr (kPulls || is_one_of<kCld, kSed>(kOpcode)) t.d = r.d;
+  if constexpr (kPulls || is_one_of<kCli, kSei>(kOpcode)) t.i = r.i;
+  if constexpr (Decode::may_also(kToS) || is_one_of<kJsr, kRts, kPha, kPhp, kPla, kPlp>(kOpcode))
+    t.s = r.s;
+}
+
+#define CULE_THREAD_PARAMETERS \
+  Thread<M>&t, const MicroOp<M>*op, int64_t clock, uint32_t a, uint32_t x, uint32_t y
+#define CULE_CONTINUE(handler) CULE_TAIL_CALL return handler(t, op, clock, a, x, y)
+
+// Handlers that end the run. The instruction of `op` is not executed yet.
+template <class M>
+CULE_COLD void leave(CULE_THREAD_PARAMETERS) {
+  t.op = op;
+  t.clock = clock;
+  t.a = a;
+  t.x = x;
+  t.y = y;
+}
+template <class M>
+CULE_COLD void leave_for_slow_path(CULE_THREAD_PARAMETERS) {
+  t.needs_slow_path = true;
+  CULE_CONTINUE(leave);
+}
+
+template <class M>
+void handle_elsewhere(CULE_THREAD_PARAMETERS);
+
+// The micro-operation that is `bytes` after `op` in memory.
+template <class M>
+CULE_INLINE const MicroOp<M>* moved_by(const MicroOp<M>* op, int32_t bytes) {
+  return reinterpret_cast<const MicroOp<M>*>(reinterpret_cast<const char*>(op) + bytes);
+}
+
+// Goes on after a branch, whose time does not count yet.
+template <uint32_t kOpcode, class M>
+CULE_INLINE bool pass(Thread<M>& t, const MicroOp<M>*& op, int64_t& clock) {
+  const Registers r{0, 0, 0, 0, 0, t.result.n(), t.v, t.result.z(), t.c, 0, 0, 0};
+  using Decode = StaticDecode<kOpcode>;
+  clock += (int64_t{Decode::control & kCyclesMask} << Clock::kShift) + 1;
+  const bool taken = branches(Decode{}, r);
+  if (taken) clock += int64_t{op->target} << Clock::kShift;
+  op = taken ? moved_by(op, op->distance) : op + 2;
+  return taken;
+}
+
+// Executes a branch.
+template <uint32_t kOpcode, class M>
+void handle_branch(CULE_THREAD_PARAMETERS) {
+  if (pass<kOpcode>(t, op, clock) && clock >= t.end) CULE_CONTINUE(leave);
+  CULE_CONTINUE(op->handler);
+}
+
+// Finds the code at `pc`, where an instruction of the bank that begins at `bank` leads.
+template <uint32_t kPlaces, class M>
+CULE_INLINE const MicroOp<M>* find_code(Thread<M>& t, uint32_t bank, uint32_t pc) {
+  const M& m = *t.machine;
+  uint32_t number = bank + window_offset(pc);
+  if (kPlaces & kFromAnyBank) number = rom_offset(m.map, m.slices, pc);
+  if (!is_cartridge_address(pc)) number = t.elsewhere;
+  t.pc_minus_number = pc - number;
+  return t.code + number;
+}
+
+// The places that a handler has code for, and what it goes on with for all others.
+constexpr uint32_t first_of_places(uint32_t places) {
+  constexpr uint32_t kPlain = 0xFF;
+  if (places & kFirstChips) return (places & ~(kPlain | kFirstChips)) | kFromChips;
+  if (places & kFirstRam) return (places & ~(kPlain | kFirstRam)) | kInRam;
+  if (places & kFirstRom) return (places & ~(kPlain | kFirstRom)) | kInRom;
+  return places;
+}
+
+// Whether an instruction that reaches `places` may begin only before the end of the turn.
+constexpr bool is_access(uint32_t places) {
+  return (places & (kToTia | kToRegister | kFromChips | kToRiot)) != 0;
+}
+constexpr uint32_t kFirst = kFirstRam | kFirstRom | kFirstChips;
+
+enum class Done { kYes, kNo, kHasWaited };
+
+// Executes an instruction that reaches kPlaces, all but the jump to the next one. If it cannot,
+// nothing changes.
+template <uint32_t kOpcode, uint32_t kPlaces, class M>
+CULE_INLINE Done perform(Thread<M>& t, const MicroOp<M>* op, int64_t& clock, uint32_t& a,
+                         uint32_t& x, uint32_t& y, uint32_t& pc) {
+  using RomAt = std::conditional_t<(kPlaces & kFromAnyBank) != 0, ShownRom, RomOfInstruction>;
+  using Machine = MachineOfHandler<M, (kPlaces & kInPlainRom) != 0>;
+  Machine m(t, op, clock, a, x, y);
+  FastBus<Machine, kPlaces | kInDecimal, true, RomAt> bus(m);
+  execute(StaticDecode<kOpcode>{}, bus, op->operand);
+  if (bus.needs_slow_path) return Done::kNo;
+  keep_registers<kOpcode>(t, m.r);
+  clock = m.cycle.both;
+  a = m.r.a;
+  x = m.r.x;
+  y = m.r.y;
+  pc = m.r.pc;
+  return (kPlaces & kFromChips) && m.waited ? Done::kHasWaited : Done::kYes;
+}
+
+// Executes an instruction that reaches kAllPlaces.
+template <uint32_t kOpcode, uint32_t kAllPlaces, class M>
+void handle(CULE_THREAD_PARAMETERS) {
+  constexpr uint32_t kPlaces = first_of_places(kAllPlaces);
+  constexpr GoesOn kGoesOn = facts_of(kOpcodeRows[kOpcode].instruction).goes_on;
+  if constexpr (is_access(kPlaces)) {
+    if (clock >= t.end) CULE_CONTINUE(leave);
+  }
+  uint32_t pc;
+  const Done done = perform<kOpcode, kPlaces>(t, op, clock, a, x, y, pc);
+  if (done == Done::kNo) {
+    if constexpr (kPlaces == kAllPlaces) CULE_CONTINUE(leave_for_slow_path);
+    else CULE_CONTINUE((handle<kOpcode, kAllPlaces & ~kFirst, M>));
+  }
+  if constexpr (kGoesOn == GoesOn::kNext) {
+    op += StaticDecode<kOpcode>::control >> kLengthShift & 3;
+    if (done == Done::kHasWaited) CULE_CONTINUE(leave);
+  } else {
+    if constexpr (kGoesOn == GoesOn::kAtOperand && !(kPlaces & kFromAnyBank)) {
+      t.pc_minus_number = static_cast<uint32_t>(op->operand) - op->target;
+      op = moved_by(op, op->distance);
+    } else {
+      op = find_code<kPlaces>(t, static_cast<uint32_t>(op->distance), pc);
+    }
+    if (clock >= t.end) CULE_CONTINUE(leave);
+  }
+  CULE_CONTINUE(op->handler);
+}
+
+// Executes two instructions that often follow each other. The second is a branch, or reaches
+// kPlaces2. Neither reads a chip.
+template <uint32_t kOpcode, uint32_t kAllPlaces, uint32_t kOpcode2, uint32_t kPlaces2, class M>
+void handle_pair(CULE_THREAD_PARAMETERS) {
+  constexpr uint32_t kPlaces = first_of_places(kAllPlaces);
+  static_assert(!is_access(kPlaces) && !(kPlaces2 & kFromChips));
+  uint32_t pc;
+  if (perform<kOpcode, kPlaces>(t, op, clock, a, x, y, pc) == Done::kNo) {
+    if constexpr (kPlaces == kAllPlaces) CULE_CONTINUE(leave_for_slow_path);
+    else CULE_CONTINUE((handle<kOpcode, kAllPlaces & ~kFirst, M>));
+  }
+  op += StaticDecode<kOpcode>::control >> kLengthShift & 3;
+  if constexpr (StaticDecode<kOpcode2>::may_also(kBranch)) {
+    if (pass<kOpcode2>(t, op, clock) && clock >= t.end) CULE_CONTINUE(leave);
+  } else {
+    if (is_access(kPlaces2) && clock >= t.end) CULE_CONTINUE(leave);
+    if (perform<kOpcode2, kPlaces2>(t, op, clock, a, x, y, pc) == Done::kNo)
+      CULE_CONTINUE(leave_for_slow_path);
+    op += StaticDecode<kOpcode2>::control >> kLengthShift & 3;
+  }
+  CULE_CONTINUE(op->handler);
+}
+
+}  // namespace cule
