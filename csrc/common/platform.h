@@ -25,6 +25,9 @@
 // CULE_APART keeps the code of a rare path separate. Without it, a GPU's compiler can take
 //   assignments that several rare paths share, and move them before the branches to these paths.
 //   The frequent path then executes them too.
+// CULE_FOR_AVX2 marks a function that is compiled for x86-64 processors with AVX2. has_avx2() says
+//   whether this processor is one. Elsewhere it is never called.
+// CULE_SHUFFLE makes a vector of the bytes of `vector` with the numbers that follow.
 // pick_bytes takes four bytes from two words. Each of the selector's lowest four nibbles is the
 //   number of a byte: 0 to 3 are in `low`, 4 to 7 in `high`.
 // spread_signs replaces each byte of a word by copies of its highest bit: 0 or $FF.
@@ -60,6 +63,16 @@ namespace cule { using LineBits = uint32_t; }
 #else
 namespace cule { using LineBits = uint64_t; }
 #endif
+#endif
+#if defined(__x86_64__) && !defined(__CUDACC__)
+#define CULE_FOR_AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+#else
+#define CULE_FOR_AVX2
+#endif
+#if defined(__clang__)
+#define CULE_SHUFFLE(Vector, vector, ...) __builtin_shufflevector(vector, vector, __VA_ARGS__)
+#else
+#define CULE_SHUFFLE(Vector, vector, ...) __builtin_shuffle(vector, Vector{__VA_ARGS__})
 #endif
 #define CULE_INLINE_LAMBDA __attribute__((always_inline))
 #if defined(CULE_CHECK_ASSUMPTIONS) && !defined(__CUDA_ARCH__)
@@ -123,6 +136,17 @@ CULE_INLINE int count_bits(uint32_t word) {
   return __builtin_popcount(word);
 #endif
 }
+#if !defined(__CUDACC__)
+inline bool has_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
+         __builtin_cpu_supports("popcnt");
+#else
+  return false;
+#endif
+}
+#endif
 CULE_INLINE uint32_t take_number(uint32_t* counter) {
 #if defined(__CUDA_ARCH__)
   return atomicAdd(counter, 1u);

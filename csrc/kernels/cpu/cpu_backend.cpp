@@ -13,7 +13,7 @@
 
 #include "execution/profile.h"
 #include "kernels/backend.h"
-#include "kernels/draw.h"
+#include "kernels/cpu/draw_env.h"
 #include "kernels/memory.h"
 #include "kernels/observe/observe.h"
 #include "kernels/phases.h"
@@ -143,7 +143,7 @@ struct EnvPhases {
     if (must_save(batch, env, trace())) save_pictures(batch, env, OneLane{});
     store_step_end(batch, env, workspace.trail.starts);
   }
-  void draw() const { draw_frames(batch, env, recording()); }
+  void draw() const { draw_env(batch, env, recording()); }
   void observe() const { cule::observe(batch, env, trace().plan); }
   void keep_final() const {
     // A lost life may report a termination without ending the episode (life_loss_info).
