@@ -158,10 +158,10 @@ CULE_INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t selector) 
 #if defined(__CUDA_ARCH__)
   return __byte_perm(low, high, selector);
 #else
-  const uint64_t both = low | static_cast<uint64_t>(high) << 32;
   uint32_t picked = 0;
   for (int i = 0; i < 4; ++i) {
-    picked |= (static_cast<uint32_t>(both >> (selector >> 4 * i & 7) * 8) & 0xFF) << 8 * i;
+    const uint32_t number = selector >> 4 * i & 7, word = number < 4 ? low : high;
+    picked |= (word >> number % 4 * 8 & 0xFF) << 8 * i;
   }
   return picked;
 #endif

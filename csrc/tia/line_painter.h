@@ -7,41 +7,35 @@
 
 namespace cule {
 
-// A bit for each pixel of a scanline.
+// A bit for each pixel of a scanline: bit i of word w is pixel 64 * w + i. The last word is 0.
 struct LineMask {
   static constexpr int kWords = 3;
-  uint64_t words[kWords];
+  typedef uint64_t Vector __attribute__((vector_size(32)));
+  union {
+    Vector vector;
+    uint64_t words[4];
+  };
 };
+CULE_INLINE uint64_t any_of(const LineMask::Vector& mask) { return mask[0] | mask[1] | mask[2]; }
 
 // Which pixels of a scanline show COLUP0, COLUP1 and COLUPF. A pixel is in at most one of them; a
 // pixel in none shows the background.
 struct LinePixelMasks {
-  uint64_t p0[LineMask::kWords], p1[LineMask::kWords], pf[LineMask::kWords];
+  LineMask p0, p1, pf;
 
-  CULE_INLINE void set(int word, const ColorWord<uint64_t>& shown) {
-    p0[word] = shown.p0;
-    p1[word] = shown.p1;
-    pf[word] = shown.pf;
-  }
   CULE_INLINE void add(int word, const ColorWord<uint64_t>& shown) {
-    p0[word] |= shown.p0;
-    p1[word] |= shown.p1;
-    pf[word] |= shown.pf;
+    p0.words[word] |= shown.p0;
+    p1.words[word] |= shown.p1;
+    pf.words[word] |= shown.pf;
   }
   CULE_INLINE bool operator==(const LinePixelMasks& other) const {
-    uint64_t differ = 0;
-    for (int word = 0; word < LineMask::kWords; ++word) {
-      differ |= (p0[word] ^ other.p0[word]) | (p1[word] ^ other.p1[word]) |
-                (pf[word] ^ other.pf[word]);
-    }
-    return differ == 0;
+    return any_of((p0.vector ^ other.p0.vector) | (p1.vector ^ other.p1.vector) |
+                  (pf.vector ^ other.pf.vector)) == 0;
   }
   // A byte of ones for each color that some pixel shows; the background is always seen.
   CULE_INLINE uint32_t colors_seen() const {
-    const auto seen = [](const uint64_t* words, int byte) CULE_INLINE_LAMBDA {
-      return words[0] | words[1] | words[2] ? 0xFFu << 8 * byte : 0;
-    };
-    return seen(p0, 0) | seen(p1, 1) | seen(pf, 2) | 0xFFu << 24;
+    return (any_of(p0.vector) ? 0xFFu : 0) | (any_of(p1.vector) ? 0xFF00u : 0) |
+           (any_of(pf.vector) ? 0xFF0000u : 0) | 0xFF000000u;
   }
 };
 
@@ -143,8 +137,8 @@ struct LinePainter {
     }
     // The pixels from `x` on, which is a multiple of kCount.
     CULE_INLINE Vector chunk(const LinePixelMasks& masks, int x) const {
-      return bk ^ (p0 & spread(masks.p0, x)) ^ (p1 & spread(masks.p1, x)) ^
-             (pf & spread(masks.pf, x));
+      return bk ^ (p0 & spread(masks.p0.words, x)) ^ (p1 & spread(masks.p1.words, x)) ^
+             (pf & spread(masks.pf.words, x));
     }
     static CULE_INLINE Vector spread(const uint64_t* mask, int x) {
       typename Pixels::Word bits;

@@ -17,9 +17,9 @@
 
 namespace cule {
 
-// The bits of all objects along a scanline: bit i of word w is pixel 64 * w + i.
+// The bits of all objects along a scanline.
 struct LineObjects {
-  uint64_t bits[kNumTiaObjects][LineMask::kWords];
+  LineMask bits[kNumTiaObjects];
 
   // Takes over what `object` shows now, from pixel `begin` on.
   template <uint32_t kObject>
@@ -28,17 +28,9 @@ struct LineObjects {
     if (kObject == kPlayfield) find_playfield(tia, now);
     else find_movable(tia, kObject, now);
     for (int word = 0; word < LineMask::kWords; ++word) {
-      uint64_t& old = bits[kObject][word];
+      uint64_t& old = bits[kObject].words[word];
       old = begin == 0 ? now[word] : old ^ ((old ^ now[word]) & bits_from(begin - 64 * word));
     }
-  }
-
-  // All objects in one word of the scanline.
-  CULE_INLINE LineWord<uint64_t> word(int word) const {
-    LineWord<uint64_t> line;
-    for (uint32_t object = 0; object < kNumTiaObjects; ++object)
-      line.bits[object] = bits[object][word];
-    return line;
   }
 
  private:
@@ -169,8 +161,7 @@ class LineView {
     unpainted_ = one ? pieces_[0] : LinePiece(0, false, 0, 0);
     changed_ = mixed_ != 0 || !one;
     LinePixelMasks masks;
-    const uint32_t collisions = one ? find_masks<true>(pieces_[0], 0, kLinePixels, masks)
-                                    : find_pieces(masks);
+    const uint32_t collisions = one ? find_masks(pieces_[0], masks) : find_pieces(masks);
     leave_out_unseen(masks);
     const bool alike = masks == last_ && has_last_pieces() && comb_begin_ == last_comb_begin_;
     last_collisions_ = collisions;
@@ -196,54 +187,64 @@ class LineView {
     tia.collisions |= static_cast<uint16_t>(last_collisions_);
   }
 
-  // Adds to `masks` which color each of pixels [begin, end) has, all of which look like `piece`
-  // apart from their objects. Returns their collisions.
-  template <bool kWhole>
-  CULE_INLINE uint32_t find_masks(const LinePiece& piece, int begin, int end,
-                                  LinePixelMasks& masks) const {
-    uint32_t collisions = 0;
-    if (kWhole && !piece.is_lit()) masks = {};
-    if (!piece.is_lit()) return 0;
-    for (int word = 0; word < LineMask::kWords; ++word) {
-      const int first = 64 * word;
-      LineWord<uint64_t> line = objects_.word(word);
-      if (!kWhole) {
-        if (begin >= first + 64 || end <= first) continue;
-        const uint64_t pixels = pixels_in_word<uint64_t>(first, begin, end);
-        for (uint64_t& bits : line.bits) bits &= pixels;
-      }
-      const ColorWord<uint64_t> shown =
-          resolve_priority(piece.priority(), line, first);
-      if (kWhole) masks.set(word, shown);
-      else masks.add(word, shown);
-      uint64_t any = 0, several = 0;
-      for (const uint64_t bits : line.bits) {
-        several |= any & bits;
-        any |= bits;
-      }
-      if (several) collisions |= collisions_of(line, word);
+  // Sets `masks` to which color each pixel of the scanline has. All of them look like `piece` apart
+  // from their objects. Returns their collisions.
+  CULE_INLINE uint32_t find_masks(const LinePiece& piece, LinePixelMasks& masks) const {
+    using Vector = LineMask::Vector;
+    if (!piece.is_lit()) {
+      masks.p0.vector = masks.p1.vector = masks.pf.vector = Vector{};
+      return 0;
     }
-    return collisions;
+    LineWord<Vector> line;
+    Vector any{}, several{};
+    for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
+      line.bits[object] = objects_.bits[object].vector;
+      several |= any & line.bits[object];
+      any |= line.bits[object];
+    }
+    constexpr uint64_t kLeft = ~uint64_t{0} >> (128 - kLinePixels / 2);
+    constexpr Vector kLeftHalf = {~uint64_t{0}, kLeft, 0, 0};
+    const ColorWord<Vector> shown = resolve_priority(piece.priority(), line, kLeftHalf);
+    masks.p0.vector = shown.p0;
+    masks.p1.vector = shown.p1;
+    masks.pf.vector = shown.pf;
+    return any_of(several) ? collisions_between(0, kLinePixels) : 0;
   }
-  // The same for all pieces of the scanline.
+  // The same for a scanline of several pieces.
   CULE_COLD uint32_t find_pieces(LinePixelMasks& masks) const {
-    masks = {};
+    masks = LinePixelMasks{};
     uint32_t collisions = 0;
     for (int i = 0; i < num_pieces_;) {
       const LinePiece& piece = pieces_[i];
       do ++i;
       while (i < num_pieces_ && pieces_[i].flags() == piece.flags());
       const int end = i < num_pieces_ ? pieces_[i].begin() : kLinePixels;
-      if (piece.begin() == 0 && end == kLinePixels) return find_masks<true>(piece, 0, end, masks);
-      collisions |= find_masks<false>(piece, piece.begin(), end, masks);
+      if (piece.begin() == 0 && end == kLinePixels) return find_masks(piece, masks);
+      if (!piece.is_lit()) continue;
+      for (int word = 0; word < LineMask::kWords; ++word) {
+        const LineWord<uint64_t> line = piece_of(word, piece.begin(), end);
+        masks.add(word, resolve_priority(piece.priority(), line, 64 * word));
+      }
+      collisions |= collisions_between(piece.begin(), end);
     }
     return collisions;
   }
-  CULE_COLD uint32_t collisions_of(LineWord<uint64_t> line, int word) const {
-    if (counted_from_ >= 64 * word + 64) return 0;
-    const uint64_t counted = pixels_in_word<uint64_t>(64 * word, counted_from_, kLinePixels);
-    for (uint64_t& bits : line.bits) bits &= counted;
-    return find_collisions(line);
+  // All objects in a word of the scanline, between two pixels.
+  CULE_INLINE LineWord<uint64_t> piece_of(int word, int begin, int end) const {
+    const int first = 64 * word;
+    LineWord<uint64_t> line{};
+    if (begin >= first + 64 || end <= first) return line;
+    const uint64_t pixels = pixels_in_word<uint64_t>(first, begin, end);
+    for (uint32_t object = 0; object < kNumTiaObjects; ++object)
+      line.bits[object] = objects_.bits[object].words[word] & pixels;
+    return line;
+  }
+  CULE_COLD uint32_t collisions_between(int begin, int end) const {
+    if (begin < counted_from_) begin = counted_from_;
+    uint32_t collisions = 0;
+    for (int word = 0; word < LineMask::kWords; ++word)
+      collisions |= find_collisions(piece_of(word, begin, end));
+    return collisions;
   }
 
   // Sets the colors of objects that do not show to 0, and joins pieces that then look the same.

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/draw.h"
-#include "tia/line_view.h"
+#include "tia/line_replay.h"
 
 namespace cule {
 
