@@ -7,6 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#if !defined(__CUDACC__) && defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
 
 // CULE_COLD marks code that runs rarely, at least on a GPU. The code is never inlined. This keeps
 //   a CPU's handlers and a GPU's loop small.
@@ -28,6 +32,8 @@
 // CULE_FOR_AVX2 marks a function that is compiled for x86-64 processors with AVX2. has_avx2() says
 //   whether this processor is one. Elsewhere it is never called.
 // CULE_SHUFFLE makes a vector of the bytes of `vector` with the numbers that follow.
+// pin_thread lets a thread (std::thread::native_handle) run on one CPU only. Returns whether it
+//   does.
 // pick_bytes takes four bytes from two words. Each of the selector's lowest four nibbles is the
 //   number of a byte: 0 to 3 are in `low`, 4 to 7 in `high`.
 // spread_signs replaces each byte of a word by copies of its highest bit: 0 or $FF.
@@ -137,6 +143,20 @@ CULE_INLINE int count_bits(uint32_t word) {
 #endif
 }
 #if !defined(__CUDACC__)
+template <class Thread>
+inline bool pin_thread(Thread thread, int cpu) {
+#if defined(__linux__)
+  if (cpu < 0 || cpu >= CPU_SETSIZE) return false;
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(cpu, &only);
+  return pthread_setaffinity_np(thread, sizeof only, &only) == 0;
+#else
+  static_cast<void>(thread);
+  static_cast<void>(cpu);
+  return false;
+#endif
+}
 inline bool has_avx2() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
