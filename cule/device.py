@@ -104,8 +104,8 @@ def cpus_of_threads(threads: int, offset: int, device: torch.device) -> tuple[in
     usable = sorted(os.sched_getaffinity(0))
     if threads > len(usable):
         raise InvalidValue(
-            f"expected num_threads to be at most {len(usable)}, the CPUs that this process may use, "
-            f"with thread_affinity_offset={offset}, got {threads}"
+            f"expected num_threads to be at most {len(usable)}, the CPUs that this process may "
+            f"use, with thread_affinity_offset={offset}, got {threads}"
         )
     return tuple(usable[(offset + i) % len(usable)] for i in range(threads))
 

@@ -88,9 +88,9 @@ struct Pixels32 {
   static CULE_INLINE Vector spread(Word bits) {
     const Vector all = reinterpret_cast<Vector>(Bits{} + bits);
     // Byte 18 is the same as byte 2. AVX2 moves bytes only within each 16.
-    const Vector bytes = CULE_SHUFFLE(Vector, all, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
-                                      18, 18, 18, 18, 18, 18, 18, 18, 19, 19, 19, 19, 19, 19, 19,
-                                      19);
+    const Vector bytes =
+        CULE_SHUFFLE(Vector, all, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 18, 18, 18, 18,
+                     18, 18, 18, 18, 19, 19, 19, 19, 19, 19, 19, 19);
     return reinterpret_cast<Vector>((bytes & kBitOf) == kBitOf);
   }
 };
@@ -112,7 +112,8 @@ struct LinePainter {
                                 const LinePiece* pieces, int count) {
     int x = 0;
     for (int i = 0; i < count; ++i) {
-      const int begin = pieces[i].begin(), end = i + 1 < count ? pieces[i + 1].begin() : kLinePixels;
+      const int begin = pieces[i].begin();
+      const int end = i + 1 < count ? pieces[i + 1].begin() : kLinePixels;
       const Inks inks(pieces[i].colors());
       if (x > begin) {  // in the vector that has been painted last
         uint8_t* at = pixels + x - kCount;

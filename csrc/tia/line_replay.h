@@ -66,7 +66,8 @@ struct LineReplay {
       const EntryRow& row = kTable.rows[entry_register(entry)];
       const int32_t cycle = entry_cycle(entry);
       Effect effect;
-      effect.clock = (cycle * kClocksPerCycle + row.delay + ((cycle + 2) & row.delay_bits)) | row.unseen;
+      const int32_t delay = row.delay + ((cycle + 2) & row.delay_bits);
+      effect.clock = (cycle * kClocksPerCycle + delay) | row.unseen;
       if (row.kind == EntryKind::kOther) {
         if (ends_drawing(entry)) break;
         effect = effect_of<View>(tia, entry);
@@ -109,19 +110,31 @@ struct LineReplay {
   }
 };
 
+// A view of what comes before the part that is drawn.
+struct HiddenView {
+  static constexpr bool kSeesColors = true;
+  CULE_INLINE void begin_picture() {}
+  CULE_INLINE void show(const TiaState&, int, int, int) {}
+  CULE_INLINE void grey_out(int) {}
+  CULE_INLINE void objects_changed(uint32_t) {}
+  CULE_INLINE void collisions_cleared() {}
+};
+CULE_COLD bool replay_hidden(SegmentStart& at, const TiaFormat& format, const Replay replay,
+                             int32_t end) {
+  HiddenView view;
+  SegmentReplay<HiddenView> before{at, format, replay, end, view};
+  return before.go_on(end);
+}
+
+// Replays a segment as a whole.
 template <class Painter>
 CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const Replay& replay,
                                 int32_t begin, int32_t end, LineView<Painter>& view) {
-  using View = LineView<Painter>;
   TiaState& tia = at.tia;
-  bool goes_on = true;
-  if (tia.cursor < begin) {
-    SegmentReplay<View> before{at, format, replay, begin, view};
-    goes_on = before.go_on(begin);
-  }
+  bool goes_on = tia.cursor >= begin || replay_hidden(at, format, replay, begin);
   CULE_CHECK(!goes_on || tia.cursor == begin);
   bool at_end = tia.line_left == 0;  // of the scanline above
-  LineReplay<View> lines{at, format, replay, view};
+  LineReplay<LineView<Painter>> lines{at, format, replay, view};
   int line = (begin - tia.origin) / kClocksPerLine;
   for (int32_t clock = begin; goes_on && clock < end; ++line) {
     if (at_end) view.objects_changed(end_lines(tia, 1));

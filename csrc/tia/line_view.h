@@ -106,8 +106,6 @@ class LineView {
     if (end == kLinePixels) end_line(tia, line);
   }
 
-  CULE_INLINE void flush(TiaState&) { CULE_CHECK(end_ == 0); }
-
  private:
   Pictures pictures_;
   uint32_t front_;  // the picture that is drawn into

@@ -76,7 +76,9 @@ class Engine(Contents):
         self.heights, self.keeps_pooled = self.layout.heights, self.layout.keeps_pooled
         self.memory = allocate(self.layout, group_of_env, device, progress)
         self.batch, self.tensors = self.memory.batch, self.memory.tensors
-        self.backend = keep_through_forks(self._make_backend(num_threads, multiprocessors or 0, cpus))
+        self.backend = keep_through_forks(
+            self._make_backend(num_threads, multiprocessors or 0, cpus)
+        )
         self._changeover: Changeover | None = None
         if wants_translation(translate, self.groups, self.num_envs, device):
             self._begin_translation(at_first=not translate)

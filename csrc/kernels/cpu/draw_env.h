@@ -1,5 +1,5 @@
-// Draws with the longest vectors that the processor has. It is compiled apart from the CPU part of a
-// step.
+// Draws with the longest vectors that the processor has. It is compiled apart from the CPU part of
+// a step.
 #pragma once
 
 #include "kernels/draw.h"
