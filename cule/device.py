@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -73,6 +74,40 @@ def find_device(device: str | torch.device | None) -> torch.device:
         warnings.warn(f"envs run on the CPU: {lacking}", stacklevel=3)
         return torch.device("cpu")
     return torch.device("cuda", index)
+
+
+def cpus_of_threads(threads: int, offset: int, device: torch.device) -> tuple[int, ...]:
+    """The CPU that each thread is pinned to: from the usable CPU number `offset` on, in a circle.
+
+    Args:
+        threads: how many threads there are.
+        offset: AtariEnv's `thread_affinity_offset`; -1: none is pinned.
+        device: where the envs live.
+
+    Returns:
+        (threads,) numbers of CPUs; empty if no thread is pinned.
+
+    Raises:
+        ValueError: threads cannot be pinned here, or there are fewer CPUs than threads.
+    """
+    if offset == -1:
+        return ()
+    if device.type != "cpu":
+        raise InvalidValue(
+            f"expected thread_affinity_offset with device='cpu', got it with device {device}"
+        )
+    if not hasattr(os, "sched_getaffinity"):
+        raise InvalidValue(
+            f"expected thread_affinity_offset to be -1, as threads cannot be pinned on "
+            f"{sys.platform}, got {offset}"
+        )
+    usable = sorted(os.sched_getaffinity(0))
+    if threads > len(usable):
+        raise InvalidValue(
+            f"expected num_threads to be at most {len(usable)}, the CPUs that this process may "
+            f"use, with thread_affinity_offset={offset}, got {threads}"
+        )
+    return tuple(usable[(offset + i) % len(usable)] for i in range(threads))
 
 
 def usable_cpus() -> int:

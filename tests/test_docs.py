@@ -310,6 +310,4 @@ def test_table_of_keywords_is_complete() -> None:
         name for name in inspect.signature(cule.AtariEnv.__init__).parameters if name != "self"
     ]
     missing = [name for name in names if f"`{name}`" not in text]
-    assert missing == ["batch_size", "thread_affinity_offset"], (
-        "only ale-py's keywords for what cule has not"
-    )
+    assert missing == ["batch_size"], "only ale-py's keyword for what cule has not"

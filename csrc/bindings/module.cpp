@@ -207,9 +207,14 @@ py::bytes make_resample(const py::object& kind, const py::object& rows, const py
   return py::bytes(reinterpret_cast<const char*>(&resample), sizeof resample);
 }
 
-CheckedBackend* checked_cpu_backend(const py::object& threads) {
+CheckedBackend* checked_cpu_backend(const py::object& threads, const py::object& cpus) {
   const auto count = static_cast<int>(integer("threads", threads, 1, 1024));
-  return new CheckedBackend{std::unique_ptr<Backend>(make_cpu_backend(count)), true};
+  if (!PyTuple_Check(cpus.ptr())) {
+    throw py::type_error("expected cpus to be a tuple of integers, got " + text_of(cpus));
+  }
+  std::vector<int> numbers;
+  for (const py::handle& cpu : cpus) numbers.push_back(static_cast<int>(integer("cpus", cpu, 0)));
+  return new CheckedBackend{std::unique_ptr<Backend>(make_cpu_backend(count, numbers)), true};
 }
 
 CheckedBackend* checked_cuda_backend(const py::object& device, const py::object& multiprocessors) {
@@ -322,7 +327,8 @@ void bind_backend(py::module_& m) {
       .def("plays_in_step", &CheckedBackend::plays_in_step, py::arg("num_envs"))
       .def("load_translation", &CheckedBackend::load_translation, py::arg("cubin"),
            py::arg("marked_ops"));
-  m.def("cpu_backend", &checked_cpu_backend, py::return_value_policy::take_ownership);
+  m.def("cpu_backend", &checked_cpu_backend, py::return_value_policy::take_ownership,
+        py::arg("threads"), py::arg("cpus") = py::tuple());
   m.def("cuda_backend", &checked_cuda_backend, py::return_value_policy::take_ownership,
         py::arg("device"), py::arg("multiprocessors"));
 }

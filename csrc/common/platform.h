@@ -7,6 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#if !defined(__CUDACC__) && defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
 
 // CULE_COLD marks code that runs rarely, at least on a GPU. The code is never inlined. This keeps
 //   a CPU's handlers and a GPU's loop small.
@@ -28,6 +32,11 @@
 //   assignments that several rare paths share, and move them before the branches to these paths.
 //   The frequent path then executes them too.
 // kStoresAhead says whether a store that may turn out unnecessary is faster than a branch.
+// CULE_FOR_AVX2 marks a function that is compiled for x86-64 processors with AVX2. has_avx2() says
+//   whether this processor is one. Elsewhere it is never called.
+// CULE_SHUFFLE makes a vector of the bytes of `vector` with the numbers that follow.
+// pin_thread lets a thread (std::thread::native_handle) run on one CPU only. Returns whether it
+//   does.
 // pick_bytes takes four bytes from two words. Each of the selector's lowest four nibbles is the
 //   number of a byte: 0 to 3 are in `low`, 4 to 7 in `high`.
 // spread_signs replaces each byte of a word by copies of its highest bit: 0 or $FF.
@@ -64,6 +73,16 @@ namespace cule { using LineBits = uint64_t; }
 #define CULE_TAIL_CALL [[gnu::musttail]]
 #else
 #define CULE_TAIL_CALL
+#endif
+#if defined(__x86_64__) && !defined(__CUDACC__)
+#define CULE_FOR_AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+#else
+#define CULE_FOR_AVX2
+#endif
+#if defined(__clang__)
+#define CULE_SHUFFLE(Vector, vector, ...) __builtin_shufflevector(vector, vector, __VA_ARGS__)
+#else
+#define CULE_SHUFFLE(Vector, vector, ...) __builtin_shuffle(vector, Vector{__VA_ARGS__})
 #endif
 #define CULE_INLINE_LAMBDA __attribute__((always_inline))
 #if defined(__x86_64__)
@@ -144,6 +163,31 @@ CULE_INLINE int count_bits(uint32_t word) {
   return __builtin_popcount(word);
 #endif
 }
+#if !defined(__CUDACC__)
+template <class Thread>
+inline bool pin_thread(Thread thread, int cpu) {
+#if defined(__linux__)
+  if (cpu < 0 || cpu >= CPU_SETSIZE) return false;
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(cpu, &only);
+  return pthread_setaffinity_np(thread, sizeof only, &only) == 0;
+#else
+  static_cast<void>(thread);
+  static_cast<void>(cpu);
+  return false;
+#endif
+}
+inline bool has_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
+         __builtin_cpu_supports("popcnt");
+#else
+  return false;
+#endif
+}
+#endif
 CULE_INLINE uint32_t take_number(uint32_t* counter) {
 #if defined(__CUDA_ARCH__)
   return atomicAdd(counter, 1u);
@@ -155,9 +199,9 @@ CULE_INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t selector) 
 #if defined(__CUDA_ARCH__)
   return __byte_perm(low, high, selector);
 #else
-  const uint64_t both = low | static_cast<uint64_t>(high) << 32;
   uint32_t picked = 0;
   if (__builtin_constant_p(selector)) {  // all bytes that move equally far are moved at once
+    const uint64_t both = low | static_cast<uint64_t>(high) << 32;
     for (int distance = -3; distance <= 7; ++distance) {
       uint32_t moved = 0;
       for (int i = 0; i < 4; ++i) {
@@ -170,7 +214,8 @@ CULE_INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t selector) 
     return picked;
   }
   for (int i = 0; i < 4; ++i) {
-    picked |= (static_cast<uint32_t>(both >> (selector >> 4 * i & 7) * 8) & 0xFF) << 8 * i;
+    const uint32_t number = selector >> 4 * i & 7, word = number < 4 ? low : high;
+    picked |= (word >> number % 4 * 8 & 0xFF) << 8 * i;
   }
   return picked;
 #endif

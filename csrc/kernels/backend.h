@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "execution/profile.h"
 #include "kernels/batch.h"
@@ -28,8 +29,10 @@ class Backend {
   virtual void load_translation(const std::string& cubin, const Predecoded* marked_ops) = 0;
 };
 
-// `threads` is how many threads run at once. The caller owns what these functions return.
-Backend* make_cpu_backend(int threads);
+// `threads` is how many threads run at once, one of them the caller's. The others are pinned:
+// thread i to CPU cpus[i]; if there are none, to no CPU. Throws std::runtime_error if the system
+// refuses. The caller owns what these functions return.
+Backend* make_cpu_backend(int threads, const std::vector<int>& cpus = {});
 // `multiprocessors` is how many multiprocessors are reserved for the CPU part, for up to
 // kMaxEnvsApart envs each. If it is 0, the CPU part shares all of them with other work. Throws
 // std::runtime_error in a build without CUDA.

@@ -4,7 +4,7 @@
 // The CPU part leaves a copy of the TIA's state for every segment of kSegmentLines scanlines
 // (TiaTrail). Each piece starts from such a copy. On a GPU a piece is one segment, and a thread
 // does one piece. On a CPU one thread does all pieces of an env in turn, and a frame that is drawn
-// is one piece.
+// is one piece (cpu/draw_frames.h).
 //
 // If lines of earlier frames show (ObservationPlan), a piece is the same scanlines of all frames,
 // drawn in order. If all of a picture is drawn, scanlines of a piece may share rows
@@ -132,15 +132,10 @@ CULE_INLINE PictureViewOf<kPainting> view_of(const Batch& batch, size_t env, siz
           static_cast<int>(config_of(batch, env).height), room, canvas};
 }
 
-template <Painting kPainting>
-CULE_HD inline uint32_t draw_with(const Batch& batch, size_t env, const Recording& recording,
-                                  size_t slot, int count, const LineRoom<LineBits>& room) {
-  PictureViewOf<kPainting> view = view_of<kPainting>(batch, env, slot, room, nullptr);
-  return draw_segments(batch, env, recording, slot, count, view);
-}
 CULE_COLD uint32_t draw_own_rows(const Batch& batch, size_t env, const Recording recording,
                                  size_t slot, int count, const LineRoom<LineBits> room) {
-  return draw_with<Painting::kOwnRows>(batch, env, recording, slot, count, room);
+  PictureView view = view_of<Painting::kOwnRows>(batch, env, slot, room, nullptr);
+  return draw_segments(batch, env, recording, slot, count, view);
 }
 
 // Does one piece that is not Part::kSharedRows: `count` segments, the first of which is in `slot`,
@@ -156,16 +151,6 @@ CULE_INLINE uint32_t draw_rare_part(const Batch& batch, size_t env, const Record
     return draw_all_frames(batch, env, recording, static_cast<int>(slot), count, room);
   }
   return 0;
-}
-
-// Does one piece in one thread.
-CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& recording,
-                               size_t slot, int count, const LineRoom<LineBits>& room) {
-  const Part part = part_of(batch.traces[env], recording.starts, slot);
-  if (part != Part::kSharedRows) {
-    return draw_rare_part(batch, env, recording, part, slot, count, room);
-  }
-  return draw_with<Painting::kSharedRows>(batch, env, recording, slot, count, room);
 }
 
 // The memory in which the lanes of a warp paint scanlines, one each. Then all lanes together copy
@@ -243,24 +228,6 @@ CULE_INLINE uint32_t draw_in_warp(const Batch& batch, size_t env, bool mine,
   }
   replay.latch();
   return at.tia.collisions;
-}
-
-// Does all pieces of a step in one thread.
-CULE_HD inline void draw_frames(const Batch& batch, size_t env, const Recording& recording) {
-  const StepTrace& trace = batch.traces[env];
-  if (trace.entries == 0) return;
-  LineBits words[LineRoom<LineBits>::kSize] = {};
-  const LineRoom<LineBits> room{words, 1};
-  uint32_t& latches = latch_word(batch, env);
-  const size_t drawn = first_drawn_frame(trace) * kSegments,
-               end = static_cast<size_t>(trace.frames) * kSegments;
-  for (size_t slot = 0; slot < drawn; ++slot) {
-    // Latches that are set already are not searched for.
-    latches |= draw_part(batch, env, recording, slot, 1, room);
-  }
-  for (size_t slot = drawn; slot < end; slot += kSegments) {
-    latches |= draw_part(batch, env, recording, slot, kSegments, room);
-  }
 }
 
 }  // namespace cule

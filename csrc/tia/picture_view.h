@@ -1,5 +1,5 @@
 // The renderer: a view that draws palette indices into an env's two pictures, and latches
-// collisions.
+// collisions. A CPU draws whole pictures with another one (line_view.h).
 //
 // The rules of the chip are in draw.h, priority.h and collision.h, with their sources. What differs
 // here is only the order of the work: pixels are painted in groups, and collisions latched late.
@@ -15,12 +15,11 @@
 namespace cule {
 
 // Whether a scanline that looks like the one above shares its row, and where scanlines are painted.
-// kOwnRows: every scanline has its own row. This is necessary if lines of older frames may show
-//   through, as drawing one scanline must not change another.
-// kSharedRows: scanlines share rows, and are painted into their rows.
+// kOwnRows: every scanline has its own row, and is painted there. This is necessary if lines of
+//   older frames may show through, as drawing one scanline must not change another.
 // kOnCanvas: scanlines share rows, and are painted on a canvas first. All of each scanline must be
 //   drawn.
-enum class Painting { kOwnRows, kSharedRows, kOnCanvas };
+enum class Painting { kOwnRows, kOnCanvas };
 
 template <Painting kPainting>
 struct PictureViewOf {

@@ -23,11 +23,11 @@ CULE_INLINE uint32_t score_or_priority(const TiaState& tia) {
   return objects_on(tia) == 1u << kPlayfield ? 2 : 4;
 }
 
-// The color of each pixel in the word that begins at pixel `first`. `line` has the objects' bits.
+// The color of each pixel in some words. `line` has the objects' bits, `left` the pixels that are in
+// the scanline's left half.
 template <class Word>
 CULE_INLINE ColorWord<Word> resolve_priority(uint32_t score_or_priority,
-                                             const LineWord<Word>& line, int first) {
-  constexpr int kHalf = kLinePixels / 2;
+                                             const LineWord<Word>& line, const Word& left) {
   const Word playfield = line.bits[kPlayfield];
   Word p0 = line.bits[kPlayer0] | line.bits[kMissile0];
   Word p1 = line.bits[kPlayer1] | line.bits[kMissile1];
@@ -35,14 +35,21 @@ CULE_INLINE ColorWord<Word> resolve_priority(uint32_t score_or_priority,
   if (score_or_priority == 0) return {p0, p1 & ~p0, pf & ~p0 & ~p1};
   if (score_or_priority & 4) return {p0 & ~pf, p1 & ~p0 & ~pf, pf};
   if (score_or_priority & 2) {
-    constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
-    const int to_half = kHalf - first;
-    const Word left = to_half >= kBits ? ~Word{0} : to_half <= 0 ? 0 : (Word{1} << to_half) - 1;
     p0 |= playfield & left;
     p1 |= playfield & ~left;
     pf = line.bits[kBall];
   }
   return {p0, p1 & ~p0, pf & ~p0 & ~p1};
+}
+
+// The same for the word that begins at pixel `first`.
+template <class Word>
+CULE_INLINE ColorWord<Word> resolve_priority(uint32_t score_or_priority,
+                                             const LineWord<Word>& line, int first) {
+  constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
+  const int to_half = kLinePixels / 2 - first;
+  const Word left = to_half >= kBits ? ~Word{0} : to_half <= 0 ? 0 : (Word{1} << to_half) - 1;
+  return resolve_priority(score_or_priority, line, left);
 }
 
 }  // namespace cule

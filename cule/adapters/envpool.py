@@ -307,7 +307,7 @@ def make(
     - There are two more keywords, AtariEnv's `device` and `reset_pool_size`.
 
     These parts of EnvPool are missing: env_type="dm", `xla` (see `cule.adapters.jax`),
-    `max_num_players` other than 1, `thread_affinity_offset` other than -1,
+    `max_num_players` other than 1,
     `use_inter_area_resize=False` with a resize, render_mode="human", `render_env_id`,
     `render_width`, `render_height`, `render_camera_id`, and `base_path`.
 

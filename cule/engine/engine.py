@@ -37,6 +37,7 @@ class Engine(Contents):
         multiprocessors: CUDA only: how many multiprocessors are reserved for emulation; None: all
             are used, and none is reserved.
         progress: whether to show a bar on a terminal if preparing the games takes seconds.
+        cpus: CPU only: the CPU that each thread is pinned to; empty: none is pinned.
 
     Attributes:
         boots: each group's console after power-on.
@@ -62,6 +63,7 @@ class Engine(Contents):
         translate: bool | None = None,
         multiprocessors: int | None = None,
         progress: bool = True,
+        cpus: tuple[int, ...] = (),
     ):
         avoid_lost_threads()
         self.groups, self.options, self.device = list(groups), options, device
@@ -74,17 +76,21 @@ class Engine(Contents):
         self.heights, self.keeps_pooled = self.layout.heights, self.layout.keeps_pooled
         self.memory = allocate(self.layout, group_of_env, device, progress)
         self.batch, self.tensors = self.memory.batch, self.memory.tensors
-        self.backend = keep_through_forks(self._make_backend(num_threads, multiprocessors or 0))
+        self.backend = keep_through_forks(
+            self._make_backend(num_threads, multiprocessors or 0, cpus)
+        )
         self._changeover: Changeover | None = None
         if wants_translation(translate, self.groups, self.num_envs, device):
             self._begin_translation(at_first=not translate)
         if translate:
             self._translate_now()
 
-    def _make_backend(self, num_threads: int, multiprocessors: int) -> _core.Backend:
+    def _make_backend(
+        self, num_threads: int, multiprocessors: int, cpus: tuple[int, ...]
+    ) -> _core.Backend:
         if self.runs_on_gpu:
             return _core.cuda_backend(self.device.index or 0, multiprocessors)
-        return _core.cpu_backend(num_threads)
+        return _core.cpu_backend(num_threads, cpus)
 
     @property
     def runs_on_gpu(self) -> bool:

@@ -20,7 +20,7 @@ from cule.arguments import (
     probability,
 )
 from cule.console import AUTORESET_MODES, Options
-from cule.device import find_device, usable_cpus
+from cule.device import cpus_of_threads, find_device, usable_cpus
 from cule.errors import InvalidValue
 
 # Each thread has a buffer for the TIA writes of a step: 34 KiB, and 10 KiB for each further frame.
@@ -91,11 +91,6 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
             f"expected batch_size to be 0 or num_envs ({count}), as cule steps all envs at once, "
             f"got {checked.batch_size}"
         )
-    if checked.thread_affinity_offset != -1:
-        raise InvalidValue(
-            "expected thread_affinity_offset to be -1, as cule pins no threads, "
-            f"got {checked.thread_affinity_offset}"
-        )
     # Env i gets seed + i.
     checked.seed = _optional(partial(integer, least=0, most=MAX_SEED - count + 1))(
         "seed", given["seed"]
@@ -108,6 +103,15 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
 def threads(checked: SimpleNamespace) -> int:
     """How many envs run at once on a CPU."""
     return min(checked.num_threads or usable_cpus(), checked.num_envs)
+
+
+def cpus(checked: SimpleNamespace) -> tuple[int, ...]:
+    """The CPU that each of the threads is pinned to; empty: none is pinned.
+
+    Raises:
+        ValueError: threads cannot be pinned here.
+    """
+    return cpus_of_threads(threads(checked), checked.thread_affinity_offset, checked.device)
 
 
 def step_options(checked: SimpleNamespace, action_space: str) -> Options:

@@ -287,7 +287,7 @@ def test_screens_are_rendered_where_asked_for() -> None:
             ValueError,
             "use_inter_area_resize to be True, as cule resizes by area",
         ),
-        ({"thread_affinity_offset": 0}, ValueError, "thread_affinity_offset to be -1"),
+        ({"thread_affinity_offset": -2}, ValueError, "thread_affinity_offset to be at least -1"),
         (
             {"seed": [1, 2], "env_seed": [1, 2]},
             ValueError,

@@ -12,7 +12,7 @@
 
 #include "../chips/pixel_view.h"
 #include "execution/interpreter.h"
-#include "kernels/draw.h"
+#include "kernels/cpu/draw_frames.h"
 #include "kernels/memory.h"
 #include "kernels/play.h"
 
@@ -105,7 +105,7 @@ void draw_by_segments(const Step& step) {
   LineBits words[LineRoom<LineBits>::kSize] = {};
   uint32_t found = 0;
   for (size_t slot = 0; slot < segment_slots(step.batch.options); ++slot) {
-    found |= draw_part(step.batch, 0, step.recording(), slot, 1, {words, 1});
+    found |= draw_part<Pixels16>(step.batch, 0, step.recording(), slot, 1, {words, 1});
   }
   TiaState tia = load_tia(step.batch);
   tia.collisions |= static_cast<uint16_t>(found);
@@ -122,9 +122,13 @@ void play_and_draw(uintptr_t address, const std::string& way) {
   } else if (way == "frames") {
     save_pictures(step.batch, 0, OneLane{});
     store_step_end(step.batch, 0, step.trail.starts);
-    draw_frames(step.batch, 0, step.recording());
+    draw_frames<Pixels16>(step.batch, 0, step.recording());
+  } else if (way == "frames_by_32") {
+    save_pictures(step.batch, 0, OneLane{});
+    store_step_end(step.batch, 0, step.trail.starts);
+    draw_frames<Pixels32>(step.batch, 0, step.recording());
   } else {
-    throw std::invalid_argument("expected entries, segments or frames, got " + way);
+    throw std::invalid_argument("expected entries, segments, frames or frames_by_32, got " + way);
   }
 }
 

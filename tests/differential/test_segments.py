@@ -74,7 +74,7 @@ def pictures_of(engine: Engine) -> torch.Tensor:
     return engine.pictures(torch.arange(engine.num_envs))
 
 
-@pytest.mark.parametrize("way", ["segments", "frames"])
+@pytest.mark.parametrize("way", ["segments", "frames", "frames_by_32"])
 @pytest.mark.parametrize("game", GAMES)
 def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> None:
     pictures, shared = set(), 0
@@ -95,7 +95,7 @@ def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> No
     assert shared > STEPS or game == "journey_escape"  # whose frames all end early
 
 
-@pytest.mark.parametrize("way", ["segments", "frames"])
+@pytest.mark.parametrize("way", ["segments", "frames", "frames_by_32"])
 @pytest.mark.parametrize(
     ("game", "mode"),
     [("video_checkers", 19), ("tic_tac_toe_3d", 1), ("othello", 1), ("video_chess", 0)],
@@ -120,7 +120,7 @@ def test_frames_that_are_cut_off_go_on_where_they_stopped(
 
 
 @pytest.mark.parametrize("capacity", [1, 200, 1500])
-@pytest.mark.parametrize("way", ["segments", "frames"])
+@pytest.mark.parametrize("way", ["segments", "frames", "frames_by_32"])
 def test_segments_of_a_buffer_that_was_full_end(
     capacity: int, way: str, segments: ModuleType
 ) -> None:

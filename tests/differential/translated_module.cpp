@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "execution/block.h"
-#include "kernels/draw.h"
+#include "kernels/cpu/draw_frames.h"
 #include "kernels/memory.h"
 #include "kernels/play.h"
 
@@ -76,7 +76,7 @@ py::tuple step(uintptr_t address, bool translated) {
   }
   store_end_state(batch, 0, machine);
   store_step_end(batch, 0, trail.starts);
-  draw_frames(batch, 0, {entries.data(), trail.starts});
+  draw_frames<Pixels16>(batch, 0, {entries.data(), trail.starts});
   return py::make_tuple(py::array_t<uint32_t>(machine.buffer.count, entries.data()),
                         counts.instructions, counts.blocks, counts.looked_up, counts.known_wrong);
 }

@@ -93,9 +93,9 @@ WRONG_OPTIONS = [
         r"batch_size to be 0 or num_envs \(2\), as cule steps all envs at once, got 1",
     ),
     (
-        {"thread_affinity_offset": 0},
+        {"thread_affinity_offset": -2},
         ValueError,
-        "thread_affinity_offset to be -1, as cule pins no threads, got 0",
+        "thread_affinity_offset to be at least -1, got -2",
     ),
     ({"seed": -1}, ValueError, "seed to be at least 0, got -1"),
     ({"seed": 2**63}, ValueError, "seed to be at most"),

@@ -31,6 +31,8 @@ CALLS = (
     "make_resample(1, 8, 8, 8, {})",
     "find_misfit_state({0}, {0}, {0}, {0})",
     "cpu_backend({})",
+    "cpu_backend(2, {})",
+    "cpu_backend(2, (0, {}))",
     "cuda_backend({}, 0)",
     "find_misfit_state(bytes(4), b'', b'', {})",
     "cuda_backend(0, {})",

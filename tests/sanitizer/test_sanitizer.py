@@ -29,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 SOURCES = [
     HERE / "sweep.cpp",
     CSRC / "kernels/cpu/cpu_backend.cpp",
+    CSRC / "kernels/cpu/draw_env.cpp",
     CSRC / "kernels/cuda/no_cuda.cpp",
 ]
 ENVIRONMENT = {

@@ -24,7 +24,10 @@ import pybind11
 TESTS = Path(__file__).resolve().parents[1]
 CSRC = TESTS.parent / "csrc"
 # As in CMakeLists.txt, but hardly optimized: in most tests compiling takes longer than running.
-FLAGS = ("-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-Wall", f"-I{CSRC}")
+FLAGS = (
+    "-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-Wall", "-Wno-psabi",
+    f"-I{CSRC}",
+)  # fmt: skip
 SHARED = ("-fPIC", "-fvisibility=hidden")
 # The core's assumptions (CULE_ASSUME, CULE_CHECK) are checked: a process ends if one is false.
 CHECKED = ("-DCULE_CHECK_ASSUMPTIONS",)

@@ -14,8 +14,8 @@
 #include "execution/profile.h"
 #include "execution/threaded_core.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/draw_env.h"
 #include "kernels/cpu/observe.h"
-#include "kernels/draw.h"
 #include "kernels/memory.h"
 #include "kernels/phases.h"
 #include "kernels/play.h"
@@ -42,10 +42,14 @@ struct Workspace {
 };
 
 // Calls `work(thread, index)` for every index below `count`, on `threads` threads, one of them the
-// caller's.
+// caller's. Each thread has a share of the indices: the same one in each run, so that what belongs
+// to an index stays in the thread's caches. A thread that has done its share takes from those of
+// the others, one index at a time, so all end nearly together.
+//
+// Thread i runs on CPU `cpus[i]` only, if there are any. The caller's, thread 0, is left alone.
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads) {
+  ThreadPool(int threads, const std::vector<int>& cpus) : shares_(threads) {
     try {
       for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
     } catch (const std::exception& problem) {  // a limit on processes or memory
@@ -56,18 +60,26 @@ class ThreadPool {
                                ", so that num_threads cannot be " + std::to_string(threads) +
                                " here: " + problem.what());
     }
+    for (size_t i = 0; i < workers_.size() && i + 1 < cpus.size(); ++i) {
+      if (pin_thread(workers_[i].native_handle(), cpus[i + 1])) continue;
+      close();
+      throw std::runtime_error("expected to pin a thread to CPU " + std::to_string(cpus[i + 1]) +
+                               ", as thread_affinity_offset asks, but this system refuses");
+    }
   }
 
   ~ThreadPool() { close(); }
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return static_cast<int>(shares_.size()); }
 
   void run(int count, const std::function<void(int thread, int index)>& work) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       work_ = &work;
-      count_ = count;
-      next_ = 0;
+      for (int i = 0; i < threads(); ++i) {
+        shares_[i].next = static_cast<int>(int64_t{count} * i / threads());
+        shares_[i].end = static_cast<int>(int64_t{count} * (i + 1) / threads());
+      }
       busy_ = static_cast<int>(workers_.size());
       ++round_;
     }
@@ -79,7 +91,11 @@ class ThreadPool {
   }
 
  private:
-  static constexpr int kChunk = 4;
+  // Apart from each other, as each thread writes to its own one.
+  struct alignas(64) Share {
+    std::atomic<int> next{0};
+    int end = 0;
+  };
 
   void close() {
     {
@@ -91,8 +107,9 @@ class ThreadPool {
   }
 
   void share(int thread) {
-    for (int begin = next_.fetch_add(kChunk); begin < count_; begin = next_.fetch_add(kChunk)) {
-      for (int i = begin; i < count_ && i < begin + kChunk; ++i) (*work_)(thread, i);
+    for (int i = 0; i < threads(); ++i) {
+      Share& from = shares_[(thread + i) % threads()];
+      for (int index = from.next++; index < from.end; index = from.next++) (*work_)(thread, index);
     }
   }
 
@@ -111,12 +128,12 @@ class ThreadPool {
     }
   }
 
+  std::vector<Share> shares_;  // one for each thread
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   const std::function<void(int, int)>* work_ = nullptr;
-  std::atomic<int> next_{0};
-  int count_ = 0, busy_ = 0;
+  int busy_ = 0;
   uint64_t round_ = 0;
   bool closing_ = false;
 };
@@ -154,7 +171,7 @@ struct EnvPhases {
     if (must_save(batch, env, trace())) save_pictures(batch, env, OneLane{});
     store_step_end(batch, env, workspace.trail.starts);
   }
-  void draw() const { draw_frames(batch, env, recording()); }
+  void draw() const { draw_env(batch, env, recording()); }
   void observe() const {
     cule::observe(batch, env, trace().plan, best_vector_level(), workspace.resizing);
   }
@@ -179,7 +196,7 @@ struct EnvPhases {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(int threads) : pool_(threads) {}
+  CpuBackend(int threads, const std::vector<int>& cpus) : pool_(threads, cpus) {}
 
   void step(const Batch& batch, void*) override {
     for_each_env(batch, [&](size_t env, Workspace& workspace) {
@@ -232,7 +249,9 @@ void with_first_session(const Batch& batch, const Body& body) {
 
 }  // namespace
 
-Backend* make_cpu_backend(int threads) { return new CpuBackend(threads); }
+Backend* make_cpu_backend(int threads, const std::vector<int>& cpus) {
+  return new CpuBackend(threads, cpus);
+}
 
 int power_on_env(const Batch& batch) {
   int long_frames = 0;

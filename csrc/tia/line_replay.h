@@ -1,0 +1,149 @@
+// Replays a part of a frame for a LineView, scanline by scanline: in each, first the writes before
+// its first pixel, then those within it.
+//
+// The result is that of replay_segment with any other view (segment.h). This is only faster: the
+// beam is a number of this loop, and most writes set a field or a player's graphics.
+#pragma once
+
+#include "tia/line_view.h"
+#include "tia/segment.h"
+
+namespace cule {
+
+// How a LineReplay does an entry: it sets a field of the TIA's state (kField), it is a write to a
+// player's graphics, or something else, which may need more than this table says (kOther).
+enum class EntryKind : uint8_t { kField, kGraphics0, kGraphics1, kOther };
+struct EntryRow {
+  uint32_t field = 0;
+  // The write takes effect `delay` color clocks after its cycle, plus the cycle's lowest bits in
+  // `delay_bits`. `unseen` is -1 if the picture need not be drawn up to there.
+  uint8_t delay = 0, delay_bits = 0;
+  int8_t unseen = 0;
+  EntryKind kind = EntryKind::kOther;
+  uint32_t objects = 0;  // those that look different if the field changes
+};
+struct EntryTable {
+  EntryRow rows[0x40];
+};
+constexpr EntryTable entry_table() {
+  using namespace tia_write;
+  constexpr WriteTable kTable = write_table();
+  EntryTable table{};
+  for (const WriteFacts& facts : kTable.rows) {
+    EntryRow& row = table.rows[facts.reg];
+    if (facts.reg == GRP0) row.kind = EntryKind::kGraphics0;
+    else if (facts.reg == GRP1) row.kind = EntryKind::kGraphics1;
+    else if (facts.field && facts.cpu_effect != CpuEffect::kStars) row.kind = EntryKind::kField;
+    row.field = facts.field;
+    row.unseen = facts.shown == Shown::kAtNextHmove ? -1 : 0;
+    row.delay = facts.shown == Shown::kAfterOne ? 1 : facts.shown == Shown::kAfterEight ? 8 : 0;
+    if (facts.shown == Shown::kAtNextPixel) {
+      row.delay = 2;  // to 5: write_delay
+      row.delay_bits = 3;
+    }
+    if (!row.unseen) row.objects = facts.objects.shows | facts.objects.alters;
+  }
+  return table;
+}
+
+template <class View>
+struct LineReplay {
+  SegmentStart& at;
+  const TiaFormat& format;
+  const Replay& replay;
+  View& view;
+
+  // Draws scanline `line`, which begins at color clock `begin`. What takes effect at clock `end` or
+  // later is left to the next one. Returns false if the drawing ends.
+  CULE_INLINE bool draw(int line, int32_t begin, int32_t end) {
+    static constexpr EntryTable kTable = entry_table();
+    const int32_t visible = begin + kHblankClocks;
+    TiaState& tia = at.tia;
+    uint32_t i = at.entry;
+    int shown = 0;
+    for (; i < replay.count; ++i) {
+      const uint32_t entry = replay.entries[i], value = entry_value(entry);
+      const EntryRow& row = kTable.rows[entry_register(entry)];
+      const int32_t cycle = entry_cycle(entry);
+      Effect effect;
+      const int32_t delay = row.delay + ((cycle + 2) & row.delay_bits);
+      effect.clock = (cycle * kClocksPerCycle + delay) | row.unseen;
+      if (row.kind == EntryKind::kOther) {
+        if (ends_drawing(entry)) break;
+        effect = effect_of<View>(tia, entry);
+      }
+      if (effect.clock >= end) {
+        at.entry = i;
+        if (shown < kLinePixels) show(line, shown, kLinePixels);
+        return true;
+      }
+      if (effect.clock - visible > shown) {
+        show(line, shown, effect.clock - visible);
+        shown = effect.clock - visible;
+      }
+      switch (row.kind) {
+        case EntryKind::kField: {
+          const bool changes = set_field(tia, row.field, value);
+          view.objects_changed(changes ? row.objects : 0);
+          break;
+        }
+        case EntryKind::kGraphics0: write_shown_graphics<0>(value); break;
+        case EntryKind::kGraphics1: write_shown_graphics<1>(value); break;
+        case EntryKind::kOther:
+          if (effect.reg == tia_write::CXCLR) view.collisions_cleared();
+          take_effect(tia, format, effect, view);
+      }
+    }
+    at.entry = i;
+    return false;
+  }
+
+ private:
+  CULE_INLINE void show(int line, int from, int to) {
+    view.show(at.tia, line, from, to);
+    if (from < kCombPixels && to >= kCombPixels) at.tia.hmove_blank = 0;
+  }
+  template <uint32_t kWhich>
+  CULE_INLINE void write_shown_graphics(uint32_t value) {
+    view.objects_changed(changed_by_graphics(at.tia, kWhich, value));
+    write_graphics(at.tia, kWhich, value);
+  }
+};
+
+// A view of what comes before the part that is drawn.
+struct HiddenView {
+  static constexpr bool kSeesColors = true;
+  CULE_INLINE void begin_picture() {}
+  CULE_INLINE void show(const TiaState&, int, int, int) {}
+  CULE_INLINE void grey_out(int) {}
+  CULE_INLINE void objects_changed(uint32_t) {}
+  CULE_INLINE void collisions_cleared() {}
+};
+CULE_COLD bool replay_hidden(SegmentStart& at, const TiaFormat& format, const Replay replay,
+                             int32_t end) {
+  HiddenView view;
+  SegmentReplay<HiddenView> before{at, format, replay, end, view};
+  return before.go_on(end);
+}
+
+// Replays a segment as a whole.
+template <class Painter>
+CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const Replay& replay,
+                                int32_t begin, int32_t end, LineView<Painter>& view) {
+  TiaState& tia = at.tia;
+  bool goes_on = tia.cursor >= begin || replay_hidden(at, format, replay, begin);
+  CULE_CHECK(!goes_on || tia.cursor == begin);
+  bool at_end = tia.line_left == 0;  // of the scanline above
+  LineReplay<LineView<Painter>> lines{at, format, replay, view};
+  int line = (begin - tia.origin) / kClocksPerLine;
+  for (int32_t clock = begin; goes_on && clock < end; ++line) {
+    if (at_end) view.objects_changed(end_lines(tia, 1));
+    const int32_t next = clock + kClocksPerLine;
+    goes_on = lines.draw(line, clock, next < end ? next + 1 : end);
+    clock = next;
+    at_end = true;
+  }
+  if (at.entry < replay.after_clear) tia.collisions = 0;
+}
+
+}  // namespace cule
