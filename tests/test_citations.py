@@ -29,7 +29,9 @@ OTHERS_NAMES = {
     "part_milliseconds", "rom_id", "sound_obs",
 }  # fmt: skip
 # Options of other programs: pytest-xdist, ruff, compute-sanitizer, torchrun.
-OTHERS_OPTIONS = {"dist", "fix", "nnodes", "tool"}
+OTHERS_OPTIONS = {
+    "cpunodebind", "dist", "fix", "interleave", "membind", "nnodes", "tool",
+}  # fmt: skip
 
 A_FILE = re.compile(
     r"(?<![\w<*.\-/])((?:[\w.\-]+/)*[\w\-]+"
