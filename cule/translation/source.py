@@ -106,6 +106,8 @@ _STANDARD_HEADERS = {
         "using uint64_t = unsigned long long; using uintptr_t = unsigned long;"
     ),
     "cstring": "",
+    "pthread.h": "",
+    "sched.h": "",
     "cstddef": "#define offsetof(type, member) __INTADDR__(&(((type*)0)->member))\n",
 }
 

@@ -102,7 +102,7 @@ class SimulatedEngine(Engine):
         self._gpu = gpu
         super().__init__(*arguments, **keywords)
 
-    def _make_backend(self, num_threads: int, multiprocessors: int) -> Any:
+    def _make_backend(self, num_threads: int, multiprocessors: int, cpus: tuple[int, ...]) -> Any:
         return SimulatedBackend(self._gpu, multiprocessors)
 
     def _check_multiprocessors(self, asked: int | None) -> None:
