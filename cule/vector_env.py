@@ -86,10 +86,8 @@ class AtariEnv(Consoles):
             is reserved, which is fastest if there is no such work.
         batch_size: ale-py's keyword for stepping some of the envs; 0 or num_envs, as cule steps all
             of them.
-        thread_affinity_offset: CPU only: pins thread `i` to the CPU number
-            `thread_affinity_offset + i`, modulo their number, of those that the process may use.
-            Thread 0 is the one that calls `step`; it is not pinned, but finds its CPU free. -1: the
-            system chooses. Pinning needs Linux, and as many CPUs as threads.
+        thread_affinity_offset: on a CPU with Linux, pins thread `i` to CPU `thread_affinity_offset
+            + i` of those that the process may use (docs/api.md says more); -1: pins none.
         mode: the game's mode, one for all or one for each env; None: its default.
         difficulty: the difficulty switches, likewise; None: 0.
         obs_type: "image", or "ram" for the console's 128 bytes.

@@ -78,9 +78,9 @@ def profile_commands(
     """Where the time goes in each setting; transitions, shares of simulation, three depths."""
     calibration = f"{folder}/costs.json"
     yield 15, f"{scope} calibrate --out {calibration}"
-    for number, (_, _, command, window) in enumerate(settings(device)):
+    for number, (algorithm, _, command, window) in enumerate(settings(device)):
         out, words = f"{folder}/profile{number}", command.format(folder=folder)
-        later = window if device == "cpu" or ":20" in window else "400:420"
+        later = window if device == "cpu" or algorithm in WINDOWS else "400:420"
         run = f"{scope} run --out {out}"
         yield 20, f"{run} --overwrite --finish --iterations {later} -- {words}"
         # ncu counts kernel by kernel: of six settings.

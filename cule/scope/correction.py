@@ -224,12 +224,10 @@ def corrected(process: Process, lanes: Sequence[Lane], costs: Costs) -> None:
         lane.owners.calls = [(round(moved.new(time)), key) for time, key in lane.owners.calls]
     for work in process.work:
         work.start, work.end = map(round, gpu.new[id(work)])
-    ended = threads[process.main].new(process.end)
-    asked = process.about.get("asked")
-    if asked is not None and process.work:
-        # As in the recording, the window ends with the GPU's work, if that ends later.
-        ended = min(ended, max(threads[process.main].new(asked), *(e for _, e in gpu.new.values())))
-    process.end = round(ended)
+    main = threads[process.main]
+    process.end = round(main.new(process.end))
+    if (asked := process.about.get("asked")) is not None:
+        process.end_with_the_work(round(main.new(asked)))
     for thread in process.threads.values():
         if thread.number in threads:
             moved = threads[thread.number]

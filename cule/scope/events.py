@@ -182,6 +182,17 @@ class Process:
             self.threads[number] = Thread(number)
         return self.threads[number]
 
+    def end_with_the_work(self, asked: int) -> None:
+        """Ends the window when the GPU has done its work, or when the recording waits for that.
+
+        While a GPU is recorded, the call that waits for it returns up to milliseconds later.
+
+        Args:
+            asked: when the recording began to wait.
+        """
+        if self.work:
+            self.end = min(self.end, max(asked, *(work.end for work in self.work)))
+
     @property
     def iterations(self) -> int:
         """How many iterations ended in the window."""

@@ -171,16 +171,6 @@ def _read_marks(process: Process, path: Path) -> None:
         )
 
 
-def _end_with_the_work(process: Process) -> None:
-    """Ends the window when the GPU has done its work, or when the recording waits for that.
-
-    While a GPU is recorded, the call that waits for it returns up to milliseconds later.
-    """
-    asked = process.about.get("asked")
-    if asked is not None and process.work:
-        process.end = min(process.end, max(int(asked), *(work.end for work in process.work)))
-
-
 def read_process(folder: Path, name: str) -> Process:
     """One process of a recording.
 
@@ -209,7 +199,8 @@ def read_process(folder: Path, name: str) -> Process:
             process.activities_missing = True
     elif complete and "activities" in about.get("instruments", ()):
         process.activities_missing = True
-    _end_with_the_work(process)
+    if (asked := about.get("asked")) is not None:
+        process.end_with_the_work(int(asked))
     for thread in process.threads.values():
         thread.marks.sort(key=lambda mark: mark.time)
         thread.calls.sort(key=lambda call: (call.start, -call.end))
