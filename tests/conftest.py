@@ -16,6 +16,10 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 # The tests' tensors are small, so that more threads would only slow down each other and other test
 # processes.
 torch.set_num_threads(1)
+# Triton reads this when it is first imported, which any test may do. torch itself compiles with
+# Triton for GPUs only.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,15 +1,11 @@
-"""The kernels beside torch's functions: on a GPU, or interpreted on a CPU."""
+"""The kernels beside torch's functions: on a GPU, or interpreted on a CPU (tests/conftest.py)."""
 
 from __future__ import annotations
-
-import os
 
 import pytest
 import torch
 from torch.nn import functional
 
-if not torch.cuda.is_available():
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # read when Triton is imported
 pytest.importorskip("triton")
 
 from cule.train import models, returns
