@@ -22,6 +22,7 @@ from cule.train.phase import Phase, blank, declare_phase
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Program, Recurrent
 from cule.train.stage import Stage
+from cule.train.weights import Weights
 
 STEP = {"rewards": torch.float32, "discounts": torch.float32, "played": torch.bool}
 
@@ -34,13 +35,13 @@ class Networks:
         trained: that learn, by name.
         copies: copies of others, by name, with what they are copies of.
         acting: what acts in place of each trained network.
-        rounded: the networks that act are in another dtype than those that learn.
+        weights: of those that are trained, as the optimizer has them.
     """
 
     trained: dict[str, nn.Module]
     copies: dict[str, tuple[nn.Module, Copy]]
     acting: dict[str, nn.Module]
-    rounded: bool
+    weights: Weights
 
 
 @dataclass
@@ -206,7 +207,8 @@ class Declaration:
         @torch.no_grad()
         def function(observations: torch.Tensor, *read: Any) -> tuple[torch.Tensor, ...]:
             nets = self._namespace(names, read[: len(names)])
-            values = act(nets, observations, *read[len(names) :])
+            with self.learner.autocast:
+                values = act(nets, observations, *read[len(names) :])
             return tuple(values[name] for name in (*outputs, *evaluated))
 
         written = [self.kept[name][t] for name in kept] + list(writes.values())
@@ -228,7 +230,9 @@ class Declaration:
     ) -> Mapping[str, torch.Tensor]:
         """What act returns for zeros."""
         values = [blank(self, access).all()[0] for access in (self.observation[self.t], *reads)]
-        result = act(spaces(list(self.nets.acting), list(self.nets.acting.values())), *values)
+        nets = spaces(list(self.nets.acting), list(self.nets.acting.values()))
+        with self.learner.autocast:
+            result = act(nets, *values)
         for name, value in result.items():
             if len(value) != self.stage.num_envs:
                 raise ValueError(
@@ -264,7 +268,6 @@ class Declaration:
     def _declare_handing_over(self) -> None:
         """Acting gets the weights. Where it would read the same, the plan leaves this out."""
         p, updates = self.program, self.updates
-        rounded = self.nets.rounded
         for name, acting in self.actors.items():
             weights = self.trained[name][updates * (p.u + 1)]
 
@@ -276,7 +279,7 @@ class Declaration:
                 f"hand over {name}", function, role="copy",
                 every=p.period, start=self._handed_over,
                 reads=[weights, acting[p.u]], writes=[acting[p.u + 1]],
-                copies=None if rounded else p.t * updates,
+                copies=p.t * updates,
             )  # fmt: skip
 
 
@@ -289,10 +292,9 @@ def observation_of(stage: Stage) -> Recurrent:
 
 
 def fixed_bytes(nets: Networks, stage: Stage) -> int:
-    """Bytes of weights, gradients, an optimizer with two numbers a weight, and envs."""
-    trained = sum(_bytes(net) for net in nets.trained.values())
+    """Bytes of networks, gradients, an optimizer with two numbers a weight, and envs."""
     others = [*nets.acting.values(), *(net for net, _ in nets.copies.values())]
-    return 4 * trained + sum(_bytes(net) for net in others) + stage.bytes
+    return nets.weights.bytes + sum(_bytes(net) for net in others) + stage.bytes
 
 
 def _bytes(net: nn.Module) -> int:

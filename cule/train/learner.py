@@ -14,13 +14,7 @@ from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.batch import Batch, Rows
 from cule.train.plan.program import Work
-
-
-def _as_vector(gradient: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
-    """A gradient's numbers in the order of the parameter's memory."""
-    if gradient.stride() != parameter.stride():
-        gradient = torch.empty_like(parameter).copy_(gradient)
-    return gradient.as_strided((gradient.numel(),), (1,))
+from cule.train.weights import Weights
 
 
 class Learner:
@@ -28,34 +22,22 @@ class Learner:
 
     Args:
         algorithm: whose loss and optimizer.
-        trained: the networks that are trained, by name.
+        weights: of the networks that are trained.
         world_size: processes that average their gradients.
 
     Attributes:
         turn: (1,) int64 on the device, updates modulo `turns`.
-        gradient: all gradients as one vector: one all-reduce, one norm. The parameters' gradients
-            are views of it.
         metrics: float64 on the device, sums over updates of `names`.
     """
 
-    def __init__(self, algorithm: Algorithm[Any], trained: dict[str, nn.Module], world_size: int):
-        self.algorithm, self.trained, self.world_size = algorithm, trained, world_size
+    def __init__(self, algorithm: Algorithm[Any], weights: Weights, world_size: int):
+        self.algorithm, self.weights, self.world_size = algorithm, weights, world_size
         self.args, device = algorithm.args, algorithm.device
-        self.parameters = [p for net in trained.values() for p in net.parameters()]
-        self.optimizer = algorithm.optimizer(self.parameters)
+        self.optimizer = algorithm.optimizer(weights.parameters)
         self.loss: Any = algorithm.loss
         if self.args.compile:
             self.loss = torch.compile(algorithm.loss)
         self.autocast = torch.autocast(device.type, torch.bfloat16, enabled=self.args.bf16)
-        self.gradient = torch.zeros(sum(p.numel() for p in self.parameters), device=device)
-        parts = self.gradient.split([p.numel() for p in self.parameters])
-        # They have the parameters' memory format, as fused optimizers need.
-        self.gradients = [
-            part.as_strided(p.shape, p.stride())
-            for part, p in zip(parts, self.parameters, strict=True)
-        ]
-        for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
-            parameter.grad = gradient
         self.turn = torch.zeros(1, dtype=torch.int64, device=device)
         self.turns = 1
         self.names: tuple[str, ...] = ()
@@ -81,17 +63,15 @@ class Learner:
 
         count = min(rows.count, 2)
         batch = rows.batch(0, count)
-        weights = {p.untyped_storage().data_ptr() for p in self.parameters}
+        weights = {p.untyped_storage().data_ptr() for p in self.weights.used}
         hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
         with self.autocast, hooks:
             values = self._values(self.algorithm.loss, nets, batch)
-            gradients = torch.autograd.grad(values["loss"], self.parameters, allow_unused=True)
+            gradients = torch.autograd.grad(values["loss"], self.weights.used, allow_unused=True)
         if all(gradient is None for gradient in gradients):
             raise ValueError("expected the loss to depend on a network's weights, but it does not")
         self.names = (*(name for name in values if name != "loss"), "grad_norm")
-        self.metrics = torch.zeros(
-            len(self.names), dtype=torch.float64, device=self.gradient.device
-        )
+        self.metrics = torch.zeros(len(self.names), dtype=torch.float64, device=self.turn.device)
         self.used = tuple(sorted(batch.asked))
         activations = sum(size for place, size in kept.items() if place not in weights)
         return activations // count
@@ -120,17 +100,9 @@ class Learner:
                 batch = self._gathered(rows.batch(begin, end))
             with self.autocast:
                 values = self.loss(nets, batch)
-            gradients = torch.autograd.grad(
-                values["loss"] * share, self.parameters, allow_unused=True
-            )
-            flat = [
-                torch.zeros_like(like).flatten() if one is None else _as_vector(one, like)
-                for one, like in zip(gradients, self.parameters, strict=True)
-            ]
-            if begin == 0:
-                torch.cat(flat, out=self.gradient)
-            else:
-                self.gradient += torch.cat(flat)
+            loss = values["loss"] if share == 1 else values["loss"] * share
+            gradients = torch.autograd.grad(loss, self.weights.used, allow_unused=True)
+            self.weights.set_gradient(gradients, add=begin > 0)
             if len(self.names) > 1:
                 told = torch.stack([values[name].detach().float() for name in self.names[:-1]])
                 self.metrics[:-1] += told * share
@@ -141,18 +113,20 @@ class Learner:
         return SimpleNamespace(**{name: getattr(batch, name) for name in self.used})
 
     def average_gradient(self) -> None:
-        """Makes `gradient` the mean over all processes."""
-        dist.all_reduce(self.gradient)
-        self.gradient /= self.world_size
+        """Makes the gradient the mean over all processes."""
+        dist.all_reduce(self.weights.gradient)
+        self.weights.gradient /= self.world_size
 
     @torch.no_grad()
     def apply_gradient(self) -> None:
         """Clips the gradient and takes a step of the optimizer."""
-        norm = self.algorithm.norm(self.gradient, self.gradients)
+        gradient = self.weights.gradient
+        norm = self.algorithm.norm(gradient, self.weights.gradients)
         self.metrics[-1] += norm
         if self.args.max_grad_norm is not None:
-            self.gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
+            gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
         self.optimizer.step()
+        self.weights.round()
 
     def set_learning_rate(self, rate: float) -> None:
         """Sets the learning rate of the next steps.
@@ -175,8 +149,9 @@ class Learner:
         return sums
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next updates depend on, except the networks."""
+        """Everything that the next updates depend on, except the networks' buffers."""
         return {
+            "weights": self.weights.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "turn": self.turn,
             "metrics": self.metrics,
@@ -184,17 +159,23 @@ class Learner:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what state_dict() returned."""
+        self.weights.load_state_dict(state["weights"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.turn.copy_(state["turn"])
         self.metrics.copy_(state["metrics"])
 
 
 def copy_weights(source: nn.Module, target: nn.Module) -> None:
-    """Copies weights and buffers, of any dtype."""
+    """Copies weights and buffers. All weights of a dtype are one launch on a GPU."""
+    kinds: dict[torch.dtype, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
+    for mine, its in zip(target.parameters(), source.parameters(), strict=True):
+        for some, one in zip(kinds.setdefault(its.dtype, ([], [])), (mine, its), strict=True):
+            some.append(one)
     with torch.no_grad():
-        torch._foreach_copy_(list(target.parameters()), list(source.parameters()))
-        for mine, its in zip(target.buffers(), source.buffers(), strict=True):
-            mine.copy_(its)
+        for targets, sources in kinds.values():
+            torch._foreach_copy_(targets, sources)
+        for buffer, its_buffer in zip(target.buffers(), source.buffers(), strict=True):
+            buffer.copy_(its_buffer)
 
 
 def spaces(names: Sequence[str], boxes: Sequence[nn.Module]) -> Nets:

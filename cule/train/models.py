@@ -49,9 +49,9 @@ class PixelConv(nn.Conv2d):
     a few pixels of the ball matter, on a bright field. A gradient would move all weights of a unit
     together, and within a few hundred updates most units would be dead.
 
-    The weights are scaled, not the pixels. Integers up to 256 are exact in bfloat16, and so is
-    division by a power of two, so that a network in bfloat16 and one under autocast compute the
-    same.
+    Integers up to 256 are exact in bfloat16, and so is division by a power of two, so that it does
+    not matter whether pixels or weights are divided: torch divides the weights, which are few, and
+    a kernel the pixels, which it passes through anyway.
 
     With stride 4 and a kernel of a multiple of 4, the convolution runs on patches: their pixels
     become channels, and the kernel is `kernel / 4` wide. With four channels a GPU's matrix units
@@ -68,16 +68,15 @@ class PixelConv(nn.Conv2d):
         dtype = (
             torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.weight.dtype
         )
-        weight, stride = self.weight / 256.0, cast(Any, self.stride)
-        channels_last = self.weight.is_contiguous(memory_format=torch.channels_last)
+        weight, stride = self.weight, cast(Any, self.stride)
+        channels_last = weight.is_contiguous(memory_format=torch.channels_last)
         if stride == (4, 4) and channels_last and kernels.serve(images):
             from cule.train.kernels import layers
 
-            pixels, weight = (
-                layers.centred_patches(images, dtype),
-                functional.pixel_unshuffle(weight, 4),
-            )
+            pixels = layers.centred_patches(images, dtype)
+            weight = functional.pixel_unshuffle(weight, 4)
             return functional.conv2d(pixels, weight, bias, 1, self.padding)
+        weight = weight / 256.0
         if stride == (4, 4):
             images, weight, stride = patches(images), functional.pixel_unshuffle(weight, 4), 1
         pixels = images.to(
@@ -89,7 +88,7 @@ class PixelConv(nn.Conv2d):
 
 
 class Layers(nn.Sequential):
-    """Layers, one after the other. A kernel adds a convolution's bias and applies its ReLU."""
+    """Layers, one after the other. A kernel adds a bias and applies the ReLU that follows."""
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         """What the last layer gives."""
@@ -97,7 +96,7 @@ class Layers(nn.Sequential):
             return super().forward(values)
         from cule.train.kernels import layers
 
-        before: nn.Conv2d | None = None
+        before: nn.Conv2d | nn.Linear | None = None
         for layer, following in pairwise((*self, None)):
             if before is not None:
                 values, before = layers.bias_relu(values, cast(torch.Tensor, before.bias)), None
@@ -105,6 +104,8 @@ class Layers(nn.Sequential):
                 values, before = layer.convolve(values, None), layer
             elif isinstance(layer, nn.Conv2d) and isinstance(following, nn.ReLU):
                 values, before = layer._conv_forward(values, layer.weight, None), layer
+            elif isinstance(layer, nn.Linear) and isinstance(following, nn.ReLU):
+                values, before = functional.linear(values, layer.weight), layer
             else:
                 values = layer(values)
         return values
@@ -206,8 +207,12 @@ class ActorCritic(nn.Module):
     def __init__(self, num_actions: int, name: str = "nature", width: float = 1.0):
         super().__init__()
         self.features, features = make_features(name, width)
-        self.policy = initialised(nn.Linear(features, num_actions), gain=0.01)
-        self.value = initialised(nn.Linear(features, 1), gain=1.0)
+        # Both heads as one product of matrices: a logit for each action, and the value.
+        self.heads = nn.Linear(features, num_actions + 1)
+        with torch.no_grad():
+            nn.init.orthogonal_(self.heads.weight[:-1], 0.01)
+            nn.init.orthogonal_(self.heads.weight[-1:], 1.0)
+            nn.init.zeros_(self.heads.bias)
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities (n, num_actions) and values (n,), both float32, of observations.
@@ -215,22 +220,52 @@ class ActorCritic(nn.Module):
         Args:
             observations: (n, 4, 84, 84) uint8.
         """
-        features = self.features(observations)
-        return self.policy(features).float().log_softmax(dim=1), self.value(features).squeeze(
-            1
-        ).float()
+        return policy_and_value(self.heads(self.features(observations)))
+
+
+def policy_and_value(outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What two heads say: log-probabilities (n, num_actions) and values (n,), both float32.
+
+    Args:
+        outputs: (n, num_actions + 1), float32 or bfloat16: logits, and the value.
+    """
+    if kernels.serve(outputs):
+        from cule.train.kernels import policy
+
+        return policy.policy_and_value(outputs)
+    outputs = outputs.float()
+    return outputs[:, :-1].log_softmax(dim=1), outputs[:, -1]
 
 
 def sample(
     log_probabilities: torch.Tensor, generator: torch.Generator | None = None
 ) -> torch.Tensor:
-    """Samples actions (n,) int64 from log-probabilities (n, num_actions).
+    """Samples actions (n,) int64 from log-probabilities (n, num_actions)."""
+    return sample_with_log(log_probabilities, generator)[0]
 
-    It takes the smallest of exponential variables with the probabilities as rates, as
+
+def sample_with_log(
+    log_probabilities: torch.Tensor, generator: torch.Generator | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Samples actions; returns them and their log-probabilities.
+
+    An action is that with the smallest of exponential variables with the probabilities as rates, as
     torch.multinomial would wait for the device.
+
+    Args:
+        log_probabilities: (n, num_actions) float32.
+        generator: of the random numbers; None: the device's.
+
+    Returns:
+        (n,) int64 and (n,) float32.
     """
     clocks = torch.empty_like(log_probabilities).exponential_(generator=generator)
-    return (log_probabilities - clocks.log()).argmax(dim=1)
+    if kernels.serve(log_probabilities):
+        from cule.train.kernels import policy
+
+        return policy.first_to_ring(log_probabilities, clocks)
+    actions = (log_probabilities - clocks.log()).argmax(dim=1)
+    return actions, log_probabilities.gather(1, actions.unsqueeze(1)).squeeze(1)
 
 
 class QNetwork(nn.Module):

@@ -182,8 +182,13 @@ class Run:
 
     def policy(self) -> Callable[[torch.Tensor], torch.Tensor]:
         """What is evaluated: observations to log-probabilities of actions."""
-        nets = self.trainer.acting
-        return lambda observations: self.algorithm.scores(nets, observations)
+        nets, autocast = self.trainer.acting, self.trainer.learner.autocast
+
+        def scores(observations: torch.Tensor) -> torch.Tensor:
+            with autocast:
+                return self.algorithm.scores(nets, observations)
+
+        return scores
 
     @property
     def promising(self) -> bool:

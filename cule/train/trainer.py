@@ -19,6 +19,7 @@ from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.stage import Stage, make_envs
+from cule.train.weights import Weights
 from cule.train.world import World
 
 # Env i of run `seed` gets seed * SEED_STRIDE + i, so that two runs have different env seeds.
@@ -58,6 +59,7 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
         world.share([p.detach() for p in net.parameters()])
         if args.channels_last and any(p.dim() == 4 for p in net.parameters()):
             net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    weights = Weights(list(trained.values()), device, rounded=args.bf16)
     copies = {}
     for name, made in declared.items():
         if isinstance(made, Copy):
@@ -68,10 +70,7 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
                 )
             copies[name] = copy.deepcopy(trained[made.of]).requires_grad_(False), made
     acting = {name: copy.deepcopy(net).requires_grad_(False) for name, net in trained.items()}
-    if args.bf16:
-        # So that steps need not convert weights.
-        acting = {name: net.to(torch.bfloat16) for name, net in acting.items()}
-    return Networks(trained, copies, acting, rounded=args.bf16)
+    return Networks(trained, copies, acting, weights)
 
 
 class Trainer:
@@ -106,7 +105,7 @@ class Trainer:
         self.stage.look(seed)
         torch.manual_seed(self.args.seed)
         self.nets = make_networks(algorithm, world)
-        self.learner = Learner(algorithm, self.nets.trained, world.size)
+        self.learner = Learner(algorithm, self.nets.weights, world.size)
         self._knobs = dict(algorithm.knobs())
         if self.args.anneal_lr:
             self._knobs.setdefault("learning_rate", self._falling_rate)
@@ -222,12 +221,13 @@ class Trainer:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
-        copies = {name: net for name, (net, _) in self.nets.copies.items()}
-        networks = self.nets.trained | copies
+        precise = self.nets.weights.precise
+        networks = {name: precise(net) for name, net in self.nets.trained.items()}
+        networks |= {name: net.state_dict() for name, (net, _) in self.nets.copies.items()}
         return {
             "steps": self.steps,
             "updates": self.updates,
-            "networks": {name: net.state_dict() for name, net in networks.items()},
+            "networks": networks,
             "plan": self.plan.state_dict(),
         }  # fmt: skip
 

@@ -16,8 +16,8 @@ import torch
 
 from cule import train
 from cule.train.checks import at_least, within
-from cule.train.models import ActorCritic, policy_terms, sample
-from cule.train.returns import vtrace
+from cule.train.losses import vtrace_loss
+from cule.train.models import ActorCritic, policy_terms, sample_with_log
 
 
 @dataclass
@@ -100,8 +100,8 @@ class A2C(train.Algorithm[Args]):
 
     def act(self, nets, observations):
         log_pi, _ = nets.net(observations)
-        actions = sample(log_pi)
-        return {"actions": actions, "log_mu": log_pi.gather(1, actions.unsqueeze(1)).squeeze(1)}
+        actions, log_mu = sample_with_log(log_pi)
+        return {"actions": actions, "log_mu": log_mu}
 
     def scores(self, nets, observations):
         return nets.net(observations)[0]
@@ -116,23 +116,14 @@ class A2C(train.Algorithm[Args]):
     def loss(self, nets, batch):
         a, (steps, width) = self.args, batch.actions.shape
         log_pi_all, values = nets.net(batch.observations.flatten(0, 1))
-        log_pi_all = log_pi_all.unflatten(0, (steps + 1, width))[:-1]
-        values = values.unflatten(0, (steps + 1, width))
+        log_pi_all = log_pi_all[: steps * width].unflatten(0, (steps, width))
         log_pi, entropy = policy_terms(log_pi_all, batch.actions)
-        log_ratios = (log_pi - batch.log_mu).detach().masked_fill(~batch.played, -torch.inf)
-        corrected = vtrace(
-            log_ratios, batch.rewards, batch.discounts, values.detach(),
+        # What it computes is in cule/train/losses.py, in a few lines of torch.
+        return vtrace_loss(
+            log_pi, entropy, values.unflatten(0, (steps + 1, width)), batch.log_mu,
+            batch.rewards, batch.discounts, batch.played, vf_coef=a.vf_coef, ent_coef=a.ent_coef,
             rho_bar=a.rho_bar, c_bar=a.c_bar, trace_decay=a.trace_decay,
-        )  # fmt: skip
-        played = batch.played.float()
-        policy_loss = -(corrected.advantages * log_pi * played).mean()
-        value_loss = (0.5 * (corrected.targets - values[:-1]).square() * played).mean()
-        entropy = (entropy * played).mean()
-        return {
-            "loss": policy_loss + a.vf_coef * value_loss - a.ent_coef * entropy,
-            "policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy,
-            "ratio": log_ratios.exp().mean(),
-        }  # fmt: skip
+        )._asdict()  # fmt: skip
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from torch import nn
 
 from cule import train
 from cule.train.checks import at_least, within
-from cule.train.models import ActorCritic, policy_terms, sample
+from cule.train.models import ActorCritic, policy_terms, sample_with_log
 from cule.train.returns import explained_variance, gae
 
 
@@ -64,8 +64,7 @@ class PPO(train.Algorithm[Args]):
 
     def act(self, nets, observations):
         log_pi, values = nets.net(observations)
-        actions = sample(log_pi)
-        log_mu = log_pi.gather(1, actions.unsqueeze(1)).squeeze(1)
+        actions, log_mu = sample_with_log(log_pi)
         return {"actions": actions, "log_mu": log_mu, "values": values}
 
     def evaluate(self, nets, observations):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 from torch import nn
@@ -75,20 +73,6 @@ def test_actor_critic_gives_the_same_channels_last():
         model.to(memory_format=torch.channels_last)(observations), wanted, strict=True
     ):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
-
-
-def test_actor_critic_copy_in_bfloat16_is_the_network_under_autocast():
-    """One plays and the other learns: while their weights are equal, ratios must be 1."""
-    torch.manual_seed(0)
-    model = ActorCritic(6, "nature", width=0.25)
-    torch.nn.init.normal_(model.policy.weight)
-    observations = random_images(8)
-    with torch.autocast("cpu", torch.bfloat16):
-        learning, _ = model(observations)
-    playing, _ = copy.deepcopy(model).to(torch.bfloat16)(observations)
-    assert playing.dtype == learning.dtype == torch.float32
-    torch.testing.assert_close(playing, learning, rtol=0, atol=1e-6)
-    assert not torch.allclose(playing, model(observations)[0], rtol=0, atol=1e-4)
 
 
 def test_actor_critic_refuses_an_unknown_network():

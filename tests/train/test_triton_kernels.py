@@ -8,9 +8,12 @@ from torch.nn import functional
 
 pytest.importorskip("triton")
 
-from cule.train import models, returns
+from cule.train import losses, models, returns
 from cule.train.kernels import layers, policy
+from cule.train.kernels import losses as fused_losses
 from cule.train.kernels import returns as fused
+from cule.train.plan import stores
+from cule.train.plan.program import Recurrent
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 pytestmark = pytest.mark.gpu if torch.cuda.is_available() else []
@@ -19,7 +22,7 @@ pytestmark = pytest.mark.gpu if torch.cuda.is_available() else []
 @pytest.fixture(autouse=True)
 def oracles_of_torch(monkeypatch):
     """So that what is called by its usual name does not use a kernel."""
-    for module in (models, returns):
+    for module in (losses, models, returns, stores):
         monkeypatch.setattr(module.kernels, "serve", lambda tensor: False)
 
 
@@ -78,7 +81,7 @@ def test_centred_patches_are_exact(dtype, shape):
     found = layers.centred_patches(images, dtype)
     assert found.is_contiguous(memory_format=torch.channels_last)
     mean = images.float().mean(dim=(1, 2, 3), keepdim=True).round()
-    wanted = functional.pixel_unshuffle(images.float() - mean, 4)
+    wanted = functional.pixel_unshuffle((images.float() - mean) / 256, 4)
     assert torch.equal(found.float(), wanted)
 
 
@@ -119,6 +122,82 @@ def test_policy_terms_and_their_gradient(rows, width):
         results.append((chosen, entropy, gradient))
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [1, 5, 100])
+@pytest.mark.parametrize("width", [2, 6, 18])
+def test_policy_and_value_and_their_gradient(rows, width, dtype):
+    made = torch.Generator().manual_seed(rows)
+    outputs = (3 * torch.randn(rows, width + 1, generator=made)).to(DEVICE, dtype).requires_grad_()
+    weights = torch.randn(rows, width + 1, generator=made).to(DEVICE)
+    results = []
+    for function in (policy.policy_and_value, models.policy_and_value):
+        log_pi, values = function(outputs)
+        loss = (weights[:, :-1] * log_pi).sum() + (weights[:, -1] * values).sum()
+        results.append((log_pi, values, torch.autograd.grad(loss, outputs)[0]))
+    exact = torch.equal(results[0][1], results[1][1])
+    assert exact and results[0][2].dtype == dtype
+    near = {"rtol": 1e-5, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 0.01, "atol": 0.01}
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, **near)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 100])
+@pytest.mark.parametrize("width", [2, 6, 18])
+def test_sampled_actions_are_those_that_torch_samples(rows, width, monkeypatch):
+    made = torch.Generator().manual_seed(rows)
+    log_pi = torch.randn(rows, width, generator=made).to(DEVICE).log_softmax(1)
+    log_pi[0, 0] = -torch.inf
+    results = []
+    for served in (False, True):
+        monkeypatch.setattr(models.kernels, "serve", lambda tensor, served=served: served)
+        random = torch.Generator(DEVICE).manual_seed(width)
+        results.append(models.sample_with_log(log_pi, random))
+    for one, other in zip(*results, strict=True):
+        assert one.dtype == other.dtype and torch.equal(one, other)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("bars", [(1.0, 1.0, 1.0), (2.0, 0.7, 0.9)])
+def test_vtrace_loss_and_its_gradient(shape, bars):
+    rewards, discounts, played, values = a_batch(*shape)
+    made = torch.Generator().manual_seed(3)
+    log_pi, log_mu, entropy = torch.randn(3, *shape, generator=made).to(DEVICE)
+    log_mu[0, 0] = -200.0 if not played[0, 0] else log_mu[0, 0]  # a ratio that overflows
+    differentiable = [tensor.requires_grad_() for tensor in (log_pi, entropy, values)]
+    others = (log_mu, rewards, discounts, played.bool())
+    coefs = dict(zip(("rho_bar", "c_bar", "trace_decay"), bars, strict=True))
+    wanted = losses.vtrace_loss(*differentiable, *others, vf_coef=0.4, ent_coef=0.02, **coefs)
+    found = fused_losses.vtrace_loss(*differentiable, *others, 0.4, 0.02, *bars)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+    gradients = [torch.autograd.grad(3 * result[0], differentiable) for result in (found, wanted)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_frames_of_a_ring(length, monkeypatch):
+    """Written and read by kernels, and by torch: the same frames, bit for bit."""
+    num_envs, made = 3, torch.Generator().manual_seed(length)
+    shape = Recurrent("frames", (num_envs, 8, 20), torch.uint8, initial=0, stack=4)
+    device = torch.device(DEVICE)
+    rings = [stores.FrameRing(shape, length, device, host=False) for _ in range(2)]
+    slots, envs = torch.tensor([[0], [length - 1], [length // 2]]), torch.tensor([2, 0, 1, 1])
+    for step in range(12):
+        frames = torch.randint(0, 256, (num_envs, 1, 8, 20), dtype=torch.uint8, generator=made)
+        started = torch.rand(num_envs, generator=made) < 0.2
+        stacks = []
+        for served, ring in zip((False, True), rings, strict=True):
+            monkeypatch.setattr(stores.kernels, "serve", lambda tensor, served=served: served)
+            value = (frames.to(device), started.to(device))
+            ring.write(torch.tensor([step % length], device=device), value)
+            read = ring.take(slots.to(device), envs.to(device)), ring.read(slots[:, 0].to(device))
+            stacks.append((*read, ring.take(envs.to(device) % length, envs.to(device))))
+        for one, other in zip(*stacks, strict=True):
+            assert one.shape == other.shape and torch.equal(one, other)
+    assert torch.equal(rings[0].words, rings[1].words) and torch.equal(rings[0].age, rings[1].age)
 
 
 @pytest.mark.parametrize("name", ["nature", "impala"])

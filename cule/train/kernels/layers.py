@@ -1,4 +1,4 @@
-"""The first layer's pixels, and a convolution's bias and ReLU, in one pass each."""
+"""The first layer's pixels, and a layer's bias and ReLU, in one pass each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _centred_patches(
     images, patches, channels: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A program is an image: the mean of its bytes, then each byte less the mean."""
+    """A program is an image: the mean of its bytes, then each byte less the mean, over 256."""
     size: tl.constexpr = channels * height * width
     image = tl.program_id(0).to(tl.int64) * size
     total = tl.zeros([BLOCK], tl.int32)
@@ -39,15 +39,16 @@ def _centred_patches(
         x, y = at // (16 * channels) % across, at // (16 * channels * across)
         source = (c * height + y * 4 + inside // 4) * width + x * 4 + inside % 4
         pixel = tl.load(images + image + source, at < size, 0).to(tl.float32)
-        tl.store(patches + image + at, (pixel - mean).to(patches.dtype.element_ty), at < size)
+        pixel = (pixel - mean) / 256
+        tl.store(patches + image + at, pixel.to(patches.dtype.element_ty), at < size)
 
 
 def centred_patches(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Squares of 4x4 pixels as channels, less the mean of their image.
+    """Squares of 4x4 pixels as channels, less the mean of their image, divided by 256.
 
     Args:
         images: (n, c, h, w) uint8; h and w are multiples of 4.
-        dtype: of the result: float32 or bfloat16, in which these integers are exact.
+        dtype: of the result: float32 or bfloat16, in which these numbers are exact.
 
     Returns:
         (n, 16 c, h / 4, w / 4), in the order of pixel_unshuffle and the memory format
@@ -124,12 +125,14 @@ def bias_relu(values: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """max(values + bias, 0).
 
     Args:
-        values: (n, c, h, w), float32 or bfloat16, in the memory format channels_last.
+        values: (n, c), or (n, c, h, w) in the memory format channels_last; float32 or bfloat16.
         bias: (c,).
 
     Returns:
         The same shape, dtype and memory format. The bias' gradient is summed in float32.
     """
+    if values.dim() == 2:
+        return _BiasRelu.apply(values, bias)
     rows = values.permute(0, 2, 3, 1)
     made = _BiasRelu.apply(rows.reshape(-1, rows.shape[-1]), bias)
     return made.view(rows.shape).permute(0, 3, 1, 2)

@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 import torch
 from torch import nn
 
+from cule.train import kernels
 from cule.train.plan.program import NOTHING, Recurrent
 
 
@@ -170,10 +171,15 @@ class FrameRing(nn.Module):
                 frame is the first of an episode.
         """
         frames, started = value
+        words = frames.reshape(1, self.num_envs, -1).contiguous().view(torch.int64)
+        if kernels.serve(self.words):
+            from cule.train.kernels import frames as fused
+
+            fused.add(self.words, self.age, slots, words[0], started, self.oldest)
+            return
         before = self.age.index_select(0, (slots - 1) % self.length)
         age = (before + 1).clamp_(max=self.oldest).masked_fill_(started, 0)
         self.age.index_copy_(0, slots, age)
-        words = frames.reshape(1, self.num_envs, -1).contiguous().view(torch.int64)
         self.words.index_copy_(0, slots, words)
 
     def read(self, slots: torch.Tensor) -> torch.Tensor:
@@ -187,6 +193,11 @@ class FrameRing(nn.Module):
             (..., stack, *frame) uint8.
         """
         slots, envs = torch.broadcast_tensors(slots, envs)
+        if kernels.serve(self.words):
+            from cule.train.kernels import frames as fused
+
+            words = fused.stacks(self.words, self.age, slots, envs, self.oldest + 1)
+            return words.view(torch.uint8).unflatten(-1, self.frame)
         age = self.age[slots, envs].unsqueeze(-1)
         sources = ((slots.unsqueeze(-1) - self.back) % self.length).masked_fill_(
             self.back > age, self.length

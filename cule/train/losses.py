@@ -1,0 +1,79 @@
+"""A2C's loss with V-trace, as in Espeholt et al. (2018), "IMPALA", section 4.2."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from cule.train import kernels
+from cule.train.returns import vtrace
+
+
+class VTraceLoss(NamedTuple):
+    """The loss, with a gradient, and what it is made of; all are scalars.
+
+    Attributes:
+        loss: policy_loss + vf_coef value_loss - ent_coef entropy.
+        policy_loss: the mean of -A_s log pi(a_s | x_s).
+        value_loss: the mean of (v_s - V(x_s))^2 / 2.
+        entropy: the mean entropy of the policy.
+        ratio: the mean of pi(a_s | x_s) / mu(a_s | x_s).
+    """
+
+    loss: torch.Tensor
+    policy_loss: torch.Tensor
+    value_loss: torch.Tensor
+    entropy: torch.Tensor
+    ratio: torch.Tensor
+
+
+def vtrace_loss(
+    log_pi: torch.Tensor,
+    entropy: torch.Tensor,
+    values: torch.Tensor,
+    log_mu: torch.Tensor,
+    rewards: torch.Tensor,
+    discounts: torch.Tensor,
+    played: torch.Tensor,
+    *,
+    vf_coef: float = 0.5,
+    ent_coef: float = 0.01,
+    rho_bar: float = 1.0,
+    c_bar: float = 1.0,
+    trace_decay: float = 1.0,
+) -> VTraceLoss:
+    """The loss of T steps of B envs. A step that was not played counts as 0 in each mean.
+
+    Args:
+        log_pi: (T, B) log pi(a_s | x_s), with a gradient.
+        entropy: (T, B) of the policy, with a gradient.
+        values: (T + 1, B) V(x_s), with a gradient except of the last row.
+        log_mu: (T, B) log mu(a_s | x_s), of the policy that acted.
+        rewards: (T, B).
+        discounts: (T, B).
+        played: (T, B) bool; False: the step reset the env.
+        vf_coef: weight of the value's loss.
+        ent_coef: weight of the entropy.
+        rho_bar: see returns.vtrace.
+        c_bar: see returns.vtrace.
+        trace_decay: see returns.vtrace.
+    """
+    if kernels.serve(values):
+        from cule.train.kernels import losses as fused
+
+        return VTraceLoss(*fused.vtrace_loss(
+            log_pi, entropy, values, log_mu, rewards, discounts, played,
+            vf_coef, ent_coef, rho_bar, c_bar, trace_decay,
+        ))  # fmt: skip
+    log_ratios = (log_pi - log_mu).detach().masked_fill(~played, -torch.inf)
+    corrected = vtrace(
+        log_ratios, rewards, discounts, values.detach(),
+        rho_bar=rho_bar, c_bar=c_bar, trace_decay=trace_decay,
+    )  # fmt: skip
+    mask = played.float()
+    policy_loss = -(corrected.advantages * log_pi * mask).mean()
+    value_loss = (0.5 * (corrected.targets - values[:-1]).square() * mask).mean()
+    entropy = (entropy * mask).mean()
+    loss = policy_loss + vf_coef * value_loss - ent_coef * entropy
+    return VTraceLoss(loss, policy_loss, value_loss, entropy, log_ratios.exp().mean())
