@@ -1,4 +1,7 @@
-"""A2C's loss with V-trace, as in Espeholt et al. (2018), "IMPALA", section 4.2."""
+"""Losses of policies and values: V-trace's and PPO's.
+
+A kernel computes each with its gradient where there is one; what it computes stands here in torch.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from cule.train.returns import vtrace
 
 class VTraceLoss(NamedTuple):
     """The loss, with a gradient, and what it is made of; all are scalars.
+
+    It is that of Espeholt et al. (2018), "IMPALA", section 4.2.
 
     Attributes:
         loss: policy_loss + vf_coef value_loss - ent_coef entropy.
@@ -77,3 +82,73 @@ def vtrace_loss(
     entropy = (entropy * mask).mean()
     loss = policy_loss + vf_coef * value_loss - ent_coef * entropy
     return VTraceLoss(loss, policy_loss, value_loss, entropy, log_ratios.exp().mean())
+
+
+class ClippedLoss(NamedTuple):
+    """The loss, with a gradient, and what it is made of; all are scalars.
+
+    It is that of Schulman et al. (2017), "Proximal policy optimization algorithms", section 3,
+    with r the ratio pi(a | x) / mu(a | x).
+
+    Attributes:
+        loss: policy_loss + vf_coef value_loss - ent_coef entropy.
+        policy_loss: the mean of -min(r A, clip(r, 1 - clip_coef, 1 + clip_coef) A).
+        value_loss: the mean of (G - V(x))^2 / 2.
+        entropy: the mean entropy of the policy.
+        approx_kl: the mean of r - 1 - log r, an estimate of KL(mu, pi) (Schulman, 2020).
+        clip_fraction: the share of steps whose ratio is outside of the clip.
+    """
+
+    loss: torch.Tensor
+    policy_loss: torch.Tensor
+    value_loss: torch.Tensor
+    entropy: torch.Tensor
+    approx_kl: torch.Tensor
+    clip_fraction: torch.Tensor
+
+
+def clipped_loss(
+    log_pi: torch.Tensor,
+    entropy: torch.Tensor,
+    values: torch.Tensor,
+    log_mu: torch.Tensor,
+    advantages: torch.Tensor,
+    targets: torch.Tensor,
+    played: torch.Tensor,
+    *,
+    clip_coef: float = 0.1,
+    vf_coef: float = 0.5,
+    ent_coef: float = 0.01,
+) -> ClippedLoss:
+    """PPO's loss of n steps. A step that was not played counts as 0 in each mean.
+
+    Args:
+        log_pi: (n,) log pi(a | x), with a gradient.
+        entropy: (n,) of the policy, with a gradient.
+        values: (n,) V(x), with a gradient.
+        log_mu: (n,) log mu(a | x), of the policy that acted.
+        advantages: (n,) A.
+        targets: (n,) G.
+        played: (n,) bool; False: the step reset the env.
+        clip_coef: how far from 1 a ratio may be.
+        vf_coef: weight of the value's loss.
+        ent_coef: weight of the entropy.
+    """
+    if kernels.serve(values):
+        from cule.train.kernels import losses as fused
+
+        return ClippedLoss(*fused.clipped_loss(
+            log_pi, entropy, values, log_mu, advantages, targets, played,
+            clip_coef, vf_coef, ent_coef,
+        ))  # fmt: skip
+    mask = played.float()
+    log_ratio = log_pi - log_mu
+    ratio = log_ratio.exp()
+    near = ratio.clamp(1 - clip_coef, 1 + clip_coef)
+    policy_loss = -(torch.minimum(ratio * advantages, near * advantages) * mask).mean()
+    value_loss = (0.5 * (values - targets).square() * mask).mean()
+    entropy = (entropy * mask).mean()
+    loss = policy_loss + vf_coef * value_loss - ent_coef * entropy
+    approx_kl = (((ratio - 1) - log_ratio) * mask).mean()
+    clip_fraction = (((ratio - 1).abs() > clip_coef) * mask).mean()
+    return ClippedLoss(loss, policy_loss, value_loss, entropy, approx_kl, clip_fraction)

@@ -17,6 +17,7 @@ from torch import nn
 
 from cule import train
 from cule.train.checks import at_least, within
+from cule.train.losses import clipped_loss
 from cule.train.models import ActorCritic, policy_terms, sample_with_log
 from cule.train.returns import explained_variance, gae
 
@@ -87,23 +88,16 @@ class PPO(train.Algorithm[Args]):
         return {"advantages": advantages, "targets": targets, "old_values": values[:-1]}
 
     def loss(self, nets, batch):
-        a, mask = self.args, batch.played.float()
-        log_pi, value = nets.net(batch.observations)
-        chosen, entropy = policy_terms(log_pi, batch.actions)
-        log_ratio = chosen - batch.log_mu
-        ratio = log_ratio.exp()
-        near = ratio.clamp(1 - a.clip_coef, 1 + a.clip_coef)
-        better = torch.minimum(ratio * batch.advantages, near * batch.advantages)
-        policy_loss = -(better * mask).mean()
-        value_loss = (0.5 * (value - batch.targets).square() * mask).mean()
-        entropy = (entropy * mask).mean()
-        return {
-            "loss": policy_loss + a.vf_coef * value_loss - a.ent_coef * entropy,
-            "policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy,
-            "approx_kl": (((ratio - 1) - log_ratio) * mask).mean(),
-            "clip_fraction": (((ratio - 1).abs() > a.clip_coef) * mask).mean(),
-            "explained_variance": explained_variance(batch.old_values, batch.targets),
-        }  # fmt: skip
+        a = self.args
+        log_pi_all, values = nets.net(batch.observations)
+        log_pi, entropy = policy_terms(log_pi_all, batch.actions)
+        # What it computes is in cule/train/losses.py, in a few lines of torch.
+        parts = clipped_loss(
+            log_pi, entropy, values, batch.log_mu, batch.advantages, batch.targets, batch.played,
+            clip_coef=a.clip_coef, vf_coef=a.vf_coef, ent_coef=a.ent_coef,
+        )  # fmt: skip
+        explained = explained_variance(batch.old_values, batch.targets)
+        return parts._asdict() | {"explained_variance": explained}
 
     def norm(self, gradient, gradients):
         return nn.utils.get_total_norm(gradients)

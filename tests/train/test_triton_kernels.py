@@ -177,6 +177,26 @@ def test_vtrace_loss_and_its_gradient(shape, bars):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("count", [1, 30, 5000])
+def test_clipped_loss_and_its_gradient(count):
+    made = torch.Generator().manual_seed(count)
+    some = 0.3 * torch.randn(6, count, generator=made)
+    log_pi, log_mu, entropy, values, advantages, targets = some.to(DEVICE)
+    advantages[0] = 0.0
+    played = (torch.rand(count, generator=made) > 0.2).to(DEVICE)
+    differentiable = [tensor.requires_grad_() for tensor in (log_pi, entropy, values)]
+    others = (log_mu, advantages, targets, played)
+    coefs = {"clip_coef": 0.1, "vf_coef": 0.4, "ent_coef": 0.02}
+    wanted = losses.clipped_loss(*differentiable, *others, **coefs)
+    found = fused_losses.clipped_loss(*differentiable, *others, **coefs)
+    assert count == 1 or 0 < float(found[5]) < 1
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+    gradients = [torch.autograd.grad(3 * result[0], differentiable) for result in (found, wanted)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("length", [1, 2, 7])
 def test_frames_of_a_ring(length, monkeypatch):
     """Written and read by kernels, and by torch: the same frames, bit for bit."""

@@ -1,6 +1,6 @@
-"""V-trace's loss and its gradient in one pass; a lane of the kernel is an env.
+"""Losses with their gradients in one pass; cule/train/losses.py has the formulas, the oracle.
 
-cule/train/losses.py has the formulas, and is the oracle.
+A kernel writes the gradients of the loss, and each program's parts of the sums.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import triton.language as tl
 
 from cule.train.kernels.returns import LANES
 
+BLOCK = 1024
+
 
 @triton.jit
 def _vtrace_loss(
@@ -20,7 +22,7 @@ def _vtrace_loss(
     steps: tl.constexpr, width, vf_coef, ent_coef, rho_bar, c_bar, trace_decay,
     LANES: tl.constexpr,
 ):  # fmt: skip
-    """Writes the gradients of log_pi, entropy and values, and a program's parts of the means."""
+    """A lane is an env. `gradients` has those of log_pi, entropy and values, in this order."""
     env = tl.program_id(0) * LANES + tl.arange(0, LANES)
     there = env < width
     count = steps * width
@@ -57,6 +59,53 @@ def _vtrace_loss(
     tl.store(row + 4, tl.sum(ratio_sum) / count)
 
 
+@triton.jit
+def _clipped_loss(
+    log_pi, entropy, values, log_mu, advantages, targets, played, gradients, sums, count,
+    clip_coef, vf_coef, ent_coef, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A lane is a step."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    there = at < count
+    mask = tl.load(played + at, there, 0).to(tl.float32)
+    log_ratio = tl.load(log_pi + at, there, 0.0) - tl.load(log_mu + at, there, 0.0)
+    ratio = tl.exp(log_ratio)
+    advantage = tl.load(advantages + at, there, 0.0)
+    near = tl.minimum(tl.maximum(ratio, 1 - clip_coef), 1 + clip_coef)
+    free, clipped = ratio * advantage, near * advantage
+    better = tl.minimum(free, clipped)
+    error = tl.load(values + at, there, 0.0) - tl.load(targets + at, there, 0.0)
+    tl.store(gradients + at, -mask * tl.where(free <= clipped, free, 0.0) / count, there)
+    tl.store(gradients + count + at, -ent_coef * mask / count, there)
+    tl.store(gradients + 2 * count + at, vf_coef * mask * error / count, there)
+    policy, value = -tl.sum(mask * better) / count, tl.sum(0.5 * mask * error * error) / count
+    entropy_mean = tl.sum(mask * tl.load(entropy + at, there, 0.0)) / count
+    far = (tl.abs(ratio - 1) > clip_coef).to(tl.float32)
+    row = sums + tl.program_id(0) * 6
+    tl.store(row, policy + vf_coef * value - ent_coef * entropy_mean)
+    tl.store(row + 1, policy)
+    tl.store(row + 2, value)
+    tl.store(row + 3, entropy_mean)
+    tl.store(row + 4, tl.sum(mask * ((ratio - 1) - log_ratio)) / count)
+    tl.store(row + 5, tl.sum(mask * far) / count)
+
+
+def _scalars(ctx: Any, sums: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The loss and its parts; only the loss has a gradient."""
+    loss, *parts = (sums[0] if len(sums) == 1 else sums.sum(0)).unbind()
+    ctx.mark_non_differentiable(*parts)
+    ctx.set_materialize_grads(False)
+    return loss, *parts
+
+
+def _parts(ctx: Any, of_loss: torch.Tensor) -> list[torch.Tensor]:
+    """The gradients that a kernel wrote, with their shapes."""
+    (gradients,) = ctx.saved_tensors
+    sizes = [shape.numel() for shape in ctx.shapes]
+    parts = (gradients * of_loss).split(sizes)
+    return [part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True)]
+
+
 class _VTraceLoss(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -74,21 +123,36 @@ class _VTraceLoss(torch.autograd.Function):
             *map(float, (vf_coef, ent_coef, rho_bar, c_bar, trace_decay)), LANES,
         )  # fmt: skip
         ctx.save_for_backward(gradients)
-        ctx.shape = steps, width
-        ctx.set_materialize_grads(False)
-        loss, *parts = (sums[0] if programs == 1 else sums.sum(0)).unbind()
-        ctx.mark_non_differentiable(*parts)
-        return loss, *parts
+        ctx.shapes = log_pi.shape, entropy.shape, values.shape
+        return _scalars(ctx, sums)
 
     @staticmethod
     def backward(ctx: Any, of_loss: torch.Tensor, *_: Any) -> tuple[torch.Tensor | None, ...]:
-        (gradients,) = ctx.saved_tensors
-        steps, width = ctx.shape
-        count = steps * width
-        parts = (gradients * of_loss).split([count, count, count + width])
-        rows = steps, steps, steps + 1
-        made = [part.view(some, width) for part, some in zip(parts, rows, strict=True)]
-        return *made, *[None] * 9
+        return *_parts(ctx, of_loss), *[None] * 9
+
+
+class _ClippedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, log_pi: torch.Tensor, entropy: torch.Tensor, values: torch.Tensor, *others: Any
+    ) -> tuple[torch.Tensor, ...]:
+        *read, clip_coef, vf_coef, ent_coef = others
+        count = log_pi.numel()
+        gradients = torch.empty(3 * count, device=values.device)
+        programs = triton.cdiv(count, BLOCK)
+        sums = torch.empty((programs, 6), device=values.device)
+        _clipped_loss[(programs,)](
+            log_pi.contiguous(), entropy.contiguous(), values.contiguous(),
+            *(tensor.contiguous() for tensor in read), gradients, sums, count,
+            *map(float, (clip_coef, vf_coef, ent_coef)), BLOCK,
+        )  # fmt: skip
+        ctx.save_for_backward(gradients)
+        ctx.shapes = log_pi.shape, entropy.shape, values.shape
+        return _scalars(ctx, sums)
+
+    @staticmethod
+    def backward(ctx: Any, of_loss: torch.Tensor, *_: Any) -> tuple[torch.Tensor | None, ...]:
+        return *_parts(ctx, of_loss), *[None] * 7
 
 
 def vtrace_loss(
@@ -100,4 +164,16 @@ def vtrace_loss(
     return _VTraceLoss.apply(
         log_pi, entropy, values, log_mu, rewards, discounts, played.view(torch.uint8),
         vf_coef, ent_coef, rho_bar, c_bar, trace_decay,
+    )  # fmt: skip
+
+
+def clipped_loss(
+    log_pi: torch.Tensor, entropy: torch.Tensor, values: torch.Tensor, log_mu: torch.Tensor,
+    advantages: torch.Tensor, targets: torch.Tensor, played: torch.Tensor,
+    clip_coef: float, vf_coef: float, ent_coef: float,
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    """As losses.clipped_loss. Only the loss has a gradient."""
+    return _ClippedLoss.apply(
+        log_pi, entropy, values, log_mu, advantages, targets, played.view(torch.uint8),
+        clip_coef, vf_coef, ent_coef,
     )  # fmt: skip
