@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from torch.nn import functional
@@ -238,3 +243,14 @@ def test_network_with_kernels_is_the_network_without(name, monkeypatch):
         results.append([log_pi, values, chosen, entropy, *gradients])
     for one, other in zip(*results, strict=True):
         assert (one - other).norm() <= 1e-5 * max(1.0, other.norm())
+
+
+def test_all_kernels_compile_for_a_gpu():
+    environment = {name: v for name, v in os.environ.items() if name != "TRITON_INTERPRET"}
+    script = Path(__file__).with_name("compiled_kernels.py")
+    ended = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    sizes = [int(line.split()[1]) for line in ended.stdout.splitlines()]
+    assert len(sizes) > 10 and min(sizes) > 1000

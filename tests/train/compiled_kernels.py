@@ -1,0 +1,80 @@
+"""Compiles all of cule.train's kernels for a GPU of compute capability 9.0, which need not be here.
+
+Prints a line for each: its name, and the bytes of its code.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from cule.train.kernels import frames, layers, losses, policy, returns
+
+TARGET = GPUTarget("cuda", 90, 32)
+# What Triton calls types; an argument that is not in a kernel's own list has that of its name.
+FLOAT, HALF, BYTE, LONG = "*fp32", "*bf16", "*u8", "*i64"
+ROWS = {"ROWS": 32, "WIDTH": 8}
+SCAN = {"steps": 20, "LANES": 64}
+# Each kernel's arguments that are not float32 tensors, and its constants.
+KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
+    frames._add: (
+        dict.fromkeys(("words", "age", "slots", "frames"), LONG) | {"started": BYTE},
+        {"oldest": 3, "BLOCK": 1024},
+    ),
+    frames._stacks: (
+        dict.fromkeys(("words", "age", "slots", "envs", "stacks"), LONG),
+        {"depth": 4, "BLOCK": 1024},
+    ),
+    layers._bias_relu: ({"values": HALF, "results": HALF}, {"BLOCK": 4096}),
+    layers._bias_relu_backward: (
+        dict.fromkeys(("gradients", "results", "passed"), HALF),
+        {"tiles": 3, "ROWS": 256, "CHANNELS": 32},
+    ),
+    layers._centred_patches: (
+        {"images": BYTE, "patches": HALF},
+        {"channels": 4, "height": 84, "width": 84, "BLOCK": 4096},
+    ),
+    losses._clipped_loss: ({"played": BYTE}, {"BLOCK": 1024}),
+    losses._vtrace_loss: ({"played": BYTE}, SCAN),
+    policy._first_to_ring: ({"actions": LONG}, ROWS),
+    policy._policy_and_value: ({"outputs": HALF}, ROWS),
+    policy._policy_and_value_backward: ({"gradients": HALF}, ROWS),
+    policy._terms: ({"actions": LONG}, ROWS),
+    policy._terms_backward: ({"actions": LONG}, ROWS),
+    returns._discounted_returns: ({}, SCAN | {"most": 5}),
+    returns._gae: ({}, SCAN),
+    returns._lambda_returns: ({}, SCAN),
+    returns._vtrace: ({}, SCAN),
+}
+WHOLE = {"size", "rows", "width", "channels", "length", "num_envs", "columns", "count",
+         "slot_row", "slot_column", "env_row", "env_column"}  # fmt: skip
+REAL = {"vf_coef", "ent_coef", "clip_coef", "rho_bar", "c_bar", "trace_decay", "decay"}
+
+
+def kind(name: str, own: dict[str, str], constants: dict[str, int]) -> str:
+    """What Triton calls an argument's type."""
+    if name in constants:
+        return "constexpr"
+    return own.get(name) or ("i32" if name in WHOLE else "fp32" if name in REAL else FLOAT)
+
+
+def main() -> None:
+    """Compiles them."""
+    modules = frames, layers, losses, policy, returns
+    there = {v for m in modules for v in vars(m).values() if isinstance(v, triton.JITFunction)}
+    assert there == set(KERNELS), "each kernel is in the table"
+    for kernel, (own, constants) in KERNELS.items():
+        names = [parameter.name for parameter in kernel.params]
+        signature = {name: kind(name, own, constants) for name in names}
+        values = {(names.index(name),): value for name, value in constants.items()}
+        source = ASTSource(fn=kernel, signature=signature, constexprs=values)
+        compiled = triton.compile(source, target=TARGET)
+        sys.stdout.write(f"{kernel.__name__} {len(compiled.asm['cubin'])}\n")
+
+
+if __name__ == "__main__":
+    main()
