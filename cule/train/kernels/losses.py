@@ -5,6 +5,7 @@ A kernel writes the gradients of the loss, and each program's parts of the sums.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,6 +15,8 @@ import triton.language as tl
 from cule.train.kernels.returns import LANES
 
 BLOCK = 1024
+# Launches a kernel with what is differentiable, the place of the gradients, and that of the sums.
+Launch = Callable[..., None]
 
 
 @triton.jit
@@ -90,69 +93,29 @@ def _clipped_loss(
     tl.store(row + 5, tl.sum(mask * far) / count)
 
 
-def _scalars(ctx: Any, sums: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """The loss and its parts; only the loss has a gradient."""
-    loss, *parts = (sums[0] if len(sums) == 1 else sums.sum(0)).unbind()
-    ctx.mark_non_differentiable(*parts)
-    ctx.set_materialize_grads(False)
-    return loss, *parts
+class _Loss(torch.autograd.Function):
+    """What a kernel computes: the loss and its parts, of which only the loss has a gradient."""
 
-
-def _parts(ctx: Any, of_loss: torch.Tensor) -> list[torch.Tensor]:
-    """The gradients that a kernel wrote, with their shapes."""
-    (gradients,) = ctx.saved_tensors
-    sizes = [shape.numel() for shape in ctx.shapes]
-    parts = (gradients * of_loss).split(sizes)
-    return [part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True)]
-
-
-class _VTraceLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, log_pi: torch.Tensor, entropy: torch.Tensor, values: torch.Tensor, *others: Any
+        ctx: Any, launch: Launch, sums: torch.Tensor, *differentiable: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
-        *read, vf_coef, ent_coef, rho_bar, c_bar, trace_decay = others
-        steps, width = log_pi.shape
-        # Of log_pi (T, B), entropy (T, B) and values (T + 1, B), one after the other.
-        gradients = torch.empty((3 * steps + 1) * width, device=values.device)
-        programs = triton.cdiv(width, LANES)
-        sums = torch.empty((programs, 5), device=values.device)
-        _vtrace_loss[(programs,)](
-            log_pi.contiguous(), entropy.contiguous(), values.contiguous(),
-            *(tensor.contiguous() for tensor in read), gradients, sums, steps, width,
-            *map(float, (vf_coef, ent_coef, rho_bar, c_bar, trace_decay)), LANES,
-        )  # fmt: skip
+        # The gradients of what is differentiable, one after the other.
+        gradients = torch.empty(sum(one.numel() for one in differentiable), device=sums.device)
+        launch(*(one.contiguous() for one in differentiable), gradients, sums)
         ctx.save_for_backward(gradients)
-        ctx.shapes = log_pi.shape, entropy.shape, values.shape
-        return _scalars(ctx, sums)
+        ctx.shapes = [one.shape for one in differentiable]
+        loss, *parts = (sums[0] if len(sums) == 1 else sums.sum(0)).unbind()
+        ctx.mark_non_differentiable(*parts)
+        ctx.set_materialize_grads(False)
+        return loss, *parts
 
     @staticmethod
     def backward(ctx: Any, of_loss: torch.Tensor, *_: Any) -> tuple[torch.Tensor | None, ...]:
-        return *_parts(ctx, of_loss), *[None] * 9
-
-
-class _ClippedLoss(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, log_pi: torch.Tensor, entropy: torch.Tensor, values: torch.Tensor, *others: Any
-    ) -> tuple[torch.Tensor, ...]:
-        *read, clip_coef, vf_coef, ent_coef = others
-        count = log_pi.numel()
-        gradients = torch.empty(3 * count, device=values.device)
-        programs = triton.cdiv(count, BLOCK)
-        sums = torch.empty((programs, 6), device=values.device)
-        _clipped_loss[(programs,)](
-            log_pi.contiguous(), entropy.contiguous(), values.contiguous(),
-            *(tensor.contiguous() for tensor in read), gradients, sums, count,
-            *map(float, (clip_coef, vf_coef, ent_coef)), BLOCK,
-        )  # fmt: skip
-        ctx.save_for_backward(gradients)
-        ctx.shapes = log_pi.shape, entropy.shape, values.shape
-        return _scalars(ctx, sums)
-
-    @staticmethod
-    def backward(ctx: Any, of_loss: torch.Tensor, *_: Any) -> tuple[torch.Tensor | None, ...]:
-        return *_parts(ctx, of_loss), *[None] * 7
+        (gradients,) = ctx.saved_tensors
+        parts = (gradients * of_loss).split([shape.numel() for shape in ctx.shapes])
+        made = [part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True)]
+        return None, None, *made
 
 
 def vtrace_loss(
@@ -161,10 +124,19 @@ def vtrace_loss(
     vf_coef: float, ent_coef: float, rho_bar: float, c_bar: float, trace_decay: float,
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     """As losses.vtrace_loss. Only the loss has a gradient."""
-    return _VTraceLoss.apply(
-        log_pi, entropy, values, log_mu, rewards, discounts, played.view(torch.uint8),
-        vf_coef, ent_coef, rho_bar, c_bar, trace_decay,
-    )  # fmt: skip
+    steps, width = log_pi.shape
+    programs = triton.cdiv(width, LANES)
+    read = [one.contiguous() for one in (log_mu, rewards, discounts, played.view(torch.uint8))]
+    settings = [float(one) for one in (vf_coef, ent_coef, rho_bar, c_bar, trace_decay)]
+
+    def launch(*tensors: torch.Tensor) -> None:
+        differentiable, (gradients, sums) = tensors[:3], tensors[3:]
+        _vtrace_loss[(programs,)](
+            *differentiable, *read, gradients, sums, steps, width, *settings, LANES
+        )
+
+    sums = torch.empty((programs, 5), device=values.device)
+    return _Loss.apply(launch, sums, log_pi, entropy, values)
 
 
 def clipped_loss(
@@ -173,7 +145,14 @@ def clipped_loss(
     clip_coef: float, vf_coef: float, ent_coef: float,
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     """As losses.clipped_loss. Only the loss has a gradient."""
-    return _ClippedLoss.apply(
-        log_pi, entropy, values, log_mu, advantages, targets, played.view(torch.uint8),
-        clip_coef, vf_coef, ent_coef,
-    )  # fmt: skip
+    count = log_pi.numel()
+    programs = triton.cdiv(count, BLOCK)
+    read = [one.contiguous() for one in (log_mu, advantages, targets, played.view(torch.uint8))]
+    settings = [float(one) for one in (clip_coef, vf_coef, ent_coef)]
+
+    def launch(*tensors: torch.Tensor) -> None:
+        differentiable, (gradients, sums) = tensors[:3], tensors[3:]
+        _clipped_loss[(programs,)](*differentiable, *read, gradients, sums, count, *settings, BLOCK)
+
+    sums = torch.empty((programs, 6), device=values.device)
+    return _Loss.apply(launch, sums, log_pi, entropy, values)
