@@ -207,12 +207,16 @@ class ActorCritic(nn.Module):
     def __init__(self, num_actions: int, name: str = "nature", width: float = 1.0):
         super().__init__()
         self.features, features = make_features(name, width)
+        policy = initialised(nn.Linear(features, num_actions), gain=0.01)
+        value = initialised(nn.Linear(features, 1), gain=1.0)
         # Both heads as one product of matrices: a logit for each action, and the value.
-        self.heads = nn.Linear(features, num_actions + 1)
-        with torch.no_grad():
-            nn.init.orthogonal_(self.heads.weight[:-1], 0.01)
-            nn.init.orthogonal_(self.heads.weight[-1:], 1.0)
-            nn.init.zeros_(self.heads.bias)
+        self.heads = nn.utils.skip_init(nn.Linear, features, num_actions + 1)
+        self.heads.load_state_dict(
+            {
+                name: torch.cat([its, value.state_dict()[name]])
+                for name, its in policy.state_dict().items()
+            }
+        )
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities (n, num_actions) and values (n,), both float32, of observations.
