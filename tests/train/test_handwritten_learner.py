@@ -53,7 +53,7 @@ def make_learner(rollout, args, world_size=1, seed=0):
     torch.manual_seed(seed)
     model = ActorCritic(3, "nature", args.width)
     # Away from the initial uniform policy.
-    torch.nn.init.normal_(model.policy.weight, std=0.5)
+    torch.nn.init.normal_(model.heads.weight[:-1], std=0.5)
     learner = Learner(model, rollout, args, world_size)
     learner.end.copy_(rollout.position)
     return learner
