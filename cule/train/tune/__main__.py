@@ -96,7 +96,9 @@ def sentence(tuned: Tuned) -> str:
 def command_of(algorithm: str, words: Sequence[str], tuned: Tuned) -> str:
     """The command line of a training with what was found."""
     program = [algorithm] if algorithm.endswith(".py") else ["-m", algorithm]
-    return shlex.join(["python", *program, *words, *options_of(dict(tuned.best.settings))])
+    several = ["torchrun", "--nproc-per-node", str(tuned.num_devices)]
+    start = ["python"] if tuned.num_devices == 1 else several
+    return shlex.join([*start, *program, *words, *options_of(dict(tuned.best.settings))])
 
 
 def run(options: Namespace, words: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -61,7 +62,9 @@ def tune(
             return budget_seconds - (time.monotonic() - begun)
 
         def measured(settings: Mapping[str, Any], times: int) -> Trial:
-            trial = measure(make, filled, settings, world, seconds=times * SECONDS, left=left)
+            # However slow it is, one has to come to an end.
+            patience = left if made.best else lambda: math.inf
+            trial = measure(make, filled, settings, world, seconds=times * SECONDS, left=patience)
             if world.rank == 0:
                 tell(trial)
             return trial
