@@ -67,6 +67,8 @@ SHORTER = {
     "cule.train.watch": ["--help"],
     "cule.train.evaluate": ["--help"],
     "cule.train.plot": ["--help"],
+    "cule.train.sweep": ["--help"],
+    "cule.train.tune": ["--help"],
     **dict.fromkeys(TRAININGS, SHORT_TRAINING),
     "cule.scope": [],
     "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
