@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import nn
 
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.batch import Batch, Rows
 from cule.train.plan.program import Work
+from cule.train.reduction import Reduction
 
 
 def _as_vector(gradient: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
@@ -29,17 +29,18 @@ class Learner:
     Args:
         algorithm: whose loss and optimizer.
         trained: the networks that are trained, by name.
-        world_size: processes that average their gradients.
 
     Attributes:
+        reduction: averages the gradients of several processes; None: one process learns.
         turn: (1,) int64 on the device, updates modulo `turns`.
         gradient: all gradients as one vector: one all-reduce, one norm. The parameters' gradients
             are views of it.
         metrics: float64 on the device, sums over updates of `names`.
     """
 
-    def __init__(self, algorithm: Algorithm[Any], trained: dict[str, nn.Module], world_size: int):
-        self.algorithm, self.trained, self.world_size = algorithm, trained, world_size
+    def __init__(self, algorithm: Algorithm[Any], trained: dict[str, nn.Module]):
+        self.algorithm, self.trained = algorithm, trained
+        self.reduction: Reduction | None = None
         self.args, device = algorithm.args, algorithm.device
         self.parameters = [p for net in trained.values() for p in net.parameters()]
         self.optimizer = algorithm.optimizer(self.parameters)
@@ -139,11 +140,6 @@ class Learner:
     def _gathered(self, batch: Batch) -> Any:
         """What the loss uses of a batch, as plain attributes, which torch.compile understands."""
         return SimpleNamespace(**{name: getattr(batch, name) for name in self.used})
-
-    def average_gradient(self) -> None:
-        """Makes `gradient` the mean over all processes."""
-        dist.all_reduce(self.gradient)
-        self.gradient /= self.world_size
 
     @torch.no_grad()
     def apply_gradient(self) -> None:
