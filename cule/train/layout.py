@@ -143,9 +143,7 @@ class Layout:
             every = [*self.actors, *self.learners]
             if every == list(range(len(every))):
                 return f"decoupled:{len(self.actors)}+{len(self.learners)}"
-            actors, learners = (
-                ",".join(map(str, side)) for side in (self.actors, self.learners)
-            )
+            actors, learners = (",".join(map(str, side)) for side in (self.actors, self.learners))
             return f"decoupled:[{actors}]+[{learners}]"
         return f"{self.kind}:{self.multiprocessors or self.each}"
 
@@ -154,7 +152,7 @@ class Layout:
         """Whether acting goes on while others learn, so that a lag of 1 is needed."""
         return self.kind in ("apart", "decoupled")
 
-    def processes(self, size: int) -> list[tuple[Instance, ...]]:
+    def processes(self, size: int) -> Sequence[tuple[Instance, ...]]:
         """The instances of each of `size` processes. A learner, if there is one alone, comes first.
 
         So process 0, which evaluates and logs, has the newest weights.

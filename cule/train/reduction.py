@@ -17,7 +17,7 @@ CPU gloo stands in for NCCL and for a GPU's memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 import torch
@@ -71,8 +71,9 @@ def make_reduction(
     every = [rank for processes in mapping for rank in processes]
     if len(every) == 1:
         return None
+    kinds: dict[Strategy, Callable[..., Reduction]]
     kinds = {"multi-process": MultiProcess, "multi-ring": MultiRing, "hierarchical": Hierarchical}
-    made: Reduction = kinds[strategy or choose(mapping)](mapping, gradient)
+    made = kinds[strategy or choose(mapping)](mapping, gradient)
     return made if dist.get_rank() in every else None
 
 

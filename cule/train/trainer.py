@@ -190,6 +190,7 @@ class Trainer:
         if world.partners:
             facts = world.told(facts, world.having("act")[0])
         if not world.acts:
+            assert facts is not None, "a process that acts has told them"
             num_envs *= len(world.partners)
             learning.check(num_envs)
             stage = Stage(FarEnvs(num_envs, facts, self.device), self.device)

@@ -95,12 +95,11 @@ def acting_part(program: Program, ends: Ends) -> Program:
         ends.steps(*values)
         return ()
 
-    operations.append(
-        Operation(
-            "send", "tell", Domain(), tuple(sent), (), send, captured=False,
-            place=(last[0], last[1] + 1),
-        )  # fmt: skip
-    )
+    told = Operation(
+        "send", "tell", Domain(), tuple(sent), (), send, captured=False,
+        place=(last[0], last[1] + 1),
+    )  # fmt: skip
+    operations.append(told)
     for copy in _handing_over(program):
         target = copy.writes[0].recurrent
 
@@ -153,10 +152,9 @@ def learning_part(program: Program, ends: Ends) -> Program:
             ends.network(name, net)
             return ()
 
-        operations.append(
-            Operation(
-                f"send {made.recurrent.name}", "tell", copy.domain, (made, last), (), send,
-                captured=False, place=(copy.place[0], copy.place[1] + 1),
-            )  # fmt: skip
-        )
+        told = Operation(
+            f"send {made.recurrent.name}", "tell", copy.domain, (made, last), (), send,
+            captured=False, place=(copy.place[0], copy.place[1] + 1),
+        )  # fmt: skip
+        operations.append(told)
     return program.with_operations(operations)
