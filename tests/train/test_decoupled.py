@@ -25,6 +25,10 @@ from training_runs import (
 
 from cule import train
 from cule.train.command import options_of
+from cule.train.layout import Layout
+from cule.train.trainer import Trainer
+from cule.train.world import World
+from examples.a2c_vtrace.train import A2C
 
 
 def launched(count, run, program="examples.a2c_vtrace.train", **changes):
@@ -142,9 +146,13 @@ def test_killed_process_ends_the_others_with_a_sentence_and_the_run_goes_on(rank
 
 
 def test_decoupled_without_a_lag_says_what_it_needs(tmp_path):
-    done = subprocess.run(
-        [*processes(2), *options(tmp_path, layout="decoupled:1+1")],
-        cwd=ROOT, env=one_thread_each(), capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert "train: expected a lag of 1 with the layout decoupled:1+1" in done.stderr
+    world = World(0, 2, torch.device("cpu"), Layout.parse("decoupled:1+1"))
+    with pytest.raises(ValueError, match="expected a lag of 1 with the layout decoupled:1"):
+        Trainer(A2C(settings(tmp_path)), world)
+
+
+def test_apart_needs_a_gpu(tmp_path):
+    with pytest.raises(ValueError, match="can act and learn apart, got device cpu"):
+        trained(settings(tmp_path, layout="apart:8", lag=1))
+    with pytest.raises(ValueError, match="in the layout or as a setting, got apart:8 and 5"):
+        trained(settings(tmp_path, layout="apart:8", lag=1, multiprocessors=5))
