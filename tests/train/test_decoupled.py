@@ -42,7 +42,7 @@ def launched(count, run, program="examples.a2c_vtrace.train", **changes):
 
 def assert_learned_the_same(first, second):
     """Networks, optimizers and metrics."""
-    assert first["updates"] == second["updates"] > 20
+    assert first["updates"] == second["updates"] > 10
     assert_same(first["networks"], second["networks"])
     assert_same(first["plan"]["objects"]["learner"], second["plan"]["objects"]["learner"])
 
@@ -73,38 +73,61 @@ def test_two_actors_are_one_process_with_their_envs(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_learners_are_two_processes_that_do_both(tmp_path):
-    apart, both = tmp_path / "apart", tmp_path / "both"
+@pytest.mark.parametrize(("layout", "count"), [("decoupled:2+2", 4), ("staggered:2", 2)])
+def test_several_learners_are_processes_that_do_both(layout, count, tmp_path):
+    other, both = tmp_path / "other", tmp_path / "both"
     more = {"lag": 1, "total_frames": 2000}
-    launched(4, apart, layout="decoupled:2+2", **more)
+    launched(count, other, layout=layout, **more)
     launched(2, both, **more)
     for rank in range(2):
-        assert_learned_the_same(saved(apart, rank), saved(both, rank))
-    assert without_times(apart) == without_times(both)
+        assert_learned_the_same(saved(other, rank), saved(both, rank))
+    assert without_times(other) == without_times(both)
+
+
+COMMON = {
+    "game": "breakout", "device": "cpu", "num_envs": 8, "lag": 1, "log_every": 5,
+    "max_episode_frames": 150, "checkpoint_every": 0, "eval_episodes": 0, "num_threads": 1,
+    "progress": False, "tensorboard": False, "plot": False,
+}  # fmt: skip
+OTHERS = {
+    "examples.ppo.ppo": {
+        "num_steps": 4,
+        "minibatch_size": 16,
+        "width": 0.1,
+        "anneal_lr": False,
+    },
+    "examples.dqn.dqn": {"memory": 400, "first_update": 80, "minibatch_size": 16, "width": 0.1},
+    "tests.train.recurrent": {"num_steps": 4},
+}
+
+
+def run_other(program, run, count, **changes):
+    words = options_of({"folder": run, **COMMON, **OTHERS[program], **changes})
+    done = subprocess.run(
+        [*processes(count, program), *words],
+        cwd=ROOT, env=one_thread_each(), capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", ["examples.ppo.ppo", "examples.dqn.dqn"])
+@pytest.mark.parametrize("program", OTHERS)
 def test_other_algorithms_go_on_exactly(program, tmp_path):
-    small = {
-        "examples.ppo.ppo": {"num_steps": 4, "minibatch_size": 16},
-        "examples.dqn.dqn": {"memory": 400, "first_update": 80, "minibatch_size": 16},
-    }[program]
-    shared = {
-        "game": "breakout", "device": "cpu", "num_envs": 8, "width": 0.1, "lag": 1, "log_every": 5,
-        "max_episode_frames": 150, "checkpoint_every": 0, "eval_episodes": 0, "num_threads": 1,
-        "progress": False, "tensorboard": False, "plot": False, "layout": "decoupled:2+1",
-    }  # fmt: skip
     for run, frames in (("parts", 2000), ("parts", 4000), ("whole", 4000)):
-        given = {**shared, **small, "total_frames": frames, "resume": True}
-        words = options_of({"folder": tmp_path / run, **given})
-        done = subprocess.run(
-            [*processes(3, program), *words], cwd=ROOT, env=one_thread_each(),
-            capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        run_other(
+            program, tmp_path / run, 3, layout="decoupled:2+1", total_frames=frames, resume=True
+        )
     for rank in range(3):
         assert_same(saved(tmp_path / "parts", rank), saved(tmp_path / "whole", rank))
+    assert saved(tmp_path / "whole")["updates"] > 20
+
+
+@pytest.mark.slow
+def test_state_of_a_recurrent_policy_reaches_the_learner(tmp_path):
+    program = "tests.train.recurrent"
+    run_other(program, tmp_path / "apart", 2, layout="decoupled:1+1", total_frames=3000)
+    run_other(program, tmp_path / "one", 1, total_frames=3000)
+    assert_learned_the_same(saved(tmp_path / "apart"), saved(tmp_path / "one"))
 
 
 def children(process):
