@@ -36,7 +36,7 @@ class Partition:
     def stream(self) -> torch.cuda.Stream:
         """A new stream, whose work runs on these multiprocessors."""
         driver = _driver()
-        flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+        flags = int(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
         made = _result(driver.cuGreenCtxStreamCreate, self._context, flags, 0)
         self._streams.append(made)
         return torch.cuda.ExternalStream(int(made), device=self.device)
@@ -67,8 +67,8 @@ def split(device: torch.device, wanted: int) -> tuple[Partition, Partition]:
             f"expected fewer than {every.sm.smCount} multiprocessors that act, as others of "
             f"{device} have to learn, got {wanted}"
         )
-    groups, _, rest = _result(driver.cuDevSmResourceSplitByCount, 1, every, 0, wanted)
-    if not rest.sm.smCount:
+    groups, made, rest = _result(driver.cuDevSmResourceSplitByCount, 1, every, 0, wanted)
+    if not made or not rest.sm.smCount:
         raise ValueError(
             f"expected multiprocessors of {device} to be left for learning, but all "
             f"{every.sm.smCount} act: {wanted}, rounded up"
@@ -79,7 +79,7 @@ def split(device: torch.device, wanted: int) -> tuple[Partition, Partition]:
 def _partition(device: torch.device, gpu: Any, resource: Any) -> Partition:
     driver = _driver()
     described = _result(driver.cuDevResourceGenerateDesc, [resource], 1)
-    flags = driver.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM
+    flags = int(driver.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM)
     context = _result(driver.cuGreenCtxCreate, described, gpu, flags)
     return Partition(device, resource.sm.smCount, context)
 

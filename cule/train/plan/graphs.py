@@ -25,6 +25,7 @@ from cule.train.plan.groups import Group
 CALLS_BEFORE_CAPTURE = 3
 # Steps of groups up to which an iteration is one graph.
 MOST_STEPS = 512
+NewStream = Callable[[], torch.cuda.Stream]
 
 
 class Streams(Protocol):
@@ -57,9 +58,6 @@ def no_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-NewStream = Callable[[], torch.cuda.Stream]
 
 
 class CudaStreams:
