@@ -60,6 +60,7 @@ def test_an_actor_and_a_learner_are_one_process_with_a_lag(tmp_path):
     assert without_times(apart) == without_times(one)
 
 
+@pytest.mark.slow
 def test_two_actors_are_one_process_with_their_envs(tmp_path):
     apart, one = tmp_path / "apart", tmp_path / "one"
     more = {"lag": 1, "total_frames": 2000, "num_batches": 4}
@@ -142,7 +143,8 @@ def children(process):
     return found
 
 
-@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
 def test_killed_process_ends_the_others_with_a_sentence_and_the_run_goes_on(rank, tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     more = {"lag": 1, "layout": "decoupled:2+1", "num_batches": 4, "checkpoint_every": 500}
