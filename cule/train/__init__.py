@@ -5,6 +5,7 @@ from __future__ import annotations
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.batch import Batch
 from cule.train.build import Declaration
+from cule.train.layout import Instance, Layout
 from cule.train.learning import Copy, Learning, Replay
 from cule.train.main import explain, main, train
 from cule.train.plan.passes import Passes
@@ -15,7 +16,7 @@ from cule.train.settings import Args
 from cule.train.tune.tuning import tune
 
 __all__ = [
-    "Algorithm", "Args", "Batch", "Copy", "Declaration", "Learning", "Nets", "Operation",
-    "Passes", "Plan", "Program", "Recurrent", "Replay", "by_device", "explain", "main", "train",
-    "tune",
+    "Algorithm", "Args", "Batch", "Copy", "Declaration", "Instance", "Layout", "Learning", "Nets",
+    "Operation", "Passes", "Plan", "Program", "Recurrent", "Replay", "by_device", "explain", "main",
+    "train", "tune",
 ]  # fmt: skip

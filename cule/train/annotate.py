@@ -22,6 +22,8 @@ NAMES = {
     "gradient": "backpropagation",
     "average gradient": "reduction",
     "update": "optimizer",
+    "send": "sending",
+    "receive": "receiving",
 }
 PLAYING, LEARNING, HANDING_OVER = "playing", "learning", "handing over"
 ALL = f"{PLAYING} and {LEARNING}"
@@ -36,7 +38,8 @@ def part_of(planned: Operation) -> str:
     """The part of an iteration to which a plan's operation belongs."""
     if planned.role in ("act", "simulate"):
         return PLAYING
-    return HANDING_OVER if planned.name.startswith("hand over") else LEARNING
+    handing = planned.role == "tell" or planned.name.startswith("hand over")
+    return HANDING_OVER if handing else LEARNING
 
 
 def parts_of(planned: Iterable[Operation]) -> str:

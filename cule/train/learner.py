@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import nn
 
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.batch import Batch, Rows
 from cule.train.plan.program import Work
+from cule.train.reduction import Reduction
 from cule.train.weights import Weights
 
 
@@ -23,15 +23,16 @@ class Learner:
     Args:
         algorithm: whose loss and optimizer.
         weights: of the networks that are trained.
-        world_size: processes that average their gradients.
 
     Attributes:
+        reduction: averages the gradients of several processes; None: one process learns.
         turn: (1,) int64 on the device, updates modulo `turns`.
         metrics: float64 on the device, sums over updates of `names`.
     """
 
-    def __init__(self, algorithm: Algorithm[Any], weights: Weights, world_size: int):
-        self.algorithm, self.weights, self.world_size = algorithm, weights, world_size
+    def __init__(self, algorithm: Algorithm[Any], weights: Weights):
+        self.algorithm, self.weights = algorithm, weights
+        self.reduction: Reduction | None = None
         self.args, device = algorithm.args, algorithm.device
         self.optimizer = algorithm.optimizer(weights.parameters)
         self.loss: Any = algorithm.loss
@@ -111,11 +112,6 @@ class Learner:
     def _gathered(self, batch: Batch) -> Any:
         """What the loss uses of a batch, as plain attributes, which torch.compile understands."""
         return SimpleNamespace(**{name: getattr(batch, name) for name in self.used})
-
-    def average_gradient(self) -> None:
-        """Makes the gradient the mean over all processes."""
-        dist.all_reduce(self.weights.gradient)
-        self.weights.gradient /= self.world_size
 
     @torch.no_grad()
     def apply_gradient(self) -> None:

@@ -15,6 +15,8 @@ from cule.train import annotate
 from cule.train.address import program_of
 from cule.train.algorithm import Algorithm
 from cule.train.command import run_program
+from cule.train.companions import Companions
+from cule.train.layout import Layout
 from cule.train.pictures import RESULT, plot
 from cule.train.result import result_of
 from cule.train.rows import append_row
@@ -53,18 +55,19 @@ def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
     """
     check_torch(torch.__version__)
     args.use_threads()
-    world = World.join(args.device)
+    world = World.join(args.device, Layout.parse(args.layout))
     try:
-        run = Run(make, args, world)
-        try:
-            if run.finished:
-                row = run.row_before or {}
-            else:
-                with Stopper() as stopper, run.light, annotate.phase("training"):
-                    run.train(stopper)
-                row = result_of(run)
-        finally:
-            run.close()
+        with Companions(world):
+            run = Run(make, args, world)
+            try:
+                if run.finished:
+                    row = run.row_before or {}
+                else:
+                    with Stopper() as stopper, run.light, annotate.phase("training"):
+                        run.train(stopper)
+                    row = result_of(run)
+            finally:
+                run.close()
         if run.speaks:
             _write(run, row)
     finally:
@@ -95,15 +98,18 @@ def explain(make: Callable[[Any], Algorithm[Any]], args: Any) -> str:
     """
     check_torch(torch.__version__)
     args.use_threads()
-    world = World.join(args.device)
+    world = World.join(args.device, Layout.parse(args.layout))
     try:
         if args.tuned:
             chosen = kept.chosen(args, make(args.on(world.device)), world)
             args = dataclasses.replace(args, **chosen)
         args = args.on(world.device)
-        args.check(world.size)
+        args.check(len(world.having("act")))
         trainer = Trainer(make(args), world)
         text = trainer.plan.explain()
+        if world.partners:
+            acting = world.told(text, world.having("act")[0])
+            text = f"Processes that learn\n\n{text}\n\nProcesses that act\n\n{acting}"
         trainer.close()
     finally:
         world.leave()

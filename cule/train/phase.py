@@ -320,7 +320,7 @@ def _declare_gradient(
         learner.compute_gradient(spaces(names, rest[len(choice) : -1]), made)
         return ()
 
-    step = 3 if learner.world_size > 1 else 2
+    step = 3 if learner.reduction else 2
     p.operation(
         "gradient", function, role="learn", **loops.updates, work=learner.work,
         reads=[*reads.values(), *choice, *_weights(d, p.u), d.state[step * p.u]],
@@ -357,16 +357,16 @@ def _work(
 
 def _declare_update(d: Declaration, loops: Loops) -> None:
     """The mean over processes, and the optimizer's step."""
-    p, learner, several = d.program, d.learner, d.learner.world_size > 1
-    step = 3 if several else 2
-    if several:
+    p, learner, reduction = d.program, d.learner, d.learner.reduction
+    step = 3 if reduction else 2
+    if reduction:
 
         def reduce(learner: Learner) -> tuple[()]:
-            learner.average_gradient()
+            reduction.average(learner.weights.gradient)
             return ()
 
         p.operation(
-            "average gradient", reduce, role="reduce", **loops.updates, captured=False,
+            "average gradient", reduce, role="reduce", captured=reduction.captured, **loops.updates,
             reads=[d.state[step * p.u + 1]], writes=[d.state[step * p.u + 2]],
         )  # fmt: skip
 

@@ -13,10 +13,11 @@ from cule.train.settings import Args
 
 if TYPE_CHECKING:
     from cule.train.run import Run
+    from cule.train.trainer import Trainer
 
 # The settings that every row has; those of the algorithm itself are there, too.
 SETTINGS = (
-    "lag", "multiprocessors", "model", "optimizer", "learning_rate", "bf16", "compile",
+    "layout", "lag", "multiprocessors", "model", "optimizer", "learning_rate", "bf16", "compile",
     "cuda_graphs", "memory_budget", "stop_at_score", "eval_episodes", "eval_sticky",
     "eval_max_frames",
 )  # fmt: skip
@@ -29,13 +30,18 @@ def settings_of(args: Args) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*SETTINGS, *own)}
 
 
+def given(trainer: Trainer) -> dict[str, Any]:
+    """What there was in place of what a setting asks for."""
+    return {} if trainer.apart is None else {"multiprocessors": trainer.apart[0].multiprocessors}
+
+
 def result_of(run: Run) -> dict[str, Any]:
     """The run as a row of benchmarks/results; "interrupted" is in it if a signal has stopped it."""
     args, trainer = run.args, run.trainer
     return row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
         fps=trainer.frames / run.seconds, device=run.world.device, threads=args.num_threads,
-        algorithm=run.algorithm.name, seed=args.seed, num_gpus=run.world.size,
+        algorithm=run.algorithm.name, seed=args.seed, num_gpus=run.world.num_devices,
         score=run.test.get("test_score"), score_deviation=run.test.get("test_deviation"),
         frames=trainer.frames, training_frames=trainer.frames // FRAMESKIP,
         updates=trainer.updates, updates_per_second=round(trainer.updates / run.seconds, 2),
@@ -43,7 +49,7 @@ def result_of(run: Run) -> dict[str, Any]:
         startup_seconds=round(run.startup_seconds, 3),
         planning_seconds=round(trainer.plan.seconds, 3),
         **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
-        **settings_of(args),
+        **settings_of(args) | given(trainer),
         **({"interrupted": True} if run.interrupted else {}),
     )  # fmt: skip
 

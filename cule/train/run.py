@@ -63,7 +63,7 @@ class Run:
 
     def __init__(self, make: Callable[[Any], Algorithm[Any]], args: Any, world: World):
         given, args = args, args.on(world.device)
-        args.check(world.size)
+        args.check(len(world.having("act")))
         begun = time.perf_counter()
         self.args, self.world, self.speaks = args, world, world.rank == 0
         state = self._found_state()
@@ -168,7 +168,7 @@ class Run:
         frames, updates, seconds = self.logged
         self.logged = (trainer.frames, trainer.updates, self.seconds)
         episodes, passed = sums[1], max(self.seconds - seconds, 1e-9)
-        count = (trainer.updates - updates) * self.world.size
+        count = (trainer.updates - updates) * len(self.world.having("learn"))
         if episodes:
             self.score = sums[0] / episodes
         values = {

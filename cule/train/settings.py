@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from cule.train.checks import MAX_SEED, above, at_least, within
+from cule.train.layout import Layout
 from cule.train.presets import by_device, filled
 
 Self = TypeVar("Self", bound="Args")
@@ -38,7 +39,11 @@ class Args:
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None
     """cpu, cuda or cuda:1; by default cuda if there is one; under torchrun each process uses a GPU
-    of its own"""
+    of its own, or that of the layout"""
+    layout: str = "together"
+    """who acts and who learns: together; apart:66, on a GPU's multiprocessors in two sets of which
+    one with 66 acts; staggered:2, in two processes on each GPU; decoupled:3+1, on three GPUs that
+    act and one that learns. apart and decoupled need a lag of 1"""
     seed: int = 0
     """seed of the weights, the actions and the envs"""
 
@@ -153,9 +158,17 @@ class Args:
     def check(self, world_size: int) -> None:
         """Checks the numbers, alone and together.
 
+        Args:
+            world_size: how many processes act.
+
         Raises:
             ValueError: one is wrong.
         """
+        if Layout.parse(self.layout).kind == "apart" and self.multiprocessors:
+            raise ValueError(
+                f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
+                f"{self.multiprocessors}"
+            )
         at_least(1, self, "num_envs", "log_every", "learner_chunk", "max_episode_frames",
                  "eval_max_frames")  # fmt: skip
         at_least(

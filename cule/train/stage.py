@@ -17,24 +17,37 @@ from cule.train.learning import Learning
 
 
 def reserved_multiprocessors(
-    device: torch.device, asked: int, num_envs: int, lag: int
+    device: torch.device, asked: int, num_envs: int, lag: int, *, alone: bool = False
 ) -> int | None:
     """How many multiprocessors are reserved for emulation; None: none is.
 
-    That is so without a lag, and with more envs than half of them can emulate.
+    That is so without a lag, with more envs than half of them can emulate, and where acting has
+    multiprocessors alone.
     """
     if device.type != "cuda":
         return None
-    if asked or not lag:
+    if asked or not lag or alone:
         return asked or None
     half = torch.cuda.get_device_properties(device).multi_processor_count // 2
     return half if num_envs <= half * MAX_ENVS_APART else None
 
 
 def make_envs(
-    algorithm: Algorithm[Any], learning: Learning, num_envs: int, device: torch.device
+    algorithm: Algorithm[Any],
+    learning: Learning,
+    num_envs: int,
+    device: torch.device,
+    *,
+    alone: bool = False,
 ) -> Any:
     """The envs that an algorithm or its settings name.
+
+    Args:
+        algorithm: that.
+        learning: when and from what it learns.
+        num_envs: how many.
+        device: where.
+        alone: nothing learns on the multiprocessors that act, whatever the lag.
 
     Raises:
         ValueError: there are none such.
@@ -52,7 +65,9 @@ def make_envs(
             # A CUDA graph keeps the kernels that it captured: the game has to be compiled before.
             own.wait_until_translated()
         return own
-    multiprocessors = reserved_multiprocessors(device, args.multiprocessors, num_envs, learning.lag)
+    multiprocessors = reserved_multiprocessors(
+        device, args.multiprocessors, num_envs, learning.lag, alone=alone
+    )
     return make_env(
         args.emulator, args.game, num_envs, device, multiprocessors=multiprocessors, **options
     )

@@ -12,12 +12,17 @@ from torch import nn
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.build import Declaration, Networks, fixed_bytes, observation_of
+from cule.train.decoupled import FarEnvs, Messages, facts_of
 from cule.train.emulator import FRAMESKIP
+from cule.train.layout import Layout
 from cule.train.learner import Learner, spaces
-from cule.train.learning import Copy
+from cule.train.learning import Copy, Learning
+from cule.train.partition import Partition, split
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
+from cule.train.plan.program import Program
+from cule.train.reduction import make_reduction
 from cule.train.stage import Stage, make_envs
 from cule.train.weights import Weights
 from cule.train.world import World
@@ -73,6 +78,19 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
     return Networks(trained, copies, acting, weights)
 
 
+def check_lag(layout: Layout, learning: Learning) -> None:
+    """Checks that acting does not wait for learning where it goes on beside it.
+
+    Raises:
+        ValueError: it does.
+    """
+    if layout.lags and learning.lag != 1:
+        raise ValueError(
+            f"expected a lag of 1 with the layout {layout}, where acting goes on while others "
+            f"learn (--lag 1), got {learning.lag}"
+        )
+
+
 class Trainer:
     """Plays and learns.
 
@@ -82,6 +100,7 @@ class Trainer:
         passes: which passes the plan makes; None: all.
 
     Attributes:
+        apart: the multiprocessors that act and those that learn; None: both use all.
         plan: what is executed.
         nets: the networks.
         iterations: how many there were.
@@ -94,18 +113,24 @@ class Trainer:
         self.algorithm, self.world = algorithm, world
         self.args, self.device = algorithm.args, world.device
         algorithm.device = self.device
-        num_envs = self.args.num_envs // world.size
+        actors, learners = world.having("act"), world.having("learn")
+        each = self.args.num_envs // len(actors)
+        number = actors.index(world.rank) if world.acts else len(actors) + world.rank
+        seed = self.args.seed * SEED_STRIDE + number * each
         learning = algorithm.learning()
-        learning.check(num_envs)
-        before = self._allocated()
-        self.stage = Stage(make_envs(algorithm, learning, num_envs, self.device), self.device)
-        self.stage.bytes = self._allocated() - before
+        check_lag(world.layout, learning)
+        self.apart: tuple[Partition, Partition] | None = None
+        if world.layout.kind == "apart":
+            self.apart = split(self.device, world.layout.multiprocessors)
+        self.stage = self._make_stage(learning, each, seed)
         algorithm.num_actions = self.stage.num_actions
-        seed = self.args.seed * SEED_STRIDE + world.rank * num_envs
-        self.stage.look(seed)
         torch.manual_seed(self.args.seed)
         self.nets = make_networks(algorithm, world)
-        self.learner = Learner(algorithm, self.nets.weights, world.size)
+        self.learner = Learner(algorithm, self.nets.weights)
+        if len(learners) > 1:
+            self.learner.reduction = make_reduction(
+                world.layout.learners_by_device(world.size), self.nets.weights.gradient
+            )
         self._knobs = dict(algorithm.knobs())
         if self.args.anneal_lr:
             self._knobs.setdefault("learning_rate", self._falling_rate)
@@ -116,14 +141,60 @@ class Trainer:
         )
         algorithm.declare(self.declaration)
         program = self.declaration.finish()
-        budget = self.args.memory_budget
-        self.plan = Plan(
+        messages = None
+        if world.partners:
+            networks = {self.declaration.actors[n].name: net for n, net in self.nets.acting.items()}
+            messages = Messages(world, program, networks, self.stage.num_envs)
+            program = messages.program
+        self.plan = self._make_plan(program, passes)
+        # From here on each process has its own random numbers.
+        torch.manual_seed(self.args.seed * SEED_STRIDE + number)
+        first = self.stage.reset(seed)
+        self.plan.begin(
+            self.declaration.observation, first if messages is None else messages.first(first)
+        )
+
+    def _make_plan(self, program: Program, passes: Passes | None) -> Plan:
+        budget, apart = self.args.memory_budget, self.apart
+        plan = Plan(
             program, self.device, passes=passes, fixed=fixed_bytes(self.nets, self.stage),
             budget=None if budget is None else int(budget * GIB), graphs=self.args.cuda_graphs,
+            streams=None if apart is None else (apart[0].stream, apart[1].stream),
         )  # fmt: skip
-        # From here on each process has its own random numbers.
-        torch.manual_seed(self.args.seed * SEED_STRIDE + world.rank)
-        self.plan.begin(self.declaration.observation, self.stage.reset(seed))
+        if apart is not None:
+            plan.told.append(
+                f"{apart[0].multiprocessors} multiprocessors act, {apart[1].multiprocessors} "
+                f"others learn; {self.world.layout.multiprocessors} were asked for"
+            )
+        return plan
+
+    def _make_stage(self, learning: Learning, num_envs: int, seed: int) -> Stage:
+        """The envs of this process, or what stands for those of its actors.
+
+        Args:
+            learning: when and from what to learn.
+            num_envs: of each process that acts.
+            seed: of the envs.
+        """
+        world, before, facts = self.world, self._allocated(), None
+        if world.acts:
+            learning.check(num_envs)
+            envs = make_envs(
+                self.algorithm, learning, num_envs, self.device, alone=world.layout.lags
+            )
+            stage = Stage(envs, self.device)
+            stage.bytes = self._allocated() - before
+            stage.look(seed)
+            facts = facts_of(stage)
+        if world.partners:
+            facts = world.told(facts, world.having("act")[0])
+        if not world.acts:
+            assert facts is not None, "a process that acts has told them"
+            num_envs *= len(world.partners)
+            learning.check(num_envs)
+            stage = Stage(FarEnvs(num_envs, facts, self.device), self.device)
+            stage.look(seed)
+        return stage
 
     def warm_up(self) -> None:
         """Computes actions and a gradient once, which changes nothing.
@@ -187,7 +258,10 @@ class Trainer:
     @property
     def updates(self) -> int:
         """How many times the networks were updated."""
-        return self.phases * self.declaration.updates
+        if self.world.learns:
+            return self.phases * self.declaration.updates
+        rows = self.args.num_envs // len(self.world.having("learn"))
+        return self.phases * self.algorithm.learning().updates(rows)
 
     @property
     def acting(self) -> Nets:
@@ -221,9 +295,11 @@ class Trainer:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
-        precise = self.nets.weights.precise
-        networks = {name: precise(net) for name, net in self.nets.trained.items()}
-        networks |= {name: net.state_dict() for name, (net, _) in self.nets.copies.items()}
+        precise, networks = self.nets.weights.precise, {}
+        # A process that only acts has the networks that act, in its plan.
+        if self.world.learns:
+            networks = {name: precise(net) for name, net in self.nets.trained.items()}
+            networks |= {name: net.state_dict() for name, (net, _) in self.nets.copies.items()}
         return {
             "steps": self.steps,
             "updates": self.updates,

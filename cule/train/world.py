@@ -6,13 +6,15 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from cule.device import find_device
 from cule.train.devices import choose_device
+from cule.train.layout import BOTH, Layout, Part
 
 
 @dataclass(frozen=True)
@@ -23,22 +25,30 @@ class World:
         rank: its number; 0 logs, evaluates and decides.
         size: how many there are.
         device: where this one computes and its envs live.
+        layout: who acts and who learns.
     """
 
     rank: int
     size: int
     device: torch.device
+    layout: Layout = field(default_factory=Layout)
 
     @staticmethod
-    def join(device: str | None) -> World:
-        """Joins the processes that torchrun started, if any; each takes the GPU of its local rank.
+    def join(device: str | None, layout: Layout | None = None) -> World:
+        """Joins the processes that torchrun started, if any; each takes the GPU of the layout.
 
         Raises:
-            ValueError: the device does not exist.
+            ValueError: the device does not exist, or the layout is for other processes.
         """
-        size = int(os.environ.get("WORLD_SIZE", "1"))
+        layout = layout or Layout()
+        rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+        placed = layout.processes(size)
         if size > 1 and find_device(device).type == "cuda":
-            device = f"cuda:{os.environ['LOCAL_RANK']}"
+            # Processes of another machine have GPUs with the same numbers.
+            number = int(os.environ["LOCAL_RANK"]) // layout.each
+            if layout.kind == "decoupled":
+                number = placed[rank][0].device
+            device = f"cuda:{number}"
         found = choose_device(device)
         if size > 1:
             # Optimizers import this module. It has to be imported before there is a process group:
@@ -47,7 +57,51 @@ class World:
             importlib.import_module("torch._dynamo")
             # gloo is for tensors in the host's memory, NCCL for those on GPUs.
             dist.init_process_group("cpu:gloo,cuda:nccl" if found.type == "cuda" else "gloo")
-        return World(int(os.environ.get("RANK", "0")), size, found)
+        return World(rank, size, found, layout)
+
+    def having(self, part: Part) -> list[int]:
+        """The processes that act, or that learn."""
+        return self.layout.ranks(self.size, part)
+
+    @property
+    def num_devices(self) -> int:
+        """How many GPUs there are, or what stands in for them on a CPU."""
+        return len({processes[0].device for processes in self.layout.processes(self.size)})
+
+    @property
+    def acts(self) -> bool:
+        """Whether this process acts."""
+        return self.rank in self.having("act")
+
+    @property
+    def learns(self) -> bool:
+        """Whether this process learns."""
+        return self.rank in self.having("learn")
+
+    @property
+    def role(self) -> str:
+        """What this process does, in a word."""
+        return self.role_of(self.rank)
+
+    def role_of(self, rank: int) -> str:
+        """What a process does, in a word."""
+        acts, learns = (rank in self.having(part) for part in BOTH)
+        return "acting and learning" if acts and learns else "acting" if acts else "learning"
+
+    @property
+    def partners(self) -> list[int]:
+        """Of a process that only learns, those whose steps it gets; else the one that gets them.
+
+        There is none if all processes act and learn.
+        """
+        actors, learners = self.having("act"), self.having("learn")
+        if self.acts and self.learns:
+            return []
+        each = len(actors) // len(learners)
+        if self.learns:
+            first = learners.index(self.rank) * each
+            return actors[first : first + each]
+        return [learners[actors.index(self.rank) // each]]
 
     def leave(self) -> None:
         """Leaves the other processes."""
@@ -96,11 +150,21 @@ class World:
             dist.all_reduce(values)
         return values.tolist()
 
+    def told(self, value: Any, rank: int) -> Any:
+        """The value that a process has, in all processes; all have to call it."""
+        values = [value]
+        if self.size > 1:
+            dist.broadcast_object_list(values, src=rank, device=torch.device("cpu"))
+        return values[0]
+
     def share(self, tensors: list[torch.Tensor]) -> None:
         """Copies these tensors from process 0 to all others."""
         if self.size > 1:
             for tensor in tensors:
-                dist.broadcast(tensor, src=0)
+                # Through the host, as NCCL connects no two processes of a GPU.
+                host = tensor.cpu()
+                dist.broadcast(host, src=0)
+                tensor.copy_(host)
 
     def synchronize(self) -> None:
         """Waits for the device."""

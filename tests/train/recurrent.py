@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import torch
@@ -88,3 +89,7 @@ class RecurrentA2C(train.Algorithm[Args]):
             "loss": policy_loss + 0.5 * value_loss - 0.01 * entropy, "policy_loss": policy_loss,
             "difference": ((chosen.detach() - batch.log_mu) * played).abs().amax(),
         }  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(train.main(RecurrentA2C, Args))

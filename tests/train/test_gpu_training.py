@@ -7,6 +7,7 @@ import torch
 
 import cule
 from cule import train
+from cule.train.layout import Layout
 from cule.train.plan.execution import Step
 from cule.train.plan.memory import GIB
 from cule.train.trainer import Trainer
@@ -27,7 +28,8 @@ OPTIONS = {
 
 
 def make_trainer(device=GPU, **changes):
-    return Trainer(A2C(Args(**{**OPTIONS, **changes}).on(device)), World(0, 1, device))
+    args = Args(**{**OPTIONS, **changes}).on(device)
+    return Trainer(A2C(args), World(0, 1, device, Layout.parse(args.layout)))
 
 
 def least_budget(trainer):
@@ -43,6 +45,7 @@ def least_budget(trainer):
         {},
         {"overlap": True},
         {"overlap": True, "steps_per_update": 3},
+        {"overlap": True, "layout": "apart:64"},
         {"channels_last": False},
         {"swapped": True},
         {"swapped": True, "overlap": True},

@@ -17,11 +17,17 @@ from cule.train.world import World
 from examples.a2c_vtrace.train import A2C, Args
 
 ROOT = Path(__file__).resolve().parents[2]
-# The command of a training in two processes; options follow it.
-TWO_PROCESSES = [
-    sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-    "-m", "examples.a2c_vtrace.train",
-]  # fmt: skip
+
+
+def processes(count, program="examples.a2c_vtrace.train"):
+    """The command of a training in some processes; options follow it."""
+    return [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+        str(count), "-m", program,
+    ]  # fmt: skip
+
+
+TWO_PROCESSES = processes(2)
 WORLD = World(0, 1, torch.device("cpu"))
 # The values that differ between two equal runs.
 TIMES = ("seconds", "fps", "ups")

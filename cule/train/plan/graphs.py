@@ -8,6 +8,7 @@ record what would be captured on a machine without a GPU.
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -24,6 +25,7 @@ from cule.train.plan.groups import Group
 CALLS_BEFORE_CAPTURE = 3
 # Steps of groups up to which an iteration is one graph.
 MOST_STEPS = 512
+NewStream = Callable[[], torch.cuda.Stream]
 
 
 class Streams(Protocol):
@@ -64,11 +66,17 @@ class CudaStreams:
     Args:
         device: which GPU.
         count: streams besides the current one.
+        makers: make streams of two disjoint sets of multiprocessors: on one set what is captured on
+            stream 0 runs, on the other one all side streams; None: all run anywhere.
     """
 
-    def __init__(self, device: torch.device, count: int):
+    def __init__(
+        self, device: torch.device, count: int, makers: tuple[NewStream, NewStream] | None = None
+    ):
         self.device = device
-        self.sides = [torch.cuda.Stream(device) for _ in range(count)]
+        anywhere = functools.partial(torch.cuda.Stream, device)
+        self.main, self.side = makers or (anywhere, anywhere)
+        self.sides = [self.side() for _ in range(count)]
 
     def _stream(self, stream: int) -> torch.cuda.Stream:
         return self.sides[stream - 1] if stream else torch.cuda.current_stream(self.device)
@@ -91,7 +99,8 @@ class CudaStreams:
         # A stream of its own, as cuBLAS's workspace belongs to the stream of the capture and is
         # freed with the first of its graphs (https://github.com/pytorch/pytorch/issues/193402).
         # Other threads may use CUDA during the capture.
-        own = torch.cuda.Stream(self.device)
+        aside = torch.cuda.current_stream(self.device) in self.sides
+        own = self.side() if aside else self.main()
         with (
             no_garbage_collection(),
             torch.cuda.graph(graph, stream=own, capture_error_mode="thread_local"),

@@ -10,7 +10,7 @@ import torch
 
 from cule.train.plan.execution import Executor, Storage, in_order, interleaved
 from cule.train.plan.explain import explain
-from cule.train.plan.graphs import CudaStreams, Launcher
+from cule.train.plan.graphs import CudaStreams, Launcher, NewStream
 from cule.train.plan.groups import make_groups
 from cule.train.plan.lifetimes import surely_before
 from cule.train.plan.memory import plan_memory
@@ -29,6 +29,7 @@ class Plan:
         fixed: bytes on the device besides the rings, such as weights and envs.
         budget: bytes on the device that may be used; None: no limit.
         graphs: on a GPU, capture CUDA graphs.
+        streams: on a GPU, what makes streams for acting and for all beside it; see CudaStreams.
 
     Attributes:
         program: after the passes.
@@ -52,6 +53,7 @@ class Plan:
         fixed: int = 0,
         budget: int | None = None,
         graphs: bool = True,
+        streams: tuple[NewStream, NewStream] | None = None,
     ):
         begun = time.perf_counter()
         self.device = torch.device(device)
@@ -74,7 +76,7 @@ class Plan:
         if self.device.type == "cuda":
             sides = max(group.stream for group in self.groups)
             self.launcher = Launcher(
-                self.executors, CudaStreams(self.device, sides), capture=graphs
+                self.executors, CudaStreams(self.device, sides, streams), capture=graphs
             )
 
     @property

@@ -1,0 +1,204 @@
+"""Who acts and who learns on which GPU: a layout of instances, after GMI-DRL (Wang et al., 2022).
+
+An instance is a part of a GPU with roles. torchrun starts a process for each instance, except that
+with `apart` a process has two. `--layout` names a layout as text:
+
+    together            each GPU acts and learns
+    apart:66            each GPU's multiprocessors in two sets: 66 act, the others learn
+    staggered:2         two processes on each GPU; each acts and learns
+    decoupled:3+1       three GPUs act, the fourth learns; decoupled:[0,2]+[1] names the GPUs
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Part = Literal["act", "learn"]
+Kind = Literal["together", "apart", "staggered", "decoupled"]
+BOTH: tuple[Part, ...] = get_args(Part)
+FORMS = "together, apart:66, staggered:2 or decoupled:3+1"
+_COUNT = r"\d+"
+_LIST = r"\[\d+(?:,\d+)*\]"
+_SIDES = re.compile(rf"({_COUNT}|{_LIST})\+({_COUNT}|{_LIST})")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A part of a GPU.
+
+    Attributes:
+        device: the GPU's number on its machine.
+        roles: what it does.
+        multiprocessors: how many of the GPU's are asked for; None: those that no other instance
+            of the GPU has asked for.
+        envs: of all envs, which are divided into equal parts, so many parts are its own.
+    """
+
+    device: int
+    roles: tuple[Part, ...] = BOTH
+    multiprocessors: int | None = None
+    envs: int = 0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout; its classmethods make one.
+
+    Attributes:
+        kind: which.
+        multiprocessors: apart: how many act.
+        each: staggered: processes on a GPU.
+        actors, learners: decoupled: the GPUs of each.
+    """
+
+    kind: Kind = "together"
+    multiprocessors: int = 0
+    each: int = 1
+    actors: tuple[int, ...] = ()
+    learners: tuple[int, ...] = ()
+
+    @classmethod
+    def together(cls) -> Layout:
+        """Each GPU acts and learns, in a process of its own."""
+        return cls()
+
+    @classmethod
+    def apart(cls, multiprocessors: int) -> Layout:
+        """Each GPU's multiprocessors in two disjoint sets: so many act, the others learn.
+
+        Raises:
+            ValueError: the number is less than 1.
+        """
+        if multiprocessors < 1:
+            raise ValueError(
+                f"expected apart with at least 1 multiprocessor that acts, got {multiprocessors}"
+            )
+        return cls("apart", multiprocessors=multiprocessors)
+
+    @classmethod
+    def staggered(cls, each: int) -> Layout:
+        """So many processes on each GPU; while one learns, another one may act.
+
+        Raises:
+            ValueError: the number is less than 1.
+        """
+        if each < 1:
+            raise ValueError(f"expected staggered with at least 1 process on a GPU, got {each}")
+        return cls("staggered", each=each)
+
+    @classmethod
+    def decoupled(cls, actors: Sequence[int], learners: Sequence[int]) -> Layout:
+        """Some GPUs act, others learn.
+
+        Args:
+            actors: the GPUs that act.
+            learners: the GPUs that learn; each from equally many actors.
+
+        Raises:
+            ValueError: a GPU is named twice, a side is empty, or actors cannot be divided equally.
+        """
+        if not actors or not learners:
+            raise ValueError(
+                f"expected decoupled with at least 1 actor and 1 learner, got {len(actors)} and "
+                f"{len(learners)}"
+            )
+        every = [*actors, *learners]
+        if len(set(every)) < len(every):
+            raise ValueError(
+                "expected decoupled with a GPU for each actor and learner, as NCCL connects no two "
+                f"processes of one, got actors on {list(actors)} and learners on {list(learners)}"
+            )
+        if len(actors) % len(learners):
+            raise ValueError(
+                f"expected decoupled with equally many actors for each of {len(learners)} "
+                f"learners, got {len(actors)} actors"
+            )
+        return cls("decoupled", actors=tuple(actors), learners=tuple(learners))
+
+    @classmethod
+    def parse(cls, text: str) -> Layout:
+        """The layout of a text, as in the head of this module.
+
+        Raises:
+            ValueError: it is none.
+        """
+        kind, _, rest = text.partition(":")
+        if kind == "together" and not rest:
+            return cls.together()
+        if kind in ("apart", "staggered") and rest.isdecimal():
+            return cls.apart(int(rest)) if kind == "apart" else cls.staggered(int(rest))
+        sides = _SIDES.fullmatch(rest) if kind == "decoupled" else None
+        if sides is None:
+            raise ValueError(f"expected layout to be {FORMS}, got {text!r}")
+        actors = _devices(sides[1], 0)
+        return cls.decoupled(actors, _devices(sides[2], len(actors)))
+
+    def __str__(self) -> str:
+        if self.kind == "together":
+            return self.kind
+        if self.kind == "decoupled":
+            every = [*self.actors, *self.learners]
+            if every == list(range(len(every))):
+                return f"decoupled:{len(self.actors)}+{len(self.learners)}"
+            actors, learners = (",".join(map(str, side)) for side in (self.actors, self.learners))
+            return f"decoupled:[{actors}]+[{learners}]"
+        return f"{self.kind}:{self.multiprocessors or self.each}"
+
+    @property
+    def lags(self) -> bool:
+        """Whether acting goes on while others learn, so that a lag of 1 is needed."""
+        return self.kind in ("apart", "decoupled")
+
+    def processes(self, size: int) -> Sequence[tuple[Instance, ...]]:
+        """The instances of each of `size` processes. A learner, if there is one alone, comes first.
+
+        So process 0, which evaluates and logs, has the newest weights.
+
+        Raises:
+            ValueError: the layout is for another number of processes.
+        """
+        if self.kind == "decoupled":
+            wanted = len(self.learners) + len(self.actors)
+            if size != wanted:
+                raise ValueError(
+                    f"expected {wanted} processes with the layout {self} (torchrun "
+                    f"--nproc-per-node {wanted}), got {size}"
+                )
+            learn = [(Instance(device, ("learn",)),) for device in self.learners]
+            return learn + [(Instance(device, ("act",), envs=1),) for device in self.actors]
+        if size % self.each:
+            raise ValueError(
+                f"expected a multiple of {self.each} processes with the layout {self}, got {size}"
+            )
+        if self.kind == "apart":
+            return [
+                (Instance(d, ("act",), self.multiprocessors, envs=1), Instance(d, ("learn",)))
+                for d in range(size)
+            ]
+        return [(Instance(rank // self.each, envs=1),) for rank in range(size)]
+
+    def ranks(self, size: int, part: Part) -> list[int]:
+        """The processes that have a role."""
+        return [
+            rank
+            for rank, instances in enumerate(self.processes(size))
+            if any(part in instance.roles for instance in instances)
+        ]
+
+    def learners_by_device(self, size: int) -> list[list[int]]:
+        """The processes that learn, by their GPUs: the paper's mapping list."""
+        placed = self.processes(size)
+        found: dict[int, list[int]] = {}
+        for rank in self.ranks(size, "learn"):
+            found.setdefault(placed[rank][0].device, []).append(rank)
+        return list(found.values())
+
+
+def _devices(side: str, first: int) -> list[int]:
+    """The GPUs that one side of a text names, or so many from `first` on."""
+    if side.startswith("["):
+        return [int(number) for number in side[1:-1].split(",")]
+    return list(range(first, first + int(side)))

@@ -1,0 +1,134 @@
+"""On GPUs: partitions are disjoint, gradients are averaged, every layout goes on exactly."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+import subprocess
+
+import pytest
+import torch
+import torch.distributed as dist
+from training_runs import ROOT, assert_same, options, processes, saved
+
+from cule.train.partition import split
+from cule.train.reduction import make_reduction
+
+triton = pytest.importorskip("triton")
+tl = pytest.importorskip("triton.language")
+pytestmark = pytest.mark.gpu
+
+GPU = torch.device("cuda", 0)
+GPUS = torch.cuda.device_count()
+
+
+@triton.jit
+def look(out):
+    """Writes the multiprocessor on which each block runs."""
+    block = tl.program_id(0)
+    number = tl.inline_asm_elementwise(
+        "mov.u32 $0, %smid;", "=r,r", [block], dtype=tl.int32, is_pure=False, pack=1
+    )
+    tl.store(out + block, number)
+
+
+def multiprocessors_used(stream):
+    """The numbers (%smid) of the multiprocessors on which a stream's work runs."""
+    out = torch.empty(200_000, dtype=torch.int32, device=GPU)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        look[(len(out),)](out)
+    stream.synchronize()
+    return set(out.tolist())
+
+
+def test_partitions_are_disjoint_and_of_the_size_reported():
+    acting, learning = split(GPU, 50)
+    used = [multiprocessors_used(part.stream()) for part in (acting, learning)]
+    assert not used[0] & used[1]
+    assert [len(some) for some in used] == [acting.multiprocessors, learning.multiprocessors]
+    assert acting.multiprocessors >= 50
+    every = torch.cuda.get_device_properties(GPU).multi_processor_count
+    assert acting.multiprocessors + learning.multiprocessors == every
+
+
+def test_partition_of_all_multiprocessors_is_refused():
+    with pytest.raises(ValueError, match="have to learn, got 9999"):
+        split(GPU, 9999)
+
+
+def averaged(rank, size, port, gpus, strategy, queue):
+    """Averages 20 gradients, which change in place, in one of the processes."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.cuda.set_device(gpus[rank])
+    dist.init_process_group("cpu:gloo,cuda:nccl", rank=rank, world_size=size)
+    mapping = [[r for r in range(size) if gpus[r] == gpu] for gpu in sorted(set(gpus))]
+    gradient = torch.zeros(1_000_003, device="cuda")
+    reduction = make_reduction(mapping, gradient, strategy)
+    good = True
+    for number in range(20):
+        gradient.copy_(torch.arange(len(gradient), device="cuda") % 100 * (rank + 1 + number))
+        reduction.average(gradient)
+        mean = sum(r + 1 + number for r in range(size)) / size
+        wanted = torch.arange(len(gradient), device="cuda") % 100 * mean
+        good = good and torch.equal(gradient, wanted)
+    if reduction.captured:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            reduction.average(gradient)
+        gradient.fill_(rank)
+        graph.replay()
+        good = good and bool((gradient == sum(range(size)) / size).all())
+        del graph
+    torch.cuda.synchronize()
+    dist.barrier()
+    dist.destroy_process_group()
+    queue.put(good)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "strategy"),
+    [
+        ([0, 0], "multi-process"),
+        ([0, 0], "hierarchical"),
+        ([0, 1], "multi-ring"),
+        ([0, 0, 1, 1], "multi-ring"),
+        ([0, 0, 1, 1], "hierarchical"),
+    ],
+)
+def test_gradients_are_averaged(gpus, strategy):
+    if max(gpus) >= GPUS:
+        pytest.skip("needs two GPUs")
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = [
+        context.Process(target=averaged, args=(rank, len(gpus), port, gpus, strategy, queue))
+        for rank in range(len(gpus))
+    ]
+    for process in started:
+        process.start()
+    assert all(queue.get(timeout=240) for _ in started)
+    for process in started:
+        process.join()
+
+
+@pytest.mark.parametrize(
+    ("layout", "count", "gpus"),
+    [("apart:64", 1, 1), ("staggered:2", 2, 1), ("decoupled:1+1", 2, 2), ("decoupled:2+2", 4, 4)],
+)
+def test_layout_goes_on_exactly(layout, count, gpus, tmp_path):
+    if gpus > GPUS:
+        pytest.skip(f"needs {gpus} GPUs")
+    more = {"device": "cuda", "num_envs": 64, "lag": 1, "layout": layout, "resume": True}
+    for run, frames in (("parts", 8_000), ("parts", 16_000), ("whole", 16_000)):
+        done = subprocess.run(
+            [*processes(count), *options(tmp_path / run, total_frames=frames, **more)],
+            cwd=ROOT, capture_output=True, text=True, timeout=280,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    for rank in range(count):
+        assert_same(saved(tmp_path / "parts", rank), saved(tmp_path / "whole", rank))
