@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cule.train import kernels
+from cule.train import draws, kernels
 
 MODELS = ("nature", "impala")
 
@@ -229,7 +229,7 @@ def sample(
     It takes the smallest of exponential variables with the probabilities as rates, as
     torch.multinomial would wait for the device.
     """
-    clocks = torch.empty_like(log_probabilities).exponential_(generator=generator)
+    clocks = draws.exponential(log_probabilities, generator)
     return (log_probabilities - clocks.log()).argmax(dim=1)
 
 

@@ -99,7 +99,8 @@ class Trainer:
         learning = algorithm.learning()
         learning.check(num_envs)
         before = self._allocated()
-        self.stage = Stage(make_envs(algorithm, learning, num_envs, self.device), self.device)
+        envs = make_envs(algorithm, learning, num_envs, self.device)
+        self.stage = Stage(envs, self.device, self.args.env_groups)
         self.stage.bytes = self._allocated() - before
         algorithm.num_actions = self.stage.num_actions
         seed = self.args.seed * SEED_STRIDE + world.rank * num_envs
