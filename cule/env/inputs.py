@@ -36,7 +36,7 @@ class Inputs:
             TypeError, ValueError: dtype, shape, device or, on the CPU, range is not as described in
                 AtariEnv.step.
         """
-        self._set_player_a(actions, slice(None), self._engine.num_envs)
+        self._set_player_a(actions, None, self._engine.num_envs)
         self._set_player_b(player_b_actions)
 
     def set_rows(self, rows: torch.Tensor | slice, count: int, actions: Any) -> None:
@@ -53,14 +53,22 @@ class Inputs:
         self._set_player_a(actions, rows, count)
         self._engine.batch.actions_b = 0
 
-    def _set_player_a(self, actions: Any, rows: torch.Tensor | slice, count: int) -> None:
+    def _set_player_a(self, actions: Any, rows: torch.Tensor | slice | None, count: int) -> None:
         engine = self._engine
         if self._continuous is not None:
             numbers, strengths = self._continuous.translate(actions, count)
-            engine.tensors["strengths"][rows] = strengths
+            self._put("strengths", rows, strengths)
         else:
             numbers = check_numbers("actions", actions, count, self._num_actions, engine.device)
-        engine.tensors["actions"][rows] = numbers.int()
+        self._put("actions", rows, numbers)
+
+    def _put(self, name: str, rows: torch.Tensor | slice | None, values: torch.Tensor) -> None:
+        """Copies values to some rows of a tensor; None: to all."""
+        kept = self._engine.tensors[name]
+        if rows is None:
+            kept.copy_(values)
+        else:
+            kept[rows] = values.to(kept.dtype)
 
     def _set_player_b(self, actions: Any) -> None:
         engine = self._engine
