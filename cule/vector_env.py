@@ -22,21 +22,19 @@ from cule.console import action_numbers
 from cule.engine import Engine
 from cule.env import compiled, settings, spaces
 from cule.env.array_wrappers import refuse_array_wrappers
-from cule.env.consoles import Array, Consoles
+from cule.env.consoles import Array
 from cule.env.guard import changes
 from cule.env.inputs import Inputs
 from cule.env.keywords import names_what_was_meant
 from cule.env.lineup import choose_action_space, games_of_envs, in_words, make_groups
 from cule.env.outputs import Outputs
+from cule.env.playing import Playing
 from cule.env.rendering import FRAMES_PER_SECOND, RENDERERS
 from cule.env.spec import spec_of
 from cule.names import warn_of_other_meanings
 
-# What a call takes.
-ArrayLike = torch.Tensor | np.ndarray | Sequence[Any]
 
-
-class AtariEnv(Consoles):
+class AtariEnv(Playing):
     """Atari 2600 games, many at once, on a GPU or a CPU.
 
     Keywords that `ale_py.AtariVectorEnv` has mean the same here and have the same defaults.
@@ -174,7 +172,7 @@ class AtariEnv(Consoles):
         self.spec = spec_of(self.games, keywords, AtariEnv.__init__)
         self.closed = False
         self._process = os.getpid()
-        self._started = self._sent = False
+        self._started = False
         self._connect()
 
     def _make_engine(self, checked: SimpleNamespace) -> tuple[Engine, tuple[int, ...]]:
@@ -250,11 +248,13 @@ class AtariEnv(Consoles):
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
             gymnasium.error.ResetNeeded: the first reset leaves envs out.
+            gymnasium.error.AlreadyPendingCallError: a step is in flight. All methods that read or
+                change the env raise this, except step_wait() and close().
             RuntimeError: another thread is in the env. All methods that read or change the env
                 raise this.
             TypeError, ValueError: `seed` or `reset_mask` is not as described.
         """
-        self._check_open("reset")
+        self._check_idle("reset")
         if self.output == "torch":
             refuse_array_wrappers(self)
         mask = arguments.reset_mask(options, self.num_envs)
@@ -266,7 +266,6 @@ class AtariEnv(Consoles):
         if seed is not None:
             seeds = arguments.seeds(seed, mask, self.num_envs).to(self.device)
         chosen = None if mask is None else mask.to(self.device).view(torch.uint8).contiguous()
-        self._sent = False
         self.engine.reset(chosen, seeds)
         self._started = True
         self._renderer.reset(mask)
@@ -277,87 +276,6 @@ class AtariEnv(Consoles):
         if self._seed is not None:
             return self._seed
         return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-
-    def step(
-        self, actions: ArrayLike, player_b_actions: ArrayLike | None = None
-    ) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """Plays one step of `frameskip` frames in every env.
-
-        If it is interrupted, as by Ctrl-C, it has played either the whole step or nothing of it.
-
-        Args:
-            actions: (num_envs,) integers below `single_action_space.n`; or, if `continuous`,
-                (num_envs, 3) float32: radius from 0 to 1, angle in radians, fire. A tensor on the
-                env's device, or an array. The values are checked on the CPU only: a GPU plays a
-                wrong number as a no-op, and clamps the radius.
-            player_b_actions: (num_envs,) integers from 0 to 17 (see cule.ACTIONS): what the second
-                player does.
-
-        Returns:
-            observations (num_envs, stack_num, img_height, img_width) uint8, rewards (num_envs,)
-            int32, terminated and truncated (num_envs,) bool, and a dict of (num_envs,) arrays:
-            `env_id`, `lives`, `frame_number`, `episode_frame_number`, `reward` (not clipped),
-            `fault` (see cule.FAULTS), and in SAME_STEP `final_obs`.
-
-        Raises:
-            gymnasium.error.ClosedEnvironmentError: the env has been closed.
-            gymnasium.error.ResetNeeded: it has not been reset.
-            TypeError, ValueError: the actions' dtype, shape, device or range is not as described.
-        """
-        if torch.compiler.is_dynamo_compiling():
-            return compiled.step(self, actions, player_b_actions)
-        return self._step(actions, player_b_actions)
-
-    @changes
-    def _step(
-        self, actions: ArrayLike, player_b_actions: ArrayLike | None
-    ) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        self._play(actions, player_b_actions)
-        return self._results()
-
-    @changes
-    def send(self, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
-        """The first half of `step`: starts the step. On a GPU it returns before the step is done.
-
-        Raises:
-            gymnasium.error.AlreadyPendingCallError: the results of the last send() have not been
-                received.
-            And what `step` raises.
-        """
-        self._play(actions, player_b_actions)
-        self._sent = True
-
-    @changes
-    def recv(self) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """The second half of `step`: what `step` returns, of all envs.
-
-        Raises:
-            gymnasium.error.ClosedEnvironmentError: the env has been closed.
-            gymnasium.error.NoAsyncCallError: nothing has been sent.
-        """
-        self._check_open("recv")
-        if not self._sent:
-            raise error.NoAsyncCallError("expected send() before recv()", "step")
-        results = self._results()
-        self._sent = False
-        return results
-
-    def _play(self, actions: ArrayLike, player_b_actions: ArrayLike | None) -> None:
-        """Checks the actions and plays them. An error leaves all envs as they were."""
-        self._check_open("step")
-        self._check_started("step")
-        if self._sent:
-            raise error.AlreadyPendingCallError(
-                "expected recv() after send(), got a second send()", "step"
-            )
-        self._inputs.set(actions, player_b_actions)
-        self.engine.step()
-
-    def _results(self) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """The results of the last step."""
-        self._check_open("step")  # once more, as a signal's handler may have closed it
-        self._renderer.step()
-        return self._outputs.after_step()
 
     @property
     def translated(self) -> bool:

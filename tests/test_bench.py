@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import importlib.util
 import os
 import shlex
 import sys
@@ -12,10 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from bench_runs import AGREED_KEYS, SHORT, fine, make_case, read_json, run
 
 from cule.bench import measure, systems
+from cule.bench.learner import STEPS, Learner
 from cule.bench.rows import Row
 from cule.rom import find_game
 
@@ -104,6 +108,39 @@ def test_bench_measures_envpool_where_it_is_installed(
     assert [row["system"] for row in read_json(results)] == ["cule", "ale-py", "EnvPool"]
     assert all(row["fps"] > 0 for row in read_json(results))
     assert "EnvPool FPS" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("mode", ["with-policy", "with-training"])
+def test_bench_measures_groups_of_cpu_envs_under_a_learner(
+    mode: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    """A row for each number of groups and of threads; EnvPool plays in batches, too."""
+    results = tmp_path / "rows.jsonl"
+    others = ["--against-envpool"] if importlib.util.find_spec("envpool") else []
+    assert run(
+        "pong", "--num-envs", "4", f"--{mode}", "--env-groups", "1", "2", "--num-threads", "1",
+        "--results", str(results), *others, *SHORT,
+    ) == 0  # fmt: skip
+    rows = read_json(results)
+    assert [row["env_groups"] for row in rows] == [1] * (2 + len(others)) + [2] * (2 + len(others))
+    assert {row["mode"] for row in rows} == {mode} and {row["num_threads"] for row in rows} == {1}
+    assert all(row["fps"] > 0 for row in rows)
+    assert "2 groups of CPU envs, 1 threads" in capsys.readouterr().out
+    again = shlex.split(rows[-1]["command"])
+    assert again[again.index("--env-groups") + 1] == "2" and f"--{mode}" in again
+
+
+def test_learner_learns_after_some_steps_of_all_envs() -> None:
+    """Batches of any envs, of which some are ahead of others."""
+    learner = Learner(3, 4, torch.device("cpu"), learns=True)
+    before = learner.heads.weight.clone()
+    for step in range(2 * STEPS + 2):
+        ids = np.array([0, 1]) if step % 2 else np.array([3, 2])
+        observations = torch.full((2, 4, 84, 84), step, dtype=torch.uint8)
+        actions = learner.act(ids, observations, torch.ones(2), torch.zeros(2, dtype=torch.bool))
+        assert actions.shape == (2,) and set(actions.tolist()) <= {0, 1, 2}
+        assert learner.updates == int(step >= 2 * STEPS - 1)
+    assert not torch.equal(before, learner.heads.weight)
 
 
 class EnvPool:

@@ -252,6 +252,18 @@ def test_bench_without_matplotlib_says_so_before_it_measures(
             "expected --emulation-only without --against-original, ",
         ),
         (
+            ["pong", "--env-groups", "2"],
+            "expected --env-groups with --with-policy or --with-training",
+        ),
+        (
+            ["pong", "--with-policy", "--env-groups", "3", "--num-envs", "6", "8"],
+            "expected --env-groups to divide --num-envs (8), got 3",
+        ),
+        (
+            ["pong", "--with-training", "--against-original"],
+            "expected --env-groups without --against-original, whose envs step at once",
+        ),
+        (
             ["pong", "--plot", "nowhere/plot.png"],
             "expected --plot to name a file that can be written, got nowhere/",
         ),

@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -68,6 +69,12 @@ class Bytes {
                                   std::to_string(view_.len) + " bytes");
     }
     return static_cast<size_t>(view_.len) / bytes;
+  }
+  template <class T>
+  T at(size_t i) const {
+    T element;
+    std::memcpy(&element, data() + i * sizeof element, sizeof element);
+    return element;
   }
 
  private:

@@ -3,9 +3,12 @@
 
 #include <pybind11/pybind11.h>
 
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bindings/checked_batch.h"
 #include "kernels/backend.h"
@@ -16,6 +19,8 @@ namespace cule {
 struct CheckedBackend {
   std::unique_ptr<Backend> backend;
   bool on_host;
+  bool sent = false;   // whether a step of all envs has been sent and not received
+  uint64_t whole = 0;  // its flight, on the host
 
   void step(CheckedBatch& batch, uintptr_t stream) {
     batch.check_envs(on_host);
@@ -39,6 +44,89 @@ struct CheckedBackend {
     backend->reset(batch, reinterpret_cast<const uint8_t*>(mask_at),
                    reinterpret_cast<const int64_t*>(seeds_at), reinterpret_cast<void*>(stream));
   }
+  // Starts a step of all envs. It is in flight from this moment on: no signal can come in between.
+  void send(CheckedBatch& batch, uintptr_t stream) {
+    batch.check_envs(on_host);
+    if (sent) throw std::runtime_error("expected a step to be received before the next one is sent");
+    Flight all;
+    for (int env = 0; on_host && env < batch.num_envs; ++env) all.envs.push_back(env);
+    pybind11::gil_scoped_release release;
+    if (on_host) whole = backend->start(batch, std::move(all));
+    else backend->step(batch, reinterpret_cast<void*>(stream));
+    sent = true;
+  }
+  // Waits for what was sent; on a GPU its stream does. Afterwards it can be received.
+  void wait() {
+    expect_sent();
+    if (!on_host) return;
+    pybind11::gil_scoped_release release;
+    try {
+      backend->wait(whole);
+    } catch (...) {
+      sent = false;
+      throw;
+    }
+  }
+  void receive() {
+    expect_sent();
+    if (on_host) backend->land(whole);
+    sent = false;
+  }
+  void expect_sent() const {
+    if (!sent) throw std::runtime_error("expected a step that has been sent, got none");
+  }
+
+  // Flights of some envs. `envs` has int32 numbers, and `seeds` is None or an int64 for each env of
+  // the batch.
+  uint64_t start(CheckedBatch& batch, const pybind11::object& envs, bool resets,
+                 const pybind11::object& seeds, bool singly) {
+    expect_host("start");
+    batch.check_envs(true);
+    Flight flight;
+    const Bytes numbers("envs", envs);
+    for (size_t i = 0; i < numbers.count(sizeof(int32_t)); ++i)
+      flight.envs.push_back(numbers.at<int32_t>(i));
+    if (!seeds.is_none()) {
+      const Bytes given("seeds", seeds);
+      const size_t count = given.count(sizeof(int64_t));
+      if (count != static_cast<size_t>(batch.num_envs)) {
+        throw std::invalid_argument("expected a seed for each of the " +
+                                    std::to_string(batch.num_envs) + " envs, got " +
+                                    std::to_string(count));
+      }
+      for (size_t i = 0; i < count; ++i) flight.seeds.push_back(given.at<int64_t>(i));
+    }
+    flight.resets = resets;
+    flight.singly = singly;
+    pybind11::gil_scoped_release release;
+    return backend->start(batch, std::move(flight));
+  }
+  void wait_for(const pybind11::object& flight) {
+    expect_host("wait_for");
+    const auto number = static_cast<uint64_t>(
+        integer("flight", flight, 0, std::numeric_limits<int64_t>::max()));
+    pybind11::gil_scoped_release release;
+    backend->wait(number);
+    backend->land(number);
+  }
+  std::vector<int> take(const pybind11::object& count) {
+    expect_host("take");
+    const auto wanted = static_cast<int>(integer("count", count, 0));
+    pybind11::gil_scoped_release release;
+    return backend->take(wanted);
+  }
+  void finish() {
+    pybind11::gil_scoped_release release;
+    backend->finish();
+    sent = false;
+  }
+  bool in_flight() const { return sent || backend->in_flight() > 0; }
+  void expect_host(const char* what) const {
+    if (on_host) return;
+    throw std::invalid_argument(std::string("expected the CPU backend, whose envs fly, for ") +
+                                what + "(), got the CUDA backend");
+  }
+
   bool plays_in_step(const pybind11::object& num_envs) const {
     return backend->plays_in_step(static_cast<int>(integer("num_envs", num_envs, 1)));
   }

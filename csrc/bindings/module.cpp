@@ -324,6 +324,15 @@ void bind_backend(py::module_& m) {
       .def("step", &CheckedBackend::step, py::arg("batch"), py::arg("stream") = 0)
       .def("reset", &CheckedBackend::reset, py::arg("batch"), py::arg("mask") = 0,
            py::arg("seeds") = 0, py::arg("stream") = 0)
+      .def("send", &CheckedBackend::send, py::arg("batch"), py::arg("stream") = 0)
+      .def("wait", &CheckedBackend::wait)
+      .def("receive", &CheckedBackend::receive)
+      .def("start", &CheckedBackend::start, py::arg("batch"), py::arg("envs"), py::arg("resets"),
+           py::arg("seeds"), py::arg("singly"))
+      .def("wait_for", &CheckedBackend::wait_for, py::arg("flight"))
+      .def("take", &CheckedBackend::take, py::arg("count"))
+      .def("finish", &CheckedBackend::finish)
+      .def_property_readonly("in_flight", &CheckedBackend::in_flight)
       .def("plays_in_step", &CheckedBackend::plays_in_step, py::arg("num_envs"))
       .def("load_translation", &CheckedBackend::load_translation, py::arg("cubin"),
            py::arg("marked_ops"));

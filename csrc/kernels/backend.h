@@ -2,6 +2,7 @@
 // CPU they return when the work is done.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,14 @@
 #include "kernels/batch.h"
 
 namespace cule {
+
+// A step or a reset of some envs that the CPU backend's threads play while the caller goes on.
+struct Flight {
+  std::vector<int> envs;        // each of them once
+  bool resets = false;
+  std::vector<int64_t> seeds;   // of a reset: as Backend::reset has them; empty: none
+  bool singly = false;          // the envs are taken as they land; else one waits for all of them
+};
 
 class Backend {
  public:
@@ -23,10 +32,30 @@ class Backend {
   // Whether the warps of a translated kernel for `num_envs` envs wait for each other. The kernel
   // must be compiled for one or the other (kernels/cuda/play.cuh).
   virtual bool plays_in_step(int num_envs) const = 0;
+
+  // CPU only. Starts a flight and returns its number. Until an env has been landed or taken, only
+  // the threads may use what belongs to it. Throws std::invalid_argument if it is in flight already.
+  virtual uint64_t start(const Batch&, Flight) { throw std::logic_error(kFliesOnCpu); }
+  // Waits until all envs of a flight have played. Throws what went wrong in a thread, and then has
+  // ended the flight.
+  virtual void wait(uint64_t) { throw std::logic_error(kFliesOnCpu); }
+  // Ends a flight that has been waited for.
+  virtual void land(uint64_t) { throw std::logic_error(kFliesOnCpu); }
+  // Waits until `count` envs of flights that land singly have played, and ends their flights.
+  // Returns the envs, in the order in which they have played.
+  virtual std::vector<int> take(int) { throw std::logic_error(kFliesOnCpu); }
+  // Waits until no thread plays, and ends all flights.
+  virtual void finish() {}
+  // How many envs are in flight.
+  virtual int in_flight() const { return 0; }
+
   // From now on all envs are played by the kernel `play_translated` in `cubin`, which was compiled
   // from their ROM (cule/translation/). The kernel reads `marked_ops`. A graph goes on with the
   // kernel that it captured.
   virtual void load_translation(const std::string& cubin, const Predecoded* marked_ops) = 0;
+
+ private:
+  static constexpr const char* kFliesOnCpu = "envs fly on a CPU only, as a GPU's steps never wait";
 };
 
 // `threads` is how many threads run at once, one of them the caller's. The others are pinned:

@@ -16,6 +16,7 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from cule import arguments
+from cule.adapters.envpool_rows import Rows, Singly, Stepping, Together
 from cule.adapters.envpool_spec import EnvSpec, make_spec
 from cule.rom import games
 from cule.vector_env import AtariEnv
@@ -31,11 +32,11 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         spec: the `EnvSpec`.
         config: the keywords that it was made with, and EnvPool's defaults of the others.
         all_env_ids: (num_envs,) int32, ascending.
-        is_async: False, as all envs are stepped at once.
+        is_async: whether `batch_size` is below `num_envs`: envs are then stepped one by one, and
+            `recv` gives those that are done first.
         render_mode: None or "rgb_array".
     """
 
-    is_async = False
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["rgb_array"], "autoreset_mode": AutoresetMode.NEXT_STEP,
     }  # fmt: skip
@@ -52,7 +53,10 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         self._make_spaces()
         self.all_env_ids = np.arange(self.num_envs, dtype=np.int32)
         self._seed: Any = list(config.env_seed) or config.seed
-        self._fresh: tuple[Any, dict[str, Any]] | None = None
+        self.is_async = 0 < config.batch_size < self.num_envs
+        self._stepping: Stepping = (
+            Singly(self.env, config.batch_size) if self.is_async else Together(self.env)
+        )
         self._steps = np.zeros(self.num_envs, np.int32)
         self._lives = np.zeros(self.num_envs, np.int32)
         self._over = np.zeros(self.num_envs, bool)
@@ -90,29 +94,30 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
 
     # What calls return ----------------------------------------------------------------------------
 
-    def _images(self, observations: np.ndarray) -> np.ndarray:
+    def _images(self, rows: Rows) -> np.ndarray:
         """AtariEnv's observations as EnvPool has them.
 
         At the start of an episode all planes show its first frame. Colors are planes, too.
         """
+        observations, steps = rows.observations, self._steps[rows.ids]
         stack = observations.shape[1]
-        for env in np.flatnonzero(self._steps < stack - 1):
-            first = stack - 1 - self._steps[env]
-            observations[env, :first] = observations[env, first]
+        for row in np.flatnonzero(steps < stack - 1):
+            first = stack - 1 - steps[row]
+            observations[row, :first] = observations[row, first]
         if observations.ndim == 4:
             return observations
         planes = observations.transpose(0, 1, 4, 2, 3)
-        return planes.reshape(self.num_envs, -1, *planes.shape[3:])
+        return planes.reshape(len(planes), -1, *planes.shape[3:])
 
-    def _info(self, info: dict[str, Any], over: np.ndarray) -> dict[str, Any]:
+    def _info(self, rows: Rows, over: np.ndarray) -> dict[str, Any]:
         return {
-            "env_id": info["env_id"],
-            "players": {"env_id": info["env_id"].copy()},
-            "lives": info["lives"],
-            "reward": info.get("reward", np.zeros(self.num_envs)).astype(np.float32),
+            "env_id": rows.ids.copy(),
+            "players": {"env_id": rows.ids.copy()},
+            "lives": rows.lives,
+            "reward": rows.raw_rewards.astype(np.float32),
             "terminated": over.astype(np.int32),
-            "ram": self.env.get_ram(),
-            "elapsed_step": self._steps.copy(),
+            "ram": rows.ram,
+            "elapsed_step": self._steps[rows.ids],
         }
 
     def _reset_result(self, observations: np.ndarray, info: dict[str, Any]) -> Any:
@@ -142,22 +147,15 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
             raise ValueError(f"expected env_id to name an env once, got {ids.tolist()}")
         return ids
 
-    def _restart(self, ids: np.ndarray, seed: Any) -> tuple[np.ndarray, dict[str, Any]]:
-        """Starts new episodes in some envs: the observations and the info of all."""
-        mask = np.zeros(self.num_envs, bool)
-        mask[ids] = True
+    def _restart(self, ids: np.ndarray, seed: Any) -> None:
+        """Starts new episodes in some envs."""
         if seed is None:
             seed = self._seed
         elif np.shape(seed) == ids.shape:
             # AtariEnv has them in ascending order of the envs.
             seed = np.asarray(seed)[np.argsort(ids)]
-        options = None if mask.all() else {"reset_mask": mask}
-        observations, info = self.env.reset(seed=seed, options=options)
-        self._seed = self._fresh = None
-        self._steps[mask] = 0
-        self._over &= ~mask
-        self._lives = info["lives"].copy()
-        return self._images(observations), self._info(info, self._over)
+        self._stepping.reset(ids, seed)
+        self._seed = None
 
     def reset(  # type: ignore[override]  # EnvPool's takes env_id
         self,
@@ -176,18 +174,17 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
             options: `reset_mask`, (num_envs,) bool: which envs, in place of `env_id`.
 
         Returns:
-            Observations and the info of these envs.
+            Observations and the info of these envs; if `is_async`, of the first `batch_size` that
+            are done.
 
         Raises:
+            gymnasium.error.AlreadyPendingCallError: one of the envs is in flight.
             gymnasium.error.ResetNeeded: the first reset leaves envs out.
             TypeError, ValueError: an argument is not as described.
         """
-        ids = self._chosen(env_id, options)
-        observations, info = self._restart(ids, seed)
-        rows = {key: value[ids] for key, value in info.items() if key != "players"}
-        return self._reset_result(
-            observations[ids], rows | {"players": {"env_id": rows["env_id"].copy()}}
-        )
+        self._restart(self._chosen(env_id, options), seed)
+        observations, *_, info = self._received()
+        return self._reset_result(observations, info)
 
     def step(self, actions: Any, env_id: Any = None) -> tuple[Any, ...]:
         """A step: observations, rewards float32, terminated, truncated, and the info.
@@ -199,19 +196,23 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         return self.recv()
 
     def async_reset(self) -> None:
-        """Starts new episodes; the next `recv` gives their first observations."""
-        self._fresh = self._restart(self.all_env_ids, None)
+        """Starts new episodes in all envs; `recv` gives their first observations."""
+        self._restart(self.all_env_ids, None)
 
     def send(self, actions: Any, env_id: Any = None) -> None:
-        """Starts a step of all envs, with actions in the order of `env_id`.
+        """Starts a step, with actions in the order of `env_id`; does not wait for it.
 
         Args:
-            actions: (num_envs,) integers; or a dict of them as "action", and "env_id".
-            env_id: which env each action is for; None: ascending.
+            actions: an integer for each env of `env_id`; or a dict of them as "action", and
+                "env_id".
+            env_id: which env each action is for; None: all, ascending. Only if `is_async`, it may
+                leave envs out.
 
         Raises:
+            gymnasium.error.AlreadyPendingCallError: what one of the envs was sent has not been
+                received.
             TypeError, ValueError: the actions are not one integer for each env, or `env_id` leaves
-                envs out: cule steps all of them at once.
+                envs out that step together.
         """
         if isinstance(actions, dict):
             if "action" not in actions:
@@ -221,42 +222,42 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
             env_id = actions.get("env_id", env_id)
             actions = actions["action"]
         actions = np.asarray(actions.cpu() if isinstance(actions, torch.Tensor) else actions)
-        if env_id is not None:
-            ids = np.asarray(env_id)
-            if ids.shape != (self.num_envs,) or not np.array_equal(
-                np.sort(ids), np.arange(self.num_envs)
-            ):
-                raise ValueError(
-                    f"expected env_id to name each of the {self.num_envs} envs once, "
-                    f"got {ids.tolist()}"
-                )
-            if actions.shape[:1] != (self.num_envs,):
-                raise ValueError(
-                    f"expected an action for each of the {self.num_envs} envs, "
-                    f"got shape {actions.shape}"
-                )
-            actions = actions[np.argsort(ids)]
-        self.env.send(actions)
+        if env_id is None:
+            self._stepping.send(self.all_env_ids, actions)
+            return
+        ids = arguments.env_ids(env_id, self.num_envs, torch.device("cpu")).numpy()
+        if actions.shape[:1] != ids.shape:
+            raise ValueError(
+                f"expected an action for each of the {len(ids)} envs, got shape {actions.shape}"
+            )
+        self._stepping.send(ids, actions)
 
     def recv(self) -> tuple[Any, ...]:
-        """The results of the last `send` or `async_reset`, of all envs in ascending order."""
-        if self._fresh is not None:
-            (observations, info), self._fresh = self._fresh, None
-            none = np.zeros(self.num_envs, bool)
-            return self._step_result(
-                observations, np.zeros(self.num_envs, np.float32), none, none.copy(), info
-            )
-        observations, rewards, terminated, _, info = self.env.recv()
+        """The results of `send` or `async_reset`, a row for each env.
+
+        They are of all envs in ascending order; or if `is_async` of `batch_size` envs, in the order
+        in which they were done, while the others are played on. `env_id` of the info names them.
+
+        Raises:
+            gymnasium.error.NoAsyncCallError: nothing was sent, or to fewer envs than `batch_size`.
+        """
+        return self._step_result(*self._received())
+
+    def _received(self) -> tuple[Any, ...]:
+        """Observations, rewards, terminated, truncated and the info of what was sent."""
+        rows = self._stepping.recv()
+        ids, lives = rows.ids, rows.lives
         # The step after a game has ended or was truncated resets the env.
-        self._steps = np.where(self._over, 0, self._steps + 1).astype(np.int32)
-        truncated = self._steps >= self.config["max_episode_steps"]
-        lost = (info["lives"] > 0) & (info["lives"] < self._lives)
-        over = terminated & ~(lost & self.config["episodic_life"])
-        self._over, self._lives = over | truncated, info["lives"].copy()
-        observations, info = self._images(observations), self._info(info, over)
-        return self._step_result(
-            observations, rewards.astype(np.float32), terminated & ~truncated, truncated, info
-        )
+        steps = np.where(rows.fresh | self._over[ids], 0, self._steps[ids] + 1)
+        self._steps[ids] = steps
+        truncated = ~rows.fresh & (steps >= self.config["max_episode_steps"])
+        lost = (lives > 0) & (lives < self._lives[ids])
+        over = rows.terminated & ~(lost & self.config["episodic_life"])
+        self._over[ids], self._lives[ids] = over | truncated, lives
+        return (
+            self._images(rows), rows.rewards.astype(np.float32), rows.terminated & ~truncated,
+            truncated, self._info(rows, over),
+        )  # fmt: skip
 
     def render(self, env_ids: Any = None, camera_id: int | None = None) -> Any:
         """The screens of the given envs (None: the first one's): (n, height, 160, 3) uint8.
@@ -290,8 +291,11 @@ def make(
 
     Differences from EnvPool 1.2.5:
 
-    - All envs are stepped at once: `batch_size` is `num_envs`, `env_id` of `step` and `send` names
-      every env, and the first reset resets all of them.
+    - Unless `batch_size` is below `num_envs`, `env_id` of `step` and `send` names every env. The
+      first reset resets all of them.
+    - Where EnvPool's `recv` would wait forever, or an env would get a second action before the
+      first has been received, a call raises.
+    - A `batch_size` below `num_envs` is for the CPU, which `device=None` then means.
     - `reset` uses its seed, which EnvPool's ignores; a seed is at least 0.
     - Games are played from the ROMs and by the rules of ale-py 0.12.1.
     - The random no-ops at the start of an episode are different. Games without FIRE start after 0

@@ -54,8 +54,10 @@ class Config(NamedTuple):
         AtariEnv's `episodic_life` starts a new game after each life, as ale-py's does. EnvPool's
         goes on with the next life, which is AtariEnv's `life_loss_info`.
         """
+        device = self.device
+        if device is None and 0 < self.batch_size < self.num_envs:
+            device = "cpu"
         return {
-            "batch_size": self.batch_size,
             "num_threads": self.num_threads,
             "thread_affinity_offset": self.thread_affinity_offset,
             "max_num_frames_per_episode": self.max_episode_steps * self.frame_skip,
@@ -72,7 +74,7 @@ class Config(NamedTuple):
             "full_action_space": self.full_action_space,
             "repeat_action_probability": self.repeat_action_probability,
             "grayscale": self.gray_scale,
-            "device": self.device,
+            "device": device,
             "reset_pool_size": self.reset_pool_size,
         }
 
@@ -172,7 +174,7 @@ def make_spec(task_id: str, **options: Any) -> EnvSpec:
         options |= {"seed": 0, "env_seed": np.asarray(seed).tolist()}
     (game,) = games_of_envs(task_id, 1)
     spec = EnvSpec(Config(**options, task=game.name))
-    spec.config = spec.config._replace(batch_size=spec.config.num_envs)
+    spec.config = spec.config._replace(batch_size=spec.config.batch_size or spec.config.num_envs)
     return spec
 
 
@@ -191,17 +193,12 @@ def _check(config: Config) -> None:
         "img_width",
     ):
         arguments.integer(name, getattr(config, name))
-    arguments.integer("batch_size", config.batch_size, 0)
+    arguments.integer("batch_size", config.batch_size, 0, config.num_envs)
     for name in ("mode", "difficulty"):
         arguments.integer(name, getattr(config, name), -1)
     for name, default in Config._field_defaults.items():
         if isinstance(default, bool):
             arguments.flag(name, getattr(config, name))
-    if config.batch_size not in (0, config.num_envs):
-        raise ValueError(
-            f"expected batch_size to be 0 or num_envs ({config.num_envs}), as cule steps all envs "
-            f"at once, got {config.batch_size}"
-        )
     if config.max_num_players != 1:
         raise ValueError(f"expected max_num_players to be 1, got {config.max_num_players!r}")
     if len(config.env_seed):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cule.adapters.envpool import EnvPool, list_all_envs
+from cule.adapters.envpool_rows import Rows
 from cule.adapters.envpool_spec import EnvSpec, make_spec
 
 __all__ = [
@@ -40,8 +41,8 @@ class GymEnvPool(EnvPool):
             self.single_observation_space = self.observation_space
             self.single_action_space = self.action_space
 
-    def _info(self, info: dict[str, Any], over: np.ndarray) -> dict[str, Any]:
-        return {key: value for key, value in super()._info(info, over).items() if key != "ram"}
+    def _info(self, rows: Rows, over: np.ndarray) -> dict[str, Any]:
+        return {key: value for key, value in super()._info(rows, over).items() if key != "ram"}
 
     def _reset_result(self, observations: np.ndarray, info: dict[str, Any]) -> Any:
         return (observations, info) if self.config["gym_reset_return_info"] else observations

@@ -3,7 +3,7 @@
 FPS are emulated frames per second over all envs: a step with frameskip 4 is four frames, whether or
 not an observation shows them. A step that only resets an env counts the same, for all systems.
 
-There are three modes:
+There are four modes:
 
 end-to-end The default. Actions are drawn at random on the device, and every step delivers all
     observations, rewards and ends of episodes there. The CuLE paper calls this "emulation only", as
@@ -13,6 +13,12 @@ emulation-only The same with RAM as observations: the envs are made with `obs_ty
     what it draws all the same is included.
 with-policy An untrained network, the Nature CNN, chooses the actions on the device. The paper calls
     this "inference only".
+with-training The network also learns: after each 16 steps, once from these. The envs are on the
+    CPU, whatever the device.
+
+With `--env-groups K`, in the last two modes, the envs are on the CPU in K groups. While the threads
+emulate some, the network acts for the others (batches.py). EnvPool gets batches of the same size;
+ale-py steps all envs at once.
 
 A case is a game and a number of envs. It begins with steps that are not timed, until the envs are
 at different points of their games (systems.spread_out). Then the systems take turns in short

@@ -12,11 +12,11 @@ from typing import Any
 
 from tqdm import tqdm
 
-from cule.bench.cases import Case
+from cule.bench.cases import MODES, Case
+from cule.bench.kinds import others_of
 from cule.bench.measure import Worker
 from cule.bench.plot import plot
 from cule.bench.rows import Row, RowMaker, read_rows, table
-from cule.bench.systems import others_of
 from cule.command_line import Parser, check_output, number, run_main
 from cule.device import find_device
 from cule.figures import new_figure
@@ -70,6 +70,12 @@ def _add_case_options(parser: Parser) -> None:
          "option: random actions, with pictures", action="store_true")  # fmt: skip
     mode("--with-policy", "an untrained neural network, the Nature CNN, chooses the actions on "
          "the device: the CuLE paper's 'inference only'", action="store_true")  # fmt: skip
+    mode("--with-training", "the network also learns from what it plays, with envs on the CPU "
+         "(--env-groups)", action="store_true")  # fmt: skip
+    add("--env-groups", "with --with-policy or --with-training: the envs are on the CPU, in so "
+        "many groups that are in flight while the network on the device acts for others; EnvPool "
+        "gets batches of that size; each is a case (default with --with-training: 1)", nargs="+",
+        type=count, default=[], metavar="K")  # fmt: skip
     add("--seconds", "how long to measure each system in each case", type=number(float),
         default=5.0, metavar="S")  # fmt: skip
     add("--rounds", "into how many rounds these seconds are divided; the median round counts",
@@ -77,7 +83,8 @@ def _add_case_options(parser: Parser) -> None:
     add("--warmup-steps", "least number of steps before measuring: more are added while the envs' "
         "states still become more different", type=count, default=300, metavar="N")  # fmt: skip
     add("--frameskip", "frames in a step", type=count, default=4, metavar="N")
-    add("--num-threads", "CPU threads, for each system", type=count, default=2, metavar="T")
+    add("--num-threads", "CPU threads, for each system; each number is a case (default: 2)",
+        nargs="+", type=count, default=[2], metavar="T")  # fmt: skip
     add("--against-ale", "measure ale_py.AtariVectorEnv in turns with cule (default: on the CPU, "
         "except with --emulation-only)", action=argparse.BooleanOptionalAction)  # fmt: skip
     add("--against-envpool", "measure EnvPool, too (pip install envpool)", action="store_true")
@@ -107,13 +114,9 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
     if not options.games:
         raise ValueError("expected a GAME, or 'all'; or --from with files of results")
     device = find_device(options.device)
-    mode = (
-        "emulation-only"
-        if options.emulation_only
-        else "with-policy"
-        if options.with_policy
-        else "end-to-end"
-    )
+    asked = [name for name in MODES[1:] if getattr(options, name.replace("-", "_"))]
+    mode = asked[0] if asked else MODES[0]
+    groups = _groups_of(options, mode)
     for name in ("ale", "envpool", "original"):
         if options.emulation_only and getattr(options, f"against_{name}"):
             raise ValueError(
@@ -122,7 +125,8 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
             )
     against_ale = options.against_ale
     if against_ale is None:
-        against_ale = device.type == "cpu" and not options.emulation_only
+        on_cpu = device.type == "cpu" or groups != [0]
+        against_ale = on_cpu and not options.emulation_only
     names = [
         game.name
         for game in (games() if options.games == ["all"] else map(find_game, options.games))
@@ -131,18 +135,46 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
         Case(
             game=name, num_envs=num_envs, device=str(device), mode=mode,
             frameskip=options.frameskip,
-            num_threads=options.num_threads, seconds=options.seconds, rounds=options.rounds,
+            num_threads=num_threads, seconds=options.seconds, rounds=options.rounds,
             warmup_steps=options.warmup_steps, against_ale=against_ale,
             against_envpool=options.against_envpool,
-            against_original=options.against_original,
+            against_original=options.against_original, env_groups=env_groups,
         )
         for name in names
         for num_envs in options.num_envs
+        for env_groups in groups
+        for num_threads in options.num_threads
     ]  # fmt: skip
     for case in cases:
         for system in others_of(case):
             system.check(case)
     return cases
+
+
+def _groups_of(options: argparse.Namespace, mode: str) -> list[int]:
+    """The numbers of groups of CPU envs; [0]: the envs step together, where the device is.
+
+    Raises:
+        ValueError: the groups do not fit the other options.
+    """
+    groups = options.env_groups or ([1] if mode == "with-training" else [0])
+    if groups == [0]:
+        return groups
+    if mode not in ("with-policy", "with-training"):
+        raise ValueError(
+            f"expected --env-groups with --with-policy or --with-training, got it with mode {mode}"
+        )
+    if options.against_original:
+        raise ValueError(
+            "expected --env-groups without --against-original, whose envs step at once"
+        )
+    for num_envs in options.num_envs:
+        for count in groups:
+            if num_envs % count:
+                raise ValueError(
+                    f"expected --env-groups to divide --num-envs ({num_envs}), got {count}"
+                )
+    return groups
 
 
 def default_results() -> Path:
@@ -153,7 +185,7 @@ def default_results() -> Path:
 
 def measured_rows(cases: Sequence[Case], bar: tqdm) -> Iterator[Row]:
     """The cases' rows, each as soon as it is measured."""
-    maker = RowMaker(find_device(cases[0].device), cases[0].num_threads)
+    maker = RowMaker(find_device(cases[0].device))
     with Worker() as worker:
         for case in cases:
             bar.set_description(f"{case.game} x {case.num_envs}")

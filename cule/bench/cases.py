@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-MODES = ("end-to-end", "emulation-only", "with-policy")
+MODES = ("end-to-end", "emulation-only", "with-policy", "with-training")
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Case:
         against_ale: whether ale-py is measured in turns with cule.
         against_envpool: whether EnvPool is measured, too.
         against_original: whether CuLE 0.1 is measured, too.
+        env_groups: envs are on the CPU, in so many groups that are in flight; 0: they step together
+            where `device` is.
     """
 
     game: str
@@ -39,6 +41,7 @@ class Case:
     against_ale: bool
     against_envpool: bool = False
     against_original: bool = False
+    env_groups: int = 0
 
     @property
     def command(self) -> str:
@@ -60,6 +63,8 @@ class Case:
             parts.append("--against-envpool")
         if self.against_original:
             parts.append("--against-original")
+        if self.env_groups:
+            parts += ["--env-groups", self.env_groups]
         if self.mode != MODES[0]:
             parts.append(f"--{self.mode}")
         return shlex.join(map(str, parts))

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import torch
 
 from cule.bench.cases import Case
-from cule.bench.systems import CuleSystem, HostSystem, OriginalSystem, others_of, spread_out
+from cule.bench.kinds import Other, Ours, others_of, ours_of
+from cule.bench.systems import spread_out
 
-System = CuleSystem | HostSystem | OriginalSystem
+System = Ours | Other
 
 # Steps after which the speed is first estimated.
 TRIAL_STEPS = 8
@@ -52,7 +53,7 @@ def measure(case: Case) -> dict[str, Measurement]:
     torch.set_num_threads(case.num_threads)
     systems: list[System] = []
     try:
-        ours = CuleSystem(case)
+        ours = ours_of(case)(case)
         systems.append(ours)
         for kind in others_of(case):
             systems.append(kind(case))

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from cule.bench.cases import Case
+from cule.bench.kinds import OTHERS, others_of, ours_of
 from cule.bench.measure import Measurement
-from cule.bench.systems import OTHERS, CuleSystem, others_of
+from cule.bench.systems import CuleSystem
 from cule.json_lines import read_lines
 from cule.results import EVALUATION, PROFILER, commit, machine, now
 from cule.rom import find_game
@@ -48,6 +49,8 @@ class Row:
     distinct_share: float | None = None
     bytes_per_env: int | None = None
     faulty_envs: int | None = None
+    env_groups: int | None = None
+    num_threads: int | None = None
     error: str | None = None
 
 
@@ -65,19 +68,17 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class RowMaker:
-    """Makes the rows of a run, whose cases all have the same device and number of threads."""
+    """Makes the rows of a run, whose cases all have the same device."""
 
-    def __init__(self, device: torch.device, num_threads: int):
-        self.commit = commit()
-        self.on_device = machine(device, num_threads)
-        self.on_cpu = machine(torch.device("cpu"), num_threads)
+    def __init__(self, device: torch.device):
+        self.commit, self.device = commit(), device
 
     def rows(self, case: Case, outcome: dict[str, Measurement] | str) -> Iterator[Row]:
         """A row for each system of the case; if `outcome` is a reason, rows of a failure."""
-        for kind in [CuleSystem, *others_of(case)]:
-            system, where = kind.name, self.on_device
-            if kind.on_host and case.mode != "with-policy":
-                where = self.on_cpu
+        for kind in [ours_of(case), *others_of(case)]:
+            system = kind.name
+            on_host = kind.on_host and case.mode != "with-policy"
+            where = machine(torch.device("cpu") if on_host else self.device, case.num_threads)
             if isinstance(outcome, str):
                 found: dict[str, Any] = {"fps": None, "steps_per_second": None, "error": outcome}
             else:
@@ -90,7 +91,8 @@ class RowMaker:
                 commit=self.commit, date=now(),
                 system=system, mode=case.mode, torch=torch.__version__, game=case.game,
                 rom_md5=find_game(case.game).md5, num_envs=case.num_envs, frameskip=case.frameskip,
-                command=case.command, **where, **found,
+                command=case.command, env_groups=case.env_groups or None,
+                num_threads=case.num_threads, **where, **found,
             )  # fmt: skip
 
 
@@ -189,7 +191,8 @@ def table(rows: Iterable[Row]) -> str:
     blocks: dict[str, list[dict[str, Row]]] = {}
     for case in cases.values():
         row = next(iter(case.values()))
-        blocks.setdefault(f"{row.mode}, frameskip {row.frameskip}, {row.device_name}", []).append(
-            case
-        )
+        title = f"{row.mode}, frameskip {row.frameskip}, {row.device_name}"
+        if row.env_groups:
+            title += f", {row.env_groups} groups of CPU envs, {row.num_threads} threads"
+        blocks.setdefault(title, []).append(case)
     return "\n\n".join(_block(title, of_block) for title, of_block in blocks.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import ale_py
 import numpy as np
@@ -20,6 +20,14 @@ from cule.vector_env import AtariEnv
 SPREAD_STEPS, SPREAD_GROWTH, MAX_SPREAD_STEPS = 100, 0.01, 3_000
 
 
+def nature_features() -> nn.Sequential:
+    """The network of Mnih et al. (2015) up to its 512 features, of (n, 4, 84, 84) from 0 to 1."""
+    return nn.Sequential(
+        nn.Conv2d(4, 32, 8, stride=4), nn.ReLU(), nn.Conv2d(32, 64, 4, stride=2), nn.ReLU(),
+        nn.Conv2d(64, 64, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 7 * 7, 512), nn.ReLU(),
+    )  # fmt: skip
+
+
 class NatureCnn(nn.Module):
     """The network of Mnih et al. (2015) as a policy: draws actions from its softmax.
 
@@ -28,11 +36,7 @@ class NatureCnn(nn.Module):
 
     def __init__(self, num_actions: int):
         super().__init__()
-        self.logits = nn.Sequential(
-            nn.Conv2d(4, 32, 8, stride=4), nn.ReLU(), nn.Conv2d(32, 64, 4, stride=2), nn.ReLU(),
-            nn.Conv2d(64, 64, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 7 * 7, 512), nn.ReLU(),
-            nn.Linear(512, num_actions),
-        )  # fmt: skip
+        self.logits = nn.Sequential(*nature_features(), nn.Linear(512, num_actions))
 
     @torch.inference_mode()
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
@@ -40,6 +44,16 @@ class NatureCnn(nn.Module):
         # Samples by a race of exponentials, as torch.multinomial would wait for the device.
         chances = self.logits(observations.float() / 255.0).softmax(dim=1)
         return (chances / torch.empty_like(chances).exponential_()).argmax(dim=1)
+
+
+def distinct_share(env: AtariEnv) -> float:
+    """The share of different states: distinct contents of RAM over the number of envs."""
+    words = env.get_ram().view(torch.int64)
+    # A random linear hash modulo 2^64 makes each row one number, which can be sorted. Different
+    # rows rarely have the same hash.
+    factors = np.random.default_rng(0).integers(-(2**63), 2**63, size=words.shape[1]) | 1
+    hashes = (words * torch.from_numpy(factors).to(env.device)).sum(dim=1)
+    return len(hashes.unique()) / len(hashes)
 
 
 class CuleSystem:
@@ -77,13 +91,8 @@ class CuleSystem:
         return timed(self.device, self.play, steps)
 
     def distinct_share(self) -> float:
-        """The share of different states: distinct contents of RAM over the number of envs."""
-        words = self.env.get_ram().view(torch.int64)
-        # A random linear hash modulo 2^64 makes each row one number, which can be sorted. Different
-        # rows rarely have the same hash.
-        factors = np.random.default_rng(0).integers(-(2**63), 2**63, size=words.shape[1]) | 1
-        hashes = (words * torch.from_numpy(factors).to(self.device)).sum(dim=1)
-        return len(hashes.unique()) / len(hashes)
+        """The share of different states."""
+        return distinct_share(self.env)
 
     def faulty_envs(self) -> int:
         """How many envs report a fault."""
@@ -146,11 +155,16 @@ class AleSystem(HostSystem):
 
     name = "ale-py"
 
-    def __init__(self, case: Case):
+    @staticmethod
+    def make(case: Case) -> Any:
+        """The envs."""
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        env: Any = ale_py.AtariVectorEnv(
+        return ale_py.AtariVectorEnv(
             case.game, case.num_envs, num_threads=case.num_threads, frameskip=case.frameskip
         )
+
+    def __init__(self, case: Case):
+        env = self.make(case)
         super().__init__(case, env, int(env.single_action_space.n), env.reset(seed=0)[0])
 
 
@@ -182,14 +196,20 @@ class EnvPoolSystem(HostSystem):
                 f"expected a game that EnvPool has for --against-envpool, got {case.game!r}"
             )
 
-    def __init__(self, case: Case):
-        self.check(case)
+    @staticmethod
+    def make(case: Case, batch_size: int) -> Any:
+        """The envs, which step in batches of this size."""
         import envpool
 
-        env = envpool.make_gymnasium(
-            self.task(case), num_envs=case.num_envs, num_threads=case.num_threads, seed=0,
-            frame_skip=case.frameskip, max_episode_steps=108_000 // case.frameskip,
+        return envpool.make_gymnasium(
+            EnvPoolSystem.task(case), num_envs=case.num_envs, batch_size=batch_size,
+            num_threads=case.num_threads, seed=0, frame_skip=case.frameskip,
+            max_episode_steps=108_000 // case.frameskip,
         )  # fmt: skip
+
+    def __init__(self, case: Case):
+        self.check(case)
+        env = self.make(case, case.num_envs)
         super().__init__(case, env, int(env.action_space.n), env.reset()[0])
 
 
@@ -249,16 +269,6 @@ class OriginalSystem:
         del self.env
 
 
-Other = AleSystem | EnvPoolSystem | OriginalSystem
-OTHERS: tuple[type[Other], ...] = (AleSystem, EnvPoolSystem, OriginalSystem)
-
-
-def others_of(case: Case) -> list[type[Other]]:
-    """The systems that are measured in a case besides cule."""
-    asked = (case.against_ale, case.against_envpool, case.against_original)
-    return [kind for kind, wanted in zip(OTHERS, asked, strict=True) if wanted]
-
-
 def clocked(play: Callable[[int], None], steps: int) -> float:
     """The seconds that `play(steps)` takes, by the clock."""
     begin = time.perf_counter()
@@ -279,7 +289,17 @@ def timed(device: torch.device, play: Callable[[int], None], steps: int) -> floa
     return begin.elapsed_time(end) / 1e3
 
 
-def spread_out(system: CuleSystem, least_steps: int) -> tuple[int, float]:
+class Spreading(Protocol):
+    """A system that knows how different its envs' states are."""
+
+    def play(self, steps: int, *, random: bool = False) -> None:
+        """Plays steps."""
+
+    def distinct_share(self) -> float:
+        """The share of different states."""
+
+
+def spread_out(system: Spreading, least_steps: int) -> tuple[int, float]:
     """Plays at random until the envs' states stop becoming more different.
 
     Envs start from a few dozen states. While they are alike, the threads of a GPU do the same at

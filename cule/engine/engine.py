@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -69,7 +70,7 @@ class Engine(Contents):
         self.groups, self.options, self.device = list(groups), options, device
         self.num_envs = len(group_of_env)
         self._check_multiprocessors(multiprocessors)
-        self._progress = progress
+        self._progress, self._process = progress, os.getpid()
         self._streams: set[torch.cuda.Stream] = set()
         self.boots = boots_of(self.groups, progress)
         self.layout = Layout(self.groups, self.boots, options, self.num_envs, self.runs_on_gpu)
@@ -158,6 +159,32 @@ class Engine(Contents):
             self._changeover.change_over_if_ready()
         self._run("step")
 
+    def send(self) -> None:
+        """Starts a step of every env: on a CPU, threads of the backend play it.
+
+        Until `wait` has returned, they use all that belongs to an env.
+        """
+        if self._changeover is not None:
+            self._changeover.change_over_if_ready()
+        self._run("send")
+
+    def wait(self) -> None:
+        """Waits until the step that was sent is played; on a GPU its stream does.
+
+        Raises:
+            MemoryError, RuntimeError: what went wrong in a thread. The step is then received.
+        """
+        self.backend.wait()
+
+    def receive(self) -> None:
+        """Ends the step that was sent: `in_flight` is False, and the next call may come."""
+        self.backend.receive()
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a step was sent and not received, or some envs are in flight (env/flights.py)."""
+        return self.backend.in_flight
+
     def reset(self, mask: torch.Tensor | None, seeds: torch.Tensor | None) -> None:
         """Resets some envs.
 
@@ -172,8 +199,11 @@ class Engine(Contents):
     def close(self) -> None:
         """Has to be called before the memory is freed.
 
-        torch then does not reuse the memory before all streams on which envs stepped are done.
+        It waits until no thread plays. torch does not reuse the memory before all streams on which
+        envs stepped are done.
         """
+        if os.getpid() == self._process:  # a forked child has no threads to wait for
+            self.backend.finish()
         for tensor in self.tensors.values():
             for stream in self._streams:
                 tensor.record_stream(stream)

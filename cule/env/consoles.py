@@ -60,6 +60,15 @@ class Consoles(VectorEnv):
                 "after it"
             )
 
+    def _check_idle(self, what: str) -> None:
+        """Checks that the env is open, and that no step is in flight."""
+        self._check_open(what)
+        if self.engine.in_flight:
+            raise error.AlreadyPendingCallError(
+                f"expected step_wait() after step_async(), got {what}() while a step is in flight",
+                what,
+            )
+
     def _check_started(self, what: str) -> None:
         if not self._started:
             raise error.ResetNeeded(f"expected reset() before the first {what}")
@@ -93,7 +102,7 @@ class Consoles(VectorEnv):
     @reads
     def get_ram(self) -> Array:
         """(num_envs, 128) uint8: the consoles' RAM, $80 to $FF."""
-        self._check_open("get_ram")
+        self._check_idle("get_ram")
         return self._outputs.give(self.engine.tensors["ram"].clone())
 
     @reads
@@ -102,32 +111,31 @@ class Consoles(VectorEnv):
 
         If the games' screens differ in height, the smaller ones are filled with rows of zeros.
         """
-        self._check_open("get_screen")
+        self._check_idle("get_screen")
         return self._outputs.give(self.engine.screens())
 
     @reads
     def get_screen_rgb(self) -> Array:
         """(num_envs, height, 160, 3) uint8: the last emulated frame in color."""
-        self._check_open("get_screen_rgb")
+        self._check_idle("get_screen_rgb")
         return self._outputs.give(self.rgb_screens())
 
     @reads
     def rgb_screens(self, env_ids: torch.Tensor | None = None) -> torch.Tensor:
         """(n, height, 160, 3) uint8, on the device: some envs' (None: all) last frames in color."""
-        self._check_open("get_screen_rgb")
+        self._check_idle("get_screen_rgb")
         return colored(self.engine, rgb_palette, env_ids)
 
     @reads
     def get_screen_grayscale(self) -> Array:
         """(num_envs, height, 160) uint8: the last emulated frame in grey."""
-        self._check_open("get_screen_grayscale")
-        self._check_open("get_screen_grayscale")
+        self._check_idle("get_screen_grayscale")
         return self._outputs.give(colored(self.engine, grey_palette)[..., 0])
 
     @reads
     def render(self) -> Any:
         """The screens as `render_mode` says; "mosaic": (rows * height, columns * 320, 3) uint8."""
-        self._check_open("render")
+        self._check_idle("render")
         return self._renderer.render()
 
     # States ---------------------------------------------------------------------------------------
@@ -149,7 +157,7 @@ class Consoles(VectorEnv):
             gymnasium.error.ResetNeeded: there is no state before the first reset.
             TypeError, ValueError: `env_ids` is not a list of envs.
         """
-        self._check_open("clone_state")
+        self._check_idle("clone_state")
         self._check_started("clone_state")
         return State.take(self.engine, self._env_ids(env_ids))
 
@@ -162,7 +170,7 @@ class Consoles(VectorEnv):
             TypeError, ValueError: the state is of another version, game or kind of env, or the
                 number of states is not that of the envs.
         """
-        self._check_open("restore_state")
+        self._check_idle("restore_state")
         if not isinstance(state, State):
             raise InvalidType(f"expected a cule.State, got {type(state).__name__}")
         ids = self._target_ids(env_ids)
@@ -182,7 +190,7 @@ class Consoles(VectorEnv):
             TypeError, ValueError: the lists differ in length, or an env would get two states or the
                 state of another game.
         """
-        self._check_open("copy_state")
+        self._check_idle("copy_state")
         self._check_started("copy_state")
         sources = self._env_ids(src_ids)
         targets = self._target_ids(dst_ids)

@@ -36,24 +36,48 @@ class Inputs:
             TypeError, ValueError: dtype, shape, device or, on the CPU, range is not as described in
                 AtariEnv.step.
         """
-        engine = self._engine
-        if self._continuous is not None:
-            numbers, strengths = self._continuous.translate(actions, engine.num_envs)
-            engine.tensors["strengths"].copy_(strengths)
-        else:
-            numbers = self._checked("actions", actions, self._num_actions)
-        engine.tensors["actions"].copy_(numbers)
+        self._set_player_a(actions, None, self._engine.num_envs)
         self._set_player_b(player_b_actions)
 
-    def _checked(self, name: str, actions: Any, bound: int) -> torch.Tensor:
-        return check_numbers(name, actions, self._engine.num_envs, bound, self._engine.device)
+    def set_rows(self, rows: torch.Tensor | slice, count: int, actions: Any) -> None:
+        """Takes the actions of the next step of some envs; a second player presses nothing.
+
+        Args:
+            rows: the envs' numbers, (count,) int64, or a range of them.
+            count: how many they are.
+            actions: theirs, as in AtariEnv.step.
+
+        Raises:
+            TypeError, ValueError: as `set`.
+        """
+        self._set_player_a(actions, rows, count)
+        self._engine.batch.actions_b = 0
+
+    def _set_player_a(self, actions: Any, rows: torch.Tensor | slice | None, count: int) -> None:
+        engine = self._engine
+        if self._continuous is not None:
+            numbers, strengths = self._continuous.translate(actions, count)
+            self._put("strengths", rows, strengths)
+        else:
+            numbers = check_numbers("actions", actions, count, self._num_actions, engine.device)
+        self._put("actions", rows, numbers)
+
+    def _put(self, name: str, rows: torch.Tensor | slice | None, values: torch.Tensor) -> None:
+        """Copies values to some rows of a tensor; None: to all."""
+        kept = self._engine.tensors[name]
+        if rows is None:
+            kept.copy_(values)
+        else:
+            kept[rows] = values.to(kept.dtype)
 
     def _set_player_b(self, actions: Any) -> None:
         engine = self._engine
         if actions is None:
             engine.batch.actions_b = 0
             return
-        numbers = self._checked("player_b_actions", actions, len(ACTIONS))
+        numbers = check_numbers(
+            "player_b_actions", actions, engine.num_envs, len(ACTIONS), engine.device
+        )
         kept = engine.tensors.get("actions_b")
         if kept is None:
             kept = self._per_env(torch.zeros, torch.int32)

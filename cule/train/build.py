@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from cule.train.algorithm import Algorithm, Nets
+from cule.train.aloft import Aloft
 from cule.train.learner import Learner, copy_weights, spaces
 from cule.train.learning import Copy, Learning
 from cule.train.phase import Phase, blank, declare_phase
@@ -216,7 +217,7 @@ class Declaration:
             place = self.kept[f"acting's {name}"][t]
             written.append(replace(place, same=name))
         self.program.operation(
-            "act", function, role="act",
+            "act", function, role="act", by_env=True,
             reads=[
                 self.observation[t],
                 *(self.actors[name][self.versions()] for name in names), *reads,
@@ -247,17 +248,26 @@ class Declaration:
         return spaces(names, boxes)
 
     def _declare_emulating(self) -> None:
-        t, gamma = self.t, self.algorithm.args.gamma
+        t, gamma, aloft = self.t, self.algorithm.args.gamma, self.stage.aloft
 
         @torch.no_grad()
-        def function(actions: torch.Tensor, stage: Stage) -> tuple[Any, ...]:
-            frames, rewards, terminated, started = stage.step(actions)
+        def as_kept(
+            frames: torch.Tensor,
+            rewards: torch.Tensor,
+            terminated: torch.Tensor,
+            started: torch.Tensor,
+        ) -> tuple[Any, ...]:
             discounts = gamma * (~terminated).float()
             shown = (frames, started) if self.observation.stack > 1 else frames
             return shown, rewards, discounts, ~started, started
 
+        @torch.no_grad()
+        def function(actions: torch.Tensor, stage: Stage) -> tuple[Any, ...]:
+            return as_kept(*stage.step(actions))
+
         self.program.operation(
             "emulate", function, role="simulate", captured=self.stage.captured,
+            flight=None if aloft is None else Reporting(aloft, as_kept),
             reads=[self.kept["actions"][t], self.envs[t]],
             writes=[
                 self.observation[t + 1], self.kept["rewards"][t], self.kept["discounts"][t],
@@ -281,6 +291,24 @@ class Declaration:
                 reads=[weights, acting[p.u]], writes=[acting[p.u + 1]],
                 copies=p.t * updates,
             )  # fmt: skip
+
+
+class Reporting:
+    """The flight of the envs, which reports what is kept of a step.
+
+    Args:
+        aloft: the envs in flight.
+        as_kept: makes that of what their steps return.
+    """
+
+    def __init__(self, aloft: Aloft, as_kept: Callable[..., tuple[Any, ...]]):
+        self._as_kept, self._report = as_kept, aloft.report
+        self.parts = aloft.parts
+        self.take, self.depart, self.arrive = aloft.take, aloft.depart, aloft.arrive
+
+    def report(self, part: int) -> tuple[Any, ...]:
+        """See plan/program.py's Flight."""
+        return self._as_kept(*self._report(part))
 
 
 def observation_of(stage: Stage) -> Recurrent:

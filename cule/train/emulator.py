@@ -109,6 +109,7 @@ def make_env(
     max_frames: int = 108_000,
     num_threads: int = 0,
     multiprocessors: int | None = None,
+    env_device: torch.device | None = None,
 ) -> Env:
     """Envs for training: single frames, rewards clipped to -1, 0 or 1, resets in NEXT_STEP mode.
 
@@ -116,12 +117,13 @@ def make_env(
         emulator: "cule" or "ale-py".
         game: a game both know, such as "pong".
         num_envs: how many.
-        device: where observations are wanted, and where cule emulates.
+        device: where observations are wanted, and where cule emulates unless `env_device` says it.
         life_loss_ends: a lost life is reported as a termination, though the game goes on.
         repeat_action_probability: of sticky actions.
         max_frames: after which an episode is truncated.
         num_threads: on the CPU; 0: one for each core.
         multiprocessors: with cule on a GPU, as in cule.AtariEnv.
+        env_device: where cule emulates.
 
     Raises:
         ValueError: there is no such emulator, game or device.
@@ -136,7 +138,7 @@ def make_env(
     }
     if emulator == "cule":
         env = cule.AtariEnv(
-            game, num_envs, device=device, multiprocessors=multiprocessors, **options
+            game, num_envs, device=env_device or device, multiprocessors=multiprocessors, **options
         )
         # A CUDA graph keeps the kernels that it captured, so the game has to be compiled before.
         env.wait_until_translated()

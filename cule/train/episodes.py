@@ -47,23 +47,33 @@ class Episodes(nn.Module):
         terminated: torch.Tensor,
         truncated: torch.Tensor,
         infos: dict[str, torch.Tensor],
+        envs: slice = slice(None),
     ) -> torch.Tensor:
         """Takes the results of a step.
+
+        Args:
+            rewards: as the step returned them, like the others.
+            terminated: likewise.
+            truncated: likewise.
+            infos: likewise.
+            envs: whose they are.
 
         Returns:
             (num_envs,) bool: the step reset the env. With `episode_frame_number` in the infos, this
             is a step at which it falls: a lost life may be reported as an end without a reset.
             Without it, the step after each end resets.
         """
+        done, score = self.done[envs], self.score[envs]
         if "episode_frame_number" in infos:
-            started = self.done & (infos["episode_frame_number"] <= self.frame)
-            self.frame.copy_(infos["episode_frame_number"])
+            frame = self.frame[envs]
+            started = done & (infos["episode_frame_number"] <= frame)
+            frame.copy_(infos["episode_frame_number"])
         else:
-            started = self.done.clone()
-        self.score_sum += (self.score * started).sum()
+            started = done.clone()
+        self.score_sum += (score * started).sum()
         self.score_count += started.sum()
-        self.score.add_(infos.get("reward", rewards)).masked_fill_(started, 0.0)
-        torch.logical_or(terminated, truncated, out=self.done)
+        score.add_(infos.get("reward", rewards)).masked_fill_(started, 0.0)
+        torch.logical_or(terminated, truncated, out=done)
         return started
 
     def take_scores(self) -> torch.Tensor:

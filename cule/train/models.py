@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cule.train import kernels
+from cule.train import draws, kernels
 
 MODELS = ("nature", "impala")
 
@@ -263,7 +263,7 @@ def sample_with_log(
     Returns:
         (n,) int64 and (n,) float32.
     """
-    clocks = torch.empty_like(log_probabilities).exponential_(generator=generator)
+    clocks = draws.exponential(log_probabilities, generator)
     if kernels.serve(log_probabilities):
         from cule.train.kernels import policy
 

@@ -34,10 +34,10 @@ EVALUATION_SEED = 1_000_000
 # These settings may differ from those of the run that is resumed: how long to train, where files
 # are and what is shown.
 FREE = {
-    "folder", "resume", "overwrite", "explain", "device", "total_frames", "max_seconds", "progress",
-    "tensorboard", "plot", "results", "log_every", "checkpoint_every", "num_threads", "cuda_graphs",
-    "compile", "learner_chunk", "stop_at_score", "bf16", "channels_last", "multiprocessors",
-    "tuned",
+    "folder", "resume", "overwrite", "explain", "device", "env_device", "total_frames",
+    "max_seconds", "progress", "tensorboard", "plot", "results", "log_every", "checkpoint_every",
+    "num_threads", "cuda_graphs", "compile", "learner_chunk", "stop_at_score", "bf16",
+    "channels_last", "multiprocessors", "tuned",
 }  # fmt: skip
 
 

@@ -44,6 +44,11 @@ class Args:
     """who acts and who learns: together; apart:66, on a GPU's multiprocessors in two sets of which
     one with 66 acts; staggered:2, in two processes on each GPU; decoupled:3+1, on three GPUs that
     act and one that learns. apart and decoupled need a lag of 1"""
+    env_device: Literal["cpu"] | None = None
+    """cpu: emulate on the CPU, whatever learns; by default on `device`"""
+    env_groups: int = 1
+    """groups of envs on the CPU that are in flight on its threads: while some are emulated, the
+    network acts for others"""
     seed: int = 0
     """seed of the weights, the actions and the envs"""
 
@@ -169,8 +174,8 @@ class Args:
                 f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
                 f"{self.multiprocessors}"
             )
-        at_least(1, self, "num_envs", "log_every", "learner_chunk", "max_episode_frames",
-                 "eval_max_frames")  # fmt: skip
+        at_least(1, self, "num_envs", "env_groups", "log_every", "learner_chunk",
+                 "max_episode_frames", "eval_max_frames")  # fmt: skip
         at_least(
             0, self, "multiprocessors", "total_frames", "max_seconds", "learning_rate",
             "adam_epsilon", "max_grad_norm", "checkpoint_every", "eval_every", "eval_episodes",
@@ -186,6 +191,15 @@ class Args:
             raise ValueError(
                 f"expected num_envs to be a multiple of the number of processes ({world_size}), "
                 f"got {self.num_envs}"
+            )
+        if self.env_groups > self.num_envs // world_size:
+            raise ValueError(
+                "expected env_groups to be at most the envs of a process "
+                f"({self.num_envs // world_size}), got {self.env_groups}"
+            )
+        if self.emulator != "cule" and (self.env_groups > 1 or self.env_device):
+            raise ValueError(
+                f"expected emulator cule with env_groups or env_device, got {self.emulator}"
             )
         if self.stop_at_score is not None and not (self.eval_every and self.eval_episodes):
             raise ValueError(

@@ -11,6 +11,7 @@ from torch import nn
 import cule
 from cule.engine import MAX_ENVS_APART
 from cule.train.algorithm import Algorithm
+from cule.train.aloft import INFOS, Aloft
 from cule.train.emulator import STACK, make_env
 from cule.train.episodes import Episodes
 from cule.train.learning import Learning
@@ -65,12 +66,14 @@ def make_envs(
             # A CUDA graph keeps the kernels that it captured: the game has to be compiled before.
             own.wait_until_translated()
         return own
+    env_device = torch.device(args.env_device or device)
     multiprocessors = reserved_multiprocessors(
-        device, args.multiprocessors, num_envs, learning.lag, alone=alone
+        env_device, args.multiprocessors, num_envs, learning.lag, alone=alone
     )
     return make_env(
-        args.emulator, args.game, num_envs, device, multiprocessors=multiprocessors, **options
-    )
+        args.emulator, args.game, num_envs, device, multiprocessors=multiprocessors,
+        env_device=env_device, **options,
+    )  # fmt: skip
 
 
 class Stage:
@@ -81,13 +84,31 @@ class Stage:
 
     Args:
         env: with AtariEnv's reset and step, which resets in NEXT_STEP mode.
-        device: where observations are.
+        device: where observations are wanted.
+        groups: of envs on the CPU, in flight side by side.
+
+    Attributes:
+        aloft: how the envs play in parts; None: all of them step at once.
+        captured: whether a CUDA graph may hold a step.
+        bytes: that the envs take on a GPU.
+
+    Raises:
+        ValueError: there are groups, but the envs are not an AtariEnv on the CPU.
     """
 
-    def __init__(self, env: Any, device: torch.device):
+    def __init__(self, env: Any, device: torch.device, groups: int = 1):
         self.env, self.device, self.num_envs = env, device, int(env.num_envs)
         self.episodes = Episodes(self.num_envs, device)
-        self.captured = isinstance(env, cule.AtariEnv)
+        on_cpu = isinstance(env, cule.AtariEnv) and env.device.type == "cpu"
+        if groups > 1 and not on_cpu:
+            raise ValueError(
+                "expected env_groups to be 1, unless the envs are an AtariEnv on the CPU "
+                f"(env_device), got {groups}"
+            )
+        self.aloft: Aloft | None = None
+        if on_cpu and (groups > 1 or device.type != "cpu"):
+            self.aloft = Aloft(env, self.episodes, device, groups)
+        self.captured = isinstance(env, cule.AtariEnv) and self.aloft is None
         self.bytes = 0
         self._compiled: dict[nn.Module, Any] = {}
         self._first: torch.Tensor | None = None
@@ -101,7 +122,7 @@ class Stage:
         """Resets all envs; returns the first observations."""
         frames, infos = self.env.reset(seed=seed)
         self.episodes.begin(infos)
-        return frames
+        return frames.to(self.device)
 
     def look(self, seed: int) -> None:
         """Finds out what observations look like."""
@@ -137,7 +158,13 @@ class Stage:
         Returns:
             Observations, rewards, terminated, and started: whether the step reset the env.
         """
-        frames, rewards, terminated, truncated, infos = self.env.step(actions)
+        if self.aloft is not None:
+            actions = actions.cpu()
+        *results, infos = self.env.step(actions)
+        if self.aloft is not None:
+            results = [result.to(self.device) for result in results]
+            infos = {name: infos[name].to(self.device) for name in INFOS}
+        frames, rewards, terminated, truncated = results
         started = self.episodes.follow(rewards, terminated, truncated, infos)
         return frames, rewards, terminated, started
 

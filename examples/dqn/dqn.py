@@ -22,6 +22,7 @@ import torch
 from torch.nn import functional
 
 from cule import train
+from cule.train import draws
 from cule.train.checks import at_least, within
 from cule.train.emulator import STACK
 from cule.train.models import QNetwork
@@ -103,8 +104,8 @@ class DQN(train.Algorithm[Args]):
 
     def act(self, nets, observations):
         best = nets.q(observations).argmax(dim=1)
-        chances = torch.rand(len(best), device=best.device)
-        random = torch.randint_like(best, self.num_actions)
+        chances = draws.uniform(best)
+        random = draws.integers(best, self.num_actions)
         return {"actions": torch.where(chances < self.now.epsilon, random, best)}
 
     def scores(self, nets, observations):

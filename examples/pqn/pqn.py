@@ -17,6 +17,7 @@ import torch
 from torch.nn import functional
 
 from cule import train
+from cule.train import draws
 from cule.train.models import QNetwork
 from cule.train.returns import explained_variance, lambda_returns
 
@@ -69,8 +70,8 @@ class PQN(train.Algorithm[Args]):
 
     def act(self, nets, observations):
         values, best = nets.q(observations).max(dim=1)
-        chances = torch.rand(len(best), device=best.device)
-        random = torch.randint_like(best, self.num_actions)
+        chances = draws.uniform(best)
+        random = draws.integers(best, self.num_actions)
         return {"actions": torch.where(chances < self.now.epsilon, random, best), "values": values}
 
     def evaluate(self, nets, observations):

@@ -44,6 +44,17 @@ CALLS = (
     "cpu_backend(1).step({})",
     "cpu_backend(1).step(Batch(), {})",
     "cpu_backend(1).reset(Batch(), {0}, {0})",
+    "cpu_backend(1).send({})",
+    "cpu_backend(1).send(Batch(), {})",
+    "cpu_backend(1).wait()",
+    "cpu_backend(1).receive()",
+    "cpu_backend(1).start(Batch(), {0}, {0}, {0}, {0})",
+    "cpu_backend(1).wait_for({})",
+    "cpu_backend(1).take({})",
+    "cpu_backend(1).finish()",
+    "fly({}, None)",
+    "fly(np.zeros(1, np.int32), {})",
+    "fly(np.array([{}], np.int32), None)",
     "Guard({})",
     "Batch({})",
     "Batch().arrays({0}, {0})",
@@ -82,7 +93,13 @@ CODE = """
         env.reset(seed=0)
         return env.engine
     console, env, emulating = a_console(), an_engine(2), an_engine(0)
-    names = dict(vars(_core), console=console, env=env)
+    def fly(envs, seeds):
+        for singly in (False, True):
+            try:
+                env.backend.start(env.batch, envs, True, seeds, singly)
+            finally:
+                env.backend.finish()
+    names = dict(vars(_core), console=console, env=env, fly=fly, np=np)
 
     def attempt(what, call):
         print(what, flush=True)

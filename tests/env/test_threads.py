@@ -203,6 +203,8 @@ CALLS = {
     "step": lambda env: env.step([3] * ENVS),
     "send": lambda env: env.send([3] * ENVS),
     "recv": lambda env: env.recv(),
+    "step_async": lambda env: env.step_async([3] * ENVS),
+    "step_wait": lambda env: env.step_wait(),
     "reset": lambda env: env.reset(seed=7),
     "clone_state": lambda env: env.clone_state(),
     "restore_state": lambda env: env.restore_state(STATE),
@@ -276,7 +278,16 @@ def test_handler_of_a_signal_may_look_into_an_env_that_steps_but_not_change_it(n
         return
     env.step([1] * ENVS)
     replay.step([1] * ENVS)
-    if name in ("step", "send", "recv", "reset", "restore_state", "copy_state"):
+    if name in (
+        "step",
+        "send",
+        "recv",
+        "step_async",
+        "step_wait",
+        "reset",
+        "restore_state",
+        "copy_state",
+    ):
         sentence = (
             rf"expected step\(\) to return before the env is changed, got {name}\(\) inside it, .*"
         )

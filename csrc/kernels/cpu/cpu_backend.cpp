@@ -1,14 +1,11 @@
 // The CPU backend. Threads share the envs. One thread runs all phases of a step for an env before
 // it goes on to the next, so the env's state stays in the cache.
-#include <atomic>
-#include <condition_variable>
-#include <functional>
+#include <map>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "execution/profile.h"
@@ -16,6 +13,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/draw_env.h"
 #include "kernels/cpu/observe.h"
+#include "kernels/cpu/thread_pool.h"
 #include "kernels/memory.h"
 #include "kernels/phases.h"
 #include "kernels/play.h"
@@ -39,103 +37,7 @@ struct Workspace {
   TiaTrail trail{};
   TiaState tia{};
   ResizeSpace resizing;
-};
-
-// Calls `work(thread, index)` for every index below `count`, on `threads` threads, one of them the
-// caller's. Each thread has a share of the indices: the same one in each run, so that what belongs
-// to an index stays in the thread's caches. A thread that has done its share takes from those of
-// the others, one index at a time, so all end nearly together.
-//
-// Thread i runs on CPU `cpus[i]` only, if there are any. The caller's, thread 0, is left alone.
-class ThreadPool {
- public:
-  ThreadPool(int threads, const std::vector<int>& cpus) : shares_(threads) {
-    try {
-      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
-    } catch (const std::exception& problem) {  // a limit on processes or memory
-      close();
-      throw std::runtime_error("expected to start " + std::to_string(threads - 1) +
-                               " threads beside the caller's, got " +
-                               std::to_string(workers_.size()) +
-                               ", so that num_threads cannot be " + std::to_string(threads) +
-                               " here: " + problem.what());
-    }
-    for (size_t i = 0; i < workers_.size() && i + 1 < cpus.size(); ++i) {
-      if (pin_thread(workers_[i].native_handle(), cpus[i + 1])) continue;
-      close();
-      throw std::runtime_error("expected to pin a thread to CPU " + std::to_string(cpus[i + 1]) +
-                               ", as thread_affinity_offset asks, but this system refuses");
-    }
-  }
-
-  ~ThreadPool() { close(); }
-
-  int threads() const { return static_cast<int>(shares_.size()); }
-
-  void run(int count, const std::function<void(int thread, int index)>& work) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      work_ = &work;
-      for (int i = 0; i < threads(); ++i) {
-        shares_[i].next = static_cast<int>(int64_t{count} * i / threads());
-        shares_[i].end = static_cast<int>(int64_t{count} * (i + 1) / threads());
-      }
-      busy_ = static_cast<int>(workers_.size());
-      ++round_;
-    }
-    wake_.notify_all();
-    share(0);
-    std::unique_lock<std::mutex> lock(mutex_);
-    done_.wait(lock, [this] { return busy_ == 0; });
-    work_ = nullptr;
-  }
-
- private:
-  // Apart from each other, as each thread writes to its own one.
-  struct alignas(64) Share {
-    std::atomic<int> next{0};
-    int end = 0;
-  };
-
-  void close() {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      closing_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
-  }
-
-  void share(int thread) {
-    for (int i = 0; i < threads(); ++i) {
-      Share& from = shares_[(thread + i) % threads()];
-      for (int index = from.next++; index < from.end; index = from.next++) (*work_)(thread, index);
-    }
-  }
-
-  void serve(int thread) {
-    uint64_t seen = 0;
-    for (;;) {
-      {
-        std::unique_lock<std::mutex> lock(mutex_);
-        wake_.wait(lock, [&] { return closing_ || round_ != seen; });
-        if (closing_) return;
-        seen = round_;
-      }
-      share(thread);
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (--busy_ == 0) done_.notify_one();
-    }
-  }
-
-  std::vector<Share> shares_;  // one for each thread
-  std::vector<std::thread> workers_;
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  const std::function<void(int, int)>* work_ = nullptr;
-  int busy_ = 0;
-  uint64_t round_ = 0;
-  bool closing_ = false;
+  uint64_t call = 0;  // the number of the call of the backend that it was last used in
 };
 
 using Code = MicroCode<PlainMachine>;
@@ -199,16 +101,71 @@ class CpuBackend final : public Backend {
   CpuBackend(int threads, const std::vector<int>& cpus) : pool_(threads, cpus) {}
 
   void step(const Batch& batch, void*) override {
-    for_each_env(batch, [&](size_t env, Workspace& workspace) {
-      run_step(batch, EnvPhases{batch, env, workspace, core_of(batch, env)});
-    });
+    expect_landed("step");
+    pool_.run(batch.num_envs, work_for(batch, {}));
   }
 
   void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds, void*) override {
-    for_each_env(batch, [&](size_t env, Workspace& workspace) {
-      run_reset(EnvPhases{batch, env, workspace, core_of(batch, env), mask, seeds});
+    expect_landed("reset");
+    const uint64_t call = prepare(batch);
+    pool_.run(batch.num_envs, [&, call](int thread, int env) {
+      run_reset(phases(batch, env, thread, call, mask, seeds));
     });
   }
+
+  uint64_t start(const Batch& batch, Flight flight) override {
+    const std::vector<int> envs = flight.envs;
+    const bool singly = flight.singly;
+    ThreadPool::Work work = work_for(batch, std::move(flight));
+    take_off(batch, envs);
+    try {
+      const auto landing = singly ? ThreadPool::Landing::kSingly : ThreadPool::Landing::kTogether;
+      auto flown = pool_.start(ThreadPool::Indices(envs), std::move(work), landing);
+      if (!singly) flights_.emplace(flights_started_, InTheAir{std::move(flown), envs});
+    } catch (...) {
+      touch_down(envs);
+      throw;
+    }
+    return flights_started_++;
+  }
+
+  void wait(uint64_t number) override {
+    ThreadPool::Flight& flight = *of_number(number).flight;
+    try {
+      pool_.wait(flight);
+    } catch (...) {
+      land(number);
+      throw;
+    }
+  }
+
+  void land(uint64_t number) override {
+    touch_down(of_number(number).envs);
+    flights_.erase(number);
+  }
+
+  std::vector<int> take(int count) override {
+    int others = 0;
+    for (const auto& [_, one] : flights_) others += static_cast<int>(one.envs.size());
+    if (count < 0 || count > in_flight_ - others) {
+      throw std::invalid_argument("expected to take at most " +
+                                  std::to_string(in_flight_ - others) +
+                                  " envs, as many as are in flight singly, got " +
+                                  std::to_string(count));
+    }
+    std::vector<int> taken = pool_.take(count);
+    touch_down(taken);
+    return taken;
+  }
+
+  void finish() override {
+    pool_.finish();
+    flights_.clear();
+    std::fill(flying_.begin(), flying_.end(), false);
+    in_flight_ = 0;
+  }
+
+  int in_flight() const override { return in_flight_; }
 
   bool plays_in_step(int) const override { return false; }
 
@@ -217,23 +174,89 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  template <class Work>
-  void for_each_env(const Batch& batch, const Work& work) {
-    // The workspaces may be too small if they were made for another batch.
-    if (!workspaces_.empty() && !workspaces_[0]->fits(batch)) workspaces_.clear();
-    while (static_cast<int>(workspaces_.size()) < pool_.threads())
-      workspaces_.push_back(std::make_unique<Workspace>(batch));
-    for (const auto& workspace : workspaces_) workspace->resizing.forget();
-    while (codes_.size() < batch.num_groups) codes_.push_back(decode_group(batch, codes_.size()));
-    pool_.run(batch.num_envs,
-              [&](int thread, int env) { work(static_cast<size_t>(env), *workspaces_[thread]); });
+  struct InTheAir {
+    std::shared_ptr<ThreadPool::Flight> flight;
+    std::vector<int> envs;
+  };
+
+  // What a thread does with an env of a flight. The batch is copied, so that the caller may change
+  // its own.
+  ThreadPool::Work work_for(const Batch& batch, Flight flight) {
+    const uint64_t call = prepare(batch);
+    const bool resets = flight.resets;
+    return [this, batch, call, resets, seeds = std::move(flight.seeds)](int thread, int env) {
+      const int64_t* seeds_at = seeds.empty() ? nullptr : seeds.data();
+      const EnvPhases all = phases(batch, env, thread, call, nullptr, seeds_at);
+      if (resets) run_reset(all);
+      else run_step(batch, all);
+    };
   }
 
-  Core core_of(const Batch& batch, size_t env) const { return {*codes_[batch.group[env]]}; }
+  EnvPhases phases(const Batch& batch, int env, int thread, uint64_t call, const uint8_t* mask,
+                   const int64_t* seeds) {
+    Workspace& workspace = *workspaces_[thread];
+    if (workspace.call != call) workspace.resizing.forget();
+    workspace.call = call;
+    const auto at = static_cast<size_t>(env);
+    return EnvPhases{batch, at, workspace, Core{*codes_[batch.group[at]]}, mask, seeds};
+  }
 
-  ThreadPool pool_;
-  std::vector<std::unique_ptr<Workspace>> workspaces_;
-  std::vector<std::unique_ptr<Code>> codes_;  // of each group
+  // Makes what threads need for this batch. Returns the number of the call.
+  uint64_t prepare(const Batch& batch) {
+    // The workspaces may be too small if they were made for another batch.
+    const bool fits = workspaces_.empty() || workspaces_[0]->fits(batch);
+    if (!fits || codes_.size() < batch.num_groups) expect_landed("call with another batch");
+    if (!fits) workspaces_.clear();
+    while (static_cast<int>(workspaces_.size()) < pool_.threads())
+      workspaces_.push_back(std::make_unique<Workspace>(batch));
+    while (codes_.size() < batch.num_groups) codes_.push_back(decode_group(batch, codes_.size()));
+    return ++calls_;
+  }
+
+  void expect_landed(const char* what) const {
+    if (!in_flight_) return;
+    throw std::runtime_error(std::string("expected all envs to have landed before a ") + what +
+                             ", got " + std::to_string(in_flight_) + " in flight");
+  }
+
+  // Marks envs as being in flight.
+  void take_off(const Batch& batch, const std::vector<int>& envs) {
+    if (!in_flight_) flying_.assign(batch.num_envs, false);
+    for (size_t i = 0; i < envs.size(); ++i) {
+      const int env = envs[i];
+      const bool known = env >= 0 && env < batch.num_envs && env < static_cast<int>(flying_.size());
+      if (known && !flying_[env]) {
+        flying_[env] = true;
+        ++in_flight_;
+        continue;
+      }
+      touch_down({envs.begin(), envs.begin() + static_cast<std::ptrdiff_t>(i)});
+      throw std::invalid_argument(
+          known ? "expected envs that are not in flight, got env " + std::to_string(env)
+                : "expected envs from 0 to " + std::to_string(batch.num_envs - 1) + ", got " +
+                      std::to_string(env));
+    }
+  }
+
+  void touch_down(const std::vector<int>& envs) {
+    for (const int env : envs) flying_[env] = false;
+    in_flight_ -= static_cast<int>(envs.size());
+  }
+
+  InTheAir& of_number(uint64_t number) {
+    const auto found = flights_.find(number);
+    if (found != flights_.end()) return found->second;
+    throw std::invalid_argument("expected the number of a flight that has not landed, got " +
+                                std::to_string(number));
+  }
+
+  std::vector<std::unique_ptr<Workspace>> workspaces_;  // of each thread
+  std::vector<std::unique_ptr<Code>> codes_;            // of each group
+  std::map<uint64_t, InTheAir> flights_;                // that land together
+  std::vector<bool> flying_;                            // whether an env is in flight
+  int in_flight_ = 0;
+  uint64_t calls_ = 0, flights_started_ = 0;
+  ThreadPool pool_;  // the last, so that its threads end before anything else is freed
 };
 
 template <class Body, class AnyCore>

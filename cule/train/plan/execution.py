@@ -7,7 +7,7 @@ reads where it is in time when it is replayed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,6 +156,29 @@ class Executor:
                     self._call(operation, times, annotate.reading_of(part))
             move = 0, 0
 
+    def make_in_pieces(
+        self, step: Step, replayed: Callable[[Hashable, Callable[[], None]], None]
+    ) -> None:
+        """Does one of the steps in pieces: those that can be captured, and what is between them.
+
+        Args:
+            step: which.
+            replayed: makes a piece that can be captured. It gets a key, which is the same for the
+                same work, and a function that does it.
+        """
+        for piece in pieces(step):
+            if all(operation.captured for operation, _ in piece.calls):
+                planned = [operation for operation, _ in piece.calls] or self.group.operations
+                with annotate.operation(annotate.parts_of(planned)):
+                    replayed((self.group, piece), lambda piece=piece: self.make(piece))  # type: ignore[misc]
+            else:
+                self.make(piece)
+
+    def begin_at(self, steps: int) -> None:
+        """Sets the group's time to the first call of a step."""
+        self.clock.t.fill_(steps)
+        self.clock.j.zero_()
+
     def try_out(self, operation: Operation) -> None:
         """Calls an operation's function at the group's time, and stores nothing."""
         operation.function(*self._arguments(operation, self.clock.t, self.clock.j, {}))
@@ -235,6 +258,21 @@ class Executor:
                 if store is not None:
                     place = self._slots(operation, access, store.length, t, j, slots)
                     store.write(place, value)
+
+
+def pieces(step: Step) -> Iterator[Step]:
+    """A step cut where an operation must not be captured."""
+    t, j, some = step.t, step.j, []
+    for call in step.calls:
+        if call[0].captured:
+            some.append(call)
+            continue
+        if some or t or j:
+            yield Step(t, j, tuple(some))
+        yield Step(0, 0, (call,))
+        t, j, some = 0, 0, []
+    if some or t or j:
+        yield Step(t, j, tuple(some))
 
 
 def in_order(

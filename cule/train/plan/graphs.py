@@ -175,14 +175,7 @@ class Launcher:
 
     def _pieces(self, executor: Executor, step: Step) -> None:
         """Makes a step in pieces: graphs, and between them what no graph may hold."""
-        for piece in pieces(step):
-            if all(operation.captured for operation, _ in piece.calls):
-                key = executor.group, piece
-                planned = [operation for operation, _ in piece.calls] or executor.group.operations
-                with annotate.operation(annotate.parts_of(planned)):
-                    self._replayed(key, lambda piece=piece: executor.make(piece))  # type: ignore[misc]
-            else:
-                executor.make(piece)
+        executor.make_in_pieces(step, self._replayed)
 
     def _replayed(self, key: Hashable, function: Callable[[], None]) -> None:
         if key not in self._graphs:
@@ -196,18 +189,3 @@ class Launcher:
     def close(self) -> None:
         """Frees the graphs."""
         self._graphs.clear()
-
-
-def pieces(step: Step) -> Iterator[Step]:
-    """A step cut where an operation must not be captured."""
-    t, j, some = step.t, step.j, []
-    for call in step.calls:
-        if call[0].captured:
-            some.append(call)
-            continue
-        if some or t or j:
-            yield Step(t, j, tuple(some))
-        yield Step(0, 0, (call,))
-        t, j, some = 0, 0, []
-    if some or t or j:
-        yield Step(t, j, tuple(some))

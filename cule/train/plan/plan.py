@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-from cule.train.plan.execution import Executor, Storage, in_order, interleaved
+from cule.train.plan.execution import Storage, in_order, interleaved
 from cule.train.plan.explain import explain
+from cule.train.plan.flights import make_executor
 from cule.train.plan.graphs import CudaStreams, Launcher, NewStream
 from cule.train.plan.groups import make_groups
 from cule.train.plan.lifetimes import surely_before
@@ -71,7 +72,7 @@ class Plan:
         self.iteration = 0
         self.storage = Storage(self.memory.kept, self.device)
         period = self.program.period
-        self.executors = [Executor(group, self.storage, period) for group in self.groups]
+        self.executors = [make_executor(group, self.storage, period) for group in self.groups]
         self.launcher: Launcher | None = None
         if self.device.type == "cuda":
             sides = max(group.stream for group in self.groups)
@@ -142,8 +143,7 @@ class Plan:
             if hasattr(recurrent.box, "state_dict"):
                 recurrent.box.load_state_dict(state["objects"][recurrent.name])
         for executor in self.executors:
-            executor.clock.t.fill_(self.steps)
-            executor.clock.j.zero_()
+            executor.begin_at(self.steps)
         torch.set_rng_state(state["random"].cpu())
         if state["cuda_random"] is not None and self.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda_random"].cpu(), self.device)

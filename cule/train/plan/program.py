@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import torch
 
@@ -152,6 +152,31 @@ class Access:
         return apart if all(other == apart for other in others) else None
 
 
+class Flight(Protocol):
+    """How an operation is made for one part of the envs after the other, beside other work.
+
+    It is for envs on the host that play while the device computes: all parts may be in flight at
+    once. What is said to be capturable is work of the device only.
+
+    Attributes:
+        parts: the envs of each part; a Recurrent's first dimension is over envs.
+    """
+
+    parts: Sequence[slice]
+
+    def take(self, part: int, *read: Any) -> None:
+        """Takes what the operation reads, to fixed places. Capturable."""
+
+    def depart(self, part: int) -> None:
+        """Waits for the device to have taken it, and starts the part; does not wait for that."""
+
+    def arrive(self, part: int) -> None:
+        """Waits until the part is done; starts to bring its results to the device."""
+
+    def report(self, part: int) -> tuple[Any, ...]:
+        """What the operation's function returns, of the part. Capturable."""
+
+
 @dataclass(eq=False)
 class Operation:
     """A function that is called again and again.
@@ -169,6 +194,9 @@ class Operation:
         captured: whether a CUDA graph may hold it.
         copies: it copies an object: which version, as an index of the version written (as t).
         work: what it needs besides tensors over time; None: nothing to speak of.
+        flight: how it is made for a part of the envs; None: it is made for all at once.
+        by_env: each env's values depend on what it reads of this env only, so that it may be called
+            for a part of the envs.
         place: its loop among those of a step, and its place in the loop.
     """
 
@@ -183,6 +211,8 @@ class Operation:
     captured: bool = True
     copies: Index | None = None
     work: Work | None = None
+    flight: Flight | None = None
+    by_env: bool = False
     place: tuple[int, int] = (0, 0)
 
     @property

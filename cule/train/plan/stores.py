@@ -206,6 +206,46 @@ class FrameRing(nn.Module):
         return words.view(torch.uint8).unflatten(-1, self.frame)
 
 
+class RingPart(Ring):
+    """Some envs' values of a ring, in the same memory.
+
+    Args:
+        whole: the ring.
+        envs: which envs.
+    """
+
+    def __init__(self, whole: Ring, envs: slice):
+        nn.Module.__init__(self)
+        self.length = whole.length
+        self.register_buffer("values", whole.values[:, envs])
+
+
+class FrameRingPart(FrameRing):
+    """Some envs' frames, in the same memory.
+
+    Args:
+        whole: the frames of all envs.
+        envs: which envs.
+    """
+
+    def __init__(self, whole: FrameRing, envs: slice):
+        nn.Module.__init__(self)
+        self.length, self.frame, self.oldest = whole.length, whole.frame, whole.oldest
+        self.register_buffer("words", whole.words[:, envs])
+        self.register_buffer("age", whole.age[:, envs])
+        self.num_envs = self.age.shape[1]
+        self.register_buffer("back", whole.back)
+        self.register_buffer("envs", torch.arange(self.num_envs, device=self.age.device))
+
+
+def part_of(store: Store, envs: slice) -> Store:
+    """A store of some envs' values, in the same memory."""
+    if isinstance(store, FrameRing):
+        return cast(Store, FrameRingPart(store, envs))
+    assert isinstance(store, Ring)
+    return cast(Store, RingPart(store, envs))
+
+
 def make_store(
     recurrent: Recurrent, length: int, device: torch.device, *, host: bool = False
 ) -> Store:

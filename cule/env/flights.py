@@ -1,0 +1,201 @@
+"""Some of an AtariEnv's envs in flight on its threads, while the others wait for their actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import error
+
+from cule import arguments
+from cule.env.guard import changes
+from cule.env.playing import Step
+from cule.errors import InvalidValue
+from cule.vector_env import AtariEnv
+
+# The engine's tensors that the results of a step are views of.
+RESULTS = (
+    "observations", "rewards", "raw_rewards", "terminated", "truncated", "lives", "frame_numbers",
+    "episode_frame_numbers", "faults",
+)  # fmt: skip
+# Numbers of envs: an array of them, or a range.
+Envs = np.ndarray | slice
+
+
+class Flights:
+    """Steps and resets of some envs of an AtariEnv on a CPU, several of them at a time.
+
+    An env is in flight from `step` or `reset` on, until `wait` or `take`. In this time nothing may
+    be asked of it. All flights are on the env's threads, which turn to the oldest one that still
+    has envs to play. While envs are in flight, the AtariEnv itself refuses all calls except
+    `close`.
+
+    What an env does depends on its own seed and actions only, and not on who flies beside it.
+
+    Args:
+        env: the AtariEnv.
+
+    Raises:
+        ValueError: it is on a GPU.
+    """
+
+    def __init__(self, env: AtariEnv):
+        if env.device.type != "cpu":
+            raise InvalidValue(
+                "expected an env with device='cpu' to step some of its envs, as a GPU steps all of "
+                f"them at once, got device {env.device}"
+            )
+        self.env, self._guard = env, env._guard
+        self._flying = np.zeros(env.num_envs, bool)
+        # The envs of each flight that is waited for as a whole.
+        self._flights: dict[int, np.ndarray] = {}
+
+    @changes
+    def pin_results(self) -> None:
+        """Puts what steps return into pinned memory, from which a GPU copies by itself.
+
+        Tensors that the env returned before are no longer its own.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: envs are in flight.
+        """
+        self.env._check_idle("pin_results")
+        for name in RESULTS:
+            self.env.engine.memory.place(name, self.env.engine.tensors[name].pin_memory())
+        self.env._connect()
+
+    @property
+    def flying(self) -> int:
+        """How many envs are in flight."""
+        return int(self._flying.sum())
+
+    def _numbers(self, envs: Envs) -> np.ndarray:
+        """(n,) int32; checks that none of them is in flight."""
+        if isinstance(envs, slice):
+            numbers = np.arange(*envs.indices(self.env.num_envs), dtype=np.int32)
+        else:
+            numbers = np.ascontiguousarray(envs, dtype=np.int32)
+        if not len(numbers):
+            raise InvalidValue("expected the number of at least one env, got none")
+        if self._flying[numbers].any():
+            late = numbers[self._flying[numbers]].tolist()
+            raise error.AlreadyPendingCallError(
+                f"expected envs that are not in flight, got {late}, whose results are to be "
+                "received before",
+                "step",
+            )
+        return numbers
+
+    def _start(
+        self, numbers: np.ndarray, resets: bool, seeds: np.ndarray | None, singly: bool
+    ) -> int:
+        engine = self.env.engine
+        flight = engine.backend.start(engine.batch, numbers, resets, seeds, singly)
+        self._flying[numbers] = True
+        if not singly:
+            self._flights[flight] = numbers
+        return flight
+
+    @changes
+    def step(self, envs: Envs, actions: Any, *, singly: bool = False) -> int:
+        """Starts a step of some envs; does not wait for it.
+
+        Args:
+            envs: which, each once.
+            actions: one for each of them, as in AtariEnv.step.
+            singly: they are received by `take`, in the order in which they are done; else by
+                `wait`.
+
+        Returns:
+            The flight, for `wait`.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: one of the envs is in flight.
+            gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded: as AtariEnv.step.
+            TypeError, ValueError: the actions are not as described.
+        """
+        self.env._check_open("step")
+        self.env._check_started("step")
+        numbers = self._numbers(envs)
+        rows = envs if isinstance(envs, slice) else torch.from_numpy(numbers.astype(np.int64))
+        self.env._inputs.set_rows(rows, len(numbers), actions)
+        return self._start(numbers, False, None, singly)
+
+    @changes
+    def reset(self, envs: Envs, seed: Any = None, *, singly: bool = False) -> int:
+        """Starts new episodes in some envs; does not wait for them.
+
+        Args:
+            envs: which, each once.
+            seed: as in AtariEnv.reset.
+            singly: as in `step`.
+
+        Returns:
+            The flight, for `wait`.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: one of the envs is in flight.
+            gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded, TypeError,
+                ValueError: as AtariEnv.reset.
+        """
+        env = self.env
+        env._check_open("reset")
+        numbers = self._numbers(envs)
+        if len(numbers) < env.num_envs:
+            env._check_started("reset of some envs")
+        if seed is None and not env._started:
+            seed = env._first_seed()
+        seeds = None
+        if seed is not None:
+            mask = torch.zeros(env.num_envs, dtype=torch.bool)
+            mask[torch.from_numpy(numbers.astype(np.int64))] = True
+            seeds = arguments.seeds(seed, mask, env.num_envs).numpy()
+        flight = self._start(numbers, True, seeds, singly)
+        env._started = True
+        return flight
+
+    @changes
+    def wait(self, flight: int) -> None:
+        """Waits until all envs of a flight are done.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            MemoryError, RuntimeError: what went wrong in a thread that played.
+            ValueError: there is no such flight.
+        """
+        self.env._check_open("wait")
+        try:
+            self.env.engine.backend.wait_for(flight)
+        finally:
+            self._flying[self._flights.pop(flight, np.zeros(0, np.int32))] = False
+
+    @changes
+    def take(self, count: int) -> np.ndarray:
+        """Waits until `count` envs that were started with `singly` are done.
+
+        Returns:
+            (count,) int32: which, the first first.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            MemoryError, RuntimeError: what went wrong in a thread that played.
+            ValueError: fewer are in flight.
+        """
+        self.env._check_open("take")
+        taken = np.array(self.env.engine.backend.take(count), np.int32)
+        self._flying[taken] = False
+        return taken
+
+    def results(self, rows: torch.Tensor | slice) -> Step:
+        """What AtariEnv.step returned, of envs that are not in flight.
+
+        Args:
+            rows: (n,) int64, or a range: then the results are views of the env's tensors.
+        """
+        outputs, tensors = self.env._outputs, self.env.engine.tensors
+        infos = {**outputs.info, "reward": tensors["raw_rewards"]}
+        return (
+            outputs.observations[rows], tensors["rewards"][rows], outputs.terminated[rows],
+            outputs.truncated[rows], {key: value[rows] for key, value in infos.items()},
+        )  # fmt: skip

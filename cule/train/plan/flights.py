@@ -1,0 +1,190 @@
+"""Executes a group in which the envs play on the host, in parts that are in flight side by side.
+
+The plan's order is: act, emulate, act, emulate. For one env that is what happens. But envs do not
+depend on each other: while one part of them plays on the host's threads, the device acts for the
+next part. A part's results are fetched when it is to act again, or when something else follows that
+is not made by parts.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Hashable, Sequence
+
+from cule.train import annotate
+from cule.train.draws import Draws
+from cule.train.plan.execution import Executor, Step, Storage
+from cule.train.plan.groups import Group
+from cule.train.plan.program import Flight, Operation, Recurrent
+from cule.train.plan.stores import Store, part_of
+
+Replayed = Callable[[Hashable, Callable[[], None]], None]
+
+
+def make_executor(group: Group, storage: Storage, period: int) -> Executor:
+    """What makes the calls of a group."""
+    flights = [o.flight for o in group.operations if o.flight is not None]
+    if flights:
+        return FlightExecutor(group, storage, period, flights[0])
+    return Executor(group, storage, period)
+
+
+def at_once(_: Hashable, function: Callable[[], None]) -> None:
+    """Makes a piece without capturing it."""
+    function()
+
+
+def by_parts(operation: Operation) -> bool:
+    """Whether an operation is made for one part of the envs after the other."""
+    return operation.by_env or operation.flight is not None
+
+
+class PartStorage(Storage):
+    """What a storage keeps of some envs, in the same memory.
+
+    Args:
+        whole: the storage.
+        envs: which envs.
+        recurrents: of which values.
+    """
+
+    def __init__(self, whole: Storage, envs: slice, recurrents: Sequence[Recurrent]):
+        super().__init__({}, whole.device)
+
+        def parts(stores: dict[Recurrent, Store]) -> dict[Recurrent, Store]:
+            return {r: part_of(stores[r], envs) for r in recurrents if r in stores}
+
+        self.far, self.near = parts(whole.far), parts(whole.near)
+
+
+class Part(Executor):
+    """Makes the calls of some envs.
+
+    Attributes:
+        behind: by how much (t, j) the part's time is behind the group's.
+        flying: the operation that is in flight; None: none is.
+    """
+
+    def __init__(self, group: Group, storage: Storage, period: int, envs: slice):
+        made = [o for o in group.operations if by_parts(o)]
+        recurrents = {a.recurrent: None for o in made for a in (*o.reads, *o.writes)}
+        super().__init__(group, PartStorage(storage, envs, list(recurrents)), period)
+        self.behind = [0, 0]
+        self.flying: Operation | None = None
+
+    def call(self, operation: Operation) -> None:
+        """Calls an operation that is made by parts, at the part's time."""
+        self._call(operation, ((0, 0),), annotate.reading_of(annotate.part_of(operation)))
+
+    def read(self, operation: Operation) -> list[object]:
+        """What an operation reads at the part's time."""
+        with annotate.operation("storage"):
+            return self._arguments(operation, self.clock.t, self.clock.j, {})
+
+    def write(self, operation: Operation, values: object) -> None:
+        """Stores what an operation returned."""
+        with annotate.operation("storage"):
+            self._write(operation, values, self.clock.t, self.clock.j, {})
+
+
+class FlightExecutor(Executor):
+    """Makes the calls of a group with an operation that is in flight.
+
+    Args:
+        group: which.
+        storage: where values are.
+        period: steps in an iteration.
+        flight: of the operation.
+    """
+
+    def __init__(self, group: Group, storage: Storage, period: int, flight: Flight):
+        super().__init__(group, storage, period)
+        self.flight = flight
+        self.parts = [Part(group, storage, period, envs) for envs in flight.parts]
+        self.draws = Draws([(envs.start, envs.stop) for envs in flight.parts])
+
+    def begin_at(self, steps: int) -> None:
+        """See Executor."""
+        super().begin_at(steps)
+        for part in self.parts:
+            part.begin_at(steps)
+            part.behind = [0, 0]
+
+    def try_out(self, operation: Operation) -> None:
+        """See Executor; for each part."""
+        if not by_parts(operation):
+            super().try_out(operation)
+            return
+        for part in self.parts:
+            part.try_out(operation)
+
+    def make(self, step: Step) -> None:
+        """See Executor."""
+        self.make_in_pieces(step, at_once)
+
+    def make_in_pieces(self, step: Step, replayed: Replayed) -> None:
+        """See Executor. At the end of an iteration all parts have landed."""
+        if not step.calls:
+            self._land_all(replayed)
+        for part in self.parts:
+            part.behind = [part.behind[0] + step.t, part.behind[1] + step.j]
+        self.clock.move(step.t, step.j)
+        for aloft, calls in itertools.groupby(step.calls, key=lambda call: by_parts(call[0])):
+            if aloft:
+                self._make_by_parts([operation for operation, _ in calls], replayed)
+                continue
+            self._land_all(replayed)
+            rest = Step(0, 0, tuple(calls))
+            if replayed is at_once:
+                super().make(rest)
+            else:
+                super().make_in_pieces(rest, replayed)
+
+    def _make_by_parts(self, operations: Sequence[Operation], replayed: Replayed) -> None:
+        """Makes operations for one part after the other; the last of them may be in flight."""
+        names = tuple(operation.name for operation in operations)
+        for number, part in enumerate(self.parts):
+            with annotate.operation(annotate.PLAYING):
+                self._land(number, replayed)
+                (t, j), part.behind = part.behind, [0, 0]
+
+                call = functools.partial(self._on_device, operations, number, t, j)
+                if all(o.captured for o in operations if o.flight is None):
+                    replayed((self.group, names, number, t, j), call)
+                else:
+                    call()
+                for operation in operations:
+                    if operation.flight is not None:
+                        operation.flight.depart(number)
+                        part.flying = operation
+
+    def _on_device(self, operations: Sequence[Operation], number: int, t: int, j: int) -> None:
+        """What the device does for a part before its envs play on the host."""
+        part = self.parts[number]
+        part.clock.move(t, j)
+        with self.draws.of(number):
+            for operation in operations:
+                if operation.flight is None:
+                    part.call(operation)
+                else:
+                    operation.flight.take(number, *part.read(operation))
+
+    def _land_all(self, replayed: Replayed) -> None:
+        for number in range(len(self.parts)):
+            with annotate.operation(annotate.PLAYING):
+                self._land(number, replayed)
+
+    def _land(self, number: int, replayed: Replayed) -> None:
+        """Fetches and stores the results of a part that is in flight."""
+        part = self.parts[number]
+        operation, part.flying = part.flying, None
+        if operation is None or operation.flight is None:
+            return
+        with annotate.operation(annotate.name_of(operation)):
+            operation.flight.arrive(number)
+        flight = operation.flight
+        replayed(
+            (self.group, operation.name, number, "landing"),
+            lambda: part.write(operation, flight.report(number)),
+        )

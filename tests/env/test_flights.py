@@ -1,0 +1,147 @@
+"""Some envs in flight while others wait: each plays as it would in a batch that steps together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import error
+from runs import make, outputs
+
+import cule
+from cule.env.flights import Flights
+
+GAMES = ["breakout", "pong", "ms_pacman"]
+OPTIONS: dict[str, Any] = {"max_num_frames_per_episode": 100, "repeat_action_probability": 0.25}
+
+
+def pair(num_envs: int, **options: Any) -> tuple[cule.AtariEnv, Flights]:
+    """The same envs, of which the first step together."""
+    together, apart = (make(GAMES, num_envs, **(OPTIONS | options)) for _ in range(2))
+    together.reset(seed=3)
+    apart.reset(seed=3)
+    return together, Flights(apart)
+
+
+def played(env: cule.AtariEnv, actions: np.ndarray) -> list[list[torch.Tensor]]:
+    """Everything that the steps return, and RAM, [step][what]."""
+    return [outputs(env, env.step(row)) for row in actions]
+
+
+def rows_of(flights: Flights, rows: Any) -> list[torch.Tensor]:
+    """What these envs did, in the order of `outputs`."""
+    observations, rewards, terminated, truncated, infos = flights.results(rows)
+    everywhere = {f"_{key}": flights.env._outputs.everywhere[rows] for key in infos}
+    infos = dict(sorted((infos | everywhere).items()))
+    ram = flights.env.engine.tensors["ram"][rows]
+    return [observations, rewards, terminated, truncated, *infos.values(), ram]
+
+
+def equal(found: list[torch.Tensor], expected: list[torch.Tensor], rows: Any) -> bool:
+    return len(found) == len(expected) and all(
+        torch.equal(a, b[rows]) for a, b in zip(found, expected, strict=True)
+    )
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+@pytest.mark.parametrize("groups", [1, 2, 5])
+def test_groups_in_flight_play_as_all_together(groups: int, num_threads: int) -> None:
+    together, flights = pair(10, num_threads=num_threads)
+    actions = np.random.default_rng(0).integers(4, size=(40, 10))
+    expected = played(together, actions)
+    parts = [slice(10 * i // groups, 10 * (i + 1) // groups) for i in range(groups)]
+    flying = [flights.step(part, actions[0, part]) for part in parts]
+    for step in range(40):
+        for i, part in enumerate(parts):
+            flights.wait(flying[i])
+            assert equal(rows_of(flights, part), expected[step], part)
+            if step < 39:
+                flying[i] = flights.step(part, actions[step + 1, part])
+    assert not flights.env.engine.in_flight
+    assert torch.equal(flights.env.get_ram(), together.get_ram())
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_envs_taken_as_they_land_play_as_all_together(num_threads: int) -> None:
+    """Envs are sent in random sets, and those that are done go on at once."""
+    together, flights = pair(7, num_threads=num_threads)
+    rng = np.random.default_rng(1)
+    actions = rng.integers(4, size=(60, 7))
+    expected = played(together, actions)
+    steps, waiting = np.zeros(7, int), set(range(7))
+    while (steps < 60).any():
+        ids = rng.permutation([env for env in waiting if steps[env] < 60])
+        for some in filter(len, np.array_split(ids, rng.integers(1, 3))):
+            flights.step(some, actions[steps[some], some], singly=True)
+        waiting -= set(ids.tolist())
+        taken = flights.take(int(rng.integers(1, flights.flying + 1)))
+        for env in taken:
+            rows = torch.tensor([env])
+            assert equal(rows_of(flights, rows), expected[steps[env]], rows)
+        steps[taken] += 1
+        waiting |= set(taken.tolist())
+
+
+@pytest.mark.parametrize("pool", [0, 3])
+def test_resets_in_flight_are_those_of_the_batch(pool: int) -> None:
+    together, flights = pair(6, reset_pool_size=pool)
+    some = np.array([4, 1])
+    mask = torch.zeros(6, dtype=torch.bool)
+    mask[some] = True
+    observations, _ = together.reset(seed=[5, 9], options={"reset_mask": mask})
+    flight = flights.reset(some, [5, 9])
+    other = flights.step(np.array([0]), [1])
+    flights.wait(flight)
+    flights.wait(other)
+    assert torch.equal(flights.results(torch.from_numpy(some))[0], observations[some])
+    fresh = Flights(make(GAMES, 6, **(OPTIONS | {"reset_pool_size": pool})))
+    with pytest.raises(error.ResetNeeded, match="before the first reset of some envs"):
+        fresh.reset(some)
+    fresh.wait(fresh.reset(slice(None), 3))
+    again = make(GAMES, 6, **(OPTIONS | {"reset_pool_size": pool}))
+    assert torch.equal(fresh.results(slice(None))[0], again.reset(seed=3)[0])
+
+
+def test_wrong_calls_are_refused_and_start_nothing() -> None:
+    together, flights = pair(4)
+    fresh = Flights(make(num_envs=4))
+    with pytest.raises(error.ResetNeeded):
+        fresh.step(slice(0, 2), [0, 0])
+    flight = flights.step(slice(0, 2), [1, 2])
+    with pytest.raises(
+        error.AlreadyPendingCallError, match=r"expected envs that are not in flight, got \[1\]"
+    ):
+        flights.step(np.array([1, 2]), [0, 0])
+    with pytest.raises(error.AlreadyPendingCallError, match=r"got get_ram\(\) while a step is in"):
+        flights.env.get_ram()
+    with pytest.raises(ValueError, match="take at most 0 envs, as many as are in flight singly"):
+        flights.take(1)
+    with pytest.raises(ValueError, match="number of a flight that has not landed, got 99"):
+        flights.wait(99)
+    for ids, actions, sentence in (
+        ([3, 3], [0, 0], "envs that are not in flight, got env 3"),
+        ([3, 2], [0], r"actions to have shape \(2,\)"),
+        ([3], [77], "actions from 0 to"),
+        ([], [], "the number of at least one env, got none"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            flights.step(np.array(ids), actions)
+    flights.wait(flight)
+    with pytest.raises(ValueError, match="number of a flight"):
+        flights.wait(flight)
+    flight = flights.step(slice(2, 4), [1, 2])
+    flights.wait(flight)
+    together.step([1, 2, 1, 2])
+    assert torch.equal(flights.env.get_ram(), together.get_ram())
+    flights.step(slice(0, 4), [0] * 4)
+    flights.env.close()
+    with pytest.raises(error.ClosedEnvironmentError):
+        flights.wait(0)
+
+
+@pytest.mark.gpu
+def test_envs_on_a_gpu_do_not_fly() -> None:
+    with pytest.raises(ValueError, match=r"env with device='cpu' to step some .* got device cuda"):
+        Flights(make(device="cuda"))

@@ -1,0 +1,211 @@
+"""Training with envs on the CPU in groups: what is exactly as without groups, resume, mistakes."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import pytest
+import torch
+from test_algorithms import PROGRAMS, TINY
+from torch import nn
+from training_runs import SMALL, assert_same, saved, settings, trained, without_times
+
+from cule import train
+from cule.train import draws
+from cule.train.models import sample
+from cule.train.trainer import Trainer
+from cule.train.world import World
+
+CPU = torch.device("cpu")
+GAME = {"game": "breakout", "num_envs": 8, "max_episode_frames": 150, "life_loss_ends": True}
+
+
+def trainer_of(name, groups, device=CPU, **changes):
+    algorithm, settings, own = PROGRAMS[name]
+    args = settings(**{**TINY, **GAME, **own, **changes}, env_groups=groups)
+    args = dataclasses.replace(args, env_device="cpu").on(device)
+    args.check(1)
+    return Trainer(algorithm(args), World(0, 1, device))
+
+
+class Exact(nn.Module):
+    """A policy whose numbers do not depend on how many envs there are: sums of integers."""
+
+    def __init__(self, num_actions):
+        super().__init__()
+        self.weights = nn.Parameter(torch.arange(num_actions, dtype=torch.float32) / 8)
+
+    def forward(self, observations):
+        bright = observations.flatten(1).long().sum(1) % 16
+        return (bright.float().unsqueeze(1) * self.weights).log_softmax(1), bright.float()
+
+
+def on_exact(algorithm):
+    """The same algorithm with this policy."""
+
+    class OnExact(algorithm):
+        def networks(self, num_actions):
+            return {"net": Exact(num_actions)}
+
+    return OnExact
+
+
+def stored(trainer):
+    """All values that are kept of steps, by name."""
+    return {
+        recurrent.name: {key: value.clone() for key, value in store.state_dict().items()}
+        for recurrent, store in trainer.plan.storage.far.items()
+        if recurrent.over == "step"
+    }
+
+
+@pytest.mark.parametrize("groups", [2, 3, 8])
+@pytest.mark.parametrize("name", ["A2C+V-trace", "PPO"])
+def test_groups_play_what_all_play_together(name, groups):
+    """Bit for bit, where the network computes the same for any number of envs."""
+    algorithm, args, own = PROGRAMS[name]
+    found = []
+    for count in (1, groups):
+        changes = {**TINY, **GAME, **own, "learning_rate": 0.0, "num_threads": 2}
+        made = on_exact(algorithm)(args(**changes, env_groups=count).on(CPU))
+        trainer = Trainer(made, World(0, 1, CPU))
+        assert (trainer.stage.aloft is not None) is (count > 1)
+        for _ in range(24):
+            trainer.iterate()
+        found.append((stored(trainer), trainer.stage.state_dict(), torch.get_rng_state()))
+        trainer.close()
+    assert_same(*found)
+
+
+def resumed(name, iterations, first, device=CPU, **changes):
+    """The state after some iterations, of which the second part are another trainer's."""
+    trainer = trainer_of(name, 3, device, **changes)
+    for count in range(iterations):
+        if count == first:
+            state = copy.deepcopy(trainer.state_dict())
+            trainer.close()
+            trainer = trainer_of(name, 3, device, **changes)
+            trainer.load_state_dict(state)
+        trainer.iterate()
+    state = copy.deepcopy(trainer.state_dict())
+    trainer.close()
+    return state
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("lag", [0, 1])
+def test_every_algorithm_learns_in_groups_and_resumes_exactly(name, lag):
+    if lag and name == "DQN":
+        pytest.skip("one lag is enough for a replay memory")
+    expected = resumed(name, 12, 12, lag=lag)
+    assert_same(resumed(name, 12, 5, lag=lag), expected)
+
+
+def test_run_in_groups_resumed_is_as_if_never_stopped(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    changes = {"env_groups": 2, "env_device": "cpu"}
+    trained(settings(whole, total_frames=4_000, **changes))
+    trained(settings(parts, total_frames=2_000, **changes))
+    trained(settings(parts, total_frames=4_000, resume=True, **changes))
+    assert_same(saved(whole), saved(parts))
+    assert without_times(whole)[-1] == without_times(parts)[-1]
+
+
+def test_draws_of_parts_are_those_of_all():
+    chances = torch.rand(7, 3).log_softmax(1)
+    best = chances.argmax(1)
+
+    def act(rows):
+        return sample(chances[rows]), draws.uniform(best[rows]), draws.integers(best[rows], 9)
+
+    torch.manual_seed(3)
+    expected = [act(slice(None)) for _ in range(3)]
+    torch.manual_seed(3)
+    ends = [(0, 2), (2, 3), (3, 7)]
+    parts = draws.Draws(ends)
+    for step in expected:
+        found = []
+        for number, end in enumerate(ends):
+            with parts.of(number):
+                found.append(act(slice(*end)))
+        for a, b in zip(zip(*found, strict=True), step, strict=True):
+            assert torch.equal(torch.cat(a), b)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"env_groups": 0}, "env_groups to be at least 1, got 0"),
+        ({"env_groups": 9}, r"env_groups to be at most the envs of a process \(8\), got 9"),
+        ({"env_groups": 2, "emulator": "ale-py"}, "emulator cule with env_groups or env_device"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        trained(settings(tmp_path, **{**SMALL, **changes}))
+
+
+def test_groups_are_for_atari_envs_on_the_cpu():
+    from test_algorithms import on_signals
+
+    algorithm, args, own = PROGRAMS["PPO"]
+    made = on_signals(algorithm)(args(**{**TINY, **own, "num_envs": 8, "env_groups": 2}).on(CPU))
+    with pytest.raises(ValueError, match="env_groups to be 1, unless the envs are an AtariEnv on"):
+        Trainer(made, World(0, 1, CPU))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("graphs", [False, True])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_learner_on_a_gpu_sees_what_the_cpu_envs_play(groups, graphs):
+    """With the exact policy: the same steps as with everything on the CPU, bit for bit, except
+    what the devices draw at random; here the actions are the likeliest ones."""
+
+    def likeliest(kind):
+        class Likeliest(on_exact(kind)):
+            def act(self, nets, observations):
+                log_pi, _ = nets.net(observations)
+                actions = log_pi.argmax(1)
+                return {
+                    "actions": actions,
+                    "log_mu": log_pi.gather(1, actions.unsqueeze(1)).squeeze(1),
+                }
+
+        return Likeliest
+
+    algorithm, args, own = PROGRAMS["A2C+V-trace"]
+    found = []
+    for device, count in ((CPU, 1), (torch.device("cuda", 0), groups)):
+        changes = {**TINY, **GAME, **own, "learning_rate": 0.0, "env_groups": count,
+                   "num_threads": 2, "device": str(device), "env_device": "cpu", "bf16": False,
+                   "channels_last": False, "cuda_graphs": graphs}  # fmt: skip
+        trainer = Trainer(likeliest(algorithm)(args(**changes).on(device)), World(0, 1, device))
+        for _ in range(40):
+            trainer.iterate()
+        kept = {
+            name: {key: value.cpu() for key, value in values.items()}
+            for name, values in stored(trainer).items()
+            if name in ("observations", "actions", "rewards", "discounts", "played")
+        }
+        episodes = {k: v.cpu() for k, v in trainer.stage.episodes.state_dict().items()}
+        found.append((kept, episodes))
+        trainer.close()
+    assert_same(*found)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("lag", [0, 1])
+def test_every_algorithm_learns_on_a_gpu_from_envs_on_the_cpu_and_resumes_exactly(name, lag):
+    changes = {"device": "cuda", "num_threads": 2, "lag": lag}
+    gpu = torch.device("cuda", 0)
+    expected = resumed(name, 12, 12, gpu, **changes)
+    found = resumed(name, 12, 5, gpu, **changes)
+    for key in ("envs", "episodes"):
+        assert_same(*(s["plan"]["objects"]["envs"][key] for s in (found, expected)))
+    assert_same(found["networks"], expected["networks"])
+
+
+def test_settings_name_the_groups(tmp_path):
+    assert train.Args().env_groups == 1 and train.Args().env_device is None
