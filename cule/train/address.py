@@ -6,7 +6,11 @@ import importlib
 import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from cule.train.algorithm import Algorithm
+from cule.train.settings import Args
 
 
 def module_of(made: type) -> str:
@@ -29,6 +33,22 @@ def program_of(made: type) -> str:
     return f"python {Path(module).name}" if module.endswith(".py") else f"python -m {module}"
 
 
+def load(module: str) -> ModuleType:
+    """A module by its name, or a script by its path.
+
+    Raises:
+        ImportError, OSError: it is not there.
+    """
+    if not module.endswith(".py"):
+        return importlib.import_module(module)
+    spec = importlib.util.spec_from_file_location(Path(module).stem, module)
+    assert spec is not None and spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(spec.name, loaded)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
 def find(address: str) -> Any:
     """The class at an address.
 
@@ -37,15 +57,7 @@ def find(address: str) -> Any:
     """
     module, _, name = address.rpartition(":")
     try:
-        if module.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(module).stem, module)
-            assert spec is not None and spec.loader is not None
-            loaded = importlib.util.module_from_spec(spec)
-            sys.modules.setdefault(spec.name, loaded)
-            spec.loader.exec_module(loaded)
-        else:
-            loaded = importlib.import_module(module)
-        found: Any = loaded
+        found: Any = load(module)
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, OSError, AttributeError) as problem:
@@ -53,3 +65,28 @@ def find(address: str) -> Any:
             f"expected the algorithm that was trained at {address}, got none there: {problem}"
         ) from problem
     return found
+
+
+def program_in(module: str) -> tuple[type[Algorithm[Any]], type[Args]]:
+    """The algorithm that a program's module or script defines, and its settings.
+
+    Raises:
+        ValueError: it is not there, or does not define one algorithm.
+    """
+    try:
+        loaded = load(module)
+    except (ImportError, OSError) as problem:
+        raise ValueError(
+            f"expected a training program such as examples.ppo.ppo, got {module}: {problem}"
+        ) from problem
+    own = [
+        value
+        for value in vars(loaded).values()
+        if isinstance(value, type) and value.__module__ == loaded.__name__
+    ]
+    algorithms = [one for one in own if issubclass(one, Algorithm)]
+    settings = [one for one in own if issubclass(one, Args)] or [Args]
+    if len(algorithms) != 1 or len(settings) != 1:
+        names = ", ".join(one.__name__ for one in [*algorithms, *settings])
+        raise ValueError(f"expected {module} to define one algorithm and its settings, got {names}")
+    return algorithms[0], settings[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import tyro
@@ -24,23 +24,41 @@ def options_of(settings: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def run_program(program: str, settings: type[Args], run: Callable[[Args], Any]) -> int:
+def run_program(
+    program: str,
+    settings: type[Args],
+    run: Callable[[Args], Any],
+    words: Sequence[str] | None = None,
+) -> int:
     """Reads the command line and runs.
 
     Args:
         program: how the program is called, which help texts and errors show.
         settings: the dataclass of the settings.
         run: is called with them.
+        words: the command line (None: that of the process).
+
+    Returns:
+        The exit status, as of `told`.
+    """
+    name = program.split(" ")[-1].removesuffix(".py").rpartition(".")[2]
+    return told(name, lambda: run(tyro.cli(settings, prog=program, args=words)))
+
+
+def told(name: str, run: Callable[[], Any]) -> int:
+    """Runs, and tells errors as a line on stderr.
+
+    Args:
+        name: the program's, with which the line begins.
+        run: is called.
 
     Returns:
         The exit status: what `run` returns if that is an int, else 0. It is 2 after a wrong
-        setting, a file that cannot be read or written, or a missing package; a line on stderr then
-        says why.
+        setting, a file that cannot be read or written, or a missing package.
     """
     try:
-        result = run(tyro.cli(settings, prog=program))
+        result = run()
     except (ImportError, OSError, ValueError) as problem:
-        name = program.split(" ")[-1].removesuffix(".py").rpartition(".")[2]
         sys.stderr.write(f"{name}: {problem}\n")
         return 2
     return result if isinstance(result, int) else 0

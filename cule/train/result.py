@@ -30,7 +30,7 @@ def settings_of(args: Args) -> dict[str, Any]:
 
 
 def result_of(run: Run) -> dict[str, Any]:
-    """The run as a row of benchmarks/results."""
+    """The run as a row of benchmarks/results; "interrupted" is in it if a signal has stopped it."""
     args, trainer = run.args, run.trainer
     return row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
@@ -44,6 +44,7 @@ def result_of(run: Run) -> dict[str, Any]:
         planning_seconds=round(trainer.plan.seconds, 3),
         **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
         **settings_of(args),
+        **({"interrupted": True} if run.interrupted else {}),
     )  # fmt: skip
 
 
@@ -58,7 +59,8 @@ def row_before(run: Run) -> dict[str, Any] | None:
     wanted = {name: getattr(args, name) for name in names}
     wanted |= {"frames": trainer.frames, "updates": trainer.updates}
     for row in reversed(read_lines(path, dict).kept("row of results")):
-        if all(row.get(name) == value for name, value in wanted.items()):
+        same = all(row.get(name) == value for name, value in wanted.items())
+        if same and not row.get("interrupted"):
             # A row without a score: its evaluation was stopped.
             return row if not args.eval_episodes or row.get("score") is not None else None
     return None

@@ -1,0 +1,186 @@
+"""Trainings that a sweep runs: what each is, its process, and what its folder says of it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cule.json_lines import read_lines
+from cule.scope.program import program_of
+from cule.train.log import LOG
+from cule.train.pictures import RESULT
+
+OUTPUT = "output.log"
+# What a sweep adds to a command itself.
+ADDED = ("folder", "device", "resume", "overwrite")
+PR_SET_PDEATHSIG = 1  # of prctl(2)
+# Bytes at the end of a log that are sure to hold a line.
+TAIL = 16_384
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training.
+
+    Attributes:
+        name: names it and its folder; no two jobs of a sweep have the same.
+        command: `python -m MODULE ...` or `python SCRIPT.py ...` as words, without the folder, the
+            device and --resume, which are added; "python" may be left out.
+    """
+
+    name: str
+    command: tuple[str, ...]
+
+    def option(self, name: str) -> str | None:
+        """The value of an option of the command, such as "total-frames"; None if it has none."""
+        for place in range(len(self.command) - 1, -1, -1):
+            key, equals, value = self.command[place].partition("=")
+            if key.replace("_", "-") == f"--{name}":
+                return value if equals else next(iter(self.command[place + 1 :]), "")
+        return None
+
+    def number(self, name: str) -> float | None:
+        """The value of an option as a number; None if it has none."""
+        with suppress(ValueError):
+            return float(self.option(name) or "")
+        return None
+
+    def check(self) -> None:
+        """Checks the job.
+
+        Raises:
+            ValueError: the name is no folder's, or the command is none or has what is added.
+        """
+        path = Path(self.name)
+        if path.is_absolute() or not path.parts or ".." in path.parts:
+            raise ValueError(f"expected a job's name to name a folder, got {self.name!r}")
+        program_of(self.command)
+        for name in ADDED:
+            if self.option(name) is not None:
+                raise ValueError(
+                    f"expected a training's options without --{name}, which the sweep chooses, got "
+                    f"{' '.join(self.command)}"
+                )
+
+
+@dataclass
+class JobState:
+    """How far a job is.
+
+    Attributes:
+        job: which.
+        state: a "stopped" job goes on when the sweep is started again.
+        device: where it runs or ran; None before.
+        starts: how often this sweep has started it.
+        frames: emulated so far.
+        fps: frames per second at the last line of its log.
+        score: of the last episodes in training; of the evaluation at the end once there is one.
+        seconds_left: until it ends, as far as that is known.
+        row: the result, once it is finished.
+        problem: the last lines of its output, once it has failed.
+    """
+
+    job: Job
+    state: Literal["waiting", "running", "finished", "stopped", "failed"] = "waiting"
+    device: str | None = None
+    starts: int = 0
+    frames: int = 0
+    fps: float | None = None
+    score: float | None = None
+    seconds_left: float | None = None
+    row: dict[str, Any] | None = None
+    problem: str = ""
+
+    def look(self, folder: Path) -> None:
+        """Reads the job's log."""
+        line = _last_line(folder / LOG)
+        if line is None:
+            return
+        self.frames, self.fps = line["frames"], line["fps"]
+        self.score = line["score"] if line["score"] is not None else self.score
+        left = []
+        total, seconds = self.job.number("total-frames"), self.job.number("max-seconds")
+        if total is not None and self.fps:
+            left.append((total - self.frames) / self.fps)
+        if seconds is not None:
+            left.append(seconds - line["seconds"])
+        self.seconds_left = max(0.0, min(left)) if left else None
+
+    def finish(self, row: dict[str, Any]) -> None:
+        """Notes the result."""
+        self.state, self.row, self.seconds_left = "finished", row, None
+        self.frames, self.fps = row["frames"], row["fps"]
+        self.score = row["score"] if row["score"] is not None else self.score
+
+
+def _last_line(log: Path) -> dict[str, Any] | None:
+    """The newest complete line of a log about training; None if there is none."""
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+        for text in reversed(file.read().split(b"\n")):
+            with suppress(ValueError):
+                line = json.loads(text)
+                if isinstance(line, dict) and line.get("kind") == "training":
+                    return line
+    return None
+
+
+def result_in(folder: Path) -> dict[str, Any] | None:
+    """The newest row of results of a training's folder; None if it is not finished."""
+    with suppress(OSError):
+        rows = read_lines(folder / RESULT, dict).kept("row of results")
+        if rows and not rows[-1].get("interrupted"):
+            return rows[-1]
+    return None
+
+
+def last_lines(folder: Path, count: int = 5) -> str:
+    """The end of what a training wrote to the terminal."""
+    with suppress(OSError), (folder / OUTPUT).open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+        text = file.read().decode(errors="replace")
+        return "\n".join([line for line in text.splitlines() if line.strip()][-count:])
+    return ""
+
+
+def start(job: Job, folder: Path, device: str, kept: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """Starts a training as a process, which goes on from its checkpoint if there is one.
+
+    It has a process group of its own, so that Ctrl-C does not reach it. It ends at once if the
+    thread that started it ends.
+
+    Args:
+        job: what to train.
+        folder: its folder; what it writes to the terminal goes to a file there.
+        device: such as "cuda:1".
+        kept: file descriptors that it inherits.
+
+    Raises:
+        OSError: the folder cannot be written, or there is no memory for the process.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    words = [
+        sys.executable, *program_of(job.command),
+        "--folder", str(folder), "--device", device, "--resume",
+    ]  # fmt: skip
+    parent, prctl = os.getpid(), ctypes.CDLL(None).prctl
+
+    def end_with_parent() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before
+            os._exit(1)
+
+    with (folder / OUTPUT).open("ab") as output:
+        return subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=kept,
+            start_new_session=True, preexec_fn=end_with_parent,
+        )  # fmt: skip

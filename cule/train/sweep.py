@@ -1,0 +1,346 @@
+"""Runs many trainings on few devices.
+
+    python -m cule.train.sweep --algorithm examples.ppo.ppo --games pong breakout --seeds 0 1 2 \
+        --folder runs/sweep --per-gpu 2 -- --total-frames 10_000_000
+
+What follows `--` goes to each training. They run as processes, some on each device, and the next
+starts when one ends. Stopped or killed, the same command goes on: finished trainings are left out,
+the others continue from their checkpoints. One that fails is started once more.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import tyro
+
+from cule.device import default_device
+from cule.files import replacing
+from cule.rom import find_game
+from cule.train.address import program_in
+from cule.train.checks import at_least
+from cule.train.command import run_program
+from cule.train.jobs import Job, JobState, last_lines, result_in, start
+from cule.train.rows import command_line
+from cule.train.stopper import Stopper
+from cule.train.sweep_table import Live, summary, what_is_left
+
+__all__ = ["Job", "JobState", "Sweep", "main"]
+
+JOBS, RESULTS, LOCK = "sweep.json", "results.jsonl", "sweep.lock"
+# A training that fails is started once more.
+MOST_STARTS = 2
+# Seconds: between two looks at the processes, between two at their logs, and how long the
+# processes of a killed sweep may take to end.
+POLL, LOOK, PATIENCE = 0.1, 1.0, 10.0
+
+
+class Sweep:
+    """Many trainings on few devices.
+
+    Args:
+        jobs: the trainings, in the order in which they start.
+        folder: each has a folder in it, named after it.
+        devices: such as "cuda:0", "cuda:1".
+        per_device: how many run on a device at the same time.
+
+    Attributes:
+        states: how far each job is.
+        interrupted: a signal has stopped the sweep.
+
+    Raises:
+        ValueError: a job or a number is wrong, or the folder has jobs of the same names with other
+            commands.
+    """
+
+    def __init__(
+        self, jobs: Sequence[Job], folder: Path, devices: Sequence[str], per_device: int = 1
+    ):
+        self.folder = folder
+        self.slots = [device for _ in range(per_device) for device in devices]
+        self.states = [JobState(job) for job in jobs]
+        self.interrupted = False
+        self._running: dict[subprocess.Popen[bytes], JobState] = {}
+        if not jobs or not self.slots:
+            raise ValueError(
+                "expected a training and a device or more, and one or more on each, got "
+                f"{len(jobs)} trainings, {len(devices)} devices and {per_device} on each"
+            )
+        for job in jobs:
+            job.check()
+        names = [job.name for job in jobs]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"expected jobs of different names, got {', '.join(sorted(twice))}")
+        self._known_jobs()
+
+    def _known_jobs(self) -> dict[str, list[str]]:
+        """The commands of the folder's jobs and of these, by name.
+
+        Raises:
+            ValueError: one is in the folder with another command.
+        """
+        path = self.folder / JOBS
+        try:
+            known = json.loads(path.read_text()) if path.exists() else {}
+        except ValueError as problem:
+            raise ValueError(f"expected {path} as a sweep writes it, got {problem}") from problem
+        for state in self.states:
+            name, command = state.job.name, list(state.job.command)
+            if known.setdefault(name, command) != command:
+                raise ValueError(
+                    f"expected {name} in {self.folder} with the settings that it has there "
+                    f"({' '.join(known[name])}), got {' '.join(command)}: name another folder"
+                )
+        return known
+
+    def folder_of(self, state: JobState) -> Path:
+        """A job's folder."""
+        return self.folder / state.job.name
+
+    def run(self, show: Callable[[Sequence[JobState]], None] | None = None) -> list[dict[str, Any]]:
+        """Runs all jobs that are not finished.
+
+        SIGINT and SIGTERM stop it: each training writes a checkpoint first.
+
+        Args:
+            show: called about once a second with all states, and at the end.
+
+        Returns:
+            The finished jobs' rows of results, in the order of the jobs. "job" is the job's name. A
+            job that failed has a row with "job", "command" and "error", its last lines; a job that
+            was stopped has none. The folder's results.jsonl has the same rows.
+
+        Raises:
+            ValueError: another sweep uses the folder.
+            OSError: the folder cannot be written.
+        """
+        show = show or (lambda states: None)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._locked() as lock, Stopper() as stopper:
+            with replacing(self.folder / JOBS) as file:
+                file.write((json.dumps(self._known_jobs(), indent=1) + "\n").encode())
+            for state in self.states:
+                if row := result_in(self.folder_of(state)):
+                    state.finish(row)
+            try:
+                self._work(stopper, lock, show)
+            finally:
+                for process in self._running:  # only after an error
+                    process.kill()
+                    process.wait()
+        self.interrupted = stopper.wanted
+        self._write()
+        show(self.states)
+        return self.rows
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """What `run` returns."""
+        made = []
+        for state in self.states:
+            job = state.job
+            if state.row is not None:
+                made.append({"job": job.name, **state.row})
+            elif state.state == "failed":
+                error = state.problem
+                made.append({"job": job.name, "command": " ".join(job.command), "error": error})
+        return made
+
+    def _write(self) -> None:
+        with replacing(self.folder / RESULTS) as file:
+            file.write("".join(json.dumps(row) + "\n" for row in self.rows).encode())
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """Holds the folder's lock. Each training holds it too, for as long as it lives.
+
+        Raises:
+            ValueError: another sweep has it, or trainings of a sweep that was killed.
+        """
+        descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            end = time.monotonic() + PATIENCE
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > end:
+                        raise ValueError(
+                            f"expected a folder that no other sweep uses, got {self.folder}"
+                        ) from None
+                    time.sleep(POLL)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    # The loop -------------------------------------------------------------------------------------
+
+    def _work(
+        self, stopper: Stopper, lock: int, show: Callable[[Sequence[JobState]], None]
+    ) -> None:
+        """Starts jobs and waits for them until all have ended, or a signal has stopped them."""
+        looked, stopping = 0.0, False
+        while True:
+            if stopper.wanted and not stopping:
+                stopping = True
+                for process in self._running:
+                    process.terminate()
+            if not stopping:
+                self._fill(lock)
+            if time.monotonic() - looked >= LOOK:
+                looked = time.monotonic()
+                for state in self._running.values():
+                    state.look(self.folder_of(state))
+                show(self.states)
+            if not self._running:
+                return
+            time.sleep(POLL)
+            for process in [one for one in self._running if one.poll() is not None]:
+                self._end(process, stopper)
+
+    def _fill(self, lock: int) -> None:
+        """Starts jobs on devices that have room."""
+        free = list(self.slots)
+        for state in self._running.values():
+            assert state.device is not None
+            free.remove(state.device)
+        waiting = [state for state in self.states if state.state == "waiting"]
+        for state, device in zip(waiting, free, strict=False):
+            state.state, state.device, state.starts = "running", device, state.starts + 1
+            process = start(state.job, self.folder_of(state), device, [lock])
+            self._running[process] = state
+
+    def _end(self, process: subprocess.Popen[bytes], stopper: Stopper) -> None:
+        """Notes how a training has ended."""
+        state = self._running.pop(process)
+        folder = self.folder_of(state)
+        state.look(folder)
+        state.seconds_left = None
+        row = result_in(folder) if process.returncode == 0 else None
+        if row is not None:
+            state.finish(row)
+            self._write()
+        elif stopper.wanted:
+            state.state = "stopped"
+        elif state.starts < MOST_STARTS:
+            state.state = "waiting"
+        else:
+            state.state = "failed"
+            state.problem = last_lines(folder) or f"exit status {process.returncode}"
+            self._write()
+
+
+# The program --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Args:
+    """Trains on several games with several seeds. Options after -- go to each training."""
+
+    algorithm: str
+    """the training program: its module, such as examples.ppo.ppo, or its script"""
+    games: tuple[str, ...]
+    """the games"""
+    seeds: tuple[int, ...] = (0,)
+    """the seeds; there is a training for each game and seed"""
+    folder: Path = Path("runs/sweep")
+    """each training gets a folder in it, such as pong-0"""
+    per_gpu: int = 1
+    """trainings on a device at the same time"""
+    gpus: tuple[int, ...] = ()
+    """numbers of the GPUs; by default all"""
+    device: Literal["cpu"] | None = None
+    """cpu, to train there even if there is a GPU"""
+
+
+def devices_of(args: Args) -> list[str]:
+    """The devices to train on.
+
+    Raises:
+        ValueError: there is no such GPU.
+    """
+    if args.device == "cpu" and args.gpus:
+        raise ValueError("expected gpus or device cpu, got both")
+    if args.device == "cpu" or (not args.gpus and default_device() == "cpu"):
+        return ["cpu"]
+    count = torch.cuda.device_count()
+    if wrong := [number for number in args.gpus if not 0 <= number < count]:
+        raise ValueError(f"expected gpus below {count}, which are here, got {wrong[0]}")
+    return [f"cuda:{number}" for number in args.gpus or range(count)]
+
+
+def jobs_of(args: Args, options: Sequence[str], device: str) -> list[Job]:
+    """A job for each game and seed.
+
+    Wrong settings are found here, before anything starts. A number of frames that no option names
+    is named, so that it is the same wherever the sweep goes on.
+
+    Raises:
+        ValueError: a setting is wrong.
+    """
+    _, settings = program_in(args.algorithm)
+    program = [args.algorithm] if args.algorithm.endswith(".py") else ["-m", args.algorithm]
+    for name in ("game", "seed"):
+        if Job("", tuple(options)).option(name) is not None:
+            raise ValueError(f"expected --{name}s before --, got --{name} after it")
+    jobs = []
+    for game in [find_game(game).name for game in args.games]:
+        for seed in args.seeds:
+            words = ["--game", game, "--seed", str(seed), "--no-progress", *options]
+            made = tyro.cli(settings, args=words).on(torch.device(device))
+            made.check(1)
+            if made.explain:
+                raise ValueError("expected options that train, got --explain")
+            frames = ["--total-frames", str(made.total_frames)]
+            jobs.append(Job(f"{game}-{seed}", (*program, *frames, *words)))
+    return jobs
+
+
+def run(args: Args, options: Sequence[str]) -> int:
+    """Does what the command line asks for; the exit status.
+
+    Raises:
+        ValueError: an argument is wrong.
+    """
+    at_least(1, args, "per_gpu")
+    devices = devices_of(args)
+    jobs = jobs_of(args, options, devices[0])
+    sweep = Sweep(jobs, args.folder, devices, args.per_gpu)
+    rows = sweep.run(Live(sys.stderr))
+    if table := summary(rows):
+        sys.stdout.write(f"{table}\nThe rows are in {args.folder / RESULTS}.\n")
+    for state in sweep.states:
+        if state.state == "failed":
+            folder = sweep.folder_of(state)
+            sys.stderr.write(f"{state.job.name} failed, {folder} has all:\n{state.problem}\n")
+    if sweep.interrupted:
+        told = what_is_left(sweep.states)
+        sys.stderr.write(f"Stopped: {told}. To go on: {command_line()}\n")
+        return 130
+    return int(any(state.state == "failed" for state in sweep.states))
+
+
+def main() -> int:
+    """Runs the sweep; returns the exit status."""
+    words = sys.argv[1:]
+    split = words.index("--") if "--" in words else len(words)
+    options = words[split + 1 :]
+    return run_program(
+        "python -m cule.train.sweep", Args, lambda args: run(args, options), words[:split]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

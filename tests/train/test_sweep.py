@@ -1,0 +1,360 @@
+"""Sweeps: many trainings on few devices, stopped, killed and failing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from training_runs import one_thread_each, without_times
+
+from cule.train import sweep
+from cule.train.jobs import JobState
+from cule.train.sweep import Job, Sweep
+from cule.train.sweep_table import Live, summary
+
+ROOT = Path(__file__).resolve().parents[2]
+# A program that trains nothing but behaves as a training does.
+PRETENDER = """
+import json, os, signal, sys, time
+from pathlib import Path
+
+words = sys.argv[1:]
+value = lambda name, default=None: words[words.index(name) + 1] if name in words else default
+folder = Path(value("--folder"))
+assert "--resume" in words and value("--device").startswith("dev")
+with (folder / "starts").open("a") as file:
+    file.write(f"{value('--device')} {time.monotonic()}\\n")
+starts = len((folder / "starts").read_text().splitlines())
+print("Here I am.", file=sys.stderr)
+if starts <= int(value("--fails", "0")):
+    sys.exit("The GPU is gone.\\nOh no.")
+stopped = []
+signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))
+frames = 0
+while frames < int(value("--total-frames")) and not stopped:
+    frames += 100
+    line = {"kind": "training", "frames": frames, "seconds": frames / 100, "fps": 100.0}
+    with (folder / "log.jsonl").open("a") as file:
+        file.write(json.dumps(line | {"score": 1.5}) + "\\n")
+    time.sleep(float(value("--pause", "0.05")))
+row = {"algorithm": "P", "game": value("--game"), "seed": int(value("--seed")), "frames": frames,
+       "fps": 100.0, "seconds": 1.0, "score": float(value("--seed"))}
+with (folder / "result.jsonl").open("a") as file:
+    file.write(json.dumps(row | ({"interrupted": True} if stopped else {})) + "\\n")
+(folder / "ended").write_text(str(time.monotonic()))
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "pretender.py"
+    path.write_text(PRETENDER)
+    return str(path)
+
+
+def job(program, seed, *more, game="pong", frames=200):
+    words = ("--game", game, "--seed", str(seed), "--total-frames", str(frames), *more)
+    return Job(f"{game}-{seed}", (program, *words))
+
+
+def starts(folder):
+    return [line.split()[0] for line in (folder / "starts").read_text().splitlines()]
+
+
+def overlapping(folders):
+    """The most trainings that ran at the same time."""
+    times = []
+    for folder in folders:
+        begun = float((folder / "starts").read_text().splitlines()[-1].split()[1])
+        times += [(begun, 1), (float((folder / "ended").read_text()), -1)]
+    running = [sum(step for _, step in sorted(times)[: i + 1]) for i in range(len(times))]
+    return max(running)
+
+
+def test_sweep_runs_some_on_each_device_and_returns_rows_in_order(tmp_path, program):
+    jobs = [job(program, seed) for seed in (3, 1, 4, 0, 5)]
+    folder, shown = tmp_path / "runs", []
+    made = Sweep(jobs, folder, ["dev0", "dev1"])
+    rows = made.run(lambda states: shown.append([state.state for state in states]))
+    assert [row["job"] for row in rows] == ["pong-3", "pong-1", "pong-4", "pong-0", "pong-5"]
+    assert [row["score"] for row in rows] == [3, 1, 4, 0, 5]
+    assert [json.loads(line) for line in (folder / "results.jsonl").open()] == rows
+    folders = [folder / one.name for one in jobs]
+    assert overlapping(folders) == 2
+    assert {device for one in folders for device in starts(one)} == {"dev0", "dev1"}
+    assert shown[0][:3] == ["running", "running", "waiting"]
+    assert shown[-1] == ["finished"] * 5
+    # The same again: nothing is left to do.
+    assert Sweep(jobs, folder, ["dev0"]).run() == rows
+    assert all(len(starts(one)) == 1 for one in folders)
+    # Another seed comes to the same folder.
+    more = Sweep([*jobs, job(program, 9)], folder, ["dev0"], 3).run()
+    assert more[:5] == rows and more[5]["seed"] == 9
+
+
+def test_sweep_starts_a_failed_training_once_more_while_the_others_go_on(tmp_path, program):
+    jobs = [job(program, 0, "--fails", "1"), job(program, 1, "--fails", "9"), job(program, 2)]
+    made = Sweep(jobs, tmp_path / "runs", ["dev0"], 2)
+    rows = made.run()
+    assert [state.state for state in made.states] == ["finished", "failed", "finished"]
+    assert [state.starts for state in made.states] == [2, 2, 1]
+    assert rows[1]["job"] == "pong-1" and rows[1]["error"].endswith("The GPU is gone.\nOh no.")
+    assert [row.get("score") for row in rows] == [0, None, 2]
+    assert "pong-1" not in summary(rows) and len(summary(rows).splitlines()) == 2
+
+
+def test_sweep_takes_a_training_that_someone_stops_for_unfinished(tmp_path, program, monkeypatch):
+    monkeypatch.setattr(sweep, "LOOK", 0.0)
+    made = Sweep([job(program, 0, "--pause", "0.3")], tmp_path / "runs", ["dev0"])
+    killed = []
+
+    def kill(states):
+        (process,) = made._running or [None]
+        if process is not None and states[0].frames and not killed:
+            killed.append(process.pid)
+            os.kill(process.pid, signal.SIGTERM)
+
+    (row,) = made.run(kill)
+    assert made.states[0].starts == 2 and killed and row["frames"] == 200
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda p: [], "expected a training and a device or more, and .*, got 0 trainings"),
+        (lambda p: [job(p, 0), job(p, 0)], "expected jobs of different names, got pong-0"),
+        (lambda p: [Job("../x", (p,))], r"job's name to name a folder, got '\.\./x'"),
+        (lambda p: [Job("x", ("train",))], "expected a command"),
+        (lambda p: [job(p, 0, "--device=cpu")], "options without --device, which the sweep"),
+        (lambda p: [job(p, 0, "--overwrite")], "options without --overwrite, which the sweep"),
+    ],
+    ids=["none", "twice", "name", "command", "device", "overwrite"],
+)
+def test_sweep_refuses_jobs_that_are_wrong(tmp_path, program, make, message):
+    with pytest.raises(ValueError, match=message):
+        Sweep(make(program), tmp_path / "runs", ["dev0"])
+
+
+def test_sweep_refuses_a_folder_with_other_settings(tmp_path, program):
+    Sweep([job(program, 0)], tmp_path / "runs", ["dev0"]).run()
+    with pytest.raises(ValueError, match=r"expected pong-0 in .* with the settings that it has .*"
+                       r"--total-frames 200\), got .*300: name another folder"):  # fmt: skip
+        Sweep([job(program, 0, frames=300)], tmp_path / "runs", ["dev0"])
+    (tmp_path / "runs" / "sweep.json").write_text("{")
+    with pytest.raises(ValueError, match=r"sweep.json as a sweep writes it"):
+        Sweep([job(program, 0)], tmp_path / "runs", ["dev0"])
+
+
+def test_sweep_refuses_a_folder_that_another_one_uses(tmp_path, program, monkeypatch):
+    monkeypatch.setattr(sweep, "PATIENCE", 0.2)
+    made = Sweep([job(program, 0)], tmp_path / "runs", ["dev0"])
+    problems = []
+
+    def second(states):
+        if not problems:
+            with pytest.raises(ValueError, match="expected a folder that no other sweep uses"):
+                Sweep([job(program, 1)], tmp_path / "runs", ["dev0"]).run()
+            problems.append(1)
+
+    made.run(second)
+    assert problems
+
+
+SWEEPER = """
+import sys
+from pathlib import Path
+from cule.train.sweep import Job, Sweep
+program, folder, pause = sys.argv[1:]
+words = ("--game", "pong", "--total-frames", "1000", "--pause", pause)
+jobs = [Job(f"pong-{seed}", (program, *words, "--seed", str(seed))) for seed in range(3)]
+sweep = Sweep(jobs, Path(folder), ["dev0"], 2)
+sweep.run()
+print([state.state for state in sweep.states], sweep.interrupted)
+"""
+
+
+def processes_of(program):
+    """The processes that run a program."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if program.encode() in words[:2]:
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_sweep_stopped_or_killed_leaves_no_training_behind(tmp_path, program, kill):
+    command = [sys.executable, "-c", SWEEPER, program, str(tmp_path / "runs"), "0.5"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        while len(processes_of(program)) < 2 or not (tmp_path / "runs/pong-1/log.jsonl").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(kill)
+        told = process.communicate()[0]
+    end = time.monotonic() + 10
+    while processes_of(program) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert processes_of(program) == []
+    if kill == signal.SIGKILL:
+        assert not (tmp_path / "runs/pong-1/result.jsonl").exists()
+    else:
+        assert told == "['stopped', 'stopped', 'waiting'] True\n"
+        assert '"interrupted": true' in (tmp_path / "runs/pong-1/result.jsonl").read_text()
+
+
+def test_live_table_is_drawn_in_place_on_a_terminal(program):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    states = [JobState(job(program, seed)) for seed in range(40)]
+    states[7].state, states[7].device, states[7].frames = "running", "cuda:1", 1_234_000
+    states[7].fps, states[7].seconds_left, states[7].score = 12345.6, 3725.0, -20.25
+    file = Terminal()
+    live = Live(file)
+    live(states)
+    # More than fit: those that run.
+    first = file.getvalue().splitlines()
+    assert len(first) == 3 and first[2] == "39 waiting, 1 running"
+    assert re.split(r"  +", first[1]) == [
+        "pong-7", "pong", "7", "cuda:1", "running", "1,234,000", "12,346", "-20.2", "1:02:05",
+    ]  # fmt: skip
+    live(states[:8])
+    assert file.getvalue().count("\x1b[3F\x1b[J") == 1
+
+
+def test_live_table_in_a_file_is_a_line_for_each_change(program):
+    states = [JobState(job(program, seed)) for seed in range(3)]
+    file = io.StringIO()
+    live = Live(file)
+    live(states)
+    states[1].state, states[1].device, states[1].starts = "running", "cuda:0", 1
+    live(states)
+    live(states)
+    states[1].finish({"frames": 5000, "fps": 250.0, "score": 3.0})
+    live(states)
+    assert file.getvalue().splitlines() == [
+        "pong-1: device cuda:0, state running",
+        "pong-1: device cuda:0, state finished, frames 5,000, FPS 250, score 3.0",
+    ]
+
+
+def test_summary_has_mean_and_deviation_over_seeds():
+    row = {"algorithm": "PPO", "game": "pong", "frames": 100, "fps": 10.0, "seconds": 10.0}
+    rows = [row | {"score": score} for score in (1.0, 3.0, None)]
+    rows += [row | {"game": "breakout", "score": None}, {"job": "x", "error": "no"}]
+    lines = [re.split(r"  +", line) for line in summary(rows).splitlines()]
+    assert lines[1:] == [
+        ["PPO", "pong", "3", "100", "10", "10.0", "2.00", "1.41"],
+        ["PPO", "breakout", "1", "100", "10", "10.0", ".", "."],
+    ]
+
+
+# The program, with real trainings --------------------------------------------------------------
+
+OPTIONS = [
+    "--num-envs", "4", "--num-steps", "8", "--minibatch-size", "16", "--width", "0.1",
+    "--num-threads", "1", "--eval-episodes", "0", "--no-plot", "--no-tensorboard",
+    "--checkpoint-every", "500", "--log-every", "1",
+]  # fmt: skip
+
+
+def command(folder, *words, frames, algorithm="examples.ppo.ppo"):
+    return [
+        sys.executable, "-m", "cule.train.sweep", "--algorithm", algorithm, "--folder",
+        str(folder), "--device", "cpu", *words, "--", *OPTIONS, "--total-frames", str(frames),
+    ]  # fmt: skip
+
+
+def sweep_of(folder, *words, **more):
+    return subprocess.run(
+        command(folder, *words, **more), cwd=ROOT, env=one_thread_each(), capture_output=True,
+        text=True, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_sweep_killed_and_started_again_gives_the_numbers_of_one_that_was_not(tmp_path):
+    words = ["--games", "pong", "Breakout-v5", "--seeds", "0", "1", "--per-gpu", "2"]
+    whole = sweep_of(tmp_path / "whole", *words, frames=4000)
+    assert whole.returncode == 0, whole.stderr
+    assert "The rows are in" in whole.stdout and len(whole.stdout.splitlines()) == 4
+    parts = tmp_path / "parts"
+    killed = 0
+    for _ in range(3):
+        with subprocess.Popen(
+            command(parts, *words, frames=4000), cwd=ROOT, env=one_thread_each(),
+            stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            while process.poll() is None:
+                if len(list(parts.glob("*/checkpoints/*.complete"))) > killed:
+                    process.kill()
+                    killed += 1
+                    break
+                time.sleep(0.02)
+            process.stderr.read()
+    assert killed
+    done = sweep_of(parts, *words, frames=4000)
+    assert done.returncode == 0, done.stderr
+    for name in ("pong-0", "pong-1", "breakout-0", "breakout-1"):
+        assert without_times(parts / name) == without_times(tmp_path / "whole" / name)
+    rows = [json.loads(line) for line in (parts / "results.jsonl").open()]
+    assert [(row["game"], row["seed"]) for row in rows] == [
+        ("pong", 0), ("pong", 1), ("breakout", 0), ("breakout", 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_sweep_stopped_by_ctrl_c_says_how_to_go_on(tmp_path):
+    folder = tmp_path / "runs"
+    words = command(folder, "--games", "pong", frames=10**9)
+    with subprocess.Popen(
+        words, cwd=ROOT, env=one_thread_each(), stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not (folder / "pong-0" / "log.jsonl").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate()[1]
+    assert process.returncode == 130
+    assert told.splitlines()[-1].startswith(
+        "Stopped: 1 stopped. To go on: python -m cule.train.sweep --algorithm examples.ppo.ppo"
+    )
+    assert list(folder.glob("pong-0/checkpoints/*.complete"))
+
+
+@pytest.mark.parametrize(
+    "words, options, message",
+    [
+        (["--games", "pnog"], [], "got 'pnog'; closest: 'pong'"),
+        (["--games", "pong", "--per-gpu", "0"], [], "expected per_gpu to be at least 1, got 0"),
+        (["--games", "pong", "--gpus", "0"], [], "expected gpus or device cpu, got both"),
+        (["--games", "pong"], ["--num-envs", "0"], "expected num_envs to be at least 1, got 0"),
+        (["--games", "pong"], ["--seed", "3"], "expected --seeds before --, got --seed after it"),
+        (["--games", "pong"], ["--explain"], "expected options that train, got --explain"),
+        (["--games", "pong", "--algorithm", "examples.no"], [], "a training program such as"),
+        (["--games", "pong", "--algorithm", "cule.info"], [], "define one algorithm and its set"),
+    ],
+    ids=lambda value: "-".join(value)[:30] if isinstance(value, list) else "",
+)
+def test_sweep_answers_mistakes_with_a_sentence_before_it_starts_anything(
+    tmp_path, monkeypatch, capsys, words, options, message
+):
+    told = ["--algorithm", "examples.ppo.ppo", "--folder", str(tmp_path / "x"), "--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", ["sweep", *told, *words, "--", *options])
+    assert sweep.main() == 2
+    error = capsys.readouterr().err
+    assert message in error and error.startswith("sweep: ") and error.count("\n") == 1
+    assert not (tmp_path / "x").exists()
