@@ -53,7 +53,7 @@ SOURCES = {
     ),
     "rainbow": Source(
         "Rainbow",
-        "Hessel et al. (2018), arXiv:1710.02298, table of scores with no-op starts; it lacks "
+        "Hessel et al. (2018), arXiv:1710.02298, table of scores with no-op starts, which lacks "
         "jamesbond, riverraid and up_n_down",
         "200 million frames, up to 30 no-ops, the best snapshot of a training is evaluated",
     ),

@@ -2,13 +2,12 @@
 
     python -m examples.atari57.report runs/suite
 
-The folder gets report.md, the pictures that it shows, and scores.jsonl, the rows of the table of
-scores.
+The folder gets report.md and the pictures that it shows. The agents' rows are in its results.jsonl,
+which the sweep writes.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from examples.atari57.aggregates import STATISTICS, interval
 from examples.atari57.references import AGENTS, SOURCES, human_normalised, references
 from examples.atari57.settings import PROTOCOLS
 
-REPORT, SCORES = "report.md", "scores.jsonl"
+REPORT = "report.md"
 Row = dict[str, Any]
 
 
@@ -190,7 +189,7 @@ def how(suite: Suite) -> str:
 def sources() -> str:
     """Where the scores of others are from."""
     return "\n".join(
-        f"- {source.label}: {source.table}. {source.protocol}." for source in SOURCES.values()
+        f"- {source.label}: {source.table}; {source.protocol}." for source in SOURCES.values()
     )
 
 
@@ -217,9 +216,6 @@ def write_report(folder: Path) -> None:
     ]  # fmt: skip
     with replacing(folder / REPORT) as file:
         file.write(("\n\n".join(parts) + "\n").encode())
-    rows = [suite.rows[game, seed] for game, seed in sorted(suite.rows)]
-    with replacing(folder / SCORES) as file:
-        file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
 def run(args: Args) -> None:
