@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cule.recording import video_library
 from cule.train import sweep
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import options_of, run_program
@@ -84,9 +85,12 @@ def run(args: Args) -> int:
     """Does what the command line asks for; returns the exit status.
 
     Raises:
+        ImportError: videos are wanted, and imageio is not installed.
         ValueError: a setting is wrong, or the folder has agents of other settings.
     """
     jobs = jobs_of(args)
+    if args.video:
+        video_library()  # not only after the first training
     devices = sweep.devices_of(
         sweep.Args(algorithm="", games=(), gpus=args.gpus, device=args.device)
     )

@@ -105,6 +105,14 @@ def test_suite_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     assert not (tmp_path / "suite").exists()
 
 
+def test_missing_imageio_is_a_line_before_anything_is_trained(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "imageio", None)
+    monkeypatch.setattr("sys.argv", ["run", "--device", "cpu", "--folder", str(tmp_path / "suite")])
+    assert run.main() == 2
+    assert capsys.readouterr().err.startswith("run: videos need imageio with ffmpeg: pip install ")
+    assert not (tmp_path / "suite").exists()
+
+
 def test_report_refuses_a_folder_without_agents(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["report", str(tmp_path)])
     assert report.main() == 2
