@@ -70,6 +70,8 @@ SHORTER = {
     # Hours of work, which tests/train/test_atari57.py has in small.
     "examples.atari57.run": ["--help"],
     "examples.atari57.report": ["--help"],
+    "cule.train.sweep": ["--help"],
+    "cule.train.tune": ["--help"],
     **dict.fromkeys(TRAININGS, SHORT_TRAINING),
     "cule.scope": [],
     "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],

@@ -12,8 +12,10 @@ from cule.train.plan.plan import Plan
 from cule.train.plan.program import Operation, Program, Recurrent
 from cule.train.presets import by_device
 from cule.train.settings import Args
+from cule.train.tune.tuning import tune
 
 __all__ = [
     "Algorithm", "Args", "Batch", "Copy", "Declaration", "Learning", "Nets", "Operation",
     "Passes", "Plan", "Program", "Recurrent", "Replay", "by_device", "explain", "main", "train",
+    "tune",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -20,6 +21,7 @@ from cule.train.rows import append_row
 from cule.train.run import Run
 from cule.train.stopper import Stopper
 from cule.train.trainer import Trainer
+from cule.train.tune import kept
 from cule.train.world import World
 
 LEAST_TORCH = (2, 11)
@@ -95,6 +97,9 @@ def explain(make: Callable[[Any], Algorithm[Any]], args: Any) -> str:
     args.use_threads()
     world = World.join(args.device)
     try:
+        if args.tuned:
+            chosen = kept.chosen(args, make(args.on(world.device)), world)
+            args = dataclasses.replace(args, **chosen)
         args = args.on(world.device)
         args.check(world.size)
         trainer = Trainer(make(args), world)

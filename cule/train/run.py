@@ -27,6 +27,7 @@ from cule.train.result import row_before
 from cule.train.settings import Args
 from cule.train.stopper import Stopper
 from cule.train.trainer import Trainer
+from cule.train.tune import kept
 from cule.train.world import World
 
 EVALUATION_SEED = 1_000_000
@@ -36,6 +37,7 @@ FREE = {
     "folder", "resume", "overwrite", "explain", "device", "total_frames", "max_seconds", "progress",
     "tensorboard", "plot", "results", "log_every", "checkpoint_every", "num_threads", "cuda_graphs",
     "compile", "learner_chunk", "stop_at_score", "bf16", "channels_last", "multiprocessors",
+    "tuned",
 }  # fmt: skip
 
 
@@ -65,8 +67,13 @@ class Run:
         begun = time.perf_counter()
         self.args, self.world, self.speaks = args, world, world.rank == 0
         state = self._found_state()
-        if state is not None:
-            self.args = args = given.on(world.device, state["args"])
+        self.tuned: dict[str, Any] = {}
+        if args.tuned:
+            before = None if state is None else state.get("tuned", {})
+            self.tuned = kept.chosen(given, make(args), world, before)
+            given = dataclasses.replace(given, **self.tuned)
+        self.args = args = given.on(world.device, None if state is None else state["args"])
+        args.check(world.size)
         self.algorithm = make(args)
         if self.speaks and args.progress:
             line = announcement(given, args, world.device, self.algorithm.name)
@@ -247,6 +254,7 @@ class Run:
             "settings": address_of(type(self.args)),
             "num_actions": self.algorithm.num_actions,
             "args": as_saved(self.args),
+            "tuned": self.tuned,
             "frames": self.trainer.frames,
             "seconds": self.seconds,
             "evaluation_seconds": self.evaluation_seconds,

@@ -31,6 +31,9 @@ class Args:
     """start a new run in a folder with another run's checkpoints, and delete them"""
     explain: bool = False
     """print the plan, and do not train"""
+    tuned: bool = False
+    """use what cule.train.tune has found for this game and device, for settings that have their
+    defaults"""
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""
     device: str | None = None

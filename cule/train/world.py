@@ -56,11 +56,15 @@ class World:
 
     def any(self, wish: bool) -> bool:
         """Whether `wish` is true in any process. All processes have to call it."""
+        return self.most(float(wish)) > 0
+
+    def most(self, value: float) -> float:
+        """The largest of all processes' values. All processes have to call it."""
         if self.size == 1:
-            return wish
-        wishes = torch.tensor([int(wish)])
-        dist.all_reduce(wishes, op=dist.ReduceOp.MAX)
-        return bool(wishes.item())
+            return value
+        values = torch.tensor([value], dtype=torch.float64)
+        dist.all_reduce(values, op=dist.ReduceOp.MAX)
+        return values.item()
 
     @contextmanager
     def together(self) -> Iterator[None]:

@@ -1,0 +1,70 @@
+"""How near `train.tune` comes to the best of a full grid, and how long each takes.
+
+    python benchmarks/tools/tune_against_grid.py pong breakout space_invaders
+    torchrun --nproc-per-node 4 benchmarks/tools/tune_against_grid.py pong
+
+A JSON line for each game. The grid's fastest and what tune has found are measured once more, in
+turns, as the maximum of many short trials is too high.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+
+from cule import train
+from cule.train.tune import search, trial
+from cule.train.tune.space import read_space
+from cule.train.world import World
+from examples.ppo import ppo
+
+FINALISTS, TURNS, SECONDS = 3, 3, 2.0
+
+
+def main() -> None:
+    """Measures."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("games", nargs="+", metavar="GAME")
+    parser.add_argument("--search", nargs="+", metavar="SETTING=VALUES")
+    parser.add_argument("--budget-seconds", type=float, default=120.0)
+    parser.add_argument("--device")
+    options = parser.parse_args()
+    space = read_space(options.search, ppo.Args) if options.search else None
+    for game in options.games:
+        args = ppo.Args(game=game, device=options.device)
+        found = train.tune(
+            ppo.PPO, args, space, budget_seconds=options.budget_seconds, again=True
+        )  # fmt: skip
+        world = World.join(options.device)
+        filled = args.on(world.device)
+
+        def measure(settings: dict, seconds: float) -> search.Trial:
+            return trial.measure(ppo.PPO, filled, settings, world, seconds=seconds)  # noqa: B023
+
+        begun = time.monotonic()
+        points = itertools.product(*found.space.values())
+        grid = [measure(dict(zip(found.space, one, strict=True)), trial.SECONDS) for one in points]
+        seconds = time.monotonic() - begun
+        fastest = sorted(grid, key=lambda one: -one.fps)[:FINALISTS]
+        rivals = [found.best.settings, *(one.settings for one in fastest)]
+        rates = [0.0] * len(rivals)
+        for _ in range(TURNS):
+            for place, settings in enumerate(rivals):
+                rates[place] += measure(settings, SECONDS).fps / TURNS
+        world.leave()
+        if world.rank == 0:
+            print(json.dumps({
+                "game": game, "device_name": found.device_name, "num_gpus": world.size,
+                "tuned": found.best.settings, "tuned_fps": round(rates[0]),
+                "grid": rivals[1 + max(range(FINALISTS), key=lambda i: rates[1 + i])],
+                "grid_fps": round(max(rates[1:])), "share": round(rates[0] / max(rates[1:]), 4),
+                "trials": len(found.trials), "combinations": found.combinations,
+                "failed": sum(bool(one.problem) for one in grid), "complete": found.complete,
+                "tune_seconds": round(found.seconds, 1), "grid_seconds": round(seconds, 1),
+            }), flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""Keeps what a search has found, in the folder that has the compiled games, too."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cule import results
+from cule.device import usable_cpus
+from cule.files import replacing
+from cule.rom import find_game
+from cule.train.address import module_of
+from cule.train.algorithm import Algorithm
+from cule.train.command import options_of
+from cule.train.settings import Args
+from cule.train.tune.search import Trial
+from cule.train.world import World
+from cule.translation import cache_folder
+
+# Settings that a result is kept for, besides the game: those that change what is computed.
+SAME = ("emulator", "model", "width", "bf16", "channels_last", "compile", "cuda_graphs")
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a result is kept by.
+
+    Attributes:
+        algorithm: its module, or its script's name, and its own name.
+        game: its name.
+        device_name: the GPU's, or the CPU's with its threads.
+        num_devices: how many processes train together.
+        version: of cule.
+        same: other settings that matter.
+    """
+
+    algorithm: str
+    game: str
+    device_name: str
+    num_devices: int
+    version: str
+    same: Mapping[str, Any]
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        name = re.sub(r"\W", "-", self.algorithm.rpartition(":")[2])
+        return cache_folder() / "tuned" / f"{name}-{self.game}-{digest}.json"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search has found.
+
+    Attributes:
+        best: the trial with the most frames per second; its `settings` are the setting to use.
+        trials: all trials.
+        space: what was searched.
+        device_name: on which device.
+        num_devices: how many processes.
+        combinations: combinations of all candidates.
+        seconds: how long the search took.
+        complete: it was not cut off by the end of the time.
+        again: it was kept from an earlier search.
+    """
+
+    best: Trial
+    trials: Sequence[Trial]
+    space: Mapping[str, Sequence[Any]]
+    device_name: str
+    num_devices: int
+    combinations: int
+    seconds: float
+    complete: bool
+    again: bool = False
+
+
+def key_of(algorithm: Algorithm[Any], world: World) -> Key:
+    """By what an algorithm's result is kept.
+
+    Args:
+        algorithm: with settings for the device.
+        world: the processes.
+    """
+    from cule import __version__
+
+    args = algorithm.args
+    made = type(algorithm)
+    module = module_of(made)
+    if module.endswith(".py"):
+        module = Path(module).stem  # as it is called where it is not the main program
+    return Key(
+        algorithm=f"{module}:{made.__qualname__}", game=find_game(args.game).name,
+        device_name=results.machine(world.device, args.num_threads or usable_cpus())["device_name"],
+        num_devices=world.size, version=__version__,
+        same={name: getattr(args, name) for name in SAME},
+    )  # fmt: skip
+
+
+def load(key: Key) -> Tuned | None:
+    """What was found before; None if there is nothing, or it cannot be read."""
+    with suppress(OSError, ValueError, TypeError, LookupError):
+        found = json.loads(key.path.read_text())["tuned"]
+        trials = [Trial(**trial) for trial in found.pop("trials")]
+        best = Trial(**found.pop("best"))
+        return Tuned(best=best, trials=trials, **found | {"again": True})
+    return None
+
+
+def keep(key: Key, tuned: Tuned) -> None:
+    """Keeps a result; a warning says so if it cannot be written."""
+    text = json.dumps({"key": dataclasses.asdict(key), "tuned": dataclasses.asdict(tuned)})
+    try:
+        key.path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(key.path) as file:
+            file.write(text.encode())
+    except OSError as problem:
+        warnings.warn(f"the tuned settings are not kept: {problem}", stacklevel=2)
+
+
+def chosen(
+    given: Args, algorithm: Algorithm[Any], world: World, before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The kept values of settings that are not set; a line on stderr says which.
+
+    A setting that has its default counts as not set.
+
+    Args:
+        given: the settings as they were given.
+        algorithm: with the same settings, filled for the device.
+        world: the processes.
+        before: what was chosen for the run that is resumed, which it then keeps.
+
+    Raises:
+        ValueError: nothing is kept.
+    """
+    key = key_of(algorithm, world)
+    if before is None:
+        found = load(key)
+        if found is None:
+            program = key.algorithm.partition(":")[0]
+            raise ValueError(
+                f"expected a search before --tuned for {key.game} on {world.size} x "
+                f"{key.device_name}, got none: python -m cule.train.tune {program} --game "
+                f"{key.game}"
+            )
+        before = found.best.settings
+    defaults = {field.name: field.default for field in dataclasses.fields(given)}
+    made = {name: value for name, value in before.items() if getattr(given, name) == defaults[name]}
+    if world.rank == 0 and given.progress:
+        words = " ".join(options_of(made)) or "nothing that is not set"
+        sys.stderr.write(f"Tuned for {key.device_name}: {words}\n")
+    return made

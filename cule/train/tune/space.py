@@ -1,0 +1,133 @@
+"""What is searched: settings with their candidates."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import torch
+
+from cule.train.algorithm import Algorithm
+
+Space = Mapping[str, Sequence[Any]]
+# Factors of the number of envs, by device.
+ENVS = {"cuda": (0.25, 0.5, 1, 2, 4, 8, 16), "cpu": (0.25, 0.5, 1, 2, 4)}
+CHUNKS = (16_384, 65_536, 262_144)
+# What a candidate of a type has to be, for messages.
+WANTED = {
+    int: "a whole number", float: "a number", bool: "True or False", type(None): "None",
+}  # fmt: skip
+# Multiprocessors come in eights on new GPUs.
+EIGHT = 8
+
+
+def default_space(make: Callable[[Any], Algorithm[Any]], args: Any, device: torch.device) -> Space:
+    """What is searched by default: settings that change an algorithm least.
+
+    These are the envs, the lag where the algorithm has one, and on a GPU how many multiprocessors
+    are reserved for emulation beside learning, and the chunks of gradients. Batches are not among
+    them, as the fastest would always be the largest.
+
+    Args:
+        make: makes the algorithm from settings.
+        args: the settings, filled for the device.
+        device: where it computes.
+    """
+    space: dict[str, Sequence[Any]] = {}
+    envs = [args.num_envs * factor for factor in ENVS[device.type]]
+    space["num_envs"] = [int(count) for count in envs if count >= 1 and count == int(count)]
+    lags = [make(dataclasses.replace(args, lag=lag)).learning().lag for lag in (0, 1)]
+    if lags == [0, 1]:
+        space["lag"] = (0, 1)
+    if device.type == "cuda":
+        if 1 in lags:
+            count = torch.cuda.get_device_properties(device).multi_processor_count
+            quarters = [count * part // 4 // EIGHT * EIGHT for part in (1, 2, 3)]
+            space["multiprocessors"] = (0, *quarters)
+        space["learner_chunk"] = CHUNKS
+    return space
+
+
+def _kinds(hint: Any) -> Sequence[Any]:
+    """The types that a type hint allows."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _searchable(hint: Any) -> bool:
+    """Whether a setting of this type has numbers or choices as its values."""
+    plain = (int, float, bool, type(None))
+    return all(kind in plain or get_origin(kind) is Literal for kind in _kinds(hint))
+
+
+def _value(name: str, hint: Any, text: str) -> Any:
+    """The value that a text means.
+
+    Raises:
+        ValueError: it means none.
+    """
+    for kind in _kinds(hint):
+        if kind is type(None) and text == "None":
+            return None
+        if get_origin(kind) is Literal and text in get_args(kind):
+            return text
+        if kind is bool and text in ("True", "False"):
+            return text == "True"
+        if kind in (int, float):
+            with suppress(ValueError):
+                return kind(text)
+    wanted = " or ".join(WANTED.get(kind) or " or ".join(get_args(kind)) for kind in _kinds(hint))
+    raise ValueError(f"expected a candidate of {name} to be {wanted}, got {text!r}")
+
+
+def _hints(settings: type) -> dict[str, Any]:
+    hints = get_type_hints(settings)
+    names = {field.name for field in dataclasses.fields(settings)}
+    return {name: hint for name, hint in hints.items() if name in names and _searchable(hint)}
+
+
+def read_space(words: Sequence[str], settings: type) -> Space:
+    """The space that words such as "num_envs=512,1024" name.
+
+    Raises:
+        ValueError: a word is wrong.
+    """
+    hints, space = _hints(settings), {}
+    for word in words:
+        name, equals, texts = word.partition("=")
+        name = name.strip("-").replace("-", "_")
+        if not equals or not texts:
+            raise ValueError(f"expected --search to have SETTING=VALUE,VALUE,..., got {word!r}")
+        check_name(name, settings)
+        space[name] = [_value(name, hints[name], text) for text in texts.split(",")]
+    return space
+
+
+def check_name(name: str, settings: type) -> None:
+    """Checks that a setting can be searched.
+
+    Raises:
+        ValueError: there is no such setting, or its values are no numbers or choices.
+    """
+    hints = _hints(settings)
+    if name not in hints:
+        close = difflib.get_close_matches(name, hints, n=1)
+        hint = f"; the closest is {close[0]}" if close else ""
+        raise ValueError(
+            f"expected a setting with numbers or choices to search, got {name!r}{hint}"
+        )
+
+
+def check_space(space: Space, settings: type) -> None:
+    """Checks a space.
+
+    Raises:
+        ValueError: a setting cannot be searched, or has no candidates.
+    """
+    for name, values in space.items():
+        check_name(name, settings)
+        if not values:
+            raise ValueError(f"expected candidates of {name}, got none")

@@ -1,0 +1,142 @@
+"""Measures a combination of settings: a Trainer that plays and learns for a moment."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from cule.scope.light import Light
+from cule.train import annotate
+from cule.train.algorithm import Algorithm
+from cule.train.emulator import STACK
+from cule.train.trainer import Trainer
+from cule.train.tune.search import Trial
+from cule.train.world import World
+
+# Seconds that a trial measures.
+SECONDS = 0.5
+# Steps before learning, if it would begin later: a memory is drawn from, and has stacks of frames.
+EARLY = 2 * STACK
+# Iterations after the first learning and before the measurement: CUDA graphs are captured in them.
+ITERATIONS = {"cuda": 4, "cpu": 1}
+# What errors about a lack of memory say.
+NO_MEMORY = ("fit in the memory", "out of memory", "allocate memory", "memory budget")
+
+
+def _learning_at_once(algorithm: Algorithm[Any]) -> None:
+    """Lets an algorithm learn as soon as it can: what comes before says nothing about its speed."""
+    learning = algorithm.learning()
+    learning = dataclasses.replace(learning, start=min(learning.start, EARLY))
+    setattr(algorithm, "learning", lambda: learning)  # noqa: B010
+
+
+def _planned_bytes(trainer: Trainer) -> int:
+    """Bytes that a plan needs at once."""
+    memory = trainer.plan.memory
+    works = [o.work for o in trainer.plan.program.operations if o.work is not None]
+    needed = sum(work.at_once * work.bytes_each for work in works)
+    return memory.fixed + memory.ring_bytes + needed
+
+
+def _lacks_memory(problem: BaseException) -> bool:
+    """Whether an error says that there is not enough memory."""
+    return isinstance(problem, (torch.OutOfMemoryError, MemoryError)) or any(
+        words in str(problem) for words in NO_MEMORY
+    )
+
+
+def _timed(trainer: Trainer, iterations: int) -> float:
+    """Seconds that so many iterations take, in the slowest process."""
+    world = trainer.world
+    world.synchronize()
+    begun = time.perf_counter()
+    for _ in range(iterations):
+        with annotate.iteration():
+            trainer.iterate()
+    world.synchronize()
+    return world.most(time.perf_counter() - begun)
+
+
+def _measure(trainer: Trainer, seconds: float, left: Callable[[], float]) -> Trial:
+    """Measures a trainer; the result has no settings yet.
+
+    Raises:
+        ValueError: an iteration takes longer than what is left of the time.
+    """
+    world, device = trainer.world, trainer.device
+    took, learned = 0.0, 0
+    while learned <= ITERATIONS[device.type]:
+        took = _timed(trainer, 1)
+        learned += trainer.updates > 0
+        if world.any(took > left()):
+            raise ValueError(f"an iteration takes {took:.1f} s, which is more time than is left")
+    iterations = max(1, math.ceil(seconds / max(took, 1e-6)))
+    frames, updates = trainer.frames, trainer.updates
+    with Light(device, every=1) as light:
+        took = _timed(trainer, iterations)
+    on_gpu = device.type == "cuda"
+    memory = torch.cuda.max_memory_allocated(device) if on_gpu else _planned_bytes(trainer)
+    return Trial(
+        {}, fps=(trainer.frames - frames) / took,
+        updates_per_second=(trainer.updates - updates) / took, memory=memory,
+        milliseconds=light.milliseconds(), seconds=took,
+    )  # fmt: skip
+
+
+def measure(
+    make: Callable[[Any], Algorithm[Any]],
+    args: Any,
+    settings: Mapping[str, Any],
+    world: World,
+    *,
+    seconds: float = SECONDS,
+    left: Callable[[], float] = lambda: math.inf,
+) -> Trial:
+    """Measures how fast an algorithm plays and learns with some settings.
+
+    All processes have to call it, and have to have devices of the same kind: a process that lacks
+    memory where the others do not would be waited for. What a trial used is free afterwards.
+
+    Args:
+        make: makes the algorithm from settings.
+        args: the settings, filled for the device.
+        settings: those that differ.
+        world: the processes.
+        seconds: how long to measure, at least an iteration.
+        left: seconds that may still be spent.
+
+    Returns:
+        The trial. Settings that are wrong, or need more memory than there is, are one that failed.
+    """
+    if world.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(world.device)
+    trainer = None
+    try:
+        with world.together():
+            tried = dataclasses.replace(args, **settings)
+            tried.check(world.size)
+            algorithm = make(tried)
+            _learning_at_once(algorithm)
+            trainer = Trainer(algorithm, world)
+            trainer.warm_up()
+        with world.together():
+            found = dataclasses.replace(_measure(trainer, seconds, left), settings=settings)
+    except (ValueError, RuntimeError, MemoryError) as problem:
+        line = str(problem).partition("\n")[0] or type(problem).__name__
+        found = Trial(settings, problem=line, no_memory=_lacks_memory(problem))
+    finally:
+        if trainer is not None:
+            trainer.close()
+            del trainer
+    # Only now: the error's traceback held the trainer.
+    gc.collect()
+    if world.device.type == "cuda":
+        torch.cuda.empty_cache()
+    # All processes have to search on in the same way.
+    return dataclasses.replace(found, no_memory=world.any(found.no_memory))

@@ -1,0 +1,88 @@
+"""`train.tune`: searches, and keeps what is found."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cule.train.algorithm import Algorithm
+from cule.train.tune.kept import Tuned, keep, key_of, load
+from cule.train.tune.search import Search, Trial
+from cule.train.tune.space import Space, check_space, default_space
+from cule.train.tune.trial import SECONDS, measure
+from cule.train.world import World
+
+
+def tune(
+    make: Callable[[Any], Algorithm[Any]],
+    args: Any,
+    search: Space | None = None,
+    *,
+    budget_seconds: float = 120.0,
+    again: bool = False,
+    tell: Callable[[Trial], object] = lambda trial: None,
+) -> Tuned:
+    """Finds the settings with the most frames per second on this device, and keeps them.
+
+    They are kept by algorithm, game, device, number of processes and version of cule. Under
+    torchrun all processes search together.
+
+    Args:
+        make: makes the algorithm from settings; an Algorithm's class does.
+        args: the settings.
+        search: names of settings, each with its candidates; None: tune.space.default_space.
+        budget_seconds: about how long to search.
+        again: search even if a result of the same search is kept.
+        tell: called with each trial.
+
+    Returns:
+        What was found.
+
+    Raises:
+        ValueError: a setting or a candidate is wrong, or no combination has worked.
+    """
+    begun = time.monotonic()
+    if budget_seconds <= 0:
+        raise ValueError(f"expected budget_seconds to be above 0, got {budget_seconds}")
+    args.use_threads()
+    world = World.join(args.device)
+    try:
+        filled = args.on(world.device)
+        space = search if search is not None else default_space(make, filled, world.device)
+        check_space(space, type(args))
+        space = {name: list(values) for name, values in space.items()}
+        key = key_of(make(filled), world)
+        kept = load(key)
+        if kept is not None and kept.space == space and not again:
+            return kept
+
+        def left() -> float:
+            return budget_seconds - (time.monotonic() - begun)
+
+        def measured(settings: Mapping[str, Any], times: int) -> Trial:
+            # However slow it is, one has to come to an end.
+            patience = left if made.best else lambda: math.inf
+            trial = measure(make, filled, settings, world, seconds=times * SECONDS, left=patience)
+            if world.rank == 0:
+                tell(trial)
+            return trial
+
+        made = Search(space, vars(filled), measured, lambda: world.any(left() <= 0))
+        best = made.run()
+        if best is None:
+            first = made.trials[0]
+            raise ValueError(
+                f"expected a combination of settings that works, got {len(made.trials)} that do "
+                f"not; the first: {first.problem}"
+            )
+        tuned = Tuned(
+            best, made.trials, space, key.device_name, world.size, made.combinations,
+            round(time.monotonic() - begun, 3), complete=left() > 0,
+        )  # fmt: skip
+        if world.rank == 0:
+            keep(key, tuned)
+        return tuned
+    finally:
+        world.leave()

@@ -1,0 +1,376 @@
+"""The search for settings: against whole grids, with real trials, and what is kept of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cule import train
+from cule.train.tune import trial as trials
+from cule.train.tune import tuning
+from cule.train.tune.__main__ import main
+from cule.train.tune.search import FINALISTS, Search, Trial, climbed
+from cule.train.tune.space import default_space, read_space
+from cule.train.world import World
+from examples.a2c_vtrace import train as a2c
+from examples.dqn import dqn
+from examples.ppo import ppo
+from examples.reinforce import reinforce
+
+CPU = World(0, 1, torch.device("cpu"))
+TINY = {
+    "device": "cpu", "width": 0.1, "num_threads": 1, "num_steps": 4, "minibatch_size": 8,
+    "progress": False, "plot": False, "tensorboard": False, "eval_episodes": 0,
+}  # fmt: skip
+
+# The search, on functions that saturate ---------------------------------------------------------
+
+SPACE = {
+    "num_envs": [2**i for i in range(7, 15)],
+    "learner_chunk": [2**i for i in range(12, 18)],
+    "lag": [0, 1],
+    "multiprocessors": [0, 32, 64, 96],
+}
+
+
+@st.composite
+def machines(draw):
+    """A machine's throughput: it saturates with envs and chunks, and may lack memory for both."""
+    half = {
+        name: draw(st.floats(SPACE[name][0] / 100, SPACE[name][-1] * 2))
+        for name in ("num_envs", "learner_chunk")
+    }
+    shape = draw(st.sampled_from([
+        lambda x: x / (1 + x), lambda x: 1 - math.exp(-x), lambda x: min(x, 1.0), math.tanh,
+    ]))  # fmt: skip
+    share = st.floats(0.1, 1.0)
+    factor = {
+        (lag, count): draw(share) for lag in SPACE["lag"] for count in SPACE["multiprocessors"]
+    }
+    limit = draw(st.integers(8, 15))
+
+    def fps(num_envs, learner_chunk, lag, multiprocessors):
+        if num_envs >= 2**limit:
+            raise MemoryError
+        if lag == 0 and multiprocessors == 96:
+            raise ValueError("expected a lag")
+        parts = {"num_envs": num_envs, "learner_chunk": learner_chunk}
+        rates = [shape(value / half[name]) for name, value in parts.items()]
+        return 1e6 * math.prod(rates) * factor[lag, multiprocessors]
+
+    return fps
+
+
+class Machine:
+    """Measures a function of settings, and counts."""
+
+    def __init__(self, fps):
+        self.fps, self.measured = fps, 0
+
+    def __call__(self, settings, times):
+        self.measured += 1
+        try:
+            return Trial(settings, fps=self.fps(**settings))
+        except (MemoryError, ValueError) as problem:
+            return Trial(settings, problem="no", no_memory=isinstance(problem, MemoryError))
+
+
+@given(machines(), st.sampled_from(SPACE["num_envs"]))
+def test_search_finds_nearly_the_best_of_the_grid_with_few_trials(fps, num_envs):
+    machine, grid = Machine(fps), Machine(fps)
+    best = Search(SPACE, {"num_envs": num_envs}, machine, lambda: False).run()
+    points = itertools.product(*SPACE.values())
+    whole = [grid(dict(zip(SPACE, point, strict=True)), 1) for point in points]
+    assert best.fps >= 0.95 * max(one.fps for one in whole)
+    assert machine.measured < len(whole) / 4
+
+
+def test_search_stops_in_a_direction_once_it_no_longer_pays():
+    space = {"num_envs": [2**i for i in range(20)]}
+    machine = Machine(lambda num_envs: min(num_envs, 64))
+    search = Search(space, {"num_envs": 16}, machine, lambda: False)
+    assert search.run().settings == {"num_envs": 64}
+    assert [one.settings["num_envs"] for one in search.trials] == [16, 32, 64, 128, 256]
+    # Down, where up does not pay; over what cannot run, but not over the end of memory.
+
+    def fps(num_envs):
+        if num_envs > 2**12:
+            raise MemoryError
+        if num_envs == 2**9:
+            raise ValueError
+        return 2**20 / num_envs + 1e-3 * num_envs if num_envs >= 2**7 else num_envs
+
+    machine = Machine(fps)
+    search = Search(space, {"num_envs": 2**12}, machine, lambda: False)
+    assert search.run().settings == {"num_envs": 2**7}
+    tried = [one.settings["num_envs"] for one in search.trials]
+    assert tried == [2**12, 2**13, 2**11, 2**10, 2**9, 2**8, 2**7, 2**6, 2**5]
+
+
+def test_search_measures_the_fastest_longer_and_believes_that():
+    lengths = {}
+
+    def measure(settings, times):
+        lengths.setdefault(settings["model"], []).append(times)
+        rates = {"a": (90, 91), "b": (100, 80), "c": (95, 90), "d": (10, 10)}
+        return Trial(settings, fps=rates[settings["model"]][times > 1])
+
+    best = Search({"model": ["a", "b", "c", "d"]}, {}, measure, lambda: False).run()
+    assert best.settings == {"model": "a"} and best.fps == 91
+    assert {name: len(some) for name, some in lengths.items()} == {"a": 2, "b": 2, "c": 2, "d": 1}
+    assert FINALISTS == 3
+
+
+def test_search_ends_with_its_time():
+    clock = itertools.count()
+    machine = Machine(lambda num_envs: num_envs)
+    space = {"num_envs": [2**i for i in range(20)]}
+    search = Search(space, {"num_envs": 1}, machine, lambda: next(clock) > 5)
+    assert search.run().fps == max(one.fps for one in search.trials)
+    assert 3 < machine.measured < 8
+    nothing = Search(space, {}, lambda s, t: Trial(s, problem="no"), lambda: False)
+    assert nothing.run() is None
+
+
+def test_more_of_a_number_is_more_only_where_zero_means_nothing_else():
+    assert climbed([1, 2, 3]) and climbed((0.5, 1, 2))
+    for values in ((0, 1, 2), (1, 2), (True, False, True), ("a", "b", "c"), (None, 1, 2)):
+        assert not climbed(values)
+
+
+# Spaces ------------------------------------------------------------------------------------------
+
+
+def test_space_is_read_from_words():
+    words = ["num_envs=512,1024", "--max-grad-norm=None,0.5", "model=impala", "bf16=True,False"]
+    assert read_space(words, ppo.Args) == {
+        "num_envs": [512, 1024], "max_grad_norm": [None, 0.5], "model": ["impala"],
+        "bf16": [True, False],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "word, message",
+    [
+        ("num_env=4", "setting with numbers or choices to search, got 'num_env'; .* num_envs"),
+        ("game=pong", "setting with numbers or choices to search, got 'game'"),
+        ("num_envs", "to have SETTING=VALUE,VALUE,..., got 'num_envs'"),
+        ("num_envs=", "to have SETTING=VALUE,VALUE,..., got 'num_envs='"),
+        ("num_envs=4,x", "candidate of num_envs to be a whole number or None, got 'x'"),
+        ("bf16=1", "candidate of bf16 to be True or False, got '1'"),
+        ("model=resnet", "candidate of model to be nature or impala, got 'resnet'"),
+    ],
+)
+def test_space_that_is_wrong_is_refused(word, message):
+    with pytest.raises(ValueError, match=message):
+        read_space([word], ppo.Args)
+
+
+def test_default_space_depends_on_the_algorithm_and_its_settings():
+    def of(algorithm, settings, **more):
+        args = settings(width=0.1, num_threads=1, **more).on(CPU.device)
+        return default_space(algorithm, args, CPU.device)
+
+    assert of(ppo.PPO, ppo.Args) == {"num_envs": [4, 8, 16, 32, 64], "lag": (0, 1)}
+    assert of(a2c.A2C, a2c.Args)["num_envs"] == [30, 60, 120, 240, 480]
+    assert "lag" not in of(a2c.A2C, a2c.Args, overlap=True)
+    assert "lag" not in of(reinforce.Reinforce, reinforce.Args, n_step=4)
+    assert of(dqn.DQN, dqn.Args, num_envs=1)["num_envs"] == [1, 2, 4]
+
+
+# Real trials -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def small(**changes):
+    return ppo.Args(**TINY | changes)
+
+
+def test_trial_measures_playing_and_learning():
+    args = small(num_envs=8).on(CPU.device)
+    found = trials.measure(ppo.PPO, args, {"num_envs": 4}, CPU, seconds=0.1)
+    assert found.problem == "" and found.settings == {"num_envs": 4}
+    assert found.fps > 0 and found.seconds > 0.05 and found.memory > 100_000
+    # Three epochs of two minibatches for 16 steps.
+    assert found.updates_per_second == pytest.approx(found.fps / 4 / 16 * 6)
+    assert found.milliseconds["playing"] > 0 and found.milliseconds["learning"] > 0
+
+
+def test_trial_does_not_wait_for_the_begin_of_learning():
+    args = dqn.Args(device="cpu", width=0.1, num_threads=1, num_envs=8, memory=10**4,
+                    first_update=10**4, minibatch_size=8).on(CPU.device)  # fmt: skip
+    found = trials.measure(dqn.DQN, args, {}, CPU, seconds=0.05)
+    assert found.updates_per_second == pytest.approx(found.fps / 4 / 8)
+
+
+@pytest.mark.parametrize(
+    "settings, problem, no_memory",
+    [
+        ({"num_envs": 0}, "expected num_envs to be at least 1, got 0", False),
+        ({"num_envs": 5}, "expected minibatch of Learning to divide num_envs times steps", False),
+        ({"memory_budget": 1e-4}, "expected a memory budget of at least", True),
+    ],
+)
+def test_trial_that_cannot_run_has_failed_with_a_sentence(settings, problem, no_memory):
+    found = trials.measure(ppo.PPO, small(num_envs=4).on(CPU.device), settings, CPU)
+    assert found.problem.startswith(problem) and found.no_memory is no_memory and not found.fps
+
+
+def test_trial_that_takes_too_long_has_failed():
+    args = small(num_envs=4).on(CPU.device)
+    found = trials.measure(ppo.PPO, args, {}, CPU, left=lambda: 0.0)
+    assert "an iteration takes" in found.problem and not found.no_memory
+
+
+def test_tune_finds_what_is_fastest_and_keeps_it(folder, monkeypatch):
+    space = {"num_envs": (2, 8), "num_steps": (4,)}
+    told = []
+    monkeypatch.setattr(tuning, "SECONDS", 0.05)
+    found = train.tune(ppo.PPO, small(), space, tell=told.append)
+    assert {one.settings["num_envs"] for one in told} == {2, 8}
+    assert found.best.fps == max(one.fps for one in found.trials) > 0
+    assert found.combinations == 2 and found.complete and not found.again
+    # It is there at once.
+    told.clear()
+    again = train.tune(ppo.PPO, small(), space, tell=told.append)
+    assert told == [] and again.again
+    assert dataclasses.replace(again, again=False) == found
+    (file,) = folder.glob("tuned/*.json")
+    key = json.loads(file.read_text())["key"]
+    assert (key["algorithm"], key["game"]) == ("examples.ppo.ppo:PPO", "pong")
+
+
+def test_tune_keeps_results_by_game_settings_and_what_was_searched(folder, monkeypatch):
+    monkeypatch.setattr(
+        tuning, "measure", lambda make, args, settings, world, **_: Trial(settings, fps=1.0)
+    )
+
+    def known(values=(4, 8), again=False, **more):
+        return train.tune(ppo.PPO, small(**more), {"num_envs": values}, again=again).again
+
+    for more in ({}, {"game": "breakout"}, {"width": 0.2}, {"model": "impala"}):
+        assert not known(**more)
+        assert known(**more) and known(**more, seed=3, learning_rate=0.5)
+    assert known() and not known((4, 6)) and known((4, 6)) and not known((4, 6), again=True)
+    files = list(folder.glob("tuned/*.json"))
+    assert len(files) == 4
+    for file in files:
+        file.write_text("{")  # damaged: as none
+    assert not known((4, 6)) and known((4, 6))
+    folder.rename(folder.with_name("moved"))
+    folder.write_text("no folder")
+    with pytest.warns(UserWarning, match="the tuned settings are not kept: "):
+        assert not known()
+
+
+def test_tuned_settings_are_used_where_none_are_set(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tuning, "SECONDS", 0.05)
+    with pytest.raises(ValueError, match=r"expected a search before --tuned for pong on 1 x .*, "
+                       r"got none: python -m cule.train.tune examples.ppo.ppo --"):  # fmt: skip
+        train.train(ppo.PPO, small(tuned=True, folder=tmp_path / "run"))
+    train.tune(ppo.PPO, small(), {"num_envs": (6,), "lag": (1,)}, budget_seconds=30)
+    more = {"tuned": True, "folder": tmp_path / "run", "progress": True}
+    args = small(**more, total_frames=300, anneal_lr=False)
+    row = train.train(ppo.PPO, args)
+    assert (row["num_envs"], row["lag"]) == (6, 1)
+    assert "1 thread: --num-envs 6 --lag 1\n" in capsys.readouterr().err
+    # What is set is left alone.
+    given = small(**more | {"folder": tmp_path / "other"}, total_frames=300, num_envs=4)
+    row = train.train(ppo.PPO, given)
+    assert (row["num_envs"], row["lag"]) == (4, 1)
+    # A run goes on as it was, even if something else is found since.
+    train.tune(ppo.PPO, small(), {"num_envs": (2,)})
+    args = dataclasses.replace(args, total_frames=600, resume=True, anneal_lr=False)
+    row = train.train(ppo.PPO, args)
+    assert (row["num_envs"], row["lag"], row["frames"]) == (6, 1, 672)
+    assert "An iteration is 4 steps" in train.explain(ppo.PPO, args)
+
+
+def test_tune_says_why_nothing_works():
+    with pytest.raises(ValueError, match=r"a combination of settings that works, got 2 that do "
+                       r"not; the first: expected minibatch of Learning to divide"):  # fmt: skip
+        train.tune(ppo.PPO, small(num_envs=5), {"num_envs": (5, 3)})
+    for space, problem in (
+        ({"num_envs": ()}, "expected candidates of num_envs, got none"),
+        ({"games": (1,)}, "expected a setting with numbers or choices to search, got 'games'"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            train.tune(ppo.PPO, small(), space)
+    with pytest.raises(ValueError, match="expected budget_seconds to be above 0, got 0"):
+        train.tune(ppo.PPO, small(), budget_seconds=0)
+
+
+WORDS = [
+    "examples.ppo.ppo", "--game", "breakout", "--device", "cpu", "--num-threads", "1", "--width",
+    "0.1", "--num-steps", "4", "--minibatch-size", "8", "--no-progress", "--search",
+    "num_envs=2,4,5", "lag=0",
+]  # fmt: skip
+
+
+def test_tune_prints_a_table_and_the_command(capsys, monkeypatch):
+    monkeypatch.setattr(tuning, "SECONDS", 0.05)
+    assert main(WORDS) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:6] == ["num_envs", "lag", "FPS", "updates/s", "GiB", "milliseconds"]
+    assert len(lines) == 7 and " best " in lines[1]
+    assert "failed" in lines[3] and "expected minibatch of Learning" in lines[3]
+    assert lines[4].startswith("3 of 3 combinations were tried in ")
+    assert lines[6].startswith("python -m examples.ppo.ppo --game breakout --device cpu")
+    assert lines[6].endswith(f"--num-envs {lines[1].split()[0]} --lag 0")
+    assert main(WORDS) == 0
+    again = capsys.readouterr().out.splitlines()
+    assert again[:4] == lines[:4] and "were tried earlier (--again searches again)" in again[4]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["examples.no"], "expected a training program such as examples.ppo.ppo, got examples.no"),
+        (["examples.ppo.ppo", "--device", "cpu", "--game", "pnog"], "got 'pnog'; closest: 'pong'"),
+        (["examples.ppo.ppo", "--search", "x=1"], "setting with numbers or choices to search"),
+        (["examples.ppo.ppo", "--budget-seconds", "0"], "expected a number above 0, got '0'"),
+    ],
+)
+def test_tune_answers_mistakes_with_a_sentence(words, message, capsys):
+    try:
+        status = main(words)
+    except SystemExit as end:
+        status = end.code
+    assert status == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+# The acceptance on GPUs: within 5% of the grid's best, in under two minutes -----------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("game", ["pong", "breakout", "space_invaders"])
+def test_tune_is_within_5_percent_of_the_grid_on_a_gpu(game):
+    """Under torchrun it would be the same in all processes; here it is one GPU."""
+    args = ppo.Args(game=game, progress=False)
+    found = train.tune(ppo.PPO, args)
+    assert found.complete and found.seconds < 120
+    world = World.join(None)
+    filled = args.on(world.device)
+    points = itertools.product(*found.space.values())
+    grid = [
+        trials.measure(ppo.PPO, filled, dict(zip(found.space, point, strict=True)), world)
+        for point in points
+    ]
+    best = max(one.fps for one in grid)
+    now = trials.measure(ppo.PPO, filled, found.best.settings, world, seconds=2.0)
+    assert now.fps >= 0.95 * best
