@@ -166,6 +166,11 @@ def videos(suite: Suite) -> str:
     return "\n".join(f"- [{name}]({name}/{VIDEO})" for name in sorted(there)) or "There are none."
 
 
+def in_games(suite: Suite) -> str:
+    """How many games there are, in words."""
+    return f"in {len(suite.games)} games" if len(suite.games) > 1 else f"in {suite.games[0]}"
+
+
 def how(suite: Suite) -> str:
     """What was trained and how it was evaluated."""
     row = suite.first
@@ -178,7 +183,7 @@ def how(suite: Suite) -> str:
             "more episodes."
         )
     return (
-        f"{row['algorithm']}, {row['frames']:,} frames in each of {len(suite.games)} games, seeds: "
+        f"{row['algorithm']}, {row['frames']:,} frames of each training, {in_games(suite)}, seeds: "
         f"{seeds}. Protocol: {PROTOCOLS[row['protocol']].title}. The final agent plays "
         f"{row['episodes']} episodes of at most {row['max_frames']:,} frames on ale-py; `score` is "
         "their mean and `deviation` their standard deviation, both averaged over seeds."
@@ -205,7 +210,7 @@ def write_report(folder: Path) -> None:
     drawn = pictures.draw(suite)
     shown = [f"![{what}]({name})" for name, what in drawn.items()]
     parts = [
-        f"# Atari: {suite.first['algorithm']} in {len(suite.games)} games",
+        f"# Atari: {suite.first['algorithm']} {in_games(suite)}",
         how(suite),
         "## All games", table_of_aggregates(suite),
         "## Each game", table_of_scores(suite),

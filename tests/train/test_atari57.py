@@ -308,21 +308,29 @@ def test_suite_of_two_games_on_a_gpu(tmp_path, algorithm):
 
 
 @pytest.mark.slow
-def test_suite_killed_in_the_middle_and_resumed_has_the_same_table(tmp_path):
+def test_suite_stopped_and_killed_in_the_middle_has_the_same_table(tmp_path):
+    """SIGTERM comes while an agent is trained, which then goes on from its checkpoint; SIGKILL
+    comes at any moment after another agent is finished."""
     changes = {"games": ["phoenix", "qbert"], "seeds": [0, 1], "total_frames": 20_000}
     finish(tmp_path / "whole", **changes)
     check_report(tmp_path / "whole", ["phoenix", "qbert"], seeds=2)
-    parts, kills = tmp_path / "parts", 0
-    for done in (1, 3):
-        process = start(parts, **changes)
-        while sum(1 for _ in parts.glob("*/result.jsonl")) < done and process.poll() is None:
-            time.sleep(0.05)
-        time.sleep(2.0)  # into the next agent
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        process.communicate()
-    assert kills
+    parts = tmp_path / "parts"
+    process = start(parts, **changes)
+    while not (parts / "phoenix-0" / "log.jsonl").exists():  # a link to what training writes
+        time.sleep(0.05)
+    time.sleep(0.5)  # into the training
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate()
+    assert process.returncode == 130 and "Stopped: 1 stopped, 3 waiting. To go on: " in error
+    assert list((parts / "phoenix-0" / "training" / "checkpoints").glob("*.complete"))
+    assert not list(parts.glob("*/result.jsonl"))
+    process = start(parts, **changes)
+    while not list(parts.glob("*/result.jsonl")):
+        time.sleep(0.05)
+    time.sleep(2.0)  # into the next agent
+    assert process.poll() is None
+    process.kill()
+    process.communicate()
     finished = {path: path.stat().st_mtime_ns for path in parts.glob("*/result.jsonl")}
     finish(parts, **changes)
     assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
