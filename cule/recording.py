@@ -29,6 +29,22 @@ LEAST_FPS, MAX_FPS = 0.01, 100_000
 FFMPEG_ENDED = "ffmpeg ended too early: the disk may be full"
 
 
+def video_library() -> Any:
+    """imageio, which writes videos.
+
+    Raises:
+        ImportError: it is not installed, or without ffmpeg.
+    """
+    try:
+        import imageio
+        import imageio_ffmpeg  # noqa: F401 (what imageio writes .mp4 with)
+    except ImportError as problem:
+        raise ImportError(
+            "videos need imageio with ffmpeg: pip install 'imageio[ffmpeg]' pillow"
+        ) from problem
+    return imageio
+
+
 class VideoFile:
     """A file of frames, written by imageio: .mp4 (H.264) or .gif (exact colors, larger).
 
@@ -57,13 +73,7 @@ class VideoFile:
             raise ValueError(
                 f"expected the name of a video to end in .mp4 or .gif, got {str(path)!r}"
             )
-        try:
-            import imageio
-            import imageio_ffmpeg  # noqa: F401 (what imageio writes .mp4 with)
-        except ImportError as problem:
-            raise ImportError(
-                "videos need imageio with ffmpeg: pip install 'imageio[ffmpeg]' pillow"
-            ) from problem
+        imageio = video_library()
         try:
             self._unfinished = Unfinished(self.path, kind)
         except OSError as problem:

@@ -18,8 +18,8 @@ LOG = ROOT / "benchmarks" / "LOG.md"
 OTHERS_FILES = {
     "CuptiActivity.cpp", "SCRIPT.py", "atari_lib.py", "atari_wrappers.py", "backend.cu",
     "baselines/common/atari_wrappers.py", "dopamine/discrete_domains/atari_lib.py", "fast.py",
-    "modules/imgproc/src/resize.cpp", "output_json.cpp", "ppo_atari.py", "ppo_atari_envpool.py",
-    "slow.py", "torchcule/frontend.cpp",
+    "modules/imgproc/src/resize.cpp", "output_json.cpp", "ppo_atari.py",
+    "ppo_atari_envpool.py", "report.md", "slow.py", "torchcule/frontend.cpp",
 }  # fmt: skip
 # Code of other projects, placeholders, keys of rows that were made by older programs, and names
 # that a program puts together.

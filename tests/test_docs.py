@@ -67,6 +67,9 @@ SHORTER = {
     "cule.train.watch": ["--help"],
     "cule.train.evaluate": ["--help"],
     "cule.train.plot": ["--help"],
+    # Hours of work, which tests/train/test_atari57.py has in small.
+    "examples.atari57.run": ["--help"],
+    "examples.atari57.report": ["--help"],
     "cule.train.sweep": ["--help"],
     "cule.train.tune": ["--help"],
     **dict.fromkeys(TRAININGS, SHORT_TRAINING),

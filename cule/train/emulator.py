@@ -106,6 +106,7 @@ def make_env(
     *,
     life_loss_ends: bool = False,
     repeat_action_probability: float = 0.0,
+    full_action_space: bool = False,
     max_frames: int = 108_000,
     num_threads: int = 0,
     multiprocessors: int | None = None,
@@ -120,6 +121,7 @@ def make_env(
         device: where observations are wanted, and where cule emulates unless `env_device` says it.
         life_loss_ends: a lost life is reported as a termination, though the game goes on.
         repeat_action_probability: of sticky actions.
+        full_action_space: offer all 18 actions, not only those that matter in the game.
         max_frames: after which an episode is truncated.
         num_threads: on the CPU; 0: one for each core.
         multiprocessors: with cule on a GPU, as in cule.AtariEnv.
@@ -133,6 +135,7 @@ def make_env(
         "frameskip": FRAMESKIP,
         "life_loss_info": life_loss_ends,
         "repeat_action_probability": repeat_action_probability,
+        "full_action_space": full_action_space,
         "max_num_frames_per_episode": max_frames,
         "num_threads": num_threads,
     }

@@ -2,8 +2,9 @@
 
     python -m cule.train.evaluate runs/a2c_vtrace --episodes 100 --sticky 0 0.25
 
-Each episode starts with up to 30 no-ops. All are played at the same time, one in each env, so that
-long episodes count as much as short ones. Actions are sampled from the policy, unless --greedy.
+Each episode starts with up to 30 no-ops, or with as many as --noops allows. All are played at the
+same time, one in each env, so that long episodes count as much as short ones. The actions are those
+of the training. They are sampled from the policy, unless --greedy.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Args:
     """number of episodes, for each probability of sticky actions"""
     sticky: tuple[float, ...] = (0.0, 0.25)
     """probabilities that a frame repeats the last frame's action; each is evaluated"""
+    noops: int = NOOPS
+    """an episode starts with fewer no-ops than this, and with none for 0"""
     seed: int = 1_000_000
     """seed of the envs and the actions"""
     greedy: bool = False
@@ -82,17 +85,20 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
         ValueError: there is no checkpoint, or a setting is wrong.
     """
     at_least(1, args, "episodes", "max_frames")
-    at_least(0, args, "num_threads")
+    at_least(0, args, "num_threads", "noops")
     within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
     device = find_device(args.device)
     policy, state = load_policy(args.run, device)
     trained = state["args"]
+    # Checkpoints of earlier versions do not have it.
+    full_actions = trained.get("full_action_space", False)
     rows = []
     for sticky in args.sticky:
         evaluator = Evaluator(
             trained["game"], args.episodes, device,
-            sticky=sticky, max_frames=args.max_frames, num_threads=args.num_threads,
+            sticky=sticky, max_frames=args.max_frames, noops=args.noops,
+            full_action_space=full_actions, num_threads=args.num_threads,
         )  # fmt: skip
         scores = evaluator.scores(policy, args.seed, greedy=args.greedy)
         evaluator.close()
@@ -102,7 +108,8 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
             fps=0.0, device=device,
             threads=args.num_threads, algorithm=state["algorithm"], seed=trained["seed"],
             frames=state["frames"],
-            sticky=sticky, noops=NOOPS, greedy=args.greedy, episodes=args.episodes,
+            sticky=sticky, noops=args.noops, greedy=args.greedy, episodes=args.episodes,
+            max_frames=args.max_frames, full_action_space=full_actions, eval_seed=args.seed,
             score=float(scores.mean()), score_deviation=float(scores.std()),
             score_min=float(scores.min()), score_max=float(scores.max()),
         )  # fmt: skip

@@ -25,6 +25,8 @@ class Evaluator:
         device: where the policy is.
         sticky: probability that a frame repeats the last frame's action.
         max_frames: frames after which an episode is truncated.
+        noops: `noop_max` of the envs: an episode starts with fewer no-ops than this; 0: with none.
+        full_action_space: offer all 18 actions, as in the policy's training.
         num_threads: ale-py's threads; 0: one for each core.
 
     Raises:
@@ -39,13 +41,15 @@ class Evaluator:
         *,
         sticky: float,
         max_frames: int,
+        noops: int = NOOPS,
+        full_action_space: bool = False,
         num_threads: int = 0,
     ):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.device, self.episodes = device, episodes
         self.env = ale_py.AtariVectorEnv(
-            find_game(game).name, episodes, num_threads=num_threads, noop_max=NOOPS,
-            reward_clipping=False,
+            find_game(game).name, episodes, num_threads=num_threads, noop_max=noops,
+            full_action_space=full_action_space, reward_clipping=False,
             repeat_action_probability=sticky, max_num_frames_per_episode=max_frames,
             frameskip=FRAMESKIP,
         )  # fmt: skip

@@ -107,7 +107,8 @@ class Run:
         if self.speaks and args.eval_episodes and not self.trainer.own_envs:
             self.evaluator = Evaluator(
                 args.game, args.eval_episodes, world.device, sticky=args.eval_sticky,
-                max_frames=args.eval_max_frames, num_threads=args.num_threads,
+                max_frames=args.eval_max_frames, full_action_space=args.full_action_space,
+                num_threads=args.num_threads,
             )  # fmt: skip
         with world.together():
             self.log = Log(args, self.logged[0], evaluated, self.trainer.frames, self.speaks)

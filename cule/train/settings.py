@@ -68,6 +68,8 @@ class Args:
     """in training, a lost life ends an episode (the game goes on)"""
     sticky: float = 0.0
     """probability that a frame repeats the last frame's action"""
+    full_action_space: bool = False
+    """offer all 18 actions, not only those that matter in the game"""
     max_episode_frames: int = 108_000
     """frames after which an episode is truncated"""
 

@@ -57,6 +57,7 @@ def make_envs(
     options = {
         "life_loss_ends": args.life_loss_ends,
         "repeat_action_probability": args.sticky,
+        "full_action_space": args.full_action_space,
         "max_frames": args.max_episode_frames,
         "num_threads": args.num_threads,
     }

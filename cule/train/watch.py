@@ -82,10 +82,12 @@ def watch(args: Args) -> list[float]:
     within(0, 1, args, "sticky")
     device = find_device(args.device)
     policy, state = load_policy(args.run, device)
-    game = state["args"]["game"]
+    trained = state["args"]
+    game = trained["game"]
     env = cule.AtariEnv(
         game, args.episodes, device, frameskip=FRAMESKIP, repeat_action_probability=args.sticky,
         max_num_frames_per_episode=args.max_frames,
+        full_action_space=trained.get("full_action_space", False),
     )  # fmt: skip
     with closing(env), closing(cule.RecordVideo(env, args.output)) as video:
         scores = play(policy, video, args)

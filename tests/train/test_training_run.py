@@ -40,7 +40,7 @@ def test_train_another_seed_is_another_run(tmp_path):
     """Without this, the test above would prove nothing."""
     for seed in (0, 1):
         trained(settings(tmp_path / str(seed), total_frames=1000, seed=seed))
-    weights = [saved(tmp_path / str(seed))["networks"]["net"]["policy.weight"] for seed in (0, 1)]
+    weights = [saved(tmp_path / str(seed))["networks"]["net"]["heads.weight"] for seed in (0, 1)]
     assert not torch.equal(*weights)
 
 

@@ -1,0 +1,169 @@
+"""One agent of the suite: trains it on a game, evaluates it on ale-py, films it.
+
+    python -m examples.atari57.agent --algorithm pqn --game pong --folder runs/pong
+
+What is done already is not done again: a training goes on from its newest checkpoint, and the
+folder's result.jsonl is written last.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cule import train
+from cule.json_lines import read_lines
+from cule.train import evaluate, watch
+from cule.train.checks import at_least
+from cule.train.command import run_program
+from cule.train.log import LOG
+from cule.train.pictures import RESULT
+from cule.train.rows import append_row
+from examples.atari57.games import game_of
+from examples.atari57.references import human_normalised
+from examples.atari57.settings import (
+    ALGORITHMS,
+    PROTOCOLS,
+    AlgorithmName,
+    ProtocolName,
+    training_settings,
+)  # fmt: skip
+
+# In an agent's folder.
+TRAINING, VIDEO = "training", "video.mp4"
+# As a shell has it of a program that Ctrl-C ended.
+STOPPED = 130
+MOST_FILMED_FRAMES = 18_000
+
+
+@dataclass
+class Args:
+    """Trains, evaluates and films an agent."""
+
+    algorithm: AlgorithmName = "pqn"
+    """what to train"""
+    protocol: ProtocolName = "noops"
+    """how it is trained and evaluated"""
+    game: str = "pong"
+    """the game, one of Atari-57"""
+    seed: int = 0
+    """seed of the training"""
+    total_frames: int = 200_000_000
+    """emulated frames of the training"""
+    episodes: int = 100
+    """episodes of the evaluation"""
+    max_frames: int = 108_000
+    """frames after which an episode of the evaluation is truncated"""
+    video: bool = True
+    """film an episode, of five minutes at most"""
+    num_threads: int = 0
+    """CPU threads of the emulators and of torch; 0: one for each core"""
+    folder: Path = Path("runs/agent")
+    """where everything goes"""
+    device: str | None = None
+    """cpu, cuda or cuda:1; by default cuda if there is one"""
+    resume: bool = False
+    """go on with what is in the folder"""
+    progress: bool = True
+    """show progress bars"""
+
+
+def row_before(args: Args) -> dict[str, Any] | None:
+    """The result of this agent if it was finished before."""
+    path = args.folder / RESULT
+    if not args.resume or not path.exists():
+        return None
+    rows = read_lines(path, dict).kept("row of results")
+    return rows[-1] if rows else None
+
+
+def link_log(folder: Path) -> None:
+    """Lets a sweep find the training's log in the agent's folder.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / LOG).is_symlink():
+        (folder / LOG).symlink_to(Path(TRAINING) / LOG)
+
+
+def film(args: Args) -> None:
+    """Films an episode, unless that is done.
+
+    Raises:
+        ImportError: imageio is not installed.
+        ValueError: the video cannot be written.
+    """
+    path = args.folder / VIDEO
+    if not args.video or path.exists():
+        return
+    wanted = watch.Args(
+        args.folder / TRAINING, path, sticky=PROTOCOLS[args.protocol].sticky,
+        max_frames=min(args.max_frames, MOST_FILMED_FRAMES), device=args.device, progress=False,
+    )  # fmt: skip
+    watch.watch(wanted)
+
+
+def make(args: Args) -> dict[str, Any] | None:
+    """Trains, evaluates and films; returns the result's row, None if a signal stopped it.
+
+    The row is that of the evaluation, with the training's times, `protocol` and
+    `score_normalised`.
+
+    Raises:
+        ImportError: a package is missing.
+        ValueError: a setting is wrong, or a file cannot be written.
+    """
+    at_least(1, args, "total_frames", "episodes", "max_frames")
+    game = game_of(args.game)
+    if (row := row_before(args)) is not None:
+        return row
+    settings = training_settings(
+        args.algorithm, args.protocol, game=game, seed=args.seed,
+        total_frames=args.total_frames, folder=args.folder / TRAINING, device=args.device,
+        resume=args.resume, num_threads=args.num_threads, progress=args.progress,
+    )  # fmt: skip
+    link_log(args.folder)
+    trained = train.train(ALGORITHMS[args.algorithm][0], settings)
+    if trained["frames"] < args.total_frames:
+        return None
+    begun, protocol = time.perf_counter(), PROTOCOLS[args.protocol]
+    wanted = evaluate.Args(
+        args.folder / TRAINING, episodes=args.episodes, sticky=(protocol.sticky,),
+        noops=protocol.noops, max_frames=args.max_frames, device=args.device,
+        num_threads=args.num_threads,
+    )  # fmt: skip
+    (row,) = evaluate.evaluate(wanted)
+    seconds = time.perf_counter() - begun
+    film(args)
+    row |= {
+        "protocol": args.protocol,
+        "score_normalised": human_normalised(game, row["score"]),
+        **{name: trained[name] for name in ("seconds", "startup_seconds", "fps")},
+        "evaluation_seconds": round(seconds, 3),
+    }
+    append_row(row, args.folder / RESULT)
+    return row
+
+
+def run(args: Args) -> int:
+    """Does what the command line asks for; returns the exit status."""
+    row = make(args)
+    if row is None:
+        return STOPPED
+    sys.stdout.write(json.dumps(row) + "\n")
+    return 0
+
+
+def main() -> int:
+    """Runs the program; returns the exit status."""
+    return run_program("python -m examples.atari57.agent", Args, run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

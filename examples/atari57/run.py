@@ -1,0 +1,119 @@
+"""The standard experiment: an agent for each of 57 Atari games, and one report.
+
+    python -m examples.atari57.run --algorithm pqn --gpus 0 1 2 3 --folder runs/suite
+
+Each agent is trained, evaluated and filmed by a process of its own (agent.py). Stopped or killed,
+the same command goes on: finished agents are left out, the others continue from their checkpoints.
+docs/atari57.md says what the report means.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cule.recording import video_library
+from cule.train import sweep
+from cule.train.checks import MAX_SEED, at_least, within
+from cule.train.command import options_of, run_program
+from cule.train.jobs import Job
+from cule.train.rows import command_line
+from cule.train.sweep_table import Live, what_is_left
+from examples.atari57.games import games_of
+from examples.atari57.report import REPORT, write_report
+from examples.atari57.settings import AlgorithmName, ProtocolName
+
+
+@dataclass
+class Args:
+    """Trains an agent for each game and seed, evaluates them on ale-py, and writes a report."""
+
+    algorithm: AlgorithmName = "pqn"
+    """what to train, with one setting for all games"""
+    games: tuple[str, ...] = ("atari57",)
+    """the games: names, or the sets atari57 and atari5"""
+    protocol: ProtocolName = "noops"
+    """noops: no-ops before an episode, no sticky actions; machado: sticky actions, all 18 actions,
+    no signal of lost lives"""
+    seeds: tuple[int, ...] = (0,)
+    """seeds of the trainings"""
+    total_frames: int = 200_000_000
+    """emulated frames of each training"""
+    episodes: int = 100
+    """episodes of each evaluation"""
+    max_frames: int = 108_000
+    """frames after which an episode of an evaluation is truncated"""
+    video: bool = True
+    """film an episode of each agent"""
+    gpus: tuple[int, ...] = ()
+    """numbers of the GPUs; by default all"""
+    device: Literal["cpu"] | None = None
+    """cpu, to train there even if there is a GPU"""
+    per_gpu: int = 1
+    """agents on a device at the same time"""
+    num_threads: int = 0
+    """CPU threads of each agent; 0: one for each core"""
+    folder: Path = Path("runs/atari57")
+    """each agent gets a folder in it, such as pong-0; the report goes there, too"""
+
+
+def jobs_of(args: Args) -> list[Job]:
+    """The agents: all games with the first seed, then with the next.
+
+    Raises:
+        ValueError: a setting is wrong.
+    """
+    at_least(1, args, "total_frames", "episodes", "max_frames", "per_gpu")
+    at_least(0, args, "num_threads")
+    within(0, MAX_SEED, args, "seeds")
+    if not args.seeds:
+        raise ValueError("expected seeds, got none")
+    names = ("algorithm", "protocol", "total_frames", "episodes", "max_frames", "video",
+             "num_threads")  # fmt: skip
+    shared = options_of({name: getattr(args, name) for name in names} | {"progress": False})
+    program, games = ("-m", "examples.atari57.agent"), games_of(args.games)
+    return [
+        Job(f"{game}-{seed}", (*program, "--game", game, "--seed", str(seed), *shared))
+        for seed in args.seeds
+        for game in games
+    ]
+
+
+def run(args: Args) -> int:
+    """Does what the command line asks for; returns the exit status.
+
+    Raises:
+        ImportError: videos are wanted, and imageio is not installed.
+        ValueError: a setting is wrong, or the folder has agents of other settings.
+    """
+    jobs = jobs_of(args)
+    if args.video:
+        video_library()  # not only after the first training
+    devices = sweep.devices_of(
+        sweep.Args(algorithm="", games=(), gpus=args.gpus, device=args.device)
+    )
+    suite = sweep.Sweep(jobs, args.folder, devices, args.per_gpu)
+    rows = suite.run(Live(sys.stderr))
+    if any("error" not in row for row in rows):
+        write_report(args.folder)
+        sys.stdout.write(f"The report is {args.folder / REPORT}.\n")
+    failed = [state for state in suite.states if state.state == "failed"]
+    for state in failed:
+        folder = suite.folder_of(state)
+        sys.stderr.write(f"{state.job.name} failed, {folder} has all:\n{state.problem}\n")
+    if suite.interrupted:
+        told = what_is_left(suite.states)
+        sys.stderr.write(f"Stopped: {told}. To go on: {command_line()}\n")
+        return 130
+    return int(bool(failed))
+
+
+def main() -> int:
+    """Runs the suite; returns the exit status."""
+    return run_program("python -m examples.atari57.run", Args, run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""The suite's settings: of each algorithm one for all games, and what a protocol prescribes.
+
+Frames are emulated frames, four in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cule import train
+from examples.a2c_vtrace import train as a2c_vtrace
+from examples.ppo import ppo
+from examples.pqn import pqn
+
+AlgorithmName = Literal["a2c_vtrace", "ppo", "pqn"]
+ProtocolName = Literal["noops", "machado"]
+
+ALGORITHMS: dict[str, tuple[type[train.Algorithm[Any]], type[Any]]] = {
+    "a2c_vtrace": (a2c_vtrace.A2C, a2c_vtrace.Args),
+    "ppo": (ppo.PPO, ppo.Args),
+    "pqn": (pqn.PQN, pqn.Args),
+}
+
+# What differs from an algorithm's defaults, in every game alike.
+SETTINGS: dict[str, Mapping[str, Any]] = {
+    "a2c_vtrace": {"anneal_lr": True},
+    "ppo": {},
+    "pqn": {},
+}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How agents are trained and evaluated.
+
+    Attributes:
+        title: what reports call it.
+        sticky: probability that a frame repeats the last frame's action.
+        full_action_space: whether all 18 actions are offered, or those that matter in the game.
+        life_loss_ends: whether a lost life ends an episode in training.
+        noops: an episode of an evaluation starts with fewer no-ops than this; 0: with none.
+    """
+
+    title: str
+    sticky: float
+    full_action_space: bool
+    life_loss_ends: bool
+    noops: int
+
+
+PROTOCOLS = {
+    "noops": Protocol("30 no-ops, no sticky actions", 0.0, False, True, 30),
+    # "Revisiting the Arcade Learning Environment" (Machado et al., 2018), except that it cuts
+    # episodes after 18,000 frames.
+    "machado": Protocol("sticky actions, all actions (Machado et al.)", 0.25, True, False, 0),
+}
+
+
+def training_settings(algorithm: str, protocol: str, **more: Any) -> Any:
+    """The settings of a training of the suite.
+
+    Args:
+        algorithm: one of ALGORITHMS.
+        protocol: one of PROTOCOLS.
+        more: further settings: the game, the seed, how long to train, the folder.
+    """
+    how = PROTOCOLS[protocol]
+    return ALGORITHMS[algorithm][1](
+        sticky=how.sticky, full_action_space=how.full_action_space,
+        life_loss_ends=how.life_loss_ends, eval_episodes=0, tensorboard=False, plot=False,
+        **SETTINGS[algorithm], **more,
+    )  # fmt: skip

@@ -1,0 +1,349 @@
+"""The suite of Atari-57: its data and numbers, an agent, a sweep of agents, and the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import imageio.v2 as imageio
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+import cule
+from cule.train import evaluate
+from cule.train.evaluator import Evaluator
+from examples.atari57 import agent, aggregates, pictures, report, run
+from examples.atari57.games import ATARI_5, games_of
+from examples.atari57.references import AGENTS, SOURCES, human_normalised, references
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = {"device": "cpu", "num_threads": 1, "total_frames": 2000, "episodes": 2, "max_frames": 400}
+
+
+# Data and numbers --------------------------------------------------------------------------------
+
+
+def test_references_have_all_games_but_three_of_rainbow():
+    assert set(references()) == set(SOURCES)
+    for name, scores in references().items():
+        lacking = set(cule.ATARI_57) - set(scores)
+        wanted = {"jamesbond", "riverraid", "up_n_down"} if name == "rainbow" else set()
+        assert lacking == wanted and set(scores) <= set(cule.ATARI_57)
+    assert references()["human"]["pong"] == 14.6 and references()["random"]["pong"] == -20.7
+
+
+@pytest.mark.parametrize("name, median", [("impala_shallow", 93.2), ("impala_deep", 191.8)])
+def test_references_have_the_median_that_their_paper_states(name, median):
+    """Table 4 of Espeholt et al. (2018), in percent. A wrong digit in many games would move it."""
+    scores = [human_normalised(game, score) for game, score in references()[name].items()]
+    assert round(100 * float(np.median(scores)), 1) == median
+
+
+def test_human_normalised_is_0_for_random_play_and_1_for_a_human():
+    for game in cule.ATARI_57:
+        for name, value in (("random", 0.0), ("human", 1.0)):
+            assert human_normalised(game, references()[name][game]) == value
+
+
+@pytest.mark.parametrize("runs, games", [(1, 57), (3, 5), (4, 4), (2, 1)])
+def test_aggregates_equal_scipy(runs, games):
+    scores = np.random.default_rng(runs).normal(size=(runs, games))
+    assert aggregates.iqm(scores) == pytest.approx(stats.trim_mean(scores.ravel(), 0.25), abs=1e-12)
+    assert aggregates.mean(scores) == pytest.approx(scores.mean(), abs=1e-12)
+    assert aggregates.median(scores) == np.median(scores.mean(axis=0))
+    many = np.stack([scores, scores + 1])
+    for statistic in aggregates.STATISTICS.values():
+        first, second = statistic(many)
+        assert first == statistic(scores) and second == pytest.approx(first + 1)
+
+
+def test_interval_draws_the_runs_of_each_game():
+    """Of the mean it is known: the mean of n draws from the runs of each game has a deviation of
+    the runs' deviations over the square root of n."""
+    scores = np.random.default_rng(0).normal(size=(20, 30))
+    low, high = aggregates.interval(scores, aggregates.mean)
+    deviation = np.sqrt((scores.var(axis=0) / 20).sum()) / 30
+    assert low == pytest.approx(scores.mean() - 1.96 * deviation, abs=0.1 * deviation)
+    assert high == pytest.approx(scores.mean() + 1.96 * deviation, abs=0.1 * deviation)
+    assert aggregates.interval(scores, aggregates.mean) == (low, high)
+    # Games differ as they like: what is drawn is within a game.
+    alike = np.arange(30.0).repeat(20).reshape(30, 20).T
+    assert aggregates.interval(alike, aggregates.iqm) == (aggregates.iqm(alike),) * 2
+    assert aggregates.interval(scores[:1], aggregates.mean) is None
+
+
+def test_games_of_a_set_and_by_other_names():
+    assert games_of(["atari57"]) == cule.ATARI_57
+    assert games_of(["Q*bert", "ALE/Pong-v5", "atari5"]) == ("qbert", "pong", *ATARI_5[:4])
+    assert set(ATARI_5) < set(cule.ATARI_57)
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"games": ()}, r"expected games, or sets of them \(atari57, atari5\), got none"),
+    ({"games": ("pnog",)}, "closest: 'pong'"),
+    ({"games": ("adventure",)}, "for which there are human scores, got 'adventure'"),
+    ({"seeds": ()}, "expected seeds, got none"),
+    ({"seeds": (-1,)}, "expected seeds to be from 0 to 4294967295, got -1"),
+    ({"seeds": (0, 0)}, "expected jobs of different names, got "),
+    ({"episodes": 0}, "expected episodes to be at least 1, got 0"),
+    ({"total_frames": 0}, "expected total_frames to be at least 1, got 0"),
+    ({"max_frames": 0}, "expected max_frames to be at least 1, got 0"),
+    ({"per_gpu": 0}, "expected per_gpu to be at least 1, got 0"),
+    ({"num_threads": -1}, "expected num_threads to be at least 0, got -1"),
+])  # fmt: skip
+def test_suite_refuses_settings_that_do_not_fit(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        run.run(run.Args(**{"folder": tmp_path / "suite", "device": "cpu"} | changes))
+    assert not (tmp_path / "suite").exists()
+
+
+def test_missing_imageio_is_a_line_before_anything_is_trained(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "imageio", None)
+    monkeypatch.setattr("sys.argv", ["run", "--device", "cpu", "--folder", str(tmp_path / "suite")])
+    assert run.main() == 2
+    assert capsys.readouterr().err.startswith("run: videos need imageio with ffmpeg: pip install ")
+    assert not (tmp_path / "suite").exists()
+
+
+def test_report_refuses_a_folder_without_agents(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["report", str(tmp_path)])
+    assert report.main() == 2
+    message = "report: expected a suite's folder with finished agents"
+    assert capsys.readouterr().err.startswith(message)
+
+
+@pytest.fixture
+def made_up(tmp_path):
+    """A suite of all games with two seeds: in the first each game's score rises from random play to
+    1 + a tenth of its place in the list, human-normalised; in the second it stays at random."""
+    rows = []
+    for place, game in enumerate(cule.ATARI_57):
+        random, human = (references()[name][game] for name in ("random", "human"))
+        for seed in (0, 1):
+            normalised = (1 + place / 10) * (1 - seed)
+            score = random + normalised * (human - random)
+            folder = tmp_path / f"{game}-{seed}" / "training"
+            folder.mkdir(parents=True)
+            line = {"kind": "training", "seconds": 120.0, "frames": 4_000_000, "score": score}
+            early = {**line, "seconds": 60.0, "frames": 2_000_000, "score": None}
+            text = f"{json.dumps(early)}\n{json.dumps(line)}\n"
+            (folder / "log.jsonl").write_text(text)
+            rows.append({
+                "job": f"{game}-{seed}", "game": game, "seed": seed, "score": score,
+                "score_normalised": normalised, "score_deviation": 1.0, "algorithm": "PQN",
+                "protocol": "machado", "frames": 4_000_000, "episodes": 100, "max_frames": 108_000,
+                "seconds": 120.0, "startup_seconds": 3.0, "evaluation_seconds": 60.0,
+                "fps": 33_333.3, "device_name": "a GPU", "commit": "abc",
+            })  # fmt: skip
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def test_report_of_all_games(made_up):
+    report.write_report(made_up)
+    text = (made_up / "report.md").read_text()
+    # The mean over seeds is half of the first's: (1 + 28 / 10) / 2 in the middle game.
+    first = 1 + np.arange(57) / 10
+    assert "| **PQN**, this suite | 57 | 2 | 1.90 (" in text
+    iqm = stats.trim_mean(np.concatenate([first, np.zeros(57)]), 0.25)
+    assert f" | {iqm:.2f} (" in text
+    assert "| IMPALA, deep | 57 | . | 1.92 | 15.92 | 2.72 |" in text
+    assert "| Rainbow | 54 | . | 2.27 | 13.89 | 2.71 |" in text
+    assert "On a GPU, over all agents: 3.80 hours of training" in text
+    assert "Intervals are 95%" in text and "There are none." in text
+    assert re.findall(r"^\| (\w+) \| [-\d]", text, re.MULTILINE)[1:] == list(cule.ATARI_57)
+    for name in ("curves", "games_frames", "games_seconds", "bars"):
+        assert imageio.imread(made_up / f"{name}.png").std() > 5
+
+
+@pytest.mark.parametrize("key, end", [("frames", 4.0), ("seconds", 2.0)])
+def test_curves_rise_from_random_play_to_the_first_score(made_up, key, end):
+    axis, scores = pictures.curves_of_all(report.Suite(made_up), key)
+    assert (axis[0], axis[-1]) == (0, end) and scores.shape == (200, 2, 57)
+    rising = np.outer(axis / end, 1 + np.arange(57) / 10)
+    np.testing.assert_allclose(scores[:, 0], rising, atol=1e-9)
+    np.testing.assert_allclose(scores[:, 1], 0, atol=1e-9)
+
+
+def test_report_leaves_out_seeds_that_a_game_lacks_and_names_failed_agents(made_up):
+    path = made_up / "results.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[5] = {"job": rows[5]["job"], "command": "python", "error": "no memory"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    suite = report.Suite(made_up)
+    assert "failed: assault-1. There are no confidence intervals" in report.how(suite)
+    assert "| **PQN**, this suite | 57 | 1 | 3.80 |" in report.table_of_aggregates(suite)
+
+
+# Protocols ---------------------------------------------------------------------------------------
+
+
+def test_evaluator_offers_all_actions_and_starts_without_noops():
+    begun = []
+    for noops in (0, 30):
+        evaluator = Evaluator(
+            "pong", 4, torch.device("cpu"), sticky=0.25, max_frames=300, noops=noops,
+            full_action_space=True, num_threads=1,
+        )  # fmt: skip
+        assert evaluator.env.single_action_space.n == 18
+        begun.append(set(evaluator.env.reset(seed=0)[1]["episode_frame_number"].tolist()))
+        log_uniform = torch.full((4, 18), 1 / 18).log()
+        scores = evaluator.scores(lambda _, uniform=log_uniform: uniform, seed=0)
+        assert (scores < 0).any()
+        evaluator.close()
+    assert len(begun[0]) == 1 and len(begun[1]) > 1
+
+
+@pytest.mark.parametrize("protocol, actions", [("noops", 6), ("machado", 18)])
+def test_agent_is_trained_and_evaluated_by_its_protocol(tmp_path, protocol, actions):
+    settings = {"algorithm": "pqn", "protocol": protocol, "game": "qbert", **SMALL}
+    args = agent.Args(folder=tmp_path / "a", progress=False, **settings)
+    row = agent.make(args)
+    policy, state = evaluate.load_policy(tmp_path / "a" / "training", torch.device("cpu"))
+    trained = state["args"]
+    machado = protocol == "machado"
+    assert policy(torch.zeros(1, 4, 84, 84, dtype=torch.uint8)).shape == (1, actions)
+    assert (trained["sticky"], trained["full_action_space"]) == (0.25 * machado, machado)
+    assert trained["life_loss_ends"] is not machado
+    wanted = {"sticky": 0.25 * machado, "noops": 0 if machado else 30, "episodes": 2,
+              "max_frames": 400, "full_action_space": machado, "protocol": protocol}  # fmt: skip
+    assert wanted.items() <= row.items() and row["frames"] >= 2000
+    assert row["score_normalised"] == human_normalised("qbert", row["score"])
+    assert imageio.get_reader(tmp_path / "a" / "video.mp4").count_frames() > 50
+    assert json.loads((tmp_path / "a" / "result.jsonl").read_text()) == row
+    # Again: nothing is done.
+    args.resume = True
+    assert agent.make(args) == row
+    assert (tmp_path / "a" / "result.jsonl").read_text().count("\n") == 1
+
+
+def test_agent_refuses_a_game_without_a_human_score(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["agent", "--game", "adventure", "--folder", str(tmp_path)])
+    assert agent.main() == 2
+    assert "for which there are human scores, got 'adventure'" in capsys.readouterr().err
+
+
+# The whole path ----------------------------------------------------------------------------------
+
+
+def suite_command(folder, **changes):
+    options = {"algorithm": "pqn", "games": ["phoenix"], **SMALL, "folder": folder} | changes
+    words = []
+    for name, value in options.items():
+        if value is None:
+            continue
+        values = value if isinstance(value, list) else [value]
+        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    return [sys.executable, "-m", "examples.atari57.run", *words, "--no-video"]
+
+
+def start(folder, **changes):
+    return subprocess.Popen(
+        suite_command(folder, **changes), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def tables_of(folder):
+    """The report's tables: what does not depend on the clock."""
+    text = (folder / "report.md").read_text()
+    return text[: text.index("## Pictures")]
+
+
+def finish(folder, **changes):
+    process = start(folder, **changes)
+    out, error = process.communicate(timeout=3000)
+    assert process.returncode == 0, error
+    assert out == f"The report is {folder / 'report.md'}.\n"
+    return error
+
+
+def check_report(folder, games, seeds=1):
+    tables = tables_of(folder)
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    assert len(rows) == len(games) * seeds
+    for game in games:
+        own = [row for row in rows if row["game"] == game]
+        score = np.mean([row["score"] for row in own])
+        human = references()["human"][game]
+        line = next(line for line in tables.splitlines() if line.startswith(f"| {game} |"))
+        assert f"| {score:,.1f} |" in line and f"| {human:,.1f} |" in line
+    for agent_name in AGENTS:
+        assert f"| {SOURCES[agent_name].label} | {len(games)} |" in tables
+    assert ("There are no confidence intervals" in tables) == (seeds == 1)
+    for name in ("curves", "games_frames", "games_seconds", "bars"):
+        assert f"]({name}.png)" in (folder / "report.md").read_text()
+        assert imageio.imread(folder / f"{name}.png").std() > 5
+    return rows
+
+
+def test_suite_of_one_game_from_its_settings_to_the_report(tmp_path, capsys):
+    args = run.Args(games=("phoenix",), folder=tmp_path / "suite", video=False, **SMALL)
+    assert run.run(args) == 0
+    told = capsys.readouterr()
+    assert told.out == f"The report is {tmp_path / 'suite' / 'report.md'}.\n"
+    assert "phoenix-0: " in told.err and "finished" in told.err
+    (row,) = check_report(tmp_path / "suite", ["phoenix"])
+    assert row["algorithm"] == "PQN" and row["frames"] >= 2000
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("algorithm", ["a2c_vtrace", "ppo", "pqn"])
+def test_suite_of_two_games_on_a_gpu(tmp_path, algorithm):
+    """Two agents share the GPU. With 2 million frames A2C is past its warm-up."""
+    finish(
+        tmp_path / "suite", algorithm=algorithm, games=["pong", "phoenix"], protocol="machado",
+        device=None, num_threads=4, per_gpu=2, total_frames=2_000_000,
+    )  # fmt: skip
+    rows = check_report(tmp_path / "suite", ["pong", "phoenix"])
+    assert all(row["cuda"] is not None and row["frames"] >= 2_000_000 for row in rows)
+
+
+@pytest.mark.slow
+def test_suite_stopped_and_killed_in_the_middle_has_the_same_table(tmp_path):
+    """SIGTERM comes while an agent is trained, which then goes on from its checkpoint; SIGKILL
+    comes at any moment after another agent is finished."""
+    changes = {"games": ["phoenix", "qbert"], "seeds": [0, 1], "total_frames": 20_000}
+    finish(tmp_path / "whole", **changes)
+    check_report(tmp_path / "whole", ["phoenix", "qbert"], seeds=2)
+    parts = tmp_path / "parts"
+    process = start(parts, **changes)
+    while not (parts / "phoenix-0" / "log.jsonl").exists():  # a link to what training writes
+        time.sleep(0.05)
+    time.sleep(0.5)  # into the training
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate()
+    assert process.returncode == 130 and "Stopped: 1 stopped, 3 waiting. To go on: " in error
+    assert list((parts / "phoenix-0" / "training" / "checkpoints").glob("*.complete"))
+    assert not list(parts.glob("*/result.jsonl"))
+    process = start(parts, **changes)
+    while not list(parts.glob("*/result.jsonl")):
+        time.sleep(0.05)
+    time.sleep(2.0)  # into the next agent
+    assert process.poll() is None
+    process.kill()
+    process.communicate()
+    finished = {path: path.stat().st_mtime_ns for path in parts.glob("*/result.jsonl")}
+    finish(parts, **changes)
+    assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
+    assert tables_of(parts) == tables_of(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm, games", [
+    ("pqn", ATARI_5), ("ppo", ATARI_5[3:4]), ("a2c_vtrace", ATARI_5[3:4]),
+])  # fmt: skip
+def test_suite_on_a_cpu(tmp_path, algorithm, games):
+    finish(
+        tmp_path / "suite", games=list(games), algorithm=algorithm, total_frames=200_000,
+        max_frames=20_000,
+    )  # fmt: skip
+    check_report(tmp_path / "suite", games)
