@@ -50,8 +50,8 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
     returns._lambda_returns: ({}, SCAN),
     returns._vtrace: ({}, SCAN),
 }
-WHOLE = {"size", "rows", "width", "channels", "length", "num_envs", "columns", "count",
-         "slot_row", "slot_column", "env_row", "env_column"}  # fmt: skip
+WHOLE = {"size", "rows", "width", "channels", "length", "columns", "count", "word_slot",
+         "word_env", "age_slot", "slot_row", "slot_column", "env_row", "env_column"}  # fmt: skip
 REAL = {"vf_coef", "ent_coef", "clip_coef", "rho_bar", "c_bar", "trace_decay", "decay"}
 
 

@@ -202,24 +202,28 @@ def test_clipped_loss_and_its_gradient(count):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("part", [None, slice(1, 3)])
 @pytest.mark.parametrize("length", [1, 2, 7])
-def test_frames_of_a_ring(length, monkeypatch):
+def test_frames_of_a_ring(length, part, monkeypatch):
     """Written and read by kernels, and by torch: the same frames, bit for bit."""
-    num_envs, made = 3, torch.Generator().manual_seed(length)
-    shape = Recurrent("frames", (num_envs, 8, 20), torch.uint8, initial=0, stack=4)
+    made = torch.Generator().manual_seed(length)
+    shape = Recurrent("frames", (4, 8, 20), torch.uint8, initial=0, stack=4)
     device = torch.device(DEVICE)
     rings = [stores.FrameRing(shape, length, device, host=False) for _ in range(2)]
-    slots, envs = torch.tensor([[0], [length - 1], [length // 2]]), torch.tensor([2, 0, 1, 1])
+    used = [stores.part_of(ring, part) if part else ring for ring in rings]
+    num_envs = part.stop - part.start if part else 4
+    envs = torch.tensor([1, 0, num_envs - 1, 1], device=device)
+    slots = torch.tensor([[0], [length - 1], [length // 2]], device=device)
     for step in range(12):
         frames = torch.randint(0, 256, (num_envs, 1, 8, 20), dtype=torch.uint8, generator=made)
         started = torch.rand(num_envs, generator=made) < 0.2
         stacks = []
-        for served, ring in zip((False, True), rings, strict=True):
+        for served, ring in zip((False, True), used, strict=True):
             monkeypatch.setattr(stores.kernels, "serve", lambda tensor, served=served: served)
             value = (frames.to(device), started.to(device))
             ring.write(torch.tensor([step % length], device=device), value)
-            read = ring.take(slots.to(device), envs.to(device)), ring.read(slots[:, 0].to(device))
-            stacks.append((*read, ring.take(envs.to(device) % length, envs.to(device))))
+            read = ring.take(slots, envs), ring.read(slots[:, 0])
+            stacks.append((*read, ring.take(envs % length, envs)))
         for one, other in zip(*stacks, strict=True):
             assert one.shape == other.shape and torch.equal(one, other)
     assert torch.equal(rings[0].words, rings[1].words) and torch.equal(rings[0].age, rings[1].age)
