@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,6 +23,12 @@ from cule.errors import InvalidValue
 MAX_ENVS_APART = _core.MAX_ENVS_APART
 # How many resets are emulated before Python checks for signals. Each takes about a hundred frames.
 EMULATED_RESETS_AT_ONCE = 64
+
+
+def _finish(backend: _core.Backend, process: int) -> None:
+    """Waits until no thread plays. A forked child has no threads to wait for."""
+    if os.getpid() == process:
+        backend.finish()
 
 
 class Engine(Contents):
@@ -80,6 +87,8 @@ class Engine(Contents):
         self.backend = keep_through_forks(
             self._make_backend(num_threads, multiprocessors or 0, cpus)
         )
+        # An env may be dropped, or the program may end, while threads play in its memory.
+        weakref.finalize(self, _finish, self.backend, self._process)
         self._changeover: Changeover | None = None
         if wants_translation(translate, self.groups, self.num_envs, device):
             self._begin_translation(at_first=not translate)
@@ -202,8 +211,7 @@ class Engine(Contents):
         It waits until no thread plays. torch does not reuse the memory before all streams on which
         envs stepped are done.
         """
-        if os.getpid() == self._process:  # a forked child has no threads to wait for
-            self.backend.finish()
+        _finish(self.backend, self._process)
         for tensor in self.tensors.values():
             for stream in self._streams:
                 tensor.record_stream(stream)
