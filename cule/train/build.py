@@ -9,12 +9,14 @@ a lag of 0 it is declared after the last step of an iteration, and reads its res
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import nn
 
+from cule.train import draws
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.aloft import Aloft
 from cule.train.learner import Learner, copy_weights, spaces
@@ -208,8 +210,8 @@ class Declaration:
         @torch.no_grad()
         def function(observations: torch.Tensor, *read: Any) -> tuple[torch.Tensor, ...]:
             nets = self._namespace(names, read[: len(names)])
-            with self.learner.autocast:
-                values = act(nets, observations, *read[len(names) :])
+            with self.learner.autocast, self._draws_at(read[-1]):
+                values = act(nets, observations, *read[len(names) : -1])
             return tuple(values[name] for name in (*outputs, *evaluated))
 
         written = [self.kept[name][t] for name in kept] + list(writes.values())
@@ -222,8 +224,12 @@ class Declaration:
                 self.observation[t],
                 *(self.actors[name][self.versions()] for name in names), *reads,
             ],
-            writes=written,
+            writes=written, moments=(t,),
         )  # fmt: skip
+
+    def _draws_at(self, step: torch.Tensor) -> AbstractContextManager[None]:
+        """Random numbers of this step, (1,) int64, in a `with` block."""
+        return draws.keyed(self.algorithm.args.seed, self.stage.first_env, step)
 
     @torch.no_grad()
     def _try_acting(
@@ -232,7 +238,8 @@ class Declaration:
         """What act returns for zeros."""
         values = [blank(self, access).all()[0] for access in (self.observation[self.t], *reads)]
         nets = spaces(list(self.nets.acting), list(self.nets.acting.values()))
-        with self.learner.autocast:
+        step = torch.zeros(1, dtype=torch.int64, device=self.stage.device)
+        with self.learner.autocast, self._draws_at(step):
             result = act(nets, *values)
         for name, value in result.items():
             if len(value) != self.stage.num_envs:

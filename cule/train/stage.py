@@ -92,6 +92,7 @@ class Stage:
         aloft: how the envs play in parts; None: all of them step at once.
         captured: whether a CUDA graph may hold a step.
         bytes: that the envs take on a GPU.
+        first_env: the number of the first env, over all processes.
 
     Raises:
         ValueError: there are groups, but the envs are not an AtariEnv on the CPU.
@@ -110,7 +111,7 @@ class Stage:
         if on_cpu and (groups > 1 or device.type != "cpu"):
             self.aloft = Aloft(env, self.episodes, device, groups)
         self.captured = isinstance(env, cule.AtariEnv) and self.aloft is None
-        self.bytes = 0
+        self.bytes = self.first_env = 0
         self._compiled: dict[nn.Module, Any] = {}
         self._first: torch.Tensor | None = None
 

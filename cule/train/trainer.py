@@ -123,6 +123,7 @@ class Trainer:
         if world.layout.kind == "apart":
             self.apart = split(self.device, world.layout.multiprocessors)
         self.stage = self._make_stage(learning, each, seed)
+        self.stage.first_env = number * each
         algorithm.num_actions = self.stage.num_actions
         torch.manual_seed(self.args.seed)
         self.nets = make_networks(algorithm, world)

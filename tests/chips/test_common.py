@@ -9,6 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+import torch
 
 ALL_ONES = 0xFFFFFFFFFFFFFFFF
 KNOWN_ANSWERS = [
@@ -50,6 +51,18 @@ def test_philox_draws_by_seed_env_purpose_and_counter(chips: ModuleType) -> None
         for purpose in (0, 1):
             expected = philox_words([seed % 2**32, seed >> 32], [purpose, counter, env, 0])
             assert chips.draw(seed, env, purpose, counter) == expected
+
+
+def test_numbers_of_acting_are_philoxs(chips: ModuleType) -> None:
+    """cule.train.draws: the counter is four numbers' place, the step, the env and the draw."""
+    draws = pytest.importorskip("cule.train.draws")
+    seed, step, first, number = 2**62 + 12_345, 2**31 + 7, 2**20, 9
+    found = draws.words(seed, first, torch.tensor([step]), number, (3, 6)).tolist()
+    for env, row in enumerate(found):
+        for block in range(2):
+            counter = block + (step << 32), first + env + (number << 32)
+            expected = chips.philox(seed, *counter)
+            assert row[4 * block :][:4] == expected[: 6 - 4 * block]
 
 
 def test_philox_draws_differ_in_every_argument(chips: ModuleType) -> None:

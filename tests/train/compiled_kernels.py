@@ -12,7 +12,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from cule.train.kernels import frames, layers, losses, policy, returns
+from cule.train.kernels import draws, frames, layers, losses, policy, returns
 
 TARGET = GPUTarget("cuda", 90, 32)
 # What Triton calls types; an argument that is not in a kernel's own list has that of its name.
@@ -21,6 +21,10 @@ ROWS = {"ROWS": 32, "WIDTH": 8}
 SCAN = {"steps": 20, "LANES": 64}
 # Each kernel's arguments that are not float32 tensors, and its constants.
 KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
+    draws._draw: (
+        {"step": LONG, "results": LONG, "seed": "i64"},
+        {"kind": 2, "BLOCK": 256},
+    ),
     frames._add: (
         dict.fromkeys(("words", "age", "slots", "frames"), LONG) | {"started": BYTE},
         {"oldest": 3, "BLOCK": 1024},
@@ -50,8 +54,9 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
     returns._lambda_returns: ({}, SCAN),
     returns._vtrace: ({}, SCAN),
 }
-WHOLE = {"size", "rows", "width", "channels", "length", "columns", "count", "word_slot",
-         "word_env", "age_slot", "slot_row", "slot_column", "env_row", "env_column"}  # fmt: skip
+WHOLE = {"size", "rows", "width", "channels", "length", "columns", "count", "word_slot", "word_env",
+         "age_slot", "slot_row", "slot_column", "env_row", "env_column", "first", "number", "stop",
+         "envs", "each"}  # fmt: skip
 REAL = {"vf_coef", "ent_coef", "clip_coef", "rho_bar", "c_bar", "trace_decay", "decay"}
 
 
@@ -64,7 +69,7 @@ def kind(name: str, own: dict[str, str], constants: dict[str, int]) -> str:
 
 def main() -> None:
     """Compiles them."""
-    modules = frames, layers, losses, policy, returns
+    modules = draws, frames, layers, losses, policy, returns
     there = {v for m in modules for v in vars(m).values() if isinstance(v, triton.JITFunction)}
     assert there == set(KERNELS), "each kernel is in the table"
     for kernel, (own, constants) in KERNELS.items():

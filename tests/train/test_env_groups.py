@@ -12,8 +12,6 @@ from torch import nn
 from training_runs import SMALL, assert_same, saved, settings, trained, without_times
 
 from cule import train
-from cule.train import draws
-from cule.train.models import sample
 from cule.train.trainer import Trainer
 from cule.train.world import World
 
@@ -110,27 +108,6 @@ def test_run_in_groups_resumed_is_as_if_never_stopped(tmp_path):
     trained(settings(parts, total_frames=4_000, resume=True, **changes))
     assert_same(saved(whole), saved(parts))
     assert without_times(whole)[-1] == without_times(parts)[-1]
-
-
-def test_draws_of_parts_are_those_of_all():
-    chances = torch.rand(7, 3).log_softmax(1)
-    best = chances.argmax(1)
-
-    def act(rows):
-        return sample(chances[rows]), draws.uniform(best[rows]), draws.integers(best[rows], 9)
-
-    torch.manual_seed(3)
-    expected = [act(slice(None)) for _ in range(3)]
-    torch.manual_seed(3)
-    ends = [(0, 2), (2, 3), (3, 7)]
-    parts = draws.Draws(ends)
-    for step in expected:
-        found = []
-        for number, end in enumerate(ends):
-            with parts.of(number):
-                found.append(act(slice(*end)))
-        for a, b in zip(zip(*found, strict=True), step, strict=True):
-            assert torch.equal(torch.cat(a), b)
 
 
 @pytest.mark.parametrize(

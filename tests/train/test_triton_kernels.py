@@ -252,6 +252,7 @@ def test_network_with_kernels_is_the_network_without(name, monkeypatch):
 def test_all_kernels_compile_for_a_gpu():
     environment = {name: v for name, v in os.environ.items() if name != "TRITON_INTERPRET"}
     script = Path(__file__).with_name("compiled_kernels.py")
+    environment["PYTHONPATH"] = str(script.parents[2])
     ended = subprocess.run(
         [sys.executable, str(script)], env=environment, capture_output=True, text=True
     )

@@ -8,9 +8,12 @@ are the oracle of the tests.
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Literal
 
 import torch
 
+# Of random numbers: between 0 and 1, exponential variables of rate 1, whole numbers.
+Kind = Literal["uniform", "exponential", "integers"]
 HAS_TRITON = find_spec("triton") is not None
 
 

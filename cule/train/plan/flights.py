@@ -12,8 +12,7 @@ import functools
 import itertools
 from collections.abc import Callable, Hashable, Sequence
 
-from cule.train import annotate
-from cule.train.draws import Draws
+from cule.train import annotate, draws
 from cule.train.plan.execution import Executor, Step, Storage
 from cule.train.plan.groups import Group
 from cule.train.plan.program import Flight, Operation, Recurrent
@@ -62,6 +61,7 @@ class Part(Executor):
     """Makes the calls of some envs.
 
     Attributes:
+        first: the first of its envs.
         behind: by how much (t, j) the part's time is behind the group's.
         flying: the operation that is in flight; None: none is.
     """
@@ -70,12 +70,13 @@ class Part(Executor):
         made = [o for o in group.operations if by_parts(o)]
         recurrents = {a.recurrent: None for o in made for a in (*o.reads, *o.writes)}
         super().__init__(group, PartStorage(storage, envs, list(recurrents)), period)
-        self.behind = [0, 0]
+        self.first, self.behind = envs.start, [0, 0]
         self.flying: Operation | None = None
 
     def call(self, operation: Operation) -> None:
         """Calls an operation that is made by parts, at the part's time."""
-        self._call(operation, ((0, 0),), annotate.reading_of(annotate.part_of(operation)))
+        with draws.part(self.first):
+            self._call(operation, ((0, 0),), annotate.reading_of(annotate.part_of(operation)))
 
     def read(self, operation: Operation) -> list[object]:
         """What an operation reads at the part's time."""
@@ -102,7 +103,6 @@ class FlightExecutor(Executor):
         super().__init__(group, storage, period)
         self.flight = flight
         self.parts = [Part(group, storage, period, envs) for envs in flight.parts]
-        self.draws = Draws([(envs.start, envs.stop) for envs in flight.parts])
 
     def begin_at(self, steps: int) -> None:
         """See Executor."""
@@ -163,12 +163,11 @@ class FlightExecutor(Executor):
         """What the device does for a part before its envs play on the host."""
         part = self.parts[number]
         part.clock.move(t, j)
-        with self.draws.of(number):
-            for operation in operations:
-                if operation.flight is None:
-                    part.call(operation)
-                else:
-                    operation.flight.take(number, *part.read(operation))
+        for operation in operations:
+            if operation.flight is None:
+                part.call(operation)
+            else:
+                operation.flight.take(number, *part.read(operation))
 
     def _land_all(self, replayed: Replayed) -> None:
         for number in range(len(self.parts)):

@@ -75,7 +75,7 @@ class Trainer:
         self.policy = make_policy(model, args.bf16)
         rollout = Rollout(self.num_envs, args.n_steps, args.steps_per_update, self.device)
         acting = torch.compile(self.policy) if args.compile else self.policy
-        self.player = Player(self.env, acting, rollout, args.gamma)
+        self.player = Player(self.env, acting, rollout, args.gamma, args.seed)
         self.learner = Learner(model, rollout, args, world.size)
         self.steps = self.updates = 0
 

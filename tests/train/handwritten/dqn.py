@@ -24,6 +24,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from cule.train import draws
 from cule.train.checks import MAX_SEED, above, at_least, within
 from cule.train.emulator import FRAMESKIP, STACK, make_env
 from cule.train.models import initialised, make_features
@@ -210,10 +211,9 @@ class Dqn:
         """Plays one step in every env."""
         with self.autocast:
             best = self.network(self.memory.observations()).argmax(dim=1)
-        chances = torch.rand(self.args.num_envs, device=self.device)
-        actions = torch.where(
-            chances < self.epsilon, torch.randint_like(best, self.num_actions), best
-        )
+        with draws.keyed(self.args.seed, 0, self.memory.position):
+            chances, random = draws.uniform(best), draws.integers(best, self.num_actions)
+        actions = torch.where(chances < self.epsilon, random, best)
         frames, rewards, terminated, truncated, infos = self.env.step(actions)
         started = self.episodes.follow(terminated, truncated, infos)
         step = {

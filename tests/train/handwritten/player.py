@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from cule import scope
+from cule.train import draws
 from cule.train.emulator import Env
 from cule.train.models import sample
 from handwritten.episodes import Episodes
@@ -20,13 +21,14 @@ class Player(nn.Module):
         policy: (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions) and values.
         rollout: where steps go.
         gamma: the discount of a step.
+        seed: of the actions.
     """
 
-    def __init__(self, env: Env, policy: nn.Module, rollout: Rollout, gamma: float):
+    def __init__(self, env: Env, policy: nn.Module, rollout: Rollout, gamma: float, seed: int = 0):
         super().__init__()
         # Not registered as a submodule: the learner saves the policy's weights.
         object.__setattr__(self, "policy", policy)
-        self.env, self.rollout, self.gamma = env, rollout, gamma
+        self.env, self.rollout, self.gamma, self.seed = env, rollout, gamma, seed
         self.episodes = Episodes(env.num_envs, env.device)
 
     def begin(self, seed: int) -> None:
@@ -47,7 +49,8 @@ class Player(nn.Module):
             observations = self.rollout.observations()
         with scope.operation("inference"):
             log_probabilities, _ = self.policy(observations)
-            actions = sample(log_probabilities)
+            with draws.keyed(self.seed, 0, self.rollout.position):
+                actions = sample(log_probabilities)
         with scope.operation("simulation"):
             frames, rewards, terminated, truncated, infos = self.env.step(actions)
         with scope.operation("storage"):

@@ -141,7 +141,7 @@ class Ppo:
         rate = torch.tensor(args.learning_rate, device=device)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=rate, eps=1e-5, fused=True)
         self.rollout = Rollout(args.num_envs, args.n_steps, 1, device)
-        self.player = Player(self.env, self.model, self.rollout, args.gamma)
+        self.player = Player(self.env, self.model, self.rollout, args.gamma, args.seed)
         self.player.begin(args.seed)
         graphs = args.cuda_graphs and device.type == "cuda" and args.emulator == "cule"
         self.step = Graphed(self._step) if graphs else self._step
