@@ -22,9 +22,10 @@ def _draw(
     env, block = at // across, at % across
     zero = tl.zeros([BLOCK], tl.uint32)
     now = zero + tl.load(step).to(tl.uint32)
-    key = tl.zeros([BLOCK], tl.int64) + seed
+    # Sums, as a number that is 1 is a constant, which has no type to convert.
+    key, below = tl.zeros([BLOCK], tl.int64) + seed, tl.zeros([BLOCK], tl.uint64) + stop
     some = tl.philox(
-        key, block.to(tl.uint32), now, (env + first).to(tl.uint32), zero + number.to(tl.uint32)
+        key, block.to(tl.uint32), now, (env + first).to(tl.uint32), (zero + number).to(tl.uint32)
     )
     for lane in tl.static_range(4):
         word = some[lane]
@@ -32,7 +33,7 @@ def _draw(
         there = (env < envs) & (column < each)
         place = results + env * each + column
         if kind == 2:
-            tl.store(place, ((word.to(tl.uint64) * stop.to(tl.uint64)) >> 32).to(tl.int64), there)
+            tl.store(place, ((word.to(tl.uint64) * below) >> 32).to(tl.int64), there)
         else:
             unit = ((word >> 9).to(tl.float32) + 0.5) * 1.1920928955078125e-07
             tl.store(place, -tl.log(unit) if kind == 1 else unit, there)
