@@ -51,7 +51,7 @@ struct CheckedBackend {
     Flight all;
     for (int env = 0; on_host && env < batch.num_envs; ++env) all.envs.push_back(env);
     pybind11::gil_scoped_release release;
-    if (on_host) whole = backend->start(batch, std::move(all));
+    if (on_host) whole = backend->fly(batch, std::move(all));
     else backend->step(batch, reinterpret_cast<void*>(stream));
     sent = true;
   }
@@ -99,7 +99,7 @@ struct CheckedBackend {
     flight.resets = resets;
     flight.singly = singly;
     pybind11::gil_scoped_release release;
-    return backend->start(batch, std::move(flight));
+    return backend->fly(batch, std::move(flight));
   }
   void wait_for(const pybind11::object& flight) {
     expect_host("wait_for");

@@ -35,7 +35,7 @@ class Backend {
 
   // CPU only. Starts a flight and returns its number. Until an env has been landed or taken, only
   // the threads may use what belongs to it. Throws std::invalid_argument if it is in flight already.
-  virtual uint64_t start(const Batch&, Flight) { throw std::logic_error(kFliesOnCpu); }
+  virtual uint64_t fly(const Batch&, Flight) { throw std::logic_error(kFliesOnCpu); }
   // Waits until all envs of a flight have played. Throws what went wrong in a thread, and then has
   // ended the flight.
   virtual void wait(uint64_t) { throw std::logic_error(kFliesOnCpu); }

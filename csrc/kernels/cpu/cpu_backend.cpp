@@ -113,7 +113,7 @@ class CpuBackend final : public Backend {
     });
   }
 
-  uint64_t start(const Batch& batch, Flight flight) override {
+  uint64_t fly(const Batch& batch, Flight flight) override {
     const std::vector<int> envs = flight.envs;
     const bool singly = flight.singly;
     ThreadPool::Work work = work_for(batch, std::move(flight));
