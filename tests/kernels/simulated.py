@@ -89,6 +89,9 @@ class SimulatedBackend:
     def plays_in_step(self, num_envs: int) -> bool:
         return self._gpu.library.plays_in_step(self._address, num_envs)
 
+    def finish(self) -> None:
+        """Nothing is in flight: calls return when their work is done."""
+
     def load_translation(self, path: bytes, marked_ops: int) -> None:
         self._gpu.call("load_translation", self._address, path, ctypes.c_void_p(marked_ops))
 
