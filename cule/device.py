@@ -79,6 +79,8 @@ def find_device(device: str | torch.device | None) -> torch.device:
 def cpus_of_threads(threads: int, offset: int, device: torch.device) -> tuple[int, ...]:
     """The CPU that each thread is pinned to: from the usable CPU number `offset` on, in a circle.
 
+    So threads share CPUs if there are more of them, as ale-py's and EnvPool's do.
+
     Args:
         threads: how many threads there are.
         offset: AtariEnv's `thread_affinity_offset`; -1: none is pinned.
@@ -88,7 +90,7 @@ def cpus_of_threads(threads: int, offset: int, device: torch.device) -> tuple[in
         (threads,) numbers of CPUs; empty if no thread is pinned.
 
     Raises:
-        ValueError: threads cannot be pinned here, or there are fewer CPUs than threads.
+        ValueError: threads cannot be pinned here.
     """
     if offset == -1:
         return ()
@@ -102,11 +104,6 @@ def cpus_of_threads(threads: int, offset: int, device: torch.device) -> tuple[in
             f"{sys.platform}, got {offset}"
         )
     usable = sorted(os.sched_getaffinity(0))
-    if threads > len(usable):
-        raise InvalidValue(
-            f"expected num_threads to be at most {len(usable)}, the CPUs that this process may "
-            f"use, with thread_affinity_offset={offset}, got {threads}"
-        )
     return tuple(usable[(offset + i) % len(usable)] for i in range(threads))
 
 
