@@ -73,7 +73,7 @@ class Run:
             self.tuned = kept.chosen(given, make(args), world, before)
             given = dataclasses.replace(given, **self.tuned)
         self.args = args = given.on(world.device, None if state is None else state["args"])
-        args.check(world.size)
+        args.check(len(world.having("act")))
         self.algorithm = make(args)
         if self.speaks and args.progress:
             line = announcement(given, args, world.device, self.algorithm.name)

@@ -27,7 +27,10 @@ from cule.train.world import World
 from cule.translation import cache_folder
 
 # Settings that a result is kept for, besides the game: those that change what is computed.
-SAME = ("emulator", "model", "width", "bf16", "channels_last", "compile", "cuda_graphs")
+SAME = (
+    "emulator", "layout", "env_device", "env_groups", "model", "width", "bf16", "channels_last",
+    "compile", "cuda_graphs",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

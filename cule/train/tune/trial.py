@@ -120,7 +120,7 @@ def measure(
     try:
         with world.together():
             tried = dataclasses.replace(args, **settings)
-            tried.check(world.size)
+            tried.check(len(world.having("act")))
             algorithm = make(tried)
             _learning_at_once(algorithm)
             trainer = Trainer(algorithm, world)

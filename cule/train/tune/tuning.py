@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cule.train.algorithm import Algorithm
+from cule.train.layout import Layout
 from cule.train.tune.kept import Tuned, keep, key_of, load
 from cule.train.tune.search import Search, Trial
 from cule.train.tune.space import Space, check_space, default_space
@@ -47,7 +48,7 @@ def tune(
     if budget_seconds <= 0:
         raise ValueError(f"expected budget_seconds to be above 0, got {budget_seconds}")
     args.use_threads()
-    world = World.join(args.device)
+    world = World.join(args.device, Layout.parse(args.layout))
     try:
         filled = args.on(world.device)
         space = search if search is not None else default_space(make, filled, world.device)
