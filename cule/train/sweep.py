@@ -39,6 +39,8 @@ from cule.train.sweep_table import Live, summary, what_is_left
 __all__ = ["Job", "JobState", "Sweep", "main"]
 
 JOBS, RESULTS, LOCK = "sweep.json", "results.jsonl", "sweep.lock"
+# The exit status of a program that a signal has stopped, as a shell has it of Ctrl-C.
+STOPPED = 130
 # A training that fails is started once more.
 MOST_STARTS = 2
 # Seconds: between two looks at the processes, between two at their logs, and how long the
@@ -265,20 +267,24 @@ class Args:
     """cpu, to train there even if there is a GPU"""
 
 
-def devices_of(args: Args) -> list[str]:
+def devices_of(gpus: Sequence[int], device: str | None) -> list[str]:
     """The devices to train on.
+
+    Args:
+        gpus: numbers of GPUs; empty: all.
+        device: "cpu", to train there even if there is a GPU; else None.
 
     Raises:
         ValueError: there is no such GPU.
     """
-    if args.device == "cpu" and args.gpus:
+    if device == "cpu" and gpus:
         raise ValueError("expected gpus or device cpu, got both")
-    if args.device == "cpu" or (not args.gpus and default_device() == "cpu"):
+    if device == "cpu" or (not gpus and default_device() == "cpu"):
         return ["cpu"]
     count = torch.cuda.device_count()
-    if wrong := [number for number in args.gpus if not 0 <= number < count]:
+    if wrong := [number for number in gpus if not 0 <= number < count]:
         raise ValueError(f"expected gpus below {count}, which are here, got {wrong[0]}")
-    return [f"cuda:{number}" for number in args.gpus or range(count)]
+    return [f"cuda:{number}" for number in gpus or range(count)]
 
 
 def jobs_of(args: Args, options: Sequence[str], device: str) -> list[Job]:
@@ -308,6 +314,19 @@ def jobs_of(args: Args, options: Sequence[str], device: str) -> list[Job]:
     return jobs
 
 
+def tell_end(sweep: Sweep) -> int:
+    """Tells on stderr what failed, and how a sweep that was stopped goes on; the exit status."""
+    failed = [state for state in sweep.states if state.state == "failed"]
+    for state in failed:
+        folder = sweep.folder_of(state)
+        sys.stderr.write(f"{state.job.name} failed, {folder} has all:\n{state.problem}\n")
+    if sweep.interrupted:
+        told = what_is_left(sweep.states)
+        sys.stderr.write(f"Stopped: {told}. To go on: {command_line()}\n")
+        return STOPPED
+    return int(bool(failed))
+
+
 def run(args: Args, options: Sequence[str]) -> int:
     """Does what the command line asks for; the exit status.
 
@@ -315,21 +334,13 @@ def run(args: Args, options: Sequence[str]) -> int:
         ValueError: an argument is wrong.
     """
     at_least(1, args, "per_gpu")
-    devices = devices_of(args)
+    devices = devices_of(args.gpus, args.device)
     jobs = jobs_of(args, options, devices[0])
     sweep = Sweep(jobs, args.folder, devices, args.per_gpu)
     rows = sweep.run(Live(sys.stderr))
     if table := summary(rows):
         sys.stdout.write(f"{table}\nThe rows are in {args.folder / RESULTS}.\n")
-    for state in sweep.states:
-        if state.state == "failed":
-            folder = sweep.folder_of(state)
-            sys.stderr.write(f"{state.job.name} failed, {folder} has all:\n{state.problem}\n")
-    if sweep.interrupted:
-        told = what_is_left(sweep.states)
-        sys.stderr.write(f"Stopped: {told}. To go on: {command_line()}\n")
-        return 130
-    return int(any(state.state == "failed" for state in sweep.states))
+    return tell_end(sweep)
 
 
 def main() -> int:

@@ -23,6 +23,7 @@ from cule.train.command import run_program
 from cule.train.log import LOG
 from cule.train.pictures import RESULT
 from cule.train.rows import append_row
+from cule.train.sweep import STOPPED
 from examples.atari57.games import game_of
 from examples.atari57.references import human_normalised
 from examples.atari57.settings import (
@@ -35,8 +36,6 @@ from examples.atari57.settings import (
 
 # In an agent's folder.
 TRAINING, VIDEO = "training", "video.mp4"
-# As a shell has it of a program that Ctrl-C ended.
-STOPPED = 130
 MOST_FILMED_FRAMES = 18_000
 
 

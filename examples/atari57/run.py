@@ -19,8 +19,7 @@ from cule.train import sweep
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import options_of, run_program
 from cule.train.jobs import Job
-from cule.train.rows import command_line
-from cule.train.sweep_table import Live, what_is_left
+from cule.train.sweep_table import Live
 from examples.atari57.games import games_of
 from examples.atari57.report import REPORT, write_report
 from examples.atari57.settings import AlgorithmName, ProtocolName
@@ -91,23 +90,13 @@ def run(args: Args) -> int:
     jobs = jobs_of(args)
     if args.video:
         video_library()  # not only after the first training
-    devices = sweep.devices_of(
-        sweep.Args(algorithm="", games=(), gpus=args.gpus, device=args.device)
-    )
+    devices = sweep.devices_of(args.gpus, args.device)
     suite = sweep.Sweep(jobs, args.folder, devices, args.per_gpu)
     rows = suite.run(Live(sys.stderr))
     if any("error" not in row for row in rows):
         write_report(args.folder)
         sys.stdout.write(f"The report is {args.folder / REPORT}.\n")
-    failed = [state for state in suite.states if state.state == "failed"]
-    for state in failed:
-        folder = suite.folder_of(state)
-        sys.stderr.write(f"{state.job.name} failed, {folder} has all:\n{state.problem}\n")
-    if suite.interrupted:
-        told = what_is_left(suite.states)
-        sys.stderr.write(f"Stopped: {told}. To go on: {command_line()}\n")
-        return 130
-    return int(bool(failed))
+    return sweep.tell_end(suite)
 
 
 def main() -> int:
