@@ -64,11 +64,15 @@ def _work(event: dict[str, Any], kind: str, base: int) -> Work:
 def _thread(process: Process, number: int) -> int:
     """The operating system's number of a thread that Kineto names.
 
-    Kineto has the low 32 bits of a thread's pthread_t until the thread calls an operator.
+    Until the thread calls an operator, Kineto has the low 32 bits of its pthread_t, as a signed
+    number of which it writes the size (`sanitizeTid` in output_json.cpp).
     """
     if number in process.threads:
         return number
-    return process.pthreads.get(number & 0xFFFF_FFFF, number)
+    for signed in (number, -number):
+        if (found := process.pthreads.get(signed & 0xFFFF_FFFF)) is not None:
+            return found
+    return number
 
 
 def add_trace(process: Process, trace: dict[str, Any]) -> None:

@@ -375,14 +375,18 @@ def test_gpu_work_that_is_missing_altogether_is_a_sentence(recorded):
     assert any("another profiler may hold CUPTI" in p for p in problems)
 
 
-@pytest.mark.parametrize("signed", [False, True])
-def test_calls_of_a_thread_that_kineto_names_by_its_pthread_are_the_threads(recorded, signed):
-    """So a thread is called that only replays graphs."""
-    number = threading.get_ident() & 0xFFFF_FFFF
-    if signed and number >= 2**31:
-        number -= 2**32
+@pytest.mark.parametrize("pthread", [0x7F4C_1CC8_9140, 0x7F4C_9CC8_9140])
+@pytest.mark.parametrize("written", [abs, int, lambda number: number & 0xFFFF_FFFF])
+def test_calls_of_a_thread_that_kineto_names_by_its_pthread_are_the_threads(
+    recorded, pthread, written
+):
+    """So a thread is called that only replays graphs; Kineto writes abs(int32_t(pthread))."""
+    marks = recorded / "main.marks.jsonl"
+    lines = [json.loads(line) for line in marks.read_text().splitlines()]
+    marks.write_text("".join(json.dumps({**one, "pthread": pthread}) + "\n" for one in lines))
+    signed = (pthread & 0xFFFF_FFFF ^ 2**31) - 2**31
     event = {"cat": "cuda_runtime", "name": "cudaGraphLaunch", "args": {"correlation": 1}}
-    change_trace(recorded, [{**event, "tid": number}])
+    change_trace(recorded, [{**event, "tid": written(signed)}])
     process = Recording(recorded).processes[0].process
     assert [
         call.name for call in process.threads[process.main].calls if call.level == "cuda_api"

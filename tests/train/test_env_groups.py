@@ -175,7 +175,7 @@ def test_learner_on_a_gpu_sees_what_the_cpu_envs_play(groups, graphs):
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("lag", [0, 1])
 def test_every_algorithm_learns_on_a_gpu_from_envs_on_the_cpu_and_resumes_exactly(name, lag):
-    changes = {"device": "cuda", "num_threads": 2, "lag": lag}
+    changes = {"num_threads": 2, "lag": lag}
     gpu = torch.device("cuda", 0)
     expected = resumed(name, 12, 12, gpu, **changes)
     found = resumed(name, 12, 5, gpu, **changes)

@@ -33,9 +33,9 @@ def make_trainer(device=GPU, **changes):
 
 
 def least_budget(trainer):
-    """GiB that leave no room for frames."""
+    """GiB that are too few for all frames."""
     memory = trainer.plan.memory
-    return (memory.fixed + 40 * 64 * 7056) / GIB
+    return (memory.fixed + 0.75 * memory.ring_bytes) / GIB
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,7 @@ def test_frames_of_a_ring(length, part, monkeypatch):
 @pytest.mark.parametrize("name", ["nature", "impala"])
 def test_network_with_kernels_is_the_network_without(name, monkeypatch):
     """In float32: values, policy and all gradients."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     torch.manual_seed(2)
     net = models.ActorCritic(6, name, width=0.25).to(DEVICE, memory_format=torch.channels_last)
     for parameter in net.parameters():
@@ -252,7 +253,8 @@ def test_network_with_kernels_is_the_network_without(name, monkeypatch):
 def test_all_kernels_compile_for_a_gpu():
     environment = {name: v for name, v in os.environ.items() if name != "TRITON_INTERPRET"}
     script = Path(__file__).with_name("compiled_kernels.py")
-    environment["PYTHONPATH"] = str(script.parents[2])
+    path = str(script.parents[2]), environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     ended = subprocess.run(
         [sys.executable, str(script)], env=environment, capture_output=True, text=True
     )
