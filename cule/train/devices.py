@@ -22,3 +22,12 @@ def choose_device(name: str | None) -> torch.device:
         torch.set_float32_matmul_precision("high")
         torch.backends.cudnn.benchmark = True
     return device
+
+
+def compute_deterministically() -> None:
+    """Lets cuDNN use only algorithms that give the same numbers each time.
+
+    By default it chooses the fastest by trying them, and some add up gradients in any order.
+    """
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True

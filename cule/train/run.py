@@ -37,7 +37,7 @@ FREE = {
     "folder", "resume", "overwrite", "explain", "device", "env_device", "total_frames",
     "max_seconds", "progress", "tensorboard", "plot", "results", "log_every", "checkpoint_every",
     "num_threads", "cuda_graphs", "compile", "learner_chunk", "stop_at_score", "bf16",
-    "channels_last", "multiprocessors", "tuned",
+    "channels_last", "deterministic", "multiprocessors", "tuned",
 }  # fmt: skip
 
 

@@ -96,6 +96,9 @@ class Args:
     """on a GPU, compute in bfloat16 (weights and sums stay in float32)"""
     channels_last: bool = True
     """on a GPU, use the channels_last memory format"""
+    deterministic: bool = False
+    """on a GPU, use only algorithms of cuDNN that give the same numbers each time, so that a
+    resumed run is exact there, too; slower"""
     compile: bool = False
     """compile the network and the loss with torch.compile"""
     cuda_graphs: bool = True

@@ -13,6 +13,7 @@ from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.build import Declaration, Networks, fixed_bytes, observation_of
 from cule.train.decoupled import FarEnvs, Messages, facts_of
+from cule.train.devices import compute_deterministically
 from cule.train.emulator import FRAMESKIP
 from cule.train.layout import Layout
 from cule.train.learner import Learner, spaces
@@ -52,6 +53,8 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
         ValueError: a copy is of a network that there is not, or none is trained.
     """
     args, device = algorithm.args, algorithm.device
+    if args.deterministic:
+        compute_deterministically()
     declared: Mapping[str, nn.Module | Copy] = algorithm.networks(algorithm.num_actions)
     trained = {
         name: on_its_device(name, net, device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from training_runs import assert_same, saved
 
 import cule
 from cule import train
@@ -172,10 +173,14 @@ def test_algorithms_run_on_the_gpu(name, lag, tmp_path):
 
 def test_run_on_the_gpu_goes_on_from_its_checkpoint(tmp_path):
     algorithm, settings, changes, _ = ALL["ppo"]
-    args = {**FEW, **changes, "anneal_lr": False, "folder": tmp_path, "resume": True}
-    train.train(algorithm, settings(**args, total_frames=64 * 8 * 4 * 8))
-    row = train.train(algorithm, settings(**args, total_frames=64 * 8 * 4 * 12))
-    assert row["updates"] == 12 * 3 * 4
+    args = {**FEW, **changes, "anneal_lr": False, "resume": True, "deterministic": True}
+    for folder, phases in (("parts", 8), ("parts", 12), ("whole", 12)):
+        frames = 64 * 8 * 4 * phases
+        row = train.train(
+            algorithm, settings(**args, folder=tmp_path / folder, total_frames=frames)
+        )
+        assert row["updates"] == phases * 3 * 4
+    assert_same(saved(tmp_path / "parts"), saved(tmp_path / "whole"))
 
 
 @pytest.mark.parametrize("lag", [0, 1])
