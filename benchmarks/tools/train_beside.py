@@ -258,25 +258,34 @@ def compare(args: argparse.Namespace, systems: list[str]) -> None:
 
 
 def largest(args: argparse.Namespace, systems: list[str]) -> None:
-    """The largest pictures with which each system gets through an iteration."""
+    """The largest pictures with which each system gets through an iteration.
+
+    A JSON line for each size, with the seconds of an iteration or the problem.
+    """
     if args.device.startswith("cuda"):
         total = torch.cuda.get_device_properties(args.device).total_memory
         torch.cuda.set_per_process_memory_fraction(args.largest * 2**30 / total)
     for name in systems:
-        fits = None
-        for size in SIZES:
+        for size in args.sizes:
             iterations = SYSTEMS[name](args, size)
+            row: dict[str, Any] = {"system": name, "size": size, "settings": vars(args)}
             try:
-                seconds = [seconds_of(iterations, args) for _ in range(2)][-1]
+                row["seconds"] = seconds_of(iterations, args)
             except (MemoryError, RuntimeError, ValueError) as problem:
-                print(json.dumps({"system": name, "size": size, "problem": str(problem)[:200]}))
-                break
+                row["problem"] = str(problem)[:200]
             finally:
                 iterations.close()
                 del iterations
                 torch.cuda.empty_cache()
-            fits = {"size": size, "seconds": seconds}
-        print(json.dumps({"system": name, "largest": fits, "settings": vars(args)}))
+            print(json.dumps(row), flush=True)
+            if "problem" in row:
+                break
+
+
+def size_of(text: str) -> tuple[int, int]:
+    """Height and width of a size such as "210x160"."""
+    height, width = map(int, text.split("x"))
+    return height, width
 
 
 def main() -> None:
@@ -291,12 +300,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--warm-up", type=int, default=4)
     parser.add_argument("--largest", type=float, default=None, metavar="GIB")
+    parser.add_argument(
+        "--sizes", nargs="+", type=size_of, default=SIZES, metavar="HxW",
+        help="with --largest: the pictures' sizes, the smallest first",
+    )  # fmt: skip
     parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=USUAL)
     args = parser.parse_args()
     if args.largest is None:
         compare(args, args.systems)
         return
-    args.num_envs, args.num_steps, args.epochs = 256, 1000, 1
+    args.num_envs, args.num_steps, args.epochs, args.minibatch = 256, 1000, 1, 4000
     largest(args, args.systems)
 
 
