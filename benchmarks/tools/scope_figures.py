@@ -42,17 +42,19 @@ ON_CPU = {"PPO": "--minibatch-size 32", "DQN": "--first-update 256 --memory 4096
 # The first and last iteration of a window, by program, after the first ones, which are captured.
 # An iteration of PPO is a whole phase.
 WINDOWS = {"PPO": "16:20"}
-WINDOW = "60:80"
+WINDOW = "60:70"
 SYSTEMS = {
     "cule": "--emulator cule", "cule without graphs": "--emulator cule --no-cuda-graphs",
     "ale-py": "--emulator ale-py",
 }  # fmt: skip
 
 
-def settings(device: str) -> Iterator[tuple[str, str, str, str]]:
-    """Algorithm, system, command and window of each of the twelve settings."""
+def settings(device: str, only: list[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Algorithm, system, command and window of each of the twelve settings, or only of some."""
     for algorithm, command in PROGRAMS.items():
         for system, options in SYSTEMS.items():
+            if only and f"{algorithm}, {system}" not in only:
+                continue
             if device == "cpu" and system == "cule without graphs":
                 continue
             num_envs = (ENVS_OF_ALE_PY if system == "ale-py" else ENVS)[device]
@@ -62,24 +64,27 @@ def settings(device: str) -> Iterator[tuple[str, str, str, str]]:
             yield algorithm, system, words, WINDOWS.get(algorithm, WINDOW)
 
 
-def bias_commands(scope: str, device: str, folder: str, results: str) -> Iterator[tuple[int, str]]:
-    """RL-Scope's figure 11."""
-    calibration = f"{folder}/costs.json"
-    yield 15, f"{scope} calibrate --out {calibration}"
-    for _, _, command, window in settings(device):
-        check = f"{scope} check --together --turns 5 --calibration {calibration}"
-        words = command.format(folder=folder)
-        yield 30, f"{check} --iterations {window} --results {results} -- {words}"
+def bias_commands(
+    scope: str, device: str, folder: str, results: str, only: list[str]
+) -> Iterator[tuple[int, str]]:
+    """RL-Scope's figure 11: each setting calibrated in its own program, in another run."""
+    for number, (_, _, command, window) in enumerate(settings(device, only)):
+        costs, words = f"{folder}/costs{number}.json", command.format(folder=folder)
+        window = f"--together --iterations {window}"
+        yield 40, f"{scope} calibrate --repeats 7 --out {costs} {window} -- {words}"
+        check = f"{scope} check --turns 15 --calibration {costs} --results {results}"
+        yield 40, f"{check} {window} -- {words}"
 
 
 def profile_commands(
-    scope: str, device: str, folder: str, results: str
+    scope: str, device: str, folder: str, results: str, only: list[str]
 ) -> Iterator[tuple[int, str]]:
     """Where the time goes in each setting; transitions, shares of simulation, three depths."""
     calibration = f"{folder}/costs.json"
     yield 15, f"{scope} calibrate --out {calibration}"
-    for number, (algorithm, _, command, window) in enumerate(settings(device)):
-        out, words = f"{folder}/profile{number}", command.format(folder=folder)
+    for algorithm, system, command, window in settings(device, only):
+        name = f"{algorithm}-{system}".replace(" ", "-")
+        out, words = f"{folder}/profile-{name}", command.format(folder=folder)
         later = window if device == "cpu" or algorithm in WINDOWS else "400:420"
         run = f"{scope} run --out {out}"
         yield 20, f"{run} --overwrite --finish --iterations {later} -- {words}"
@@ -105,7 +110,9 @@ def overlap_commands(scope: str, folder: str, results: str) -> Iterator[tuple[in
     yield 5, f"{scope} compare {folder}/apart {folder}/overlap"
 
 
-def commands(figure: str, device: str, folder: str, results: str) -> Iterator[tuple[int, str]]:
+def commands(
+    figure: str, device: str, folder: str, results: str, only: list[str]
+) -> Iterator[tuple[int, str]]:
     """Seconds and command of each part of a figure."""
     python, on_gpu = sys.executable, device == "cuda"
     scope, tools = f"{python} -m cule.scope", f"{python} benchmarks/tools"
@@ -119,9 +126,9 @@ def commands(figure: str, device: str, folder: str, results: str) -> Iterator[tu
     elif figure == "overlap" and on_gpu:
         yield from overlap_commands(scope, folder, results)
     elif figure == "bias":
-        yield from bias_commands(scope, device, folder, results)
+        yield from bias_commands(scope, device, folder, results, only)
     elif figure == "profile":
-        yield from profile_commands(scope, device, folder, results)
+        yield from profile_commands(scope, device, folder, results, only)
 
 
 FIGURES = ("planted", "costs", "alone", "overlap", "bias", "profile")
@@ -134,6 +141,11 @@ def main() -> int:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--folder", default=None, help="where recordings go")
     parser.add_argument("--results", default="scope.jsonl", help="the rows")
+    names = [f"{algorithm}, {system}" for algorithm, system, _, _ in settings("cuda", [])]
+    parser.add_argument(
+        "--only", nargs="+", choices=names, default=[], metavar="SETTING",
+        help="of bias and profile: 'PPO, ale-py' for example",
+    )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="only print the commands")
     args = parser.parse_args()
     if unknown := set(args.figures) - set(FIGURES):
@@ -145,7 +157,7 @@ def main() -> int:
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     environment = os.environ | {"PYTHONPATH": path}
     for figure in args.figures:
-        for seconds, command in commands(figure, args.device, folder, args.results):
+        for seconds, command in commands(figure, args.device, folder, args.results, args.only):
             expected += seconds
             print(f"# {figure}, about {seconds} s\n{command}", flush=True)
             if args.list:

@@ -23,6 +23,7 @@ from cule.scope.recorder import INSTRUMENTS, Recorder, process_name
 from cule.scope.recording import Recording
 from cule.scope.rows import json_rows, results_row
 from cule.scope.turns import Turns
+from cule.scope.windows import Program
 
 
 def _tell(text: str) -> None:
@@ -46,11 +47,11 @@ def run(options: argparse.Namespace) -> int:
         find_boundary(name)
     if options.turns is not None:
         first, end = _wanted_iterations(options, "--turns")
-        turns = Turns(options.out, (first, end), options.turns, options.boundaries)
+        turns = Turns(
+            options.out, (first, end), options.turns, options.kinds, options.boundaries
+        )  # fmt: skip
         return run_recorded(words, turns, options.markers)
-    instruments: Sequence[str] = INSTRUMENTS
-    if options.instruments is not None:
-        instruments = [] if options.instruments == "none" else options.instruments.split(",")
+    instruments = INSTRUMENTS if options.instruments is None else options.instruments
     recorder = Recorder(
         options.out, iterations=options.iterations, boundaries=options.boundaries,
         instruments=instruments, overwrite=options.overwrite, finish=options.finish,
@@ -123,6 +124,12 @@ def report(options: argparse.Namespace) -> None:
             perfetto.write_traces(Recording(folder), options.perfetto)
 
 
+def _measured(options: argparse.Namespace) -> Program:
+    """The program that calibrate and check run."""
+    words = program_of(options.command)
+    return Program(words, options.iterations, options.boundaries, options.together)
+
+
 def calibrate(options: argparse.Namespace) -> None:
     """Measures what the book-keeping costs.
 
@@ -130,14 +137,12 @@ def calibrate(options: argparse.Namespace) -> None:
         RuntimeError: the command fails.
         ValueError: an argument is wrong.
     """
-    command = program_of(options.command) if options.command else []
     for name in options.boundaries:
         find_boundary(name)
+    program = _measured(options) if options.command else None
     options.out.parent.mkdir(parents=True, exist_ok=True)
     check_output("--out", options.out)
-    found = calibration.calibrate(
-        command, options.iterations, options.boundaries, options.repeats, _tell
-    )
+    found = calibration.calibrate(program, options.repeats, _tell)
     found.write(options.out)
     print(f"annotation {found.annotation:8.0f} ns\nboundary   {found.boundary:8.0f} ns")
     print(f"operator   {found.operator:8.0f} ns")
@@ -164,18 +169,13 @@ def check_bias(options: argparse.Namespace) -> int:
         RuntimeError: the command fails.
         ValueError: an argument is wrong.
     """
-    command = program_of(options.command)
-    costs = _costs(options)
+    program, costs = _measured(options), _costs(options)
     if costs is None:
-        costs = calibration.calibrate(command, options.iterations, options.boundaries, 3, _tell)
-    bias = check.check(
-        command, options.iterations, options.boundaries, options.turns, costs, _tell,
-        options.together,
-    )  # fmt: skip
+        costs = calibration.calibrate(program, options.turns, _tell)
+    bias = check.check(program, options.turns, costs, _tell)
     print(check.sentence(bias))
     if options.results is not None:
-        row = check.row_of(bias, command, options.iterations, options.together)
-        append_row(options.results, row)
+        append_row(options.results, check.row_of(bias, program))
     return int(abs(bias.bias) > check.MOST_BIAS)
 
 

@@ -24,6 +24,11 @@ def iterations(text: str) -> tuple[int, int]:
     )
 
 
+def instruments(text: str) -> list[str]:
+    """Reads "none" or names with commas between them."""
+    return [] if text == "none" else text.split(",")
+
+
 def _add_command(parser: Any, what: str) -> None:
     parser.add_argument(
         "command", nargs="*", metavar="COMMAND",
@@ -45,6 +50,14 @@ def _add_iterations(parser: Any, default: tuple[int, int] | None) -> None:
     )  # fmt: skip
 
 
+def _add_together(parser: Any) -> None:
+    parser.add_argument(
+        "--together", action="store_true",
+        help="measure all windows in one run of the program, which is faster; else each window "
+        "has a run of its own",
+    )  # fmt: skip
+
+
 def _add_run(programs: Any) -> None:
     parser = programs.add_parser("run", help="run a program and record it", epilog=EXAMPLE)
     _add_command(parser, "the program")
@@ -59,9 +72,11 @@ def _add_run(programs: Any) -> None:
     add("--counters", action="store_true", help="add to a recording in the folder how many "
         "multiprocessors and issue slots were busy, which ncu counts while it runs the program "
         "again; two or three iterations are enough")  # fmt: skip
-    # For calibrate and check: which parts record, "none" or "range" for ncu; how many turns.
-    add("--instruments", help=argparse.SUPPRESS)
+    # For calibrate and check: which parts record, "none" or "range" for ncu; how many turns, and
+    # what records in the windows of a turn.
+    add("--instruments", type=instruments, help=argparse.SUPPRESS)
     add("--turns", type=number(int), help=argparse.SUPPRESS)
+    add("--turn", type=instruments, action="append", dest="kinds", help=argparse.SUPPRESS)
 
 
 def _add_report(programs: Any) -> None:
@@ -87,8 +102,9 @@ def _add_others(programs: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the result")
     parser.add_argument(
         "--repeats", type=number(int), default=3, metavar="N",
-        help="runs of the program for each part (default: %(default)s)",
+        help="windows of the program for each part (default: %(default)s)",
     )  # fmt: skip
+    _add_together(parser)
 
     parser = programs.add_parser("compare", help="what became slower between two recordings")
     parser.add_argument("before", type=Path, metavar="FOLDER")
@@ -106,8 +122,7 @@ def _add_others(programs: Any) -> None:
         help="uninstrumented and instrumented runs (default: %(default)s)")  # fmt: skip
     add("--calibration", type=Path, metavar="FILE", help="what `calibrate` has measured "
         "(default: measure it first)")  # fmt: skip
-    add("--together", action="store_true", help="measure all turns in one run of the program, "
-        "which is faster; else each window has a run of its own")  # fmt: skip
+    _add_together(parser)
     add("--results", type=Path, metavar="FILE", help="append the result to a file, as a JSON line")
 
 

@@ -1,25 +1,26 @@
-"""Records a program several times in one run, uninstrumented and instrumented in turns.
+"""Records a program several times in one run, with different instruments in turns.
 
-A run of its own for each turn is what RL-Scope does, and free of what one profile leaves behind for
-the next window. One run for all turns is many times faster, and both kinds of windows see the same
-machine.
+A run of its own for each turn is what RL-Scope does, and free of what one recording leaves behind
+for the next window. One run for all turns is many times faster, and all kinds of windows see the
+same machine.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cule.scope.annotations import Annotation, listen, stop_listening
-from cule.scope.recorder import INSTRUMENTS, Finished, Recorder
+from cule.scope.recorder import Finished, Recorder
 
 # Iterations between a recording and the next window.
 GAP = 4
 
 
-def folder_of(folder: Path, turn: int, instrumented: bool) -> Path:
-    """The folder of a turn's recording."""
-    return folder / f"turn{turn}-{'instrumented' if instrumented else 'plain'}"
+def folder_of(folder: Path, turn: int, place: int) -> Path:
+    """The folder of a turn's recording with the instruments in this place of `kinds`."""
+    return folder / f"turn{turn}-{place}"
 
 
 class Turns:
@@ -30,23 +31,24 @@ class Turns:
         iterations: from which to before which iteration the first window goes; the others are as
             long.
         turns: how many windows of each kind.
+        kinds: the instruments of the windows of a turn, as of Recorder.
         boundaries: as of Recorder.
     """
 
     def __init__(
-        self, folder: Path, iterations: tuple[int, int], turns: int, boundaries: Iterable[str]
-    ):
-        self.folder, self.boundaries = folder, tuple(boundaries)
+        self, folder: Path, iterations: tuple[int, int], turns: int,
+        kinds: Sequence[Sequence[str]], boundaries: Iterable[str],
+    ):  # fmt: skip
+        self.folder, self.kinds, self.boundaries = folder, kinds, tuple(boundaries)
         self._length = iterations[1] - iterations[0]
-        self._coming = [(turn, kind) for turn in range(turns) for kind in (False, True)]
+        self._coming = [(turn, place) for turn in range(turns) for place in range(len(kinds))]
         self._recorder = self._next(iterations[0])
 
     def _next(self, first: int) -> Recorder:
-        turn, instrumented = self._coming.pop(0)
-        instruments: Sequence[str] = INSTRUMENTS if instrumented else ()
+        turn, place = self._coming.pop(0)
         return Recorder(
-            folder_of(self.folder, turn, instrumented), iterations=(first, first + self._length),
-            boundaries=self.boundaries, instruments=instruments, overwrite=True,
+            folder_of(self.folder, turn, place), iterations=(first, first + self._length),
+            boundaries=self.boundaries, instruments=self.kinds[place], overwrite=True,
         )  # fmt: skip
 
     def start(self) -> None:
@@ -64,6 +66,8 @@ class Turns:
         if not self._coming:
             raise Finished
         self._recorder = self._next(GAP)
+        # Else Python would look through what the last recording left in the next window.
+        gc.collect()
         self._recorder.start()
 
     def stop(self) -> None:

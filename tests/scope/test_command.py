@@ -11,10 +11,12 @@ import pytest
 
 from cule.scope import __main__ as program
 from cule.scope import calibration, check
-from cule.scope.calibration import Runs, fit, scaled
+from cule.scope.calibration import fit, noise, scaled
 from cule.scope.costs import Costs
 from cule.scope.program import program_of
+from cule.scope.recorder import INSTRUMENTS
 from cule.scope.recording import Recording
+from cule.scope.windows import Program, measure
 from tests.scope.made import marks, process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,7 +162,7 @@ def test_check_of_a_command_that_fails_is_a_sentence(script, capsys):
     with pytest.raises(
         RuntimeError, match=r"expected .*nothing.py to end well, got: .*script that"
     ):
-        check.check(["nothing.py"], (0, 2), (), 1, Costs(), lambda text: None)
+        check.check(Program(["nothing.py"], (0, 2)), 1, Costs(), lambda text: None)
 
 
 def test_bias_is_that_of_the_median_turn():
@@ -168,40 +170,81 @@ def test_bias_is_that_of_the_median_turn():
     bias = check.Bias([10.0, 20.0, 40.0], [20.0, 38.0, 84.0], [11.0, 22.0, 39.0], 0.01)
     assert bias.inflation == pytest.approx(1.0)
     assert bias.bias == pytest.approx(0.1)
-    row = check.row_of(bias, ["-m", "train"], (2, 4))
+    row = check.row_of(bias, Program(["-m", "train"], (2, 4)))
     assert row["command"] == "python -m cule.scope check --iterations 2:4 -- -m train"
     assert "+10.0%, the bias" in check.sentence(bias)
 
 
+def annotated(cost):
+    """A window with a hundred annotations that cost so many nanoseconds each."""
+    length = 800_000 + 100 * cost
+    each = length // 100
+    spans = ((n * each + 2_000, n * each + 6_000, "a") for n in range(100))
+    return process(length, marks(*spans))
+
+
 def test_fit_finds_the_scale_at_which_the_corrected_time_is_right():
-    """A hundred annotations that cost 2,000 ns each, where the loops said 1,000."""
-    runs = Runs()
-    for _ in range(3):
-        made = process(
-            1_000_000, marks(*((n * 10_000 + 3_000, n * 10_000 + 7_000, "a") for n in range(100)))
-        )
-        runs.processes.append(made)
-        runs.seconds.append(1e-3)
-    scale = fit(runs, 0.8e-3, Costs(annotation=1_000), "annotations")
+    """Annotations cost 2,000 ns each, where the loops said 1,000."""
+    windows, plain = [annotated(2_000) for _ in range(3)], [0.8e-3] * 3
+    scale = fit(windows, plain, Costs(annotation=1_000), "annotations")
     assert scale == pytest.approx(2, rel=0.01)
     assert scaled(Costs(annotation=1_000, operator=5), "annotations", 2) == Costs(2_000, 0, 5)
-    assert fit(runs, 0.8e-3, Costs(operator=1_000), "activities") == 1.0
+    assert fit(windows, plain, Costs(operator=1_000), "activities") == 1.0
+
+
+def test_noise_is_that_of_the_changes_within_turns():
+    """A machine that becomes slower from turn to turn is not noise."""
+    before = [1.0, 2.0, 4.0, 8.0]
+    assert noise(before, [1.5 * one for one in before]) == pytest.approx(0)
+    assert noise(before, [1.1, 2.6, 4.4, 10.4]) == pytest.approx(2 * 0.1 / 2)
+
+
+def windows_in_which(costs):
+    """What `measure` gives where each annotation costs so many nanoseconds, and no other part."""
+
+    def measured(program, kinds, turns, tell):
+        for _ in range(turns):
+            yield [annotated(costs if "annotations" in kind else 0) for kind in kinds]
+
+    return measured
 
 
 def test_calibration_scales_what_makes_a_difference(monkeypatch):
-    """Runs of a program in which annotations cost twice what loops said, and boundaries nothing."""
+    """In a program where annotations cost twice what loops said, and boundaries nothing."""
     monkeypatch.setattr(calibration, "measure_loops", lambda: Costs(1_000, 300, 700))
-
-    def run_once(command, iterations, instruments, boundaries, folder):
-        inflation = 20_000 if "annotations" in instruments else 0
-        length = 100_000 + inflation
-        spans = ((n * 10_000 + 3_000, n * 10_000 + 7_000, "a") for n in range(10))
-        return process(length, marks(*spans) if instruments else [])
-
-    monkeypatch.setattr(calibration, "run_once", run_once)
-    costs = calibration.calibrate(["x.py"], (0, 1), (), 2, lambda text: None)
+    monkeypatch.setattr(calibration, "measure", windows_in_which(2_000))
+    program = Program(["x.py"], (0, 1))
+    costs = calibration.calibrate(program, 2, lambda text: None)
     assert costs.annotation == pytest.approx(2_000, rel=0.01)
     assert (costs.boundary, costs.operator) == (300, 700)
+    assert costs.about["scales"].keys() == {"annotations"}
+
+
+@pytest.mark.parametrize("together", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_windows_of_a_turn_have_their_instruments(tmp_path, together):
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT.replace("range(30)", "range(90)"))
+    kinds = [(), INSTRUMENTS[:1], INSTRUMENTS]
+    told = []
+    turns = list(measure(Program([str(script)], (5, 8), (), together), kinds, 2, told.append))
+    assert len(turns) == 2 and len(told) == (1 if together else 6)
+    for windows in turns:
+        found = [sorted(one.about["instruments"]) for one in windows]
+        assert found == [sorted(kind) for kind in kinds]
+        calls = [[call.name for call in one.threads[one.main].calls] if one.threads else []
+                 for one in windows]  # fmt: skip
+        assert [names.count("aten::add_") for names in calls] == [0, 0, 60]
+        assert all(3e-3 < 1e-9 * (one.end - one.start) < 3 for one in windows)
+
+
+def test_calibrate_in_a_program_all_in_one_run(tmp_path, capsys):
+    script, path = tmp_path / "train.py", tmp_path / "costs.json"
+    script.write_text(SCRIPT.replace("range(30)", "range(200)"))
+    words = ["calibrate", "--out", path, "--iterations", "5:8", "--repeats", "2", "--together"]
+    assert program.main([*map(str, words), "--", str(script)]) == 0
+    about = Costs.read(path).about
+    assert about["together"] and len(about["seconds"]["none"]) == 2
+    assert "operator" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
