@@ -36,7 +36,7 @@ PROGRAMS = {
     "A2C": f"{A2C} {TRAIN} {PLAIN}",
     "A2C+V-trace": f"{A2C} {TRAIN} {VTRACE}",
     "PPO": f"-m examples.ppo.ppo {TRAIN} --num-steps 8 --minibatch-size 2048",
-    "DQN": f"-m examples.dqn.dqn {TRAIN} --first-update 8192 --memory 65536",
+    "DQN": f"-m examples.dqn.dqn {TRAIN} --first-update 8192 --memory 65536 --updates-at-once 1",
 }
 ON_CPU = {"PPO": "--minibatch-size 32", "DQN": "--first-update 256 --memory 4096"}
 # The first and last iteration of a window, by program, after the first ones, which are captured.

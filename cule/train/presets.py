@@ -11,7 +11,7 @@ import torch
 Args = TypeVar("Args", bound=Any)
 
 
-def by_device(*, gpu: int, cpu: int) -> Any:
+def by_device(*, gpu: float, cpu: float) -> Any:
     """A field of a dataclass of settings that is None until `filled` sets it."""
     return dataclasses.field(default=None, metadata={"cuda": gpu, "cpu": cpu})
 

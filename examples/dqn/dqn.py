@@ -34,24 +34,24 @@ class Args(train.Args):
 
     folder: Path = Path("runs/dqn")
     """where the log, the checkpoints and the plot go"""
-    num_envs: int | None = train.by_device(gpu=256, cpu=16)
-    """number of envs, over all processes (256 on a GPU, 16 on a CPU)"""
+    num_envs: int | None = train.by_device(gpu=128, cpu=16)
+    """number of envs, over all processes (128 on a GPU, 16 on a CPU)"""
     memory: int | None = train.by_device(gpu=1_000_000, cpu=100_000)
     """transitions that the memory holds (1,000,000 on a GPU, 100,000 on a CPU)"""
     first_update: int | None = train.by_device(gpu=80_000, cpu=10_000)
     """transitions before the first update (80,000 on a GPU, 10,000 on a CPU)"""
     steps_per_update: int = 1
     """steps of all envs between two rounds of updates"""
-    updates_at_once: int = 1
-    """updates in a round"""
+    updates_at_once: int | None = train.by_device(gpu=4, cpu=1)
+    """updates in a round (4 on a GPU, 1 on a CPU)"""
     minibatch_size: int | None = train.by_device(gpu=512, cpu=64)
     """transitions of an update (512 on a GPU, 64 on a CPU)"""
     target_every: int = 500
     """updates between two copies of the network to the target network"""
     double: bool = False
     """double DQN: the learning network chooses the next action, the target network values it"""
-    learning_rate: float = 1e-4
-    """the optimizer's learning rate"""
+    learning_rate: float | None = train.by_device(gpu=2.5e-4, cpu=1e-4)
+    """the optimizer's learning rate (0.00025 on a GPU, 0.0001 on a CPU)"""
     max_grad_norm: float | None = None
     """gradients with a larger norm are scaled down to this; None: none are"""
     first_epsilon: float = 1.0

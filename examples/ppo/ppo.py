@@ -28,12 +28,16 @@ class Args(train.Args):
 
     folder: Path = Path("runs/ppo")
     """where the log, the checkpoints and the plot go"""
+    num_envs: int | None = train.by_device(gpu=256, cpu=16)
+    """number of envs, over all processes (256 on a GPU, 16 on a CPU)"""
     num_steps: int | None = train.by_device(gpu=32, cpu=128)
     """steps that the envs play between two phases of learning (32 on a GPU, 128 on a CPU)"""
     update_epochs: int = 3
     """epochs: how many times a phase of learning uses each step"""
-    minibatch_size: int | None = train.by_device(gpu=4096, cpu=256)
-    """steps of a minibatch, from which an update is made (4,096 on a GPU, 256 on a CPU)"""
+    minibatch_size: int | None = train.by_device(gpu=1024, cpu=256)
+    """steps of a minibatch, from which an update is made (1,024 on a GPU, 256 on a CPU)"""
+    learning_rate: float | None = train.by_device(gpu=6.5e-4, cpu=2.5e-4)
+    """the optimizer's learning rate (0.00065 on a GPU, 0.00025 on a CPU)"""
     anneal_lr: bool = True
     """decrease the learning rate linearly, to 0 at total_frames"""
     gae_lambda: float = 0.95

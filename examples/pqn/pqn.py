@@ -28,14 +28,16 @@ class Args(train.Args):
 
     folder: Path = Path("runs/pqn")
     """where the log, the checkpoints and the plot go"""
+    num_envs: int | None = train.by_device(gpu=256, cpu=16)
+    """number of envs, over all processes (256 on a GPU, 16 on a CPU)"""
     num_steps: int = 32
     """steps that the envs play between two phases of learning"""
     update_epochs: int = 2
     """epochs: how many times a phase of learning uses each step"""
-    minibatch_size: int | None = train.by_device(gpu=4096, cpu=128)
-    """steps in an update (4,096 on a GPU, 128 on a CPU)"""
-    learning_rate: float = 2.5e-4
-    """the optimizer's learning rate"""
+    minibatch_size: int | None = train.by_device(gpu=1024, cpu=128)
+    """steps in an update (1,024 on a GPU, 128 on a CPU)"""
+    learning_rate: float | None = train.by_device(gpu=5e-4, cpu=2.5e-4)
+    """the optimizer's learning rate (0.0005 on a GPU, 0.00025 on a CPU)"""
     anneal_lr: bool = True
     """decrease the learning rate linearly, to 0 at total_frames"""
     max_grad_norm: float | None = 10.0
@@ -46,7 +48,7 @@ class Args(train.Args):
     """epsilon, the probability of a random action, at the beginning"""
     last_epsilon: float = 0.001
     """epsilon at the end"""
-    exploration_fraction: float = 0.1
+    exploration_fraction: float = 0.05
     """part of total_frames in which the chance falls from the first to the last"""
 
 

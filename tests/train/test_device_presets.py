@@ -39,9 +39,10 @@ def test_presets_are_what_the_help_says(settings, monkeypatch, capsys):
         tyro.cli(settings)
     told = re.sub(r"[│\s]", "", capsys.readouterr().out)
     for field in presets.open_settings(settings()):
-        option = f"--{field.name.replace('_', '-')}{{None}}|INT"
-        text = told.partition(option)[2].partition("(default:None)")[0]
         gpu, cpu = field.metadata["cuda"], field.metadata["cpu"]
+        kind = "INT" if isinstance(gpu, int) else "FLOAT"
+        option = f"--{field.name.replace('_', '-')}{{None}}|{kind}"
+        text = told.partition(option)[2].partition("(default:None)")[0]
         assert f"({gpu:,}onaGPU,{cpu:,}onaCPU)" in text, field.name
 
 
