@@ -1,0 +1,121 @@
+"""A service with which processes share a GPU: it is there for a program, and ends with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from training_runs import ROOT
+
+# A stand-in for NVIDIA's program: -f serves, else a word from stdin ends what serves.
+STAND_IN = """#!{python}
+import os, pathlib, sys, time
+folder = pathlib.Path(os.environ["CUDA_MPS_PIPE_DIRECTORY"])
+log = pathlib.Path({log!r})
+if sys.argv[1:] == ["-f"]:
+    if {broken}:
+        sys.exit("no GPU here")
+    (folder / "control").touch()
+    log.open("a").write("serves\\n")
+    while not (folder / "quit").exists():
+        time.sleep(0.01)
+    log.open("a").write("ends\\n")
+else:
+    assert sys.stdin.read().startswith("quit")
+    (folder / "quit").touch()
+"""
+# Prints its folder, and goes on until SIGTERM if it has an argument.
+CLIENT = """
+import os, signal, sys, time
+print(os.environ["CUDA_MPS_PIPE_DIRECTORY"], flush=True)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+if sys.argv[1:]:
+    time.sleep(60)
+sys.exit(3)
+"""
+
+
+@pytest.fixture
+def controlled(tmp_path):
+    """Makes the environment with the stand-in, and its log."""
+
+    def make(broken: bool = False) -> tuple[dict[str, str], Path]:
+        log, program = tmp_path / "log", tmp_path / "bin" / "nvidia-cuda-mps-control"
+        program.parent.mkdir()
+        program.write_text(STAND_IN.format(python=sys.executable, log=str(log), broken=broken))
+        program.chmod(0o755)
+        path = os.pathsep.join([str(program.parent), os.environ["PATH"]])
+        return {**os.environ, "PATH": path}, log
+
+    return make
+
+
+def words(*command: str) -> list[str]:
+    return [sys.executable, "-m", "cule.train.mps", "--", *command]
+
+
+def test_service_is_there_for_a_command_and_ends_with_it(controlled):
+    environment, log = controlled()
+    done = subprocess.run(
+        words(sys.executable, "-c", CLIENT), env=environment, cwd=ROOT, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert log.read_text() == "serves\nends\n"
+    assert not Path(done.stdout.strip()).exists()
+
+
+def test_sigterm_ends_the_command_and_then_the_service(controlled):
+    environment, log = controlled()
+    process = subprocess.Popen(
+        words(sys.executable, "-c", CLIENT, "long"), env=environment, cwd=ROOT,
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert Path(process.stdout.readline().strip()).is_dir()
+    time.sleep(0.2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 5
+    assert log.read_text() == "serves\nends\n"
+
+
+@pytest.mark.parametrize(
+    ("broken", "command", "told"),
+    [
+        (True, ["true"], "expected nvidia-cuda-mps-control to start a service, got: no GPU here"),
+        (False, ["/nowhere"], "expected a command that can be run, got /nowhere: No such file"),
+        (False, [], "expected python -m cule.train.mps -- COMMAND, got no command"),
+    ],
+)
+def test_mistakes_are_sentences(controlled, broken, command, told):
+    environment, _ = controlled(broken)
+    done = subprocess.run(
+        words(*command), env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and told in done.stderr
+
+
+def test_no_service_is_a_sentence():
+    environment = {**os.environ, "PATH": "/nowhere"}
+    done = subprocess.run(
+        words("true"), env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "expected nvidia-cuda-mps-control, which comes with NVIDIA's driver" in done.stderr
+
+
+@pytest.mark.gpu
+def test_two_processes_are_clients_of_one_service():
+    """Two at once: the service's log names both."""
+    look = "import torch; torch.ones(4, device='cuda').sum().item()"
+    both = f'{sys.executable} -c "{look}" & {sys.executable} -c "{look}"; wait; '
+    both += "cat $CUDA_MPS_LOG_DIRECTORY/control.log"
+    done = subprocess.run(
+        words("bash", "-c", both), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("NEW CLIENT") >= 2, done.stdout
