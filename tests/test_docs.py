@@ -70,6 +70,7 @@ SHORTER = {
     # Hours of work, which tests/train/test_atari57.py has in small.
     "examples.atari57.run": ["--help"],
     "examples.atari57.report": ["--help"],
+    "examples.atari57.search": ["--help"],
     "cule.train.sweep": ["--help"],
     "cule.train.tune": ["--help"],
     **dict.fromkeys(TRAININGS, SHORT_TRAINING),

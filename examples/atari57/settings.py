@@ -30,6 +30,25 @@ SETTINGS: dict[str, Mapping[str, Any]] = {
     "pqn": {},
 }
 
+# The games on which settings are compared before the suite is run: with dense and sparse rewards,
+# one ball and many enemies, short episodes and long ones.
+SEARCH_GAMES = (
+    "asterix", "beam_rider", "breakout", "enduro", "ms_pacman", "qbert", "seaquest",
+    "space_invaders",
+)  # fmt: skip
+# What search.py compares: an algorithm, and what differs from its defaults.
+_MANY: Mapping[str, Any] = {"num_envs": 4096, "num_batches": 16, "overlap": True}
+CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
+    "vtrace-1200x3": ("a2c_vtrace", {"overlap": True, "updates_at_once": 3}),
+    "vtrace-4096": ("a2c_vtrace", _MANY),
+    "vtrace-4096x2": ("a2c_vtrace", {**_MANY, "updates_at_once": 2}),
+    "vtrace-4096-impala": ("a2c_vtrace", {**_MANY, "model": "impala"}),
+    "ppo-256": ("ppo", {}),
+    "ppo-1024": ("ppo", {"num_envs": 1024, "minibatch_size": 4096, "learning_rate": 1e-3}),
+    "pqn-256": ("pqn", {}),
+    "pqn-1024": ("pqn", {"num_envs": 1024, "minibatch_size": 4096, "learning_rate": 1e-3}),
+}
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -64,11 +83,13 @@ def training_settings(algorithm: str, protocol: str, **more: Any) -> Any:
     Args:
         algorithm: one of ALGORITHMS.
         protocol: one of PROTOCOLS.
-        more: further settings: the game, the seed, how long to train, the folder.
+        more: further settings, and others than these: the game, the seed, how long to train, the
+            folder.
     """
     how = PROTOCOLS[protocol]
-    return ALGORITHMS[algorithm][1](
-        sticky=how.sticky, full_action_space=how.full_action_space,
-        life_loss_ends=how.life_loss_ends, eval_episodes=0, tensorboard=False, plot=False,
-        **SETTINGS[algorithm], **more,
-    )  # fmt: skip
+    usual = {
+        "sticky": how.sticky, "full_action_space": how.full_action_space,
+        "life_loss_ends": how.life_loss_ends, "eval_episodes": 0, "tensorboard": False,
+        "plot": False,
+    }  # fmt: skip
+    return ALGORITHMS[algorithm][1](**{**usual, **SETTINGS[algorithm], **more})

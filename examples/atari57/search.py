@@ -1,0 +1,162 @@
+"""Compares settings on a few games in little time, to find those that the suite uses.
+
+    python -m examples.atari57.search --seconds 60 --folder runs/search
+
+Each candidate, one setting for all games, trains an agent for each game for so many seconds and
+evaluates it on ale-py, as the protocol of no-ops has it. The table at the end has the candidates'
+human-normalised scores, the best median first. Stopped or killed, the same command goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from cule.scope.table import columns
+from cule.train import sweep
+from cule.train.checks import at_least
+from cule.train.command import options_of, run_program
+from cule.train.jobs import Job
+from cule.train.sweep_table import Live
+from examples.atari57 import aggregates
+from examples.atari57.games import games_of
+from examples.atari57.references import human_normalised
+from examples.atari57.settings import ALGORITHMS, CANDIDATES, SEARCH_GAMES, training_settings
+
+PROTOCOL = "noops"
+
+
+@dataclass
+class Args:
+    """Compares candidates of examples/atari57/settings.py."""
+
+    candidates: tuple[str, ...] = tuple(CANDIDATES)
+    """names of candidates"""
+    games: tuple[str, ...] = SEARCH_GAMES
+    """the games: names, or the sets atari57 and atari5"""
+    seeds: tuple[int, ...] = (0,)
+    """seeds of the trainings"""
+    seconds: float = 60.0
+    """seconds of each training, without its start and its evaluation"""
+    episodes: int = 32
+    """episodes of each evaluation"""
+    max_frames: int = 27_000
+    """frames after which an episode of an evaluation is truncated; fewer than in the suite, as
+    evaluations take longer than these trainings"""
+    gpus: tuple[int, ...] = ()
+    """numbers of the GPUs; by default all"""
+    device: Literal["cpu"] | None = None
+    """cpu, to train there even if there is a GPU"""
+    per_gpu: int = 1
+    """agents on a device at the same time"""
+    num_threads: int = 0
+    """CPU threads of each agent; 0: one for each core"""
+    folder: Path = Path("runs/atari57_search")
+    """each agent gets a folder in it, such as ppo-256/qbert-0"""
+
+
+def words_of(algorithm: str, settings: Any) -> list[str]:
+    """The command that trains with these settings: the options are those without defaults."""
+    usual = ALGORITHMS[algorithm][1]()
+    changed = {
+        field.name: getattr(settings, field.name)
+        for field in dataclasses.fields(settings)
+        if getattr(settings, field.name) != getattr(usual, field.name)
+    }
+    return ["-m", ALGORITHMS[algorithm][1].__module__, *options_of(changed)]
+
+
+def jobs_of(args: Args) -> list[Job]:
+    """A job for each game and candidate: all candidates of a game, then the next game.
+
+    Raises:
+        ValueError: a setting is wrong.
+    """
+    at_least(1, args, "episodes", "max_frames", "per_gpu")
+    at_least(0, args, "num_threads")
+    if not args.seconds > 0:
+        raise ValueError(f"expected seconds to be greater than 0, got {args.seconds}")
+    if unknown := [name for name in args.candidates if name not in CANDIDATES]:
+        raise ValueError(
+            f"expected candidates of {', '.join(CANDIDATES)}, got {', '.join(unknown)}"
+        )
+    jobs = []
+    for seed in args.seeds:
+        for game in games_of(args.games):
+            for name in args.candidates:
+                algorithm, settings = CANDIDATES[name]
+                wanted = training_settings(
+                    algorithm, PROTOCOL, game=game, seed=seed, max_seconds=args.seconds,
+                    eval_max_frames=args.max_frames, num_threads=args.num_threads,
+                    progress=False, **settings, eval_episodes=args.episodes,
+                )  # fmt: skip
+                jobs.append(Job(f"{name}/{game}-{seed}", tuple(words_of(algorithm, wanted))))
+    return jobs
+
+
+def scores_of(rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[float]]:
+    """A candidate's human-normalised scores by game, one for each seed."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row["job"].startswith(f"{name}/") and row.get("score") is not None:
+            game = row["game"]
+            found.setdefault(game, []).append(human_normalised(game, row["score"]))
+    return found
+
+
+def table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """The candidates' scores, the best median first; those without all games are last.
+
+    Args:
+        rows: as of `Sweep.run`.
+        names: the candidates.
+    """
+    games = list(dict.fromkeys(row["game"] for row in rows if row.get("score") is not None))
+    ranked: list[tuple[float, list[str]]] = []
+    for name in names:
+        scores = scores_of(rows, name)
+        means = np.array([[np.mean(scores[game]) for game in games if game in scores]])
+        if not means.size:
+            continue
+        whole = len(scores) == len(games)
+        own = [row for row in rows if row["job"].startswith(f"{name}/") and "error" not in row]
+        cells = [
+            name, *(f"{100 * float(one(means)):.0f}%" for one in aggregates.STATISTICS.values()),
+            f"{np.mean([row['fps'] for row in own]) / 1e6:.2f}",
+            f"{np.mean([row['frames'] for row in own]) / 1e6:.1f}",
+            *(f"{100 * np.mean(scores[game]):.0f}%" if game in scores else "." for game in games),
+        ]  # fmt: skip
+        ranked.append((float(aggregates.median(means)) if whole else -np.inf, cells))
+    ranked.sort(key=lambda one: -one[0])
+    head = ["candidate", *aggregates.STATISTICS, "M FPS", "M frames", *games]
+    return columns(head, [cells for _, cells in ranked], left=1)
+
+
+def run(args: Args) -> int:
+    """Does what the command line asks for; returns the exit status.
+
+    Raises:
+        ValueError: a setting is wrong, or the folder has agents of other settings.
+    """
+    jobs = jobs_of(args)
+    devices = sweep.devices_of(args.gpus, args.device)
+    search = sweep.Sweep(jobs, args.folder, devices, args.per_gpu)
+    rows = search.run(Live(sys.stderr))
+    if any("error" not in row for row in rows):
+        sys.stdout.write(f"{table(rows, args.candidates)}\n")
+    return sweep.tell_end(search)
+
+
+def main() -> int:
+    """Runs the search; returns the exit status."""
+    return run_program("python -m examples.atari57.search", Args, run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
