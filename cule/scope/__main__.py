@@ -47,9 +47,8 @@ def run(options: argparse.Namespace) -> int:
         find_boundary(name)
     if options.turns is not None:
         first, end = _wanted_iterations(options, "--turns")
-        turns = Turns(
-            options.out, (first, end), options.turns, options.kinds, options.boundaries
-        )  # fmt: skip
+        kinds = options.kinds or [INSTRUMENTS]
+        turns = Turns(options.out, (first, end), options.turns, kinds, options.boundaries)
         return run_recorded(words, turns, options.markers)
     instruments = INSTRUMENTS if options.instruments is None else options.instruments
     recorder = Recorder(

@@ -26,8 +26,9 @@ from cule.scope.recorder import INSTRUMENTS
 from cule.scope.recording import analyse
 from cule.scope.windows import Program, measure, name_of
 
-# The largest and smallest scale of the loops' figures, and the steps of the search.
-LEAST_SCALE, MOST_SCALE, SEARCH_STEPS = 0.1, 10.0, 24
+# The largest and smallest scale of the loops' figures, and the steps of the search, after which
+# the scale is known to 1%.
+LEAST_SCALE, MOST_SCALE, SEARCH_STEPS = 0.1, 10.0, 8
 # A difference counts if it is larger than so many standard errors.
 NOISE = 2.0
 _FIELDS = {
