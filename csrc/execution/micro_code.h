@@ -215,7 +215,7 @@ void handle_in_ram(CULE_THREAD_PARAMETERS) {
   const Predecoded operation = m.rom.operation(t.ram[i]);
   uint32_t bytes = 0;
   for (uint32_t k = 0; k < 3 && i + k < kRamBytes; ++k) bytes |= t.ram[i + k] << 8 * k;
-  if (code.bytes[i] != bytes || !code.handlers[i]) {
+  if (!code.handlers[i] || code.bytes[i] != bytes) {
     const MicroOp<M> decoded =
         t.decoder->decode_in_ram(with_operand(operation, bytes >> 8 & 0xFF, bytes >> 16), i);
     code.bytes[i] = bytes;

@@ -1,10 +1,11 @@
-// The threads of the CPU backend. They do the work of flights. A flight is a number of indices, such
-// as those of the envs that take a step, and a function that is called for each of them.
+// The threads of the CPU backend. They do the work of flights. A flight is a number of indices,
+// such as those of the envs that take a step, and a function that is called for each of them.
 //
-// Each thread has a share of a flight's indices: the same one whenever the same indices fly, so that
-// what belongs to an index stays in the thread's caches. A thread that has done its share takes from
-// those of the others, one index at a time, so all end nearly together. Several flights may be in
-// the air. The threads turn to the oldest one that still has indices which nobody has taken.
+// Each thread has a share of a flight's indices: the same one whenever the same indices fly, so
+// that what belongs to an index stays in the thread's caches. A thread that has done its share
+// takes from those of the others, one index at a time, so all end nearly together. Several flights
+// may be in the air. The threads turn to the oldest one that still has indices which nobody has
+// taken.
 #pragma once
 
 #include <algorithm>
@@ -161,8 +162,8 @@ class ThreadPool {
                                            with_caller, landing);
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      left_ += count;
       if (count) waiting_.push_back(flight);
+      left_ += count;
     }
     if (count == 1) wake_.notify_one();
     else wake_.notify_all();
