@@ -190,14 +190,17 @@ class ThreadPool {
   }
 
   void work_on(Flight& flight, int thread, int index) {
+    std::exception_ptr problem;
     try {
       flight.work(thread, index);
     } catch (...) {
-      std::lock_guard<std::mutex> lock(mutex_);
-      std::exception_ptr& failure =
-          flight.landing == Landing::kSingly ? failure_ : flight.failure;
-      if (!failure) failure = std::current_exception();
+      problem = std::current_exception();
     }
+    if (!problem) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::exception_ptr& failure = flight.landing == Landing::kSingly ? failure_ : flight.failure;
+    // Moved, so that the thread that catches it is the last to have it.
+    if (!failure) failure = std::move(problem);
   }
 
   void land(Flight& flight, int index) {
