@@ -47,7 +47,8 @@ struct CheckedBackend {
   // Starts a step of all envs. It is in flight from this moment on: no signal can come in between.
   void send(CheckedBatch& batch, uintptr_t stream) {
     batch.check_envs(on_host);
-    if (sent) throw std::runtime_error("expected a step to be received before the next one is sent");
+    if (sent)
+      throw std::runtime_error("expected a step to be received before the next one is sent");
     Flight all;
     for (int env = 0; on_host && env < batch.num_envs; ++env) all.envs.push_back(env);
     pybind11::gil_scoped_release release;

@@ -174,7 +174,7 @@ py::object find_misfit_state(const py::object& records, const py::object& cartri
                              const py::object& configs, const py::object& groups) {
   const Bytes record_bytes("records", records), cartridge_bytes("cartridge_bytes", cartridges),
       config_bytes("configs", configs), group_bytes("groups", groups);
-  const size_t count = group_bytes.count(4), num_groups = config_bytes.count(sizeof(ConsoleConfig));
+  const size_t count = group_bytes.count(sizeof(uint32_t)), num_groups = config_bytes.count(sizeof(ConsoleConfig));
   if (record_bytes.count(sizeof(EnvRecord)) != count ||
       cartridge_bytes.count(kCartridgeBytes) != count) {
     throw std::invalid_argument("expected records and cartridge_bytes of " + std::to_string(count) +
@@ -183,14 +183,11 @@ py::object find_misfit_state(const py::object& records, const py::object& cartri
                                 std::to_string(cartridge_bytes.count(kCartridgeBytes)));
   }
   for (size_t i = 0; i < count; ++i) {
-    uint32_t group;
-    std::memcpy(&group, group_bytes.data() + i * sizeof group, sizeof group);
+    const auto group = group_bytes.at<uint32_t>(i);
     expect_range("groups", group, 0, static_cast<int64_t>(num_groups) - 1);
-    EnvRecord record;
-    std::memcpy(&record, record_bytes.data() + i * sizeof record, sizeof record);
-    ConsoleConfig config;
-    std::memcpy(&config, config_bytes.data() + group * sizeof config, sizeof config);
-    const char* part = find_misfit(record, cartridge_bytes.data() + i * kCartridgeBytes, config);
+    const char* part = find_misfit(record_bytes.at<EnvRecord>(i),
+                                   cartridge_bytes.data() + i * kCartridgeBytes,
+                                   config_bytes.at<ConsoleConfig>(group));
     if (part) return py::make_tuple(i, part);
   }
   return py::none();
@@ -214,6 +211,10 @@ CheckedBackend* checked_cpu_backend(const py::object& threads, const py::object&
   }
   std::vector<int> numbers;
   for (const py::handle& cpu : cpus) numbers.push_back(static_cast<int>(integer("cpus", cpu, 0)));
+  if (!numbers.empty() && numbers.size() != static_cast<size_t>(count)) {
+    throw std::invalid_argument("expected cpus to have a CPU for each of " + std::to_string(count) +
+                                " threads, or none, got " + text_of(cpus));
+  }
   return new CheckedBackend{std::unique_ptr<Backend>(make_cpu_backend(count, numbers)), true};
 }
 

@@ -241,7 +241,7 @@ struct FastBus {
   CULE_INLINE bool is_readable(uint32_t address) const {
     if constexpr (reaches(kSurely)) return true;
     constexpr uint32_t kAll = kInRam | kInRom | kFromChips;
-    if ((kPlaces & kAll) == kAll) return !machine.is_special(address);
+    if ((kPlaces & (kAll | kInCartridge)) == kAll) return !machine.is_special(address);
     const bool in_ram = is_ram_address(address);
     return (reaches(kInRam) && in_ram) | (reaches(kInRom) && machine.is_plain_rom(address)) |
            (reaches(kFromChips) && !is_cartridge_address(address) && !in_ram) |

@@ -48,6 +48,10 @@ constexpr void add_rare(Variants& variants, Instruction instruction) {
   }
 }
 
+// The TIA's registers from here on have handlers that store to them alone. Those before can end the
+// frame.
+constexpr uint32_t kFirstStored = kLastVertical + 1;
+
 // The variants of instructions that write: directly, or through an index.
 constexpr void add_stores(Variants& variants, const Access& access) {
   if (!access.direct) {
@@ -58,7 +62,7 @@ constexpr void add_stores(Variants& variants, const Access& access) {
   }
   variants.add(kInRam | kSurely);
   if (access.zero_page) {
-    for (uint32_t reg = kLastVertical + 1; reg < kNumTiaWrites; ++reg)
+    for (uint32_t reg = kFirstStored; reg < kNumTiaWrites; ++reg)
       variants.add(to_register(reg) | kSurely);
   } else {
     variants.add(kToTia | kSurely);
@@ -167,7 +171,7 @@ constexpr Reaching kBeforeBranches[] = {
 };
 constexpr Instruction kBranches[] = {kBne, kBeq, kBpl, kBmi, kBcc, kBcs};
 
-constexpr uint32_t kNumStores = kNumTiaWrites - (kLastVertical + 1);
+constexpr uint32_t kNumStores = kNumTiaWrites - kFirstStored;
 constexpr uint32_t kStorePairs = sizeof kBeforeStores / sizeof *kBeforeStores * kNumStores;
 constexpr uint32_t kNumBranches = sizeof kBranches / sizeof *kBranches;
 constexpr uint32_t kBranchPairs = sizeof kBeforeBranches / sizeof *kBeforeBranches * kNumBranches;
@@ -175,7 +179,7 @@ constexpr uint32_t kNumPairs = kStorePairs + kBranchPairs;
 
 constexpr Pair pair_number(uint32_t i) {
   if (i < kStorePairs) {
-    const uint32_t reg = kLastVertical + 1 + i % kNumStores;
+    const uint32_t reg = kFirstStored + i % kNumStores;
     return {kBeforeStores[i / kNumStores], reaching(kSta, kZp, to_register(reg) | kSurely)};
   }
   i -= kStorePairs;
@@ -203,7 +207,7 @@ constexpr uint32_t find_pair(const Reaching& first, const Reaching& second) {
     const uint32_t reg = second.places >> kRegisterShift & kRegisterMask;
     if (second.opcode != code_in_mode(kSta, kZp)) return kNumPairs;
     for (const Reaching& before : kBeforeStores) {
-      if (same(before, first)) return at + reg - (kLastVertical + 1);
+      if (same(before, first)) return at + reg - kFirstStored;
       at += kNumStores;
     }
     return kNumPairs;

@@ -50,7 +50,7 @@ CULE_INLINE const MicroOp<M>* moved_by(const MicroOp<M>* op, int32_t bytes) {
   return reinterpret_cast<const MicroOp<M>*>(reinterpret_cast<const char*>(op) + bytes);
 }
 
-// Goes on after a branch, whose time does not count yet.
+// Adds the time of a branch, and goes on to what follows it. Returns whether it is taken.
 template <uint32_t kOpcode, class M>
 CULE_INLINE bool pass(Thread<M>& t, const MicroOp<M>*& op, int64_t& clock) {
   const Registers r{0, 0, 0, 0, 0, t.result.n(), t.v, t.result.z(), t.c, 0, 0, 0};
@@ -58,7 +58,7 @@ CULE_INLINE bool pass(Thread<M>& t, const MicroOp<M>*& op, int64_t& clock) {
   clock += (int64_t{Decode::control & kCyclesMask} << Clock::kShift) + 1;
   const bool taken = branches(Decode{}, r);
   if (taken) clock += int64_t{op->target} << Clock::kShift;
-  op = taken ? moved_by(op, op->distance) : op + 2;
+  op = taken ? moved_by(op, op->distance) : op + length_of(Decode::op);
   return taken;
 }
 
@@ -80,21 +80,29 @@ CULE_INLINE const MicroOp<M>* find_code(Thread<M>& t, uint32_t bank, uint32_t pc
   return t.code + number;
 }
 
-// The places that a handler has code for, and what it goes on with for all others.
+constexpr uint32_t kAllPlaces = (1u << kRegisterShift) - 1;  // all bits of a Place
+constexpr uint32_t kAnyFirst = kFirstRam | kFirstRom | kFirstChips;
+// The places that a handler for `places` has code for. If most accesses are to one of them, it is
+// that one alone: the code is short, and goes on to the handler for all of them if it must.
 constexpr uint32_t first_of_places(uint32_t places) {
-  constexpr uint32_t kPlain = 0xFF;
-  if (places & kFirstChips) return (places & ~(kPlain | kFirstChips)) | kFromChips;
-  if (places & kFirstRam) return (places & ~(kPlain | kFirstRam)) | kInRam;
-  if (places & kFirstRom) return (places & ~(kPlain | kFirstRom)) | kInRom;
+  const uint32_t facts = places & ~(kAllPlaces | kAnyFirst);
+  if (places & kFirstChips) return facts | kFromChips;
+  if (places & kFirstRam) return facts | kInRam;
+  if (places & kFirstRom) return facts | kInRom;
   return places;
 }
 
+// Where the program goes on after an opcode that is not a branch.
+constexpr GoesOn goes_on_after(uint32_t opcode) {
+  return facts_of(kOpcodeRows[opcode].instruction).goes_on;
+}
 // Whether an instruction that reaches `places` may begin only before the end of the turn.
 constexpr bool is_access(uint32_t places) {
   return (places & (kToTia | kToRegister | kFromChips | kToRiot)) != 0;
 }
-constexpr uint32_t kFirst = kFirstRam | kFirstRom | kFirstChips;
 
+// Whether an instruction was executed. kHasWaited: it was, and a loop that waits for the timer was
+// skipped, so the clock may be far beyond the end of the turn.
 enum class Done { kYes, kNo, kHasWaited };
 
 // Executes an instruction that reaches kPlaces, all but the jump to the next one. If it cannot,
@@ -117,22 +125,22 @@ CULE_INLINE Done perform(Thread<M>& t, const MicroOp<M>* op, int64_t& clock, uin
   return (kPlaces & kFromChips) && m.waited ? Done::kHasWaited : Done::kYes;
 }
 
-// Executes an instruction that reaches kAllPlaces.
-template <uint32_t kOpcode, uint32_t kAllPlaces, class M>
+// Executes an instruction that reaches the places in kSet.
+template <uint32_t kOpcode, uint32_t kSet, class M>
 void handle(CULE_THREAD_PARAMETERS) {
-  constexpr uint32_t kPlaces = first_of_places(kAllPlaces);
-  constexpr GoesOn kGoesOn = facts_of(kOpcodeRows[kOpcode].instruction).goes_on;
+  constexpr uint32_t kPlaces = first_of_places(kSet);
+  constexpr GoesOn kGoesOn = goes_on_after(kOpcode);
   if constexpr (is_access(kPlaces)) {
     if (clock >= t.end) CULE_CONTINUE(leave);
   }
   uint32_t pc;
   const Done done = perform<kOpcode, kPlaces>(t, op, clock, a, x, y, pc);
   if (done == Done::kNo) {
-    if constexpr (kPlaces == kAllPlaces) CULE_CONTINUE(leave_for_slow_path);
-    else CULE_CONTINUE((handle<kOpcode, kAllPlaces & ~kFirst, M>));
+    if constexpr (kPlaces == kSet) CULE_CONTINUE(leave_for_slow_path);
+    else CULE_CONTINUE((handle<kOpcode, kSet & ~kAnyFirst, M>));
   }
   if constexpr (kGoesOn == GoesOn::kNext) {
-    op += StaticDecode<kOpcode>::control >> kLengthShift & 3;
+    op += length_of(StaticDecode<kOpcode>::op);
     if (done == Done::kHasWaited) CULE_CONTINUE(leave);
   } else {
     if constexpr (kGoesOn == GoesOn::kAtOperand && !(kPlaces & kFromAnyBank)) {
@@ -146,25 +154,25 @@ void handle(CULE_THREAD_PARAMETERS) {
   CULE_CONTINUE(op->handler);
 }
 
-// Executes two instructions that often follow each other. The second is a branch, or reaches
-// kPlaces2. Neither reads a chip.
-template <uint32_t kOpcode, uint32_t kAllPlaces, uint32_t kOpcode2, uint32_t kPlaces2, class M>
+// Executes two instructions that often follow each other. The first reaches the places in kSet. The
+// second is a branch, or reaches kPlaces2. Neither reads a chip.
+template <uint32_t kOpcode, uint32_t kSet, uint32_t kOpcode2, uint32_t kPlaces2, class M>
 void handle_pair(CULE_THREAD_PARAMETERS) {
-  constexpr uint32_t kPlaces = first_of_places(kAllPlaces);
+  constexpr uint32_t kPlaces = first_of_places(kSet);
   static_assert(!is_access(kPlaces) && !(kPlaces2 & kFromChips));
   uint32_t pc;
   if (perform<kOpcode, kPlaces>(t, op, clock, a, x, y, pc) == Done::kNo) {
-    if constexpr (kPlaces == kAllPlaces) CULE_CONTINUE(leave_for_slow_path);
-    else CULE_CONTINUE((handle<kOpcode, kAllPlaces & ~kFirst, M>));
+    if constexpr (kPlaces == kSet) CULE_CONTINUE(leave_for_slow_path);
+    else CULE_CONTINUE((handle<kOpcode, kSet & ~kAnyFirst, M>));
   }
-  op += StaticDecode<kOpcode>::control >> kLengthShift & 3;
+  op += length_of(StaticDecode<kOpcode>::op);
   if constexpr (StaticDecode<kOpcode2>::may_also(kBranch)) {
     if (pass<kOpcode2>(t, op, clock) && clock >= t.end) CULE_CONTINUE(leave);
   } else {
     if (is_access(kPlaces2) && clock >= t.end) CULE_CONTINUE(leave);
     if (perform<kOpcode2, kPlaces2>(t, op, clock, a, x, y, pc) == Done::kNo)
       CULE_CONTINUE(leave_for_slow_path);
-    op += StaticDecode<kOpcode2>::control >> kLengthShift & 3;
+    op += length_of(StaticDecode<kOpcode2>::op);
   }
   CULE_CONTINUE(op->handler);
 }

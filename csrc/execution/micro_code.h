@@ -69,7 +69,7 @@ class MicroCode {
 
   MicroOp<M> decode(Predecoded op, uint32_t i, const Where& where) const {
     const uint32_t opcode = opcode_of(op), operand = operand_of(op), next = i + length_of(op);
-    const GoesOn goes_on = facts_of(kOpcodeRows[opcode].instruction).goes_on;
+    const GoesOn goes_on = goes_on_after(opcode);
     if (opcode == kFetchSlowlyCode || next > where.end) return slow_op();
     if (goes_on == GoesOn::kNext && next == where.end) return slow_op();
     MicroOp<M> micro{nullptr, static_cast<uint16_t>(operand), 0,
@@ -118,7 +118,7 @@ class MicroCode {
     if (instruction == kJmp || !(access.reads || access.writes))
       return variants.places[variants.count > 1 && any_bank];
     if (access.reads && access.writes)
-      return access.direct ? places_at(op, 0) & ~kFromChips : +kInRam;
+      return access.direct ? places_at(op, 0) : +kInRam;
     if (access.direct) return places_at(op, any_bank);
     if (access.zero_page && !access.indirect) return variants.places[0];
     return places_through_index(op, rom);
@@ -171,9 +171,7 @@ class MicroCode {
     for (uint32_t i = 0; i < elsewhere(); ++i) {
       const Predecoded op = predecoded_at(i);
       const uint32_t next = i + length_of(op);
-      const GoesOn goes_on = facts_of(kOpcodeRows[opcode_of(op)].instruction).goes_on;
-      if (ops_[i].handler == leave_for_slow_path<M> || goes_on != GoesOn::kNext) continue;
-      if (op.more & kBranch || ops_[next].handler == leave_for_slow_path<M>) continue;
+      if (ends_run(i) || (op.more & kBranch) || is_slow(next)) continue;
       const uint32_t pair = find_pair(reaching(op), reaching(predecoded_at(next)));
       if (pair < kNumPairs) ops_[i].handler = kPairs.of[pair];
     }
@@ -183,15 +181,19 @@ class MicroCode {
     return {opcode_of(op), is_branch ? 0 : places_of(op, rom_facts())};
   }
 
+  bool is_slow(uint32_t i) const { return ops_[i].handler == leave_for_slow_path<M>; }
+  // Whether handlers do not simply go on to the instruction after number `i`.
+  bool ends_run(uint32_t i) const {
+    return is_slow(i) || goes_on_after(opcode_of(predecoded_at(i))) != GoesOn::kNext;
+  }
+
+  // Finds the longest run of instructions in a row. Code in RAM may be anything.
   void measure() {
     longest_run_ = static_cast<int32_t>(kRamBytes);
     std::vector<int32_t> runs(ops_.size(), 0);
     for (uint32_t i = elsewhere(); i-- > 0;) {
       const Predecoded op = predecoded_at(i);
-      const GoesOn goes_on = facts_of(kOpcodeRows[opcode_of(op)].instruction).goes_on;
-      const bool ends =
-          ops_[i].handler == leave_for_slow_path<M> || goes_on != GoesOn::kNext;
-      runs[i] = ends ? 1 : 1 + runs[i + length_of(op)];
+      runs[i] = ends_run(i) ? 1 : 1 + runs[i + length_of(op)];
       if (runs[i] > longest_run_) longest_run_ = runs[i];
     }
   }
@@ -215,7 +217,7 @@ void handle_in_ram(CULE_THREAD_PARAMETERS) {
   const Predecoded operation = m.rom.operation(t.ram[i]);
   uint32_t bytes = 0;
   for (uint32_t k = 0; k < 3 && i + k < kRamBytes; ++k) bytes |= t.ram[i + k] << 8 * k;
-  if (code.bytes[i] != bytes || !code.handlers[i]) {
+  if (!code.handlers[i] || code.bytes[i] != bytes) {
     const MicroOp<M> decoded =
         t.decoder->decode_in_ram(with_operand(operation, bytes >> 8 & 0xFF, bytes >> 16), i);
     code.bytes[i] = bytes;

@@ -224,16 +224,11 @@ struct MachineOfHandler {
   static CULE_COLD int64_t write_any(Thread<M>& t, int64_t clock, uint32_t reg, uint32_t value) {
     MachineOfHandler m(t, t.code, clock - 1, 0, 0, 0);
 #define CULE_CASE(reg) case reg: m.write_tia(KnownRegister<reg>{}, value, false); break;
-#define CULE_CASES_4(reg) CULE_CASE(reg) CULE_CASE(reg + 1) CULE_CASE(reg + 2) CULE_CASE(reg + 3)
-#define CULE_CASES_16(reg) \
-  CULE_CASES_4(reg) CULE_CASES_4(reg + 4) CULE_CASES_4(reg + 8) CULE_CASES_4(reg + 12)
     switch (reg) {
-      CULE_CASES_16(0x00) CULE_CASES_16(0x10) CULE_CASES_16(0x20)
+      CULE_EACH_TIA_WRITE(CULE_CASE)
       default: m.touched_cycle = m.cycle;
     }
 #undef CULE_CASE
-#undef CULE_CASES_4
-#undef CULE_CASES_16
     return m.cycle.both;
   }
 };

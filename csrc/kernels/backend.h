@@ -34,12 +34,13 @@ class Backend {
   virtual bool plays_in_step(int num_envs) const = 0;
 
   // CPU only. Starts a flight and returns its number. Until an env has been landed or taken, only
-  // the threads may use what belongs to it. Throws std::invalid_argument if it is in flight already.
+  // the threads may use what belongs to it. Throws std::invalid_argument if an env is in flight
+  // already.
   virtual uint64_t fly(const Batch&, Flight) { throw std::logic_error(kFliesOnCpu); }
   // Waits until all envs of a flight have played. Throws what went wrong in a thread, and then has
   // ended the flight.
   virtual void wait(uint64_t) { throw std::logic_error(kFliesOnCpu); }
-  // Ends a flight that has been waited for.
+  // Ends a flight. Waits for it if nobody has.
   virtual void land(uint64_t) { throw std::logic_error(kFliesOnCpu); }
   // Waits until `count` envs of flights that land singly have played, and ends their flights.
   // Returns the envs, in the order in which they have played.

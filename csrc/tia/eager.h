@@ -128,16 +128,11 @@ CULE_COLD bool apply_write(TiaState& tia, const TiaFormat& format, const AnyRegi
   case reg: \
     return is_among(kOthers, reg) && \
            apply_write(tia, format, KnownRegister<reg>{}, value, cycle, left);
-#define CULE_CASES_4(reg) CULE_CASE(reg) CULE_CASE(reg + 1) CULE_CASE(reg + 2) CULE_CASE(reg + 3)
-#define CULE_CASES_16(reg) \
-  CULE_CASES_4(reg) CULE_CASES_4(reg + 4) CULE_CASES_4(reg + 8) CULE_CASES_4(reg + 12)
   switch (reg.number) {
-    CULE_CASES_16(0x00) CULE_CASES_16(0x10) CULE_CASES_16(0x20)
+    CULE_EACH_TIA_WRITE(CULE_CASE)
     default: return false;
   }
 #undef CULE_CASE
-#undef CULE_CASES_4
-#undef CULE_CASES_16
 }
 
 }  // namespace cule

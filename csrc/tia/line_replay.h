@@ -15,12 +15,16 @@ namespace cule {
 enum class EntryKind : uint8_t { kField, kGraphics0, kGraphics1, kOther };
 struct EntryRow {
   uint32_t field = 0;
-  // The write takes effect `delay` color clocks after its cycle, plus the cycle's lowest bits in
-  // `delay_bits`. `unseen` is -1 if the picture need not be drawn up to there.
+  // write_delay, for all cycles: `delay` color clocks, plus bits of the cycle if `delay_bits` has
+  // them. `unseen` is -1 if the picture need not be drawn up to there.
   uint8_t delay = 0, delay_bits = 0;
   int8_t unseen = 0;
   EntryKind kind = EntryKind::kOther;
   uint32_t objects = 0;  // those that look different if the field changes
+
+  CULE_INLINE constexpr int delay_at(int32_t cycle) const {
+    return delay + ((cycle + 2) & delay_bits);
+  }
 };
 struct EntryTable {
   EntryRow rows[0x40];
@@ -36,15 +40,23 @@ constexpr EntryTable entry_table() {
     else if (facts.field && facts.cpu_effect != CpuEffect::kStars) row.kind = EntryKind::kField;
     row.field = facts.field;
     row.unseen = facts.shown == Shown::kAtNextHmove ? -1 : 0;
-    row.delay = facts.shown == Shown::kAfterOne ? 1 : facts.shown == Shown::kAfterEight ? 8 : 0;
-    if (facts.shown == Shown::kAtNextPixel) {
-      row.delay = 2;  // to 5: write_delay
-      row.delay_bits = 3;
-    }
+    const int shortest = write_delay(facts.reg, 2), longest = write_delay(facts.reg, 1);
+    row.delay = static_cast<uint8_t>(shortest);
+    row.delay_bits = static_cast<uint8_t>(longest - shortest);
     if (!row.unseen) row.objects = facts.objects.shows | facts.objects.alters;
   }
   return table;
 }
+constexpr bool entries_have_write_delays() {
+  constexpr EntryTable kTable = entry_table();
+  for (uint32_t reg = 0; reg < kNumTiaWrites; ++reg) {
+    for (int32_t cycle = 0; cycle < 4; ++cycle) {
+      if (kTable.rows[reg].delay_at(cycle) != write_delay(reg, cycle)) return false;
+    }
+  }
+  return true;
+}
+static_assert(entries_have_write_delays(), "expected delay_at and write_delay to agree");
 
 template <class View>
 struct LineReplay {
@@ -66,8 +78,7 @@ struct LineReplay {
       const EntryRow& row = kTable.rows[entry_register(entry)];
       const int32_t cycle = entry_cycle(entry);
       Effect effect;
-      const int32_t delay = row.delay + ((cycle + 2) & row.delay_bits);
-      effect.clock = (cycle * kClocksPerCycle + delay) | row.unseen;
+      effect.clock = (cycle * kClocksPerCycle + row.delay_at(cycle)) | row.unseen;
       if (row.kind == EntryKind::kOther) {
         if (ends_drawing(entry)) break;
         effect = effect_of<View>(tia, entry);

@@ -23,8 +23,8 @@ CULE_INLINE uint32_t score_or_priority(const TiaState& tia) {
   return objects_on(tia) == 1u << kPlayfield ? 2 : 4;
 }
 
-// The color of each pixel in some words. `line` has the objects' bits, `left` the pixels that are in
-// the scanline's left half.
+// The color of each pixel in some words. `line` has the objects' bits, `left` the pixels that are
+// in the scanline's left half.
 template <class Word>
 CULE_INLINE ColorWord<Word> resolve_priority(uint32_t score_or_priority,
                                              const LineWord<Word>& line, const Word& left) {

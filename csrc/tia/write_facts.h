@@ -18,6 +18,15 @@ struct AnyRegister {
   uint32_t number;
 };
 
+// Calls the macro `CASE` with the number of each register, and with those of some that there are
+// not: for a switch, in whose cases the number is a constant.
+#define CULE_EACH_TIA_WRITE(CASE) \
+  CULE_EACH_OF_16(CASE, 0x00) CULE_EACH_OF_16(CASE, 0x10) CULE_EACH_OF_16(CASE, 0x20)
+#define CULE_EACH_OF_16(CASE, reg) \
+  CULE_EACH_OF_4(CASE, reg) CULE_EACH_OF_4(CASE, reg + 4) CULE_EACH_OF_4(CASE, reg + 8) \
+  CULE_EACH_OF_4(CASE, reg + 12)
+#define CULE_EACH_OF_4(CASE, reg) CASE(reg) CASE(reg + 1) CASE(reg + 2) CASE(reg + 3)
+
 // Whether a write is recorded in the instruction buffer. All writes are that can change a picture
 // or a collision.
 enum class Recorded : uint8_t { kNot, kYes };
@@ -183,7 +192,7 @@ CULE_INLINE constexpr bool is_among(uint64_t registers, uint32_t reg) {
 
 // How many color clocks a write at `cycle` takes to show. A write to RESPx can take longer
 // (effect_of_write).
-CULE_INLINE int write_delay(uint32_t reg, int32_t cycle) {
+CULE_INLINE constexpr int write_delay(uint32_t reg, int32_t cycle) {
   constexpr uint64_t kAfterOne = registers_where(&WriteFacts::shown, Shown::kAfterOne);
   constexpr uint64_t kAfterEight = registers_where(&WriteFacts::shown, Shown::kAfterEight);
   constexpr uint64_t kAtNextPixel = registers_where(&WriteFacts::shown, Shown::kAtNextPixel);

@@ -9,6 +9,7 @@ import textwrap
 
 import pytest
 import torch
+from runs import make
 
 import cule
 from cule import _core
@@ -225,3 +226,36 @@ def test_backend_plays_a_batch_whose_steps_are_longer_than_those_before() -> Non
     expected.reset(seed=0)
     observations = expected.step([0, 0])[0]
     assert torch.equal(long.engine.tensors["observations"], observations)
+
+
+def test_backend_plays_a_batch_of_another_game_than_the_one_before() -> None:
+    """Code that was decoded from the ROMs of one batch is not used for another."""
+    batches = [make(game, 2) for game in ("pong", "breakout")]
+    replays = [make(game, 2) for game in ("pong", "breakout")]
+    for env in (*batches, *replays):
+        env.reset(seed=0)
+    backend = batches[0].engine.backend
+    for _ in range(3):
+        for env, replay in zip(batches, replays, strict=True):
+            backend.step(env.engine.batch)
+            replay.step([0, 0])
+            assert torch.equal(env.get_ram(), replay.get_ram())
+
+
+def test_step_that_is_received_at_once_is_waited_for() -> None:
+    env, replay = make(num_envs=2), make(num_envs=2)
+    for each in (env, replay):
+        each.reset(seed=0)
+    backend, batch = env.engine.backend, env.engine.batch
+    for _ in range(20):
+        backend.send(batch)
+        backend.receive()
+        assert not backend.in_flight
+        replay.step([0, 0])
+        assert torch.equal(env.get_ram(), replay.get_ram())
+
+
+@pytest.mark.parametrize("cpus", [(0,), (0, 0, 0)])
+def test_cpus_are_as_many_as_threads(cpus: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"CPU for each of 2 threads, or none, got \(0"):
+        _core.cpu_backend(2, cpus)

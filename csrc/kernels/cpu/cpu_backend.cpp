@@ -1,10 +1,12 @@
 // The CPU backend. Threads share the envs. One thread runs all phases of a step for an env before
 // it goes on to the next, so the env's state stays in the cache.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -140,7 +142,9 @@ class CpuBackend final : public Backend {
   }
 
   void land(uint64_t number) override {
-    touch_down(of_number(number).envs);
+    const InTheAir& landing = of_number(number);
+    pool_.wait(*landing.flight);
+    touch_down(landing.envs);
     flights_.erase(number);
   }
 
@@ -178,6 +182,8 @@ class CpuBackend final : public Backend {
     std::shared_ptr<ThreadPool::Flight> flight;
     std::vector<int> envs;
   };
+  // Where a batch has its ROMs, and how many.
+  using Roms = std::tuple<const ConsoleConfig*, const uint8_t*, const Predecoded*, uint32_t>;
 
   // What a thread does with an env of a flight. The batch is copied, so that the caller may change
   // its own.
@@ -203,14 +209,23 @@ class CpuBackend final : public Backend {
 
   // Makes what threads need for this batch. Returns the number of the call.
   uint64_t prepare(const Batch& batch) {
-    // The workspaces may be too small if they were made for another batch.
+    // If the last call was for another batch, the workspaces may be too small, and the code may be
+    // that of other ROMs, whose memory may be gone.
+    const Roms roms(batch.configs, batch.roms, batch.predecoded, batch.num_groups);
     const bool fits = workspaces_.empty() || workspaces_[0]->fits(batch);
-    if (!fits || codes_.size() < batch.num_groups) expect_landed("call with another batch");
+    if (!fits || roms != roms_) expect_landed("call with another batch");
     if (!fits) workspaces_.clear();
     while (static_cast<int>(workspaces_.size()) < pool_.threads())
       workspaces_.push_back(std::make_unique<Workspace>(batch));
-    while (codes_.size() < batch.num_groups) codes_.push_back(decode_group(batch, codes_.size()));
+    if (roms != roms_) decode_all(batch, roms);
     return ++calls_;
+  }
+
+  void decode_all(const Batch& batch, const Roms& roms) {
+    roms_ = {};  // until all is decoded
+    codes_.clear();
+    while (codes_.size() < batch.num_groups) codes_.push_back(decode_group(batch, codes_.size()));
+    roms_ = roms;
   }
 
   void expect_landed(const char* what) const {
@@ -252,6 +267,7 @@ class CpuBackend final : public Backend {
 
   std::vector<std::unique_ptr<Workspace>> workspaces_;  // of each thread
   std::vector<std::unique_ptr<Code>> codes_;            // of each group
+  Roms roms_{};                                         // that the code is of
   std::map<uint64_t, InTheAir> flights_;                // that land together
   std::vector<bool> flying_;                            // whether an env is in flight
   int in_flight_ = 0;

@@ -1,10 +1,11 @@
-// The threads of the CPU backend. They do the work of flights. A flight is a number of indices, such
-// as those of the envs that take a step, and a function that is called for each of them.
+// The threads of the CPU backend. They do the work of flights. A flight is a number of indices,
+// such as those of the envs that take a step, and a function that is called for each of them.
 //
-// Each thread has a share of a flight's indices: the same one whenever the same indices fly, so that
-// what belongs to an index stays in the thread's caches. A thread that has done its share takes from
-// those of the others, one index at a time, so all end nearly together. Several flights may be in
-// the air. The threads turn to the oldest one that still has indices which nobody has taken.
+// Each thread has a share of a flight's indices: the same one whenever the same indices fly, so
+// that what belongs to an index stays in the thread's caches. A thread that has done its share
+// takes from those of the others, one index at a time, so all end nearly together. Several flights
+// may be in the air. The threads turn to the oldest one that still has indices which nobody has
+// taken.
 #pragma once
 
 #include <algorithm>
@@ -161,8 +162,8 @@ class ThreadPool {
                                            with_caller, landing);
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      left_ += count;
       if (count) waiting_.push_back(flight);
+      left_ += count;
     }
     if (count == 1) wake_.notify_one();
     else wake_.notify_all();
@@ -189,14 +190,17 @@ class ThreadPool {
   }
 
   void work_on(Flight& flight, int thread, int index) {
+    std::exception_ptr problem;
     try {
       flight.work(thread, index);
     } catch (...) {
-      std::lock_guard<std::mutex> lock(mutex_);
-      std::exception_ptr& failure =
-          flight.landing == Landing::kSingly ? failure_ : flight.failure;
-      if (!failure) failure = std::current_exception();
+      problem = std::current_exception();
     }
+    if (!problem) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::exception_ptr& failure = flight.landing == Landing::kSingly ? failure_ : flight.failure;
+    // Moved, so that the thread that catches it is the last to have it.
+    if (!failure) failure = std::move(problem);
   }
 
   void land(Flight& flight, int index) {

@@ -34,7 +34,8 @@ struct NeonVectors {
     const uint16_t* firsts = table.firsts.data() + block * ColumnTable::kBlock;
     const uint8_t* picks = table.picks.data() + block * ColumnTable::kBlock * ColumnTable::kGroup;
     for (int i = 0; i < ColumnTable::kBlock; i += ColumnTable::kWindowColumns) {
-      const uint8x16_t picked = vqtbl1q_u8(vld1q_u8(row + firsts[i]), vld1q_u8(picks + 4 * i));
+      const uint8x16_t pick = vld1q_u8(picks + ColumnTable::kGroup * i);
+      const uint8x16_t picked = vqtbl1q_u8(vld1q_u8(row + firsts[i]), pick);
       vst1q_u32(words + i, vreinterpretq_u32_u8(picked));
     }
   }

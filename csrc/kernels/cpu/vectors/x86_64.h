@@ -6,14 +6,13 @@
 
 #include "kernels/cpu/vectors/plain.h"
 
-#define CULE_AVX2 __attribute__((target("avx2")))
 #define CULE_AVX512 \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi" CULE_WHOLE_AVX512)))
 
 namespace cule {
 
 struct Avx2Vectors {
-  static CULE_AVX2 inline bool same(const uint8_t* row, const uint8_t* other) {
+  static CULE_FOR_AVX2 inline bool same(const uint8_t* row, const uint8_t* other) {
     __m256i differing = _mm256_setzero_si256();
     for (int x = 0; x < kLinePixels; x += 32)
       differing = _mm256_or_si256(differing, _mm256_xor_si256(load(row + x), load(other + x)));
@@ -21,8 +20,8 @@ struct Avx2Vectors {
   }
   // Without lost colors all indices are even. Then there are eight tables of sixteen values, as an
   // instruction looks up four bits. The highest three choose between their values, in pairs.
-  static CULE_AVX2 inline void look_up(const Colors& colors, const uint8_t* indices,
-                                       uint8_t* values) {
+  static CULE_FOR_AVX2 inline void look_up(const Colors& colors, const uint8_t* indices,
+                                           uint8_t* values) {
     __m256i any = _mm256_setzero_si256();
     for (int x = 0; x < kLinePixels; x += 32) any = _mm256_or_si256(any, load(indices + x));
     if (!_mm256_testz_si256(any, _mm256_set1_epi8(1)))
@@ -43,24 +42,25 @@ struct Avx2Vectors {
       store(values + x, found[0]);
     }
   }
-  static CULE_AVX2 inline void gather(const ColumnTable& table, const uint8_t* row, int group,
-                                      int block, uint32_t* words) {
+  static CULE_FOR_AVX2 inline void gather(const ColumnTable& table, const uint8_t* row, int group,
+                                          int block, uint32_t* words) {
     if (!table.in_windows) return PlainVectors::gather(table, row, group, block, words);
     row += group * ColumnTable::kGroup;
     const uint16_t* firsts = table.firsts.data() + block * ColumnTable::kBlock;
     const uint8_t* picks = table.picks.data() + block * ColumnTable::kBlock * ColumnTable::kGroup;
     for (int i = 0; i < ColumnTable::kBlock; i += 2 * ColumnTable::kWindowColumns) {
       const __m256i pixels =
-          _mm256_loadu2_m128i(window(row + firsts[i + 4]), window(row + firsts[i]));
-      store(words + i, _mm256_shuffle_epi8(pixels, load(picks + 4 * i)));
+          _mm256_loadu2_m128i(window(row + firsts[i + ColumnTable::kWindowColumns]),
+                              window(row + firsts[i]));
+      store(words + i, _mm256_shuffle_epi8(pixels, load(picks + ColumnTable::kGroup * i)));
     }
   }
 
  private:
-  static CULE_AVX2 inline __m256i load(const uint8_t* from) {
+  static CULE_FOR_AVX2 inline __m256i load(const uint8_t* from) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   }
-  static CULE_AVX2 inline void store(void* to, __m256i value) {
+  static CULE_FOR_AVX2 inline void store(void* to, __m256i value) {
     _mm256_storeu_si256(static_cast<__m256i*>(to), value);
   }
   static CULE_INLINE const __m128i* window(const uint8_t* row) {
@@ -118,7 +118,7 @@ struct Avx512Vectors {
    CULE_HAS("avx512vl") && CULE_HAS("avx512vbmi"))
 #define CULE_VECTOR_LEVELS(LEVEL)                             \
   LEVEL(avx512, Avx512Vectors, CULE_AVX512, CULE_HAS_AVX512)  \
-  LEVEL(avx2, Avx2Vectors, CULE_AVX2, CULE_HAS("avx2"))       \
+  LEVEL(avx2, Avx2Vectors, CULE_FOR_AVX2, has_avx2())         \
   CULE_PLAIN_LEVEL(LEVEL)
 
 }  // namespace cule
