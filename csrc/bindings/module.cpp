@@ -174,7 +174,8 @@ py::object find_misfit_state(const py::object& records, const py::object& cartri
                              const py::object& configs, const py::object& groups) {
   const Bytes record_bytes("records", records), cartridge_bytes("cartridge_bytes", cartridges),
       config_bytes("configs", configs), group_bytes("groups", groups);
-  const size_t count = group_bytes.count(sizeof(uint32_t)), num_groups = config_bytes.count(sizeof(ConsoleConfig));
+  const size_t count = group_bytes.count(sizeof(uint32_t));
+  const size_t num_groups = config_bytes.count(sizeof(ConsoleConfig));
   if (record_bytes.count(sizeof(EnvRecord)) != count ||
       cartridge_bytes.count(kCartridgeBytes) != count) {
     throw std::invalid_argument("expected records and cartridge_bytes of " + std::to_string(count) +
