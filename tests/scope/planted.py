@@ -14,7 +14,12 @@ import torch
 from cule import scope
 from tests.scope import planted_simulator
 
-MATRIX = torch.randn(384, 384)
+# Torch works for some twenty milliseconds, and Python nearly as long: beside these it is little that
+# a call takes to reach a torch, and a recording, that other work has driven out of the caches. That
+# may be a tenth of a millisecond.
+MATRIX = torch.randn(1024, 1024)
+# Kept, as torch frees memory after its operator has ended, which the ledger would count to it.
+RESULT = torch.empty_like(MATRIX)
 
 
 class Ledger:
@@ -48,7 +53,7 @@ def simulate(ledger: Ledger, operation: str, seconds: float) -> None:
 def multiply(ledger: Ledger, operation: str) -> None:
     """Works in torch."""
     ledger.at(operation, "backend")
-    torch.mm(MATRIX, MATRIX)
+    torch.mm(MATRIX, MATRIX, out=RESULT)
     ledger.at(operation, "python")
 
 
@@ -61,7 +66,7 @@ def iterate(ledger: Ledger) -> None:
         for _ in range(2):
             with scope.operation("expand"):
                 ledger.at("expand", "python")
-                spin(0.010)
+                spin(0.020)
                 multiply(ledger, "expand")
                 simulate(ledger, "expand", 0.005)
             ledger.at("search", "python")
@@ -69,7 +74,7 @@ def iterate(ledger: Ledger) -> None:
         ledger.at(scope.UNATTRIBUTED, "python")
     with scope.phase("learning"), scope.operation("learn"):
         ledger.at("learn", "python")
-        spin(0.015)
+        spin(0.040)
         for _ in range(3):
             multiply(ledger, "learn")
         ledger.at(scope.UNATTRIBUTED, "python")
