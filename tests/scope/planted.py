@@ -14,9 +14,9 @@ import torch
 from cule import scope
 from tests.scope import planted_simulator
 
-# Torch works for some twenty milliseconds, and Python nearly as long: beside these it is little that
-# a call takes to reach a torch, and a recording, that other work has driven out of the caches. That
-# may be a tenth of a millisecond.
+# Torch works for some twenty milliseconds, and Python nearly as long. Beside these it is little
+# that a call takes to reach a torch, and a recording, that other work has driven out of the caches:
+# it may be a tenth of a millisecond.
 MATRIX = torch.randn(1024, 1024)
 # Kept, as torch frees memory after its operator has ended, which the ledger would count to it.
 RESULT = torch.empty_like(MATRIX)
