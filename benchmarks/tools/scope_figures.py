@@ -49,12 +49,13 @@ SYSTEMS = {
 }  # fmt: skip
 
 
-def settings(device: str, only: list[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Algorithm, system, command and window of each of the twelve settings, or only of some."""
+Setting = tuple[str, str, str, str]
+
+
+def settings(device: str) -> Iterator[Setting]:
+    """Algorithm, system, command and window of each of the twelve settings."""
     for algorithm, command in PROGRAMS.items():
         for system, options in SYSTEMS.items():
-            if only and f"{algorithm}, {system}" not in only:
-                continue
             if device == "cpu" and system == "cule without graphs":
                 continue
             num_envs = (ENVS_OF_ALE_PY if system == "ale-py" else ENVS)[device]
@@ -65,10 +66,10 @@ def settings(device: str, only: list[str]) -> Iterator[tuple[str, str, str, str]
 
 
 def bias_commands(
-    scope: str, device: str, folder: str, results: str, only: list[str]
+    scope: str, chosen: list[Setting], folder: str, results: str
 ) -> Iterator[tuple[int, str]]:
     """RL-Scope's figure 11: each setting calibrated in its own program, in another run."""
-    for number, (_, _, command, window) in enumerate(settings(device, only)):
+    for number, (_, _, command, window) in enumerate(chosen):
         costs, words = f"{folder}/costs{number}.json", command.format(folder=folder)
         window = f"--together --iterations {window}"
         yield 40, f"{scope} calibrate --repeats 7 --out {costs} {window} -- {words}"
@@ -77,12 +78,12 @@ def bias_commands(
 
 
 def profile_commands(
-    scope: str, device: str, folder: str, results: str, only: list[str]
+    scope: str, device: str, chosen: list[Setting], folder: str, results: str
 ) -> Iterator[tuple[int, str]]:
     """Where the time goes in each setting; transitions, shares of simulation, three depths."""
     calibration = f"{folder}/costs.json"
     yield 15, f"{scope} calibrate --out {calibration}"
-    for algorithm, system, command, window in settings(device, only):
+    for algorithm, system, command, window in chosen:
         name = f"{algorithm}-{system}".replace(" ", "-")
         out, words = f"{folder}/profile-{name}", command.format(folder=folder)
         later = window if device == "cpu" or algorithm in WINDOWS else "400:420"
@@ -111,7 +112,7 @@ def overlap_commands(scope: str, folder: str, results: str) -> Iterator[tuple[in
 
 
 def commands(
-    figure: str, device: str, folder: str, results: str, only: list[str]
+    figure: str, device: str, chosen: list[Setting], folder: str, results: str
 ) -> Iterator[tuple[int, str]]:
     """Seconds and command of each part of a figure."""
     python, on_gpu = sys.executable, device == "cuda"
@@ -126,9 +127,9 @@ def commands(
     elif figure == "overlap" and on_gpu:
         yield from overlap_commands(scope, folder, results)
     elif figure == "bias":
-        yield from bias_commands(scope, device, folder, results, only)
+        yield from bias_commands(scope, chosen, folder, results)
     elif figure == "profile":
-        yield from profile_commands(scope, device, folder, results, only)
+        yield from profile_commands(scope, device, chosen, folder, results)
 
 
 FIGURES = ("planted", "costs", "alone", "overlap", "bias", "profile")
@@ -141,15 +142,16 @@ def main() -> int:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--folder", default=None, help="where recordings go")
     parser.add_argument("--results", default="scope.jsonl", help="the rows")
-    names = [f"{algorithm}, {system}" for algorithm, system, _, _ in settings("cuda", [])]
+    names = [f"{algorithm}, {system}" for algorithm, system, _, _ in settings("cuda")]
     parser.add_argument(
-        "--only", nargs="+", choices=names, default=[], metavar="SETTING",
+        "--only", nargs="+", choices=names, default=names, metavar="SETTING",
         help="of bias and profile: 'PPO, ale-py' for example",
     )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="only print the commands")
     args = parser.parse_args()
     if unknown := set(args.figures) - set(FIGURES):
         parser.error(f"expected figures of {', '.join(FIGURES)}, got {', '.join(unknown)}")
+    chosen = [one for one in settings(args.device) if f"{one[0]}, {one[1]}" in args.only]
     folder = args.folder or tempfile.mkdtemp(prefix="scope-")
     Path(folder).mkdir(parents=True, exist_ok=True)
     failed, expected = [], 0
@@ -157,7 +159,7 @@ def main() -> int:
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     environment = os.environ | {"PYTHONPATH": path}
     for figure in args.figures:
-        for seconds, command in commands(figure, args.device, folder, args.results, args.only):
+        for seconds, command in commands(figure, args.device, chosen, folder, args.results):
             expected += seconds
             print(f"# {figure}, about {seconds} s\n{command}", flush=True)
             if args.list:

@@ -52,22 +52,22 @@ def scaled(costs: Costs, instrument: str, scale: float) -> Costs:
     return changed
 
 
+def _changes(before: Sequence[float], after: Sequence[float]) -> list[float]:
+    """That of each turn: its windows see the same machine."""
+    return [b / a - 1 for a, b in zip(before, after, strict=True)]
+
+
 def change(before: Sequence[float], after: Sequence[float]) -> float:
-    """The median change from one list to another: windows of a turn see the same machine."""
-    return statistics.median(b / a for a, b in zip(before, after, strict=True)) - 1
+    """The median turn's change from one list to another."""
+    return statistics.median(_changes(before, after))
 
 
 def noise(before: Sequence[float], after: Sequence[float]) -> float:
     """How far `change` may be off: NOISE standard errors, by the median deviation."""
-    changes = [b / a for a, b in zip(before, after, strict=True)]
+    changes = _changes(before, after)
     middle = statistics.median(changes)
     deviation = statistics.median(abs(one - middle) for one in changes)
     return NOISE * deviation / len(changes) ** 0.5
-
-
-def seconds_of(processes: Sequence[Process]) -> list[float]:
-    """The lengths of windows."""
-    return [(process.end - process.start) / 1e9 for process in processes]
 
 
 def fit(
@@ -92,7 +92,7 @@ def fit(
         return change(plain, [corrected_seconds(one, changed) for one in processes])
 
     low, high = LEAST_SCALE, MOST_SCALE
-    if off(low) - off(high) <= noise(plain, seconds_of(processes)):
+    if off(low) - off(high) <= noise(plain, [one.seconds for one in processes]):
         return 1.0
     for _ in range(SEARCH_STEPS):
         middle = (low * high) ** 0.5
@@ -126,17 +126,17 @@ def calibrate(program: Program | None, repeats: int, tell: Callable[[str], None]
     turns = list(measure(program, kinds, repeats, tell))
     # Of each kind, the windows of all turns.
     windows = list(zip(*turns, strict=True))
-    plain = seconds_of(windows[0])
+    plain = [one.seconds for one in windows[0]]
     scales = {}
     for instrument, (before, after) in zip(used, itertools.pairwise(windows), strict=True):
-        pair = seconds_of(before), seconds_of(after)
+        pair = [one.seconds for one in before], [one.seconds for one in after]
         if abs(change(*pair)) > noise(*pair):
             scales[instrument] = fit(after, plain, costs, instrument)
             costs = scaled(costs, instrument, scales[instrument])
     costs.about |= {
         "command": shlex.join(program.command), "iterations": list(program.iterations),
         "together": program.together, "scales": scales,
-        "seconds": {name_of(kind): seconds_of(found)
+        "seconds": {name_of(kind): [one.seconds for one in found]
                     for kind, found in zip(kinds, windows, strict=True)},
     }  # fmt: skip
     return costs

@@ -69,8 +69,8 @@ def check(program: Program, turns: int, costs: Costs, tell: Callable[[str], None
     count = program.iterations[1] - program.iterations[0]
     bias = Bias([], [], [], 0.0)
     for plain, instrumented in measure(program, ((), INSTRUMENTS), turns, tell):
-        for process, found in ((plain, bias.uninstrumented), (instrumented, bias.instrumented)):
-            found.append((process.end - process.start) / 1e6 / count)
+        bias.uninstrumented.append(1e3 * plain.seconds / count)
+        bias.instrumented.append(1e3 * instrumented.seconds / count)
         analysed = analyse(instrumented, costs)
         bias.corrected.append(1e3 * analysed.seconds / count)
         lost = sum(

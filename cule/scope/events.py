@@ -182,6 +182,11 @@ class Process:
             self.threads[number] = Thread(number)
         return self.threads[number]
 
+    @property
+    def seconds(self) -> float:
+        """The window's length: the wall clock."""
+        return (self.end - self.start) / 1e9
+
     def end_with_the_work(self, asked: int) -> None:
         """Ends the window when the GPU has done its work, or when the recording waits for that.
 

@@ -38,7 +38,7 @@ class Analysed:
     @property
     def seconds(self) -> float:
         """The window's length: the wall clock."""
-        return (self.process.end - self.process.start) / 1e9
+        return self.process.seconds
 
 
 def analyse(process: Process, costs: Costs | None = None) -> Analysed:

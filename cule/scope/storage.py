@@ -151,11 +151,10 @@ def _cut_off(process: Process) -> None:
     process.start = process.start or min(times, default=0)
     process.end = max([process.start, *times])
     process.activities_missing = process.cut_off = True
-    lasted = (process.end - process.start) / 1e9
     process.problems.append(
         f"expected a complete recording of process {process.name}, got one that was cut off after "
-        f"{lasted:.1f} s, as when a program is killed: the report has its annotations only, so all "
-        "time counts as Python's"
+        f"{process.seconds:.1f} s, as when a program is killed: the report has its annotations "
+        "only, so all time counts as Python's"
     )
 
 
