@@ -3,8 +3,10 @@
     python -m examples.atari57.search --seconds 60 --folder runs/search
 
 Each candidate, one setting for all games, trains an agent for each game for so many seconds and
-evaluates it on ale-py, as the protocol of no-ops has it. The table at the end has the candidates'
-human-normalised scores, the best median first. Stopped or killed, the same command goes on.
+evaluates it on ale-py, as the protocol of no-ops has it. What changes in the course of a training,
+such as a learning rate, does so as in the suite's longer ones. The table at the end has the
+candidates' human-normalised scores, the best median first. Stopped or killed, the same command goes
+on.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from cule.train.checks import at_least
 from cule.train.command import options_of, run_program
 from cule.train.jobs import Job
 from cule.train.sweep_table import Live
-from examples.atari57 import aggregates
+from examples.atari57 import aggregates, run
 from examples.atari57.games import games_of
 from examples.atari57.references import human_normalised
 from examples.atari57.settings import ALGORITHMS, CANDIDATES, SEARCH_GAMES, training_settings
@@ -94,19 +96,19 @@ def jobs_of(args: Args) -> list[Job]:
                 wanted = training_settings(
                     algorithm, PROTOCOL, game=game, seed=seed, max_seconds=args.seconds,
                     eval_max_frames=args.max_frames, num_threads=args.num_threads,
-                    progress=False, **settings, eval_episodes=args.episodes,
+                    eval_episodes=args.episodes, total_frames=run.Args.total_frames,
+                    progress=False, **settings,
                 )  # fmt: skip
                 jobs.append(Job(f"{name}/{game}-{seed}", tuple(words_of(algorithm, wanted))))
     return jobs
 
 
-def scores_of(rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[float]]:
+def scores_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     """A candidate's human-normalised scores by game, one for each seed."""
     found: dict[str, list[float]] = {}
     for row in rows:
-        if row["job"].startswith(f"{name}/") and row.get("score") is not None:
-            game = row["game"]
-            found.setdefault(game, []).append(human_normalised(game, row["score"]))
+        score = human_normalised(row["game"], row["score"])
+        found.setdefault(row["game"], []).append(score)
     return found
 
 
@@ -117,28 +119,29 @@ def table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
         rows: as of `Sweep.run`.
         names: the candidates.
     """
-    games = list(dict.fromkeys(row["game"] for row in rows if row.get("score") is not None))
+    scored = [row for row in rows if row.get("score") is not None]
+    games = list(dict.fromkeys(row["game"] for row in scored))
     ranked: list[tuple[float, list[str]]] = []
     for name in names:
-        scores = scores_of(rows, name)
-        means = np.array([[np.mean(scores[game]) for game in games if game in scores]])
-        if not means.size:
+        own = [row for row in scored if row["job"].startswith(f"{name}/")]
+        if not own:
             continue
-        whole = len(scores) == len(games)
-        own = [row for row in rows if row["job"].startswith(f"{name}/") and "error" not in row]
+        scores = scores_of(own)
+        means = np.array([[np.mean(scores[game]) for game in games if game in scores]])
         cells = [
             name, *(f"{100 * float(one(means)):.0f}%" for one in aggregates.STATISTICS.values()),
             f"{np.mean([row['fps'] for row in own]) / 1e6:.2f}",
             f"{np.mean([row['frames'] for row in own]) / 1e6:.1f}",
             *(f"{100 * np.mean(scores[game]):.0f}%" if game in scores else "." for game in games),
         ]  # fmt: skip
+        whole = len(scores) == len(games)
         ranked.append((float(aggregates.median(means)) if whole else -np.inf, cells))
     ranked.sort(key=lambda one: -one[0])
     head = ["candidate", *aggregates.STATISTICS, "M FPS", "M frames", *games]
     return columns(head, [cells for _, cells in ranked], left=1)
 
 
-def run(args: Args) -> int:
+def compare(args: Args) -> int:
     """Does what the command line asks for; returns the exit status.
 
     Raises:
@@ -155,7 +158,7 @@ def run(args: Args) -> int:
 
 def main() -> int:
     """Runs the search; returns the exit status."""
-    return run_program("python -m examples.atari57.search", Args, run)
+    return run_program("python -m examples.atari57.search", Args, compare)
 
 
 if __name__ == "__main__":
