@@ -86,14 +86,14 @@ def _wait_for(control: subprocess.Popen[bytes], pipe: Path, printed: Path) -> No
 def run(command: Sequence[str]) -> int:
     """Runs a command whose processes share GPUs; its exit status.
 
-    SIGTERM goes on to it. Ctrl-C reaches it anyway; it is waited for.
+    SIGTERM and SIGINT go on to it, as SIGTERM, and it is waited for.
 
     Raises:
         ValueError: there is no such command, or the service cannot be started.
     """
     if not command:
         raise ValueError(f"expected {USAGE}, got no command")
-    with service() as variables, Stopper() as stopper:
+    with Stopper() as stopper, service() as variables:
         try:
             process = subprocess.Popen(command, env=os.environ | variables)
         except OSError as problem:

@@ -53,8 +53,6 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
         ValueError: a copy is of a network that there is not, or none is trained.
     """
     args, device = algorithm.args, algorithm.device
-    if args.deterministic:
-        compute_deterministically()
     declared: Mapping[str, nn.Module | Copy] = algorithm.networks(algorithm.num_actions)
     trained = {
         name: on_its_device(name, net, device)
@@ -129,6 +127,8 @@ class Trainer:
         self.stage.first_env = number * each
         algorithm.num_actions = self.stage.num_actions
         torch.manual_seed(self.args.seed)
+        if self.args.deterministic:
+            compute_deterministically()
         self.nets = make_networks(algorithm, world)
         self.learner = Learner(algorithm, self.nets.weights)
         if len(learners) > 1:

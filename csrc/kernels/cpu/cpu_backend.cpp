@@ -1,6 +1,5 @@
 // The CPU backend. Threads share the envs. One thread runs all phases of a step for an env before
 // it goes on to the next, so the env's state stays in the cache.
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <random>
