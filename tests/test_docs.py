@@ -175,7 +175,7 @@ def check_pip_install(where: str, words: list[str]) -> None:
 # What is recorded in place of a page's program.
 TRAINING = """
 from cule import scope
-for _ in range(200):
+for _ in range(400):
     with scope.iteration(), scope.operation("learning"):
         sum(range(100))
 """

@@ -38,11 +38,14 @@ PROGRAMS = {
     "PPO": f"-m examples.ppo.ppo {TRAIN} --num-steps 8 --minibatch-size 2048",
     "DQN": f"-m examples.dqn.dqn {TRAIN} --first-update 8192 --memory 65536 --updates-at-once 1",
 }
+# An update's samples divide those of a phase, and ale-py has fewer envs.
+WITH_ALE_PY = {"PPO": "--minibatch-size 256"}
 ON_CPU = {"PPO": "--minibatch-size 32", "DQN": "--first-update 256 --memory 4096"}
 # The first and last iteration of a window, by program, after the first ones, which are captured.
 # An iteration of PPO is a whole phase.
 WINDOWS = {"PPO": "16:20"}
 WINDOW = "60:70"
+TURNS = 7
 SYSTEMS = {
     "cule": "--emulator cule", "cule without graphs": "--emulator cule --no-cuda-graphs",
     "ale-py": "--emulator ale-py",
@@ -60,6 +63,8 @@ def settings(device: str) -> Iterator[Setting]:
                 continue
             num_envs = (ENVS_OF_ALE_PY if system == "ale-py" else ENVS)[device]
             words = f"{command} --game pong --device {device} --num-envs {num_envs} {options}"
+            if system == "ale-py":
+                words += f" {WITH_ALE_PY.get(algorithm, '')}"
             if device == "cpu":
                 words += f" --width 0.25 {ON_CPU.get(algorithm, '')}"
             yield algorithm, system, words, WINDOWS.get(algorithm, WINDOW)
@@ -68,13 +73,11 @@ def settings(device: str) -> Iterator[Setting]:
 def bias_commands(
     scope: str, chosen: list[Setting], folder: str, results: str
 ) -> Iterator[tuple[int, str]]:
-    """RL-Scope's figure 11: each setting calibrated in its own program, in another run."""
-    for number, (_, _, command, window) in enumerate(chosen):
-        costs, words = f"{folder}/costs{number}.json", command.format(folder=folder)
-        window = f"--together --iterations {window}"
-        yield 40, f"{scope} calibrate --repeats 7 --out {costs} {window} -- {words}"
-        check = f"{scope} check --turns 15 --calibration {costs} --results {results}"
-        yield 40, f"{check} {window} -- {words}"
+    """RL-Scope's figure 11: each setting calibrated in its own program, by other windows."""
+    for _, _, command, window in chosen:
+        words = command.format(folder=folder)
+        check = f"{scope} check --together --turns {TURNS} --results {results}"
+        yield 90, f"{check} --iterations {window} -- {words}"
 
 
 def profile_commands(

@@ -168,10 +168,8 @@ def check_bias(options: argparse.Namespace) -> int:
         RuntimeError: the command fails.
         ValueError: an argument is wrong.
     """
-    program, costs = _measured(options), _costs(options)
-    if costs is None:
-        costs = calibration.calibrate(program, options.turns, _tell)
-    bias = check.check(program, options.turns, costs, _tell)
+    program = _measured(options)
+    bias = check.check(program, options.turns, _costs(options), _tell)
     print(check.sentence(bias))
     if options.results is not None:
         append_row(options.results, check.row_of(bias, program))

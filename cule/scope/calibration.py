@@ -19,12 +19,13 @@ import torch
 
 from cule.device import default_device
 from cule.results import commit, machine, now
+from cule.scope.correction import corrected_seconds
 from cule.scope.costs import Costs
 from cule.scope.events import Process
+from cule.scope.lanes import assemble
 from cule.scope.loops import measure_loops
 from cule.scope.recorder import INSTRUMENTS
-from cule.scope.recording import analyse
-from cule.scope.windows import Program, measure, name_of
+from cule.scope.windows import Kind, Program, measure, name_of
 
 # The largest and smallest scale of the loops' figures, and the steps of the search, after which
 # the scale is known to 1%.
@@ -35,11 +36,6 @@ _FIELDS = {
     "annotations": ("annotation",), "boundaries": ("boundary",), "activities": ("operator",),
     "cuda": ("api", "graph_node", "graph_node_gpu"),
 }  # fmt: skip
-
-
-def corrected_seconds(process: Process, costs: Costs) -> float:
-    """The length of a process's window without the book-keeping."""
-    return analyse(copy.deepcopy(process), costs).seconds
 
 
 def scaled(costs: Costs, instrument: str, scale: float) -> Costs:
@@ -86,10 +82,14 @@ def fit(
     Returns:
         The scale. 1 where the costs make no difference, as when a GPU covers them.
     """
+    lanes = [assemble(one) for one in processes]
 
     def off(scale: float) -> float:
         changed = scaled(costs, instrument, scale)
-        return change(plain, [corrected_seconds(one, changed) for one in processes])
+        return change(plain, [
+            corrected_seconds(one, of_it, changed)
+            for one, of_it in zip(processes, lanes, strict=True)
+        ])  # fmt: skip
 
     low, high = LEAST_SCALE, MOST_SCALE
     if off(low) - off(high) <= noise(plain, [one.seconds for one in processes]):
@@ -98,6 +98,55 @@ def fit(
         middle = (low * high) ** 0.5
         low, high = (middle, high) if off(middle) > 0 else (low, middle)
     return (low * high) ** 0.5
+
+
+def _used() -> Sequence[str]:
+    """The instruments that there are on this machine, in the order in which they are added."""
+    return INSTRUMENTS if torch.cuda.is_available() else INSTRUMENTS[:-1]
+
+
+def kinds() -> list[Kind]:
+    """The windows of a turn that calibrates: each has one more of the instruments."""
+    return [_used()[:count] for count in range(len(_used()) + 1)]
+
+
+def costs_of_loops(tell: Callable[[str], None]) -> Costs:
+    """What book-keeping costs in small loops."""
+    tell("small loops")
+    costs = measure_loops()
+    device = torch.device(default_device())
+    costs.about = {
+        "date": now(), "commit": commit(), **machine(device, torch.get_num_threads()),
+        "loops": {"annotation": costs.annotation, "boundary": costs.boundary,
+                  "operator": costs.operator},
+    }  # fmt: skip
+    return costs
+
+
+def fitted(costs: Costs, program: Program, turns: Sequence[Sequence[Process]]) -> Costs:
+    """What book-keeping costs in a program.
+
+    Args:
+        costs: of small loops.
+        program: the program.
+        turns: of each turn the windows, as of `kinds`.
+    """
+    # Of each kind, the windows of all turns.
+    windows = list(zip(*turns, strict=True))
+    plain = [one.seconds for one in windows[0]]
+    scales = {}
+    for instrument, (before, after) in zip(_used(), itertools.pairwise(windows), strict=True):
+        pair = [one.seconds for one in before], [one.seconds for one in after]
+        if abs(change(*pair)) > noise(*pair):
+            scales[instrument] = fit(after, plain, costs, instrument)
+            costs = scaled(costs, instrument, scales[instrument])
+    costs.about |= {
+        "command": shlex.join(program.command), "iterations": list(program.iterations),
+        "together": program.together, "scales": scales,
+        "seconds": {name_of(kind): [one.seconds for one in found]
+                    for kind, found in zip(kinds(), windows, strict=True)},
+    }  # fmt: skip
+    return costs
 
 
 def calibrate(program: Program | None, repeats: int, tell: Callable[[str], None]) -> Costs:
@@ -111,32 +160,7 @@ def calibrate(program: Program | None, repeats: int, tell: Callable[[str], None]
     Raises:
         RuntimeError: the command fails.
     """
-    tell("small loops")
-    costs = measure_loops()
-    device = torch.device(default_device())
-    costs.about = {
-        "date": now(), "commit": commit(), **machine(device, torch.get_num_threads()),
-        "loops": {"annotation": costs.annotation, "boundary": costs.boundary,
-                  "operator": costs.operator},
-    }  # fmt: skip
+    costs = costs_of_loops(tell)
     if program is None:
         return costs
-    used = INSTRUMENTS if torch.cuda.is_available() else INSTRUMENTS[:-1]
-    kinds = [used[:count] for count in range(len(used) + 1)]
-    turns = list(measure(program, kinds, repeats, tell))
-    # Of each kind, the windows of all turns.
-    windows = list(zip(*turns, strict=True))
-    plain = [one.seconds for one in windows[0]]
-    scales = {}
-    for instrument, (before, after) in zip(used, itertools.pairwise(windows), strict=True):
-        pair = [one.seconds for one in before], [one.seconds for one in after]
-        if abs(change(*pair)) > noise(*pair):
-            scales[instrument] = fit(after, plain, costs, instrument)
-            costs = scaled(costs, instrument, scales[instrument])
-    costs.about |= {
-        "command": shlex.join(program.command), "iterations": list(program.iterations),
-        "together": program.together, "scales": scales,
-        "seconds": {name_of(kind): [one.seconds for one in found]
-                    for kind, found in zip(kinds, windows, strict=True)},
-    }  # fmt: skip
-    return costs
+    return fitted(costs, program, list(measure(program, kinds(), repeats, tell)))

@@ -1,7 +1,7 @@
 """The bias of the correction, as in RL-Scope's figure 11.
 
 A command runs uninstrumented and instrumented, in turns. The corrected time of the instrumented
-runs is compared with the uninstrumented time.
+runs is compared with the uninstrumented time. What calibrates is never what is compared.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import torch
 
 from cule.device import default_device
 from cule.results import PROFILER, commit, machine, now
+from cule.scope import calibration
 from cule.scope.calibration import change
 from cule.scope.costs import Costs
 from cule.scope.events import UNATTRIBUTED
 from cule.scope.recorder import INSTRUMENTS
 from cule.scope.recording import analyse
-from cule.scope.windows import Program, measure
+from cule.scope.windows import Kind, Program, measure
 
 # RL-Scope's own figure for its bias.
 MOST_BIAS = 0.16
@@ -54,21 +55,31 @@ class Bias:
         return change(self.uninstrumented, self.corrected)
 
 
-def check(program: Program, turns: int, costs: Costs, tell: Callable[[str], None]) -> Bias:
+# What is compared: the windows at the end of a turn.
+COMPARED: tuple[Kind, Kind] = ((), INSTRUMENTS)
+
+
+def check(program: Program, turns: int, costs: Costs | None, tell: Callable[[str], None]) -> Bias:
     """Measures the bias.
 
     Args:
         program: what is run.
         turns: how many windows of each kind.
-        costs: of the book-keeping.
+        costs: of the book-keeping; None: each turn has windows that calibrate, too, before those
+            that are compared.
         tell: is called with what is measured next.
 
     Raises:
         RuntimeError: the command fails.
     """
+    loops = None if costs else calibration.costs_of_loops(tell)
+    before = [] if costs else calibration.kinds()
+    measured = list(measure(program, [*before, *COMPARED], turns, tell))
+    if loops is not None:
+        costs = calibration.fitted(loops, program, [turn[: len(before)] for turn in measured])
     count = program.iterations[1] - program.iterations[0]
     bias = Bias([], [], [], 0.0)
-    for plain, instrumented in measure(program, ((), INSTRUMENTS), turns, tell):
+    for *_, plain, instrumented in measured:
         bias.uninstrumented.append(1e3 * plain.seconds / count)
         bias.instrumented.append(1e3 * instrumented.seconds / count)
         analysed = analyse(instrumented, costs)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cule.scope.costs import Costs
-from cule.scope.events import BOOKKEEPING, Call, Process, Work
+from cule.scope.events import BOOKKEEPING, Call, Process, Work, window_end
 from cule.scope.lanes import Lane
 
 
@@ -193,14 +193,8 @@ def _move_all(
             gpu.move(what, thread.new(what.launched) if thread is not None and known else None)
 
 
-def corrected(process: Process, lanes: Sequence[Lane], costs: Costs) -> None:
-    """Takes the book-keeping out of a process, whose times change in place.
-
-    Args:
-        process: the process.
-        lanes: what lanes.assemble() gave for it.
-        costs: of the book-keeping.
-    """
+def _moved(process: Process, lanes: Sequence[Lane], costs: Costs) -> tuple[dict[int, Moved], _Gpu]:
+    """Where the threads' times, by number, and the GPUs' work move to."""
     nodes = Counter(work.correlation for work in process.work if work.correlation)
     edges = (process.start, process.end)
     threads: dict[int, Moved] = {}
@@ -215,6 +209,34 @@ def corrected(process: Process, lanes: Sequence[Lane], costs: Costs) -> None:
         thread_of |= {id(work): lane.thread.number for work in lane.work}
     gpu = _Gpu(process.work, costs, nodes)
     _move_all(threads, thread_of, process.work, waits, gpu)
+    return threads, gpu
+
+
+def _new_end(process: Process, main: Moved, gpu: _Gpu) -> int:
+    """Where the window's end moves to."""
+    asked = process.about.get("asked")
+    return window_end(
+        round(main.new(process.end)), None if asked is None else round(main.new(asked)),
+        [round(gpu.new[id(work)][1]) for work in process.work],
+    )  # fmt: skip
+
+
+def corrected_seconds(process: Process, lanes: Sequence[Lane], costs: Costs) -> float:
+    """The length of a process's window without the book-keeping; nothing changes in place."""
+    threads, gpu = _moved(process, lanes, costs)
+    return (_new_end(process, threads[process.main], gpu) - process.start) / 1e9
+
+
+def corrected(process: Process, lanes: Sequence[Lane], costs: Costs) -> None:
+    """Takes the book-keeping out of a process, whose times change in place.
+
+    Args:
+        process: the process.
+        lanes: what lanes.assemble() gave for it.
+        costs: of the book-keeping.
+    """
+    threads, gpu = _moved(process, lanes, costs)
+    end = _new_end(process, threads[process.main], gpu)
     for lane in lanes:
         moved = threads[lane.thread.number]
         for call in lane.thread.calls:
@@ -224,10 +246,7 @@ def corrected(process: Process, lanes: Sequence[Lane], costs: Costs) -> None:
         lane.owners.calls = [(round(moved.new(time)), key) for time, key in lane.owners.calls]
     for work in process.work:
         work.start, work.end = map(round, gpu.new[id(work)])
-    main = threads[process.main]
-    process.end = round(main.new(process.end))
-    if (asked := process.about.get("asked")) is not None:
-        process.end_with_the_work(round(main.new(asked)))
+    process.end = end
     for thread in process.threads.values():
         if thread.number in threads:
             moved = threads[thread.number]

@@ -5,6 +5,7 @@ See design/scope.md for what becomes of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -144,6 +145,19 @@ class Thread:
     replays: list[Replay] = field(default_factory=list)
 
 
+def window_end(end: int, asked: int | None, work: Sequence[int]) -> int:
+    """When a window ends: when the GPU has done its work, or the recording waits for that.
+
+    While a GPU is recorded, the call that waits for it returns up to milliseconds later.
+
+    Args:
+        end: when that call returned.
+        asked: when the recording began to wait; None: that is not known.
+        work: when each piece of the GPU's work ended.
+    """
+    return end if asked is None or not work else min(end, max(asked, max(work)))
+
+
 @dataclass
 class Process:
     """What was recorded of a process.
@@ -186,17 +200,6 @@ class Process:
     def seconds(self) -> float:
         """The window's length: the wall clock."""
         return (self.end - self.start) / 1e9
-
-    def end_with_the_work(self, asked: int) -> None:
-        """Ends the window when the GPU has done its work, or when the recording waits for that.
-
-        While a GPU is recorded, the call that waits for it returns up to milliseconds later.
-
-        Args:
-            asked: when the recording began to wait.
-        """
-        if self.work:
-            self.end = min(self.end, max(asked, *(work.end for work in self.work)))
 
     @property
     def iterations(self) -> int:

@@ -121,7 +121,7 @@ def _add_others(programs: Any) -> None:
     add("--turns", type=number(int), default=5, metavar="N",
         help="uninstrumented and instrumented runs (default: %(default)s)")  # fmt: skip
     add("--calibration", type=Path, metavar="FILE", help="what `calibrate` has measured "
-        "(default: measure it first)")  # fmt: skip
+        "(default: each turn has runs that calibrate, too)")  # fmt: skip
     _add_together(parser)
     add("--results", type=Path, metavar="FILE", help="append the result to a file, as a JSON line")
 

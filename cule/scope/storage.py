@@ -18,7 +18,7 @@ from typing import Any
 from cule.files import append, replacing
 from cule.json_lines import read_lines
 from cule.scope.collect import Collected, add_entry
-from cule.scope.events import Node, Process
+from cule.scope.events import Node, Process, window_end
 from cule.scope.kineto import add_trace, lost_launches, read_trace
 
 VERSION = 1
@@ -198,8 +198,7 @@ def read_process(folder: Path, name: str) -> Process:
             process.activities_missing = True
     elif complete and "activities" in about.get("instruments", ()):
         process.activities_missing = True
-    if (asked := about.get("asked")) is not None:
-        process.end_with_the_work(int(asked))
+    process.end = window_end(process.end, about.get("asked"), [one.end for one in process.work])
     for thread in process.threads.values():
         thread.marks.sort(key=lambda mark: mark.time)
         thread.calls.sort(key=lambda call: (call.start, -call.end))

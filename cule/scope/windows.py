@@ -51,9 +51,11 @@ def _run(program: Program, options: Sequence[str]) -> None:
         RuntimeError: it fails.
     """
     first, end = program.iterations
+    # Without warnings the last line that a program writes before it fails is why.
     words = [
-        sys.executable, "-m", "cule.scope", "run", *options, "--iterations", f"{first}:{end}",
-        *(f"--boundary={name}" for name in program.boundaries), "--", *program.command,
+        sys.executable, "-W", "ignore", "-m", "cule.scope", "run", *options,
+        "--iterations", f"{first}:{end}", *(f"--boundary={name}" for name in program.boundaries),
+        "--", *program.command,
     ]  # fmt: skip
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
