@@ -5,14 +5,15 @@ Every algorithm has the same names, whatever its plan calls them, so that report
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from cule.scope import Light, iteration, operation, phase
 from cule.train.plan.program import Operation
 
 __all__ = [
-    "Light", "iteration", "log_values", "name_of", "operation", "part_of", "parts_of", "phase",
-    "reading_of",
+    "Light", "iteration", "launching", "log_values", "name_of", "operation", "part_of",
+    "parts_of", "phase", "reading_of",
 ]  # fmt: skip
 
 # Where a plan's name is another one.
@@ -49,6 +50,12 @@ def parts_of(planned: Iterable[Operation]) -> str:
     """
     parts = {part_of(operation) for operation in planned}
     return parts.pop() if len(parts) == 1 else ALL
+
+
+def launching(planned: Sequence[Operation]) -> AbstractContextManager[object]:
+    """What is around the launches of a group; nothing if it has more than one part."""
+    part = parts_of(planned)
+    return nullcontext() if part == ALL else operation(part)
 
 
 def reading_of(part: str) -> str:

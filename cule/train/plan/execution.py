@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -41,6 +42,12 @@ class Step:
     t: int
     j: int
     calls: tuple[tuple[Operation, tuple[tuple[int, int], ...]], ...]
+
+    @cached_property
+    def parts(self) -> list[tuple[str, list[tuple[Operation, tuple[tuple[int, int], ...]]]]]:
+        """The calls by the part of an iteration that they belong to, in their order."""
+        by_part = itertools.groupby(self.calls, lambda call: annotate.part_of(call[0]))
+        return [(part, list(calls)) for part, calls in by_part]
 
 
 class Clock:
@@ -121,6 +128,11 @@ class Executor:
         self.group, self.storage, self.period = group, storage, period
         self.clock = Clock(storage.device)
         self._offsets: dict[tuple[tuple[int, int], ...], tuple[torch.Tensor, torch.Tensor]] = {}
+        domains = [operation.domain for operation in group.operations]
+        # From this step on iterations differ only in the calls of these domains.
+        self._all_begun = max(domain.start for domain in domains)
+        self._uneven = [d for d in domains if d.nth > 1 or period % d.every]
+        self._made: dict[Hashable, list[Step]] = {}
         for operation in group.operations:
             for access in operation.reads:
                 # Made now, as streams share them.
@@ -129,6 +141,16 @@ class Executor:
     def steps(self, iteration: int) -> list[Step]:
         """An iteration's work; before and after it the clock is at an iteration's first step."""
         begin = iteration * self.period
+        if begin < self._all_begun:
+            return self._steps(begin)
+        times = range(begin, begin + self.period)
+        key = tuple(tuple(domain.calls_at(t)) for domain in self._uneven for t in times)
+        if key not in self._made:
+            self._made[key] = self._steps(begin)
+        return self._made[key]
+
+    def _steps(self, begin: int) -> list[Step]:
+        """The work of the iteration that begins at a step."""
         end = begin + self.period
         calls = calls_in_order(self.group.operations, begin, end)
         if self.group.together:
@@ -145,11 +167,7 @@ class Executor:
     def make(self, step: Step) -> None:
         """Does one of the steps."""
         move = step.t, step.j
-        parts = [
-            (part, list(calls))
-            for part, calls in itertools.groupby(step.calls, lambda c: annotate.part_of(c[0]))
-        ]
-        for part, calls in parts or [(annotate.part_of(self.group.operations[-1]), [])]:
+        for part, calls in step.parts or [(annotate.part_of(self.group.operations[-1]), [])]:
             with annotate.operation(part):
                 self.clock.move(*move)
                 for operation, times in calls:

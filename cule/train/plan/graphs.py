@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -19,6 +19,7 @@ import torch
 from cule.train import annotate
 from cule.train.plan.execution import Executor, Step
 from cule.train.plan.groups import Group
+from cule.train.plan.program import Operation
 
 # How often a function is called before it is captured: libraries choose kernels and allocate memory
 # in these calls.
@@ -142,29 +143,31 @@ class Launcher:
             with annotate.operation(annotate.parts_of(planned)):
                 self._replayed(key, lambda: self._launch(work, self._step))
         else:
-            self._launch(work, self._pieces if self.capture else self._step)
+            self._launch(work, self._pieces if self.capture else self._step, annotate.launching)
 
     def _launch(
         self,
         work: list[tuple[Executor, list[Step]]],
         make: Callable[[Executor, Step], None],
+        around: Callable[[Sequence[Operation]], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        """Makes all steps of an iteration on their groups' streams."""
+        """Makes all steps of an iteration on their groups' streams, each group in a context."""
         begun = self.streams.record(0)
         done: dict[Group, Any] = {}
         forked = {0}
         for executor, steps in work:
             group = executor.group
-            if group.stream not in forked:
-                self.streams.wait(group.stream, begun)
-                forked.add(group.stream)
-            for other in group.after:
-                if other.stream != group.stream:
-                    self.streams.wait(group.stream, done[other])
-            with self.streams.on(group.stream):
-                for step in steps:
-                    make(executor, step)
-            done[group] = self.streams.record(group.stream)
+            with around(group.operations):
+                if group.stream not in forked:
+                    self.streams.wait(group.stream, begun)
+                    forked.add(group.stream)
+                for other in group.after:
+                    if other.stream != group.stream:
+                        self.streams.wait(group.stream, done[other])
+                with self.streams.on(group.stream):
+                    for step in steps:
+                        make(executor, step)
+                done[group] = self.streams.record(group.stream)
         last = {group.stream: event for group, event in done.items()}
         for stream, event in last.items():
             if stream:
