@@ -23,7 +23,7 @@ from pathlib import Path
 from cule.train.command import told
 from cule.train.stopper import Stopper
 
-CONTROL = "nvidia-cuda-mps-control"
+CONTROL, VISIBLE = "nvidia-cuda-mps-control", "CUDA_VISIBLE_DEVICES"
 # Seconds: how long the service may take to start, and to end; and between two looks.
 START, END, POLL = 10.0, 10.0, 0.05
 USAGE = "python -m cule.train.mps -- COMMAND"
@@ -43,6 +43,9 @@ def service() -> Iterator[dict[str, str]]:
         folder = Path(name)
         variables = {"CUDA_MPS_PIPE_DIRECTORY": name, "CUDA_MPS_LOG_DIRECTORY": name}
         environment = os.environ | variables
+        # A client's numbers are of the devices that its service sees.
+        if chosen := [one for one in os.environ.get(VISIBLE, "").split(",") if one]:
+            variables[VISIBLE] = ",".join(map(str, range(len(chosen))))
         printed = folder / "printed"
         try:
             with printed.open("wb") as output:
