@@ -20,6 +20,7 @@ import torch
 from cule import scope
 from cule.results import PROFILER, append_row, commit, machine, now
 from cule.scope.events import BOOKKEEPING
+from cule.train.draws import keyed
 from cule.train.plan.graphs import CALLS_BEFORE_CAPTURE, CudaStreams
 from cule.train.trainer import Trainer
 from cule.train.world import World
@@ -72,10 +73,12 @@ def parts_of(trainer: Trainer) -> dict[str, Callable[[], None]]:
         (stage.num_envs, 4, 84, 84), dtype=torch.uint8, device=trainer.device
     )
     actions = torch.zeros(stage.num_envs, dtype=torch.int64, device=trainer.device)
+    step = torch.zeros(1, dtype=torch.int64, device=trainer.device)
 
     @torch.no_grad()
     def infer() -> None:
-        algorithm.act(trainer.acting, observations)
+        with trainer.learner.autocast, keyed(trainer.args.seed, 0, step):
+            algorithm.act(trainer.acting, observations)
 
     return {
         "inference": infer,

@@ -43,7 +43,7 @@ WITH_ALE_PY = {"PPO": "--minibatch-size 256"}
 ON_CPU = {"PPO": "--minibatch-size 32", "DQN": "--first-update 256 --memory 4096"}
 # The first and last iteration of a window, by program, after the first ones, which are captured.
 # An iteration of PPO is a whole phase.
-WINDOWS = {"PPO": "16:20"}
+WINDOWS = {"PPO": "16:17"}
 WINDOW = "60:70"
 TURNS = 7
 SYSTEMS = {
