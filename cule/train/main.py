@@ -57,8 +57,9 @@ def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
     args.use_threads()
     world = World.join(args.device, Layout.parse(args.layout))
     try:
-        with Companions(world):
+        with Companions(world) as companions:
             run = Run(make, args, world)
+            companions.world = run.world
             try:
                 if run.finished:
                     row = run.row_before or {}
@@ -103,6 +104,7 @@ def explain(make: Callable[[Any], Algorithm[Any]], args: Any) -> str:
         if args.tuned:
             chosen = kept.chosen(args, make(args.on(world.device)), world)
             args = dataclasses.replace(args, **chosen)
+            world = world.laid_out(Layout.parse(args.layout))
         args = args.on(world.device)
         args.check(len(world.having("act")))
         trainer = Trainer(make(args), world)

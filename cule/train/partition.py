@@ -84,6 +84,15 @@ def _partition(device: torch.device, gpu: Any, resource: Any) -> Partition:
     return Partition(device, resource.sm.smCount, context)
 
 
+def is_there() -> bool:
+    """Whether what partitions need is installed."""
+    try:
+        _driver()
+    except ImportError:
+        return False
+    return True
+
+
 def _driver() -> Any:
     """The CUDA driver's functions.
 

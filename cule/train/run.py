@@ -21,6 +21,7 @@ from cule.train import annotate, checkpoint
 from cule.train.address import address_of
 from cule.train.algorithm import Algorithm
 from cule.train.evaluator import Evaluator
+from cule.train.layout import Layout
 from cule.train.log import Log
 from cule.train.presets import announcement
 from cule.train.result import row_before
@@ -72,6 +73,7 @@ class Run:
             before = None if state is None else state.get("tuned", {})
             self.tuned = kept.chosen(given, make(args), world, before)
             given = dataclasses.replace(given, **self.tuned)
+            self.world = world = world.laid_out(Layout.parse(given.layout))
         self.args = args = given.on(world.device, None if state is None else state["args"])
         args.check(len(world.having("act")))
         self.algorithm = make(args)

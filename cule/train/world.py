@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -42,13 +42,7 @@ class World:
         """
         layout = layout or Layout()
         rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-        placed = layout.processes(size)
-        if size > 1 and find_device(device).type == "cuda":
-            # Processes of another machine have GPUs with the same numbers.
-            number = int(os.environ["LOCAL_RANK"]) // layout.each
-            if layout.kind == "decoupled":
-                number = placed[rank][0].device
-            device = f"cuda:{number}"
+        device = _place(layout, rank, size, device)
         found = choose_device(device)
         if size > 1:
             # Optimizers import this module. It has to be imported before there is a process group:
@@ -58,6 +52,17 @@ class World:
             # gloo is for tensors in the host's memory, NCCL for those on GPUs.
             dist.init_process_group("cpu:gloo,cuda:nccl" if found.type == "cuda" else "gloo")
         return World(rank, size, found, layout)
+
+    def laid_out(self, layout: Layout) -> World:
+        """The same processes with another layout, on the GPUs that it gives them.
+
+        Raises:
+            ValueError: the layout is for another number of processes, or a GPU does not exist.
+        """
+        if layout == self.layout:
+            return self
+        device = choose_device(_place(layout, self.rank, self.size, str(self.device)))
+        return replace(self, device=device, layout=layout)
 
     def having(self, part: Part) -> list[int]:
         """The processes that act, or that learn."""
@@ -170,3 +175,18 @@ class World:
         """Waits for the device."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
+
+
+def _place(layout: Layout, rank: int, size: int, device: str | None) -> str | None:
+    """The device of a process: one of several on GPUs has that of the layout.
+
+    Raises:
+        ValueError: the layout is for another number of processes.
+    """
+    placed = layout.processes(size)
+    if size == 1 or find_device(device).type != "cuda":
+        return device
+    if layout.kind == "decoupled":
+        return f"cuda:{placed[rank][0].device}"
+    # Processes of another machine have GPUs with the same numbers.
+    return f"cuda:{int(os.environ['LOCAL_RANK']) // layout.each}"

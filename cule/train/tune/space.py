@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +12,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
 
+from cule.train import partition
 from cule.train.algorithm import Algorithm
+from cule.train.layout import Layout
 
 Space = Mapping[str, Sequence[Any]]
 # Factors of the number of envs, by device.
@@ -23,19 +26,35 @@ WANTED = {
 }  # fmt: skip
 # Multiprocessors come in eights on new GPUs.
 EIGHT = 8
+# Between two candidates; not that of a layout such as decoupled:[0,2]+[1].
+COMMA = re.compile(r",(?![^\[]*\])")
+# The setting that names a layout, as a text.
+LAYOUT = "layout"
 
 
-def default_space(make: Callable[[Any], Algorithm[Any]], args: Any, device: torch.device) -> Space:
+def _layouts(args: Any, size: int, quarters: Sequence[int]) -> Sequence[str]:
+    """The layouts of as many GPUs that may be faster than the one that is set."""
+    if Layout.parse(args.layout).each > 1:
+        return (args.layout,)
+    apart = [f"apart:{count}" for count in quarters if partition.is_there()]
+    decoupled = [f"decoupled:{size - 1}+1"] if size > 1 else []
+    return tuple(dict.fromkeys((args.layout, "together", *apart, *decoupled)))
+
+
+def default_space(
+    make: Callable[[Any], Algorithm[Any]], args: Any, device: torch.device, size: int = 1
+) -> Space:
     """What is searched by default: settings that change an algorithm least.
 
-    These are the envs, the lag where the algorithm has one, and on a GPU how many multiprocessors
-    are reserved for emulation beside learning, and the chunks of gradients. Batches are not among
-    them, as the fastest would always be the largest.
+    These are the envs and the lag where the algorithm has one. On a GPU they are also how many
+    multiprocessors are reserved for emulation beside learning, the layout, and the chunks of
+    gradients. Batches are not among them, as the fastest would always be the largest.
 
     Args:
         make: makes the algorithm from settings.
         args: the settings, filled for the device.
         device: where it computes.
+        size: how many processes there are.
     """
     space: dict[str, Sequence[Any]] = {}
     envs = [args.num_envs * factor for factor in ENVS[device.type]]
@@ -48,6 +67,7 @@ def default_space(make: Callable[[Any], Algorithm[Any]], args: Any, device: torc
             count = torch.cuda.get_device_properties(device).multi_processor_count
             quarters = [count * part // 4 // EIGHT * EIGHT for part in (1, 2, 3)]
             space["multiprocessors"] = (0, *quarters)
+            space[LAYOUT] = _layouts(args, size, quarters)
         space["learner_chunk"] = CHUNKS
     return space
 
@@ -57,10 +77,12 @@ def _kinds(hint: Any) -> Sequence[Any]:
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
-def _searchable(hint: Any) -> bool:
-    """Whether a setting of this type has numbers or choices as its values."""
+def _searchable(name: str, hint: Any) -> bool:
+    """Whether a setting has numbers, choices or layouts as its values."""
     plain = (int, float, bool, type(None))
-    return all(kind in plain or get_origin(kind) is Literal for kind in _kinds(hint))
+    return name == LAYOUT or all(
+        kind in plain or get_origin(kind) is Literal for kind in _kinds(hint)
+    )
 
 
 def _value(name: str, hint: Any, text: str) -> Any:
@@ -69,6 +91,8 @@ def _value(name: str, hint: Any, text: str) -> Any:
     Raises:
         ValueError: it means none.
     """
+    if name == LAYOUT:
+        return str(Layout.parse(text))
     for kind in _kinds(hint):
         if kind is type(None) and text == "None":
             return None
@@ -86,7 +110,7 @@ def _value(name: str, hint: Any, text: str) -> Any:
 def _hints(settings: type) -> dict[str, Any]:
     hints = get_type_hints(settings)
     names = {field.name for field in dataclasses.fields(settings)}
-    return {name: hint for name, hint in hints.items() if name in names and _searchable(hint)}
+    return {name: hint for name, hint in hints.items() if name in names and _searchable(name, hint)}
 
 
 def read_space(words: Sequence[str], settings: type) -> Space:
@@ -102,7 +126,7 @@ def read_space(words: Sequence[str], settings: type) -> Space:
         if not equals or not texts:
             raise ValueError(f"expected --search to have SETTING=VALUE,VALUE,..., got {word!r}")
         check_name(name, settings)
-        space[name] = [_value(name, hints[name], text) for text in texts.split(",")]
+        space[name] = [_value(name, hints[name], text) for text in COMMA.split(texts)]
     return space
 
 
@@ -110,7 +134,7 @@ def check_name(name: str, settings: type) -> None:
     """Checks that a setting can be searched.
 
     Raises:
-        ValueError: there is no such setting, or its values are no numbers or choices.
+        ValueError: there is no such setting, or its values are no numbers, choices or layouts.
     """
     hints = _hints(settings)
     if name not in hints:

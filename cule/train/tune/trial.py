@@ -15,6 +15,7 @@ from cule.scope.light import Light
 from cule.train import annotate
 from cule.train.algorithm import Algorithm
 from cule.train.emulator import STACK
+from cule.train.layout import Layout
 from cule.train.trainer import Trainer
 from cule.train.tune.search import Trial
 from cule.train.world import World
@@ -114,12 +115,13 @@ def measure(
     Returns:
         The trial. Settings that are wrong, or need more memory than there is, are one that failed.
     """
-    if world.device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(world.device)
     trainer = None
     try:
         with world.together():
             tried = dataclasses.replace(args, **settings)
+            world = world.laid_out(Layout.parse(tried.layout))
+            if world.device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats(world.device)
             tried.check(len(world.having("act")))
             algorithm = make(tried)
             _learning_at_once(algorithm)
@@ -127,7 +129,7 @@ def measure(
             trainer.warm_up()
         with world.together():
             found = dataclasses.replace(_measure(trainer, seconds, left), settings=settings)
-    except (ValueError, RuntimeError, MemoryError) as problem:
+    except (ImportError, ValueError, RuntimeError, MemoryError) as problem:
         line = str(problem).partition("\n")[0] or type(problem).__name__
         found = Trial(settings, problem=line, no_memory=_lacks_memory(problem))
     finally:

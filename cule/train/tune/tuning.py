@@ -51,7 +51,9 @@ def tune(
     world = World.join(args.device, Layout.parse(args.layout))
     try:
         filled = args.on(world.device)
-        space = search if search is not None else default_space(make, filled, world.device)
+        space = search
+        if space is None:
+            space = default_space(make, filled, world.device, world.size)
         check_space(space, type(args))
         space = {name: list(values) for name, values in space.items()}
         key = key_of(make(filled), world)

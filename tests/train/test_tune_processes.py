@@ -1,0 +1,83 @@
+"""Several processes search for a layout together, and train with what they have found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from training_runs import ROOT, TWO_PROCESSES, assert_same, one_thread_each, options, saved
+
+from cule import train
+from cule.train.tune.space import _layouts, read_space
+from cule.train.world import World
+from examples.a2c_vtrace.train import Args
+
+TUNE = [*TWO_PROCESSES[:-1], "cule.train.tune", "examples.a2c_vtrace.train"]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a command with results kept in the test's folder; returns what it prints."""
+
+    def run(*words):
+        environment = one_thread_each() | {"CULE_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(
+            words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_layouts_are_tried_with_other_settings(run, tmp_path):
+    layouts = "layout=together,staggered:2,decoupled:1+1,apart:8"
+    printed = run(*TUNE, *options(tmp_path), "--search", layouts, "lag=0,1", "num_envs=8")
+    table, told = printed.split("8 of 8 combinations were tried")
+    lines = {tuple(line.split()[:2]): line for line in table.splitlines()[1:]}
+    failed = {key: line for key, line in lines.items() if " failed " in line}
+    assert failed.keys() == {
+        ("apart:8", "0"), ("apart:8", "1"), ("decoupled:1+1", "0"),
+    }  # fmt: skip
+    assert "expected a lag of 1 with the layout decoupled:1+1" in failed["decoupled:1+1", "0"]
+    assert told.splitlines()[-1].startswith("torchrun --nproc-per-node 2 -m examples.a2c_vtrace")
+
+
+def test_a_layout_that_was_found_is_used_and_kept_in_resumed_runs(run, tmp_path):
+    def trained(folder, **more):
+        return json.loads(run(*TWO_PROCESSES, *options(tmp_path / folder, **more)))
+
+    run(*TUNE, *options(tmp_path), "--search", "layout=decoupled:1+1", "lag=1")
+    row = trained("parts", total_frames=1_000, tuned=True)
+    assert (row["layout"], row["lag"]) == ("decoupled:1+1", 1)
+    # What is found meanwhile does not change the run.
+    run(*TUNE, *options(tmp_path), "--search", "layout=together", "lag=0")
+    row = trained("parts", total_frames=2_000, tuned=True, resume=True)
+    assert (row["layout"], row["lag"]) == ("decoupled:1+1", 1)
+    trained("whole", total_frames=2_000, layout="decoupled:1+1", lag=1)
+    for rank in range(2):
+        assert_same(saved(tmp_path / "parts", rank), saved(tmp_path / "whole", rank))
+
+
+def test_a_world_takes_another_layout():
+    world = World.join("cpu")
+    assert world.laid_out(world.layout) is world
+    other = world.laid_out(train.Layout.apart(8))
+    assert str(other.layout) == "apart:8" and other.device == world.device
+    with pytest.raises(ValueError, match=r"expected 2 processes with the layout decoupled:1\+1"):
+        world.laid_out(train.Layout.decoupled([0], [1]))
+
+
+def test_candidates_are_layouts_of_as_many_gpus(monkeypatch):
+    monkeypatch.setattr("cule.train.partition.is_there", lambda: True)
+    assert _layouts(Args(), 1, (32, 64)) == ("together", "apart:32", "apart:64")
+    assert _layouts(Args(layout="apart:40"), 4, (32,)) == (
+        "apart:40", "together", "apart:32", "decoupled:3+1",
+    )  # fmt: skip
+    assert _layouts(Args(layout="staggered:2"), 4, (32,)) == ("staggered:2",)
+    assert read_space(["layout=together,decoupled:[0,2]+[1],decoupled:[0]+[1]"], Args) == {
+        "layout": ["together", "decoupled:[0,2]+[1]", "decoupled:1+1"],
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=r"expected layout to be together, .*, got 'side'"):
+        read_space(["layout=side"], Args)
