@@ -52,7 +52,7 @@ def _lacks_memory(problem: BaseException) -> bool:
     )
 
 
-def _timed(trainer: Trainer, iterations: int) -> float:
+def timed(trainer: Trainer, iterations: int) -> float:
     """Seconds that so many iterations take, in the slowest process."""
     world = trainer.world
     world.synchronize()
@@ -73,14 +73,14 @@ def _measure(trainer: Trainer, seconds: float, left: Callable[[], float]) -> Tri
     world, device = trainer.world, trainer.device
     took, learned = 0.0, 0
     while learned <= ITERATIONS[device.type]:
-        took = _timed(trainer, 1)
+        took = timed(trainer, 1)
         learned += trainer.updates > 0
         if world.any(took > left()):
             raise ValueError(f"an iteration takes {took:.1f} s, which is more time than is left")
     iterations = max(1, math.ceil(seconds / max(took, 1e-6)))
     frames, updates = trainer.frames, trainer.updates
     with Light(device, every=1) as light:
-        took = _timed(trainer, iterations)
+        took = timed(trainer, iterations)
     on_gpu = device.type == "cuda"
     memory = torch.cuda.max_memory_allocated(device) if on_gpu else _planned_bytes(trainer)
     return Trial(

@@ -1,0 +1,115 @@
+"""Several processes on a GPU against one: frames a second of serving and of training.
+
+    python benchmarks/tools/instances.py --what serving a2c ppo --envs 1200 4800 19200
+    python -m cule.train.mps -- torchrun --nproc-per-node 2 benchmarks/tools/instances.py --each 2
+
+The question of GMI-DRL's figures 7 and 11 and its table 7. --each says how many of torchrun's
+processes share a GPU; the envs are divided among all of them. Serving is acting without learning;
+a2c is A2C with V-trace. A JSON line for each game, kind of work and number of envs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+
+from cule.results import commit, machine, now
+from cule.train.layout import Layout
+from cule.train.trainer import Trainer
+from cule.train.tune import trial
+from cule.train.world import World
+from examples.a2c_vtrace import train as a2c
+from examples.ppo import ppo
+
+# Later than any step.
+NEVER = 2**40
+# Iterations of serving in which graphs are captured, and between two looks at the clock.
+WARM_UP, LOOK = 8, 32
+# Of an epoch of PPO, whatever the number of envs.
+MINIBATCHES = 8
+
+
+class Serving(a2c.A2C):
+    """Acts, and never learns."""
+
+    def learning(self) -> Any:
+        """It would begin after the end of time."""
+        return dataclasses.replace(super().learning(), start=NEVER)
+
+
+ALGORITHMS: dict[str, tuple[Callable[[Any], Any], Callable[..., Any]]] = {
+    "serving": (Serving, a2c.Args), "a2c": (a2c.A2C, a2c.Args), "ppo": (ppo.PPO, ppo.Args),
+}  # fmt: skip
+
+
+def serving_fps(args: Any, world: World, seconds: float) -> float:
+    """Frames a second, over all processes."""
+    with world.together():
+        trainer = Trainer(Serving(args), world)
+        trainer.warm_up()
+    try:
+        for _ in range(WARM_UP):
+            trainer.iterate()
+        begun, took = trainer.frames, 0.0
+        while took < seconds:
+            took += trial.timed(trainer, LOOK)
+        return (trainer.frames - begun) / took
+    finally:
+        trainer.close()
+
+
+def fps_of(what: str, game: str, envs: int, world: World, options: argparse.Namespace) -> float:
+    """Frames a second, over all processes.
+
+    Raises:
+        ValueError: the settings do not work.
+    """
+    make, settings = ALGORITHMS[what]
+    args = settings(
+        game=game, num_envs=envs, layout=str(world.layout), lag=options.lag, device=options.device
+    ).on(world.device)  # fmt: skip
+    if what == "ppo":
+        each = envs * args.num_steps // world.size // MINIBATCHES
+        args = dataclasses.replace(args, minibatch_size=each)
+    args.check(world.size)
+    if what == "serving":
+        return serving_fps(args, world, options.seconds)
+    found = trial.measure(make, args, {}, world, seconds=options.seconds)
+    if found.problem:
+        raise ValueError(found.problem)
+    return found.fps
+
+
+def main() -> None:
+    """Measures."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--games", nargs="+", default=["pong", "breakout", "space_invaders"])
+    parser.add_argument("--what", nargs="+", choices=list(ALGORITHMS), default=list(ALGORITHMS))
+    parser.add_argument("--envs", nargs="+", type=int, default=[1200, 4800, 19200])
+    parser.add_argument("--each", type=int, default=1, help="processes on a GPU")
+    parser.add_argument("--lag", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--device")
+    options = parser.parse_args()
+    layout = Layout.staggered(options.each) if options.each > 1 else Layout.together()
+    world = World.join(options.device, layout)
+    for game, what, envs in itertools.product(options.games, options.what, options.envs):
+        row = {"game": game, "what": what, "num_envs": envs, "each": options.each,
+               "lag": options.lag}  # fmt: skip
+        try:
+            row["fps"] = round(fps_of(what, game, envs, world, options))
+        except (RuntimeError, ValueError) as problem:
+            row["problem"] = str(problem).partition("\n")[0]
+        if world.rank == 0:
+            row |= {"commit": commit(), "date": now(), "system": "cule", "mode": "instances",
+                    "num_gpus": world.num_devices, **machine(world.device, 1)}  # fmt: skip
+            print(json.dumps(row), flush=True)
+    world.leave()
+
+
+if __name__ == "__main__":
+    main()
