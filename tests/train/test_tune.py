@@ -17,7 +17,7 @@ from cule.train.tune import trial as trials
 from cule.train.tune import tuning
 from cule.train.tune.__main__ import main
 from cule.train.tune.search import FINALISTS, Search, Trial, climbed
-from cule.train.tune.space import default_space, read_space
+from cule.train.tune.space import default_space, read_space, reserves_for_nothing
 from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
@@ -137,6 +137,24 @@ def test_search_ends_with_its_time():
     assert 3 < machine.measured < 8
     nothing = Search(space, {}, lambda s, t: Trial(s, problem="no"), lambda: False)
     assert nothing.run() is None
+
+
+def test_pointless_combinations_are_left_out():
+    machine = Machine(lambda lag, kind: 1 + lag)
+    space = {"lag": [0, 1], "kind": ["a", "b", "c"]}
+    search = Search(
+        space, {}, machine, lambda: False, lambda p: p["kind"] != "a" and not p["lag"]
+    )  # fmt: skip
+    assert search.run().settings["lag"] == 1
+    tried = [(one.settings["lag"], one.settings["kind"]) for one in search.trials]
+    assert tried == [(0, "a"), (1, "a"), (1, "b"), (1, "c")]
+    args = ppo.Args(num_threads=1).on(CPU.device)
+    for settings, expected in (
+        ({"lag": 0, "multiprocessors": 0}, False), ({"lag": 0, "multiprocessors": 8}, True),
+        ({"lag": 1, "multiprocessors": 8}, False), ({"lag": 0, "layout": "apart:8"}, True),
+        ({"lag": 1, "layout": "apart:8"}, False), ({"lag": 0, "layout": "staggered:2"}, False),
+    ):  # fmt: skip
+        assert reserves_for_nothing(ppo.PPO, args, settings) is expected
 
 
 def test_more_of_a_number_is_more_only_where_zero_means_nothing_else():

@@ -72,6 +72,7 @@ class Search:
         start: where to begin; a setting that is not among its candidates begins in their middle.
         measure: measures a combination, so many times as long as usual.
         out_of_time: whether to stop.
+        pointless: whether a combination need not be tried; numbers that are climbed do not matter.
 
     Attributes:
         trials: the newest of each combination, in their order.
@@ -83,6 +84,7 @@ class Search:
         start: Mapping[str, Any],
         measure: Callable[[Mapping[str, Any], int], Trial],
         out_of_time: Callable[[], bool],
+        pointless: Callable[[Mapping[str, Any]], bool] = lambda point: False,
     ):
         self._space = {
             name: sorted(values) if climbed(values) else list(dict.fromkeys(values))
@@ -94,7 +96,7 @@ class Search:
             if name in self._climbed else values[0]
             for name, values in self._space.items()
         }  # fmt: skip
-        self._measure, self._out_of_time = measure, out_of_time
+        self._measure, self._out_of_time, self._pointless = measure, out_of_time, pointless
         self._known: dict[tuple[Any, ...], Trial] = {}
 
     @property
@@ -135,7 +137,7 @@ class Search:
         yield first
         for values in itertools.product(*(self._space[name] for name in names)):
             layout = dict(zip(names, values, strict=True))
-            if layout != first:
+            if layout != first and not self._pointless(self._start | layout):
                 yield layout
 
     def _try(self, point: Mapping[str, Any], times: int = 1) -> Trial:

@@ -72,6 +72,15 @@ def default_space(
     return space
 
 
+def reserves_for_nothing(
+    make: Callable[[Any], Algorithm[Any]], args: Any, settings: Mapping[str, Any]
+) -> bool:
+    """Whether multiprocessors or GPUs emulate beside learning, but nothing learns beside it."""
+    tried = dataclasses.replace(args, **settings)
+    reserves = tried.multiprocessors or Layout.parse(tried.layout).lags
+    return bool(reserves) and not make(tried).learning().lag
+
+
 def _kinds(hint: Any) -> Sequence[Any]:
     """The types that a type hint allows."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)

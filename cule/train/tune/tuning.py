@@ -11,7 +11,7 @@ from cule.train.algorithm import Algorithm
 from cule.train.layout import Layout
 from cule.train.tune.kept import Tuned, keep, key_of, load
 from cule.train.tune.search import Search, Trial
-from cule.train.tune.space import Space, check_space, default_space
+from cule.train.tune.space import Space, check_space, default_space, reserves_for_nothing
 from cule.train.tune.trial import SECONDS, measure
 from cule.train.world import World
 
@@ -72,7 +72,10 @@ def tune(
                 tell(trial)
             return trial
 
-        made = Search(space, vars(filled), measured, lambda: world.any(left() <= 0))
+        def pointless(settings: Mapping[str, Any]) -> bool:
+            return search is None and reserves_for_nothing(make, filled, settings)
+
+        made = Search(space, vars(filled), measured, lambda: world.any(left() <= 0), pointless)
         best = made.run()
         if best is None:
             first = made.trials[0]
