@@ -406,6 +406,11 @@ def test_trials_on_a_gpu_free_what_they_used():
     before = torch.cuda.memory_allocated()
     found = trials.measure(ppo.PPO, args, {"num_envs": 1024, "lag": 1}, world, seconds=0.05)
     assert not found.problem and found.memory > 2**20
+    # In two sets of multiprocessors, and again: the sets are made once.
+    for _ in range(2):
+        parts = {"num_envs": 1024, "lag": 1, "layout": "apart:64"}
+        found = trials.measure(ppo.PPO, args, parts, world, seconds=0.05)
+        assert not found.problem and found.fps > 0
     settings = {"num_envs": 2**15, "num_steps": 2**10}
     huge = trials.measure(ppo.PPO, args, settings, world, seconds=0.05)
     assert huge.problem and huge.no_memory
