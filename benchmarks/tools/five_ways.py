@@ -1,7 +1,7 @@
 """Emulation beside a learner, in five ways: milliseconds of an iteration and frames a second.
 
-    python benchmarks/tools/five_ways.py
-    python -m cule.train.mps -- torchrun --nproc-per-node 2 benchmarks/tools/five_ways.py --each 2
+    python -m benchmarks.tools.five_ways
+    python -m cule.train.mps -- torchrun --nproc-per-node 2 -m benchmarks.tools.five_ways --each 2
 
 A2C with V-trace in Pong, 1,200 envs, three updates an iteration: one after the other (alone); at
 the same time with nothing reserved (shared), with half of the multiprocessors reserved for

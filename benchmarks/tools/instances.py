@@ -1,7 +1,7 @@
 """Several processes on a GPU against one: frames a second of serving and of training.
 
-    python benchmarks/tools/instances.py --what serving a2c ppo --envs 1200 4800 19200
-    python -m cule.train.mps -- torchrun --nproc-per-node 2 benchmarks/tools/instances.py --each 2
+    python -m benchmarks.tools.instances --what serving a2c ppo --envs 1200 4800 19200
+    python -m cule.train.mps -- torchrun --nproc-per-node 2 -m benchmarks.tools.instances --each 2
 
 The question of GMI-DRL's figures 7 and 11 and its table 7. --each says how many of torchrun's
 processes share a GPU; the envs are divided among all of them. Serving is acting without learning;

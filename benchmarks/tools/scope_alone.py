@@ -1,6 +1,6 @@
 """Each operation's GPU time inside a recorded iteration, beside the same part run alone.
 
-    python benchmarks/tools/scope_alone.py --results benchmarks/results/DATE.jsonl
+    python -m benchmarks.tools.scope_alone --results benchmarks/results/DATE.jsonl
 
 Without overlap they have to agree within 5%. A2C+V-trace, whose iteration is a CUDA graph. The
 parts run alone as graphs of their own, after work that takes the GPU's cache. Both times are those

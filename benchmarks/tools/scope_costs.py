@@ -1,6 +1,6 @@
 """What cule.scope costs while nobody records: an idle annotation, and the light mode.
 
-    python benchmarks/tools/scope_costs.py --results benchmarks/results/DATE.jsonl
+    python -m benchmarks.tools.scope_costs --results benchmarks/results/DATE.jsonl
 
 An annotation is timed in a loop: idle, in the light mode (in an iteration that it times and in one
 that it does not), and recorded. The light mode is also timed in A2C+V-trace, on a GPU with the

@@ -1,7 +1,7 @@
 """PPO by cule.train beside other programs: the same envs, network and settings, in turns.
 
-    python benchmarks/tools/train_beside.py --rounds 5              # seconds of an iteration
-    python benchmarks/tools/train_beside.py --largest 16            # GiB; the largest observation
+    python -m benchmarks.tools.train_beside --rounds 5              # seconds of an iteration
+    python -m benchmarks.tools.train_beside --largest 16            # GiB; the largest observation
 
 Systems: cule.train with lag 0 and 1, a loop as CleanRL's ppo_atari.py has it (all observations in
 one tensor, values kept from acting, advantages after the rollout), stable-baselines3, whose rollout

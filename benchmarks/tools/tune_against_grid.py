@@ -1,7 +1,7 @@
 """How near `train.tune` comes to the best of a full grid, and how long each takes.
 
-    python benchmarks/tools/tune_against_grid.py pong breakout space_invaders
-    torchrun --nproc-per-node 4 benchmarks/tools/tune_against_grid.py pong
+    python -m benchmarks.tools.tune_against_grid pong breakout space_invaders
+    torchrun --nproc-per-node 4 -m benchmarks.tools.tune_against_grid pong
 
 A JSON line for each game. The grid's fastest and what tune has found are measured once more, in
 turns, as the maximum of many short trials is too high.
