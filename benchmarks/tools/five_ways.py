@@ -46,8 +46,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--device")
     options = parser.parse_args()
-    layout = Layout.staggered(options.each) if options.each > 1 else Layout.together()
-    world = World.join(options.device, layout)
+    world = World.join(options.device, Layout.staggered(options.each))
     ways: dict[str, tuple[Any, dict[str, Any]]] = {
         "alone": (A2C, {"overlap": False}),
         "shared": (Shared, {}),
@@ -58,7 +57,7 @@ def main() -> None:
         ways = {f"mps {options.each}": (A2C, {})}
     args = Args(
         game=options.game, num_envs=options.num_envs, updates_at_once=options.updates,
-        overlap=True, layout=str(layout), device=options.device,
+        overlap=True, layout=str(world.layout), device=options.device,
     ).on(world.device)  # fmt: skip
     for _ in range(options.turns):
         for name, (make, settings) in ways.items():

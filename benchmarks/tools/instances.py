@@ -46,10 +46,10 @@ ALGORITHMS: dict[str, tuple[Callable[[Any], Any], Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-def serving_fps(args: Any, world: World, seconds: float) -> float:
+def serving_fps(make: Callable[[Any], Any], args: Any, world: World, seconds: float) -> float:
     """Frames a second, over all processes."""
     with world.together():
-        trainer = Trainer(Serving(args), world)
+        trainer = Trainer(make(args), world)
         trainer.warm_up()
     try:
         for _ in range(WARM_UP):
@@ -77,7 +77,7 @@ def fps_of(what: str, game: str, envs: int, world: World, options: argparse.Name
         args = dataclasses.replace(args, minibatch_size=each)
     args.check(world.size)
     if what == "serving":
-        return serving_fps(args, world, options.seconds)
+        return serving_fps(make, args, world, options.seconds)
     found = trial.measure(make, args, {}, world, seconds=options.seconds)
     if found.problem:
         raise ValueError(found.problem)
@@ -95,8 +95,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--device")
     options = parser.parse_args()
-    layout = Layout.staggered(options.each) if options.each > 1 else Layout.together()
-    world = World.join(options.device, layout)
+    world = World.join(options.device, Layout.staggered(options.each))
     for game, what, envs in itertools.product(options.games, options.what, options.envs):
         row = {"game": game, "what": what, "num_envs": envs, "each": options.each,
                "lag": options.lag}  # fmt: skip
