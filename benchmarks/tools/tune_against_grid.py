@@ -1,7 +1,7 @@
 """How near `train.tune` comes to the best of a full grid, and how long each takes.
 
     python -m benchmarks.tools.tune_against_grid pong breakout space_invaders
-    torchrun --nproc-per-node 4 -m benchmarks.tools.tune_against_grid pong
+    torchrun --nproc-per-node 4 -m benchmarks.tools.tune_against_grid pong --algorithm a2c
 
 A JSON line for each game. The grid's fastest and what tune has found are measured once more, in
 turns, as the maximum of many short trials is too high.
@@ -18,9 +18,11 @@ from cule import train
 from cule.train.tune import search, trial
 from cule.train.tune.space import read_space
 from cule.train.world import World
+from examples.a2c_vtrace import train as a2c
 from examples.ppo import ppo
 
-FINALISTS, TURNS, SECONDS = 3, 3, 2.0
+FINALISTS, TURNS, SECONDS = 2, 3, 2.0
+ALGORITHMS = {"a2c": (a2c.A2C, a2c.Args), "ppo": (ppo.PPO, ppo.Args)}
 
 
 def main() -> None:
@@ -28,20 +30,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("games", nargs="+", metavar="GAME")
     parser.add_argument("--search", nargs="+", metavar="SETTING=VALUES")
+    parser.add_argument("--algorithm", choices=ALGORITHMS, default="ppo")
     parser.add_argument("--budget-seconds", type=float, default=120.0)
     parser.add_argument("--device")
     options = parser.parse_args()
-    space = read_space(options.search, ppo.Args) if options.search else None
+    make, settings_of = ALGORITHMS[options.algorithm]
+    space = read_space(options.search, settings_of) if options.search else None
     for game in options.games:
-        args = ppo.Args(game=game, device=options.device)
-        found = train.tune(
-            ppo.PPO, args, space, budget_seconds=options.budget_seconds, again=True
-        )  # fmt: skip
+        args = settings_of(game=game, device=options.device)
+        found = train.tune(make, args, space, budget_seconds=options.budget_seconds, again=True)
         world = World.join(options.device)
         filled = args.on(world.device)
 
         def measure(settings: dict, seconds: float) -> search.Trial:
-            return trial.measure(ppo.PPO, filled, settings, world, seconds=seconds)  # noqa: B023
+            return trial.measure(make, filled, settings, world, seconds=seconds)  # noqa: B023
 
         begun = time.monotonic()
         points = itertools.product(*found.space.values())
@@ -58,7 +60,8 @@ def main() -> None:
         best = max(rates)
         if world.rank == 0:
             print(json.dumps({
-                "game": game, "device_name": found.device_name, "num_gpus": world.size,
+                "game": game, "algorithm": options.algorithm,
+                "device_name": found.device_name, "num_gpus": world.size,
                 "tuned": tuned, "tuned_fps": round(rates[0]),
                 "grid": rivals[rates.index(best)], "grid_fps": round(best),
                 "share": round(rates[0] / best, 4),

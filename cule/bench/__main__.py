@@ -81,7 +81,8 @@ def _add_case_options(parser: Parser) -> None:
     add("--rounds", "into how many rounds these seconds are divided; the median round counts",
         type=count, default=5, metavar="R")  # fmt: skip
     add("--warmup-steps", "least number of steps before measuring: more are added while the envs' "
-        "states still become more different", type=count, default=300, metavar="N")  # fmt: skip
+        "states still become more different, but not with --env-groups",
+        type=count, default=300, metavar="N")  # fmt: skip
     add("--frameskip", "frames in a step", type=count, default=4, metavar="N")
     add("--num-threads", "CPU threads, for each system; each number is a case (default: 2)",
         nargs="+", type=count, default=[2], metavar="T")  # fmt: skip

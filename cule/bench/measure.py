@@ -11,7 +11,7 @@ import torch
 
 from cule.bench.cases import Case
 from cule.bench.kinds import Other, Ours, others_of, ours_of
-from cule.bench.systems import spread_out
+from cule.bench.systems import MAX_SPREAD_STEPS, spread_out
 
 System = Ours | Other
 
@@ -57,7 +57,9 @@ def measure(case: Case) -> dict[str, Measurement]:
         systems.append(ours)
         for kind in others_of(case):
             systems.append(kind(case))
-        warmup_steps, share = spread_out(ours, case.warmup_steps)
+        # With CPU envs under a learner ale-py would be minutes in a warm-up of unknown length.
+        most = case.warmup_steps if case.env_groups else MAX_SPREAD_STEPS
+        warmup_steps, share = spread_out(ours, case.warmup_steps, most)
         for other in systems[1:]:
             other.play(warmup_steps, random=True)
         counts = [steps_within(system, case.seconds / case.rounds) for system in systems]

@@ -299,7 +299,9 @@ class Spreading(Protocol):
         """The share of different states."""
 
 
-def spread_out(system: Spreading, least_steps: int) -> tuple[int, float]:
+def spread_out(
+    system: Spreading, least_steps: int, most_steps: int = MAX_SPREAD_STEPS
+) -> tuple[int, float]:
     """Plays at random until the envs' states stop becoming more different.
 
     Envs start from a few dozen states. While they are alike, the threads of a GPU do the same at
@@ -312,7 +314,7 @@ def spread_out(system: Spreading, least_steps: int) -> tuple[int, float]:
     before = system.distinct_share()
     system.play(least_steps, random=True)
     steps, share = least_steps, system.distinct_share()
-    while before + SPREAD_GROWTH < share < 1 - SPREAD_GROWTH and steps < MAX_SPREAD_STEPS:
+    while before + SPREAD_GROWTH < share < 1 - SPREAD_GROWTH and steps < most_steps:
         system.play(SPREAD_STEPS, random=True)
         steps, share, before = steps + SPREAD_STEPS, system.distinct_share(), share
     return steps, share

@@ -152,7 +152,9 @@ class Launcher:
         around: Callable[[Sequence[Operation]], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         """Makes all steps of an iteration on their groups' streams, each group in a context."""
-        begun = self.streams.record(0)
+        # On one stream order is enough, and events would cost calls.
+        several = any(executor.group.stream for executor, _ in work)
+        begun = self.streams.record(0) if several else None
         done: dict[Group, Any] = {}
         forked = {0}
         for executor, steps in work:
@@ -167,7 +169,8 @@ class Launcher:
                 with self.streams.on(group.stream):
                     for step in steps:
                         make(executor, step)
-                done[group] = self.streams.record(group.stream)
+                if several:
+                    done[group] = self.streams.record(group.stream)
         last = {group.stream: event for group, event in done.items()}
         for stream, event in last.items():
             if stream:

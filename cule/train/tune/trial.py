@@ -139,6 +139,9 @@ def measure(
     # Only now: the error's traceback held the trainer.
     gc.collect()
     if world.device.type == "cuda":
+        # cuBLAS keeps a workspace for each stream that has ever used it
+        # (https://docs.pytorch.org/docs/stable/notes/cuda.html#cublas-workspaces).
+        torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
     # All processes have to search on in the same way.
     return dataclasses.replace(found, no_memory=world.any(found.no_memory))
