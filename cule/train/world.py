@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ import torch.distributed as dist
 from cule.device import find_device
 from cule.train.devices import choose_device
 from cule.train.layout import BOTH, Layout, Part
+
+# How often this process has joined others.
+_JOINED = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,15 @@ class World:
             # else the group is never freed (torch 2.13), its threads still run while Python exits,
             # and they abort the process if they free a tensor.
             importlib.import_module("torch._dynamo")
+            # Each time a part of the store of its own: else one that joins again may find addresses
+            # of the last time.
+            store, rank, size = next(dist.rendezvous("env://"))
             # gloo is for tensors in the host's memory, NCCL for those on GPUs.
-            dist.init_process_group("cpu:gloo,cuda:nccl" if found.type == "cuda" else "gloo")
+            dist.init_process_group(
+                "cpu:gloo,cuda:nccl" if found.type == "cuda" else "gloo",
+                store=dist.PrefixStore(f"joined {next(_JOINED)}", store),
+                rank=rank, world_size=size,
+            )  # fmt: skip
         return World(rank, size, found, layout)
 
     def laid_out(self, layout: Layout) -> World:

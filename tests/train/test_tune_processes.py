@@ -81,3 +81,20 @@ def test_candidates_are_layouts_of_as_many_gpus(monkeypatch):
     }  # fmt: skip
     with pytest.raises(ValueError, match=r"expected layout to be together, .*, got 'side'"):
         read_space(["layout=side"], Args)
+
+
+JOINS = """
+import time
+from cule.train.world import World
+for number in range(20):
+    world = World.join("cpu")
+    time.sleep(0.01 * world.rank * (number % 3))
+    assert world.most(world.rank) == 1
+    world.leave()
+"""
+
+
+def test_processes_that_leave_can_join_again(run, tmp_path):
+    script = tmp_path / "joins.py"
+    script.write_text(JOINS)
+    run(*TWO_PROCESSES[:-2], str(script))
