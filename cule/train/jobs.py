@@ -100,6 +100,11 @@ class JobState:
     row: dict[str, Any] | None = None
     problem: str = ""
 
+    @property
+    def evaluating(self) -> bool:
+        """Whether it has trained as long as it was to, so that little of its device is used."""
+        return self.state == "running" and self.seconds_left == 0
+
     def look(self, folder: Path) -> None:
         """Reads the job's log."""
         line = _last_line(folder / LOG)

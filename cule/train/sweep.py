@@ -3,9 +3,10 @@
     python -m cule.train.sweep --algorithm examples.ppo.ppo --games pong breakout --seeds 0 1 2 \
         --folder runs/sweep --per-gpu 2 -- --total-frames 10_000_000
 
-What follows `--` goes to each training. They run as processes, some on each device, and the next
-starts when one ends. Stopped or killed, the same command goes on: finished trainings are left out,
-the others continue from their checkpoints. One that fails is started once more.
+What follows `--` goes to each training. They run as processes, some on each device. The next starts
+when one has trained, and is only evaluated any more, which is work for the CPU. Stopped or killed,
+the same command goes on: finished trainings are left out, the others continue from their
+checkpoints. One that fails is started once more.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Sweep:
         jobs: the trainings, in the order in which they start.
         folder: each has a folder in it, named after it.
         devices: such as "cuda:0", "cuda:1".
-        per_device: how many run on a device at the same time.
+        per_device: how many train on a device at the same time; as many may be evaluated.
 
     Attributes:
         states: how far each job is.
@@ -214,10 +215,14 @@ class Sweep:
 
     def _fill(self, lock: int) -> None:
         """Starts jobs on devices that have room."""
-        free = list(self.slots)
+        # The evaluations, too, have so many places; those that find none keep that of a training.
+        free, places = list(self.slots), list(self.slots)
         for state in self._running.values():
             assert state.device is not None
-            free.remove(state.device)
+            if state.evaluating and state.device in places:
+                places.remove(state.device)
+            elif state.device in free:
+                free.remove(state.device)
         waiting = [state for state in self.states if state.state == "waiting"]
         for state, device in zip(waiting, free, strict=False):
             state.state, state.device, state.starts = "running", device, state.starts + 1
@@ -260,7 +265,7 @@ class Args:
     folder: Path = Path("runs/sweep")
     """each training gets a folder in it, such as pong-0"""
     per_gpu: int = 1
-    """trainings on a device at the same time"""
+    """trainings on a device at the same time; as many may be evaluated beside them"""
     gpus: tuple[int, ...] = ()
     """numbers of the GPUs; by default all"""
     device: Literal["cpu"] | None = None

@@ -26,9 +26,10 @@ def _number(value: float | None, text: str = ",.0f") -> str:
 def _cells(state: JobState) -> list[str]:
     job, left = state.job, state.seconds_left
     again = f", start {state.starts}" if state.starts > 1 and state.state == "running" else ""
+    does = "evaluating" if state.evaluating else state.state
     return [
         job.name, job.option("game") or ".", job.option("seed") or ".", state.device or ".",
-        state.state + again, f"{state.frames:,}", _number(state.fps), _number(state.score, ",.1f"),
+        does + again, f"{state.frames:,}", _number(state.fps), _number(state.score, ",.1f"),
         "." if left is None else str(timedelta(seconds=round(left))),
     ]  # fmt: skip
 

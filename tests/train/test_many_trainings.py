@@ -45,6 +45,8 @@ while frames < int(value("--total-frames")) and not stopped:
     with (folder / "log.jsonl").open("a") as file:
         file.write(json.dumps(line | {"score": 1.5}) + "\\n")
     time.sleep(float(value("--pause", "0.05")))
+(folder / "trained").write_text(str(time.monotonic()))
+time.sleep(float(value("--evaluates", "0")))
 row = {"algorithm": "P", "game": value("--game"), "seed": int(value("--seed")), "frames": frames,
        "fps": 100.0, "seconds": 1.0, "score": float(value("--seed"))}
 with (folder / "result.jsonl").open("a") as file:
@@ -69,12 +71,12 @@ def starts(folder):
     return [line.split()[0] for line in (folder / "starts").read_text().splitlines()]
 
 
-def overlapping(folders):
+def overlapping(folders, end="ended"):
     """The most trainings that ran at the same time."""
     times = []
     for folder in folders:
         begun = float((folder / "starts").read_text().splitlines()[-1].split()[1])
-        times += [(begun, 1), (float((folder / "ended").read_text()), -1)]
+        times += [(begun, 1), (float((folder / end).read_text()), -1)]
     running = [sum(step for _, step in sorted(times)[: i + 1]) for i in range(len(times))]
     return max(running)
 
@@ -98,6 +100,20 @@ def test_sweep_runs_some_on_each_device_and_returns_rows_in_order(tmp_path, prog
     # Another seed comes to the same folder.
     more = Sweep([*jobs, job(program, 9)], folder, ["dev0"], 3).run()
     assert more[:5] == rows and more[5]["seed"] == 9
+
+
+def test_the_next_training_starts_while_the_last_one_is_evaluated(tmp_path, program, monkeypatch):
+    monkeypatch.setattr(sweep, "LOOK", 0.02)
+    jobs = [job(program, seed, "--evaluates", "2") for seed in range(4)]
+    shown = []
+    Sweep(jobs, tmp_path / "runs", ["dev0"]).run(
+        lambda states: shown.append([state.evaluating for state in states])
+    )
+    folders = [tmp_path / "runs" / one.name for one in jobs]
+    assert overlapping(folders, "trained") == 1
+    # One trains, one is evaluated; a second evaluation keeps its place.
+    assert overlapping(folders) == 2
+    assert [True, False, False, False] in shown and [True, True, False, False] in shown
 
 
 def test_sweep_starts_a_failed_training_once_more_while_the_others_go_on(tmp_path, program):
