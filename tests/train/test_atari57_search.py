@@ -49,7 +49,7 @@ def test_search_trains_each_candidate_as_the_suite_would():
 
 
 def test_search_of_an_unknown_candidate_is_a_sentence():
-    with pytest.raises(ValueError, match=r"expected candidates of vtrace-1200x3, .*, got best"):
+    with pytest.raises(ValueError, match=r"expected candidates of vtrace-4096, .*, got best"):
         search.jobs_of(search.Args(candidates=("best",)))
     with pytest.raises(ValueError, match="expected seconds to be greater than 0, got 0"):
         search.jobs_of(search.Args(seconds=0))
