@@ -40,15 +40,15 @@ SEARCH_GAMES = (
 # of a GPU are 95 seconds for the 200 million frames of a game. On an H100 half of that goes into
 # playing with 4,096 envs, so that each step can be learned from about twice. Those with 256 envs
 # are slower, and say what updates from fewer steps would bring.
-_STEPS: Mapping[str, Any] = {"num_envs": 4096, "num_steps": 16, "minibatch_size": 4096}
+_STEPS: Mapping[str, Any] = {"num_envs": 4096, "num_steps": 16, "minibatch_size": 2048}
 _GROUPS: Mapping[str, Any] = {"num_envs": 4096, "num_batches": 16, "overlap": True}
 CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-4096": ("a2c_vtrace", _GROUPS),
     "vtrace-4096x2": ("a2c_vtrace", {**_GROUPS, "updates_at_once": 2}),
-    "ppo-4096": ("ppo", {**_STEPS, "minibatch_size": 2048, "update_epochs": 2}),
+    "ppo-4096": ("ppo", {**_STEPS, "update_epochs": 2}),
     "ppo-256": ("ppo", {}),
-    "pqn-4096": ("pqn", {**_STEPS, "minibatch_size": 2048, "lag": 1}),
-    "pqn-4096-large": ("pqn", {**_STEPS, "learning_rate": 1e-3, "lag": 1}),
+    "pqn-4096": ("pqn", {**_STEPS, "lag": 1}),
+    "pqn-4096-large": ("pqn", {**_STEPS, "minibatch_size": 4096, "learning_rate": 1e-3, "lag": 1}),
     "pqn-256": ("pqn", {}),
 }
 
