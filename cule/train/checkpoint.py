@@ -3,12 +3,16 @@
 A set is complete once it has a mark, a file that is written after all others. So there is always a
 complete set, even if a program is killed. The set before the newest is kept too: if a checksum
 shows that a file of the newest is damaged, all processes continue from the older one.
+
+A thread writes a process's file while the training goes on: with 8,192 envs it has 1.4 GB.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,34 +49,91 @@ def part_of(steps: int, rank: int) -> str:
     return f"step-{steps}-rank{rank}.pt"
 
 
-def save(
-    folder: Path, steps: int, state: dict[str, Any], world: World, before: int | None = None
-) -> None:
-    """Writes this process's state; all processes have to call it.
+def on_host(state: Any) -> Any:
+    """A copy of a state in the host's memory, which later changes of the state do not reach.
+
+    Args:
+        state: tensors, numbers and strings, in dictionaries, lists and tuples.
+    """
+    if isinstance(state, torch.Tensor):
+        return state.detach().to("cpu", copy=True)
+    if isinstance(state, dict):
+        return {key: on_host(value) for key, value in state.items()}
+    if isinstance(state, (list, tuple)):
+        return type(state)([on_host(value) for value in state])
+    return state
+
+
+class Writer:
+    """Writes sets, one after the other, while the training goes on.
+
+    All processes have to call each of its methods but `close`, at the same iteration.
 
     Args:
         folder: where checkpoints go; made if it is missing.
-        steps: of each env so far; the set is named after them.
-        state: a value for torch.save.
         world: the processes.
-        before: the steps of another set that is kept; all others are deleted.
-
-    Raises:
-        ValueError: a process cannot write.
     """
-    with world.together():
-        folder.mkdir(parents=True, exist_ok=True)
-        if world.rank == 0:
-            # The set is incomplete while its files are replaced one by one.
-            delete_marks(folder, steps)
-    with world.together():
-        FILE.write(folder / part_of(steps, world.rank), lambda file: torch.save(state, file))
-    with world.together():
-        if world.rank == 0:
-            with replacing(folder / f"step-{steps}-of-{world.size}.complete"):
-                pass
-            delete_sets(folder, but=(steps, before))
-            delete_stale(folder)
+
+    def __init__(self, folder: Path, world: World):
+        self.folder, self.world = folder, world
+        self._thread = ThreadPoolExecutor(1, "checkpoint")
+        # The set that is being written: its steps, those of the set before, and the thread's work.
+        self._begun: tuple[int, int | None, Future[None]] | None = None
+
+    def begin(self, steps: int, state: dict[str, Any], before: int | None = None) -> None:
+        """Begins to write a set, once the last one is complete.
+
+        Args:
+            steps: of each env so far; the set is named after them.
+            state: a value for torch.save, which may change as soon as this returns.
+            before: the steps of another set that is kept; all others are deleted in the end.
+
+        Raises:
+            ValueError: a process cannot write this set or the last one.
+        """
+        self.finish()
+        with self.world.together():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if self.world.rank == 0:
+                # The set is incomplete while its files are replaced one by one.
+                delete_marks(self.folder, steps)
+        kept, path = on_host(state), self.folder / part_of(steps, self.world.rank)
+        written = self._thread.submit(FILE.write, path, lambda file: torch.save(kept, file))
+        self._begun = steps, before, written
+
+    def poll(self) -> None:
+        """Completes the set if all processes have written their files; does not wait for them.
+
+        Raises:
+            ValueError: a process cannot write.
+        """
+        if self._begun is not None and not self.world.any(not self._begun[2].done()):
+            self.finish()
+
+    def finish(self) -> None:
+        """Waits until the set is complete.
+
+        Raises:
+            ValueError: a process cannot write.
+        """
+        if self._begun is None:
+            return
+        (steps, before, written), self._begun = self._begun, None
+        with self.world.together():
+            written.result()
+        with self.world.together():
+            if self.world.rank == 0:
+                with replacing(self.folder / f"step-{steps}-of-{self.world.size}.complete"):
+                    pass
+                delete_sets(self.folder, but=(steps, before))
+                delete_stale(self.folder)
+
+    def close(self) -> None:
+        """Ends the thread. After an error a single process's set is still completed."""
+        if self.world.size == 1:
+            with suppress(ValueError):
+                self.finish()
+        self._thread.shutdown()
 
 
 def delete_marks(folder: Path, steps: int) -> None:

@@ -103,7 +103,12 @@ class JobState:
     @property
     def evaluating(self) -> bool:
         """Whether it has trained as long as it was to, so that little of its device is used."""
-        return self.state == "running" and self.seconds_left == 0
+        return self.trained_in(0)
+
+    def trained_in(self, seconds: float) -> bool:
+        """Whether it will have trained as long as it was to after so many seconds."""
+        left = self.seconds_left
+        return self.state == "running" and left is not None and left <= seconds
 
     def look(self, folder: Path) -> None:
         """Reads the job's log."""

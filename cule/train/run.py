@@ -68,6 +68,7 @@ class Run:
         begun = time.perf_counter()
         self.args, self.world, self.speaks = args, world, world.rank == 0
         state = self._found_state()
+        self.writer = checkpoint.Writer(self.folder_of_checkpoints, world)
         self.tuned: dict[str, Any] = {}
         if args.tuned:
             before = None if state is None else state.get("tuned", {})
@@ -118,9 +119,14 @@ class Run:
         world.barrier()
         self.startup_seconds = time.perf_counter() - begun
 
+    @property
+    def folder_of_checkpoints(self) -> Path:
+        """Where checkpoints are."""
+        return self.args.folder / "checkpoints"
+
     def _found_state(self) -> dict[str, Any] | None:
         """The checkpoint to resume from, if that is wanted and there is one."""
-        folder = self.args.folder / "checkpoints"
+        folder = self.folder_of_checkpoints
         if self.args.resume:
             return checkpoint.load(folder, self.world, self.world.size)
         there = checkpoint.any_in(folder)
@@ -250,7 +256,7 @@ class Run:
 
     @annotate.operation("checkpoint")
     def save(self) -> None:
-        """Writes a checkpoint, unless it exists. All processes have to call it."""
+        """Begins to write a checkpoint, unless it exists. All processes have to call it."""
         self.stop_clock()
         before, steps = self.saved_steps, self.trainer.steps
         if before == steps:
@@ -272,7 +278,7 @@ class Run:
             "reached": self.reached,
             "trainer": self.trainer.state_dict(),
         }
-        checkpoint.save(self.args.folder / "checkpoints", steps, state, self.world, before)
+        self.writer.begin(steps, state, before)
         self.saved_steps = steps
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -343,15 +349,18 @@ class Run:
                 self.evaluate(stopper)
             if self.crossed(frames, args.checkpoint_every):
                 self.save()
-            # Several processes have to agree to stop at the same iteration, and asking takes time.
-            if (self.world.size == 1 or iteration % args.log_every == 0) and self.enough(stopper):
-                break
+            # Several processes have to agree on what to do at an iteration, and asking takes time.
+            if self.world.size == 1 or iteration % args.log_every == 0:
+                self.writer.poll()
+                if self.enough(stopper):
+                    break
         self.stop_clock()
         # A signal may have reached only some of the processes.
         self.interrupted = self.world.any(stopper.wanted)
         # Saved before the last line of the log. A resumed run then writes that line where it would
         # have been.
         self.save()
+        self.writer.finish()
         self.start_clock()
         if trainer.updates > self.logged[1]:
             self.tell()
@@ -361,6 +370,7 @@ class Run:
 
     def close(self) -> None:
         """Frees the envs and ends the log."""
+        self.writer.close()
         if hasattr(self, "log"):
             self.log.close()
         self.trainer.close()

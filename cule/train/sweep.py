@@ -4,9 +4,9 @@
         --folder runs/sweep --per-gpu 2 -- --total-frames 10_000_000
 
 What follows `--` goes to each training. They run as processes, some on each device. The next starts
-when one has trained, and is only evaluated any more, which is work for the CPU. Stopped or killed,
-the same command goes on: finished trainings are left out, the others continue from their
-checkpoints. One that fails is started once more.
+so early that it can train when one has trained, and is only evaluated any more: both a start and an
+evaluation are work for the CPU. Stopped or killed, the same command goes on: finished trainings are
+left out, the others continue from their checkpoints. One that fails is started once more.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -56,7 +57,8 @@ class Sweep:
         jobs: the trainings, in the order in which they start.
         folder: each has a folder in it, named after it.
         devices: such as "cuda:0", "cuda:1".
-        per_device: how many train on a device at the same time; as many may be evaluated.
+        per_device: how many train on a device at the same time; beside them as many may start or
+            be evaluated.
 
     Attributes:
         states: how far each job is.
@@ -213,13 +215,20 @@ class Sweep:
             for process in [one for one in self._running if one.poll() is not None]:
                 self._end(process, stopper)
 
+    @property
+    def _startup(self) -> float:
+        """Seconds that a training takes to start, as far as finished ones tell."""
+        rows = [state.row for state in self.states if state.row is not None]
+        known = [row["startup_seconds"] for row in rows if "startup_seconds" in row]
+        return statistics.median(known) if known else 0.0
+
     def _fill(self, lock: int) -> None:
-        """Starts jobs on devices that have room."""
+        """Starts jobs on devices that have room, or will have when the jobs have started."""
         # The evaluations, too, have so many places; those that find none keep that of a training.
-        free, places = list(self.slots), list(self.slots)
+        free, places, startup = list(self.slots), list(self.slots), self._startup
         for state in self._running.values():
             assert state.device is not None
-            if state.evaluating and state.device in places:
+            if state.trained_in(startup) and state.device in places:
                 places.remove(state.device)
             elif state.device in free:
                 free.remove(state.device)
@@ -265,7 +274,7 @@ class Args:
     folder: Path = Path("runs/sweep")
     """each training gets a folder in it, such as pong-0"""
     per_gpu: int = 1
-    """trainings on a device at the same time; as many may be evaluated beside them"""
+    """trainings on a device at the same time; as many may start or be evaluated beside them"""
     gpus: tuple[int, ...] = ()
     """numbers of the GPUs; by default all"""
     device: Literal["cpu"] | None = None

@@ -37,20 +37,35 @@ SEARCH_GAMES = (
     "space_invaders",
 )  # fmt: skip
 # What search.py compares: an algorithm, and what differs from its defaults. 57 games in 1.5 hours
-# of a GPU are 95 seconds for the 200 million frames of a game. On an H100 half of that goes into
-# playing with 4,096 envs, so that each step can be learned from about twice. Those with 256 envs
-# are slower, and say what updates from fewer steps would bring.
+# of a GPU are 95 seconds for the 200 million frames of a game. On an H100 nearly half of that goes
+# into playing, so that each step can be learned from once or twice, and by few updates: they are
+# from many steps (large), or the envs play more at once. Those with 256 envs are slower, and say
+# what more updates would bring. docs/atari57.md has what came out.
 _STEPS: Mapping[str, Any] = {"num_envs": 4096, "num_steps": 16, "minibatch_size": 2048}
+_LARGE: Mapping[str, Any] = {"minibatch_size": 4096}
 _GROUPS: Mapping[str, Any] = {"num_envs": 4096, "num_batches": 16, "overlap": True}
+_TWICE: Mapping[str, Any] = {"update_epochs": 2}
+_BOLD: Mapping[str, Any] = {"learning_rate": 1e-3, "clip_coef": 0.2}
+_MORE: Mapping[str, Any] = {"num_envs": 8192}
 CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-4096": ("a2c_vtrace", _GROUPS),
     "vtrace-4096x2": ("a2c_vtrace", {**_GROUPS, "updates_at_once": 2}),
-    "ppo-4096": ("ppo", {**_STEPS, "update_epochs": 2}),
+    "vtrace-4096-small": ("a2c_vtrace", {**_GROUPS, "num_batches": 64, "updates_at_once": 4}),
+    "vtrace-8192": ("a2c_vtrace", {
+        **_GROUPS, **_MORE, "num_batches": 64, "updates_at_once": 4, "learning_rate": 1e-3,
+    }),
+    "ppo-4096": ("ppo", {**_STEPS, **_TWICE}),
+    "ppo-4096-large": ("ppo", {**_STEPS, **_LARGE, **_TWICE}),
+    "ppo-8192": ("ppo", {
+        **_STEPS, **_MORE, **_TWICE, "minibatch_size": 8192, "learning_rate": 1e-3,
+    }),
+    "ppo-8192-short": ("ppo", {**_STEPS, **_MORE, **_TWICE, **_BOLD, "num_steps": 8}),
+    "ppo-8192-once": ("ppo", {**_STEPS, **_MORE, **_LARGE, **_BOLD, "update_epochs": 1}),
     "ppo-256": ("ppo", {}),
     "pqn-4096": ("pqn", {**_STEPS, "lag": 1}),
-    "pqn-4096-large": ("pqn", {**_STEPS, "minibatch_size": 4096, "learning_rate": 1e-3, "lag": 1}),
+    "pqn-4096-large": ("pqn", {**_STEPS, **_LARGE, "learning_rate": 1e-3, "lag": 1}),
     "pqn-256": ("pqn", {}),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import subprocess
+import threading
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from training_runs import (
     assert_same,
     one_thread_each,
     options,
+    save,
     saved,
     settings,
     trained,
@@ -30,8 +32,8 @@ STATE = {"weights": torch.arange(3000.0), "seconds": 1.5, "args": {"game": "pong
 
 def two_sets(folder):
     """Writes two sets of checkpoints; returns the newer one's file."""
-    checkpoint.save(folder, 10, STATE | {"seconds": 0.5}, WORLD)
-    checkpoint.save(folder, 20, STATE, WORLD, before=10)
+    save(folder, 10, STATE | {"seconds": 0.5})
+    save(folder, 20, STATE, before=10)
     return folder / checkpoint.part_of(20, 0)
 
 
@@ -95,7 +97,7 @@ def test_checkpoints_without_checksums_are_told_from_others(tmp_path):
 
 
 def test_checkpoint_cut_short_leaves_the_one_before(tmp_path, monkeypatch):
-    checkpoint.save(tmp_path, 1, {"number": torch.ones(3)}, WORLD)
+    save(tmp_path, 1, {"number": torch.ones(3)})
     written = torch.save
 
     def break_off(state, file):
@@ -106,16 +108,49 @@ def test_checkpoint_cut_short_leaves_the_one_before(tmp_path, monkeypatch):
     with pytest.raises(
         ValueError, match=r"expected a checkpoint file that can be written, got .*: No space left"
     ):
-        checkpoint.save(tmp_path, 2, {"number": torch.zeros(3)}, WORLD, before=1)
+        save(tmp_path, 2, {"number": torch.zeros(3)}, before=1)
     assert torch.equal(checkpoint.load(tmp_path, WORLD)["number"], torch.ones(3))
     assert len(os.listdir(tmp_path)) == 2
+
+
+def test_checkpoint_is_of_its_moment_while_training_goes_on(tmp_path, monkeypatch):
+    """Until all is written the set before is the newest; what changes meanwhile is not in it."""
+    save(tmp_path, 1, {"number": torch.ones(3)})
+    may_write, written = threading.Event(), torch.save
+    monkeypatch.setattr(
+        torch, "save", lambda state, file: may_write.wait(60) and written(state, file)
+    )
+    writer = checkpoint.Writer(tmp_path, WORLD)
+    state = {"number": torch.full((3,), 2.0), "nets": {"a": [torch.zeros(2)], "b": (1, "x")}}
+    writer.begin(2, state, before=1)
+    state["number"] += 1
+    state["nets"]["a"][0] += 1
+    writer.poll()
+    assert torch.equal(checkpoint.load(tmp_path, WORLD)["number"], torch.ones(3))
+    may_write.set()
+    while [found.steps for found in checkpoint.complete_sets(tmp_path)] != [2, 1]:
+        writer.poll()
+    writer.close()
+    expected = {"number": torch.full((3,), 2.0), "nets": {"a": [torch.zeros(2)], "b": (1, "x")}}
+    assert_same(checkpoint.load(tmp_path, WORLD), expected)
+
+
+def test_checkpoint_that_cannot_be_written_is_told_at_the_next_look(tmp_path):
+    writer = checkpoint.Writer(tmp_path, WORLD)
+    writer.begin(1, {"number": lambda: "torch.save cannot write this"})
+    with pytest.raises(AttributeError, match="lambda"):
+        while True:
+            writer.poll()
+    writer.begin(2, {"number": 2})
+    writer.close()  # completes what was begun
+    assert checkpoint.load(tmp_path, WORLD) == {"number": 2}
 
 
 def test_checkpoints_of_two_moments_are_kept(tmp_path):
     stale = tmp_path / ".cule-0123456789abcdef-0123456789abcdef.part"
     for number in range(1, 5):
         stale.write_bytes(b"what a killed process left")
-        checkpoint.save(tmp_path, number, {"number": number}, WORLD, before=number - 1 or None)
+        save(tmp_path, number, {"number": number}, before=number - 1 or None)
         assert [found.steps for found in checkpoint.complete_sets(tmp_path)] == [
             number,
             number - 1,
@@ -123,7 +158,7 @@ def test_checkpoints_of_two_moments_are_kept(tmp_path):
         assert len(os.listdir(tmp_path)) == 2 * min(number, 2), "nothing else is left"
     # A set that is written again is not complete until it is finished, and is then the newest
     # again.
-    checkpoint.save(tmp_path, 3, {"number": 33}, WORLD, before=2)
+    save(tmp_path, 3, {"number": 33}, before=2)
     assert checkpoint.load(tmp_path, WORLD)["number"] == 33
     assert [found.steps for found in checkpoint.complete_sets(tmp_path)] == [3]
 

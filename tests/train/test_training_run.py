@@ -83,10 +83,11 @@ def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch
     """This holds even if nothing was learned in between: files that are replaced one by one
     could be of two steps."""
     steps = []
-    save = checkpoint.save
+    begin = checkpoint.Writer.begin
     monkeypatch.setattr(
-        checkpoint, "save", lambda folder, at, *rest: steps.append(at) or save(folder, at, *rest)
-    )
+        checkpoint.Writer, "begin",
+        lambda self, at, *rest: steps.append(at) or begin(self, at, *rest),
+    )  # fmt: skip
     trained(settings(tmp_path, total_frames=1000, checkpoint_every=200, warmup_steps=10**6))
     assert len(steps) == len(set(steps)) == 5
 

@@ -77,6 +77,16 @@ def saved(run, rank=0):
         return torch.load(file)["trainer"]
 
 
+def save(folder, steps, state, before=None):
+    """Writes a set of checkpoints, and waits until it is complete."""
+    writer = checkpoint.Writer(folder, WORLD)
+    try:
+        writer.begin(steps, state, before)
+        writer.finish()
+    finally:
+        writer.close()
+
+
 def assert_same(a, b):
     """Asserts that two values are exactly equal, including tensors inside them."""
     assert type(a) is type(b)
