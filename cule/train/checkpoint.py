@@ -136,6 +136,24 @@ class Writer:
         self._thread.shutdown()
 
 
+def keep_networks(folder: Path) -> None:
+    """Keeps of a single process's training only what evaluations and videos need.
+
+    Of the newest set the networks stay, a hundredth of it; training cannot go on from them.
+
+    Raises:
+        ValueError: there is no whole set, or the file cannot be written.
+    """
+    state = load(folder, World(0, 1, torch.device("cpu")))
+    if state is None:
+        raise ValueError(f"expected a folder with checkpoints, as training writes it, got {folder}")
+    state["trainer"] = {name: state["trainer"][name] for name in ("steps", "updates", "networks")}
+    steps = state["trainer"]["steps"]
+    # The file is whole at any moment, so that the set is complete all the time.
+    FILE.write(folder / part_of(steps, 0), lambda file: torch.save(state, file))
+    delete_sets(folder, but=(steps,))
+
+
 def delete_marks(folder: Path, steps: int) -> None:
     """Makes the set of these steps incomplete."""
     for mark in folder.glob(f"step-{steps}-of-*.complete"):

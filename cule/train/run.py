@@ -285,8 +285,13 @@ class Run:
         """Resumes from a checkpoint.
 
         Raises:
-            ValueError: it is from a run with other settings.
+            ValueError: it is from a run with other settings, or has no more than networks.
         """
+        if "plan" not in state["trainer"]:
+            raise ValueError(
+                f"expected a checkpoint from which training can go on, got {self.args.folder}, of "
+                "which only the networks were kept after the training"
+            )
         free = FREE - {"total_frames"} if self.args.anneal_lr else FREE
         changed = {
             name: was for name, was in state["args"].items() if was != as_saved(self.args).get(name)

@@ -3,7 +3,8 @@
     python -m examples.atari57.agent --algorithm pqn --game pong --folder runs/pong
 
 What is done already is not done again: a training goes on from its newest checkpoint, and the
-folder's result.jsonl is written last.
+folder's result.jsonl is written last. Of a training that has ended only the networks are kept, as
+57 checkpoints with all frames would take 80 GB.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import Any
 
 from cule import train
 from cule.json_lines import read_lines
-from cule.train import evaluate, watch
+from cule.train import checkpoint, evaluate, watch
 from cule.train.checks import at_least
 from cule.train.command import run_program
+from cule.train.jobs import result_in
 from cule.train.log import LOG
 from cule.train.pictures import RESULT
 from cule.train.rows import append_row
@@ -31,6 +33,7 @@ from examples.atari57.settings import (
     PROTOCOLS,
     AlgorithmName,
     ProtocolName,
+    suite_settings,
     training_settings,
 )  # fmt: skip
 
@@ -123,14 +126,18 @@ def make(args: Args) -> dict[str, Any] | None:
     if (row := row_before(args)) is not None:
         return row
     settings = training_settings(
-        args.algorithm, args.protocol, game=game, seed=args.seed,
-        total_frames=args.total_frames, folder=args.folder / TRAINING, device=args.device,
-        resume=args.resume, num_threads=args.num_threads, progress=args.progress,
+        args.algorithm, args.protocol, **suite_settings(args.algorithm, args.device), game=game,
+        seed=args.seed, total_frames=args.total_frames, folder=args.folder / TRAINING,
+        device=args.device, resume=args.resume, num_threads=args.num_threads,
+        progress=args.progress,
     )  # fmt: skip
     link_log(args.folder)
-    trained = train.train(ALGORITHMS[args.algorithm][0], settings)
-    if trained["frames"] < args.total_frames:
-        return None
+    trained = result_in(args.folder / TRAINING) if args.resume else None
+    if trained is None or trained["frames"] < args.total_frames:
+        trained = train.train(ALGORITHMS[args.algorithm][0], settings)
+        if trained["frames"] < args.total_frames:
+            return None
+    checkpoint.keep_networks(args.folder / TRAINING / "checkpoints")
     begun, protocol = time.perf_counter(), PROTOCOLS[args.protocol]
     wanted = evaluate.Args(
         args.folder / TRAINING, episodes=args.episodes, sticky=(protocol.sticky,),

@@ -6,7 +6,7 @@ Each candidate, one setting for all games, trains an agent for each game for so 
 evaluates it on ale-py, as the protocol of no-ops has it. What changes in the course of a training,
 such as a learning rate, does so as in the suite's longer ones. The table at the end has the
 candidates' human-normalised scores, the best median first. Stopped or killed, the same command goes
-on.
+on. An agent's checkpoints, some gigabytes, are deleted once its score is known.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any, Literal
 import numpy as np
 
 from cule.scope.table import columns
-from cule.train import sweep
+from cule.train import checkpoint, sweep
 from cule.train.checks import at_least
 from cule.train.command import options_of, run_program
-from cule.train.jobs import Job
+from cule.train.jobs import Job, JobState
 from cule.train.sweep_table import Live
 from examples.atari57 import aggregates, run
 from examples.atari57.games import games_of
@@ -150,7 +150,15 @@ def compare(args: Args) -> int:
     jobs = jobs_of(args)
     devices = sweep.devices_of(args.gpus, args.device)
     search = sweep.Sweep(jobs, args.folder, devices, args.per_gpu)
-    rows = search.run(Live(sys.stderr))
+    live = Live(sys.stderr)
+
+    def show(states: Sequence[JobState]) -> None:
+        live(states)
+        for state in states:
+            if state.state == "finished":
+                checkpoint.delete(search.folder_of(state) / "checkpoints")
+
+    rows = search.run(show)
     if any("error" not in row for row in rows):
         sys.stdout.write(f"{table(rows, args.candidates)}\n")
     return sweep.tell_end(search)

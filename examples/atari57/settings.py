@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cule import train
+from cule.device import find_device
 from examples.a2c_vtrace import train as a2c_vtrace
 from examples.ppo import ppo
 from examples.pqn import pqn
@@ -23,7 +24,7 @@ ALGORITHMS: dict[str, tuple[type[train.Algorithm[Any]], type[Any]]] = {
     "pqn": (pqn.PQN, pqn.Args),
 }
 
-# What differs from an algorithm's defaults, in every game alike.
+# What differs from an algorithm's defaults, in every game alike, on any device.
 SETTINGS: dict[str, Mapping[str, Any]] = {
     "a2c_vtrace": {"anneal_lr": True},
     "ppo": {},
@@ -51,6 +52,9 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-4096": ("a2c_vtrace", _GROUPS),
     "vtrace-4096x2": ("a2c_vtrace", {**_GROUPS, "updates_at_once": 2}),
     "vtrace-4096-small": ("a2c_vtrace", {**_GROUPS, "num_batches": 64, "updates_at_once": 4}),
+    "vtrace-8192-small": ("a2c_vtrace", {
+        **_GROUPS, **_MORE, "num_batches": 128, "updates_at_once": 8,
+    }),
     "vtrace-8192": ("a2c_vtrace", {
         **_GROUPS, **_MORE, "num_batches": 64, "updates_at_once": 4, "learning_rate": 1e-3,
     }),
@@ -66,6 +70,10 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "pqn-4096-large": ("pqn", {**_STEPS, **_LARGE, "learning_rate": 1e-3, "lag": 1}),
     "pqn-256": ("pqn", {}),
 }  # fmt: skip
+
+
+# The candidate whose settings the suite uses on a GPU. A CPU plays too slowly for so many envs.
+CHOSEN = {"a2c_vtrace": "vtrace-8192-small", "ppo": "ppo-8192-short", "pqn": "pqn-256"}
 
 
 @dataclass(frozen=True)
@@ -95,14 +103,23 @@ PROTOCOLS = {
 }
 
 
+def suite_settings(algorithm: str, device: str | None) -> Mapping[str, Any]:
+    """What the suite adds to an algorithm's settings on a device, in every game alike.
+
+    Raises:
+        ValueError: there is no such device.
+    """
+    return CANDIDATES[CHOSEN[algorithm]][1] if find_device(device).type == "cuda" else {}
+
+
 def training_settings(algorithm: str, protocol: str, **more: Any) -> Any:
     """The settings of a training of the suite.
 
     Args:
         algorithm: one of ALGORITHMS.
         protocol: one of PROTOCOLS.
-        more: further settings, and others than these: the game, the seed, how long to train, the
-            folder.
+        more: further settings, and others than these: those of the suite or of a candidate, the
+            game, the seed, how long to train, the folder.
     """
     how = PROTOCOLS[protocol]
     usual = {

@@ -20,9 +20,10 @@ from scipy import stats
 import cule
 from cule.train import evaluate
 from cule.train.evaluator import Evaluator
-from examples.atari57 import agent, aggregates, pictures, report, run
+from examples.atari57 import agent, aggregates, pictures, report, run, settings
 from examples.atari57.games import ATARI_5, games_of
 from examples.atari57.references import AGENTS, SOURCES, human_normalised, references
+from examples.atari57.settings import CANDIDATES, CHOSEN, suite_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"device": "cpu", "num_threads": 1, "total_frames": 2000, "episodes": 2, "max_frames": 400}
@@ -204,8 +205,8 @@ def test_evaluator_offers_all_actions_and_starts_without_noops():
 
 @pytest.mark.parametrize("protocol, actions", [("noops", 6), ("machado", 18)])
 def test_agent_is_trained_and_evaluated_by_its_protocol(tmp_path, protocol, actions):
-    settings = {"algorithm": "pqn", "protocol": protocol, "game": "qbert", **SMALL}
-    args = agent.Args(folder=tmp_path / "a", progress=False, **settings)
+    asked = {"algorithm": "pqn", "protocol": protocol, "game": "qbert", **SMALL}
+    args = agent.Args(folder=tmp_path / "a", progress=False, **asked)
     row = agent.make(args)
     policy, state = evaluate.load_policy(tmp_path / "a" / "training", torch.device("cpu"))
     trained = state["args"]
@@ -223,6 +224,37 @@ def test_agent_is_trained_and_evaluated_by_its_protocol(tmp_path, protocol, acti
     args.resume = True
     assert agent.make(args) == row
     assert (tmp_path / "a" / "result.jsonl").read_text().count("\n") == 1
+
+
+def test_agent_keeps_its_networks_and_goes_on_from_them(tmp_path, monkeypatch):
+    """As if it was killed while it was evaluated: it does not train again."""
+    args = agent.Args(folder=tmp_path, progress=False, video=False, game="qbert", **SMALL)
+    row = agent.make(args)
+    checkpoints = tmp_path / "training" / "checkpoints"
+    assert sum(path.stat().st_size for path in checkpoints.iterdir()) < 10_000_000
+    (tmp_path / "result.jsonl").unlink()
+    args.resume = True
+    monkeypatch.setattr(agent.train, "train", None)
+    again = agent.make(args)
+    assert again["score"] == row["score"] and again["seconds"] == row["seconds"]
+    assert (tmp_path / "training" / "result.jsonl").read_text().count("\n") == 1
+
+
+def test_training_does_not_go_on_from_networks_alone(tmp_path):
+    args = agent.Args(folder=tmp_path, progress=False, video=False, game="qbert", **SMALL)
+    agent.make(args)
+    args.resume, args.total_frames = True, 4000
+    (tmp_path / "result.jsonl").unlink()
+    with pytest.raises(ValueError, match=r"from which training can go on, got .*training, of"):
+        agent.make(args)
+
+
+def test_suite_has_the_chosen_settings_on_a_gpu_alone(monkeypatch):
+    for algorithm, name in CHOSEN.items():
+        assert CANDIDATES[name][0] == algorithm and suite_settings(algorithm, "cpu") == {}
+        monkeypatch.setattr(settings, "find_device", torch.device)
+        assert suite_settings(algorithm, "cuda") == CANDIDATES[name][1]
+        monkeypatch.undo()
 
 
 def test_agent_refuses_a_game_without_a_human_score(tmp_path, monkeypatch, capsys):
@@ -298,13 +330,13 @@ def test_suite_of_one_game_from_its_settings_to_the_report(tmp_path, capsys):
 @pytest.mark.gpu
 @pytest.mark.parametrize("algorithm", ["a2c_vtrace", "ppo", "pqn"])
 def test_suite_of_two_games_on_a_gpu(tmp_path, algorithm):
-    """Two agents share the GPU. With 2 million frames A2C is past its warm-up."""
+    """Two agents share the GPU. With 12 million frames A2C is past its warm-up."""
     finish(
         tmp_path / "suite", algorithm=algorithm, games=["pong", "phoenix"], protocol="machado",
-        device=None, num_threads=4, per_gpu=2, total_frames=2_000_000,
+        device=None, num_threads=4, per_gpu=2, total_frames=12_000_000,
     )  # fmt: skip
     rows = check_report(tmp_path / "suite", ["pong", "phoenix"])
-    assert all(row["cuda"] is not None and row["frames"] >= 2_000_000 for row in rows)
+    assert all(row["cuda"] is not None and row["frames"] >= 12_000_000 for row in rows)
 
 
 @pytest.mark.slow

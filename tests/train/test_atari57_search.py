@@ -65,3 +65,4 @@ def test_search_from_trainings_to_the_table(tmp_path, capsys):
     told = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in told[1:]} == {"pqn-256", "ppo-256"}
     assert told[0].split()[-1] == "qbert"
+    assert not list(tmp_path.glob("*/*/checkpoints/*"))
