@@ -318,11 +318,16 @@ class Reporting:
         return self._as_kept(*self._report(part))
 
 
-def observation_of(stage: Stage) -> Recurrent:
-    """The tensor of observations, each frame once."""
+def observation_of(stage: Stage, *, compiled: bool) -> Recurrent:
+    """The tensor of observations, each frame once.
+
+    Args:
+        stage: whose envs.
+        compiled: torch.compile gets the observations, which has to see a plain tensor.
+    """
     return Recurrent(
         "observations", stage.observation_shape, stage.observation_dtype,
-        initial=0, stack=stage.stack,
+        initial=0, stack=stage.stack, deferred=not compiled,
     )  # fmt: skip
 
 

@@ -141,7 +141,11 @@ class Trainer:
         for name in self._knobs:
             setattr(algorithm.now, name, torch.zeros((), device=self.device))
         self.declaration = Declaration(
-            algorithm, self.nets, self.stage, self.learner, observation_of(self.stage)
+            algorithm,
+            self.nets,
+            self.stage,
+            self.learner,
+            observation_of(self.stage, compiled=algorithm.args.compile),
         )
         algorithm.declare(self.declaration)
         program = self.declaration.finish()

@@ -39,8 +39,8 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
         {"tiles": 3, "ROWS": 256, "CHANNELS": 32},
     ),
     layers._centred_patches: (
-        {"images": BYTE, "patches": HALF},
-        {"channels": 4, "height": 84, "width": 84, "BLOCK": 4096},
+        dict.fromkeys(("age", "slots", "envs"), LONG) | {"words": "*i32", "patches": HALF},
+        {"depth": 4, "height": 84, "width": 84, "ring": True, "BLOCK": 1024},
     ),
     losses._clipped_loss: ({"played": BYTE}, {"BLOCK": 1024}),
     losses._vtrace_loss: ({"played": BYTE}, SCAN),
@@ -54,6 +54,8 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
     returns._lambda_returns: ({}, SCAN),
     returns._vtrace: ({}, SCAN),
 }
+# What kernels call is compiled with them.
+CALLED = {frames.begin_of, layers._begin}
 WHOLE = {"size", "rows", "width", "channels", "length", "columns", "count", "word_slot", "word_env",
          "age_slot", "slot_row", "slot_column", "env_row", "env_column", "first", "number", "stop",
          "envs", "each"}  # fmt: skip
@@ -80,7 +82,7 @@ def main() -> None:
     """Compiles them, also with each whole number as 1, which Triton then makes a constant."""
     modules = draws, frames, layers, losses, policy, returns
     there = {v for m in modules for v in vars(m).values() if isinstance(v, triton.JITFunction)}
-    assert there == set(KERNELS), "each kernel is in the table"
+    assert there - CALLED == set(KERNELS), "each kernel is in the table"
     for kernel, (own, constants) in KERNELS.items():
         ones = {p.name: 1 for p in kernel.params if p.name in WHOLE.difference(own)}
         sizes = [compiled(kernel, own, some) for some in (constants, ones | constants)]

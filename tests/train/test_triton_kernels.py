@@ -17,6 +17,7 @@ from cule.train import losses, models, returns
 from cule.train.kernels import layers, policy
 from cule.train.kernels import losses as fused_losses
 from cule.train.kernels import returns as fused
+from cule.train.kernels.frames import Stacks
 from cule.train.plan import stores
 from cule.train.plan.program import Recurrent
 
@@ -207,7 +208,7 @@ def test_clipped_loss_and_its_gradient(count):
 def test_frames_of_a_ring(length, part, monkeypatch):
     """Written and read by kernels, and by torch: the same frames, bit for bit."""
     made = torch.Generator().manual_seed(length)
-    shape = Recurrent("frames", (4, 8, 20), torch.uint8, initial=0, stack=4)
+    shape = Recurrent("frames", (4, 8, 20), torch.uint8, initial=0, stack=4, deferred=True)
     device = torch.device(DEVICE)
     rings = [stores.FrameRing(shape, length, device, host=False) for _ in range(2)]
     used = [stores.part_of(ring, part) if part else ring for ring in rings]
@@ -225,8 +226,46 @@ def test_frames_of_a_ring(length, part, monkeypatch):
             read = ring.take(slots, envs), ring.read(slots[:, 0])
             stacks.append((*read, ring.take(envs % length, envs)))
         for one, other in zip(*stacks, strict=True):
+            assert type(other) is Stacks
             assert one.shape == other.shape and torch.equal(one, other)
+            if step == 11:
+                one, other = (each.view(-1, 4, 8, 20).flatten(0, -4) for each in (one, other))
+                found = layers.centred_patches(other, torch.float32)
+                assert torch.equal(found, layers.centred_patches(one, torch.float32))
     assert torch.equal(rings[0].words, rings[1].words) and torch.equal(rings[0].age, rings[1].age)
+
+
+def test_stacks_are_put_together_only_if_they_have_to_be(monkeypatch):
+    """Views of whole stacks stay in the ring; everything else is what a tensor gives."""
+    monkeypatch.setattr(stores.kernels, "serve", lambda tensor: True)
+    shape = Recurrent("frames", (5, 84, 84), torch.uint8, initial=0, stack=4, deferred=True)
+    ring = stores.FrameRing(shape, 6, torch.device(DEVICE), host=False)
+    for step in range(6):
+        frames = torch.randint(0, 256, (5, 1, 84, 84), dtype=torch.uint8, device=DEVICE)
+        value = frames, torch.tensor([step == 2, False, False, step == 5, False], device=DEVICE)
+        ring.write(torch.tensor([step], device=DEVICE), value)
+    stacks = ring.read(torch.tensor([4, 5], device=DEVICE))
+    put_together = []
+    whole = Stacks.whole
+    monkeypatch.setattr(Stacks, "whole", lambda self: put_together.append(1) or whole(self))
+    assert stacks.shape == (2, 5, 4, 84, 84) and stacks.dtype == torch.uint8 and len(stacks) == 2
+    assert stacks.device == ring.words.device and not stacks.requires_grad
+    net = models.ActorCritic(6, width=0.1).to(DEVICE, memory_format=torch.channels_last)
+    lazily = [net(stacks.flatten(0, 1)), net(stacks[1])]
+    assert not put_together
+    plain = stacks.clone()
+    assert put_together and type(plain) is torch.Tensor
+    eagerly = [net(plain.flatten(0, 1)), net(plain[1])]
+    for one, other in zip(lazily, eagerly, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    for function in (
+        lambda s: s[:, 2], lambda s: s[..., :42], lambda s: s.flatten(), lambda s: s.flatten(1),
+        lambda s: s[0, 1], lambda s: s.float() / 255, lambda s: 3 * s, lambda s: s.sum(dim=2),
+        lambda s: torch.cat([s, plain]), lambda s: s.view(-1, 4, 84, 84), lambda s: s[1][3],
+        lambda s: s.transpose(0, 1), lambda s: torch.stack([s, s]), lambda s: s.unsqueeze(0),
+    ):  # fmt: skip
+        assert torch.equal(function(stacks), function(plain))
+    assert repr(stacks) == repr(plain)
 
 
 @pytest.mark.parametrize("name", ["nature", "impala"])

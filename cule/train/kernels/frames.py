@@ -5,11 +5,37 @@ A ring is that of cule/train/plan/stores.py, whose FrameRing says what its parts
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import torch
 import triton
 import triton.language as tl
+from torch.utils._pytree import tree_map_only
+
+if TYPE_CHECKING:
+    from cule.train.plan.stores import FrameRing
 
 BLOCK = 1024
+
+
+@triton.jit
+def begin_of(
+    frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
+    columns, length, word_slot, word_env, age_slot, depth: tl.constexpr,
+) -> Any:  # fmt: skip
+    """Where a frame of a stack begins in a ring; that of another episode is the black one.
+
+    `place` counts stacks, and `frame` is 0 for the oldest.
+    """
+    row, column = place // columns, place % columns
+    slot = tl.load(slots + row * slot_row + column * slot_column)
+    env = tl.load(envs + row * env_row + column * env_column)
+    back = depth - 1 - frame
+    source = (slot - back + depth * length) % length
+    source = tl.where(back > tl.load(age + slot * age_slot + env), length, source)
+    return source * word_slot + env * word_env
 
 
 @triton.jit
@@ -19,13 +45,10 @@ def _stacks(
 ):  # fmt: skip
     """A program is a frame of a stack."""
     place, frame = tl.program_id(0), tl.program_id(1)
-    row, column = place // columns, place % columns
-    slot = tl.load(slots + row * slot_row + column * slot_column)
-    env = tl.load(envs + row * env_row + column * env_column)
-    back = depth - 1 - frame
-    source = (slot - back + depth * length) % length
-    source = tl.where(back > tl.load(age + slot * age_slot + env), length, source)
-    begin = source * word_slot + env * word_env
+    begin = begin_of(
+        frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
+        columns, length, word_slot, word_env, age_slot, depth,
+    )  # fmt: skip
     end = (place.to(tl.int64) * depth + frame) * size
     for first in range(0, size, BLOCK):
         at = first + tl.arange(0, BLOCK)
@@ -48,15 +71,104 @@ def stacks(
     Returns:
         (*slots.shape, depth, size) int64.
     """
-    length, size = len(age), words.shape[2]
+    size = words.shape[2]
     made = words.new_empty((*slots.shape, depth, size))
+    _stacks[(slots.numel(), depth)](
+        words, age, slots, envs, made, *layout_of(words, age, slots, envs), size, depth, BLOCK
+    )
+    return made
+
+
+def layout_of(
+    words: torch.Tensor, age: torch.Tensor, slots: torch.Tensor, envs: torch.Tensor
+) -> tuple[int, ...]:
+    """What `begin_of` needs to know of these tensors, which are those of `stacks`."""
     if slots.dim() == 1:
         slots, envs = slots.unsqueeze(1), envs.unsqueeze(1)
-    _stacks[(slots.numel(), depth)](
-        words, age, slots, envs, made, *slots.stride(), *envs.stride(),
-        slots.shape[1], length, *words.stride()[:2], age.stride(0), size, depth, BLOCK,
+    return (
+        *slots.stride(), *envs.stride(), slots.shape[1], len(age), *words.stride()[:2],
+        age.stride(0),
     )  # fmt: skip
-    return made
+
+
+class Stacks(torch.Tensor):
+    """Stacks of a ring's frames, which are put together only if they have to be.
+
+    A first layer reads the ring itself (layers.py's `centred_patches`). Whatever else a program
+    does with them is done with a tensor of the whole stacks. They are those of the moment in which
+    they are read: a ring's slots change only between operations of a plan.
+
+    Args:
+        ring: which.
+        slots: (r,) or (r, c) int64, of the newest frames.
+        envs: the same shape.
+        leading: another shape with as many stacks.
+
+    Attributes:
+        shape: (*leading, stack, *frame), by default (*slots.shape, stack, *frame); uint8.
+    """
+
+    ring: FrameRing
+    slots: torch.Tensor
+    envs: torch.Tensor
+    _whole: torch.Tensor | None
+
+    @staticmethod
+    def __new__(
+        cls, ring: FrameRing, slots: torch.Tensor, envs: torch.Tensor,
+        leading: Sequence[int] | None = None,
+    ) -> Stacks:  # fmt: skip
+        """See the class."""
+        shape = (*(slots.shape if leading is None else leading), ring.oldest + 1, *ring.frame)
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, shape, dtype=torch.uint8, device=ring.words.device
+        )
+        made.ring, made.slots, made.envs, made._whole = ring, slots, envs, None
+        return made
+
+    def whole(self) -> torch.Tensor:
+        """A tensor of the stacks."""
+        if self._whole is None:
+            words = stacks(
+                self.ring.words, self.ring.age, self.slots, self.envs, self.ring.oldest + 1
+            )
+            self._whole = words.view(torch.uint8).view(self.shape)
+        return self._whole
+
+    def _shaped(self, shape: Sequence[int]) -> Stacks | None:
+        """The same stacks in another shape, if that leaves each of them as it is."""
+        inner = self.shape[len(self.shape) - 1 - len(self.ring.frame) :]
+        leading, same = shape[: len(shape) - len(inner)], tuple(shape[-len(inner) :]) == inner
+        if not same or math.prod(leading) != self.slots.numel():
+            return None
+        return Stacks(self.ring, self.slots, self.envs, leading)
+
+    def _selected(self, place: int) -> Stacks | None:
+        """The stacks at a place of the first dimension, if the slots have the same dimensions."""
+        dimensions = len(self.shape) - 1 - len(self.ring.frame)
+        if self.slots.dim() < 2 or self.slots.shape != self.shape[:dimensions]:
+            return None
+        return Stacks(self.ring, self.slots[place], self.envs[place])
+
+    def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
+        return repr(self.whole())
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, function: Any, types: Any, args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        made = None
+        if function is torch.ops.aten.view.default:
+            made = args[0]._shaped(args[1])
+        elif function is torch.ops.aten.select.int and args[1] == 0:
+            made = args[0]._selected(args[2])
+        if made is not None:
+            return made
+        args, kwargs = tree_map_only(Stacks, Stacks.whole, (args, kwargs or {}))
+        return function(*args, **kwargs)
 
 
 @triton.jit

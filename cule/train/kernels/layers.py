@@ -8,57 +8,107 @@ import torch
 import triton
 import triton.language as tl
 
-BLOCK = 4096
+from cule.train.kernels.frames import Stacks, begin_of, layout_of
+
+# Words of four pixels, and elements, of a program at once.
+WORDS, BLOCK = 1024, 4096
 # Elements of a tile of rows, and the most programs, of the backward pass of a bias.
 TILE, MOST_PROGRAMS = 8192, 264
 
 
 @triton.jit
-def _centred_patches(
-    images, patches, channels: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
-    BLOCK: tl.constexpr,
+def _begin(
+    frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
+    columns, length, word_slot, word_env, age_slot,
+    size: tl.constexpr, depth: tl.constexpr, ring: tl.constexpr,
 ):  # fmt: skip
-    """A program is an image: the mean of its bytes, then each byte less the mean, over 256."""
-    size: tl.constexpr = channels * height * width
-    image = tl.program_id(0).to(tl.int64) * size
+    """Where a frame of an image begins: in a ring, or in a tensor of images."""
+    if ring:
+        return begin_of(
+            frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
+            columns, length, word_slot, word_env, age_slot, depth,
+        )  # fmt: skip
+    else:
+        return (place.to(tl.int64) * depth + frame) * size
+
+
+@triton.jit
+def _centred_patches(
+    words, age, slots, envs, patches, slot_row, slot_column, env_row, env_column,
+    columns, length, word_slot, word_env, age_slot, depth: tl.constexpr, height: tl.constexpr,
+    width: tl.constexpr, ring: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A program is an image: the mean of its bytes, then each byte less the mean, over 256.
+
+    A word is four pixels.
+    """
+    size: tl.constexpr = height * width // 4
+    across: tl.constexpr = width // 4
+    place = tl.program_id(0)
+    # Two sums of 16 bits in each number.
     total = tl.zeros([BLOCK], tl.int32)
-    for begin in range(0, size, BLOCK):
-        at = begin + tl.arange(0, BLOCK)
-        total += tl.load(images + image + at, at < size, 0).to(tl.int32)
-    mean = tl.sum(total).to(tl.float32) / size
+    for frame in tl.static_range(depth):
+        begin = _begin(
+            frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
+            columns, length, word_slot, word_env, age_slot, size, depth, ring,
+        )  # fmt: skip
+        for first in range(0, size, BLOCK):
+            at = first + tl.arange(0, BLOCK)
+            word = tl.load(words + begin + at, at < size, 0)
+            total += (word & 0x00FF00FF) + ((word >> 8) & 0x00FF00FF)
+    mean = (tl.sum(total & 0xFFFF) + tl.sum((total >> 16) & 0xFFFF)).to(tl.float32)
+    mean = mean / (4 * size * depth)
     # To the nearest integer, half to even, as torch.round.
     low = tl.floor(mean)
     over = mean - low
     odd = low - 2 * tl.floor(low / 2)
     mean = tl.where((over > 0.5) | ((over == 0.5) & (odd == 1)), low + 1, low)
-    across = width // 4
-    for begin in range(0, size, BLOCK):
-        at = begin + tl.arange(0, BLOCK)
-        # at = ((y across + x) channels + c) 16 + 4 dy + dx
-        inside, c = at % 16, at // 16 % channels
-        x, y = at // (16 * channels) % across, at // (16 * channels * across)
-        source = (c * height + y * 4 + inside // 4) * width + x * 4 + inside % 4
-        pixel = tl.load(images + image + source, at < size, 0).to(tl.float32)
-        pixel = (pixel - mean) / 256
-        tl.store(patches + image + at, pixel.to(patches.dtype.element_ty), at < size)
+    image = place.to(tl.int64) * (4 * size * depth)
+    pixel = tl.arange(0, 4)
+    for frame in tl.static_range(depth):
+        begin = _begin(
+            frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
+            columns, length, word_slot, word_env, age_slot, size, depth, ring,
+        )  # fmt: skip
+        for first in range(0, size, BLOCK):
+            at = first + tl.arange(0, BLOCK)
+            # Row dy of the patch at (x, y).
+            dy, x, y = at % 4, at // 4 % across, at // (4 * across)
+            word = tl.load(words + begin + (4 * y + dy) * across + x, at < size, 0)
+            value = ((word[:, None] >> (8 * pixel)[None, :]) & 255).to(tl.float32)
+            value = (value - mean) / 256
+            to = image + ((y * across + x) * depth + frame) * 16 + dy * 4
+            tl.store(
+                patches + to[:, None] + pixel[None, :], value.to(patches.dtype.element_ty),
+                (at < size)[:, None],
+            )  # fmt: skip
 
 
 def centred_patches(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Squares of 4x4 pixels as channels, less the mean of their image, divided by 256.
 
     Args:
-        images: (n, c, h, w) uint8; h and w are multiples of 4.
+        images: (n, c, h, w) uint8, also the Stacks of a ring; h and w are multiples of 4.
         dtype: of the result: float32 or bfloat16, in which these numbers are exact.
 
     Returns:
         (n, 16 c, h / 4, w / 4), in the order of pixel_unshuffle and the memory format
         channels_last.
     """
-    count, channels, height, width = images.shape
+    count, depth, height, width = images.shape
     made = torch.empty(
-        (count, height // 4, width // 4, 16 * channels), dtype=dtype, device=images.device
+        (count, height // 4, width // 4, 16 * depth), dtype=dtype, device=images.device
     )
-    _centred_patches[(count,)](images.contiguous(), made, channels, height, width, BLOCK)
+    if isinstance(images, Stacks):
+        words = images.ring.words.view(torch.int32)
+        tensors = words, images.ring.age, images.slots, images.envs
+        layout = layout_of(*tensors)
+    else:
+        words = images.contiguous().view(torch.int32)
+        tensors, layout = (words,) * 4, (0,) * 9
+    _centred_patches[(count,)](
+        *tensors, made, *layout, depth, height, width, isinstance(images, Stacks), WORDS
+    )
     return made.permute(0, 3, 1, 2)
 
 

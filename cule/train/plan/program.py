@@ -87,6 +87,7 @@ class Recurrent:
         stack: how many frames a read stacks; index i reads the values at i - stack + 1 .. i.
         box: for an object, the Python object whose versions the indices count; else None.
         kept: whether it is wanted at the end, so that it is computed even if nothing reads it.
+        deferred: stacks may be read from the frames by what uses them, without being put together.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Recurrent:
     stack: int = 1
     box: Any = None
     kept: bool = False
+    deferred: bool = False
 
     def __getitem__(self, key: Index | int | slice) -> Access:
         """`x[t]` is a value, `x[t - 3:t + 1]` a window of four.

@@ -131,6 +131,7 @@ class FrameRing(nn.Module):
         words: (length + 1, num_envs, pixels / 8) int64, the pixels; slot `length` is black.
         age: (length, num_envs) int64, how many frames of the same episode came before, at most
             stack - 1.
+        deferred: whether what is taken is put together only where it is used.
     """
 
     words: torch.Tensor
@@ -143,6 +144,8 @@ class FrameRing(nn.Module):
         self.length = length
         self.num_envs, *self.frame = recurrent.shape
         self.oldest = recurrent.stack - 1
+        # Over the bus each frame is read once.
+        self.deferred = recurrent.deferred and not host
         shape = (length + 1, self.num_envs, math.prod(self.frame) // 8)
         words = (
             host_memory(shape, torch.int64, device)
@@ -196,8 +199,8 @@ class FrameRing(nn.Module):
         if kernels.serve(self.words):
             from cule.train.kernels import frames as fused
 
-            words = fused.stacks(self.words, self.age, slots, envs, self.oldest + 1)
-            return words.view(torch.uint8).unflatten(-1, self.frame)
+            found = fused.Stacks(self, slots, envs)
+            return found if self.deferred else found.whole()
         age = self.age[slots, envs].unsqueeze(-1)
         sources = ((slots.unsqueeze(-1) - self.back) % self.length).masked_fill_(
             self.back > age, self.length
@@ -231,6 +234,7 @@ class FrameRingPart(FrameRing):
     def __init__(self, whole: FrameRing, envs: slice):
         nn.Module.__init__(self)
         self.length, self.frame, self.oldest = whole.length, whole.frame, whole.oldest
+        self.deferred = whole.deferred
         self.register_buffer("words", whole.words[:, envs])
         self.register_buffer("age", whole.age[:, envs])
         self.num_envs = self.age.shape[1]
