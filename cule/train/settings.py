@@ -13,6 +13,7 @@ from torch import nn
 
 from cule.train.checks import MAX_SEED, above, at_least, within
 from cule.train.layout import Layout
+from cule.train.optimizers import Adam
 from cule.train.presets import by_device, filled
 
 Self = TypeVar("Self", bound="Args")
@@ -226,9 +227,7 @@ class Args:
         on_gpu = device.type == "cuda"
         rate = torch.tensor(self.learning_rate, dtype=torch.float32, device=device)
         if self.optimizer == "adam":
-            return torch.optim.Adam(
-                parameters, lr=rate, eps=self.adam_epsilon, fused=True, capturable=on_gpu
-            )
+            return Adam(parameters, rate, self.adam_epsilon)
         return torch.optim.RMSprop(
             parameters, lr=rate, alpha=self.rmsprop_decay, eps=self.adam_epsilon,
             capturable=on_gpu, foreach=on_gpu,

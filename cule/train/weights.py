@@ -47,7 +47,7 @@ class Weights:
     Attributes:
         used: the networks' parameters.
         parameters: what the optimizer updates, float32, in the same order: the parameters
-            themselves, or what they are rounded from.
+            themselves, or what they are rounded from; parts of one vector.
         gradient: all gradients as one float32 vector: one all-reduce, one norm.
         gradients: each parameter's part of it, with its shape and memory format, as fused
             optimizers need.
@@ -60,21 +60,24 @@ class Weights:
         found = {p for net in nets for p in _matrices(net)} if rounded else set()
         for p in self.used:
             (self._matrices if p in found else self._others).append(p)
-        count = sum(p.numel() for p in self._matrices)
-        # Views of these two, so that one kernel rounds all.
-        self._precise = torch.empty(count, device=device)
+        # Those of matrices come first.
+        in_order = [*self._matrices, *self._others]
+        count, size = (sum(p.numel() for p in some) for some in (self._matrices, in_order))
+        # One vector, so that one kernel updates all, and one rounds all.
+        numbers = torch.empty(size, device=device)
+        self._precise = numbers[:count]
         self._rounded = torch.empty(count, device=device, dtype=torch.bfloat16)
-        precise = {}
-        places, rounded_places = (_views(w, self._matrices) for w in (self._precise, self._rounded))
-        for p, place, rounded_place in zip(self._matrices, places, rounded_places, strict=True):
+        places, precise = _views(numbers, in_order), {}
+        for p, place in zip(self._others, places[len(self._matrices) :], strict=True):
+            p.data = place.copy_(p.detach())
+        rounded_places = _views(self._rounded, self._matrices)
+        for p, place, rounded_place in zip(self._matrices, places, rounded_places, strict=False):
             precise[p] = nn.Parameter(place.copy_(p.detach()))
             p.data = rounded_place
         self.round()
         self.parameters = [precise.get(p, p) for p in self.used]
-        self.gradient = torch.zeros(sum(p.numel() for p in self.used), device=device)
-        # Those of matrices come first.
+        self.gradient = torch.zeros(size, device=device)
         self._of_matrices, self._of_others = self.gradient.tensor_split([count])
-        in_order = [*self._matrices, *self._others]
         place_of = dict(zip(in_order, _views(self.gradient, in_order), strict=True))
         self.gradients = [place_of[p] for p in self.used]
         for parameter, gradient in zip(self.parameters, self.gradients, strict=True):

@@ -12,7 +12,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from cule.train.kernels import draws, frames, layers, losses, policy, returns
+from cule.train.kernels import adam, draws, frames, layers, losses, policy, returns
 
 TARGET = GPUTarget("cuda", 90, 32)
 # What Triton calls types; an argument that is not in a kernel's own list has that of its name.
@@ -21,6 +21,7 @@ ROWS = {"ROWS": 32, "WIDTH": 8}
 SCAN = {"steps": 20, "LANES": 64}
 # Each kernel's arguments that are not float32 tensors, and its constants.
 KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
+    adam._adam: ({"first": FLOAT}, {"BLOCK": 1024}),
     draws._draw: (
         {"step": LONG, "results": LONG, "seed": "i64"},
         {"kind": 2, "BLOCK": 256},
@@ -55,11 +56,24 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
     returns._vtrace: ({}, SCAN),
 }
 # What kernels call is compiled with them.
-CALLED = {frames.begin_of, layers._begin}
+CALLED = {adam._correction, frames.begin_of, layers._begin}
 WHOLE = {"size", "rows", "width", "channels", "length", "columns", "count", "word_slot", "word_env",
          "age_slot", "slot_row", "slot_column", "env_row", "env_column", "first", "number", "stop",
          "envs", "each"}  # fmt: skip
-REAL = {"vf_coef", "ent_coef", "clip_coef", "rho_bar", "c_bar", "trace_decay", "decay"}
+REAL = {
+    "beta_1",
+    "beta_2",
+    "log_beta_1",
+    "log_beta_2",
+    "epsilon",
+    "vf_coef",
+    "ent_coef",
+    "clip_coef",
+    "rho_bar",
+    "c_bar",
+    "trace_decay",
+    "decay",
+}
 
 
 def kind(name: str, own: dict[str, str], constants: dict[str, int]) -> str:
@@ -80,7 +94,7 @@ def compiled(kernel: Any, own: dict[str, str], constants: dict[str, int]) -> int
 
 def main() -> None:
     """Compiles them, also with each whole number as 1, which Triton then makes a constant."""
-    modules = draws, frames, layers, losses, policy, returns
+    modules = adam, draws, frames, layers, losses, policy, returns
     there = {v for m in modules for v in vars(m).values() if isinstance(v, triton.JITFunction)}
     assert there - CALLED == set(KERNELS), "each kernel is in the table"
     for kernel, (own, constants) in KERNELS.items():
