@@ -47,7 +47,7 @@ def _centred_patches(
     place = tl.program_id(0)
     # Two sums of 16 bits in each number.
     total = tl.zeros([BLOCK], tl.int32)
-    for frame in tl.static_range(depth):
+    for frame in range(depth):
         begin = _begin(
             frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
             columns, length, word_slot, word_env, age_slot, size, depth, ring,
@@ -65,7 +65,7 @@ def _centred_patches(
     mean = tl.where((over > 0.5) | ((over == 0.5) & (odd == 1)), low + 1, low)
     image = place.to(tl.int64) * (4 * size * depth)
     pixel = tl.arange(0, 4)
-    for frame in tl.static_range(depth):
+    for frame in range(depth):
         begin = _begin(
             frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
             columns, length, word_slot, word_env, age_slot, size, depth, ring,
