@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import ale_py
 import numpy as np
 import torch
 
+from cule.device import usable_cpus
 from cule.rom import find_game
 from cule.train.emulator import FRAMESKIP
 from cule.train.models import sample
@@ -47,12 +49,20 @@ class Evaluator:
     ):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.device, self.episodes = device, episodes
-        self.env = ale_py.AtariVectorEnv(
-            find_game(game).name, episodes, num_threads=num_threads, noop_max=noops,
-            full_action_space=full_action_space, reward_clipping=False,
-            repeat_action_probability=sticky, max_num_frames_per_episode=max_frames,
-            frameskip=FRAMESKIP,
-        )  # fmt: skip
+        name, count = find_game(game).name, min(episodes, num_threads or usable_cpus())
+        # A vector env steps all of its envs, also those whose episode is over. So each thread has
+        # one of its own, which rests when all its episodes are over.
+        bounds = [episodes * i // count for i in range(count + 1)]
+        self._parts = [slice(*both) for both in pairwise(bounds)]
+        self.envs = [
+            ale_py.AtariVectorEnv(
+                name, part.stop - part.start, num_threads=1, noop_max=noops,
+                full_action_space=full_action_space, reward_clipping=False,
+                repeat_action_probability=sticky, max_num_frames_per_episode=max_frames,
+                frameskip=FRAMESKIP,
+            )
+            for part in self._parts
+        ]  # fmt: skip
 
     @torch.no_grad()
     def scores(
@@ -75,20 +85,29 @@ class Evaluator:
             (episodes,) float64, the scores, of unclipped rewards; None if it was stopped.
         """
         generator = torch.Generator(self.device).manual_seed(seed)
-        observations, _ = self.env.reset(seed=seed)
+        both = list(zip(self.envs, self._parts, strict=True))
+        first = [env.reset(seed=seed + part.start)[0] for env, part in both]
+        observations = torch.from_numpy(np.concatenate(first)).to(self.device)
         scores, playing = np.zeros(self.episodes), np.ones(self.episodes, dtype=bool)
-        while playing.any():
+        while both:
             if stop():
                 return None
-            log_probabilities = policy(torch.from_numpy(observations).to(self.device))
-            actions = (
+            log_probabilities = policy(observations)
+            chosen = (
                 log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
             )
-            observations, rewards, terminated, truncated, _ = self.env.step(actions.cpu().numpy())
-            scores += np.where(playing, rewards, 0)
-            playing &= ~(terminated | truncated)
+            actions = chosen.cpu().numpy()
+            for env, part in both:
+                env.send(actions[part])
+            for env, part in both:
+                following, rewards, terminated, truncated, _ = env.recv()
+                observations[part] = torch.from_numpy(following).to(self.device)
+                scores[part] += np.where(playing[part], rewards, 0)
+                playing[part] &= ~(terminated | truncated)
+            both = [(env, part) for env, part in both if playing[part].any()]
         return scores
 
     def close(self) -> None:
         """Frees the envs."""
-        self.env.close()
+        for env in self.envs:
+            env.close()

@@ -194,8 +194,9 @@ def test_evaluator_offers_all_actions_and_starts_without_noops():
             "pong", 4, torch.device("cpu"), sticky=0.25, max_frames=300, noops=noops,
             full_action_space=True, num_threads=1,
         )  # fmt: skip
-        assert evaluator.env.single_action_space.n == 18
-        begun.append(set(evaluator.env.reset(seed=0)[1]["episode_frame_number"].tolist()))
+        [env] = evaluator.envs
+        assert env.single_action_space.n == 18
+        begun.append(set(env.reset(seed=0)[1]["episode_frame_number"].tolist()))
         log_uniform = torch.full((4, 18), 1 / 18).log()
         scores = evaluator.scores(lambda _, uniform=log_uniform: uniform, seed=0)
         assert (scores < 0).any()

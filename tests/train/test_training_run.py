@@ -184,21 +184,51 @@ def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
 
 def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
     evaluator = Evaluator("pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1)
-    before = evaluator.env.step
+    [env] = evaluator.envs
+    before = env.recv
     steps = []
 
-    def step(actions):
-        result = before(actions)
+    def receive():
+        result = before()
         steps.append(result[1])
         return result
 
-    monkeypatch.setattr(evaluator.env, "step", step)
+    monkeypatch.setattr(env, "recv", receive)
     log_uniform = torch.full((4, 6), 1 / 6).log()
     scores = evaluator.scores(lambda _: log_uniform, seed=0)
     evaluator.close()
     # Cut after 300 frames: 75 steps, in which the opponent wins points.
     assert len(steps) == 75
     assert (scores == sum(steps)).all() and (scores < 0).any()
+
+
+def scores_and_steps(num_threads):
+    """The scores of five episodes, and how many steps all envs make together."""
+    evaluator = Evaluator(
+        "space_invaders", 5, torch.device("cpu"), sticky=0.25, max_frames=4000,
+        num_threads=num_threads,
+    )  # fmt: skip
+    assert len(evaluator.envs) == min(num_threads, 5)
+    steps = []
+    for env in evaluator.envs:
+        before = env.send
+        env.send = lambda actions, before=before: steps.append(len(actions)) or before(actions)
+
+    def policy(observations):
+        brightness = observations.float().mean(dim=(1, 2, 3)).unsqueeze(1)
+        return (brightness * torch.tensor([0.01, 0.02, 0.01, 0.01, 0.01, 0.02])).log_softmax(1)
+
+    scores = evaluator.scores(policy, seed=3)
+    evaluator.close()
+    return scores.tolist(), sum(steps)
+
+
+def test_scores_do_not_depend_on_threads_which_rest_when_their_episodes_are_over():
+    scores, most = scores_and_steps(1)
+    assert len(set(scores)) > 2
+    for num_threads in (2, 3, 7):
+        again, steps = scores_and_steps(num_threads)
+        assert again == scores and steps < most
 
 
 @pytest.mark.parametrize(
