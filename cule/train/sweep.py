@@ -45,6 +45,8 @@ JOBS, RESULTS, LOCK = "sweep.json", "results.jsonl", "sweep.lock"
 STOPPED = 130
 # A training that fails is started once more.
 MOST_STARTS = 2
+# For each training on a device so many others may be started or evaluated.
+BESIDE = 2
 # Seconds: between two looks at the processes, between two at their logs, and how long the
 # processes of a killed sweep may take to end.
 POLL, LOOK, PATIENCE = 0.1, 1.0, 10.0
@@ -57,8 +59,8 @@ class Sweep:
         jobs: the trainings, in the order in which they start.
         folder: each has a folder in it, named after it.
         devices: such as "cuda:0", "cuda:1".
-        per_device: how many train on a device at the same time; beside them as many may start or
-            be evaluated.
+        per_device: how many train on a device at the same time; beside them twice as many may
+            start or be evaluated.
 
     Attributes:
         states: how far each job is.
@@ -224,8 +226,9 @@ class Sweep:
 
     def _fill(self, lock: int) -> None:
         """Starts jobs on devices that have room, or will have when the jobs have started."""
-        # The evaluations, too, have so many places; those that find none keep that of a training.
-        free, places, startup = list(self.slots), list(self.slots), self._startup
+        # Those that are started or evaluated have places, too; if none is left they keep that of a
+        # training.
+        free, places, startup = list(self.slots), BESIDE * self.slots, self._startup
         for state in self._running.values():
             assert state.device is not None
             if state.trained_in(startup) and state.device in places:
@@ -274,7 +277,8 @@ class Args:
     folder: Path = Path("runs/sweep")
     """each training gets a folder in it, such as pong-0"""
     per_gpu: int = 1
-    """trainings on a device at the same time; as many may start or be evaluated beside them"""
+    """trainings on a device at the same time; beside them twice as many may start or be
+    evaluated"""
     gpus: tuple[int, ...] = ()
     """numbers of the GPUs; by default all"""
     device: Literal["cpu"] | None = None

@@ -9,12 +9,15 @@ folder's result.jsonl is written last. Of a training that has ended only the net
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from cule import train
 from cule.json_lines import read_lines
@@ -138,6 +141,9 @@ def make(args: Args) -> dict[str, Any] | None:
         if trained["frames"] < args.total_frames:
             return None
     checkpoint.keep_networks(args.folder / TRAINING / "checkpoints")
+    # Another agent trains while this one is evaluated.
+    gc.collect()
+    torch.cuda.empty_cache()
     begun, protocol = time.perf_counter(), PROTOCOLS[args.protocol]
     wanted = evaluate.Args(
         args.folder / TRAINING, episodes=args.episodes, sticky=(protocol.sticky,),

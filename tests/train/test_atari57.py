@@ -254,7 +254,7 @@ def test_suite_has_the_chosen_settings_on_a_gpu_alone(monkeypatch):
     for algorithm, name in CHOSEN.items():
         assert CANDIDATES[name][0] == algorithm and suite_settings(algorithm, "cpu") == {}
         monkeypatch.setattr(settings, "find_device", torch.device)
-        assert suite_settings(algorithm, "cuda") == CANDIDATES[name][1]
+        assert CANDIDATES[name][1].items() <= suite_settings(algorithm, "cuda").items()
         monkeypatch.undo()
 
 
