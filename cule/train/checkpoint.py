@@ -97,7 +97,8 @@ class Writer:
             if self.world.rank == 0:
                 # The set is incomplete while its files are replaced one by one.
                 delete_marks(self.folder, steps)
-        kept, path = on_host(state), self.folder / part_of(steps, self.world.rank)
+            kept = on_host(state)
+        path = self.folder / part_of(steps, self.world.rank)
         written = self._thread.submit(FILE.write, path, lambda file: torch.save(kept, file))
         self._begun = steps, before, written
 

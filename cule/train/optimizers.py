@@ -58,6 +58,7 @@ class Adam(torch.optim.Adam):
         own = self.param_groups[0]["params"]
         if kernels.serve(own[0]):
             self._vectors = self._found(own)
+            self._adopt()
 
     @staticmethod
     def _found(own: Sequence[torch.Tensor]) -> _Vectors | None:
@@ -78,9 +79,12 @@ class Adam(torch.optim.Adam):
         return _Vectors(parameters, gradient, *means, steps)
 
     @torch.no_grad()
-    def _adopt(self, own: Sequence[torch.Tensor], whole: _Vectors) -> None:
+    def _adopt(self) -> None:
         """Makes what torch keeps of each parameter a part of the vectors, with its values."""
-        for p in own:
+        whole = self._vectors
+        if whole is None:
+            return
+        for p in self.param_groups[0]["params"]:
             state = self.state[p]
             parts = {
                 "exp_avg": _part(whole.first, p), "exp_avg_sq": _part(whole.second, p),
@@ -93,6 +97,11 @@ class Adam(torch.optim.Adam):
                     part.zero_()
                 state[name] = part
 
+    def load_state_dict(self, state_dict: Any) -> None:
+        """See torch.optim.Adam. Captured steps go on from the new state."""
+        super().load_state_dict(state_dict)
+        self._adopt()
+
     def step(self, closure: Any = None) -> Any:
         """See torch.optim.Adam."""
         whole = self._vectors
@@ -101,9 +110,6 @@ class Adam(torch.optim.Adam):
         from cule.train.kernels.adam import adam
 
         [group] = self.param_groups
-        own = group["params"]
-        if self.state[own[0]].get("step") is not whole.steps:  # at first, or loaded
-            self._adopt(own, whole)
         whole.steps.add_(1)
         adam(*whole, group["lr"], group["betas"], group["eps"])
         return None
