@@ -137,7 +137,21 @@ class Writer:
         self._thread.shutdown()
 
 
-def keep_networks(folder: Path) -> None:
+def newest(run: Path, device: torch.device) -> dict[str, Any]:
+    """The state of a run's newest checkpoint, that of its first process.
+
+    Raises:
+        ValueError: there is no checkpoint, or all are damaged.
+    """
+    state = load(run / "checkpoints", World(0, 1, device))
+    if state is None:
+        raise ValueError(
+            f"expected a run folder with checkpoints, as training writes it, got {run}"
+        )
+    return state
+
+
+def keep_networks(run: Path) -> None:
     """Keeps of a single process's training only what evaluations and videos need.
 
     Of the newest set the networks stay, a hundredth of it; training cannot go on from them.
@@ -145,11 +159,9 @@ def keep_networks(folder: Path) -> None:
     Raises:
         ValueError: there is no whole set, or the file cannot be written.
     """
-    state = load(folder, World(0, 1, torch.device("cpu")))
-    if state is None:
-        raise ValueError(f"expected a folder with checkpoints, as training writes it, got {folder}")
+    state = newest(run, torch.device("cpu"))
     state["trainer"] = {name: state["trainer"][name] for name in ("steps", "updates", "networks")}
-    steps = state["trainer"]["steps"]
+    folder, steps = run / "checkpoints", state["trainer"]["steps"]
     # The file is whole at any moment, so that the set is complete all the time.
     FILE.write(folder / part_of(steps, 0), lambda file: torch.save(state, file))
     delete_sets(folder, but=(steps,))

@@ -25,7 +25,6 @@ from cule.train.command import run_program
 from cule.train.evaluator import NOOPS, Evaluator, Policy
 from cule.train.learner import spaces
 from cule.train.rows import append_row, row_of
-from cule.train.world import World
 
 
 @dataclass
@@ -60,11 +59,7 @@ def load_policy(run: Path, device: torch.device) -> tuple[Policy, dict[str, Any]
     Raises:
         ValueError: there is no checkpoint, all are damaged, or the algorithm's code is not there.
     """
-    state = checkpoint.load(run / "checkpoints", World(0, 1, device))
-    if state is None:
-        raise ValueError(
-            f"expected a run folder with checkpoints, as training writes it, got {run}"
-        )
+    state = checkpoint.newest(run, device)
     algorithm = find(state["program"])(find(state["settings"])(**state["args"]))
     algorithm.device, algorithm.num_actions = device, state["num_actions"]
     nets = {

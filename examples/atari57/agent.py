@@ -20,7 +20,6 @@ from typing import Any
 import torch
 
 from cule import train
-from cule.json_lines import read_lines
 from cule.train import checkpoint, evaluate, watch
 from cule.train.checks import at_least
 from cule.train.command import run_program
@@ -77,15 +76,6 @@ class Args:
     """show progress bars"""
 
 
-def row_before(args: Args) -> dict[str, Any] | None:
-    """The result of this agent if it was finished before."""
-    path = args.folder / RESULT
-    if not args.resume or not path.exists():
-        return None
-    rows = read_lines(path, dict).kept("row of results")
-    return rows[-1] if rows else None
-
-
 def link_log(folder: Path) -> None:
     """Lets a sweep find the training's log in the agent's folder.
 
@@ -126,7 +116,7 @@ def make(args: Args) -> dict[str, Any] | None:
     """
     at_least(1, args, "total_frames", "episodes", "max_frames")
     game = game_of(args.game)
-    if (row := row_before(args)) is not None:
+    if args.resume and (row := result_in(args.folder)) is not None:
         return row
     settings = training_settings(
         args.algorithm, args.protocol, **suite_settings(args.algorithm, args.device), game=game,
@@ -140,7 +130,7 @@ def make(args: Args) -> dict[str, Any] | None:
         trained = train.train(ALGORITHMS[args.algorithm][0], settings)
         if trained["frames"] < args.total_frames:
             return None
-    checkpoint.keep_networks(args.folder / TRAINING / "checkpoints")
+    checkpoint.keep_networks(args.folder / TRAINING)
     # Another agent trains while this one is evaluated.
     gc.collect()
     torch.cuda.empty_cache()

@@ -56,7 +56,7 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
     returns._vtrace: ({}, SCAN),
 }
 # What kernels call is compiled with them.
-CALLED = {adam._correction, frames.begin_of, layers._begin}
+CALLED = {adam._correction, frames.begin_of, frames.newest_of}
 WHOLE = {"size", "rows", "width", "channels", "length", "columns", "count", "word_slot", "word_env",
          "age_slot", "slot_row", "slot_column", "env_row", "env_column", "first", "number", "stop",
          "envs", "each"}  # fmt: skip

@@ -21,20 +21,25 @@ BLOCK = 1024
 
 
 @triton.jit
-def begin_of(
-    frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
-    columns, length, word_slot, word_env, age_slot, depth: tl.constexpr,
-) -> Any:  # fmt: skip
-    """Where a frame of a stack begins in a ring; that of another episode is the black one.
-
-    `place` counts stacks, and `frame` is 0 for the oldest.
-    """
+def newest_of(
+    place, age, slots, envs, slot_row, slot_column, env_row, env_column, columns, age_slot
+) -> Any:
+    """The slot and the env of a stack's newest frame, and how many frames came before it."""
     row, column = place // columns, place % columns
     slot = tl.load(slots + row * slot_row + column * slot_column)
     env = tl.load(envs + row * env_row + column * env_column)
+    return slot, env, tl.load(age + slot * age_slot + env)
+
+
+@triton.jit
+def begin_of(frame, slot, env, before, length, word_slot, word_env, depth: tl.constexpr) -> Any:
+    """Where a frame of a stack begins, 0 for the oldest; that of another episode is the black one.
+
+    The others are what `newest_of` says of the stack, and the ring's layout.
+    """
     back = depth - 1 - frame
     source = (slot - back + depth * length) % length
-    source = tl.where(back > tl.load(age + slot * age_slot + env), length, source)
+    source = tl.where(back > before, length, source)
     return source * word_slot + env * word_env
 
 
@@ -45,10 +50,10 @@ def _stacks(
 ):  # fmt: skip
     """A program is a frame of a stack."""
     place, frame = tl.program_id(0), tl.program_id(1)
-    begin = begin_of(
-        frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
-        columns, length, word_slot, word_env, age_slot, depth,
-    )  # fmt: skip
+    slot, env, before = newest_of(
+        place, age, slots, envs, slot_row, slot_column, env_row, env_column, columns, age_slot
+    )
+    begin = begin_of(frame, slot, env, before, length, word_slot, word_env, depth)
     end = (place.to(tl.int64) * depth + frame) * size
     for first in range(0, size, BLOCK):
         at = first + tl.arange(0, BLOCK)
@@ -82,7 +87,7 @@ def stacks(
 def layout_of(
     words: torch.Tensor, age: torch.Tensor, slots: torch.Tensor, envs: torch.Tensor
 ) -> tuple[int, ...]:
-    """What `begin_of` needs to know of these tensors, which are those of `stacks`."""
+    """The strides and sizes of these tensors that kernels need; they are those of `stacks`."""
     if slots.dim() == 1:
         slots, envs = slots.unsqueeze(1), envs.unsqueeze(1)
     return (

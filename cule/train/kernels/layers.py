@@ -8,28 +8,12 @@ import torch
 import triton
 import triton.language as tl
 
-from cule.train.kernels.frames import Stacks, begin_of, layout_of
+from cule.train.kernels.frames import Stacks, begin_of, layout_of, newest_of
 
 # Words of four pixels, and elements, of a program at once.
 WORDS, BLOCK = 1024, 4096
 # Elements of a tile of rows, and the most programs, of the backward pass of a bias.
 TILE, MOST_PROGRAMS = 8192, 264
-
-
-@triton.jit
-def _begin(
-    frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
-    columns, length, word_slot, word_env, age_slot,
-    size: tl.constexpr, depth: tl.constexpr, ring: tl.constexpr,
-):  # fmt: skip
-    """Where a frame of an image begins: in a ring, or in a tensor of images."""
-    if ring:
-        return begin_of(
-            frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
-            columns, length, word_slot, word_env, age_slot, depth,
-        )  # fmt: skip
-    else:
-        return (place.to(tl.int64) * depth + frame) * size
 
 
 @triton.jit
@@ -45,13 +29,17 @@ def _centred_patches(
     size: tl.constexpr = height * width // 4
     across: tl.constexpr = width // 4
     place = tl.program_id(0)
+    if ring:
+        slot, env, before = newest_of(
+            place, age, slots, envs, slot_row, slot_column, env_row, env_column, columns, age_slot
+        )
+    else:
+        # A tensor of images is a ring of `depth` slots, of which an image has all.
+        slot, env, before = depth - 1, place.to(tl.int64), depth - 1
     # Two sums of 16 bits in each number.
     total = tl.zeros([BLOCK], tl.int32)
     for frame in range(depth):
-        begin = _begin(
-            frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
-            columns, length, word_slot, word_env, age_slot, size, depth, ring,
-        )  # fmt: skip
+        begin = begin_of(frame, slot, env, before, length, word_slot, word_env, depth)
         for first in range(0, size, BLOCK):
             at = first + tl.arange(0, BLOCK)
             word = tl.load(words + begin + at, at < size, 0)
@@ -66,10 +54,7 @@ def _centred_patches(
     image = place.to(tl.int64) * (4 * size * depth)
     pixel = tl.arange(0, 4)
     for frame in range(depth):
-        begin = _begin(
-            frame, place, age, slots, envs, slot_row, slot_column, env_row, env_column,
-            columns, length, word_slot, word_env, age_slot, size, depth, ring,
-        )  # fmt: skip
+        begin = begin_of(frame, slot, env, before, length, word_slot, word_env, depth)
         for first in range(0, size, BLOCK):
             at = first + tl.arange(0, BLOCK)
             # Row dy of the patch at (x, y).
@@ -105,7 +90,8 @@ def centred_patches(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         layout = layout_of(*tensors)
     else:
         words = images.contiguous().view(torch.int32)
-        tensors, layout = (words,) * 4, (0,) * 9
+        size = height * width // 4
+        tensors, layout = (words,) * 4, (0, 0, 0, 0, 0, depth, size, depth * size, 0)
     _centred_patches[(count,)](
         *tensors, made, *layout, depth, height, width, isinstance(images, Stacks), WORDS
     )
