@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 import cule
 from cule.env.flights import Flights
+from cule.train.emulator import envs_in_parts
 from cule.train.episodes import Episodes
 
 # What is read of a step's infos.
@@ -35,8 +35,7 @@ class Aloft:
 
     def __init__(self, env: cule.AtariEnv, episodes: Episodes, device: torch.device, groups: int):
         self.episodes, self.device, self.flights = episodes, device, Flights(env)
-        ends = [env.num_envs * i // groups for i in range(groups + 1)]
-        self.parts = [slice(*ends[i : i + 2]) for i in range(groups)]
+        self.parts = envs_in_parts(env.num_envs, groups)
         self._numbers = [0] * groups
         on_gpu = device.type == "cuda"
         if on_gpu:
@@ -46,7 +45,7 @@ class Aloft:
         self._here = [
             {name: tensor.to(device) for name, tensor in made.items()} for made in self._made
         ]
-        sizes = np.diff(ends).tolist()
+        sizes = [envs.stop - envs.start for envs in self.parts]
         self._chosen = [torch.zeros(n, dtype=torch.int64, device=device) for n in sizes]
         self._actions = [torch.zeros(n, dtype=torch.int64, pin_memory=on_gpu) for n in sizes]
         self._copies = torch.cuda.Stream(device) if on_gpu else None

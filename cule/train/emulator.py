@@ -16,6 +16,7 @@ reason.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Protocol, cast
 
 import ale_py
@@ -27,6 +28,12 @@ import cule
 EMULATORS = ("cule", "ale-py")
 STACK = 4
 FRAMESKIP = 4
+
+
+def envs_in_parts(num_envs: int, count: int) -> list[slice]:
+    """The envs in so many parts, as equal in number as possible."""
+    ends = [num_envs * i // count for i in range(count + 1)]
+    return [slice(*both) for both in pairwise(ends)]
 
 
 class Env(Protocol):

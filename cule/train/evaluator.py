@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import ale_py
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 
 from cule.device import usable_cpus
 from cule.rom import find_game
-from cule.train.emulator import FRAMESKIP
+from cule.train.emulator import FRAMESKIP, envs_in_parts
 from cule.train.models import sample
 
 NOOPS = 30
@@ -52,8 +51,7 @@ class Evaluator:
         name, count = find_game(game).name, min(episodes, num_threads or usable_cpus())
         # A vector env steps all of its envs, also those whose episode is over. So each thread has
         # one of its own, which rests when all its episodes are over.
-        bounds = [episodes * i // count for i in range(count + 1)]
-        self._parts = [slice(*both) for both in pairwise(bounds)]
+        self._parts = envs_in_parts(episodes, count)
         self.envs = [
             ale_py.AtariVectorEnv(
                 name, part.stop - part.start, num_threads=1, noop_max=noops,
