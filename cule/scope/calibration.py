@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import shlex
 import statistics
 from collections.abc import Callable, Sequence
@@ -56,6 +57,20 @@ def _changes(before: Sequence[float], after: Sequence[float]) -> list[float]:
 def change(before: Sequence[float], after: Sequence[float]) -> float:
     """The median turn's change from one list to another."""
     return statistics.median(_changes(before, after))
+
+
+def interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
+    """Where `change` is with 95%, by the turns' ranks; of fewer than six turns their range.
+
+    That is the interval of the sign test: each turn is as likely below the true median as above.
+    """
+    changes = sorted(_changes(before, after))
+    count, rank, tail = len(changes), 0, 0.0
+    # The chance that `rank` turns or fewer are below the true median is at most 2.5%.
+    while (tail := tail + math.comb(count, rank) / 2**count) <= 0.025:
+        rank += 1
+    rank = max(rank - 1, 0)
+    return changes[rank], changes[-1 - rank]
 
 
 def noise(before: Sequence[float], after: Sequence[float]) -> float:

@@ -17,7 +17,7 @@ import torch
 from cule.device import default_device
 from cule.results import PROFILER, commit, machine, now
 from cule.scope import calibration
-from cule.scope.calibration import change
+from cule.scope.calibration import change, interval
 from cule.scope.costs import Costs
 from cule.scope.events import UNATTRIBUTED
 from cule.scope.recorder import INSTRUMENTS
@@ -53,6 +53,14 @@ class Bias:
     def bias(self) -> float:
         """How far the corrected time is from the uninstrumented one. The median turn's."""
         return change(self.uninstrumented, self.corrected)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the bias is with 95%, as far as the turns' scatter says (calibration.interval).
+
+        It does not say how far the calibration is off, which is the same for all turns.
+        """
+        return interval(self.uninstrumented, self.corrected)
 
 
 # What is compared: the windows at the end of a turn.
@@ -110,7 +118,8 @@ def row_of(bias: Bias, program: Program) -> dict[str, Any]:
         "uninstrumented_milliseconds": rounded(bias.uninstrumented),
         "instrumented_milliseconds": rounded(bias.instrumented),
         "corrected_milliseconds": rounded(bias.corrected), "inflation": round(bias.inflation, 4),
-        "bias": round(bias.bias, 4), "unattributed": round(bias.unattributed, 4),
+        "bias": round(bias.bias, 4), "bias_interval": rounded(bias.interval),
+        "unattributed": round(bias.unattributed, 4),
     }  # fmt: skip
 
 
@@ -120,9 +129,11 @@ def sentence(bias: Bias) -> str:
         statistics.median(values)
         for values in (bias.uninstrumented, bias.instrumented, bias.corrected)
     )
+    low, high = bias.interval
     return (
         f"uninstrumented {plain:10.3f} ms an iteration\n"
         f"instrumented   {within:10.3f} ms: {100 * bias.inflation:+.1f}%\n"
-        f"corrected      {corrected:10.3f} ms: {100 * bias.bias:+.1f}%, the bias\n"
+        f"corrected      {corrected:10.3f} ms: {100 * bias.bias:+.1f}%, the bias "
+        f"({100 * low:+.1f} to {100 * high:+.1f})\n"
         f"unattributed   {100 * bias.unattributed:10.1f} %"
     )

@@ -11,7 +11,7 @@ import pytest
 
 from cule.scope import __main__ as program
 from cule.scope import calibration, check
-from cule.scope.calibration import fit, noise, scaled
+from cule.scope.calibration import fit, interval, noise, scaled
 from cule.scope.costs import Costs
 from cule.scope.program import program_of
 from cule.scope.recorder import INSTRUMENTS
@@ -172,7 +172,18 @@ def test_bias_is_that_of_the_median_turn():
     assert bias.bias == pytest.approx(0.1)
     row = check.row_of(bias, Program(["-m", "train"], (2, 4)))
     assert row["command"] == "python -m cule.scope check --iterations 2:4 -- -m train"
-    assert "+10.0%, the bias" in check.sentence(bias)
+    assert row["bias_interval"] == pytest.approx([-0.025, 0.1])
+    assert "+10.0%, the bias (-2.5 to +10.0)" in check.sentence(bias)
+
+
+@pytest.mark.parametrize(
+    ("turns", "left_out"), [(1, 0), (5, 0), (6, 0), (8, 0), (9, 1), (15, 3), (25, 7)]
+)
+def test_interval_is_that_of_the_sign_test(turns, left_out):
+    """The ranks of 95% of the median, as tables of the sign test have them."""
+    before = [1.0] * turns
+    after = [2.0 + turn for turn in range(turns)]
+    assert interval(before, after) == (1.0 + left_out, float(turns - left_out))
 
 
 def annotated(cost):
