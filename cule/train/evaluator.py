@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import ale_py
 import numpy as np
@@ -14,11 +17,19 @@ from cule.train.emulator import FRAMESKIP, envs_in_parts
 from cule.train.models import sample
 
 NOOPS = 30
+# Episodes that a thread plays side by side. With more, more of them wait for the longest; with
+# fewer, Python takes longer than the emulator. The number decides which random numbers an episode
+# has, and so must not depend on the machine.
+GROUP = 8
 Policy = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Evaluator:
     """Envs of ale-py on which policies are evaluated.
+
+    They are in groups of at most GROUP, each a vector env with random numbers of its own. A thread
+    plays a group to its end, then the next one. So no episode waits for those of other groups, and
+    scores do not depend on the number of threads.
 
     Args:
         game: what to play.
@@ -28,7 +39,7 @@ class Evaluator:
         max_frames: frames after which an episode is truncated.
         noops: `noop_max` of the envs: an episode starts with fewer no-ops than this; 0: with none.
         full_action_space: offer all 18 actions, as in the policy's training.
-        num_threads: ale-py's threads; 0: one for each core.
+        num_threads: how many; 0: one for each core.
 
     Raises:
         ValueError: there is no such game.
@@ -47,11 +58,10 @@ class Evaluator:
         num_threads: int = 0,
     ):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        self.device, self.episodes = device, episodes
-        name, count = find_game(game).name, min(episodes, num_threads or usable_cpus())
-        # A vector env steps all of its envs, also those whose episode is over. So each thread has
-        # one of its own, which rests when all its episodes are over.
-        self._parts = envs_in_parts(episodes, count)
+        self.device = device
+        self._num_threads = num_threads or usable_cpus()
+        name = find_game(game).name
+        self._parts = envs_in_parts(episodes, -(-episodes // GROUP))
         self.envs = [
             ale_py.AtariVectorEnv(
                 name, part.stop - part.start, num_threads=1, noop_max=noops,
@@ -62,7 +72,6 @@ class Evaluator:
             for part in self._parts
         ]  # fmt: skip
 
-    @torch.no_grad()
     def scores(
         self,
         policy: Policy,
@@ -74,35 +83,64 @@ class Evaluator:
         """Plays an episode in every env.
 
         Args:
-            policy: maps (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions).
-            seed: of the envs and of the actions, which have a random generator of their own.
+            policy: maps (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions). Several threads
+                call it at the same time.
+            seed: of the envs and of the actions, which have random generators of their own.
             greedy: take the most probable action.
-            stop: called before each step; True ends the evaluation.
+            stop: called before each step of a group; True ends the evaluation.
 
         Returns:
             (episodes,) float64, the scores, of unclipped rewards; None if it was stopped.
         """
+        over = threading.Event()
+        # A thread has to be told on which stream the weights were made.
+        cuda = self.device.type == "cuda"
+        stream = torch.cuda.current_stream(self.device) if cuda else None
+
+        def play(env: ale_py.AtariVectorEnv, part: slice) -> np.ndarray | None:
+            on_stream = nullcontext() if stream is None else torch.cuda.stream(stream)
+            try:
+                with torch.no_grad(), on_stream:
+                    return self._play(
+                        env, policy, seed + part.start, greedy, lambda: over.is_set() or stop()
+                    )
+            except BaseException:
+                over.set()
+                raise
+
+        threads = torch.get_num_threads()
+        try:
+            # Each thread computes by itself: if torch had more for each, they would wait for cores.
+            with ThreadPoolExecutor(
+                self._num_threads, "evaluation", torch.set_num_threads, (1,)
+            ) as pool:
+                try:
+                    found = list(pool.map(play, self.envs, self._parts))
+                finally:  # after Ctrl-C, too, the threads end at their next step
+                    over.set()
+        finally:
+            torch.set_num_threads(threads)
+        played = [one for one in found if one is not None]
+        return np.concatenate(played) if len(played) == len(found) else None
+
+    def _play(
+        self, env: ale_py.AtariVectorEnv, policy: Policy, seed: int, greedy: bool,
+        stop: Callable[[], bool],
+    ) -> np.ndarray | None:  # fmt: skip
+        """The scores of a group; None if it was stopped."""
         generator = torch.Generator(self.device).manual_seed(seed)
-        both = list(zip(self.envs, self._parts, strict=True))
-        first = [env.reset(seed=seed + part.start)[0] for env, part in both]
-        observations = torch.from_numpy(np.concatenate(first)).to(self.device)
-        scores, playing = np.zeros(self.episodes), np.ones(self.episodes, dtype=bool)
-        while both:
+        observations, _ = env.reset(seed=seed)
+        scores, playing = np.zeros(env.num_envs), np.ones(env.num_envs, dtype=bool)
+        while playing.any():
             if stop():
                 return None
-            log_probabilities = policy(observations)
-            chosen = (
+            log_probabilities = policy(torch.from_numpy(observations).to(self.device))
+            actions = (
                 log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
             )
-            actions = chosen.cpu().numpy()
-            for env, part in both:
-                env.send(actions[part])
-            for env, part in both:
-                following, rewards, terminated, truncated, _ = env.recv()
-                observations[part] = torch.from_numpy(following).to(self.device)
-                scores[part] += np.where(playing[part], rewards, 0)
-                playing[part] &= ~(terminated | truncated)
-            both = [(env, part) for env, part in both if playing[part].any()]
+            observations, rewards, terminated, truncated, _ = env.step(actions.cpu().numpy())
+            scores += np.where(playing, rewards, 0)
+            playing &= ~(terminated | truncated)
         return scores
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -185,15 +186,15 @@ def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
 def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
     evaluator = Evaluator("pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1)
     [env] = evaluator.envs
-    before = env.recv
+    before = env.step
     steps = []
 
-    def receive():
-        result = before()
+    def step(actions):
+        result = before(actions)
         steps.append(result[1])
         return result
 
-    monkeypatch.setattr(env, "recv", receive)
+    monkeypatch.setattr(env, "step", step)
     log_uniform = torch.full((4, 6), 1 / 6).log()
     scores = evaluator.scores(lambda _: log_uniform, seed=0)
     evaluator.close()
@@ -202,33 +203,64 @@ def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
     assert (scores == sum(steps)).all() and (scores < 0).any()
 
 
-def scores_and_steps(num_threads):
-    """The scores of five episodes, and how many steps all envs make together."""
+def scores_and_steps(num_threads, **more):
+    """The scores of 20 episodes, and how many steps each group of envs makes."""
     evaluator = Evaluator(
-        "space_invaders", 5, torch.device("cpu"), sticky=0.25, max_frames=4000,
+        "space_invaders", 20, torch.device("cpu"), sticky=0.25, max_frames=4000,
         num_threads=num_threads,
     )  # fmt: skip
-    assert len(evaluator.envs) == min(num_threads, 5)
-    steps = []
-    for env in evaluator.envs:
-        before = env.send
-        env.send = lambda actions, before=before: steps.append(len(actions)) or before(actions)
+    steps = [0] * len(evaluator.envs)
+
+    def counted(number, step):
+        def play(actions):
+            steps[number] += 1
+            return step(actions)
+
+        return play
+
+    for number, env in enumerate(evaluator.envs):
+        env.step = counted(number, env.step)
 
     def policy(observations):
         brightness = observations.float().mean(dim=(1, 2, 3)).unsqueeze(1)
         return (brightness * torch.tensor([0.01, 0.02, 0.01, 0.01, 0.01, 0.02])).log_softmax(1)
 
-    scores = evaluator.scores(policy, seed=3)
+    scores = evaluator.scores(policy, seed=3, **more)
     evaluator.close()
-    return scores.tolist(), sum(steps)
+    return scores, steps
 
 
-def test_scores_do_not_depend_on_threads_which_rest_when_their_episodes_are_over():
-    scores, most = scores_and_steps(1)
-    assert len(set(scores)) > 2
+def test_scores_do_not_depend_on_threads_and_no_group_waits_for_another():
+    scores, steps = scores_and_steps(1)
+    assert len(set(scores)) > 5 and len(set(steps)) == 3
     for num_threads in (2, 3, 7):
-        again, steps = scores_and_steps(num_threads)
-        assert again == scores and steps < most
+        again, same = scores_and_steps(num_threads)
+        assert (again == scores).all() and same == steps
+
+
+def test_threads_of_an_evaluation_end_when_one_is_stopped():
+    calls = itertools.count()
+    scores, steps = scores_and_steps(2, stop=lambda: next(calls) >= 40)
+    assert scores is None
+    assert sum(steps) == 40
+
+
+def test_threads_of_an_evaluation_end_when_one_fails():
+    evaluator = Evaluator(
+        "pong", 20, torch.device("cpu"), sticky=0.0, max_frames=100_000, num_threads=3
+    )
+    before, calls = torch.get_num_threads(), itertools.count()
+
+    def policy(observations):
+        if next(calls) == 10:
+            raise RuntimeError("no memory")
+        return torch.zeros(len(observations), 6)
+
+    with pytest.raises(RuntimeError, match="no memory"):
+        evaluator.scores(policy, seed=0)
+    evaluator.close()
+    assert next(calls) < 20
+    assert torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize(
