@@ -1,10 +1,13 @@
 """One agent of the suite: trains it on a game, evaluates it on ale-py, films it.
 
-    python -m examples.atari57.agent --algorithm pqn --game pong --folder runs/pong
+    python -m examples.atari57.agent --algorithm a2c_vtrace --game pong --folder runs/pong
 
 What is done already is not done again: a training goes on from its newest checkpoint, and the
 folder's result.jsonl is written last. Of a training that has ended only the networks are kept, as
 57 checkpoints with all frames would take 80 GB.
+
+Evaluated and filmed is on the CPU. Another agent trains on the GPU by then, and whatever else runs
+there takes all of it for a time slice, though a policy of a few envs has nearly nothing to compute.
 """
 
 from __future__ import annotations
@@ -42,13 +45,15 @@ from examples.atari57.settings import (
 # In an agent's folder.
 TRAINING, VIDEO = "training", "video.mp4"
 MOST_FILMED_FRAMES = 18_000
+# What a result's row has from the training's.
+OF_TRAINING = ("device_name", "driver", "cuda", "seconds", "startup_seconds", "fps")
 
 
 @dataclass
 class Args:
     """Trains, evaluates and films an agent."""
 
-    algorithm: AlgorithmName = "pqn"
+    algorithm: AlgorithmName = "a2c_vtrace"
     """what to train"""
     protocol: ProtocolName = "noops"
     """how it is trained and evaluated"""
@@ -99,7 +104,7 @@ def film(args: Args) -> None:
         return
     wanted = watch.Args(
         args.folder / TRAINING, path, sticky=PROTOCOLS[args.protocol].sticky,
-        max_frames=min(args.max_frames, MOST_FILMED_FRAMES), device=args.device, progress=False,
+        max_frames=min(args.max_frames, MOST_FILMED_FRAMES), device="cpu", progress=False,
     )  # fmt: skip
     watch.watch(wanted)
 
@@ -107,7 +112,7 @@ def film(args: Args) -> None:
 def make(args: Args) -> dict[str, Any] | None:
     """Trains, evaluates and films; returns the result's row, None if a signal stopped it.
 
-    The row is that of the evaluation, with the training's times, `protocol` and
+    The row is that of the evaluation, with the training's device and times, `protocol` and
     `score_normalised`.
 
     Raises:
@@ -131,13 +136,13 @@ def make(args: Args) -> dict[str, Any] | None:
         if trained["frames"] < args.total_frames:
             return None
     checkpoint.keep_networks(args.folder / TRAINING)
-    # Another agent trains while this one is evaluated.
+    # The GPU's memory is the next agent's.
     gc.collect()
     torch.cuda.empty_cache()
     begun, protocol = time.perf_counter(), PROTOCOLS[args.protocol]
     wanted = evaluate.Args(
         args.folder / TRAINING, episodes=args.episodes, sticky=(protocol.sticky,),
-        noops=protocol.noops, max_frames=args.max_frames, device=args.device,
+        noops=protocol.noops, max_frames=args.max_frames, device="cpu",
         num_threads=args.num_threads,
     )  # fmt: skip
     (row,) = evaluate.evaluate(wanted)
@@ -146,7 +151,7 @@ def make(args: Args) -> dict[str, Any] | None:
     row |= {
         "protocol": args.protocol,
         "score_normalised": human_normalised(game, row["score"]),
-        **{name: trained[name] for name in ("seconds", "startup_seconds", "fps")},
+        **{name: trained[name] for name in OF_TRAINING if name in trained},
         "evaluation_seconds": round(seconds, 3),
     }
     append_row(row, args.folder / RESULT)

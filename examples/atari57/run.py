@@ -1,6 +1,6 @@
 """The standard experiment: an agent for each of 57 Atari games, and one report.
 
-    python -m examples.atari57.run --algorithm pqn --gpus 0 1 2 3 --folder runs/suite
+    python -m examples.atari57.run --algorithm a2c_vtrace --gpus 0 1 2 3 --folder runs/suite
 
 Each agent is trained, evaluated and filmed by a process of its own (agent.py). Stopped or killed,
 the same command goes on: finished agents are left out, the others continue from their checkpoints.
@@ -29,7 +29,7 @@ from examples.atari57.settings import AlgorithmName, ProtocolName
 class Args:
     """Trains an agent for each game and seed, evaluates them on ale-py, and writes a report."""
 
-    algorithm: AlgorithmName = "pqn"
+    algorithm: AlgorithmName = "a2c_vtrace"
     """what to train, with one setting for all games"""
     games: tuple[str, ...] = ("atari57",)
     """the games: names, or the sets atari57 and atari5"""

@@ -4,9 +4,12 @@
 
 Each candidate, one setting for all games, trains an agent for each game for so many seconds and
 evaluates it on ale-py, as the protocol of no-ops has it. What changes in the course of a training,
-such as a learning rate, does so as in the suite's longer ones. The table at the end has the
-candidates' human-normalised scores, the best median first. Stopped or killed, the same command goes
-on. An agent's checkpoints, some gigabytes, are deleted once its score is known.
+such as a learning rate, does so over `--total-frames`: by default as in the suite's longer ones,
+which these trainings leave in the middle. With fewer frames it ends there, as the suite's end.
+
+The table at the end has the candidates' human-normalised scores, the best median first. Stopped or
+killed, the same command goes on. An agent's checkpoints, some gigabytes, are deleted once its score
+is known.
 """
 
 from __future__ import annotations
@@ -45,7 +48,9 @@ class Args:
     seeds: tuple[int, ...] = (0,)
     """seeds of the trainings"""
     seconds: float = 60.0
-    """seconds of each training, without its start and its evaluation"""
+    """seconds of each training at most, without its start and its evaluation"""
+    total_frames: int = run.Args.total_frames
+    """emulated frames of each training at most, over which learning rates fall to zero"""
     episodes: int = 32
     """episodes of each evaluation"""
     max_frames: int = 27_000
@@ -80,7 +85,7 @@ def jobs_of(args: Args) -> list[Job]:
     Raises:
         ValueError: a setting is wrong.
     """
-    at_least(1, args, "episodes", "max_frames", "per_gpu")
+    at_least(1, args, "total_frames", "episodes", "max_frames", "per_gpu")
     at_least(0, args, "num_threads")
     if not args.seconds > 0:
         raise ValueError(f"expected seconds to be greater than 0, got {args.seconds}")
@@ -96,7 +101,7 @@ def jobs_of(args: Args) -> list[Job]:
                 wanted = training_settings(
                     algorithm, PROTOCOL, game=game, seed=seed, max_seconds=args.seconds,
                     eval_max_frames=args.max_frames, num_threads=args.num_threads,
-                    eval_episodes=args.episodes, total_frames=run.Args.total_frames,
+                    eval_episodes=args.episodes, total_frames=args.total_frames,
                     progress=False, **settings,
                 )  # fmt: skip
                 jobs.append(Job(f"{name}/{game}-{seed}", tuple(words_of(algorithm, wanted))))

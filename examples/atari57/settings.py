@@ -49,13 +49,17 @@ _TWICE: Mapping[str, Any] = {"update_epochs": 2}
 _BOLD: Mapping[str, Any] = {"learning_rate": 1e-3, "clip_coef": 0.2}
 _MORE: Mapping[str, Any] = {"num_envs": 8192}
 _SMALL: Mapping[str, Any] = {**_GROUPS, **_MORE, "num_batches": 128, "updates_at_once": 8}
+_FAST: Mapping[str, Any] = {**_SMALL, "learning_rate": 1e-3}
 CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-4096": ("a2c_vtrace", _GROUPS),
     "vtrace-4096x2": ("a2c_vtrace", {**_GROUPS, "updates_at_once": 2}),
     "vtrace-4096-small": ("a2c_vtrace", {**_GROUPS, "num_batches": 64, "updates_at_once": 4}),
     "vtrace-8192-small": ("a2c_vtrace", _SMALL),
-    "vtrace-8192-rate-0.001": ("a2c_vtrace", {**_SMALL, "learning_rate": 1e-3}),
+    "vtrace-8192-rate-0.001": ("a2c_vtrace", _FAST),
+    "vtrace-8192-rate-0.002": ("a2c_vtrace", {**_SMALL, "learning_rate": 2e-3}),
     "vtrace-8192-entropy-0.003": ("a2c_vtrace", {**_SMALL, "ent_coef": 0.003}),
+    "vtrace-8192-entropy-0.02": ("a2c_vtrace", {**_FAST, "ent_coef": 0.02}),
+    "vtrace-8192-steps-16": ("a2c_vtrace", {**_FAST, "num_steps": 16}),
     "vtrace-8192": ("a2c_vtrace", {
         **_GROUPS, **_MORE, "num_batches": 64, "updates_at_once": 4, "learning_rate": 1e-3,
     }),
@@ -74,7 +78,7 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
 
 
 # The candidate whose settings the suite uses on a GPU. A CPU plays too slowly for so many envs.
-CHOSEN = {"a2c_vtrace": "vtrace-8192-small", "ppo": "ppo-8192-short", "pqn": "pqn-256"}
+CHOSEN = {"a2c_vtrace": "vtrace-8192-rate-0.001", "ppo": "ppo-8192-short", "pqn": "pqn-256"}
 
 
 @dataclass(frozen=True)

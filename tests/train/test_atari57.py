@@ -325,7 +325,7 @@ def test_suite_of_one_game_from_its_settings_to_the_report(tmp_path, capsys):
     assert told.out == f"The report is {tmp_path / 'suite' / 'report.md'}.\n"
     assert "phoenix-0: " in told.err and "finished" in told.err
     (row,) = check_report(tmp_path / "suite", ["phoenix"])
-    assert row["algorithm"] == "PQN" and row["frames"] >= 2000
+    assert row["algorithm"] == "A2C+V-trace" and row["frames"] >= 2000
 
 
 @pytest.mark.gpu

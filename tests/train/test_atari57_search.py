@@ -37,6 +37,8 @@ def test_search_ranks_candidates_by_their_median():
 def test_search_trains_each_candidate_as_the_suite_would():
     jobs = search.jobs_of(search.Args(games=("pong",), seconds=5, episodes=3))
     assert [job.name for job in jobs] == [f"{name}/pong-0" for name in CANDIDATES]
+    [short] = search.jobs_of(search.Args(("ppo-256",), ("pong",), total_frames=1000))
+    assert short.command[short.command.index("--total-frames") + 1] == "1000"
     assert set(SEARCH_GAMES) <= set(cule.ATARI_57)
     for job, (algorithm, settings) in zip(jobs, CANDIDATES.values(), strict=True):
         job.check()
