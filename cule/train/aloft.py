@@ -15,6 +15,7 @@ import cule
 from cule.env.flights import Flights
 from cule.train.emulator import envs_in_parts
 from cule.train.episodes import Episodes
+from cule.train.rewards import LearnedRewards
 
 # What is read of a step's infos.
 INFOS = ("reward", "episode_frame_number")
@@ -28,13 +29,18 @@ class Aloft:
         episodes: follows their episodes, on `device`.
         device: of the learner.
         groups: how many parts there are.
+        learned: turns rewards and infos into the rewards that are learned from.
 
     Attributes:
         parts: the envs of each, as equal in number as possible.
     """
 
-    def __init__(self, env: cule.AtariEnv, episodes: Episodes, device: torch.device, groups: int):
+    def __init__(
+        self, env: cule.AtariEnv, episodes: Episodes, device: torch.device, groups: int,
+        learned: LearnedRewards,
+    ):  # fmt: skip
         self.episodes, self.device, self.flights = episodes, device, Flights(env)
+        self._learned = learned
         self.parts = envs_in_parts(env.num_envs, groups)
         self._numbers = [0] * groups
         on_gpu = device.type == "cuda"
@@ -87,4 +93,4 @@ class Aloft:
         started = self.episodes.follow(
             here["rewards"], here["terminated"], here["truncated"], infos, self.parts[part]
         )
-        return here["frames"], here["rewards"], here["terminated"], started
+        return here["frames"], self._learned(here["rewards"], infos), here["terminated"], started

@@ -1,7 +1,7 @@
 """Networks: the Nature CNN of Mnih et al. (2015), and the ResNet of Espeholt et al. (2018).
 
-Both take stacks of four 84x84 frames and end in a layer of features, with a policy head and a value
-head.
+The first is there with normalized layers, too ("nature-norm"). All take stacks of four 84x84 frames
+and end in a layer of features, with a policy head and a value head.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from cule.train import draws, kernels
 
-MODELS = ("nature", "impala")
+MODELS = ("nature", "nature-norm", "impala")
 
 
 def initialised(layer: nn.Conv2d | nn.Linear, gain: float = math.sqrt(2)) -> nn.Module:
@@ -183,12 +183,12 @@ def make_features(
     Raises:
         ValueError: there is no such network, or none with layer_norm.
     """
-    if layer_norm and name != "nature":
-        raise ValueError(f"expected model to be nature where layers are normalized, got {name!r}")
     if name not in MODELS:
         raise ValueError(f"expected model to be one of {', '.join(MODELS)}, got {name!r}")
-    if name == "nature":
-        return nature_features(width, layer_norm=layer_norm)
+    if name != "impala":
+        return nature_features(width, layer_norm=layer_norm or name == "nature-norm")
+    if layer_norm:
+        raise ValueError(f"expected model to be nature where layers are normalized, got {name!r}")
     return impala_features(width)
 
 
@@ -197,7 +197,7 @@ class ActorCritic(nn.Module):
 
     Args:
         num_actions: how many actions there are.
-        name: "nature" or "impala".
+        name: one of MODELS.
         width: multiplies the number of channels and features.
 
     Raises:
@@ -277,7 +277,7 @@ class QNetwork(nn.Module):
 
     Args:
         num_actions: how many actions there are.
-        name: "nature" or "impala".
+        name: one of MODELS.
         width: multiplies the number of channels and features.
         layer_norm: normalize each layer.
     """

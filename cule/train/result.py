@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 # The settings that every row has; those of the algorithm itself are there, too.
 SETTINGS = (
-    "layout", "lag", "multiprocessors", "model", "optimizer", "learning_rate", "bf16", "compile",
-    "cuda_graphs", "memory_budget", "stop_at_score", "eval_episodes", "eval_sticky",
-    "eval_max_frames",
+    "layout", "lag", "multiprocessors", "rewards", "model", "optimizer", "learning_rate",
+    "anneal_lr", "bf16", "compile", "cuda_graphs", "memory_budget", "stop_at_score",
+    "eval_episodes", "eval_sticky", "eval_max_frames",
 )  # fmt: skip
 
 

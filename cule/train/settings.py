@@ -15,6 +15,7 @@ from cule.train.checks import MAX_SEED, above, at_least, within
 from cule.train.layout import Layout
 from cule.train.optimizers import Adam
 from cule.train.presets import by_device, filled
+from cule.train.rewards import RewardName
 
 Self = TypeVar("Self", bound="Args")
 
@@ -71,11 +72,14 @@ class Args:
     """probability that a frame repeats the last frame's action"""
     full_action_space: bool = False
     """offer all 18 actions, not only those that matter in the game"""
+    rewards: RewardName = "clipped"
+    """what is learned from. clipped: -1, 0 and 1; root: sign(r) (sqrt(|r| + 1) - 1) + r / 1000, of
+    which a large reward is more than a small one"""
     max_episode_frames: int = 108_000
     """frames after which an episode is truncated"""
 
-    model: Literal["nature", "impala"] = "nature"
-    """the Nature CNN or the IMPALA ResNet"""
+    model: Literal["nature", "nature-norm", "impala"] = "nature"
+    """the Nature CNN, the same with each layer normalized, or the IMPALA ResNet"""
     width: float = 1.0
     """multiplies the network's channels and features"""
     optimizer: Literal["adam", "rmsprop"] = "adam"

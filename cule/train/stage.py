@@ -15,6 +15,7 @@ from cule.train.aloft import INFOS, Aloft
 from cule.train.emulator import STACK, make_env
 from cule.train.episodes import Episodes
 from cule.train.learning import Learning
+from cule.train.rewards import RewardName, learned_rewards
 
 
 def reserved_multiprocessors(
@@ -87,6 +88,7 @@ class Stage:
         env: with AtariEnv's reset and step, which resets in NEXT_STEP mode.
         device: where observations are wanted.
         groups: of envs on the CPU, in flight side by side.
+        rewards: what is learned from, of rewards.py.
 
     Attributes:
         aloft: how the envs play in parts; None: all of them step at once.
@@ -98,9 +100,12 @@ class Stage:
         ValueError: there are groups, but the envs are not an AtariEnv on the CPU.
     """
 
-    def __init__(self, env: Any, device: torch.device, groups: int = 1):
+    def __init__(
+        self, env: Any, device: torch.device, groups: int = 1, rewards: RewardName = "clipped"
+    ):
         self.env, self.device, self.num_envs = env, device, int(env.num_envs)
         self.episodes = Episodes(self.num_envs, device)
+        self._learned = learned_rewards(rewards)
         on_cpu = isinstance(env, cule.AtariEnv) and env.device.type == "cpu"
         if groups > 1 and not on_cpu:
             raise ValueError(
@@ -109,7 +114,7 @@ class Stage:
             )
         self.aloft: Aloft | None = None
         if on_cpu and (groups > 1 or device.type != "cpu"):
-            self.aloft = Aloft(env, self.episodes, device, groups)
+            self.aloft = Aloft(env, self.episodes, device, groups, self._learned)
         self.captured = isinstance(env, cule.AtariEnv) and self.aloft is None
         self.bytes = self.first_env = 0
         self._compiled: dict[nn.Module, Any] = {}
@@ -158,7 +163,8 @@ class Stage:
         """Plays one step in every env.
 
         Returns:
-            Observations, rewards, terminated, and started: whether the step reset the env.
+            Observations, rewards to learn from, terminated, and started: whether the step reset the
+            env.
         """
         if self.aloft is not None:
             actions = actions.cpu()
@@ -168,7 +174,7 @@ class Stage:
             infos = {name: infos[name].to(self.device) for name in INFOS}
         frames, rewards, terminated, truncated = results
         started = self.episodes.follow(rewards, terminated, truncated, infos)
-        return frames, rewards, terminated, started
+        return frames, self._learned(rewards, infos), terminated, started
 
     def compiled(self, net: nn.Module) -> Any:
         """The network, compiled by torch.compile."""

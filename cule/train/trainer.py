@@ -190,7 +190,7 @@ class Trainer:
             envs = make_envs(
                 self.algorithm, learning, num_envs, self.device, alone=world.layout.lags
             )
-            stage = Stage(envs, self.device, self.args.env_groups)
+            stage = Stage(envs, self.device, self.args.env_groups, self.args.rewards)
             stage.bytes = self._allocated() - before
             stage.look(seed)
             facts = facts_of(stage)

@@ -59,6 +59,10 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-8192-rate-0.002": ("a2c_vtrace", {**_SMALL, "learning_rate": 2e-3}),
     "vtrace-8192-entropy-0.003": ("a2c_vtrace", {**_SMALL, "ent_coef": 0.003}),
     "vtrace-8192-entropy-0.02": ("a2c_vtrace", {**_FAST, "ent_coef": 0.02}),
+    "vtrace-8192-lambda-0.95": ("a2c_vtrace", {**_FAST, "trace_decay": 0.95}),
+    "vtrace-8192-root": ("a2c_vtrace", {**_FAST, "rewards": "root"}),
+    "vtrace-8192-norm": ("a2c_vtrace", {**_FAST, "model": "nature-norm"}),
+    "vtrace-8192-impala": ("a2c_vtrace", {**_FAST, "model": "impala"}),
     "vtrace-8192-steps-16": ("a2c_vtrace", {**_FAST, "num_steps": 16}),
     "vtrace-8192": ("a2c_vtrace", {
         **_GROUPS, **_MORE, "num_batches": 64, "updates_at_once": 4, "learning_rate": 1e-3,

@@ -54,8 +54,13 @@ IMPALA = (
     + 257 * 7
 )
 
+# A weight and a bias for each number that a layer gives.
+NORMALIZED = NATURE + 2 * (32 * 20 * 20 + 64 * 9 * 9 + 64 * 7 * 7 + 512)
 
-@pytest.mark.parametrize("name, parameters", [("nature", NATURE), ("impala", IMPALA)])
+
+@pytest.mark.parametrize(
+    "name, parameters", [("nature", NATURE), ("nature-norm", NORMALIZED), ("impala", IMPALA)]
+)
 def test_actor_critic_has_the_published_layers(name, parameters):
     model = ActorCritic(6, name)
     assert sum(p.numel() for p in model.parameters()) == parameters
@@ -76,7 +81,7 @@ def test_actor_critic_gives_the_same_channels_last():
 
 
 def test_actor_critic_refuses_an_unknown_network():
-    with pytest.raises(ValueError, match="expected model to be one of nature, impala, got 'vgg'"):
+    with pytest.raises(ValueError, match="to be one of nature, nature-norm, impala, got 'vgg'"):
         ActorCritic(6, "vgg")
 
 

@@ -1,0 +1,74 @@
+"""The rewards that are learned from: their sizes, and where they are used."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from training_runs import saved, settings, trained
+
+import cule
+from cule.train.rewards import signed_root
+from cule.train.stage import Stage
+
+CPU = torch.device("cpu")
+
+
+def test_signed_root_is_that_of_the_paper():
+    rewards = torch.tensor([0, 1, -1, 10, -10, 100, 1000, 50_000], dtype=torch.int32)
+    wanted = [
+        math.copysign(math.sqrt(abs(r) + 1) - 1, r) + 0.001 * r if r else 0.0
+        for r in rewards.tolist()
+    ]
+    assert signed_root(rewards).tolist() == pytest.approx(wanted, rel=1e-6)
+
+
+def played(rewards, groups=1):
+    """The rewards of 400 random steps in Ms. Pac-Man: to learn from, and as the game gives them."""
+    env = cule.AtariEnv("ms_pacman", 4, "cpu", stack_num=1, num_threads=1)
+    infos = []
+    stage = Stage(env, CPU, groups, rewards)
+    follow = stage.episodes.follow
+
+    def watched(*results):
+        infos.append(results[3]["reward"].clone())
+        return follow(*results)
+
+    stage.episodes.follow = watched
+    stage.reset(seed=0)
+    generator = torch.Generator().manual_seed(0)
+    learned = []
+    for _ in range(400):
+        actions = torch.randint(env.single_action_space.n, (4,), generator=generator)
+        if stage.aloft is None:
+            learned.append(stage.step(actions)[1].clone())
+            continue
+        for part, envs in enumerate(stage.aloft.parts):
+            stage.aloft.take(part, actions[envs])
+            stage.aloft.depart(part)
+            stage.aloft.arrive(part)
+            learned.append(stage.aloft.report(part)[1].clone())
+    env.close()
+    return torch.cat(learned), torch.cat(infos)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_rewards_are_squashed_where_that_is_asked_for(groups):
+    clipped, raw = played("clipped", groups)
+    assert raw.max() >= 10 and set(clipped.tolist()) == {0.0, 1.0}
+    assert torch.equal(clipped.float(), raw.sign().float())
+    squashed, same = played("root", groups)
+    assert torch.equal(same, raw)
+    assert torch.equal(squashed, signed_root(raw)) and squashed.max() > 2
+
+
+def test_training_with_squashed_rewards_learns_something_else(tmp_path):
+    changes = {"game": "ms_pacman", "max_episode_frames": 4_000, "total_frames": 20_000}
+    weights = []
+    for kind in ("clipped", "root"):
+        args = settings(tmp_path / kind, rewards=kind, **changes)
+        row = trained(args)
+        assert row["rewards"] == kind
+        weights.append(saved(args.folder)["networks"]["net"]["heads.weight"])
+    assert not torch.equal(*weights)
