@@ -118,8 +118,8 @@ class Args:
     """CPU threads of the emulator and of torch; 0: one for each core"""
 
     log_every: int = 50
-    """phases of learning between two lines of the log; the host waits for the device only
-    for these"""
+    """updates between two lines of the log, which at most each iteration has; the host waits for
+    the device only for these"""
     checkpoint_every: int | None = by_device(gpu=50_000_000, cpu=1_000_000)
     """frames between two checkpoints (50,000,000 on a GPU, 1,000,000 on a CPU); one is also written
     at the end"""

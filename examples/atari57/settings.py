@@ -115,14 +115,15 @@ PROTOCOLS = {
 def suite_settings(algorithm: str, device: str | None) -> Mapping[str, Any]:
     """What the suite adds to an algorithm's settings on a device, in every game alike.
 
-    A checkpoint in the middle is enough, as a training takes a minute or two.
+    A checkpoint in the middle is enough, and so are a hundred lines of the log, as a training takes
+    a minute or two.
 
     Raises:
         ValueError: there is no such device.
     """
     if find_device(device).type != "cuda":
         return {}
-    return {**CANDIDATES[CHOSEN[algorithm]][1], "checkpoint_every": 100_000_000}
+    return {**CANDIDATES[CHOSEN[algorithm]][1], "checkpoint_every": 100_000_000, "log_every": 400}
 
 
 def training_settings(algorithm: str, protocol: str, **more: Any) -> Any:
