@@ -3,8 +3,9 @@
     python -m benchmarks.tools.tune_against_grid pong breakout space_invaders
     torchrun --nproc-per-node 4 -m benchmarks.tools.tune_against_grid pong --algorithm a2c
 
-A JSON line for each game. The grid's fastest and what tune has found are measured once more, in
-turns, as the maximum of many short trials is too high.
+A JSON line for each game; what tune has found is told on stderr as soon as it is known. The grid's
+fastest and what tune has found are measured once more, in turns, as the maximum of many short
+trials is too high.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import sys
 import time
 
 from cule import train
@@ -40,6 +42,9 @@ def main() -> None:
         args = settings_of(game=game, device=options.device)
         found = train.tune(make, args, space, budget_seconds=options.budget_seconds, again=True)
         world = World.join(options.device)
+        if world.rank == 0:
+            told = f"{game}: {dict(found.best.settings)} after {found.seconds:.1f} s"
+            print(told, file=sys.stderr, flush=True)
         filled = args.on(world.device)
 
         def measure(settings: dict, seconds: float) -> search.Trial:
