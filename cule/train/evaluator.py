@@ -13,6 +13,7 @@ import torch
 
 from cule.device import usable_cpus
 from cule.rom import find_game
+from cule.train import annotate
 from cule.train.emulator import FRAMESKIP, envs_in_parts
 from cule.train.models import sample
 
@@ -123,6 +124,7 @@ class Evaluator:
         played = [one for one in found if one is not None]
         return np.concatenate(played) if len(played) == len(found) else None
 
+    @annotate.operation("evaluation")
     def _play(
         self, env: ale_py.AtariVectorEnv, policy: Policy, seed: int, greedy: bool,
         stop: Callable[[], bool],

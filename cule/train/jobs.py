@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -85,6 +86,9 @@ class JobState:
         fps: frames per second at the last line of its log.
         score: of the last episodes in training; of the evaluation at the end once there is one.
         seconds_left: until it ends, as far as that is known.
+        begun: when its process was started, in seconds since the epoch; None: it goes on with a log
+            that it had before.
+        startup: seconds from then to the begin of its training, once its log has a line.
         row: the result, once it is finished.
         problem: the last lines of its output, once it has failed.
     """
@@ -97,6 +101,8 @@ class JobState:
     fps: float | None = None
     score: float | None = None
     seconds_left: float | None = None
+    begun: float | None = None
+    startup: float | None = None
     row: dict[str, Any] | None = None
     problem: str = ""
 
@@ -110,11 +116,19 @@ class JobState:
         left = self.seconds_left
         return self.state == "running" and left is not None and left <= seconds
 
+    def begin(self, folder: Path, device: str) -> None:
+        """Notes that its process will now be started on a device."""
+        self.state, self.device, self.starts = "running", device, self.starts + 1
+        self.begun = time.time() if _last_line(folder / LOG) is None else None
+
     def look(self, folder: Path) -> None:
         """Reads the job's log."""
-        line = _last_line(folder / LOG)
+        log = folder / LOG
+        line = _last_line(log)
         if line is None:
             return
+        if self.startup is None and self.begun is not None:
+            self.startup = max(0.0, log.stat().st_mtime - self.begun - line["seconds"])
         self.frames, self.fps = line["frames"], line["fps"]
         self.score = line["score"] if line["score"] is not None else self.score
         left = []

@@ -106,7 +106,8 @@ class Learner:
             self.weights.set_gradient(gradients, add=begin > 0)
             if len(self.names) > 1:
                 told = torch.stack([values[name].detach().float() for name in self.names[:-1]])
-                self.metrics[:-1] += told * share
+                # `+=` would copy the sum to itself once more.
+                self.metrics[:-1].add_(told, alpha=share)
         self.turn.add_(1).remainder_(self.turns)
 
     def _gathered(self, batch: Batch) -> Any:
@@ -118,7 +119,7 @@ class Learner:
         """Clips the gradient and takes a step of the optimizer."""
         gradient = self.weights.gradient
         norm = self.algorithm.norm(gradient, self.weights.gradients)
-        self.metrics[-1] += norm
+        self.metrics[-1].add_(norm)
         if self.args.max_grad_norm is not None:
             gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
         self.optimizer.step()

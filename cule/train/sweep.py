@@ -219,9 +219,11 @@ class Sweep:
 
     @property
     def _startup(self) -> float:
-        """Seconds that a training takes to start, as far as finished ones tell."""
-        rows = [state.row for state in self.states if state.row is not None]
-        known = [row["startup_seconds"] for row in rows if "startup_seconds" in row]
+        """Seconds from the start of a training's process to that of the training, as far as known.
+
+        What a training itself calls its start, `startup_seconds`, lacks the imports before it.
+        """
+        known = [state.startup for state in self.states if state.startup is not None]
         return statistics.median(known) if known else 0.0
 
     def _fill(self, lock: int) -> None:
@@ -237,8 +239,9 @@ class Sweep:
                 free.remove(state.device)
         waiting = [state for state in self.states if state.state == "waiting"]
         for state, device in zip(waiting, free, strict=False):
-            state.state, state.device, state.starts = "running", device, state.starts + 1
-            process = start(state.job, self.folder_of(state), device, [lock])
+            folder = self.folder_of(state)
+            state.begin(folder, device)
+            process = start(state.job, folder, device, [lock])
             self._running[process] = state
 
     def _end(self, process: subprocess.Popen[bytes], stopper: Stopper) -> None:
