@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ from examples.atari57.settings import (
 # In an agent's folder.
 TRAINING, VIDEO = "training", "video.mp4"
 MOST_FILMED_FRAMES = 18_000
+# The nice value of an evaluation: trainings, for which GPUs wait, have 0.
+WAY_GIVEN = 10
 # What a result's row has from the training's.
 OF_TRAINING = ("device_name", "driver", "cuda", "seconds", "startup_seconds", "fps")
 
@@ -109,11 +112,11 @@ def film(args: Args) -> None:
     watch.watch(wanted)
 
 
-def make(args: Args) -> dict[str, Any] | None:
+def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     """Trains, evaluates and films; returns the result's row, None if a signal stopped it.
 
-    The row is that of the evaluation, with the training's device and times, `protocol` and
-    `score_normalised`.
+    With `gives_way` this process has a lower priority once it has trained. The row is that of the
+    evaluation, with the training's device and times, `protocol` and `score_normalised`.
 
     Raises:
         ImportError: a package is missing.
@@ -136,9 +139,11 @@ def make(args: Args) -> dict[str, Any] | None:
         if trained["frames"] < args.total_frames:
             return None
     checkpoint.keep_networks(args.folder / TRAINING)
-    # The GPU's memory is the next agent's.
+    # The GPU's memory is the next agent's, and so is a core when it wants one.
     gc.collect()
     torch.cuda.empty_cache()
+    if gives_way:
+        os.setpriority(os.PRIO_PROCESS, 0, WAY_GIVEN)
     begun, protocol = time.perf_counter(), PROTOCOLS[args.protocol]
     wanted = evaluate.Args(
         args.folder / TRAINING, episodes=args.episodes, sticky=(protocol.sticky,),
@@ -160,7 +165,7 @@ def make(args: Args) -> dict[str, Any] | None:
 
 def run(args: Args) -> int:
     """Does what the command line asks for; returns the exit status."""
-    row = make(args)
+    row = make(args, gives_way=True)
     if row is None:
         return STOPPED
     sys.stdout.write(json.dumps(row) + "\n")
