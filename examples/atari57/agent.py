@@ -39,10 +39,12 @@ from examples.atari57.settings import (
     PROTOCOLS,
     AlgorithmName,
     ProtocolName,
-    suite_settings,
+    settings_of,
     training_settings,
 )  # fmt: skip
 
+# The command that makes an agent; options follow it.
+PROGRAM = ("-m", "examples.atari57.agent")
 # In an agent's folder.
 TRAINING, VIDEO = "training", "video.mp4"
 MOST_FILMED_FRAMES = 18_000
@@ -58,6 +60,8 @@ class Args:
 
     algorithm: AlgorithmName = "a2c_vtrace"
     """what to train"""
+    candidate: str | None = None
+    """a candidate of settings.py, which is trained instead"""
     protocol: ProtocolName = "noops"
     """how it is trained and evaluated"""
     game: str = "pong"
@@ -66,6 +70,8 @@ class Args:
     """seed of the training"""
     total_frames: int = 200_000_000
     """emulated frames of the training"""
+    max_seconds: float | None = None
+    """when to end the training, in seconds"""
     episodes: int = 100
     """episodes of the evaluation"""
     max_frames: int = 108_000
@@ -112,6 +118,12 @@ def film(args: Args) -> None:
     watch.watch(wanted)
 
 
+def has_trained(row: dict[str, Any], args: Args) -> bool:
+    """Whether a training's result is that of the whole training."""
+    long = args.max_seconds is not None and row["seconds"] >= args.max_seconds
+    return long or row["frames"] >= args.total_frames
+
+
 def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     """Trains, evaluates and films; returns the result's row, None if a signal stopped it.
 
@@ -126,17 +138,18 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     game = game_of(args.game)
     if args.resume and (row := result_in(args.folder)) is not None:
         return row
+    algorithm, settings = settings_of(args.algorithm, args.device, args.candidate)
     settings = training_settings(
-        args.algorithm, args.protocol, **suite_settings(args.algorithm, args.device), game=game,
-        seed=args.seed, total_frames=args.total_frames, folder=args.folder / TRAINING,
-        device=args.device, resume=args.resume, num_threads=args.num_threads,
-        progress=args.progress,
+        algorithm, args.protocol, **settings, game=game, seed=args.seed,
+        total_frames=args.total_frames, max_seconds=args.max_seconds,
+        folder=args.folder / TRAINING, device=args.device, resume=args.resume,
+        num_threads=args.num_threads, progress=args.progress,
     )  # fmt: skip
     link_log(args.folder)
     trained = result_in(args.folder / TRAINING) if args.resume else None
-    if trained is None or trained["frames"] < args.total_frames:
-        trained = train.train(ALGORITHMS[args.algorithm][0], settings)
-        if trained["frames"] < args.total_frames:
+    if trained is None or not has_trained(trained, args):
+        trained = train.train(ALGORITHMS[algorithm][0], settings)
+        if not has_trained(trained, args):
             return None
     checkpoint.keep_networks(args.folder / TRAINING)
     # The GPU's memory is the next agent's, and so is a core when it wants one.
@@ -154,6 +167,7 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     seconds = time.perf_counter() - begun
     film(args)
     row |= {
+        "candidate": args.candidate,
         "protocol": args.protocol,
         "score_normalised": human_normalised(game, row["score"]),
         **{name: trained[name] for name in OF_TRAINING if name in trained},

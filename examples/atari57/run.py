@@ -20,6 +20,7 @@ from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import options_of, run_program
 from cule.train.jobs import Job
 from cule.train.sweep_table import Live
+from examples.atari57.agent import PROGRAM
 from examples.atari57.games import games_of
 from examples.atari57.report import REPORT, write_report
 from examples.atari57.settings import AlgorithmName, ProtocolName
@@ -72,11 +73,10 @@ def jobs_of(args: Args) -> list[Job]:
     names = ("algorithm", "protocol", "total_frames", "episodes", "max_frames", "video",
              "num_threads")  # fmt: skip
     shared = options_of({name: getattr(args, name) for name in names} | {"progress": False})
-    program, games = ("-m", "examples.atari57.agent"), games_of(args.games)
     return [
-        Job(f"{game}-{seed}", (*program, "--game", game, "--seed", str(seed), *shared))
+        Job(f"{game}-{seed}", (*PROGRAM, "--game", game, "--seed", str(seed), *shared))
         for seed in args.seeds
-        for game in games
+        for game in games_of(args.games)
     ]
 
 

@@ -8,13 +8,11 @@ such as a learning rate, does so over `--total-frames`: by default as in the sui
 which these trainings leave in the middle. With fewer frames it ends there, as the suite's end.
 
 The table at the end has the candidates' human-normalised scores, the best median first. Stopped or
-killed, the same command goes on. An agent's checkpoints, some gigabytes, are deleted once its score
-is known.
+killed, the same command goes on.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,17 +22,16 @@ from typing import Any, Literal
 import numpy as np
 
 from cule.scope.table import columns
-from cule.train import checkpoint, sweep
+from cule.train import sweep
 from cule.train.checks import at_least
 from cule.train.command import options_of, run_program
-from cule.train.jobs import Job, JobState
+from cule.train.jobs import Job
 from cule.train.sweep_table import Live
 from examples.atari57 import aggregates, run
+from examples.atari57.agent import PROGRAM
 from examples.atari57.games import games_of
 from examples.atari57.references import human_normalised
-from examples.atari57.settings import ALGORITHMS, CANDIDATES, SEARCH_GAMES, training_settings
-
-PROTOCOL = "noops"
+from examples.atari57.settings import CANDIDATES, SEARCH_GAMES
 
 
 @dataclass
@@ -68,17 +65,6 @@ class Args:
     """each agent gets a folder in it, such as ppo-256/qbert-0"""
 
 
-def words_of(algorithm: str, settings: Any) -> list[str]:
-    """The command that trains with these settings: the options are those without defaults."""
-    usual = ALGORITHMS[algorithm][1]()
-    changed = {
-        field.name: getattr(settings, field.name)
-        for field in dataclasses.fields(settings)
-        if getattr(settings, field.name) != getattr(usual, field.name)
-    }
-    return ["-m", ALGORITHMS[algorithm][1].__module__, *options_of(changed)]
-
-
 def jobs_of(args: Args) -> list[Job]:
     """A job for each game and candidate: all candidates of a game, then the next game.
 
@@ -93,18 +79,17 @@ def jobs_of(args: Args) -> list[Job]:
         raise ValueError(
             f"expected candidates of {', '.join(CANDIDATES)}, got {', '.join(unknown)}"
         )
+    names = ("total_frames", "episodes", "max_frames", "num_threads")
+    shared = options_of(
+        {name: getattr(args, name) for name in names}
+        | {"max_seconds": args.seconds, "video": False, "progress": False}
+    )
     jobs = []
     for seed in args.seeds:
         for game in games_of(args.games):
             for name in args.candidates:
-                algorithm, settings = CANDIDATES[name]
-                wanted = training_settings(
-                    algorithm, PROTOCOL, game=game, seed=seed, max_seconds=args.seconds,
-                    eval_max_frames=args.max_frames, num_threads=args.num_threads,
-                    eval_episodes=args.episodes, total_frames=args.total_frames,
-                    progress=False, **settings,
-                )  # fmt: skip
-                jobs.append(Job(f"{name}/{game}-{seed}", tuple(words_of(algorithm, wanted))))
+                job = options_of({"game": game, "seed": seed, "candidate": name})
+                jobs.append(Job(f"{name}/{game}-{seed}", (*PROGRAM, *job, *shared)))
     return jobs
 
 
@@ -155,15 +140,7 @@ def compare(args: Args) -> int:
     jobs = jobs_of(args)
     devices = sweep.devices_of(args.gpus, args.device)
     search = sweep.Sweep(jobs, args.folder, devices, args.per_gpu)
-    live = Live(sys.stderr)
-
-    def show(states: Sequence[JobState]) -> None:
-        live(states)
-        for state in states:
-            if state.state == "finished":
-                checkpoint.delete(search.folder_of(state) / "checkpoints")
-
-    rows = search.run(show)
+    rows = search.run(Live(sys.stderr))
     if any("error" not in row for row in rows):
         sys.stdout.write(f"{table(rows, args.candidates)}\n")
     return sweep.tell_end(search)

@@ -80,6 +80,9 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "pqn-256": ("pqn", {}),
 }  # fmt: skip
 
+# A training takes a minute or two: a checkpoint in the middle is enough, and so are a hundred lines
+# of the log.
+SPARSE: Mapping[str, Any] = {"checkpoint_every": 100_000_000, "log_every": 400}
 
 # The candidate whose settings the suite uses on a GPU. A CPU plays too slowly for so many envs.
 CHOSEN = {"a2c_vtrace": "vtrace-8192-rate-0.001", "ppo": "ppo-8192-short", "pqn": "pqn-256"}
@@ -112,18 +115,27 @@ PROTOCOLS = {
 }
 
 
-def suite_settings(algorithm: str, device: str | None) -> Mapping[str, Any]:
-    """What the suite adds to an algorithm's settings on a device, in every game alike.
+def settings_of(
+    algorithm: AlgorithmName, device: str | None, candidate: str | None = None
+) -> tuple[AlgorithmName, Mapping[str, Any]]:
+    """What is trained: an algorithm, and what is added to its settings, in every game alike.
 
-    A checkpoint in the middle is enough, and so are a hundred lines of the log, as a training takes
-    a minute or two.
+    Args:
+        algorithm: which; on a GPU with the settings of CHOSEN.
+        device: where.
+        candidate: one of CANDIDATES, which is then trained instead, on any device.
 
     Raises:
-        ValueError: there is no such device.
+        ValueError: there is no such device or candidate.
     """
-    if find_device(device).type != "cuda":
-        return {}
-    return {**CANDIDATES[CHOSEN[algorithm]][1], "checkpoint_every": 100_000_000, "log_every": 400}
+    if candidate is None and find_device(device).type == "cuda":
+        candidate = CHOSEN[algorithm]
+    if candidate is None:
+        return algorithm, {}
+    if candidate not in CANDIDATES:
+        raise ValueError(f"expected a candidate of {', '.join(CANDIDATES)}, got {candidate}")
+    algorithm, settings = CANDIDATES[candidate]
+    return algorithm, {**settings, **SPARSE}
 
 
 def training_settings(algorithm: str, protocol: str, **more: Any) -> Any:

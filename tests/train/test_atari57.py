@@ -23,7 +23,7 @@ from cule.train.evaluator import Evaluator
 from examples.atari57 import agent, aggregates, pictures, report, run, settings
 from examples.atari57.games import ATARI_5, games_of
 from examples.atari57.references import AGENTS, SOURCES, human_normalised, references
-from examples.atari57.settings import CANDIDATES, CHOSEN, suite_settings
+from examples.atari57.settings import CANDIDATES, CHOSEN, settings_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"device": "cpu", "num_threads": 1, "total_frames": 2000, "episodes": 2, "max_frames": 400}
@@ -252,10 +252,28 @@ def test_training_does_not_go_on_from_networks_alone(tmp_path):
 
 def test_suite_has_the_chosen_settings_on_a_gpu_alone(monkeypatch):
     for algorithm, name in CHOSEN.items():
-        assert CANDIDATES[name][0] == algorithm and suite_settings(algorithm, "cpu") == {}
+        assert CANDIDATES[name][0] == algorithm
+        assert settings_of(algorithm, "cpu") == (algorithm, {})
         monkeypatch.setattr(settings, "find_device", torch.device)
-        assert CANDIDATES[name][1].items() <= suite_settings(algorithm, "cuda").items()
+        assert settings_of(algorithm, "cuda") == settings_of(algorithm, "cpu", name)
         monkeypatch.undo()
+
+
+def test_agent_of_a_candidate_ends_after_its_seconds(tmp_path, monkeypatch):
+    monkeypatch.setitem(settings.CANDIDATES, "tiny", ("ppo", {"num_envs": 8, "width": 0.1}))
+    args = agent.Args(
+        candidate="tiny", game="qbert", folder=tmp_path, max_seconds=1.0, progress=False,
+        **SMALL | {"total_frames": 10**9},
+    )  # fmt: skip
+    row = agent.make(args)
+    assert (row["algorithm"], row["candidate"]) == ("PPO", "tiny") and row["seconds"] >= 1
+    assert row["score_normalised"] == pytest.approx(human_normalised("qbert", row["score"]))
+    assert row["frames"] < 10**7
+    args.resume = True
+    assert agent.make(args) == row
+    # The training is not made again either.
+    (tmp_path / "result.jsonl").unlink()
+    assert agent.make(args)["frames"] == row["frames"]
 
 
 def test_agent_refuses_a_game_without_a_human_score(tmp_path, monkeypatch, capsys):

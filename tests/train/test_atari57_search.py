@@ -7,9 +7,14 @@ import torch
 import tyro
 
 import cule
-from examples.atari57 import search
+from examples.atari57 import agent, search
 from examples.atari57.references import references
-from examples.atari57.settings import ALGORITHMS, CANDIDATES, SEARCH_GAMES
+from examples.atari57.settings import (
+    CANDIDATES,
+    SEARCH_GAMES,
+    settings_of,
+    training_settings,
+)
 
 
 def result(job, score, fps=1e6):
@@ -40,19 +45,28 @@ def test_search_trains_each_candidate_as_the_suite_would():
     [short] = search.jobs_of(search.Args(("ppo-256",), ("pong",), total_frames=1000))
     assert short.command[short.command.index("--total-frames") + 1] == "1000"
     assert set(SEARCH_GAMES) <= set(cule.ATARI_57)
-    for job, (algorithm, settings) in zip(jobs, CANDIDATES.values(), strict=True):
+    for job, name in zip(jobs, CANDIDATES, strict=True):
         job.check()
-        assert job.command[:2] == ("-m", ALGORITHMS[algorithm][1].__module__)
-        args = tyro.cli(ALGORITHMS[algorithm][1], args=job.command[2:])
-        args.on(torch.device("cuda")).check(1)
-        wanted = {"life_loss_ends": True, "max_seconds": 5, "eval_episodes": 3,
-                  "total_frames": 200_000_000, **settings}  # fmt: skip
-        assert {name: getattr(args, name) for name in wanted} == wanted
+        assert job.command[:2] == ("-m", "examples.atari57.agent")
+        args = tyro.cli(agent.Args, args=job.command[2:])
+        assert (args.candidate, args.max_seconds, args.episodes) == (name, 5, 3)
+        assert (args.total_frames, args.video) == (200_000_000, False)
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_candidates_have_settings_that_their_algorithm_knows(name):
+    algorithm, added = settings_of("pqn", "cpu", name)
+    assert algorithm == CANDIDATES[name][0] and CANDIDATES[name][1].items() <= added.items()
+    made = training_settings(algorithm, "noops", **added)
+    made.on(torch.device("cuda")).check(1)
+    assert made.life_loss_ends and made.checkpoint_every == 100_000_000
 
 
 def test_search_of_an_unknown_candidate_is_a_sentence():
     with pytest.raises(ValueError, match=r"expected candidates of vtrace-4096, .*, got best"):
         search.jobs_of(search.Args(candidates=("best",)))
+    with pytest.raises(ValueError, match=r"expected a candidate of vtrace-4096, .*, got best"):
+        settings_of("pqn", "cpu", "best")
     with pytest.raises(ValueError, match="expected seconds to be greater than 0, got 0"):
         search.jobs_of(search.Args(seconds=0))
 
@@ -67,4 +81,6 @@ def test_search_from_trainings_to_the_table(tmp_path, capsys):
     told = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in told[1:]} == {"pqn-256", "ppo-256"}
     assert told[0].split()[-1] == "qbert"
-    assert not list(tmp_path.glob("*/*/checkpoints/*"))
+    # A checkpoint with all frames would be thousand times as large.
+    kept = list(tmp_path.glob("*/*/training/checkpoints/*"))
+    assert len(kept) == 2 and all(path.stat().st_size < 2**23 for path in kept)
