@@ -127,9 +127,10 @@ class FlightExecutor(Executor):
         """See Executor. At the end of an iteration all parts have landed."""
         if not step.calls:
             self._land_all(replayed)
-        for part in self.parts:
-            part.behind = [part.behind[0] + step.t, part.behind[1] + step.j]
-        self.clock.move(step.t, step.j)
+        with annotate.operation(annotate.PLAYING):
+            for part in self.parts:
+                part.behind = [part.behind[0] + step.t, part.behind[1] + step.j]
+            self.clock.move(step.t, step.j)
         for aloft, calls in itertools.groupby(step.calls, key=lambda call: by_parts(call[0])):
             if aloft:
                 self._make_by_parts([operation for operation, _ in calls], replayed)
