@@ -268,7 +268,7 @@ def test_stacks_are_put_together_only_if_they_have_to_be(monkeypatch):
     assert repr(stacks) == repr(plain)
 
 
-@pytest.mark.parametrize("name", ["nature", "impala"])
+@pytest.mark.parametrize("name", ["nature", "nature-norm", "impala"])
 def test_network_with_kernels_is_the_network_without(name, monkeypatch):
     """In float32: values, policy and all gradients."""
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
