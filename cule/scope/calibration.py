@@ -65,12 +65,11 @@ def interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, fl
     That is the interval of the sign test: each turn is as likely below the true median as above.
     """
     changes = sorted(_changes(before, after))
-    count, rank, tail = len(changes), 0, 0.0
-    # The chance that `rank` turns or fewer are below the true median is at most 2.5%.
-    while (tail := tail + math.comb(count, rank) / 2**count) <= 0.025:
-        rank += 1
-    rank = max(rank - 1, 0)
-    return changes[rank], changes[-1 - rank]
+    count = len(changes)
+    # The chance that so many turns or fewer are below the true median.
+    chances = itertools.accumulate(math.comb(count, below) / 2**count for below in range(count))
+    left_out = max(sum(chance <= 0.025 for chance in chances) - 1, 0)
+    return changes[left_out], changes[-1 - left_out]
 
 
 def noise(before: Sequence[float], after: Sequence[float]) -> float:

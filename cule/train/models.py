@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import nn
@@ -16,7 +16,8 @@ from torch.nn import functional
 
 from cule.train import draws, kernels
 
-MODELS = ("nature", "nature-norm", "impala")
+ModelName = Literal["nature", "nature-norm", "impala"]
+MODELS = get_args(ModelName)
 
 
 def initialised(layer: nn.Conv2d | nn.Linear, gain: float = math.sqrt(2)) -> nn.Module:

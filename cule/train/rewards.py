@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
@@ -37,7 +37,13 @@ def learned_rewards(kind: RewardName) -> LearnedRewards:
     Args:
         kind: clipped: those of the step, which of a game's are -1, 0 or 1. root: those of the infos
             (`reward`, not clipped), or of the step if there are none, squashed by signed_root.
+
+    Raises:
+        ValueError: there is no such kind.
     """
+    if kind not in get_args(RewardName):
+        names = ", ".join(get_args(RewardName))
+        raise ValueError(f"expected rewards to be one of {names}, got {kind!r}")
     if kind == "clipped":
         return lambda rewards, infos: rewards
     return lambda rewards, infos: signed_root(infos.get("reward", rewards))

@@ -13,6 +13,7 @@ from torch import nn
 
 from cule.train.checks import MAX_SEED, above, at_least, within
 from cule.train.layout import Layout
+from cule.train.models import ModelName
 from cule.train.optimizers import Adam
 from cule.train.presets import by_device, filled
 from cule.train.rewards import RewardName
@@ -78,7 +79,7 @@ class Args:
     max_episode_frames: int = 108_000
     """frames after which an episode is truncated"""
 
-    model: Literal["nature", "nature-norm", "impala"] = "nature"
+    model: ModelName = "nature"
     """the Nature CNN, the same with each layer normalized, or the IMPALA ResNet"""
     width: float = 1.0
     """multiplies the network's channels and features"""

@@ -97,7 +97,8 @@ class Stage:
         first_env: the number of the first env, over all processes.
 
     Raises:
-        ValueError: there are groups, but the envs are not an AtariEnv on the CPU.
+        ValueError: there are groups, but the envs are not an AtariEnv on the CPU; or there are no
+            such rewards.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class Args:
     folder: Path = Path("runs/agent")
     """where everything goes"""
     device: str | None = None
-    """cpu, cuda or cuda:1; by default cuda if there is one"""
+    """where it is trained: cpu, cuda or cuda:1; by default cuda if there is one"""
     resume: bool = False
     """go on with what is in the folder"""
     progress: bool = True
@@ -138,9 +138,9 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     game = game_of(args.game)
     if args.resume and (row := result_in(args.folder)) is not None:
         return row
-    algorithm, settings = settings_of(args.algorithm, args.device, args.candidate)
+    algorithm, added = settings_of(args.algorithm, args.device, args.candidate)
     settings = training_settings(
-        algorithm, args.protocol, **settings, game=game, seed=args.seed,
+        algorithm, args.protocol, **added, game=game, seed=args.seed,
         total_frames=args.total_frames, max_seconds=args.max_seconds,
         folder=args.folder / TRAINING, device=args.device, resume=args.resume,
         num_threads=args.num_threads, progress=args.progress,

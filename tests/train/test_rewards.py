@@ -9,7 +9,7 @@ import torch
 from training_runs import saved, settings, trained
 
 import cule
-from cule.train.rewards import signed_root
+from cule.train.rewards import learned_rewards, signed_root
 from cule.train.stage import Stage
 
 CPU = torch.device("cpu")
@@ -61,6 +61,11 @@ def test_rewards_are_squashed_where_that_is_asked_for(groups):
     squashed, same = played("root", groups)
     assert torch.equal(same, raw)
     assert torch.equal(squashed, signed_root(raw)) and squashed.max() > 2
+
+
+def test_rewards_of_another_kind_are_refused():
+    with pytest.raises(ValueError, match="rewards to be one of clipped, root, got 'raw'"):
+        learned_rewards("raw")
 
 
 def test_training_with_squashed_rewards_learns_something_else(tmp_path):
