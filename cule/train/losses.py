@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 
 from cule.train import kernels
+from cule.train.batch import normalized
 from cule.train.returns import vtrace
 
 
@@ -47,6 +48,7 @@ def vtrace_loss(
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
     trace_decay: float = 1.0,
+    norm_adv: bool = False,
 ) -> VTraceLoss:
     """The loss of T steps of B envs. A step that was not played counts as 0 in each mean.
 
@@ -63,8 +65,10 @@ def vtrace_loss(
         rho_bar: see returns.vtrace.
         c_bar: see returns.vtrace.
         trace_decay: see returns.vtrace.
+        norm_adv: shift and scale the advantages to mean 0 and deviation 1, as PPO does. No kernel
+            does this.
     """
-    if kernels.serve(values):
+    if kernels.serve(values) and not norm_adv:
         from cule.train.kernels import losses as fused
 
         return VTraceLoss(*fused.vtrace_loss(
@@ -77,7 +81,8 @@ def vtrace_loss(
         rho_bar=rho_bar, c_bar=c_bar, trace_decay=trace_decay,
     )  # fmt: skip
     mask = played.float()
-    policy_loss = -(corrected.advantages * log_pi * mask).mean()
+    advantages = normalized(corrected.advantages) if norm_adv else corrected.advantages
+    policy_loss = -(advantages * log_pi * mask).mean()
     value_loss = (0.5 * (corrected.targets - values[:-1]).square() * mask).mean()
     entropy = (entropy * mask).mean()
     loss = policy_loss + vf_coef * value_loss - ent_coef * entropy

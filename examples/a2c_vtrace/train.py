@@ -63,6 +63,8 @@ class Args(train.Args):
     """V-trace's threshold of ratios in the trace"""
     trace_decay: float = 1.0
     """V-trace's lambda"""
+    norm_adv: bool = False
+    """shift and scale the advantages of an update to mean 0 and deviation 1"""
 
     def check(self, world_size: int) -> None:
         """Checks the numbers."""
@@ -122,7 +124,7 @@ class A2C(train.Algorithm[Args]):
         return vtrace_loss(
             log_pi, entropy, values.unflatten(0, (steps + 1, width)), batch.log_mu,
             batch.rewards, batch.discounts, batch.played, vf_coef=a.vf_coef, ent_coef=a.ent_coef,
-            rho_bar=a.rho_bar, c_bar=a.c_bar, trace_decay=a.trace_decay,
+            rho_bar=a.rho_bar, c_bar=a.c_bar, trace_decay=a.trace_decay, norm_adv=a.norm_adv,
         )._asdict()  # fmt: skip
 
 

@@ -50,6 +50,11 @@ _BOLD: Mapping[str, Any] = {"learning_rate": 1e-3, "clip_coef": 0.2}
 _MORE: Mapping[str, Any] = {"num_envs": 8192}
 _SMALL: Mapping[str, Any] = {**_GROUPS, **_MORE, "num_batches": 128, "updates_at_once": 8}
 _FAST: Mapping[str, Any] = {**_SMALL, "learning_rate": 1e-3}
+_EARLY: Mapping[str, Any] = {**_FAST, "warmup_steps": 50}
+_SHORT: Mapping[str, Any] = {**_FAST, "num_batches": 64, "num_steps": 10}
+_MOST: Mapping[str, Any] = {
+    **_FAST, "num_envs": 16384, "num_steps": 10, "updates_at_once": 16,
+}  # fmt: skip
 CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-4096": ("a2c_vtrace", _GROUPS),
     "vtrace-4096x2": ("a2c_vtrace", {**_GROUPS, "updates_at_once": 2}),
@@ -64,6 +69,17 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-8192-norm": ("a2c_vtrace", {**_FAST, "model": "nature-norm"}),
     "vtrace-8192-impala": ("a2c_vtrace", {**_FAST, "model": "impala"}),
     "vtrace-8192-steps-16": ("a2c_vtrace", {**_FAST, "num_steps": 16}),
+    "vtrace-8192-steps-10": ("a2c_vtrace", _SHORT),
+    "vtrace-8192-often": ("a2c_vtrace", {**_FAST, "num_steps": 16, "updates_at_once": 12}),
+    "vtrace-8192-early": ("a2c_vtrace", _EARLY),
+    "vtrace-8192-early-adv": ("a2c_vtrace", {**_EARLY, "norm_adv": True}),
+    "vtrace-8192-early-rate-0.002": ("a2c_vtrace", {**_EARLY, "learning_rate": 2e-3}),
+    "vtrace-8192-early-steps-40": ("a2c_vtrace", {**_EARLY, "num_batches": 256, "num_steps": 40}),
+    "vtrace-8192-short-often": ("a2c_vtrace", {**_SHORT, "updates_at_once": 12}),
+    "vtrace-16384": ("a2c_vtrace", _MOST),
+    "vtrace-16384-large": ("a2c_vtrace", {**_MOST, "num_steps": 20, "updates_at_once": 8}),
+    "vtrace-16384-small": ("a2c_vtrace", {**_MOST, "num_batches": 256, "updates_at_once": 32}),
+    "vtrace-16384-root": ("a2c_vtrace", {**_MOST, "rewards": "root"}),
     "vtrace-8192": ("a2c_vtrace", {
         **_GROUPS, **_MORE, "num_batches": 64, "updates_at_once": 4, "learning_rate": 1e-3,
     }),

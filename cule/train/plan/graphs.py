@@ -75,8 +75,10 @@ class CudaStreams:
         self, device: torch.device, count: int, makers: tuple[NewStream, NewStream] | None = None
     ):
         self.device = device
+        # Acting and emulating wait for each other, and all else has time while they do: where both
+        # have kernels to start, theirs come first (a negative priority is a high one).
         anywhere = functools.partial(torch.cuda.Stream, device)
-        self.main, self.side = makers or (anywhere, anywhere)
+        self.main, self.side = makers or (functools.partial(anywhere, priority=-1), anywhere)
         self.sides = [self.side() for _ in range(count)]
 
     def _stream(self, stream: int) -> torch.cuda.Stream:
