@@ -44,7 +44,7 @@ def vtrace_loss(
     played: torch.Tensor,
     *,
     vf_coef: float = 0.5,
-    ent_coef: float = 0.01,
+    ent_coef: float | torch.Tensor = 0.01,
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
     trace_decay: float = 1.0,
@@ -61,7 +61,7 @@ def vtrace_loss(
         discounts: (T, B).
         played: (T, B) bool; False: the step reset the env.
         vf_coef: weight of the value's loss.
-        ent_coef: weight of the entropy.
+        ent_coef: weight of the entropy; also a scalar on the device, which may change.
         rho_bar: see returns.vtrace.
         c_bar: see returns.vtrace.
         trace_decay: see returns.vtrace.
@@ -123,7 +123,7 @@ def clipped_loss(
     *,
     clip_coef: float = 0.1,
     vf_coef: float = 0.5,
-    ent_coef: float = 0.01,
+    ent_coef: float | torch.Tensor = 0.01,
 ) -> ClippedLoss:
     """PPO's loss of n steps. A step that was not played counts as 0 in each mean.
 
@@ -137,7 +137,7 @@ def clipped_loss(
         played: (n,) bool; False: the step reset the env.
         clip_coef: how far from 1 a ratio may be.
         vf_coef: weight of the value's loss.
-        ent_coef: weight of the entropy.
+        ent_coef: weight of the entropy; also a scalar on the device, which may change.
     """
     if kernels.serve(values):
         from cule.train.kernels import losses as fused

@@ -292,7 +292,7 @@ class Run:
                 f"expected a checkpoint from which training can go on, got {self.args.folder}, of "
                 "which only the networks were kept after the training"
             )
-        free = FREE - {"total_frames"} if self.args.anneal_lr else FREE
+        free = FREE - {"total_frames"} if self.args.anneals else FREE
         changed = {
             name: was for name, was in state["args"].items() if was != as_saved(self.args).get(name)
         }

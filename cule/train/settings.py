@@ -147,6 +147,16 @@ class Args:
     results: Path | None = None
     """file to which the run's result is appended, as a JSON line; the run's folder gets it, too"""
 
+    @property
+    def anneals(self) -> bool:
+        """Whether a number falls to 0 at total_frames, so that they cannot change any more."""
+        return any(value for name, value in vars(self).items() if name.startswith("anneal_"))
+
+    def left(self, frames: int) -> float:
+        """The share of a training that is left after so many frames: from 1 to 0."""
+        assert self.total_frames is not None
+        return max(0.0, 1.0 - frames / self.total_frames)
+
     def use_threads(self) -> None:
         """Lets torch use as many CPU threads as the emulator.
 

@@ -229,8 +229,7 @@ class Trainer:
 
     def _falling_rate(self, frames: int) -> float:
         """The learning rate, which falls to 0 at total_frames."""
-        left = max(0.0, 1.0 - frames / self.args.total_frames)
-        return self.args.learning_rate * left
+        return self.args.learning_rate * self.args.left(frames)
 
     @property
     def steps(self) -> int:

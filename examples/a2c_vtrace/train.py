@@ -57,6 +57,8 @@ class Args(train.Args):
     """weight of the value's squared error in the loss"""
     ent_coef: float = 0.01
     """weight of the policy's entropy in the loss"""
+    anneal_ent: bool = False
+    """decrease the entropy's weight linearly, to 0 at total_frames"""
     rho_bar: float = 1.0
     """V-trace's threshold of ratios in the targets and in the policy gradient"""
     c_bar: float = 1.0
@@ -97,6 +99,10 @@ class A2C(train.Algorithm[Args]):
         on_policy = a.num_batches == 1 and once and not (a.overlap or a.lag)
         return "A2C" if on_policy else "A2C+V-trace"
 
+    def knobs(self):
+        a = self.args
+        return {"ent_coef": lambda frames: a.ent_coef * a.left(frames)} if a.anneal_ent else {}
+
     def networks(self, num_actions):
         return {"net": ActorCritic(num_actions, self.args.model, self.args.width)}
 
@@ -120,10 +126,11 @@ class A2C(train.Algorithm[Args]):
         log_pi_all, values = nets.net(batch.observations.flatten(0, 1))
         log_pi_all = log_pi_all[: steps * width].unflatten(0, (steps, width))
         log_pi, entropy = policy_terms(log_pi_all, batch.actions)
+        ent_coef = self.now.ent_coef if a.anneal_ent else a.ent_coef
         # What it computes is in cule/train/losses.py, in a few lines of torch.
         return vtrace_loss(
             log_pi, entropy, values.unflatten(0, (steps + 1, width)), batch.log_mu,
-            batch.rewards, batch.discounts, batch.played, vf_coef=a.vf_coef, ent_coef=a.ent_coef,
+            batch.rewards, batch.discounts, batch.played, vf_coef=a.vf_coef, ent_coef=ent_coef,
             rho_bar=a.rho_bar, c_bar=a.c_bar, trace_decay=a.trace_decay, norm_adv=a.norm_adv,
         )._asdict()  # fmt: skip
 

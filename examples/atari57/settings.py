@@ -64,6 +64,8 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-8192-rate-0.002": ("a2c_vtrace", {**_SMALL, "learning_rate": 2e-3}),
     "vtrace-8192-entropy-0.003": ("a2c_vtrace", {**_SMALL, "ent_coef": 0.003}),
     "vtrace-8192-entropy-0.02": ("a2c_vtrace", {**_FAST, "ent_coef": 0.02}),
+    "vtrace-8192-anneal": ("a2c_vtrace", {**_FAST, "anneal_ent": True}),
+    "vtrace-8192-anneal-0.02": ("a2c_vtrace", {**_FAST, "anneal_ent": True, "ent_coef": 0.02}),
     "vtrace-8192-lambda-0.95": ("a2c_vtrace", {**_FAST, "trace_decay": 0.95}),
     "vtrace-8192-root": ("a2c_vtrace", {**_FAST, "rewards": "root"}),
     "vtrace-8192-norm": ("a2c_vtrace", {**_FAST, "model": "nature-norm"}),
@@ -89,6 +91,9 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
         **_STEPS, **_MORE, **_TWICE, "minibatch_size": 8192, "learning_rate": 1e-3,
     }),
     "ppo-8192-short": ("ppo", {**_STEPS, **_MORE, **_TWICE, **_BOLD, "num_steps": 8}),
+    "ppo-8192-beside": ("ppo", {
+        **_STEPS, **_MORE, **_TWICE, **_BOLD, "num_steps": 8, "lag": 1,
+    }),
     "ppo-8192-once": ("ppo", {**_STEPS, **_MORE, **_LARGE, **_BOLD, "update_epochs": 1}),
     "ppo-256": ("ppo", {}),
     "pqn-4096": ("pqn", {**_STEPS, "lag": 1}),

@@ -4,6 +4,11 @@
 
 The envs play `num_steps` steps. Then the network is trained on them for some epochs of shuffled
 minibatches; the clipped loss keeps the policy near the one that played.
+
+With `--lag 1` the envs play on meanwhile, and what is learned from was played by an older policy.
+Then the loss keeps the policy near the one with which a phase of learning begins, as in "Batch
+size-invariance for policy optimization" (Hilton et al., 2022), and V-trace corrects advantages for
+what the older policy did otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from cule import train
 from cule.train.checks import at_least, within
 from cule.train.losses import clipped_loss
 from cule.train.models import ActorCritic, policy_terms, sample_with_log
-from cule.train.returns import explained_variance, gae
+from cule.train.returns import explained_variance, gae, vtrace
 
 
 @dataclass
@@ -48,6 +53,8 @@ class Args(train.Args):
     """weight of the value's squared error in the loss"""
     ent_coef: float = 0.01
     """weight of the policy's entropy in the loss"""
+    anneal_ent: bool = False
+    """decrease the entropy's weight linearly, to 0 at total_frames"""
 
     def check(self, world_size: int) -> None:
         """Checks the numbers."""
@@ -63,6 +70,15 @@ class PPO(train.Algorithm[Args]):
 
     keeps = {"log_mu": torch.float32}
     evaluates = {"values": torch.float32}
+
+    def __init__(self, args):
+        super().__init__(args)
+        if args.lag:
+            self.evaluates = {}  # `prepare` does it, together with the policy
+
+    def knobs(self):
+        a = self.args
+        return {"ent_coef": lambda frames: a.ent_coef * a.left(frames)} if a.anneal_ent else {}
 
     def networks(self, num_actions):
         return {"net": ActorCritic(num_actions, self.args.model, self.args.width)}
@@ -86,19 +102,45 @@ class PPO(train.Algorithm[Args]):
         )  # fmt: skip
 
     def prepare(self, nets, batch):
+        if self.args.lag:
+            return self.prepare_older(nets, batch)
         played, values = batch.played.float(), batch.values
         advantages = gae(batch.rewards, batch.discounts, played, values, self.args.gae_lambda)
         targets = advantages + values[:-1]
-        return {"advantages": advantages, "targets": targets, "old_values": values[:-1]}
+        return {
+            "advantages": advantages, "targets": targets, "old_values": values[:-1],
+            "log_near": batch.log_mu,
+        }  # fmt: skip
+
+    def prepare_older(self, nets, batch):
+        """The same for steps that an older policy played; log_near is of the policy of now."""
+        steps = len(batch.actions)
+        log_near, values = batch.log_mu.clone(), []
+        for step in range(steps + 1):
+            log_pi, value = nets.net(batch.observations[step])
+            values.append(value)
+            if step < steps:
+                actions = batch.actions[step].long().unsqueeze(1)
+                log_near[step] = log_pi.gather(1, actions).squeeze(1)
+        values = torch.stack(values)
+        log_ratios = (log_near - batch.log_mu).masked_fill(~batch.played, -torch.inf)
+        targets = vtrace(
+            log_ratios, batch.rewards, batch.discounts, values, trace_decay=self.args.gae_lambda
+        ).targets
+        return {
+            "advantages": targets - values[:-1], "targets": targets, "old_values": values[:-1],
+            "log_near": log_near,
+        }  # fmt: skip
 
     def loss(self, nets, batch):
         a = self.args
         log_pi_all, values = nets.net(batch.observations)
         log_pi, entropy = policy_terms(log_pi_all, batch.actions)
+        ent_coef = self.now.ent_coef if a.anneal_ent else a.ent_coef
         # What it computes is in cule/train/losses.py, in a few lines of torch.
         parts = clipped_loss(
-            log_pi, entropy, values, batch.log_mu, batch.advantages, batch.targets, batch.played,
-            clip_coef=a.clip_coef, vf_coef=a.vf_coef, ent_coef=a.ent_coef,
+            log_pi, entropy, values, batch.log_near, batch.advantages, batch.targets,
+            batch.played, clip_coef=a.clip_coef, vf_coef=a.vf_coef, ent_coef=ent_coef,
         )  # fmt: skip
         explained = explained_variance(batch.old_values, batch.targets)
         return parts._asdict() | {"explained_variance": explained}

@@ -43,8 +43,11 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
         dict.fromkeys(("age", "slots", "envs"), LONG) | {"words": "*i32", "patches": HALF},
         {"depth": 4, "height": 84, "width": 84, "ring": True, "BLOCK": 1024},
     ),
-    losses._clipped_loss: ({"played": BYTE}, {"BLOCK": 1024}),
-    losses._vtrace_loss: ({"played": BYTE}, SCAN),
+    losses._clipped_loss: (
+        {"played": BYTE, "ent_coef": FLOAT},
+        {"changing": True, "BLOCK": 1024},
+    ),
+    losses._vtrace_loss: ({"played": BYTE}, SCAN | {"changing": False}),
     policy._first_to_ring: ({"actions": LONG}, ROWS),
     policy._policy_and_value: ({"outputs": HALF}, ROWS),
     policy._policy_and_value_backward: ({"gradients": HALF}, ROWS),

@@ -118,6 +118,33 @@ def test_warming_up_makes_the_passes_and_changes_nothing(lag):
     torch.testing.assert_close(warm.state_dict(), cold.state_dict(), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("name", ["A2C+V-trace", "PPO"])
+def test_the_weight_of_the_entropy_falls(name):
+    """By frames, and the loss has the weight of now."""
+    algorithm, settings, changes = PROGRAMS[name]
+    asked = {**TINY, **changes, "num_envs": 8, "total_frames": 1024, "ent_coef": 0.5}
+    trainer = Trainer(
+        on_signals(algorithm)(settings(**asked, anneal_ent=True).on(CPU)), World(0, 1, CPU)
+    )
+    assert trainer.args.anneals and not a2c.Args().anneals
+    seen = []
+    loss = trainer.learner.loss
+
+    def watched(nets, batch):
+        values = loss(nets, batch)
+        weight = (values["policy_loss"] + 0.5 * values["value_loss"] - values["loss"]).detach()
+        seen.append(float(weight / values["entropy"].detach()))
+        return values
+
+    trainer.learner.loss = watched
+    while trainer.frames < 1024:
+        seen.clear()
+        frames = trainer.frames
+        trainer.iterate()
+        assert seen == pytest.approx([0.5 * (1 - frames / 1024)] * len(seen), rel=1e-3)
+    assert frames > 512 and seen
+
+
 @pytest.mark.parametrize("emulator", ["cule", "ale-py"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_algorithm_runs_and_writes_a_row(name, emulator, tmp_path):

@@ -129,7 +129,12 @@ def test_trainer_gradient_is_that_of_the_cpu(changes, monkeypatch):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"overlap": True, "optimizer": "rmsprop"}, {"anneal_lr": True}, {"compile": True}],
+    [
+        {},
+        {"overlap": True, "optimizer": "rmsprop"},
+        {"anneal_lr": True, "anneal_ent": True},
+        {"compile": True},
+    ],
     ids=str,
 )
 def test_trainer_updates_in_bfloat16(changes):

@@ -23,9 +23,11 @@ Launch = Callable[..., None]
 def _vtrace_loss(
     log_pi, entropy, values, log_mu, rewards, discounts, played, gradients, sums,
     steps: tl.constexpr, width, vf_coef, ent_coef, rho_bar, c_bar, trace_decay,
-    LANES: tl.constexpr,
+    changing: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """A lane is an env. `gradients` has those of log_pi, entropy and values, in this order."""
+    if changing:
+        ent_coef = tl.load(ent_coef)
     env = tl.program_id(0) * LANES + tl.arange(0, LANES)
     there = env < width
     count = steps * width
@@ -65,9 +67,11 @@ def _vtrace_loss(
 @triton.jit
 def _clipped_loss(
     log_pi, entropy, values, log_mu, advantages, targets, played, gradients, sums, count,
-    clip_coef, vf_coef, ent_coef, BLOCK: tl.constexpr,
+    clip_coef, vf_coef, ent_coef, changing: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """A lane is a step."""
+    if changing:
+        ent_coef = tl.load(ent_coef)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = at < count
     mask = tl.load(played + at, there, 0).to(tl.float32)
@@ -121,13 +125,16 @@ class _Loss(torch.autograd.Function):
 def vtrace_loss(
     log_pi: torch.Tensor, entropy: torch.Tensor, values: torch.Tensor, log_mu: torch.Tensor,
     rewards: torch.Tensor, discounts: torch.Tensor, played: torch.Tensor,
-    vf_coef: float, ent_coef: float, rho_bar: float, c_bar: float, trace_decay: float,
+    vf_coef: float, ent_coef: float | torch.Tensor, rho_bar: float, c_bar: float,
+    trace_decay: float,
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     """As losses.vtrace_loss. Only the loss has a gradient."""
     steps, width = log_pi.shape
     programs = triton.cdiv(width, LANES)
     read = [one.contiguous() for one in (log_mu, rewards, discounts, played.view(torch.uint8))]
-    settings = [float(one) for one in (vf_coef, ent_coef, rho_bar, c_bar, trace_decay)]
+    changing = isinstance(ent_coef, torch.Tensor)
+    weights = float(vf_coef), ent_coef if changing else float(ent_coef)
+    settings = *weights, *(float(one) for one in (rho_bar, c_bar, trace_decay)), changing
 
     def launch(*tensors: torch.Tensor) -> None:
         differentiable, (gradients, sums) = tensors[:3], tensors[3:]
@@ -142,13 +149,14 @@ def vtrace_loss(
 def clipped_loss(
     log_pi: torch.Tensor, entropy: torch.Tensor, values: torch.Tensor, log_mu: torch.Tensor,
     advantages: torch.Tensor, targets: torch.Tensor, played: torch.Tensor,
-    clip_coef: float, vf_coef: float, ent_coef: float,
+    clip_coef: float, vf_coef: float, ent_coef: float | torch.Tensor,
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     """As losses.clipped_loss. Only the loss has a gradient."""
     count = log_pi.numel()
     programs = triton.cdiv(count, BLOCK)
     read = [one.contiguous() for one in (log_mu, advantages, targets, played.view(torch.uint8))]
-    settings = [float(one) for one in (clip_coef, vf_coef, ent_coef)]
+    changing = isinstance(ent_coef, torch.Tensor)
+    settings = float(clip_coef), float(vf_coef), ent_coef if changing else float(ent_coef), changing
 
     def launch(*tensors: torch.Tensor) -> None:
         differentiable, (gradients, sums) = tensors[:3], tensors[3:]
