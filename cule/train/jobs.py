@@ -19,6 +19,7 @@ from cule.json_lines import read_lines
 from cule.scope.program import program_of
 from cule.train.log import LOG
 from cule.train.pictures import RESULT
+from cule.train.turn import environment_with
 
 OUTPUT = "output.log"
 # What a sweep adds to a command itself.
@@ -88,7 +89,8 @@ class JobState:
         seconds_left: until it ends, as far as that is known.
         begun: when its process was started, in seconds since the epoch; None: it goes on with a log
             that it had before.
-        startup: seconds from then to the begin of its training, once its log has a line.
+        startup: seconds from then to the begin of its training, once its log has a line. It may
+            have waited for its turn in between.
         row: the result, once it is finished.
         problem: the last lines of its output, once it has failed.
     """
@@ -176,7 +178,9 @@ def last_lines(folder: Path, count: int = 5) -> str:
     return ""
 
 
-def start(job: Job, folder: Path, device: str, kept: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+def start(
+    job: Job, folder: Path, device: str, kept: Sequence[int] = (), turns: Sequence[Path] = ()
+) -> subprocess.Popen[bytes]:
     """Starts a training as a process, which goes on from its checkpoint if there is one.
 
     It has a process group of its own, so that Ctrl-C does not reach it. It ends at once if the
@@ -187,6 +191,7 @@ def start(job: Job, folder: Path, device: str, kept: Sequence[int] = ()) -> subp
         folder: its folder; what it writes to the terminal goes to a file there.
         device: such as "cuda:1".
         kept: file descriptors that it inherits.
+        turns: files of turn.py, for one of which it waits before it trains; empty: it does not.
 
     Raises:
         OSError: the folder cannot be written, or there is no memory for the process.
@@ -206,5 +211,5 @@ def start(job: Job, folder: Path, device: str, kept: Sequence[int] = ()) -> subp
     with (folder / OUTPUT).open("ab") as output:
         return subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=kept,
-            start_new_session=True, preexec_fn=end_with_parent,
+            start_new_session=True, preexec_fn=end_with_parent, env=environment_with(turns),
         )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from cule.train.settings import Args
 from cule.train.stopper import Stopper
 from cule.train.trainer import Trainer
 from cule.train.tune import kept
+from cule.train.turn import Turn
 from cule.train.world import World
 
 EVALUATION_SEED = 1_000_000
@@ -340,6 +342,29 @@ class Run:
     def train(self, stopper: Stopper) -> None:
         """Trains until there is a reason to stop; then saves, logs and evaluates."""
         args, trainer = self.args, self.trainer
+        # Several processes would wait for each other. A sweep has none of them.
+        turn = Turn(os.environ if self.world.size == 1 else {})
+        turn.take(lambda: stopper.wanted)
+        try:
+            self._iterate(stopper)
+        finally:
+            turn.leave()
+        # A signal may have reached only some of the processes.
+        self.interrupted = self.world.any(stopper.wanted)
+        # Saved before the last line of the log. A resumed run then writes that line where it would
+        # have been.
+        self.save()
+        self.writer.finish()
+        self.start_clock()
+        if trainer.updates > self.logged[1]:
+            self.tell()
+        if not self.interrupted and args.eval_episodes and self.test_frames != trainer.frames:
+            self.evaluate(stopper)
+            self.interrupted = self.world.any(stopper.wanted)
+
+    def _iterate(self, stopper: Stopper) -> None:
+        """Trains until there is a reason to stop, and waits for the device."""
+        args, trainer = self.args, self.trainer
         self.start_clock()
         for iteration in itertools.count(1):
             if trainer.frames >= args.total_frames or self.reached is not None:
@@ -360,18 +385,6 @@ class Run:
                 if self.enough(stopper):
                     break
         self.stop_clock()
-        # A signal may have reached only some of the processes.
-        self.interrupted = self.world.any(stopper.wanted)
-        # Saved before the last line of the log. A resumed run then writes that line where it would
-        # have been.
-        self.save()
-        self.writer.finish()
-        self.start_clock()
-        if trainer.updates > self.logged[1]:
-            self.tell()
-        if not self.interrupted and args.eval_episodes and self.test_frames != trainer.frames:
-            self.evaluate(stopper)
-            self.interrupted = self.world.any(stopper.wanted)
 
     def close(self) -> None:
         """Frees the envs and ends the log."""

@@ -5,8 +5,9 @@
 
 What follows `--` goes to each training. They run as processes, some on each device. The next starts
 so early that it can train when one has trained, and is only evaluated any more: both a start and an
-evaluation are work for the CPU. Stopped or killed, the same command goes on: finished trainings are
-left out, the others continue from their checkpoints. One that fails is started once more.
+evaluation are work for the CPU. If it is ready before, it waits for its turn (turn.py). Stopped or
+killed, the same command goes on: finished trainings are left out, the others continue from their
+checkpoints. One that fails is started once more.
 """
 
 from __future__ import annotations
@@ -241,8 +242,14 @@ class Sweep:
         for state, device in zip(waiting, free, strict=False):
             folder = self.folder_of(state)
             state.begin(folder, device)
-            process = start(state.job, folder, device, [lock])
+            process = start(state.job, folder, device, [lock], self._turns(device))
             self._running[process] = state
+
+    def _turns(self, device: str) -> list[Path]:
+        """The files of a device's turns, of which each training has one while it trains."""
+        name = device.replace(":", "-")
+        count = self.slots.count(device)
+        return [self.folder.absolute() / f"turn-{name}-{number}.lock" for number in range(count)]
 
     def _end(self, process: subprocess.Popen[bytes], stopper: Stopper) -> None:
         """Notes how a training has ended."""

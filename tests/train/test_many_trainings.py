@@ -33,6 +33,7 @@ assert "--resume" in words and value("--device").startswith("dev")
 with (folder / "starts").open("a") as file:
     file.write(f"{value('--device')} {time.monotonic()}\\n")
 starts = len((folder / "starts").read_text().splitlines())
+(folder / "turns").write_text(os.environ["CULE_TURNS"])
 print("Here I am.", file=sys.stderr)
 if starts <= int(value("--fails", "0")):
     sys.exit("The GPU is gone.\\nOh no.")
@@ -101,6 +102,10 @@ def test_sweep_runs_some_on_each_device_and_returns_rows_in_order(tmp_path, prog
     # Another seed comes to the same folder.
     more = Sweep([*jobs, job(program, 9)], folder, ["dev0"], 3).run()
     assert more[:5] == rows and more[5]["seed"] == 9
+    # Those of a device have as many turns as may train there.
+    turns = [(folder / name / "turns").read_text().split(":") for name in ("pong-3", "pong-9")]
+    assert turns[0] == [str(folder / f"turn-{starts(folder / 'pong-3')[0]}-0.lock")]
+    assert turns[1] == [str(folder / f"turn-dev0-{number}.lock") for number in range(3)]
 
 
 def test_the_next_training_starts_while_the_last_one_is_evaluated(tmp_path, program, monkeypatch):

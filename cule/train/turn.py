@@ -1,0 +1,62 @@
+"""Turns on a device: of a sweep's trainings on it, only so many train at a time.
+
+The next one is started while the last one still trains, so that it is ready in time. If it is ready
+earlier, it waits here: two trainings that share a GPU take its time slices in turn, and both take
+longer than one after the other.
+
+A turn is the lock of a file. The system releases it when a process ends, however it does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+# The environment's variable with the files of a training's turns, any of which will do.
+TURNS = "CULE_TURNS"
+POLL = 0.02  # seconds between two attempts
+
+
+def environment_with(files: Sequence[Path]) -> dict[str, str]:
+    """This process's environment, for a training that has to wait for one of these turns."""
+    return os.environ | {TURNS: os.pathsep.join(map(str, files))}
+
+
+class Turn:
+    """A training's turn.
+
+    Args:
+        environment: says which files are turns; without any, it is always a training's turn.
+    """
+
+    def __init__(self, environment: Mapping[str, str] = os.environ):
+        self.files = [Path(file) for file in environment.get(TURNS, "").split(os.pathsep) if file]
+        self._held: int | None = None
+
+    def take(self, stopped: Callable[[], bool]) -> None:
+        """Waits for a turn, unless it is stopped.
+
+        Raises:
+            OSError: a file cannot be opened.
+        """
+        while self.files and self._held is None and not stopped():
+            for file in self.files:
+                descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                with suppress(BlockingIOError):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._held = descriptor
+                    return
+                os.close(descriptor)
+            time.sleep(POLL)
+
+    def leave(self) -> None:
+        """Ends the turn, if there is one."""
+        if self._held is not None:
+            # Processes that were forked meanwhile have the lock, too, until it is released.
+            fcntl.flock(self._held, fcntl.LOCK_UN)
+            os.close(self._held)
+            self._held = None
