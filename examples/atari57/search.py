@@ -31,7 +31,7 @@ from examples.atari57 import aggregates, run
 from examples.atari57.agent import PROGRAM
 from examples.atari57.games import games_of
 from examples.atari57.references import human_normalised
-from examples.atari57.settings import CANDIDATES, SEARCH_GAMES
+from examples.atari57.settings import CANDIDATES, SEARCH_GAMES, settings_of
 
 
 @dataclass
@@ -75,10 +75,8 @@ def jobs_of(args: Args) -> list[Job]:
     at_least(0, args, "num_threads")
     if not args.seconds > 0:
         raise ValueError(f"expected seconds to be greater than 0, got {args.seconds}")
-    if unknown := [name for name in args.candidates if name not in CANDIDATES]:
-        raise ValueError(
-            f"expected candidates of {', '.join(CANDIDATES)}, got {', '.join(unknown)}"
-        )
+    for name in args.candidates:
+        settings_of("a2c_vtrace", args.device, name)
     names = ("total_frames", "episodes", "max_frames", "num_threads")
     shared = options_of(
         {name: getattr(args, name) for name in names}

@@ -55,10 +55,15 @@ _SHORT: Mapping[str, Any] = {**_FAST, "num_batches": 64, "num_steps": 10}
 _MOST: Mapping[str, Any] = {
     **_FAST, "num_envs": 16384, "num_steps": 10, "updates_at_once": 16,
 }  # fmt: skip
+_BESIDE: Mapping[str, Any] = {**_STEPS, **_MORE, **_TWICE, **_BOLD, "num_steps": 8, "lag": 1}
 CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-4096": ("a2c_vtrace", _GROUPS),
     "vtrace-4096x2": ("a2c_vtrace", {**_GROUPS, "updates_at_once": 2}),
     "vtrace-4096-small": ("a2c_vtrace", {**_GROUPS, "num_batches": 64, "updates_at_once": 4}),
+    "vtrace-4096-anneal": ("a2c_vtrace", {
+        **_GROUPS, "num_batches": 64, "updates_at_once": 4, "learning_rate": 1e-3,
+        "anneal_ent": True,
+    }),
     "vtrace-8192-small": ("a2c_vtrace", _SMALL),
     "vtrace-8192-rate-0.001": ("a2c_vtrace", _FAST),
     "vtrace-8192-rate-0.002": ("a2c_vtrace", {**_SMALL, "learning_rate": 2e-3}),
@@ -90,10 +95,11 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "ppo-8192": ("ppo", {
         **_STEPS, **_MORE, **_TWICE, "minibatch_size": 8192, "learning_rate": 1e-3,
     }),
-    "ppo-8192-short": ("ppo", {**_STEPS, **_MORE, **_TWICE, **_BOLD, "num_steps": 8}),
-    "ppo-8192-beside": ("ppo", {
-        **_STEPS, **_MORE, **_TWICE, **_BOLD, "num_steps": 8, "lag": 1,
-    }),
+    "ppo-8192-short": ("ppo", {**_BESIDE, "lag": 0}),
+    "ppo-8192-beside": ("ppo", _BESIDE),
+    "ppo-8192-beside-large": ("ppo", {**_BESIDE, **_LARGE}),
+    "ppo-8192-beside-once": ("ppo", {**_BESIDE, "update_epochs": 1}),
+    "ppo-8192-beside-anneal": ("ppo", {**_BESIDE, "anneal_ent": True}),
     "ppo-8192-once": ("ppo", {**_STEPS, **_MORE, **_LARGE, **_BOLD, "update_epochs": 1}),
     "ppo-256": ("ppo", {}),
     "pqn-4096": ("pqn", {**_STEPS, "lag": 1}),
