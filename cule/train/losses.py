@@ -65,8 +65,8 @@ def vtrace_loss(
         rho_bar: see returns.vtrace.
         c_bar: see returns.vtrace.
         trace_decay: see returns.vtrace.
-        norm_adv: shift and scale the advantages to mean 0 and deviation 1, as PPO does. No kernel
-            does this.
+        norm_adv: shift and scale these steps' advantages to mean 0 and deviation 1, as PPO does. No
+            kernel does this.
     """
     if kernels.serve(values) and not norm_adv:
         from cule.train.kernels import losses as fused

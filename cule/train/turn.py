@@ -10,20 +10,21 @@ A turn is the lock of a file. The system releases it when a process ends, howeve
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-# The environment's variable with the files of a training's turns, any of which will do.
+# The environment's variable with a training's turns: a JSON list of files, any of which will do.
 TURNS = "CULE_TURNS"
 POLL = 0.02  # seconds between two attempts
 
 
 def environment_with(files: Sequence[Path]) -> dict[str, str]:
     """This process's environment, for a training that has to wait for one of these turns."""
-    return os.environ | {TURNS: os.pathsep.join(map(str, files))}
+    return os.environ | {TURNS: json.dumps([str(file) for file in files])}
 
 
 class Turn:
@@ -34,7 +35,7 @@ class Turn:
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ):
-        self.files = [Path(file) for file in environment.get(TURNS, "").split(os.pathsep) if file]
+        self.files = [Path(file) for file in json.loads(environment.get(TURNS, "[]"))]
         self._held: int | None = None
 
     def take(self, stopped: Callable[[], bool]) -> None:

@@ -66,7 +66,7 @@ class Args(train.Args):
     trace_decay: float = 1.0
     """V-trace's lambda"""
     norm_adv: bool = False
-    """shift and scale the advantages of an update to mean 0 and deviation 1"""
+    """shift and scale the advantages of an update, or of its chunks, to mean 0 and deviation 1"""
 
     def check(self, world_size: int) -> None:
         """Checks the numbers."""

@@ -48,7 +48,7 @@ LEARNING = {
                                        "overlap": True, "learning_rate": 3e-3, "seed": 1}, 140),
     "PPO": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 64, "learning_rate": 3e-3}, 112),
     "PPO beside": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 64, "lag": 1,
-                                       "learning_rate": 3e-3}, 160),
+                                       "learning_rate": 3e-3}, 112),
     "DQN": (dqn.DQN, dqn.Args, {
         "memory": 3200, "first_update": 320, "minibatch_size": 64, "learning_rate": 2e-3,
         "gamma": 0.5, "epsilon_frames": 32 * 4 * 120, "target_every": 25,

@@ -103,7 +103,7 @@ def test_sweep_runs_some_on_each_device_and_returns_rows_in_order(tmp_path, prog
     more = Sweep([*jobs, job(program, 9)], folder, ["dev0"], 3).run()
     assert more[:5] == rows and more[5]["seed"] == 9
     # Those of a device have as many turns as may train there.
-    turns = [(folder / name / "turns").read_text().split(":") for name in ("pong-3", "pong-9")]
+    turns = [json.loads((folder / name / "turns").read_text()) for name in ("pong-3", "pong-9")]
     assert turns[0] == [str(folder / f"turn-{starts(folder / 'pong-3')[0]}-0.lock")]
     assert turns[1] == [str(folder / f"turn-dev0-{number}.lock") for number in range(3)]
 
