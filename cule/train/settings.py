@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -149,13 +149,14 @@ class Args:
 
     @property
     def anneals(self) -> bool:
-        """Whether a number falls to 0 at total_frames, so that they cannot change any more."""
+        """Whether a setting falls to 0 at total_frames, so that total_frames cannot change."""
         return any(value for name, value in vars(self).items() if name.startswith("anneal_"))
 
-    def left(self, frames: int) -> float:
-        """The share of a training that is left after so many frames: from 1 to 0."""
+    def falling(self, name: str) -> Callable[[int], float]:
+        """A knob: the value of a setting after so many frames, which falls to 0 at total_frames."""
         assert self.total_frames is not None
-        return max(0.0, 1.0 - frames / self.total_frames)
+        value, end = getattr(self, name), self.total_frames
+        return lambda frames: value * max(0.0, 1.0 - frames / end)
 
     def use_threads(self) -> None:
         """Lets torch use as many CPU threads as the emulator.

@@ -12,7 +12,6 @@ checkpoints. One that fails is started once more.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import statistics
@@ -38,6 +37,7 @@ from cule.train.jobs import Job, JobState, last_lines, result_in, start
 from cule.train.rows import command_line
 from cule.train.stopper import Stopper
 from cule.train.sweep_table import Live, summary, what_is_left
+from cule.train.turn import lock_one_of
 
 __all__ = ["Job", "JobState", "Sweep", "main"]
 
@@ -176,19 +176,11 @@ class Sweep:
         Raises:
             ValueError: another sweep has it, or trainings of a sweep that was killed.
         """
-        descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        end = time.monotonic() + PATIENCE
+        descriptor = lock_one_of([self.folder / LOCK], lambda: time.monotonic() > end)
+        if descriptor is None:
+            raise ValueError(f"expected a folder that no other sweep uses, got {self.folder}")
         try:
-            end = time.monotonic() + PATIENCE
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > end:
-                        raise ValueError(
-                            f"expected a folder that no other sweep uses, got {self.folder}"
-                        ) from None
-                    time.sleep(POLL)
             yield descriptor
         finally:
             os.close(descriptor)

@@ -137,7 +137,7 @@ class Trainer:
             )
         self._knobs = dict(algorithm.knobs())
         if self.args.anneal_lr:
-            self._knobs.setdefault("learning_rate", self._falling_rate)
+            self._knobs.setdefault("learning_rate", self.args.falling("learning_rate"))
         for name in self._knobs:
             setattr(algorithm.now, name, torch.zeros((), device=self.device))
         self.declaration = Declaration(
@@ -226,10 +226,6 @@ class Trainer:
         """Bytes that torch has allocated on a GPU."""
         on_gpu = self.device.type == "cuda"
         return torch.cuda.memory_allocated(self.device) if on_gpu else 0
-
-    def _falling_rate(self, frames: int) -> float:
-        """The learning rate, which falls to 0 at total_frames."""
-        return self.args.learning_rate * self.args.left(frames)
 
     @property
     def steps(self) -> int:

@@ -14,7 +14,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 # The environment's variable with a training's turns: a JSON list of files, any of which will do.
@@ -25,6 +24,31 @@ POLL = 0.02  # seconds between two attempts
 def environment_with(files: Sequence[Path]) -> dict[str, str]:
     """This process's environment, for a training that has to wait for one of these turns."""
     return os.environ | {TURNS: json.dumps([str(file) for file in files])}
+
+
+def lock_one_of(files: Sequence[Path], stopped: Callable[[], bool]) -> int | None:
+    """Waits for the lock of one of some files, which are made if they are missing.
+
+    Returns:
+        The descriptor that has the lock; None if it was stopped while all others had them.
+
+    Raises:
+        OSError: a file cannot be opened, or its file system has no locks.
+    """
+    while True:
+        for file in files:
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as problem:
+                os.close(descriptor)
+                if not isinstance(problem, BlockingIOError):
+                    raise
+            else:
+                return descriptor
+        if stopped():
+            return None
+        time.sleep(POLL)
 
 
 class Turn:
@@ -42,17 +66,10 @@ class Turn:
         """Waits for a turn, unless it is stopped.
 
         Raises:
-            OSError: a file cannot be opened.
+            OSError: see lock_one_of.
         """
-        while self.files and self._held is None and not stopped():
-            for file in self.files:
-                descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-                with suppress(BlockingIOError):
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    self._held = descriptor
-                    return
-                os.close(descriptor)
-            time.sleep(POLL)
+        if self.files and self._held is None:
+            self._held = lock_one_of(self.files, stopped)
 
     def leave(self) -> None:
         """Ends the turn, if there is one."""

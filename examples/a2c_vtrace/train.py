@@ -100,8 +100,7 @@ class A2C(train.Algorithm[Args]):
         return "A2C" if on_policy else "A2C+V-trace"
 
     def knobs(self):
-        a = self.args
-        return {"ent_coef": lambda frames: a.ent_coef * a.left(frames)} if a.anneal_ent else {}
+        return {"ent_coef": self.args.falling("ent_coef")} if self.args.anneal_ent else {}
 
     def networks(self, num_actions):
         return {"net": ActorCritic(num_actions, self.args.model, self.args.width)}

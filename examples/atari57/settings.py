@@ -45,6 +45,7 @@ SEARCH_GAMES = (
 _STEPS: Mapping[str, Any] = {"num_envs": 4096, "num_steps": 16, "minibatch_size": 2048}
 _LARGE: Mapping[str, Any] = {"minibatch_size": 4096}
 _GROUPS: Mapping[str, Any] = {"num_envs": 4096, "num_batches": 16, "overlap": True}
+_FEW: Mapping[str, Any] = {**_GROUPS, "num_batches": 64, "updates_at_once": 4}
 _TWICE: Mapping[str, Any] = {"update_epochs": 2}
 _BOLD: Mapping[str, Any] = {"learning_rate": 1e-3, "clip_coef": 0.2}
 _MORE: Mapping[str, Any] = {"num_envs": 8192}
@@ -59,11 +60,8 @@ _BESIDE: Mapping[str, Any] = {**_STEPS, **_MORE, **_TWICE, **_BOLD, "num_steps":
 CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-4096": ("a2c_vtrace", _GROUPS),
     "vtrace-4096x2": ("a2c_vtrace", {**_GROUPS, "updates_at_once": 2}),
-    "vtrace-4096-small": ("a2c_vtrace", {**_GROUPS, "num_batches": 64, "updates_at_once": 4}),
-    "vtrace-4096-anneal": ("a2c_vtrace", {
-        **_GROUPS, "num_batches": 64, "updates_at_once": 4, "learning_rate": 1e-3,
-        "anneal_ent": True,
-    }),
+    "vtrace-4096-small": ("a2c_vtrace", _FEW),
+    "vtrace-4096-anneal": ("a2c_vtrace", {**_FEW, "learning_rate": 1e-3, "anneal_ent": True}),
     "vtrace-8192-small": ("a2c_vtrace", _SMALL),
     "vtrace-8192-rate-0.001": ("a2c_vtrace", _FAST),
     "vtrace-8192-rate-0.002": ("a2c_vtrace", {**_SMALL, "learning_rate": 2e-3}),
@@ -87,9 +85,7 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-16384-large": ("a2c_vtrace", {**_MOST, "num_steps": 20, "updates_at_once": 8}),
     "vtrace-16384-small": ("a2c_vtrace", {**_MOST, "num_batches": 256, "updates_at_once": 32}),
     "vtrace-16384-root": ("a2c_vtrace", {**_MOST, "rewards": "root"}),
-    "vtrace-8192": ("a2c_vtrace", {
-        **_GROUPS, **_MORE, "num_batches": 64, "updates_at_once": 4, "learning_rate": 1e-3,
-    }),
+    "vtrace-8192": ("a2c_vtrace", {**_FEW, **_MORE, "learning_rate": 1e-3}),
     "ppo-4096": ("ppo", {**_STEPS, **_TWICE}),
     "ppo-4096-large": ("ppo", {**_STEPS, **_LARGE, **_TWICE}),
     "ppo-8192": ("ppo", {

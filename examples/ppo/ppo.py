@@ -77,8 +77,7 @@ class PPO(train.Algorithm[Args]):
             self.evaluates = {}  # `prepare` does it, together with the policy
 
     def knobs(self):
-        a = self.args
-        return {"ent_coef": lambda frames: a.ent_coef * a.left(frames)} if a.anneal_ent else {}
+        return {"ent_coef": self.args.falling("ent_coef")} if self.args.anneal_ent else {}
 
     def networks(self, num_actions):
         return {"net": ActorCritic(num_actions, self.args.model, self.args.width)}
@@ -102,35 +101,32 @@ class PPO(train.Algorithm[Args]):
         )  # fmt: skip
 
     def prepare(self, nets, batch):
+        gae_lambda = self.args.gae_lambda
         if self.args.lag:
-            return self.prepare_older(nets, batch)
-        played, values = batch.played.float(), batch.values
-        advantages = gae(batch.rewards, batch.discounts, played, values, self.args.gae_lambda)
-        targets = advantages + values[:-1]
+            log_near, values = self.policy_of_now(nets, batch)
+            log_ratios = (log_near - batch.log_mu).masked_fill(~batch.played, -torch.inf)
+            targets = vtrace(
+                log_ratios, batch.rewards, batch.discounts, values, trace_decay=gae_lambda
+            ).targets
+            advantages = targets - values[:-1]
+        else:
+            log_near, values, played = batch.log_mu, batch.values, batch.played.float()
+            advantages = gae(batch.rewards, batch.discounts, played, values, gae_lambda)
+            targets = advantages + values[:-1]
         return {
             "advantages": advantages, "targets": targets, "old_values": values[:-1],
-            "log_near": batch.log_mu,
-        }  # fmt: skip
-
-    def prepare_older(self, nets, batch):
-        """The same for steps that an older policy played; log_near is of the policy of now."""
-        steps = len(batch.actions)
-        log_near, values = batch.log_mu.clone(), []
-        for step in range(steps + 1):
-            log_pi, value = nets.net(batch.observations[step])
-            values.append(value)
-            if step < steps:
-                actions = batch.actions[step].long().unsqueeze(1)
-                log_near[step] = log_pi.gather(1, actions).squeeze(1)
-        values = torch.stack(values)
-        log_ratios = (log_near - batch.log_mu).masked_fill(~batch.played, -torch.inf)
-        targets = vtrace(
-            log_ratios, batch.rewards, batch.discounts, values, trace_decay=self.args.gae_lambda
-        ).targets
-        return {
-            "advantages": targets - values[:-1], "targets": targets, "old_values": values[:-1],
             "log_near": log_near,
         }  # fmt: skip
+
+    def policy_of_now(self, nets, batch):
+        """Log-probabilities of the actions, (T, B), and values, (T + 1, B)."""
+        log_near, values = torch.empty_like(batch.log_mu), []
+        for step in range(len(log_near) + 1):
+            log_pi, value = nets.net(batch.observations[step])
+            values.append(value)
+            if step < len(log_near):
+                log_near[step] = log_pi.gather(1, batch.actions[step].unsqueeze(1)).squeeze(1)
+        return log_near, torch.stack(values)
 
     def loss(self, nets, batch):
         a = self.args
