@@ -1,4 +1,4 @@
-"""Adam for parameters that are one vector."""
+"""Adam for parameters that are one vector, and Muon."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch.optim.adam import adam as torch_adam
 
 from cule.train import kernels
 
@@ -113,3 +114,135 @@ class Adam(torch.optim.Adam):
         whole.steps.add_(1)
         adam(*whole, group["lr"], group["betas"], group["eps"])
         return None
+
+
+# Newton and Schulz's iteration, with the coefficients of Jordan et al. (2024): how many times, and
+# x -> a x + b x^3 + c x^5 for each singular value.
+ITERATIONS, COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)
+# A step's elements have this root mean square, times the rate: about that of Adam's steps (Liu et
+# al., 2025), so that the same rates fit.
+SIZE = 0.2
+# Matrices of at most so many numbers are made orthogonal together.
+SMALL = 1 << 16
+
+
+def orthogonal(matrices: torch.Tensor) -> torch.Tensor:
+    """Nearly U V^T of each matrix U S V^T: all singular values become some 0.7 to 1.2.
+
+    Args:
+        matrices: (k, m, n), m at most n, of any size; rows and columns of zeros stay zeros.
+    """
+    a, b, c = COEFFICIENTS
+    x = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    for _ in range(ITERATIONS):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x
+
+
+class _Stack:
+    """Matrices that are made orthogonal together: with zeros around them they have one shape."""
+
+    def __init__(self, matrices: Sequence[torch.Tensor]):
+        self.shapes = [tuple(sorted(m.shape)) for m in matrices]
+        rows, columns = (max(shape[i] for shape in self.shapes) for i in range(2))
+        first = matrices[0]
+        # A GPU's matrix units have bfloat16; the iteration mends what rounding does.
+        kind = torch.bfloat16 if first.is_cuda else first.dtype
+        self.values = torch.zeros((len(matrices), rows, columns), dtype=kind, device=first.device)
+        sizes = [SIZE * max(shape) ** 0.5 for shape in self.shapes]
+        self.sizes = torch.tensor(sizes, device=first.device).view(-1, 1, 1)
+
+    def steps(self, directions: Sequence[torch.Tensor], rate: torch.Tensor) -> list[torch.Tensor]:
+        """By what to change each matrix, from its (rows, columns) float32 direction."""
+        for place, (m, n), direction in zip(self.values, self.shapes, directions, strict=True):
+            place[:m, :n].copy_(direction if direction.shape == (m, n) else direction.mT)
+        steps = orthogonal(self.values).float().mul_(self.sizes * rate)
+        return [
+            step[:m, :n] if direction.shape == (m, n) else step[:m, :n].mT
+            for step, (m, n), direction in zip(steps, self.shapes, directions, strict=True)
+        ]
+
+
+class Muon(torch.optim.Optimizer):
+    """Muon (Jordan et al., 2024) for weights of layers, Adam for biases and other vectors.
+
+    A matrix moves by its gradient's mean, made orthogonal: as much in the directions in which
+    gradients are small as in others. A convolution's weights are a matrix with a row for each
+    output. torch.optim.Muon is the same, but cannot be captured with a rate that changes, has no
+    convolutions, and makes each matrix orthogonal alone.
+
+    Args:
+        parameters: float32, dense.
+        rate: a tensor, which a captured step reads. What fits Adam fits here.
+        momentum: of the gradients' mean, which looks ahead as Nesterov's does.
+        epsilon: what Adam adds to the denominator.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[torch.Tensor],
+        rate: torch.Tensor,
+        momentum: float,
+        epsilon: float,
+    ):
+        layers = [p for p in parameters if p.dim() > 1]
+        others = [p for p in parameters if p.dim() < 2]
+        # torch.optim.Optimizer keeps `step` on the device where a group is "fused".
+        adam = {"betas": (0.9, 0.999), "eps": epsilon, "fused": True}
+        groups = [{"params": layers, "momentum": momentum}, {"params": others, **adam}]
+        super().__init__([group for group in groups if group["params"]], {"lr": rate})
+        for p in layers:
+            self.state[p]["momentum_buffer"] = torch.zeros_like(p)
+        for p in others:
+            step = torch.zeros((), dtype=torch.float32, device=p.device)
+            self.state[p] |= {
+                "step": step, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p),
+            }  # fmt: skip
+        alone = [[i] for i, p in enumerate(layers) if p.numel() > SMALL]
+        together = [i for i, p in enumerate(layers) if p.numel() <= SMALL]
+        self._stacks = [
+            (places, _Stack([self._matrix(layers[i]) for i in places]))
+            for places in [*alone, together]
+            if places
+        ]
+
+    @staticmethod
+    def _matrix(tensor: torch.Tensor) -> torch.Tensor:
+        """A dense tensor's numbers in the order of its memory, a row for each output."""
+        rows = tensor.shape[0]
+        return tensor.detach().as_strided(
+            (rows, tensor.numel() // rows), (tensor.numel() // rows, 1)
+        )
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """See torch.optim.Optimizer; without a closure."""
+        for group in self.param_groups:
+            parameters = [p for p in group["params"] if p.grad is not None]
+            gradients = [p.grad for p in parameters]
+            if "momentum" in group:
+                self._move(group, parameters, gradients)
+            else:
+                self._adam(group, parameters, gradients)
+
+    def _move(self, group: dict[str, Any], parameters: Any, gradients: Any) -> None:
+        """A step of matrices."""
+        means = [self.state[p]["momentum_buffer"] for p in parameters]
+        torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
+        ahead = torch._foreach_lerp(gradients, means, group["momentum"])
+        for places, stack in self._stacks:
+            steps = stack.steps([self._matrix(ahead[i]) for i in places], group["lr"])
+            for i, step in zip(places, steps, strict=True):
+                self._matrix(parameters[i]).sub_(step)
+
+    def _adam(self, group: dict[str, Any], parameters: Any, gradients: Any) -> None:
+        """A step of vectors."""
+        kept = [self.state[p] for p in parameters]
+        beta_1, beta_2 = group["betas"]
+        torch_adam(
+            parameters, gradients, [k["exp_avg"] for k in kept], [k["exp_avg_sq"] for k in kept],
+            [], [k["step"] for k in kept], fused=True, capturable=parameters[0].is_cuda,
+            amsgrad=False, beta1=beta_1, beta2=beta_2, lr=group["lr"], weight_decay=0.0,
+            eps=group["eps"], maximize=False,
+        )  # fmt: skip

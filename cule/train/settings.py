@@ -14,7 +14,7 @@ from torch import nn
 from cule.train.checks import MAX_SEED, above, at_least, within
 from cule.train.layout import Layout
 from cule.train.models import ModelName
-from cule.train.optimizers import Adam
+from cule.train.optimizers import Adam, Muon
 from cule.train.presets import by_device, filled
 from cule.train.rewards import RewardName
 
@@ -83,8 +83,8 @@ class Args:
     """the Nature CNN, the same with each layer normalized, or the IMPALA ResNet"""
     width: float = 1.0
     """multiplies the network's channels and features"""
-    optimizer: Literal["adam", "rmsprop"] = "adam"
-    """the optimizer"""
+    optimizer: Literal["adam", "muon", "rmsprop"] = "adam"
+    """the optimizer; muon: Muon for weights of layers, Adam for biases"""
     learning_rate: float = 2.5e-4
     """the optimizer's learning rate"""
     anneal_lr: bool = False
@@ -93,6 +93,8 @@ class Args:
     """the optimizer's epsilon"""
     rmsprop_decay: float = 0.99
     """decay of RMSprop's mean square"""
+    muon_momentum: float = 0.95
+    """decay of Muon's mean of gradients"""
     gamma: float = 0.99
     """discount of a step"""
     max_grad_norm: float | None = 0.5
@@ -203,7 +205,7 @@ class Args:
             "adam_epsilon", "max_grad_norm", "checkpoint_every", "eval_every", "eval_episodes",
             "lag",
         )  # fmt: skip
-        within(0, 1, self, "sticky", "gamma", "rmsprop_decay", "eval_sticky")
+        within(0, 1, self, "sticky", "gamma", "rmsprop_decay", "muon_momentum", "eval_sticky")
         within(0, MAX_SEED, self, "seed")
         above(0, self, "width")
         if self.memory_budget is not None:
@@ -244,6 +246,8 @@ class Args:
         rate = torch.tensor(self.learning_rate, dtype=torch.float32, device=device)
         if self.optimizer == "adam":
             return Adam(parameters, rate, self.adam_epsilon)
+        if self.optimizer == "muon":
+            return Muon(parameters, rate, self.muon_momentum, self.adam_epsilon)
         return torch.optim.RMSprop(
             parameters, lr=rate, alpha=self.rmsprop_decay, eps=self.adam_epsilon,
             capturable=on_gpu, foreach=on_gpu,

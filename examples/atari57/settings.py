@@ -75,6 +75,11 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-8192-impala": ("a2c_vtrace", {**_FAST, "model": "impala"}),
     "vtrace-8192-steps-16": ("a2c_vtrace", {**_FAST, "num_steps": 16}),
     "vtrace-8192-steps-10": ("a2c_vtrace", _SHORT),
+    "vtrace-8192-muon": ("a2c_vtrace", {**_FAST, "optimizer": "muon"}),
+    "vtrace-8192-muon-large": ("a2c_vtrace", {
+        **_FAST, "optimizer": "muon", "num_batches": 64, "updates_at_once": 4,
+    }),
+    "vtrace-8192-muon-0.002": ("a2c_vtrace", {**_FAST, "optimizer": "muon", "learning_rate": 2e-3}),
     "vtrace-8192-often": ("a2c_vtrace", {**_FAST, "num_steps": 16, "updates_at_once": 12}),
     "vtrace-8192-early": ("a2c_vtrace", _EARLY),
     "vtrace-8192-early-adv": ("a2c_vtrace", {**_EARLY, "norm_adv": True}),

@@ -132,6 +132,7 @@ def test_trainer_gradient_is_that_of_the_cpu(changes, monkeypatch):
     [
         {},
         {"overlap": True, "optimizer": "rmsprop"},
+        {"overlap": True, "optimizer": "muon"},
         {"anneal_lr": True, "anneal_ent": True},
         {"compile": True},
     ],

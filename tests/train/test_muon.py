@@ -1,0 +1,121 @@
+"""Muon beside torch's, and what it does to a matrix."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from cule.train.models import ActorCritic
+from cule.train.optimizers import Muon, orthogonal
+from cule.train.weights import Weights
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+pytestmark = pytest.mark.gpu if torch.cuda.is_available() else []
+RATE, MOMENTUM, EPSILON = 1e-3, 0.9, 1e-5
+
+
+def made(*, channels_last=True):
+    """Weights of a network, and their optimizer."""
+    torch.manual_seed(3)
+    net = ActorCritic(6, width=0.25)
+    if channels_last:
+        net = net.to(memory_format=torch.channels_last)
+    weights = Weights([net.to(DEVICE)], DEVICE, rounded=False)
+    rate = torch.tensor(RATE, device=DEVICE)
+    return weights, Muon(weights.parameters, rate, MOMENTUM, EPSILON)
+
+
+def steps(weights, optimizer, numbers):
+    """Takes a step for each number, with gradients of its own."""
+    for number in numbers:
+        for i, gradient in enumerate(weights.gradients):
+            random = torch.randn(gradient.shape, generator=torch.manual_seed(100 * number + i))
+            gradient.copy_(random * 10.0 ** (number % 3))
+        optimizer.step()
+
+
+def test_singular_values_become_alike():
+    torch.manual_seed(0)
+    matrices = torch.randn(3, 12, 40, dtype=torch.float64) * torch.logspace(0, -1, 12)[:, None]
+    turned, values, other = torch.linalg.svd(matrices, full_matrices=False)
+    found = orthogonal(matrices)
+    found_turned = turned.mT @ found @ other.mT
+    assert (values.amax(1) > 5 * values.amin(1)).all()
+    diagonal = found_turned.diagonal(dim1=1, dim2=2)
+    assert (diagonal > 0.6).all() and (diagonal < 1.3).all()
+    assert (found_turned - torch.diag_embed(diagonal)).abs().max() < 1e-9
+
+
+def test_zeros_around_a_matrix_change_nothing():
+    matrix = torch.randn(1, 5, 9, dtype=torch.float64, generator=torch.manual_seed(1))
+    padded = torch.zeros(1, 8, 20, dtype=torch.float64)
+    padded[:, :5, :9] = matrix
+    found = orthogonal(padded)
+    assert torch.allclose(found[:, :5, :9], orthogonal(matrix), atol=1e-12)
+    assert not found[:, 5:].any() and not found[:, :, 9:].any()
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_muon_takes_the_steps_of_torchs(channels_last):
+    """Torch's works in bfloat16, on matrices; Adam's steps are those of torch's Adam."""
+    weights, optimizer = made(channels_last=channels_last)
+    starts = [p.detach().clone() for p in weights.parameters]
+    layers = [nn.Parameter(p.flatten(1).clone()) for p in starts if p.dim() > 1]
+    others = [nn.Parameter(p.clone()) for p in starts if p.dim() < 2]
+    muon = torch.optim.Muon(
+        layers, lr=RATE, weight_decay=0.0, momentum=MOMENTUM, adjust_lr_fn="match_rms_adamw"
+    )
+    adam = torch.optim.Adam(others, lr=RATE, eps=EPSILON)
+    for number in range(4):
+        steps(weights, optimizer, [number])
+        kept = iter(layers), iter(others)
+        for gradient in weights.gradients:
+            next(kept[gradient.dim() < 2]).grad = (
+                gradient.flatten(1) if gradient.dim() > 1 else gradient
+            ).clone()
+        muon.step()
+        adam.step()
+    kept = iter(layers), iter(others)
+    for p, start in zip(weights.parameters, starts, strict=True):
+        theirs = next(kept[p.dim() < 2]).view(p.shape) - start
+        ours = p.detach() - start
+        assert theirs.norm() > 0
+        tolerance = 0.02 if p.dim() > 1 else 1e-4
+        assert (ours - theirs).norm() <= tolerance * theirs.norm()
+
+
+def test_a_step_is_as_large_as_adams():
+    weights, optimizer = made()
+    before = [p.detach().clone() for p in weights.parameters]
+    steps(weights, optimizer, [1])
+    for p, start in zip(weights.parameters, before, strict=True):
+        size = (p.detach() - start).square().mean().sqrt() / RATE
+        assert 0.1 < size < 1.1
+
+
+def test_muon_goes_on_from_what_it_has_kept():
+    weights, optimizer = made()
+    steps(weights, optimizer, range(3))
+    kept = copy.deepcopy(optimizer.state_dict())
+    numbers = [p.clone() for p in weights.state_dict()]
+    steps(weights, optimizer, range(3, 6))
+    again, other = made()
+    steps(again, other, range(9, 11))
+    again.load_state_dict(numbers)
+    other.load_state_dict(kept)
+    steps(again, other, range(3, 6))
+    for one, two in zip(weights.parameters, again.parameters, strict=True):
+        assert torch.equal(one, two)
+
+
+def test_its_rate_can_change():
+    weights, optimizer = made()
+    for group in optimizer.param_groups:
+        group["lr"].fill_(0.0)
+    before = [p.detach().clone() for p in weights.parameters]
+    steps(weights, optimizer, [0])
+    for one, two in zip(weights.parameters, before, strict=True):
+        assert torch.equal(one, two)
