@@ -116,9 +116,13 @@ class Adam(torch.optim.Adam):
         return None
 
 
-# Newton and Schulz's iteration, with the coefficients of Jordan et al. (2024): how many times, and
-# x -> a x + b x^3 + c x^5 for each singular value.
-ITERATIONS, COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)
+# For each iteration what x -> a x + b x^3 + c x^5 does to each singular value. They bring 0.01 to 1
+# nearest to 1, one after the other: at most 0.27 is left (found by Remez' algorithm, as in Amsel et
+# al., 2025). Five iterations of one polynomial, as in Jordan et al. (2024), reach a third as far
+# down, and take a GPU 1.7 times as long.
+COEFFICIENTS = (
+    (8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526),
+)  # fmt: skip
 # A step's elements have this root mean square, times the rate: about that of Adam's steps (Liu et
 # al., 2025), so that the same rates fit.
 SIZE = 0.2
@@ -127,15 +131,18 @@ SMALL = 1 << 16
 
 
 def orthogonal(matrices: torch.Tensor) -> torch.Tensor:
-    """Nearly U V^T of each matrix U S V^T: all singular values become some 0.7 to 1.2.
+    """Nearly U V^T of each matrix U S V^T: singular values become 0.7 to 1.3, tiny ones less.
 
     Args:
         matrices: (k, m, n), m at most n, of any size; rows and columns of zeros stay zeros.
     """
-    a, b, c = COEFFICIENTS
-    x = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
-    for _ in range(ITERATIONS):
-        gram = x @ x.mT
+    x, gram = matrices, matrices @ matrices.mT
+    # The root of this norm is at least the largest singular value, and nearer to it than the norm
+    # of the matrix. Rounding may add a little.
+    norm = 1.02 * gram.norm(dim=(1, 2), keepdim=True).sqrt().clamp(min=1e-15)
+    x, gram = x / norm, gram / norm.square()
+    for i, (a, b, c) in enumerate(COEFFICIENTS):
+        gram = x @ x.mT if i else gram
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x
 

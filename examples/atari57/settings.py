@@ -53,6 +53,7 @@ _SMALL: Mapping[str, Any] = {**_GROUPS, **_MORE, "num_batches": 128, "updates_at
 _FAST: Mapping[str, Any] = {**_SMALL, "learning_rate": 1e-3}
 _EARLY: Mapping[str, Any] = {**_FAST, "warmup_steps": 50}
 _SHORT: Mapping[str, Any] = {**_FAST, "num_batches": 64, "num_steps": 10}
+_MUON: Mapping[str, Any] = {**_FAST, "optimizer": "muon"}
 _MOST: Mapping[str, Any] = {
     **_FAST, "num_envs": 16384, "num_steps": 10, "updates_at_once": 16,
 }  # fmt: skip
@@ -75,11 +76,19 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-8192-impala": ("a2c_vtrace", {**_FAST, "model": "impala"}),
     "vtrace-8192-steps-16": ("a2c_vtrace", {**_FAST, "num_steps": 16}),
     "vtrace-8192-steps-10": ("a2c_vtrace", _SHORT),
-    "vtrace-8192-muon": ("a2c_vtrace", {**_FAST, "optimizer": "muon"}),
-    "vtrace-8192-muon-large": ("a2c_vtrace", {
-        **_FAST, "optimizer": "muon", "num_batches": 64, "updates_at_once": 4,
+    "vtrace-8192-muon": ("a2c_vtrace", _MUON),
+    "vtrace-8192-muon-0.002": ("a2c_vtrace", {**_MUON, "learning_rate": 2e-3}),
+    "vtrace-8192-muon-anneal": ("a2c_vtrace", {**_MUON, "anneal_ent": True}),
+    "vtrace-8192-muon-anneal-0.002": ("a2c_vtrace", {
+        **_MUON, "anneal_ent": True, "learning_rate": 2e-3,
     }),
-    "vtrace-8192-muon-0.002": ("a2c_vtrace", {**_FAST, "optimizer": "muon", "learning_rate": 2e-3}),
+    "vtrace-8192-muon-large": ("a2c_vtrace", {
+        **_MUON, "num_batches": 64, "updates_at_once": 4,
+    }),
+    "vtrace-8192-muon-large-0.002": ("a2c_vtrace", {
+        **_MUON, "num_batches": 64, "updates_at_once": 4, "learning_rate": 2e-3,
+        "anneal_ent": True,
+    }),
     "vtrace-8192-often": ("a2c_vtrace", {**_FAST, "num_steps": 16, "updates_at_once": 12}),
     "vtrace-8192-early": ("a2c_vtrace", _EARLY),
     "vtrace-8192-early-adv": ("a2c_vtrace", {**_EARLY, "norm_adv": True}),

@@ -45,7 +45,7 @@ def test_singular_values_become_alike():
     found_turned = turned.mT @ found @ other.mT
     assert (values.amax(1) > 5 * values.amin(1)).all()
     diagonal = found_turned.diagonal(dim1=1, dim2=2)
-    assert (diagonal > 0.6).all() and (diagonal < 1.3).all()
+    assert (diagonal > 0.7).all() and (diagonal < 1.3).all()
     assert (found_turned - torch.diag_embed(diagonal)).abs().max() < 1e-9
 
 
@@ -58,9 +58,17 @@ def test_zeros_around_a_matrix_change_nothing():
     assert not found[:, 5:].any() and not found[:, :, 9:].any()
 
 
+def test_gradients_of_any_size_or_none_make_a_step():
+    matrix = torch.randn(1, 6, 30, generator=torch.manual_seed(2))
+    found = orthogonal(matrix)
+    for size in (1e-9, 1e-3, 1e6):
+        assert torch.allclose(orthogonal(size * matrix), found, atol=1e-4)
+    assert not orthogonal(0 * matrix).any()
+
+
 @pytest.mark.parametrize("channels_last", [True, False])
 def test_muon_takes_the_steps_of_torchs(channels_last):
-    """Torch's works in bfloat16, on matrices; Adam's steps are those of torch's Adam."""
+    """Torch's brings singular values as near to 1, but otherwise. Adam's steps are torch's."""
     weights, optimizer = made(channels_last=channels_last)
     starts = [p.detach().clone() for p in weights.parameters]
     layers = [nn.Parameter(p.flatten(1).clone()) for p in starts if p.dim() > 1]
@@ -83,8 +91,12 @@ def test_muon_takes_the_steps_of_torchs(channels_last):
         theirs = next(kept[p.dim() < 2]).view(p.shape) - start
         ours = p.detach() - start
         assert theirs.norm() > 0
-        tolerance = 0.02 if p.dim() > 1 else 1e-4
-        assert (ours - theirs).norm() <= tolerance * theirs.norm()
+        if p.dim() < 2:
+            assert (ours - theirs).norm() <= 1e-4 * theirs.norm()
+        else:
+            # All values may be 0.7 to 1.3 times too large, and torch's 0.7 to 1.15.
+            assert 0.7 < ours.norm() / theirs.norm() < 1.5
+            assert (ours * theirs).sum() > 0.93 * ours.norm() * theirs.norm()
 
 
 def test_a_step_is_as_large_as_adams():
