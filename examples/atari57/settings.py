@@ -122,7 +122,7 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
 SPARSE: Mapping[str, Any] = {"checkpoint_every": 100_000_000, "log_every": 400}
 
 # The candidate whose settings the suite uses on a GPU. A CPU plays too slowly for so many envs.
-CHOSEN = {"a2c_vtrace": "vtrace-8192-rate-0.001", "ppo": "ppo-8192-short", "pqn": "pqn-256"}
+CHOSEN = {"a2c_vtrace": "vtrace-8192-muon", "ppo": "ppo-8192-short", "pqn": "pqn-256"}
 
 
 @dataclass(frozen=True)
