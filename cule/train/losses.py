@@ -10,7 +10,6 @@ from typing import NamedTuple
 import torch
 
 from cule.train import kernels
-from cule.train.batch import normalized
 from cule.train.returns import vtrace
 
 
@@ -20,7 +19,8 @@ class VTraceLoss(NamedTuple):
     It is that of Espeholt et al. (2018), "IMPALA", section 4.2.
 
     Attributes:
-        loss: policy_loss + vf_coef value_loss - ent_coef entropy.
+        loss: policy_loss + vf_coef value_loss - ent_coef entropy; with scale_ent, ent_coef times
+            the root mean square of A.
         policy_loss: the mean of -A_s log pi(a_s | x_s).
         value_loss: the mean of (v_s - V(x_s))^2 / 2.
         entropy: the mean entropy of the policy.
@@ -48,7 +48,7 @@ def vtrace_loss(
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
     trace_decay: float = 1.0,
-    norm_adv: bool = False,
+    scale_ent: bool = False,
 ) -> VTraceLoss:
     """The loss of T steps of B envs. A step that was not played counts as 0 in each mean.
 
@@ -65,15 +65,16 @@ def vtrace_loss(
         rho_bar: see returns.vtrace.
         c_bar: see returns.vtrace.
         trace_decay: see returns.vtrace.
-        norm_adv: shift and scale these steps' advantages to mean 0 and deviation 1, as PPO does. No
-            kernel does this.
+        scale_ent: multiply ent_coef by the root mean square of these steps' advantages. They are
+            as large as a game's rewards are and its values wrong, a hundred times larger in one
+            game than in another, and only the entropy's gradient does not grow with them.
     """
-    if kernels.serve(values) and not norm_adv:
+    if kernels.serve(values):
         from cule.train.kernels import losses as fused
 
         return VTraceLoss(*fused.vtrace_loss(
             log_pi, entropy, values, log_mu, rewards, discounts, played,
-            vf_coef, ent_coef, rho_bar, c_bar, trace_decay,
+            vf_coef, ent_coef, rho_bar, c_bar, trace_decay, scale_ent,
         ))  # fmt: skip
     log_ratios = (log_pi - log_mu).detach().masked_fill(~played, -torch.inf)
     corrected = vtrace(
@@ -81,11 +82,12 @@ def vtrace_loss(
         rho_bar=rho_bar, c_bar=c_bar, trace_decay=trace_decay,
     )  # fmt: skip
     mask = played.float()
-    advantages = normalized(corrected.advantages) if norm_adv else corrected.advantages
-    policy_loss = -(advantages * log_pi * mask).mean()
+    advantages = corrected.advantages * mask
+    policy_loss = -(advantages * log_pi).mean()
     value_loss = (0.5 * (corrected.targets - values[:-1]).square() * mask).mean()
     entropy = (entropy * mask).mean()
-    loss = policy_loss + vf_coef * value_loss - ent_coef * entropy
+    weight = ent_coef * advantages.square().mean().sqrt() if scale_ent else ent_coef
+    loss = policy_loss + vf_coef * value_loss - weight * entropy
     return VTraceLoss(loss, policy_loss, value_loss, entropy, log_ratios.exp().mean())
 
 

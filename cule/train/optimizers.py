@@ -126,25 +126,34 @@ COEFFICIENTS = (
 # A step's elements have this root mean square, times the rate: about that of Adam's steps (Liu et
 # al., 2025), so that the same rates fit.
 SIZE = 0.2
+# Of gradients with a smaller root mean square less is made. A gradient that has become zero leaves
+# a mean that falls from step to step, and would otherwise be a full step each time.
+LEAST = 1e-8
 # Matrices of at most so many numbers are made orthogonal together.
 SMALL = 1 << 16
 
 
-def orthogonal(matrices: torch.Tensor) -> torch.Tensor:
+def orthogonal(matrices: torch.Tensor, least: torch.Tensor | float = 1e-12) -> torch.Tensor:
     """Nearly U V^T of each matrix U S V^T: singular values become 0.7 to 1.3, tiny ones less.
 
     Args:
         matrices: (k, m, n), m at most n, of any size; rows and columns of zeros stay zeros.
+        least: (k, 1, 1), norms: of a matrix that is smaller less is made, and of one far smaller
+            next to nothing. At least 1e-12, below which squares may be too small for floats.
     """
-    x, gram = matrices, matrices @ matrices.mT
-    # The root of this norm is at least the largest singular value, and nearer to it than the norm
-    # of the matrix. Rounding may add a little.
-    norm = 1.02 * gram.norm(dim=(1, 2), keepdim=True).sqrt().clamp(min=1e-15)
-    x, gram = x / norm, gram / norm.square()
+    gram = matrices @ matrices.mT
+    norm = gram.diagonal(dim1=1, dim2=2).sum(1).sqrt().view(-1, 1, 1)
+    # First to a norm of at most 1, as the next norm is of fourth powers.
+    size = norm + least
+    gram = gram / size.square()
+    # Its root is at least the largest singular value, and nearer to it than the matrix' norm.
+    # Rounding may add a little.
+    bound = 1.02 * gram.norm(dim=(1, 2), keepdim=True).sqrt().clamp(min=0.05)
+    x, gram = matrices / size / bound, gram / bound.square()
     for i, (a, b, c) in enumerate(COEFFICIENTS):
         gram = x @ x.mT if i else gram
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x
+    return x * (norm / size)
 
 
 class _Stack:
@@ -153,18 +162,20 @@ class _Stack:
     def __init__(self, matrices: Sequence[torch.Tensor]):
         self.shapes = [tuple(sorted(m.shape)) for m in matrices]
         rows, columns = (max(shape[i] for shape in self.shapes) for i in range(2))
-        first = matrices[0]
+        device = matrices[0].device
         # A GPU's matrix units have bfloat16; the iteration mends what rounding does.
-        kind = torch.bfloat16 if first.is_cuda else first.dtype
-        self.values = torch.zeros((len(matrices), rows, columns), dtype=kind, device=first.device)
-        sizes = [SIZE * max(shape) ** 0.5 for shape in self.shapes]
-        self.sizes = torch.tensor(sizes, device=first.device).view(-1, 1, 1)
+        kind = torch.bfloat16 if device.type == "cuda" else matrices[0].dtype
+        self.values = torch.zeros((len(matrices), rows, columns), dtype=kind, device=device)
+        sizes = [(SIZE * max(shape) ** 0.5, LEAST * m.numel() ** 0.5)
+                 for shape, m in zip(self.shapes, matrices, strict=True)]  # fmt: skip
+        self.sizes, self.least = torch.tensor(sizes, device=device).view(-1, 2, 1, 1).unbind(1)
+        self.least = self.least.to(kind)
 
     def steps(self, directions: Sequence[torch.Tensor], rate: torch.Tensor) -> list[torch.Tensor]:
         """By what to change each matrix, from its (rows, columns) float32 direction."""
         for place, (m, n), direction in zip(self.values, self.shapes, directions, strict=True):
             place[:m, :n].copy_(direction if direction.shape == (m, n) else direction.mT)
-        steps = orthogonal(self.values).float().mul_(self.sizes * rate)
+        steps = orthogonal(self.values, self.least).float().mul_(self.sizes * rate)
         return [
             step[:m, :n] if direction.shape == (m, n) else step[:m, :n].mT
             for step, (m, n), direction in zip(steps, self.shapes, directions, strict=True)

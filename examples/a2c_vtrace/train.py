@@ -59,14 +59,15 @@ class Args(train.Args):
     """weight of the policy's entropy in the loss"""
     anneal_ent: bool = False
     """decrease the entropy's weight linearly, to 0 at total_frames"""
+    scale_ent: bool = False
+    """multiply the entropy's weight by the root mean square of an update's advantages, so that it
+    is as strong in games with small ones"""
     rho_bar: float = 1.0
     """V-trace's threshold of ratios in the targets and in the policy gradient"""
     c_bar: float = 1.0
     """V-trace's threshold of ratios in the trace"""
     trace_decay: float = 1.0
     """V-trace's lambda"""
-    norm_adv: bool = False
-    """shift and scale the advantages of an update, or of its chunks, to mean 0 and deviation 1"""
 
     def check(self, world_size: int) -> None:
         """Checks the numbers."""
@@ -130,7 +131,7 @@ class A2C(train.Algorithm[Args]):
         return vtrace_loss(
             log_pi, entropy, values.unflatten(0, (steps + 1, width)), batch.log_mu,
             batch.rewards, batch.discounts, batch.played, vf_coef=a.vf_coef, ent_coef=ent_coef,
-            rho_bar=a.rho_bar, c_bar=a.c_bar, trace_decay=a.trace_decay, norm_adv=a.norm_adv,
+            rho_bar=a.rho_bar, c_bar=a.c_bar, trace_decay=a.trace_decay, scale_ent=a.scale_ent,
         )._asdict()  # fmt: skip
 
 

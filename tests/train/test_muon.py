@@ -58,12 +58,38 @@ def test_zeros_around_a_matrix_change_nothing():
     assert not found[:, 5:].any() and not found[:, :, 9:].any()
 
 
-def test_gradients_of_any_size_or_none_make_a_step():
-    matrix = torch.randn(1, 6, 30, generator=torch.manual_seed(2))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_matrices_of_any_size_become_alike(dtype):
+    matrix = torch.randn(1, 6, 30, generator=torch.manual_seed(2)).to(DEVICE, dtype)
     found = orthogonal(matrix)
-    for size in (1e-9, 1e-3, 1e6):
-        assert torch.allclose(orthogonal(size * matrix), found, atol=1e-4)
+    for size in (2.0**-24, 2.0**-12, 2.0**20, 2.0**40):
+        assert torch.allclose(orthogonal(size * matrix), found, rtol=0.02, atol=0.02)
     assert not orthogonal(0 * matrix).any()
+
+
+@pytest.mark.parametrize("rank", [1, 2, 8, 64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rounding_does_not_let_values_grow(rank, dtype):
+    random = torch.manual_seed(rank)
+    for power in range(-30, 4):
+        left, right = (torch.randn(*s, generator=random) for s in ((64, rank), (rank, 576)))
+        matrix = (left @ right * 10.0**power).to(DEVICE, dtype)[None]
+        found = orthogonal(matrix).float()
+        assert torch.linalg.matrix_norm(found, 2).item() < 1.7
+
+
+def test_a_gradient_that_ends_lets_steps_end():
+    """However small the mean becomes that it has left."""
+    weights, optimizer = made()
+    steps(weights, optimizer, range(3))
+    weights.gradient.zero_()
+    moved = []
+    for _ in range(1500):
+        before = weights.parameters[0].detach().clone()
+        optimizer.step()
+        moved.append((weights.parameters[0].detach() - before).norm().item())
+    assert all(torch.isfinite(p).all() for p in weights.parameters)
+    assert moved[0] > 1e-3 and max(moved) < 1.5 * moved[0] and moved[600] < 1e-6 * moved[0]
 
 
 @pytest.mark.parametrize("channels_last", [True, False])

@@ -167,7 +167,8 @@ def test_sampled_actions_are_those_that_torch_samples(rows, width, monkeypatch):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("bars", [(1.0, 1.0, 1.0), (2.0, 0.7, 0.9)])
 @pytest.mark.parametrize("ent_coef", [0.02, torch.tensor(0.02)])
-def test_vtrace_loss_and_its_gradient(shape, bars, ent_coef):
+@pytest.mark.parametrize("scale_ent", [False, True])
+def test_vtrace_loss_and_its_gradient(shape, bars, ent_coef, scale_ent):
     rewards, discounts, played, values = a_batch(*shape)
     made = torch.Generator().manual_seed(3)
     log_pi, log_mu, entropy = torch.randn(3, *shape, generator=made).to(DEVICE)
@@ -175,9 +176,10 @@ def test_vtrace_loss_and_its_gradient(shape, bars, ent_coef):
     differentiable = [tensor.requires_grad_() for tensor in (log_pi, entropy, values)]
     others = (log_mu, rewards, discounts, played.bool())
     coefs = dict(zip(("rho_bar", "c_bar", "trace_decay"), bars, strict=True))
+    coefs["scale_ent"] = scale_ent
     ent_coef = ent_coef.to(DEVICE) if isinstance(ent_coef, torch.Tensor) else ent_coef
     wanted = losses.vtrace_loss(*differentiable, *others, vf_coef=0.4, ent_coef=ent_coef, **coefs)
-    found = fused_losses.vtrace_loss(*differentiable, *others, 0.4, ent_coef, *bars)
+    found = fused_losses.vtrace_loss(*differentiable, *others, 0.4, ent_coef, *bars, scale_ent)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
     gradients = [torch.autograd.grad(3 * result[0], differentiable) for result in (found, wanted)]

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from cule.train.losses import vtrace_loss
 from cule.train.returns import vtrace
 
 
@@ -97,3 +98,34 @@ def test_vtrace_refuses_shapes_that_do_not_fit():
         ValueError, match=r"values of shape \(6, 3\), got \(5, 3\), \(5, 3\) and \(5, 3\)"
     ):
         vtrace(log_ratios, rewards, discounts, values[:-1])
+
+
+def test_a_scaled_entropy_weighs_as_much_in_games_of_any_size():
+    """Gradients of a game with rewards and values 100 times as large are 100 times as large."""
+    made = torch.manual_seed(4)
+    log_pi, log_mu, entropy, rewards = torch.randn(4, 6, 5, generator=made).double()
+    values = torch.randn(7, 5, generator=made).double()
+    discounts, played = torch.full((6, 5), 0.9).double(), torch.rand(6, 5, generator=made) > 0.2
+    found = {}
+    for size in (1.0, 100.0):
+        differentiable = [one.clone().requires_grad_() for one in (log_pi, entropy)]
+        found[size] = [
+            (result, torch.autograd.grad(result.loss, differentiable))
+            for scale_ent in (True, False)
+            for result in [vtrace_loss(
+                *differentiable, size * values, log_mu, size * rewards, discounts, played,
+                scale_ent=scale_ent,
+            )]
+        ]  # fmt: skip
+    (small, (small_pi, small_entropy)), (_, (_, fixed)) = found[1.0]
+    (_, (large_pi, large_entropy)), (_, (_, large_fixed)) = found[100.0]
+    torch.testing.assert_close(large_pi, 100 * small_pi)
+    torch.testing.assert_close(large_entropy, 100 * small_entropy)
+    torch.testing.assert_close(large_fixed, fixed)
+    advantages = vtrace(
+        (log_pi - log_mu).masked_fill(~played, -torch.inf), rewards, discounts, values
+    ).advantages
+    root = advantages.square().mean().sqrt()
+    torch.testing.assert_close(small_entropy, root * fixed)
+    parts = small.policy_loss + 0.5 * small.value_loss - 0.01 * root * small.entropy
+    torch.testing.assert_close(small.loss, parts)

@@ -36,6 +36,7 @@ def _vtrace_loss(
     target, excess = following, tl.zeros([LANES], tl.float32)
     policy_sum, value_sum = tl.zeros([LANES], tl.float32), tl.zeros([LANES], tl.float32)
     entropy_sum, ratio_sum = tl.zeros([LANES], tl.float32), tl.zeros([LANES], tl.float32)
+    square_sum = tl.zeros([LANES], tl.float32)
     for back in range(steps):
         at = (steps - 1 - back) * width + env
         chosen, value = tl.load(log_pi + at, there, 0.0), tl.load(values + at, there, 0.0)
@@ -49,6 +50,7 @@ def _vtrace_loss(
         target, following = value + excess, value
         error = mask * (target - value)
         policy_sum -= advantage * chosen
+        square_sum += advantage * advantage
         value_sum += 0.5 * error * error
         entropy_sum += mask * tl.load(entropy + at, there, 0.0)
         ratio_sum += ratio
@@ -56,12 +58,13 @@ def _vtrace_loss(
         tl.store(gradients + count + at, -ent_coef * mask / count, there)
         tl.store(gradients + 2 * count + at, -vf_coef * error / count, there)
     policy, value = tl.sum(policy_sum) / count, tl.sum(value_sum) / count
-    entropy_mean, row = tl.sum(entropy_sum) / count, sums + tl.program_id(0) * 5
+    entropy_mean, row = tl.sum(entropy_sum) / count, sums + tl.program_id(0) * 6
     tl.store(row, policy + vf_coef * value - ent_coef * entropy_mean)
     tl.store(row + 1, policy)
     tl.store(row + 2, value)
     tl.store(row + 3, entropy_mean)
     tl.store(row + 4, tl.sum(ratio_sum) / count)
+    tl.store(row + 5, tl.sum(square_sum) / count)
 
 
 @triton.jit
@@ -126,7 +129,7 @@ def vtrace_loss(
     log_pi: torch.Tensor, entropy: torch.Tensor, values: torch.Tensor, log_mu: torch.Tensor,
     rewards: torch.Tensor, discounts: torch.Tensor, played: torch.Tensor,
     vf_coef: float, ent_coef: float | torch.Tensor, rho_bar: float, c_bar: float,
-    trace_decay: float,
+    trace_decay: float, scale_ent: bool,
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     """As losses.vtrace_loss. Only the loss has a gradient."""
     steps, width = log_pi.shape
@@ -141,9 +144,15 @@ def vtrace_loss(
         _vtrace_loss[(programs,)](
             *differentiable, *read, gradients, sums, steps, width, *settings, LANES
         )
+        if scale_ent:
+            # Known when all programs have ended.
+            scale = sums[:, 5].sum().sqrt()
+            count = log_pi.numel()
+            gradients[count : 2 * count].mul_(scale)
+            sums[:, 0].add_(ent_coef * (1 - scale) * sums[:, 3])
 
-    sums = torch.empty((programs, 5), device=values.device)
-    return _Loss.apply(launch, sums, log_pi, entropy, values)
+    sums = torch.empty((programs, 6), device=values.device)
+    return _Loss.apply(launch, sums, log_pi, entropy, values)[:5]
 
 
 def clipped_loss(
