@@ -50,8 +50,8 @@ def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
 
     Raises:
         ImportError: torch is too old.
-        ValueError: the algorithm or a setting is wrong, or the checkpoint to resume from is another
-            run's.
+        ValueError: the algorithm or a setting is wrong, the checkpoint to resume from is another
+            run's, or the training has diverged.
     """
     check_torch(torch.__version__)
     args.use_threads()

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -170,6 +171,9 @@ class Run:
         """Writes a line of the log about the time since the last one.
 
         All processes have to call it.
+
+        Raises:
+            ValueError: it cannot be written, or the training has diverged.
         """
         trainer = self.trainer
         sums = self.world.sum(
@@ -197,6 +201,21 @@ class Run:
         }
         with self.world.together():
             self.log.write("training", trainer.frames, values)
+        norm = values.get("grad_norm")
+        if norm is not None and not math.isfinite(norm):
+            self._diverged("a gradient of norm", norm)
+
+    def _diverged(self, what: str, value: float) -> NoReturn:
+        """Ends a training that would go on with numbers that mean nothing.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            f"expected finite weights and gradients, got {what} {value} by "
+            f"{self.trainer.frames:,} frames: the training has diverged, a lower learning_rate or "
+            "max_grad_norm may help; checkpoints from before are kept"
+        )
 
     def policy(self) -> Callable[[torch.Tensor], torch.Tensor]:
         """What is evaluated: observations to log-probabilities of actions."""
@@ -258,11 +277,17 @@ class Run:
 
     @annotate.operation("checkpoint")
     def save(self) -> None:
-        """Begins to write a checkpoint, unless it exists. All processes have to call it."""
+        """Begins to write a checkpoint, unless it exists. All processes have to call it.
+
+        Raises:
+            ValueError: it cannot be written, or the training has diverged.
+        """
         self.stop_clock()
         before, steps = self.saved_steps, self.trainer.steps
         if before == steps:
             return
+        if self.world.any(not self.trainer.learner.weights.finite):
+            self._diverged("a weight of", math.nan)
         state = {
             "algorithm": self.algorithm.name,
             "program": address_of(type(self.algorithm)),

@@ -123,6 +123,12 @@ class Weights:
         self.round()
 
     @property
+    def finite(self) -> bool:
+        """Whether all numbers are. Waits for the device."""
+        found = [p.detach().isfinite().all() for p in self.parameters]
+        return bool(torch.stack(found).all())
+
+    @property
     def bytes(self) -> int:
         """Bytes of the parameters, the gradients and an optimizer with two numbers a parameter."""
         return 4 * 4 * self.gradient.numel() + 2 * self._rounded.numel()

@@ -54,6 +54,7 @@ _FAST: Mapping[str, Any] = {**_SMALL, "learning_rate": 1e-3}
 _EARLY: Mapping[str, Any] = {**_FAST, "warmup_steps": 50}
 _SHORT: Mapping[str, Any] = {**_FAST, "num_batches": 64, "num_steps": 10}
 _MUON: Mapping[str, Any] = {**_FAST, "optimizer": "muon"}
+_SCALED: Mapping[str, Any] = {**_MUON, "warmup_steps": 50, "scale_ent": True, "ent_coef": 0.02}
 _MOST: Mapping[str, Any] = {
     **_FAST, "num_envs": 16384, "num_steps": 10, "updates_at_once": 16,
 }  # fmt: skip
@@ -79,19 +80,22 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-8192-muon": ("a2c_vtrace", _MUON),
     "vtrace-8192-muon-0.002": ("a2c_vtrace", {**_MUON, "learning_rate": 2e-3}),
     "vtrace-8192-muon-anneal": ("a2c_vtrace", {**_MUON, "anneal_ent": True}),
-    "vtrace-8192-muon-anneal-0.002": ("a2c_vtrace", {
-        **_MUON, "anneal_ent": True, "learning_rate": 2e-3,
-    }),
-    "vtrace-8192-muon-large": ("a2c_vtrace", {
-        **_MUON, "num_batches": 64, "updates_at_once": 4,
-    }),
+    "vtrace-8192-muon-large": ("a2c_vtrace", {**_MUON, "num_batches": 64, "updates_at_once": 4}),
     "vtrace-8192-muon-large-0.002": ("a2c_vtrace", {
         **_MUON, "num_batches": 64, "updates_at_once": 4, "learning_rate": 2e-3,
         "anneal_ent": True,
     }),
+    "vtrace-8192-scaled": ("a2c_vtrace", _SCALED),
+    "vtrace-8192-scaled-entropy-0.05": ("a2c_vtrace", {**_SCALED, "ent_coef": 0.05}),
+    "vtrace-8192-scaled-large": ("a2c_vtrace", {
+        **_SCALED, "num_batches": 64, "updates_at_once": 4, "learning_rate": 1.4e-3,
+    }),
+    "vtrace-12288-scaled": ("a2c_vtrace", {
+        **_SCALED, "num_envs": 12288, "num_batches": 96, "num_steps": 16, "updates_at_once": 6,
+        "learning_rate": 1.4e-3,
+    }),
     "vtrace-8192-often": ("a2c_vtrace", {**_FAST, "num_steps": 16, "updates_at_once": 12}),
     "vtrace-8192-early": ("a2c_vtrace", _EARLY),
-    "vtrace-8192-early-adv": ("a2c_vtrace", {**_EARLY, "norm_adv": True}),
     "vtrace-8192-early-rate-0.002": ("a2c_vtrace", {**_EARLY, "learning_rate": 2e-3}),
     "vtrace-8192-early-steps-40": ("a2c_vtrace", {**_EARLY, "num_batches": 256, "num_steps": 40}),
     "vtrace-8192-short-often": ("a2c_vtrace", {**_SHORT, "updates_at_once": 12}),

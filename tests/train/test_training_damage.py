@@ -24,8 +24,10 @@ from training_runs import (
     without_times,
 )  # fmt: skip
 
+from cule import train
 from cule.train import checkpoint, evaluate
 from cule.train.log import read_log
+from examples.a2c_vtrace.train import A2C
 
 STATE = {"weights": torch.arange(3000.0), "seconds": 1.5, "args": {"game": "pong"}}
 
@@ -291,3 +293,30 @@ def test_train_events_are_what_tensorboard_reads(tmp_path):
                     event.step: event.value for event in events.Scalars(f"{line['kind']}/{name}")
                 }
                 assert told[line["frames"]] == pytest.approx(line[name], rel=1e-6)
+
+
+class Diverging(A2C):
+    """From some update on its loss is no number."""
+
+    updates = 0
+
+    def loss(self, nets, batch):
+        values = super().loss(nets, batch)
+        Diverging.updates += 1
+        return values | {"loss": values["loss"] * (torch.nan if Diverging.updates > 42 else 1.0)}
+
+
+@pytest.mark.parametrize("log_every", [5, 10**6], ids=["at a line of the log", "at a checkpoint"])
+def test_a_training_that_diverges_ends_with_a_sentence(tmp_path, log_every):
+    """Before it is saved; the checkpoint from before is one from which a training goes on."""
+    Diverging.updates = 0
+    args = {"log_every": log_every, "checkpoint_every": 1000}
+    with pytest.raises(ValueError, match=r"expected finite weights .* has diverged"):
+        train.train(Diverging, settings(tmp_path, total_frames=4000, **args))
+    kept = saved(tmp_path)
+    assert 20 < kept["updates"] <= 42
+    assert all(torch.isfinite(p).all() for p in kept["networks"]["net"].values())
+    Diverging.updates = -(10**6)
+    train.train(Diverging, settings(tmp_path, total_frames=4000, resume=True, **args))
+    assert saved(tmp_path)["updates"] > kept["updates"] + 30
+    assert all(line["grad_norm"] < 1e6 for line in without_times(tmp_path))
