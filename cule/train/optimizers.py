@@ -128,7 +128,7 @@ COEFFICIENTS = (
 SIZE = 0.2
 # Of gradients with a smaller root mean square less is made. A gradient that has become zero leaves
 # a mean that falls from step to step, and would otherwise be a full step each time.
-LEAST = 1e-8
+LEAST = 1e-10
 # Matrices of at most so many numbers are made orthogonal together.
 SMALL = 1 << 16
 
