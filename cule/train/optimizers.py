@@ -191,7 +191,7 @@ class Muon(torch.optim.Optimizer):
     convolutions, and makes each matrix orthogonal alone.
 
     Args:
-        parameters: float32, dense.
+        parameters: float32, dense, each with a gradient when a step is made.
         rate: a tensor, which a captured step reads. What fits Adam fits here.
         momentum: of the gradients' mean, which looks ahead as Nesterov's does.
         epsilon: what Adam adds to the denominator.
@@ -234,10 +234,10 @@ class Muon(torch.optim.Optimizer):
         )
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:
-        """See torch.optim.Optimizer; without a closure."""
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """See torch.optim.Optimizer. There is no closure."""
         for group in self.param_groups:
-            parameters = [p for p in group["params"] if p.grad is not None]
+            parameters = group["params"]
             gradients = [p.grad for p in parameters]
             if "momentum" in group:
                 self._move(group, parameters, gradients)

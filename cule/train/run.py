@@ -203,16 +203,16 @@ class Run:
             self.log.write("training", trainer.frames, values)
         norm = values.get("grad_norm")
         if norm is not None and not math.isfinite(norm):
-            self._diverged("a gradient of norm", norm)
+            self._diverged(f"a gradient of norm {norm}")
 
-    def _diverged(self, what: str, value: float) -> NoReturn:
+    def _diverged(self, what: str) -> NoReturn:
         """Ends a training that would go on with numbers that mean nothing.
 
         Raises:
             ValueError: always.
         """
         raise ValueError(
-            f"expected finite weights and gradients, got {what} {value} by "
+            f"expected finite weights and gradients, got {what} after "
             f"{self.trainer.frames:,} frames: the training has diverged, a lower learning_rate or "
             "max_grad_norm may help; checkpoints from before are kept"
         )
@@ -287,7 +287,7 @@ class Run:
         if before == steps:
             return
         if self.world.any(not self.trainer.learner.weights.finite):
-            self._diverged("a weight of", math.nan)
+            self._diverged("weights that are not")
         state = {
             "algorithm": self.algorithm.name,
             "program": address_of(type(self.algorithm)),

@@ -60,8 +60,8 @@ class Args(train.Args):
     anneal_ent: bool = False
     """decrease the entropy's weight linearly, to 0 at total_frames"""
     scale_ent: bool = False
-    """multiply the entropy's weight by the root mean square of an update's advantages, so that it
-    is as strong in games with small ones"""
+    """multiply the entropy's weight by the root mean square of the advantages of an update, or of
+    its chunks, so that it is as strong in games with small ones"""
     rho_bar: float = 1.0
     """V-trace's threshold of ratios in the targets and in the policy gradient"""
     c_bar: float = 1.0

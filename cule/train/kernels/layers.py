@@ -54,8 +54,8 @@ def _centred_patches(
     mean = tl.where((over > 0.5) | ((over == 0.5) & (odd == 1)), low + 1, low)
     image = place.to(tl.int64) * (4 * size * depth)
     pixel = tl.arange(0, 4)
-    # In the order in which they are stored. A store has to be of neighbours: two words of 64 bits
-    # at a time, scattered over the image, would take twice as long.
+    # In the order in which they are stored. Stores of eight bytes, scattered over the image, would
+    # take twice as long.
     for first in range(0, size * depth, BLOCK):
         at = first + tl.arange(0, BLOCK)
         # Row dy of the own frame's patch at (x, y).
