@@ -35,6 +35,12 @@ def given(trainer: Trainer) -> dict[str, Any]:
     return {} if trainer.apart is None else {"multiprocessors": trainer.apart[0].multiprocessors}
 
 
+def trained_between(run: Run) -> dict[str, Any]:
+    """When this process began to train and when it ended, in seconds since 1970."""
+    names = ("trained_from", "trained_to")
+    return dict(zip(names, (round(when, 3) for when in run.trained or ()), strict=False))
+
+
 def result_of(run: Run) -> dict[str, Any]:
     """The run as a row of benchmarks/results; "interrupted" is in it if a signal has stopped it."""
     args, trainer = run.args, run.trainer
@@ -47,7 +53,7 @@ def result_of(run: Run) -> dict[str, Any]:
         updates=trainer.updates, updates_per_second=round(trainer.updates / run.seconds, 2),
         seconds=round(run.seconds, 3), evaluation_seconds=round(run.evaluation_seconds, 3),
         startup_seconds=round(run.startup_seconds, 3),
-        planning_seconds=round(trainer.plan.seconds, 3),
+        planning_seconds=round(trainer.plan.seconds, 3), **trained_between(run),
         **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
         **settings_of(args) | given(trainer),
         **({"interrupted": True} if run.interrupted else {}),

@@ -87,6 +87,8 @@ class Run:
         self.trainer = Trainer(self.algorithm, world)
         self.light = annotate.Light(world.device)
         self.seconds = self.evaluation_seconds = 0.0
+        # When this process began to train, and when it ended, in seconds since 1970.
+        self.trained: tuple[float, float] | None = None
         # Frames, updates and seconds at the last line about training in the log.
         self.logged = (0, 0, 0.0)
         self.score: float | None = None  # of the last episodes in training
@@ -370,10 +372,12 @@ class Run:
         # Several processes would wait for each other. A sweep has none of them.
         turn = Turn(os.environ if self.world.size == 1 else {})
         turn.take(lambda: stopper.wanted)
+        begun = time.time()
         try:
             self._iterate(stopper)
         finally:
             turn.leave()
+        self.trained = (begun, time.time())
         # A signal may have reached only some of the processes.
         self.interrupted = self.world.any(stopper.wanted)
         # Saved before the last line of the log. A resumed run then writes that line where it would

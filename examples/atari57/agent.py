@@ -51,7 +51,10 @@ MOST_FILMED_FRAMES = 18_000
 # The nice value of an evaluation: trainings, for which GPUs wait, have 0.
 WAY_GIVEN = 10
 # What a result's row has from the training's.
-OF_TRAINING = ("device_name", "driver", "cuda", "seconds", "startup_seconds", "fps")
+OF_TRAINING = (
+    "device_name", "driver", "cuda", "seconds", "startup_seconds", "fps", "trained_from",
+    "trained_to",
+)  # fmt: skip
 
 
 @dataclass
@@ -168,6 +171,7 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     film(args)
     row |= {
         "candidate": args.candidate,
+        "device": args.device,
         "protocol": args.protocol,
         "score_normalised": human_normalised(game, row["score"]),
         **{name: trained[name] for name in OF_TRAINING if name in trained},

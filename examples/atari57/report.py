@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -144,19 +145,60 @@ def table_of_scores(suite: Suite) -> str:
     return table(head, lines)
 
 
+def gpu_seconds(rows: Sequence[Row]) -> list[float]:
+    """Seconds of a GPU for each training: of k that train on it at the same time each has a kth.
+
+    What a training that was resumed had trained before counts in full, as it is not known when that
+    was.
+    """
+    spans = [(row.get("device"), row.get("trained_from"), row.get("trained_to")) for row in rows]
+    found = []
+    for row, (device, begin, end) in zip(rows, spans, strict=True):
+        if begin is None or end is None:
+            found.append(row["seconds"])
+            continue
+        others = [(b, e) for d, b, e in spans if d == device and b is not None and e is not None]
+        times = sorted({when for one in others for when in one if begin <= when <= end})
+        shared = sum(
+            (after - before) / sum(b <= before and after <= e for b, e in others)
+            for before, after in pairwise(times)
+        )
+        found.append(shared + max(0.0, row["seconds"] - (end - begin)))
+    return found
+
+
 def wall_clock(suite: Suite) -> str:
     """How long it took."""
     rows = list(suite.rows.values())
     hours = {key: sum(row[key] for row in rows) / 3600
-             for key in ("seconds", "startup_seconds", "evaluation_seconds")}  # fmt: skip
+             for key in ("startup_seconds", "evaluation_seconds")}  # fmt: skip
     devices = ", ".join(sorted({row["device_name"] for row in rows}))
     return (
-        f"On {devices}, over all agents: {hours['seconds']:.2f} hours of training, "
-        f"{hours['startup_seconds']:.2f} hours of preparing it, and "
+        f"On {devices}: {sum(gpu_seconds(rows)) / 3600:.2f} GPU-hours of training. Over all "
+        f"agents, {hours['startup_seconds']:.2f} hours of preparing it, and "
         f"{hours['evaluation_seconds']:.2f} hours of evaluation. The median training had "
         f"{np.median([row['fps'] for row in rows]):,.0f} frames per second. Commit "
         f"{', '.join(sorted({row['commit'] for row in rows}))}."
     )
+
+
+def table_of_times(suite: Suite) -> str:
+    """How long each game took, over all seeds."""
+    rows = list(suite.rows.values())
+    charged = dict(zip(suite.rows, gpu_seconds(rows), strict=True))
+    head = ["game", "minutes of training", "GPU-hours", "frames per second",
+            "minutes of evaluation"]  # fmt: skip
+    lines = []
+    for game in suite.games:
+        own = suite.of(game)
+        minutes = {key: sum(row[key] for row in own) / 60
+                   for key in ("seconds", "evaluation_seconds")}  # fmt: skip
+        shared = sum(seconds for (one, _), seconds in charged.items() if one == game)
+        lines.append([
+            game, f"{minutes['seconds']:.1f}", f"{shared / 3600:.3f}",
+            f"{suite.mean(game, 'fps'):,.0f}", f"{minutes['evaluation_seconds']:.1f}",
+        ])  # fmt: skip
+    return table(head, lines)
 
 
 def videos(suite: Suite) -> str:
@@ -215,7 +257,7 @@ def write_report(folder: Path) -> None:
         "## All games", table_of_aggregates(suite),
         "## Each game", table_of_scores(suite),
         "## Pictures", *shown,
-        "## Wall clock", wall_clock(suite),
+        "## Wall clock", wall_clock(suite), table_of_times(suite),
         "## Videos", videos(suite),
         "## Scores of others", sources(),
     ]  # fmt: skip

@@ -158,11 +158,28 @@ def test_report_of_all_games(made_up):
     assert f" | {iqm:.2f} (" in text
     assert "| IMPALA, deep | 57 | . | 1.92 | 15.92 | 2.72 |" in text
     assert "| Rainbow | 54 | . | 2.27 | 13.89 | 2.71 |" in text
-    assert "On a GPU, over all agents: 3.80 hours of training" in text
+    assert "On a GPU: 3.80 GPU-hours of training" in text
+    assert "| alien | 4.0 | 0.067 | 33,333 | 2.0 |" in text
     assert "Intervals are 95%" in text and "There are none." in text
-    assert re.findall(r"^\| (\w+) \| [-\d]", text, re.MULTILINE)[1:] == list(cule.ATARI_57)
+    # A table of scores and one of times.
+    games = re.findall(r"^\| (\w+) \| [-\d]", text, re.MULTILINE)[1:]
+    assert games == 2 * list(cule.ATARI_57)
     for name in ("curves", "games_frames", "games_seconds", "bars"):
         assert imageio.imread(made_up / f"{name}.png").std() > 5
+
+
+def test_gpu_hours_count_each_second_of_a_gpu_once():
+    """Two trainings that share a GPU for a time have half of it each."""
+    share = {"seconds": 100.0, "device": "cuda:0", "trained_from": 1000.0, "trained_to": 1100.0}
+    later = {**share, "trained_from": 1060.0, "trained_to": 1160.0}
+    other = {**later, "device": "cuda:1"}
+    # It was stopped once: 30 s of its training were before.
+    resumed = {**share, "seconds": 90.0, "trained_from": 1150.0, "trained_to": 1210.0}
+    unknown = {"seconds": 50.0}
+    found = report.gpu_seconds([share, later, other, resumed, unknown])
+    assert found == pytest.approx([80.0, 75.0, 100.0, 85.0, 50.0])
+    alone = report.gpu_seconds([share, share, share])
+    assert alone == pytest.approx([100 / 3] * 3)
 
 
 @pytest.mark.parametrize("key, end", [("frames", 4.0), ("seconds", 2.0)])
