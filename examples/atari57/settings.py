@@ -86,6 +86,7 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
         "anneal_ent": True,
     }),
     "vtrace-8192-scaled": ("a2c_vtrace", _SCALED),
+    "vtrace-8192-scaled-rate-0.0005": ("a2c_vtrace", {**_SCALED, "learning_rate": 5e-4}),
     "vtrace-8192-scaled-entropy-0.01": ("a2c_vtrace", {**_SCALED, "ent_coef": 0.01}),
     "vtrace-8192-scaled-entropy-0.05": ("a2c_vtrace", {**_SCALED, "ent_coef": 0.05}),
     "vtrace-8192-scaled-steps-16": ("a2c_vtrace", {**_SCALED, "num_steps": 16}),
