@@ -28,6 +28,20 @@ def _part(whole: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return whole.as_strided(like.shape, like.stride(), like.storage_offset())
 
 
+def _vectors(own: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The vectors of which parameters and their gradients are parts in the same order, if any."""
+    gradients = [p.grad for p in own if p.grad is not None]
+    if len(gradients) < len(own):
+        return None
+    if any(
+        p.storage_offset() != g.storage_offset() or p.stride() != g.stride()
+        for p, g in zip(own, gradients, strict=True)
+    ):
+        return None
+    parameters, gradient = _whole([p.detach() for p in own]), _whole(gradients)
+    return None if parameters is None or gradient is None else (parameters, gradient)
+
+
 class _Vectors(NamedTuple):
     """What kernels/adam.py's `adam` works on."""
 
@@ -63,18 +77,11 @@ class Adam(torch.optim.Adam):
 
     @staticmethod
     def _found(own: Sequence[torch.Tensor]) -> _Vectors | None:
-        """The vectors, if parameters and gradients are parts of some in the same order."""
-        gradients = [p.grad for p in own if p.grad is not None]
-        if len(gradients) < len(own):
+        """The vectors, if there are any."""
+        found = _vectors(own)
+        if found is None:
             return None
-        if any(
-            p.storage_offset() != g.storage_offset() or p.stride() != g.stride()
-            for p, g in zip(own, gradients, strict=True)
-        ):
-            return None
-        parameters, gradient = _whole([p.detach() for p in own]), _whole(gradients)
-        if parameters is None or gradient is None:
-            return None
+        parameters, gradient = found
         steps = torch.zeros((), dtype=torch.float32, device=parameters.device)
         means = torch.zeros_like(gradient), torch.zeros_like(gradient)
         return _Vectors(parameters, gradient, *means, steps)
@@ -133,53 +140,128 @@ LEAST = 1e-10
 SMALL = 1 << 16
 
 
-def orthogonal(matrices: torch.Tensor, least: torch.Tensor | float = 1e-12) -> torch.Tensor:
+def orthogonal(
+    matrices: torch.Tensor, least: torch.Tensor | float = 1e-12, out: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Nearly U V^T of each matrix U S V^T: singular values become 0.7 to 1.3, tiny ones less.
 
     Args:
         matrices: (k, m, n), m at most n, of any size; rows and columns of zeros stay zeros.
-        least: (k, 1, 1), norms: of a matrix that is smaller less is made, and of one far smaller
-            next to nothing. At least 1e-12, below which squares may be too small for floats.
+        least: (k, 1, 1), norms: of a matrix that is smaller less is made. At least 1e-12, below
+            which squares may be too small for floats.
+        out: where the first result goes; `matrices` may be there.
+
+    Returns:
+        (k, m, n), and (k,): of how much of a matrix this has to be taken, its norm by the sum of
+        the norm and the least one.
     """
     gram = matrices @ matrices.mT
+    factors, shares = _bounds(gram, least)
+    x, gram = matrices * factors[:, 0], gram * factors[:, 1]
+    for i, (a, b, c) in enumerate(COEFFICIENTS):
+        gram = x @ x.mT if i else gram
+        to = out if i == len(COEFFICIENTS) - 1 else None
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a, out=to)
+    return x, shares
+
+
+def _bounds(gram: torch.Tensor, least: torch.Tensor | float) -> tuple[torch.Tensor, torch.Tensor]:
+    """By what to multiply matrices so that no singular value is above 1: see kernels/muon.py."""
+    if kernels.serve(gram) and isinstance(least, torch.Tensor):
+        from cule.train.kernels.muon import bounds
+
+        return bounds(gram, least)
     norm = gram.diagonal(dim1=1, dim2=2).sum(1).sqrt().view(-1, 1, 1)
     # First to a norm of at most 1, as the next norm is of fourth powers.
     size = norm + least
-    gram = gram / size.square()
     # Its root is at least the largest singular value, and nearer to it than the matrix' norm.
     # Rounding may add a little.
-    bound = 1.02 * gram.norm(dim=(1, 2), keepdim=True).sqrt().clamp(min=0.05)
-    x, gram = matrices / size / bound, gram / bound.square()
-    for i, (a, b, c) in enumerate(COEFFICIENTS):
-        gram = x @ x.mT if i else gram
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x * (norm / size)
+    fourth = (gram / size.square()).norm(dim=(1, 2), keepdim=True)
+    factor = 1 / (size * 1.02 * fourth.sqrt().clamp(min=0.05))
+    return torch.stack([factor, factor.square()], dim=1), (norm / size).flatten()
 
 
-class _Stack:
-    """Matrices that are made orthogonal together: with zeros around them they have one shape."""
+class Place(NamedTuple):
+    """Where a matrix is in the vector of all parameters, and in the stacks' memory.
 
-    def __init__(self, matrices: Sequence[torch.Tensor]):
-        self.shapes = [tuple(sorted(m.shape)) for m in matrices]
-        rows, columns = (max(shape[i] for shape in self.shapes) for i in range(2))
-        device = matrices[0].device
+    Attributes:
+        begin: its first number in the vector.
+        rows, columns: its shape there.
+        to: its first number in the stacks' memory.
+        row, column: how far apart rows and columns are there.
+    """
+
+    begin: int
+    rows: int
+    columns: int
+    to: int
+    row: int
+    column: int
+
+
+class _Stacks:
+    """Weights of layers as matrices, and memory in which they are made orthogonal.
+
+    Matrices of a stack are made orthogonal together: with zeros around them they have one shape. A
+    matrix with more rows than columns is transposed there.
+
+    Args:
+        layers: dense; a matrix has a row for each output.
+
+    Attributes:
+        places: of each matrix.
+        sizes: of each matrix' steps, in the order of the stacks.
+    """
+
+    def __init__(self, layers: Sequence[torch.Tensor]):
+        device = layers[0].device
         # A GPU's matrix units have bfloat16; the iteration mends what rounding does.
-        kind = torch.bfloat16 if device.type == "cuda" else matrices[0].dtype
-        self.values = torch.zeros((len(matrices), rows, columns), dtype=kind, device=device)
-        sizes = [(SIZE * max(shape) ** 0.5, LEAST * m.numel() ** 0.5)
-                 for shape, m in zip(self.shapes, matrices, strict=True)]  # fmt: skip
-        self.sizes, self.least = torch.tensor(sizes, device=device).view(-1, 2, 1, 1).unbind(1)
-        self.least = self.least.to(kind)
-
-    def steps(self, directions: Sequence[torch.Tensor], rate: torch.Tensor) -> list[torch.Tensor]:
-        """By what to change each matrix, from its (rows, columns) float32 direction."""
-        for place, (m, n), direction in zip(self.values, self.shapes, directions, strict=True):
-            place[:m, :n].copy_(direction if direction.shape == (m, n) else direction.mT)
-        steps = orthogonal(self.values, self.least).float().mul_(self.sizes * rate)
-        return [
-            step[:m, :n] if direction.shape == (m, n) else step[:m, :n].mT
-            for step, (m, n), direction in zip(steps, self.shapes, directions, strict=True)
+        kind = torch.bfloat16 if device.type == "cuda" else layers[0].dtype
+        shapes = [(p.shape[0], p.numel() // p.shape[0]) for p in layers]
+        together = [i for i, p in enumerate(layers) if p.numel() <= SMALL]
+        alone = [[i] for i, p in enumerate(layers) if p.numel() > SMALL]
+        groups = [group for group in (*alone, together) if group]
+        self.order = [i for group in groups for i in group]
+        high = [[max(side(shapes[i]) for i in group) for side in (min, max)] for group in groups]
+        counts = [len(group) * m * n for group, (m, n) in zip(groups, high, strict=True)]
+        self.memory = torch.zeros(sum(counts), dtype=kind, device=device)
+        self.stacks = [
+            part.view(len(group), m, n)
+            for part, group, (m, n) in zip(self.memory.split(counts), groups, high, strict=True)
         ]
+        self.places = []
+        for stack, group in zip(self.stacks, groups, strict=True):
+            for inside, i in zip(stack, group, strict=True):
+                rows, columns = shapes[i]
+                steps = (stack.shape[2], 1) if rows <= columns else (1, stack.shape[2])
+                begin, to = int(layers[i].storage_offset()), int(inside.storage_offset())
+                self.places.append(Place(begin, rows, columns, to, *steps))
+        sizes = [SIZE * max(shapes[i]) ** 0.5 for i in self.order]
+        self.sizes = torch.tensor(sizes, device=device)
+        self._least = [
+            torch.tensor([LEAST * layers[i].numel() ** 0.5 for i in group], device=device)
+            .to(kind).view(-1, 1, 1)
+            for group in groups
+        ]  # fmt: skip
+
+    def inside(self, place: Place) -> torch.Tensor:
+        """A matrix in its stack."""
+        return self.memory.as_strided(
+            (place.rows, place.columns), (place.row, place.column), place.to
+        )
+
+    def make_orthogonal(self) -> torch.Tensor:
+        """Makes all of them orthogonal in place; returns the size of each step without the rate."""
+        shares = [
+            orthogonal(stack, least, out=stack)[1]
+            for stack, least in zip(self.stacks, self._least, strict=True)
+        ]
+        return torch.cat(shares) * self.sizes
+
+
+def _matrix(tensor: torch.Tensor, place: Place) -> torch.Tensor:
+    """A dense tensor's numbers in the order of its memory, a row for each output."""
+    return tensor.detach().as_strided((place.rows, place.columns), (place.columns, 1))
 
 
 class Muon(torch.optim.Optimizer):
@@ -210,6 +292,15 @@ class Muon(torch.optim.Optimizer):
         adam = {"betas": (0.9, 0.999), "eps": epsilon, "fused": True}
         groups = [{"params": layers, "momentum": momentum}, {"params": others, **adam}]
         super().__init__([group for group in groups if group["params"]], {"lr": rate})
+        self._stacks = _Stacks(layers) if layers else None
+        # The vectors of parameters, gradients and means, and the kernels' table.
+        self._vectors: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor] | None = None
+        found = _vectors(parameters) if layers and kernels.serve(layers[0]) else None
+        if found is not None and self._stacks is not None:
+            from cule.train.kernels.muon import table_of
+
+            table = table_of(self._stacks.places, layers[0].device)
+            self._vectors = (*found, torch.zeros_like(found[1]), table)
         for p in layers:
             self.state[p]["momentum_buffer"] = torch.zeros_like(p)
         for p in others:
@@ -217,46 +308,62 @@ class Muon(torch.optim.Optimizer):
             self.state[p] |= {
                 "step": step, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p),
             }  # fmt: skip
-        alone = [[i] for i, p in enumerate(layers) if p.numel() > SMALL]
-        together = [i for i, p in enumerate(layers) if p.numel() <= SMALL]
-        self._stacks = [
-            (places, _Stack([self._matrix(layers[i]) for i in places]))
-            for places in [*alone, together]
-            if places
-        ]
+        self._adopt()
 
-    @staticmethod
-    def _matrix(tensor: torch.Tensor) -> torch.Tensor:
-        """A dense tensor's numbers in the order of its memory, a row for each output."""
-        rows = tensor.shape[0]
-        return tensor.detach().as_strided(
-            (rows, tensor.numel() // rows), (tensor.numel() // rows, 1)
-        )
+    @torch.no_grad()
+    def _adopt(self) -> None:
+        """Makes the means of matrices parts of their vector, with their values."""
+        if self._vectors is None:
+            return
+        for p in self.param_groups[0]["params"]:
+            part = _part(self._vectors[2], p)
+            self.state[p]["momentum_buffer"] = part.copy_(self.state[p]["momentum_buffer"])
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        """See torch.optim.Optimizer. Captured steps go on from the new state."""
+        super().load_state_dict(state_dict)
+        self._adopt()
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """See torch.optim.Optimizer. There is no closure."""
         for group in self.param_groups:
-            parameters = group["params"]
-            gradients = [p.grad for p in parameters]
-            if "momentum" in group:
-                self._move(group, parameters, gradients)
+            if "momentum" not in group:
+                self._adam(group)
+            elif self._vectors is None:
+                self._move(group)
             else:
-                self._adam(group, parameters, gradients)
+                self._move_vectors(group)
 
-    def _move(self, group: dict[str, Any], parameters: Any, gradients: Any) -> None:
+    def _move(self, group: dict[str, Any]) -> None:
         """A step of matrices."""
-        means = [self.state[p]["momentum_buffer"] for p in parameters]
+        stacks, layers = self._stacks, group["params"]
+        assert stacks is not None
+        gradients = [p.grad for p in layers]
+        means = [self.state[p]["momentum_buffer"] for p in layers]
         torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, means, group["momentum"])
-        for places, stack in self._stacks:
-            steps = stack.steps([self._matrix(ahead[i]) for i in places], group["lr"])
-            for i, step in zip(places, steps, strict=True):
-                self._matrix(parameters[i]).sub_(step)
+        for i, place in zip(stacks.order, stacks.places, strict=True):
+            stacks.inside(place).copy_(_matrix(ahead[i], place))
+        sizes = stacks.make_orthogonal() * group["lr"]
+        for i, place, size in zip(stacks.order, stacks.places, sizes, strict=True):
+            _matrix(layers[i], place).sub_(stacks.inside(place).float() * size)
 
-    def _adam(self, group: dict[str, Any], parameters: Any, gradients: Any) -> None:
+    def _move_vectors(self, group: dict[str, Any]) -> None:
+        """The same in a few kernels."""
+        from cule.train.kernels import muon
+
+        stacks = self._stacks
+        assert stacks is not None and self._vectors is not None
+        parameters, gradients, means, table = self._vectors
+        muon.directions(gradients, means, stacks.memory, table, group["momentum"])
+        sizes = stacks.make_orthogonal()
+        muon.move(parameters, stacks.memory, table, sizes, group["lr"])
+
+    def _adam(self, group: dict[str, Any]) -> None:
         """A step of vectors."""
-        kept = [self.state[p] for p in parameters]
+        parameters = group["params"]
+        gradients, kept = [p.grad for p in parameters], [self.state[p] for p in parameters]
         beta_1, beta_2 = group["betas"]
         torch_adam(
             parameters, gradients, [k["exp_avg"] for k in kept], [k["exp_avg_sq"] for k in kept],

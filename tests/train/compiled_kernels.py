@@ -12,7 +12,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from cule.train.kernels import adam, draws, frames, layers, losses, policy, returns
+from cule.train.kernels import adam, draws, frames, layers, losses, muon, policy, returns
 
 TARGET = GPUTarget("cuda", 90, 32)
 # What Triton calls types; an argument that is not in a kernel's own list has that of its name.
@@ -48,6 +48,9 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
         {"changing": True, "BLOCK": 1024},
     ),
     losses._vtrace_loss: ({"played": BYTE}, SCAN | {"changing": False}),
+    muon._bounds: (dict.fromkeys(("grams", "least", "factors"), HALF), {"BLOCK": 4096}),
+    muon._directions: ({"stacks": HALF, "table": LONG}, {"BLOCK": 1024}),
+    muon._move: ({"stacks": HALF, "table": LONG}, {"BLOCK": 1024}),
     policy._first_to_ring: ({"actions": LONG}, ROWS),
     policy._policy_and_value: ({"outputs": HALF}, ROWS),
     policy._policy_and_value_backward: ({"gradients": HALF}, ROWS),
@@ -59,7 +62,7 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
     returns._vtrace: ({}, SCAN),
 }
 # What kernels call is compiled with them.
-CALLED = {adam._correction, frames.begin_of, frames.newest_of}
+CALLED = {adam._correction, frames.begin_of, frames.newest_of, muon._places}
 WHOLE = {"size", "rows", "width", "channels", "length", "columns", "count", "word_slot", "word_env",
          "age_slot", "slot_row", "slot_column", "env_row", "env_column", "first", "number", "stop",
          "envs", "each"}  # fmt: skip
@@ -76,6 +79,7 @@ REAL = {
     "c_bar",
     "trace_decay",
     "decay",
+    "momentum",
 }
 
 
@@ -97,7 +101,7 @@ def compiled(kernel: Any, own: dict[str, str], constants: dict[str, int]) -> int
 
 def main() -> None:
     """Compiles them, also with each whole number as 1, which Triton then makes a constant."""
-    modules = adam, draws, frames, layers, losses, policy, returns
+    modules = adam, draws, frames, layers, losses, muon, policy, returns
     there = {v for m in modules for v in vars(m).values() if isinstance(v, triton.JITFunction)}
     assert there - CALLED == set(KERNELS), "each kernel is in the table"
     for kernel, (own, constants) in KERNELS.items():
