@@ -141,7 +141,7 @@ SMALL = 1 << 16
 
 
 def orthogonal(
-    matrices: torch.Tensor, least: torch.Tensor | float = 1e-12, out: torch.Tensor | None = None
+    matrices: torch.Tensor, least: torch.Tensor, out: torch.Tensor | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Nearly U V^T of each matrix U S V^T: singular values become 0.7 to 1.3, tiny ones less.
 
@@ -165,9 +165,9 @@ def orthogonal(
     return x, shares
 
 
-def _bounds(gram: torch.Tensor, least: torch.Tensor | float) -> tuple[torch.Tensor, torch.Tensor]:
+def _bounds(gram: torch.Tensor, least: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """By what to multiply matrices so that no singular value is above 1: see kernels/muon.py."""
-    if kernels.serve(gram) and isinstance(least, torch.Tensor):
+    if kernels.serve(gram):
         from cule.train.kernels.muon import bounds
 
         return bounds(gram, least)

@@ -45,7 +45,8 @@ SEARCH_GAMES = (
 _STEPS: Mapping[str, Any] = {"num_envs": 4096, "num_steps": 16, "minibatch_size": 2048}
 _LARGE: Mapping[str, Any] = {"minibatch_size": 4096}
 _GROUPS: Mapping[str, Any] = {"num_envs": 4096, "num_batches": 16, "overlap": True}
-_FEW: Mapping[str, Any] = {**_GROUPS, "num_batches": 64, "updates_at_once": 4}
+_FOUR: Mapping[str, Any] = {"num_batches": 64, "updates_at_once": 4}
+_FEW: Mapping[str, Any] = {**_GROUPS, **_FOUR}
 _TWICE: Mapping[str, Any] = {"update_epochs": 2}
 _BOLD: Mapping[str, Any] = {"learning_rate": 1e-3, "clip_coef": 0.2}
 _MORE: Mapping[str, Any] = {"num_envs": 8192}
@@ -80,19 +81,16 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-8192-muon": ("a2c_vtrace", _MUON),
     "vtrace-8192-muon-0.002": ("a2c_vtrace", {**_MUON, "learning_rate": 2e-3}),
     "vtrace-8192-muon-anneal": ("a2c_vtrace", {**_MUON, "anneal_ent": True}),
-    "vtrace-8192-muon-large": ("a2c_vtrace", {**_MUON, "num_batches": 64, "updates_at_once": 4}),
+    "vtrace-8192-muon-large": ("a2c_vtrace", {**_MUON, **_FOUR}),
     "vtrace-8192-muon-large-0.002": ("a2c_vtrace", {
-        **_MUON, "num_batches": 64, "updates_at_once": 4, "learning_rate": 2e-3,
-        "anneal_ent": True,
+        **_MUON, **_FOUR, "learning_rate": 2e-3, "anneal_ent": True,
     }),
     "vtrace-8192-scaled": ("a2c_vtrace", _SCALED),
     "vtrace-8192-scaled-rate-0.0005": ("a2c_vtrace", {**_SCALED, "learning_rate": 5e-4}),
     "vtrace-8192-scaled-entropy-0.01": ("a2c_vtrace", {**_SCALED, "ent_coef": 0.01}),
     "vtrace-8192-scaled-entropy-0.05": ("a2c_vtrace", {**_SCALED, "ent_coef": 0.05}),
     "vtrace-8192-scaled-steps-16": ("a2c_vtrace", {**_SCALED, "num_steps": 16}),
-    "vtrace-8192-scaled-large": ("a2c_vtrace", {
-        **_SCALED, "num_batches": 64, "updates_at_once": 4, "learning_rate": 1.4e-3,
-    }),
+    "vtrace-8192-scaled-large": ("a2c_vtrace", {**_SCALED, **_FOUR, "learning_rate": 1.4e-3}),
     "vtrace-12288-scaled": ("a2c_vtrace", {
         **_SCALED, "num_envs": 12288, "num_batches": 96, "num_steps": 16, "updates_at_once": 6,
         "learning_rate": 1.4e-3,

@@ -57,6 +57,7 @@ def steps(weights, optimizer, numbers):
 def test_singular_values_become_alike():
     torch.manual_seed(0)
     matrices = torch.randn(3, 12, 40, dtype=torch.float64) * torch.logspace(0, -1, 12)[:, None]
+    matrices = matrices.to(DEVICE)
     turned, values, other = torch.linalg.svd(matrices, full_matrices=False)
     found = orthogonal(matrices)
     found_turned = turned.mT @ found @ other.mT
@@ -68,7 +69,8 @@ def test_singular_values_become_alike():
 
 def test_zeros_around_a_matrix_change_nothing(served):
     matrix = torch.randn(1, 5, 9, dtype=torch.float64, generator=torch.manual_seed(1))
-    padded = torch.zeros(1, 8, 20, dtype=torch.float64)
+    matrix = matrix.to(DEVICE)
+    padded = torch.zeros(1, 8, 20, dtype=torch.float64, device=DEVICE)
     padded[:, :5, :9] = matrix
     found = orthogonal(padded)
     # The kernel's factors are float32.
@@ -146,10 +148,11 @@ def test_muon_takes_the_steps_of_torchs(channels_last):
             assert (ours * theirs).sum() > 0.93 * ours.norm() * theirs.norm()
 
 
+@pytest.mark.parametrize("served", ["kernels"], indirect=True)
 def test_kernels_take_the_steps_that_torch_takes(served, monkeypatch):
     """Also of a matrix with more rows than columns, and after a change of what is kept."""
     results = []
-    for serve in (False, served == "kernels"):
+    for serve in (False, True):
         monkeypatch.setattr(optimizers.kernels, "serve", lambda tensor, serve=serve: serve)
         torch.manual_seed(5)
         net = nn.Sequential(
