@@ -171,13 +171,14 @@ def _bounds(gram: torch.Tensor, least: torch.Tensor) -> tuple[torch.Tensor, torc
         from cule.train.kernels.muon import bounds
 
         return bounds(gram, least)
+    kind, gram = gram.dtype, gram.to(torch.promote_types(gram.dtype, torch.float32))
     norm = gram.diagonal(dim1=1, dim2=2).sum(1).sqrt().view(-1, 1, 1)
     # First to a norm of at most 1, as the next norm is of fourth powers.
     size = norm + least
     # Its root is at least the largest singular value, and nearer to it than the matrix' norm.
     # Rounding may add a little.
     fourth = (gram / size.square()).norm(dim=(1, 2), keepdim=True)
-    factor = 1 / (size * 1.02 * fourth.sqrt().clamp(min=0.05))
+    factor = (1 / (size * 1.02 * fourth.sqrt().clamp(min=0.05))).to(kind)
     return torch.stack([factor, factor.square()], dim=1), (norm / size).flatten()
 
 

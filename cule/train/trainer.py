@@ -154,7 +154,9 @@ class Trainer:
             networks = {self.declaration.actors[n].name: net for n, net in self.nets.acting.items()}
             messages = Messages(world, program, networks, self.stage.num_envs)
             program = messages.program
-        self.plan = self._make_plan(program, passes)
+        # Before the first message, which a process that failed would never take.
+        with world.together():
+            self.plan = self._make_plan(program, passes)
         # From here on each process has its own random numbers.
         torch.manual_seed(self.args.seed * SEED_STRIDE + number)
         first = self.stage.reset(seed)
@@ -185,15 +187,16 @@ class Trainer:
             seed: of the envs.
         """
         world, before, facts = self.world, self._allocated(), None
-        if world.acts:
-            learning.check(num_envs)
-            envs = make_envs(
-                self.algorithm, learning, num_envs, self.device, alone=world.layout.lags
-            )
-            stage = Stage(envs, self.device, self.args.env_groups, self.args.rewards)
-            stage.bytes = self._allocated() - before
-            stage.look(seed)
-            facts = facts_of(stage)
+        with world.together():
+            if world.acts:
+                learning.check(num_envs)
+                envs = make_envs(
+                    self.algorithm, learning, num_envs, self.device, alone=world.layout.lags
+                )
+                stage = Stage(envs, self.device, self.args.env_groups, self.args.rewards)
+                stage.bytes = self._allocated() - before
+                stage.look(seed)
+                facts = facts_of(stage)
         if world.partners:
             facts = world.told(facts, world.having("act")[0])
         if not world.acts:

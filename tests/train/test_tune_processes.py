@@ -98,3 +98,41 @@ def test_processes_that_leave_can_join_again(run, tmp_path):
     script = tmp_path / "joins.py"
     script.write_text(JOINS)
     run(*TWO_PROCESSES[:-2], str(script))
+
+
+FAILS = """
+import os
+from training_runs import SMALL
+from cule import train
+from cule.train.trainer import Trainer
+from examples.a2c_vtrace.train import A2C, Args
+
+class Fails(A2C):
+    def environment(self, num_envs, device):
+        if num_envs == 16:
+            raise ValueError("expected fewer envs")
+
+def plan(self, *args, make_plan=Trainer._make_plan):
+    if self.args.num_envs == 24 and self.world.learns:
+        raise ValueError("expected less memory")
+    return make_plan(self, *args)
+
+Trainer._make_plan = plan
+args = Args(**SMALL, layout="decoupled:1+1", lag=1)
+found = train.tune(Fails, args, {"num_envs": [8, 16, 24, 32]}, again=True)
+problems = {trial.settings["num_envs"]: trial.problem for trial in found.trials}
+other = "expected all processes to go on, but another one failed; its message says why"
+acts = os.environ["RANK"] == "1"
+assert problems == {
+    8: "", 16: "expected fewer envs" if acts else other,
+    24: other if acts else "expected less memory", 32: "",
+}, problems
+"""
+
+
+def test_what_fails_in_one_process_alone_fails_in_all(run, tmp_path, monkeypatch):
+    """Envs that only actors have, or memory that only learners need."""
+    script = tmp_path / "fails.py"
+    script.write_text(FAILS)
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'tests' / 'train'}")
+    run(*TWO_PROCESSES[:-2], str(script))

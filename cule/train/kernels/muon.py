@@ -79,10 +79,10 @@ def _bounds(grams, least, factors, shares, rows, BLOCK: tl.constexpr):
         value = tl.load(gram + at, at < rows * rows, 0.0).to(tl.float32) / (size * size)
         total += value * value
     bound = 1.02 * tl.maximum(tl.sqrt(tl.sqrt(tl.sum(total))), 0.05)
-    factor = 1 / (size * bound)
-    kind = factors.dtype.element_ty
-    tl.store(factors + 2 * tl.program_id(0), factor.to(kind))
-    tl.store(factors + 2 * tl.program_id(0) + 1, (factor * factor).to(kind))
+    # The second is of the first as it was rounded: the polynomials are steep.
+    factor = (1 / (size * bound)).to(factors.dtype.element_ty).to(tl.float32)
+    tl.store(factors + 2 * tl.program_id(0), factor)
+    tl.store(factors + 2 * tl.program_id(0) + 1, factor * factor)
     tl.store(shares + tl.program_id(0), norm / size)
 
 
