@@ -9,20 +9,25 @@ of the training. They are sampled from the policy, unless --greedy.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import tyro
 
-from cule.device import find_device
+from cule.device import find_device, usable_cpus
 from cule.train import checkpoint
 from cule.train.address import find
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import run_program
-from cule.train.evaluator import NOOPS, Evaluator, Policy
+from cule.train.evaluator import NOOPS, Evaluator, Policy, groups_of
 from cule.train.learner import spaces
 from cule.train.rows import append_row, row_of
 
@@ -48,7 +53,10 @@ class Args:
     device: str | None = None
     """where the policy computes; by default cuda if there is one"""
     num_threads: int = 0
-    """ale-py's threads; 0: one for each core"""
+    """threads of all processes together, each of which plays some episodes; 0: one for each core"""
+    num_processes: int = 1
+    """processes that share the episodes, if the policy computes on a CPU: what is Python in a step
+    is done by one thread of a process at a time, so that more than about four gain little"""
     results: Path | None = None
     """file to which the results are appended, as JSON lines; the run's folder always gets them"""
 
@@ -73,38 +81,130 @@ def load_policy(run: Path, device: torch.device) -> tuple[Policy, dict[str, Any]
     return lambda observations: algorithm.scores(named, observations), state
 
 
+def _share(
+    args: Args,
+    device: torch.device,
+    sticky: float,
+    share: tuple[int, int] = (0, 1),
+    stop: Callable[[], bool] = lambda: False,
+) -> np.ndarray | None:
+    """The scores of a share of the episodes, in this process.
+
+    Args:
+        args: the evaluation.
+        device: where the policy computes.
+        sticky: probability of sticky actions.
+        share: as in Evaluator.
+        stop: as in Evaluator.
+    """
+    policy, state = load_policy(args.run, device)
+    trained = state["args"]
+    threads, (number, shares) = args.num_threads or usable_cpus(), share
+    evaluator = Evaluator(
+        trained["game"], args.episodes, device, sticky=sticky, max_frames=args.max_frames,
+        noops=args.noops, full_action_space=full_actions_of(trained), share=share,
+        num_threads=max(1, threads * (number + 1) // shares - threads * number // shares),
+    )  # fmt: skip
+    try:
+        return evaluator.scores(policy, args.seed, greedy=args.greedy, stop=stop)
+    finally:
+        evaluator.close()
+
+
+def _send_share(
+    connection: Connection,
+    parent: int,
+    args: Args,
+    device: torch.device,
+    sticky: float,
+    share: tuple[int, int],
+) -> None:
+    """Sends a share's scores, or what went wrong, unless the parent has been killed meanwhile."""
+    found: np.ndarray | Exception | None
+    try:
+        found = _share(args, device, sticky, share, lambda: os.getppid() != parent)
+    except Exception as problem:  # whatever it is, it is raised again where it is received
+        found = problem
+    if found is not None:
+        connection.send(found)
+
+
+def _scores(args: Args, device: torch.device, sticky: float) -> np.ndarray:
+    """The scores of all episodes.
+
+    Raises:
+        RuntimeError: a process was killed.
+    """
+    count = min(args.num_processes, groups_of(args.episodes)) if device.type == "cpu" else 1
+    if count == 1:
+        scores = _share(args, device, sticky)
+        assert scores is not None, "nothing stops it"
+        return scores
+    context = multiprocessing.get_context("spawn")
+    workers, found = [], []
+    try:
+        for number in range(count):
+            ours, theirs = context.Pipe(duplex=False)
+            worker = context.Process(
+                target=_send_share, daemon=True,
+                args=(theirs, os.getpid(), args, device, sticky, (number, count)),
+            )  # fmt: skip
+            worker.start()
+            theirs.close()
+            workers.append((worker, ours))
+        for worker, ours in workers:
+            try:
+                received = ours.recv()
+            except EOFError:
+                worker.join()
+                raise RuntimeError(
+                    f"expected scores from each of {count} processes, but one ended without them "
+                    f"(exit status {worker.exitcode})"
+                ) from None
+            if isinstance(received, Exception):
+                raise received
+            found.append(received)
+    finally:
+        for worker, ours in workers:
+            worker.terminate()
+            worker.join()
+            ours.close()
+    return np.concatenate(found)
+
+
+def full_actions_of(trained: dict[str, Any]) -> bool:
+    """Whether a training offered all actions; checkpoints of earlier versions do not say."""
+    return trained.get("full_action_space", False)
+
+
 def evaluate(args: Args) -> list[dict[str, Any]]:
     """Does what the command line asks for; returns the rows.
 
+    With several processes the program that calls this has to be safe to import, as multiprocessing
+    has it of programs whose processes are spawned.
+
     Raises:
+        RuntimeError: one of several processes was killed.
         ValueError: there is no checkpoint, or a setting is wrong.
     """
-    at_least(1, args, "episodes", "max_frames")
+    at_least(1, args, "episodes", "max_frames", "num_processes")
     at_least(0, args, "num_threads", "noops")
     within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
     device = find_device(args.device)
-    policy, state = load_policy(args.run, device)
+    state = load_policy(args.run, device)[1]
     trained = state["args"]
-    # Checkpoints of earlier versions do not have it.
-    full_actions = trained.get("full_action_space", False)
     rows = []
     for sticky in args.sticky:
-        evaluator = Evaluator(
-            trained["game"], args.episodes, device,
-            sticky=sticky, max_frames=args.max_frames, noops=args.noops,
-            full_action_space=full_actions, num_threads=args.num_threads,
-        )  # fmt: skip
-        scores = evaluator.scores(policy, args.seed, greedy=args.greedy)
-        evaluator.close()
-        assert scores is not None, "nothing stops it"
+        scores = _scores(args, device, sticky)
         row = row_of(
             system="ale-py", mode="evaluation", game=trained["game"], num_envs=args.episodes,
             fps=0.0, device=device,
             threads=args.num_threads, algorithm=state["algorithm"], seed=trained["seed"],
             frames=state["frames"],
             sticky=sticky, noops=args.noops, greedy=args.greedy, episodes=args.episodes,
-            max_frames=args.max_frames, full_action_space=full_actions, eval_seed=args.seed,
+            max_frames=args.max_frames, full_action_space=full_actions_of(trained),
+            eval_seed=args.seed,
             score=float(scores.mean()), score_deviation=float(scores.std()),
             score_min=float(scores.min()), score_max=float(scores.max()),
         )  # fmt: skip

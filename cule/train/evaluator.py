@@ -25,6 +25,11 @@ GROUP = 8
 Policy = Callable[[torch.Tensor], torch.Tensor]
 
 
+def groups_of(episodes: int) -> int:
+    """How many groups so many episodes are."""
+    return -(-episodes // GROUP)
+
+
 class Evaluator:
     """Envs of ale-py on which policies are evaluated.
 
@@ -41,6 +46,7 @@ class Evaluator:
         noops: `noop_max` of the envs: an episode starts with fewer no-ops than this; 0: with none.
         full_action_space: offer all 18 actions, as in the policy's training.
         num_threads: how many; 0: one for each core.
+        share: (i, n): only the groups of the i-th of n parts.
 
     Raises:
         ValueError: there is no such game.
@@ -57,12 +63,15 @@ class Evaluator:
         noops: int = NOOPS,
         full_action_space: bool = False,
         num_threads: int = 0,
+        share: tuple[int, int] = (0, 1),
     ):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.device = device
         self._num_threads = num_threads or usable_cpus()
         name = find_game(game).name
-        self._parts = envs_in_parts(episodes, -(-episodes // GROUP))
+        parts = envs_in_parts(episodes, groups_of(episodes))
+        number, shares = share
+        self._parts = parts[envs_in_parts(len(parts), shares)[number]]
         self.envs = [
             ale_py.AtariVectorEnv(
                 name, part.stop - part.start, num_threads=1, noop_max=noops,
@@ -91,7 +100,8 @@ class Evaluator:
             stop: called before each step of a group; True ends the evaluation.
 
         Returns:
-            (episodes,) float64, the scores, of unclipped rewards; None if it was stopped.
+            (episodes of the share,) float64, the scores, of unclipped rewards; None if it was
+            stopped.
         """
         over = threading.Event()
         # A thread has to be told on which stream the weights were made.
@@ -132,17 +142,20 @@ class Evaluator:
         """The scores of a group; None if it was stopped."""
         generator = torch.Generator(self.device).manual_seed(seed)
         observations, _ = env.reset(seed=seed)
-        scores, playing = np.zeros(env.num_envs), np.ones(env.num_envs, dtype=bool)
-        while playing.any():
+        scores, playing = np.zeros(env.num_envs), np.arange(env.num_envs)
+        # Of envs whose episode is over; their next one does not count.
+        actions = np.zeros(env.num_envs, dtype=np.int64)
+        while playing.size:
             if stop():
                 return None
-            log_probabilities = policy(torch.from_numpy(observations).to(self.device))
-            actions = (
+            log_probabilities = policy(torch.from_numpy(observations[playing]).to(self.device))
+            chosen = (
                 log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
             )
-            observations, rewards, terminated, truncated, _ = env.step(actions.cpu().numpy())
-            scores += np.where(playing, rewards, 0)
-            playing &= ~(terminated | truncated)
+            actions[playing] = chosen.cpu().numpy()
+            observations, rewards, terminated, truncated, _ = env.step(actions)
+            scores[playing] += rewards[playing]
+            playing = playing[~(terminated | truncated)[playing]]
         return scores
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from typing import Any
 import torch
 
 from cule import train
+from cule.device import usable_cpus
 from cule.train import checkpoint, evaluate, watch
 from cule.train.checks import at_least
 from cule.train.command import run_program
@@ -48,6 +49,8 @@ PROGRAM = ("-m", "examples.atari57.agent")
 # In an agent's folder.
 TRAINING, VIDEO = "training", "video.mp4"
 MOST_FILMED_FRAMES = 18_000
+# Threads of each process of an evaluation.
+THREADS = 4
 # The nice value of an evaluation: trainings, for which GPUs wait, have 0.
 WAY_GIVEN = 10
 # What a result's row has from the training's.
@@ -165,6 +168,7 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
         args.folder / TRAINING, episodes=args.episodes, sticky=(protocol.sticky,),
         noops=protocol.noops, max_frames=args.max_frames, device="cpu",
         num_threads=args.num_threads,
+        num_processes=-(-(args.num_threads or usable_cpus()) // THREADS),
     )  # fmt: skip
     (row,) = evaluate.evaluate(wanted)
     seconds = time.perf_counter() - begun

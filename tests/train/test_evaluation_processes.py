@@ -1,0 +1,79 @@
+"""An evaluation whose episodes several processes share."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from training_runs import ROOT, settings, trained
+
+from cule.train import evaluate
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A trained policy."""
+    folder = tmp_path_factory.mktemp("run")
+    trained(settings(folder, total_frames=500))
+    return folder
+
+
+def wanted(run, **changes):
+    """20 episodes are three groups."""
+    return evaluate.Args(run, episodes=20, sticky=(0.25,), device="cpu", num_threads=2, **changes)
+
+
+def test_scores_do_not_depend_on_processes(run):
+    rows = []
+    for num_processes in (1, 2, 9):
+        args = wanted(run, max_frames=400, num_processes=num_processes)
+        rows.append(evaluate.evaluate(args)[0])
+    for row in rows[1:]:
+        for name in ("score", "score_deviation", "score_min", "score_max", "num_threads"):
+            assert row[name] == rows[0][name]
+    assert rows[0]["score_deviation"] > 0
+
+
+def test_a_process_that_is_killed_ends_the_evaluation_with_a_sentence(run):
+    def kill():
+        while len(found := multiprocessing.active_children()) < 2:
+            time.sleep(0.05)
+        found[0].kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(RuntimeError, match=r"scores from each of 2 processes.*\(exit status -9\)"):
+        evaluate.evaluate(wanted(run, max_frames=108_000, num_processes=2))
+    killer.join()
+    assert multiprocessing.active_children() == []
+
+
+def test_what_goes_wrong_in_a_process_is_raised(run):
+    with pytest.raises(TypeError, match="incompatible"):
+        evaluate.evaluate(wanted(run, noops=2**40, num_processes=2))
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_outlives_the_evaluation(run, ended_by):
+    command = [
+        sys.executable, "-m", "cule.train.evaluate", str(run), "--episodes", "20", "--sticky",
+        "0.25", "--device", "cpu", "--num-threads", "2", "--num-processes", "2",
+    ]  # fmt: skip
+    program = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    listed = Path(f"/proc/{program.pid}/task/{program.pid}/children")
+    # The third tracks resources of multiprocessing.
+    while len(children := listed.read_text().split()) < 3:
+        assert program.poll() is None
+        time.sleep(0.05)
+    program.send_signal(ended_by)
+    assert program.wait(60) != 0
+    begun = time.monotonic()
+    while any(Path("/proc", child).exists() for child in children):
+        assert time.monotonic() < begun + 60, "a process goes on"
+        time.sleep(0.1)
