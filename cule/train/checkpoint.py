@@ -151,6 +151,12 @@ def newest(run: Path, device: torch.device) -> dict[str, Any]:
     return state
 
 
+def networks_of(state: dict[str, Any]) -> dict[str, Any]:
+    """Of a checkpoint's state what evaluations and videos need."""
+    kept = {name: state["trainer"][name] for name in ("steps", "updates", "networks")}
+    return {**state, "trainer": kept}
+
+
 def keep_networks(run: Path) -> None:
     """Keeps of a single process's training only what evaluations and videos need.
 
@@ -159,8 +165,7 @@ def keep_networks(run: Path) -> None:
     Raises:
         ValueError: there is no whole set, or the file cannot be written.
     """
-    state = newest(run, torch.device("cpu"))
-    state["trainer"] = {name: state["trainer"][name] for name in ("steps", "updates", "networks")}
+    state = networks_of(newest(run, torch.device("cpu")))
     folder, steps = run / "checkpoints", state["trainer"]["steps"]
     # The file is whole at any moment, so that the set is complete all the time.
     FILE.write(folder / part_of(steps, 0), lambda file: torch.save(state, file))

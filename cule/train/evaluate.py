@@ -9,6 +9,7 @@ of the training. They are sampled from the policy, unless --greedy.
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import sys
@@ -61,13 +62,12 @@ class Args:
     """file to which the results are appended, as JSON lines; the run's folder always gets them"""
 
 
-def load_policy(run: Path, device: torch.device) -> tuple[Policy, dict[str, Any]]:
-    """The policy of a run's newest checkpoint, and the checkpoint's state.
+def policy_of(state: dict[str, Any], device: torch.device) -> Policy:
+    """The policy that a checkpoint's state has.
 
     Raises:
-        ValueError: there is no checkpoint, all are damaged, or the algorithm's code is not there.
+        ValueError: the algorithm's code is not there.
     """
-    state = checkpoint.newest(run, device)
     algorithm = find(state["program"])(find(state["settings"])(**state["args"]))
     algorithm.device, algorithm.num_actions = device, state["num_actions"]
     nets = {
@@ -78,10 +78,27 @@ def load_policy(run: Path, device: torch.device) -> tuple[Policy, dict[str, Any]
     for name, net in nets.items():
         net.load_state_dict(state["trainer"]["networks"][name])
     named = spaces(list(nets), list(nets.values()))
-    return lambda observations: algorithm.scores(named, observations), state
+    return lambda observations: algorithm.scores(named, observations)
+
+
+def load_policy(run: Path, device: torch.device) -> tuple[Policy, dict[str, Any]]:
+    """The policy of a run's newest checkpoint, and the checkpoint's state, its networks alone.
+
+    Raises:
+        ValueError: there is no checkpoint, all are damaged, or the algorithm's code is not there.
+    """
+    state = checkpoint.networks_of(checkpoint.newest(run, device))
+    return policy_of(state, device), state
+
+
+def full_actions_of(state: dict[str, Any]) -> bool:
+    """Whether a training offered all actions; checkpoints of earlier versions do not say."""
+    return state["args"].get("full_action_space", False)
 
 
 def _share(
+    policy: Policy,
+    state: dict[str, Any],
     args: Args,
     device: torch.device,
     sticky: float,
@@ -91,18 +108,18 @@ def _share(
     """The scores of a share of the episodes, in this process.
 
     Args:
+        policy: what plays.
+        state: of its checkpoint.
         args: the evaluation.
         device: where the policy computes.
         sticky: probability of sticky actions.
         share: as in Evaluator.
         stop: as in Evaluator.
     """
-    policy, state = load_policy(args.run, device)
-    trained = state["args"]
     threads, (number, shares) = args.num_threads or usable_cpus(), share
     evaluator = Evaluator(
-        trained["game"], args.episodes, device, sticky=sticky, max_frames=args.max_frames,
-        noops=args.noops, full_action_space=full_actions_of(trained), share=share,
+        state["args"]["game"], args.episodes, device, sticky=sticky, max_frames=args.max_frames,
+        noops=args.noops, full_action_space=full_actions_of(state), share=share,
         num_threads=max(1, threads * (number + 1) // shares - threads * number // shares),
     )  # fmt: skip
     try:
@@ -112,34 +129,31 @@ def _share(
 
 
 def _send_share(
-    connection: Connection,
-    parent: int,
-    args: Args,
-    device: torch.device,
-    sticky: float,
+    connection: Connection, parent: int, saved: bytes, args: Args, sticky: float,
     share: tuple[int, int],
-) -> None:
+) -> None:  # fmt: skip
     """Sends a share's scores, or what went wrong, unless the parent has been killed meanwhile."""
     found: np.ndarray | Exception | None
     try:
-        found = _share(args, device, sticky, share, lambda: os.getppid() != parent)
+        state, device = torch.load(io.BytesIO(saved), weights_only=True), torch.device("cpu")
+        found = _share(
+            policy_of(state, device), state, args, device, sticky, share,
+            lambda: os.getppid() != parent,
+        )  # fmt: skip
     except Exception as problem:  # whatever it is, it is raised again where it is received
         found = problem
     if found is not None:
         connection.send(found)
 
 
-def _scores(args: Args, device: torch.device, sticky: float) -> np.ndarray:
-    """The scores of all episodes.
+def _from_processes(state: dict[str, Any], args: Args, sticky: float, count: int) -> np.ndarray:
+    """The scores of all episodes, of which each of `count` processes plays a share.
 
     Raises:
         RuntimeError: a process was killed.
     """
-    count = min(args.num_processes, groups_of(args.episodes)) if device.type == "cpu" else 1
-    if count == 1:
-        scores = _share(args, device, sticky)
-        assert scores is not None, "nothing stops it"
-        return scores
+    saved = io.BytesIO()
+    torch.save(state, saved)
     context = multiprocessing.get_context("spawn")
     workers, found = [], []
     try:
@@ -147,7 +161,7 @@ def _scores(args: Args, device: torch.device, sticky: float) -> np.ndarray:
             ours, theirs = context.Pipe(duplex=False)
             worker = context.Process(
                 target=_send_share, daemon=True,
-                args=(theirs, os.getpid(), args, device, sticky, (number, count)),
+                args=(theirs, os.getpid(), saved.getvalue(), args, sticky, (number, count)),
             )  # fmt: skip
             worker.start()
             theirs.close()
@@ -172,11 +186,6 @@ def _scores(args: Args, device: torch.device, sticky: float) -> np.ndarray:
     return np.concatenate(found)
 
 
-def full_actions_of(trained: dict[str, Any]) -> bool:
-    """Whether a training offered all actions; checkpoints of earlier versions do not say."""
-    return trained.get("full_action_space", False)
-
-
 def evaluate(args: Args) -> list[dict[str, Any]]:
     """Does what the command line asks for; returns the rows.
 
@@ -192,18 +201,24 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
     device = find_device(args.device)
-    state = load_policy(args.run, device)[1]
+    policy, state = load_policy(args.run, device)
     trained = state["args"]
+    count = min(args.num_processes, groups_of(args.episodes)) if device.type == "cpu" else 1
     rows = []
     for sticky in args.sticky:
-        scores = _scores(args, device, sticky)
+        scores = (
+            _from_processes(state, args, sticky, count)
+            if count > 1
+            else _share(policy, state, args, device, sticky)
+        )
+        assert scores is not None, "nothing stops it"
         row = row_of(
             system="ale-py", mode="evaluation", game=trained["game"], num_envs=args.episodes,
             fps=0.0, device=device,
             threads=args.num_threads, algorithm=state["algorithm"], seed=trained["seed"],
             frames=state["frames"],
             sticky=sticky, noops=args.noops, greedy=args.greedy, episodes=args.episodes,
-            max_frames=args.max_frames, full_action_space=full_actions_of(trained),
+            max_frames=args.max_frames, full_action_space=full_actions_of(state),
             eval_seed=args.seed,
             score=float(scores.mean()), score_deviation=float(scores.std()),
             score_min=float(scores.min()), score_max=float(scores.max()),
