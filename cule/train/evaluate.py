@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing import connection
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -129,8 +130,7 @@ def _share(
 
 
 def _send_share(
-    connection: Connection, parent: int, saved: bytes, args: Args, sticky: float,
-    share: tuple[int, int],
+    theirs: Connection, parent: int, saved: bytes, args: Args, sticky: float, share: tuple[int, int]
 ) -> None:  # fmt: skip
     """Sends a share's scores, or what went wrong, unless the parent has been killed meanwhile."""
     found: np.ndarray | Exception | None
@@ -143,7 +143,7 @@ def _send_share(
     except Exception as problem:  # whatever it is, it is raised again where it is received
         found = problem
     if found is not None:
-        connection.send(found)
+        theirs.send(found)
 
 
 def _from_processes(state: dict[str, Any], args: Args, sticky: float, count: int) -> np.ndarray:
@@ -155,7 +155,8 @@ def _from_processes(state: dict[str, Any], args: Args, sticky: float, count: int
     saved = io.BytesIO()
     torch.save(state, saved)
     context = multiprocessing.get_context("spawn")
-    workers, found = [], []
+    workers: dict[Connection, Any] = {}
+    found: dict[Connection, np.ndarray] = {}
     try:
         for number in range(count):
             ours, theirs = context.Pipe(duplex=False)
@@ -164,26 +165,38 @@ def _from_processes(state: dict[str, Any], args: Args, sticky: float, count: int
                 args=(theirs, os.getpid(), saved.getvalue(), args, sticky, (number, count)),
             )  # fmt: skip
             worker.start()
+            workers[ours] = worker
             theirs.close()
-            workers.append((worker, ours))
-        for worker, ours in workers:
-            try:
-                received = ours.recv()
-            except EOFError:
-                worker.join()
-                raise RuntimeError(
-                    f"expected scores from each of {count} processes, but one ended without them "
-                    f"(exit status {worker.exitcode})"
-                ) from None
-            if isinstance(received, Exception):
-                raise received
-            found.append(received)
+        while waiting := [ours for ours in workers if ours not in found]:
+            ready = connection.wait(waiting)
+            found |= {
+                ours: _received(ours, workers[ours], count) for ours in waiting if ours in ready
+            }
     finally:
-        for worker, ours in workers:
+        for ours, worker in workers.items():
             worker.terminate()
             worker.join()
             ours.close()
-    return np.concatenate(found)
+    return np.concatenate([found[ours] for ours in workers])
+
+
+def _received(ours: Connection, worker: Any, count: int) -> np.ndarray:
+    """The scores that one of `count` processes has sent; raises what it has sent instead.
+
+    Raises:
+        RuntimeError: it was killed.
+    """
+    try:
+        received = ours.recv()
+    except EOFError:
+        worker.join()
+        raise RuntimeError(
+            f"expected scores from each of {count} processes, but one ended without them (exit "
+            f"status {worker.exitcode})"
+        ) from None
+    if isinstance(received, Exception):
+        raise received
+    return received
 
 
 def evaluate(args: Args) -> list[dict[str, Any]]:
