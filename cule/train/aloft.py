@@ -13,7 +13,7 @@ import torch
 
 import cule
 from cule.env.flights import Flights
-from cule.train.emulator import envs_in_parts
+from cule.train.emulator import in_parts
 from cule.train.episodes import Episodes
 from cule.train.rewards import LearnedRewards
 
@@ -41,7 +41,7 @@ class Aloft:
     ):  # fmt: skip
         self.episodes, self.device, self.flights = episodes, device, Flights(env)
         self._learned = learned
-        self.parts = envs_in_parts(env.num_envs, groups)
+        self.parts = in_parts(env.num_envs, groups)
         self._numbers = [0] * groups
         on_gpu = device.type == "cuda"
         if on_gpu:

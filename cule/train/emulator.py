@@ -30,9 +30,9 @@ STACK = 4
 FRAMESKIP = 4
 
 
-def envs_in_parts(num_envs: int, count: int) -> list[slice]:
-    """The envs in so many parts, as equal in number as possible."""
-    ends = [num_envs * i // count for i in range(count + 1)]
+def in_parts(number: int, count: int) -> list[slice]:
+    """So many things in `count` parts, as equal as possible."""
+    ends = [number * i // count for i in range(count + 1)]
     return [slice(*both) for both in pairwise(ends)]
 
 

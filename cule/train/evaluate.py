@@ -13,7 +13,6 @@ import io
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -29,8 +28,10 @@ from cule.train import checkpoint
 from cule.train.address import find
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import run_program
+from cule.train.emulator import in_parts
 from cule.train.evaluator import NOOPS, Evaluator, Policy, groups_of
 from cule.train.learner import spaces
+from cule.train.parent import end_with
 from cule.train.rows import append_row, row_of
 
 
@@ -104,8 +105,7 @@ def _share(
     device: torch.device,
     sticky: float,
     share: tuple[int, int] = (0, 1),
-    stop: Callable[[], bool] = lambda: False,
-) -> np.ndarray | None:
+) -> np.ndarray:
     """The scores of a share of the episodes, in this process.
 
     Args:
@@ -115,35 +115,34 @@ def _share(
         device: where the policy computes.
         sticky: probability of sticky actions.
         share: as in Evaluator.
-        stop: as in Evaluator.
     """
-    threads, (number, shares) = args.num_threads or usable_cpus(), share
+    number, shares = share
+    threads = in_parts(args.num_threads or usable_cpus(), shares)[number]
     evaluator = Evaluator(
         state["args"]["game"], args.episodes, device, sticky=sticky, max_frames=args.max_frames,
         noops=args.noops, full_action_space=full_actions_of(state), share=share,
-        num_threads=max(1, threads * (number + 1) // shares - threads * number // shares),
+        num_threads=max(1, threads.stop - threads.start),
     )  # fmt: skip
     try:
-        return evaluator.scores(policy, args.seed, greedy=args.greedy, stop=stop)
+        scores = evaluator.scores(policy, args.seed, greedy=args.greedy)
     finally:
         evaluator.close()
+    assert scores is not None, "nothing stops it"
+    return scores
 
 
 def _send_share(
     theirs: Connection, parent: int, saved: bytes, args: Args, sticky: float, share: tuple[int, int]
 ) -> None:  # fmt: skip
-    """Sends a share's scores, or what went wrong, unless the parent has been killed meanwhile."""
-    found: np.ndarray | Exception | None
+    """Sends a share's scores, or what went wrong."""
+    end_with(parent)
+    found: np.ndarray | Exception
     try:
         state, device = torch.load(io.BytesIO(saved), weights_only=True), torch.device("cpu")
-        found = _share(
-            policy_of(state, device), state, args, device, sticky, share,
-            lambda: os.getppid() != parent,
-        )  # fmt: skip
+        found = _share(policy_of(state, device), state, args, device, sticky, share)
     except Exception as problem:  # whatever it is, it is raised again where it is received
         found = problem
-    if found is not None:
-        theirs.send(found)
+    theirs.send(found)
 
 
 def _from_processes(state: dict[str, Any], args: Args, sticky: float, count: int) -> np.ndarray:
@@ -224,7 +223,6 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
             if count > 1
             else _share(policy, state, args, device, sticky)
         )
-        assert scores is not None, "nothing stops it"
         row = row_of(
             system="ale-py", mode="evaluation", game=trained["game"], num_envs=args.episodes,
             fps=0.0, device=device,

@@ -14,7 +14,7 @@ import torch
 from cule.device import usable_cpus
 from cule.rom import find_game
 from cule.train import annotate
-from cule.train.emulator import FRAMESKIP, envs_in_parts
+from cule.train.emulator import FRAMESKIP, in_parts
 from cule.train.models import sample
 
 NOOPS = 30
@@ -69,9 +69,9 @@ class Evaluator:
         self.device = device
         self._num_threads = num_threads or usable_cpus()
         name = find_game(game).name
-        parts = envs_in_parts(episodes, groups_of(episodes))
+        parts = in_parts(episodes, groups_of(episodes))
         number, shares = share
-        self._parts = parts[envs_in_parts(len(parts), shares)[number]]
+        self._parts = parts[in_parts(len(parts), shares)[number]]
         self.envs = [
             ale_py.AtariVectorEnv(
                 name, part.stop - part.start, num_threads=1, noop_max=noops,

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from cule.json_lines import read_lines
 from cule.scope.program import program_of
 from cule.train.log import LOG
+from cule.train.parent import end_with
 from cule.train.pictures import RESULT
 from cule.train.turn import environment_with
 
 OUTPUT = "output.log"
 # What a sweep adds to a command itself.
 ADDED = ("folder", "device", "resume", "overwrite")
-PR_SET_PDEATHSIG = 1  # of prctl(2)
 # Bytes at the end of a log that are sure to hold a line.
 TAIL = 16_384
 
@@ -201,15 +200,9 @@ def start(
         sys.executable, *program_of(job.command),
         "--folder", str(folder), "--device", device, "--resume",
     ]  # fmt: skip
-    parent, prctl = os.getpid(), ctypes.CDLL(None).prctl
-
-    def end_with_parent() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it ended before
-            os._exit(1)
-
     with (folder / OUTPUT).open("ab") as output:
         return subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=kept,
-            start_new_session=True, preexec_fn=end_with_parent, env=environment_with(turns),
+            start_new_session=True, preexec_fn=partial(end_with, os.getpid()),
+            env=environment_with(turns),
         )  # fmt: skip

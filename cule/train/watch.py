@@ -23,7 +23,7 @@ from cule.device import find_device
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import run_program
 from cule.train.emulator import FRAMESKIP
-from cule.train.evaluate import Policy, load_policy
+from cule.train.evaluate import Policy, full_actions_of, load_policy
 from cule.train.models import sample
 
 
@@ -87,7 +87,7 @@ def watch(args: Args) -> list[float]:
     env = cule.AtariEnv(
         game, args.episodes, device, frameskip=FRAMESKIP, repeat_action_probability=args.sticky,
         max_num_frames_per_episode=args.max_frames,
-        full_action_space=trained.get("full_action_space", False),
+        full_action_space=full_actions_of(state),
     )  # fmt: skip
     with closing(env), closing(cule.RecordVideo(env, args.output)) as video:
         scores = play(policy, video, args)

@@ -13,6 +13,7 @@ from hashed import Hashed
 from training_runs import (
     ROOT,
     assert_same,
+    children_of,
     one_thread_each,
     options,
     processes,
@@ -134,8 +135,7 @@ def test_state_of_a_recurrent_policy_reaches_the_learner(tmp_path):
 def children(process):
     """The training's processes, by their rank."""
     found = {}
-    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    for pid in map(int, listed):
+    for pid in children_of(process.pid):
         words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         ranks = [word for word in words if word.startswith(b"RANK=")]
         if ranks:

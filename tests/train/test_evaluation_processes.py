@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from training_runs import ROOT, settings, trained
+from training_runs import ROOT, children_of, settings, trained
 
 from cule.train import evaluate
 
@@ -66,14 +66,13 @@ def test_no_process_outlives_the_evaluation(run, ended_by):
         "0.25", "--device", "cpu", "--num-threads", "2", "--num-processes", "2",
     ]  # fmt: skip
     program = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
-    listed = Path(f"/proc/{program.pid}/task/{program.pid}/children")
     # The third tracks resources of multiprocessing.
-    while len(children := listed.read_text().split()) < 3:
+    while len(children := children_of(program.pid)) < 3:
         assert program.poll() is None
         time.sleep(0.05)
     program.send_signal(ended_by)
     assert program.wait(60) != 0
     begun = time.monotonic()
-    while any(Path("/proc", child).exists() for child in children):
+    while any(Path("/proc", str(child)).exists() for child in children):
         assert time.monotonic() < begun + 60, "a process goes on"
         time.sleep(0.1)

@@ -50,6 +50,11 @@ def one_thread_each():
     return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
+def children_of(pid):
+    """The processes that a process's first thread has started, by their ids."""
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
 def settings(run, **changes):
     return Args(folder=run, **{**SMALL, **changes})
 
