@@ -215,7 +215,8 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     device = find_device(args.device)
     policy, state = load_policy(args.run, device)
     trained = state["args"]
-    count = min(args.num_processes, groups_of(args.episodes)) if device.type == "cpu" else 1
+    groups = groups_of(args.episodes, device)
+    count = min(args.num_processes, groups) if device.type == "cpu" else 1
     rows = []
     for sticky in args.sticky:
         scores = (

@@ -18,24 +18,26 @@ from cule.train.emulator import FRAMESKIP, in_parts
 from cule.train.models import sample
 
 NOOPS = 30
-# Episodes that a thread plays side by side. With more, more of them wait for the longest; with
-# fewer, Python takes longer than the emulator. The number decides which random numbers an episode
-# has, and so must not depend on the machine.
-GROUP = 8
+# Episodes that are played side by side, by the kind of the policy's device. On a CPU: with more,
+# more of them wait for the longest; with fewer, Python takes longer than the emulator. A GPU takes
+# as long for one as for a hundred, and if several threads call it they wait for Python. The number
+# decides which random numbers an episode has, and so must not depend on the number of cores.
+GROUP = {"cpu": 8, "cuda": 128}
 Policy = Callable[[torch.Tensor], torch.Tensor]
 
 
-def groups_of(episodes: int) -> int:
-    """How many groups so many episodes are."""
-    return -(-episodes // GROUP)
+def groups_of(episodes: int, device: torch.device) -> int:
+    """How many groups so many episodes are, if the policy is on this device."""
+    return -(-episodes // GROUP[device.type])
 
 
 class Evaluator:
     """Envs of ale-py on which policies are evaluated.
 
     They are in groups of at most GROUP, each a vector env with random numbers of its own. A thread
-    plays a group to its end, then the next one. So no episode waits for those of other groups, and
-    scores do not depend on the number of threads.
+    plays a group to its end, then the next one; if there are fewer groups than threads, the others
+    emulate. So no episode waits for those of other groups, and scores do not depend on the number
+    of threads.
 
     Args:
         game: what to play.
@@ -69,12 +71,13 @@ class Evaluator:
         self.device = device
         self._num_threads = num_threads or usable_cpus()
         name = find_game(game).name
-        parts = in_parts(episodes, groups_of(episodes))
+        parts = in_parts(episodes, groups_of(episodes, device))
         number, shares = share
         self._parts = parts[in_parts(len(parts), shares)[number]]
+        each = max(1, self._num_threads // len(self._parts))
         self.envs = [
             ale_py.AtariVectorEnv(
-                name, part.stop - part.start, num_threads=1, noop_max=noops,
+                name, part.stop - part.start, num_threads=each, noop_max=noops,
                 full_action_space=full_action_space, reward_clipping=False,
                 repeat_action_probability=sticky, max_num_frames_per_episode=max_frames,
                 frameskip=FRAMESKIP,

@@ -135,6 +135,9 @@ class Trainer:
             self.learner.reduction = make_reduction(
                 world.layout.learners_by_device(world.size), self.nets.weights.gradient
             )
+        if self.learner.reduction is not None:
+            # Of zeros. NCCL connects GPUs when they first add up, which would be after the start.
+            self.learner.reduction.average(self.nets.weights.gradient)
         self._knobs = dict(algorithm.knobs())
         if self.args.anneal_lr:
             self._knobs.setdefault("learning_rate", self.args.falling("learning_rate"))

@@ -70,10 +70,9 @@ class World:
         Raises:
             ValueError: the layout is for another number of processes, or a GPU does not exist.
         """
-        if layout == self.layout:
-            return self
+        # Always: this process may have had the GPU of yet another layout in the meantime.
         device = choose_device(_place(layout, self.rank, self.size, str(self.device)))
-        return replace(self, device=device, layout=layout)
+        return self if layout == self.layout else replace(self, device=device, layout=layout)
 
     def having(self, part: Part) -> list[int]:
         """The processes that act, or that learn."""

@@ -12,7 +12,7 @@ import torch
 from training_runs import assert_same, saved, settings, trained, without_times
 
 from cule.train import checkpoint, evaluate, pictures
-from cule.train.evaluator import Evaluator
+from cule.train.evaluator import Evaluator, groups_of
 from cule.train.log import read_log
 
 
@@ -237,6 +237,11 @@ def test_scores_do_not_depend_on_threads_and_no_group_waits_for_another():
     for num_threads in (2, 3, 7):
         again, same = scores_and_steps(num_threads)
         assert (again == scores).all() and same == steps
+
+
+def test_a_gpu_has_all_episodes_in_one_group():
+    assert groups_of(100, torch.device("cuda")) == 1
+    assert groups_of(100, torch.device("cpu")) == 13
 
 
 def test_threads_of_an_evaluation_end_when_one_is_stopped():

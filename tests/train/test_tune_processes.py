@@ -6,6 +6,7 @@ import json
 import subprocess
 
 import pytest
+import torch
 from training_runs import ROOT, TWO_PROCESSES, assert_same, one_thread_each, options, saved
 
 from cule import train
@@ -67,6 +68,20 @@ def test_a_world_takes_another_layout():
     assert str(other.layout) == "apart:8" and other.device == world.device
     with pytest.raises(ValueError, match=r"expected 2 processes with the layout decoupled:1\+1"):
         world.laid_out(train.Layout.decoupled([0], [1]))
+
+
+def test_a_process_computes_on_the_gpu_of_its_layout_after_it_had_another(monkeypatch):
+    # Where the process computes now, as torch.cuda.set_device says; rank 0 learns on the last GPU.
+    now = []
+    monkeypatch.setattr("cule.train.world.find_device", torch.device)
+    monkeypatch.setattr(
+        "cule.train.world.choose_device", lambda name: now.append(name) or torch.device(name)
+    )
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    world = World(0, 2, torch.device("cuda:0"))
+    assert world.laid_out(train.Layout.decoupled([0], [1])).device == torch.device("cuda:1")
+    assert world.laid_out(world.layout) is world
+    assert now == ["cuda:1", "cuda:0"]
 
 
 def test_candidates_are_layouts_of_as_many_gpus(monkeypatch):
