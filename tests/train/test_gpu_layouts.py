@@ -133,3 +133,32 @@ def test_layout_goes_on_exactly(layout, count, gpus, tmp_path):
         assert done.returncode == 0, done.stderr
     for rank in range(count):
         assert_same(saved(tmp_path / "parts", rank), saved(tmp_path / "whole", rank))
+
+
+# Trials of layouts in turn, as a search makes them; prints what went wrong.
+TRIALS = """
+import sys
+from cule.train.tune import trial
+from cule.train.world import World
+from examples.a2c_vtrace import train as a2c
+
+world = World.join("cuda")
+args = a2c.Args(num_envs=80, lag=1, overlap=True, device="cuda").on(world.device)
+for layout in ("together", "decoupled:1+1", "together"):
+    found = trial.measure(a2c.A2C, args, {"layout": layout}, world, seconds=0.1)
+    if found.problem:
+        sys.exit(f"{layout}: {found.problem}")
+world.leave()
+"""
+
+
+def test_a_layout_works_after_another_that_has_the_gpus_in_another_order(tmp_path):
+    if GPUS < 2:
+        pytest.skip("needs two GPUs")
+    script = tmp_path / "trials.py"
+    script.write_text(TRIALS)
+    done = subprocess.run(
+        [*processes(2)[:-2], str(script)], cwd=ROOT, capture_output=True, text=True, timeout=280,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
