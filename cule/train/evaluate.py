@@ -58,8 +58,8 @@ class Args:
     num_threads: int = 0
     """threads of all processes together, each of which plays some episodes; 0: one for each core"""
     num_processes: int = 1
-    """processes that share the episodes, if the policy computes on a CPU: what is Python in a step
-    is done by one thread of a process at a time, so that more than about four gain little"""
+    """processes that share the episodes, if the policy computes on a CPU: of the threads of a
+    process only one at a time can be in Python, which is 8% of a step"""
     results: Path | None = None
     """file to which the results are appended, as JSON lines; the run's folder always gets them"""
 

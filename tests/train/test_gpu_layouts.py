@@ -143,7 +143,7 @@ from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 
 world = World.join("cuda")
-args = a2c.Args(num_envs=80, lag=1, overlap=True, device="cuda").on(world.device)
+args = a2c.Args(num_envs=80, lag=1, device="cuda").on(world.device)
 for layout in ("together", "decoupled:1+1", "together"):
     found = trial.measure(a2c.A2C, args, {"layout": layout}, world, seconds=0.1)
     if found.problem:
