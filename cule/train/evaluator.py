@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
 
 import ale_py
@@ -84,6 +84,10 @@ class Evaluator:
             )
             for part in self._parts
         ]  # fmt: skip
+        # Each thread computes by itself: if torch had more for each, they would wait for cores.
+        self._pool = ThreadPoolExecutor(
+            min(self._num_threads, len(self._parts)), "evaluation", torch.set_num_threads, (1,)
+        )
 
     def scores(
         self,
@@ -124,14 +128,14 @@ class Evaluator:
 
         threads = torch.get_num_threads()
         try:
-            # Each thread computes by itself: if torch had more for each, they would wait for cores.
-            with ThreadPoolExecutor(
-                self._num_threads, "evaluation", torch.set_num_threads, (1,)
-            ) as pool:
-                try:
-                    found = list(pool.map(play, self.envs, self._parts))
-                finally:  # after Ctrl-C, too, the threads end at their next step
-                    over.set()
+            playing = [
+                self._pool.submit(play, *both) for both in zip(self.envs, self._parts, strict=True)
+            ]
+            try:
+                found = [one.result() for one in playing]
+            finally:  # after Ctrl-C, too, the threads end at their next step
+                over.set()
+                wait(playing)
         finally:
             torch.set_num_threads(threads)
         played = [one for one in found if one is not None]
@@ -148,20 +152,25 @@ class Evaluator:
         scores, playing = np.zeros(env.num_envs), np.arange(env.num_envs)
         # Of envs whose episode is over; their next one does not count.
         actions = np.zeros(env.num_envs, dtype=np.int64)
+        on_gpu = self.device.type == "cuda"
         while playing.size:
             if stop():
                 return None
-            log_probabilities = policy(torch.from_numpy(observations[playing]).to(self.device))
+            # On a GPU they are asked for, too: for a batch of another size cuDNN would look for its
+            # fastest kernels again.
+            asked = slice(None) if on_gpu else playing
+            log_probabilities = policy(torch.from_numpy(observations[asked]).to(self.device))
             chosen = (
                 log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
             )
-            actions[playing] = chosen.cpu().numpy()
+            actions[asked] = chosen.cpu().numpy()
             observations, rewards, terminated, truncated, _ = env.step(actions)
             scores[playing] += rewards[playing]
             playing = playing[~(terminated | truncated)[playing]]
         return scores
 
     def close(self) -> None:
-        """Frees the envs."""
+        """Frees the envs and ends the threads."""
+        self._pool.shutdown()
         for env in self.envs:
             env.close()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 from training_runs import assert_same, saved
 
 import cule
 from cule import train
+from cule.train.evaluator import Evaluator
 from cule.train.layout import Layout
 from cule.train.plan.execution import Step
 from cule.train.plan.memory import GIB
@@ -187,6 +190,23 @@ def test_run_on_the_gpu_goes_on_from_its_checkpoint(tmp_path):
         )
         assert row["updates"] == phases * 3 * 4
     assert_same(saved(tmp_path / "parts"), saved(tmp_path / "whole"))
+
+
+def test_an_evaluation_asks_the_policy_for_one_size_of_batch_in_one_thread():
+    asked = set()
+
+    def policy(observations):
+        asked.add((tuple(observations.shape), observations.device.type, threading.get_ident()))
+        return torch.zeros(len(observations), 4, device=GPU).log_softmax(1)
+
+    evaluator = Evaluator("breakout", 6, GPU, sticky=0.0, max_frames=3000)
+    try:
+        first, second, other = (evaluator.scores(policy, seed) for seed in (0, 0, 1))
+    finally:
+        evaluator.close()
+    assert (first == second).all() and (first != other).any()
+    [(shape, where, _)] = asked
+    assert (shape, where) == ((6, 4, 84, 84), "cuda")
 
 
 @pytest.mark.parametrize("lag", [0, 1])
