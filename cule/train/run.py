@@ -231,12 +231,13 @@ class Run:
 
     @property
     def promising(self) -> bool:
-        """Whether the score in training is high enough for an evaluation.
+        """Whether it is late enough, and the score in training high enough, for an evaluation.
 
         It is the same in all processes.
         """
-        return self.args.eval_from is None or (
-            self.score is not None and self.score >= self.args.eval_from
+        least = self.args.eval_from
+        return self.trainer.frames >= self.args.eval_after and (
+            least is None or (self.score is not None and self.score >= least)
         )
 
     @annotate.operation("evaluation")

@@ -136,6 +136,8 @@ class Args:
     eval_every: int = 0
     """frames between two evaluations on ale-py, which do not count as training time; 0: only one
     at the end"""
+    eval_after: int = 0
+    """no evaluation except the last before so many frames"""
     eval_from: float | None = None
     """no evaluation except the last while the mean score in training is below this"""
     eval_episodes: int = 32
@@ -202,8 +204,8 @@ class Args:
                  "max_episode_frames", "eval_max_frames")  # fmt: skip
         at_least(
             0, self, "multiprocessors", "total_frames", "max_seconds", "learning_rate",
-            "adam_epsilon", "max_grad_norm", "checkpoint_every", "eval_every", "eval_episodes",
-            "lag",
+            "adam_epsilon", "max_grad_norm", "checkpoint_every", "eval_every", "eval_after",
+            "eval_episodes", "lag",
         )  # fmt: skip
         within(0, 1, self, "sticky", "gamma", "rmsprop_decay", "muon_momentum", "eval_sticky")
         within(0, MAX_SEED, self, "seed")

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import socket
 import subprocess
+import sys
 
 import pytest
 import torch
@@ -159,6 +160,6 @@ def test_a_layout_works_after_another_that_has_the_gpus_in_another_order(tmp_pat
     script.write_text(TRIALS)
     done = subprocess.run(
         [*processes(2)[:-2], str(script)], cwd=ROOT, capture_output=True, text=True, timeout=280,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -152,13 +152,17 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
         assert -7 < row["score"] < 1 and row["score_min"] <= row["score"] <= row["score_max"]
 
 
-@pytest.mark.parametrize("eval_from, evaluations", [(None, 4), (1000.0, 1), (-100.0, 3)])
-def test_train_evaluates_where_training_does_well_enough(tmp_path, eval_from, evaluations):
+@pytest.mark.parametrize(
+    "eval_from, eval_after, evaluations",
+    [(None, 0, 4), (1000.0, 0, 1), (-100.0, 0, 3), (None, 2500, 2), (None, 10_000, 1)],
+)
+def test_train_evaluates_where_training_does_well_enough(
+    tmp_path, eval_from, eval_after, evaluations
+):
     """The first episodes end after frame 1,000. Before that there is no score."""
     trained(settings(
         tmp_path, total_frames=4000, eval_every=1000, eval_episodes=1, eval_max_frames=40,
-        eval_from=eval_from,
-        log_every=1,
+        eval_from=eval_from, eval_after=eval_after, log_every=1,
     ))  # fmt: skip
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert sum(line["kind"] == "evaluation" for line in lines) == evaluations
