@@ -19,6 +19,7 @@ class Episodes(nn.Module):
     score: torch.Tensor
     score_sum: torch.Tensor
     score_count: torch.Tensor
+    told: torch.Tensor
 
     def __init__(self, num_envs: int, device: torch.device):
         super().__init__()
@@ -33,11 +34,15 @@ class Episodes(nn.Module):
         place("score", (num_envs,), torch.float32)
         place("score_sum", (), torch.float64)
         place("score_count", (), torch.int64)
+        # Of the episodes that had not ended at the last call of take_scores, their scores until
+        # then, all together.
+        place("told", (), torch.float64)
 
     def begin(self, infos: dict[str, torch.Tensor]) -> None:
         """Starts after a reset of all envs, which gave these infos."""
         self.done.zero_()
         self.score.zero_()
+        self.told.zero_()
         if "episode_frame_number" in infos:
             self.frame.copy_(infos["episode_frame_number"])
 
@@ -77,12 +82,16 @@ class Episodes(nn.Module):
         return started
 
     def take_scores(self) -> torch.Tensor:
-        """Sum and number of the unclipped scores of episodes that ended since the last call.
+        """What happened since the last call, in unclipped rewards.
 
         Returns:
-            (2,) float64.
+            (3,) float64: sum and number of the scores of the episodes that ended, and the sum of
+            all rewards.
         """
-        scores = torch.stack([self.score_sum, self.score_count.double()])
+        running = self.score.sum(dtype=torch.float64)
+        rewards = self.score_sum + running - self.told
+        scores = torch.stack([self.score_sum, self.score_count.double(), rewards])
+        self.told.copy_(running)
         self.score_sum.zero_()
         self.score_count.zero_()
         return scores

@@ -22,6 +22,7 @@ import torch
 from cule.train import annotate, checkpoint
 from cule.train.address import address_of
 from cule.train.algorithm import Algorithm
+from cule.train.emulator import FRAMESKIP
 from cule.train.evaluator import Evaluator
 from cule.train.layout import Layout
 from cule.train.log import Log
@@ -184,10 +185,11 @@ class Run:
         self.stop_clock()
         frames, updates, seconds = self.logged
         self.logged = (trainer.frames, trainer.updates, self.seconds)
-        episodes, passed = sums[1], max(self.seconds - seconds, 1e-9)
+        (total, episodes, rewards), metrics = sums[:3], sums[3:]
+        passed, steps = max(self.seconds - seconds, 1e-9), (trainer.frames - frames) / FRAMESKIP
         count = (trainer.updates - updates) * len(self.world.having("learn"))
         if episodes:
-            self.score = sums[0] / episodes
+            self.score = total / episodes
         values = {
             "updates": trainer.updates,
             "seconds": self.seconds,
@@ -195,9 +197,10 @@ class Run:
             "ups": (trainer.updates - updates) / passed,
             "episodes": int(episodes),
             "score": self.score if episodes else None,
+            "reward": rewards / steps if steps else None,
             **{
-                name: total / count if count else None
-                for name, total in zip(trainer.learner.names, sums[2:], strict=True)
+                name: metric / count if count else None
+                for name, metric in zip(trainer.learner.names, metrics, strict=True)
             },
             **annotate.log_values(self.light),
         }

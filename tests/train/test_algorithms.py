@@ -73,7 +73,7 @@ def test_algorithm_learns_what_pays(name):
     trainer.stage.episodes.take_scores()
     while trainer.steps < steps + 40:
         trainer.iterate()
-    total, episodes = trainer.stage.episodes.take_scores().tolist()
+    total, episodes, _ = trainer.stage.episodes.take_scores().tolist()
     # 8 is the most there is; chance gives -2.7.
     assert episodes > 30 and total / episodes > 4
 
@@ -165,7 +165,7 @@ def test_diagnostics_are_those_of_the_field(tmp_path):
     train.train(algorithm, args)
     line = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
     wanted = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction",
-              "explained_variance", "grad_norm", "score")  # fmt: skip
+              "explained_variance", "grad_norm", "score", "reward")  # fmt: skip
     assert set(wanted) <= set(line)
     assert 0 <= line["clip_fraction"] <= 1 and line["approx_kl"] >= 0 and line["grad_norm"] > 0
     assert line["explained_variance"] <= 1
