@@ -133,8 +133,10 @@ class Evaluator:
             ]
             try:
                 found = [one.result() for one in playing]
-            finally:  # after Ctrl-C, too, the threads end at their next step
+            finally:  # after Ctrl-C, too, no other group begins, and the threads end at a step
                 over.set()
+                for one in playing:
+                    one.cancel()
                 wait(playing)
         finally:
             torch.set_num_threads(threads)
