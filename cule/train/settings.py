@@ -103,7 +103,7 @@ class Args:
     bf16: bool = True
     """on a GPU, compute in bfloat16 (weights and sums stay in float32)"""
     channels_last: bool = True
-    """on a GPU, use the channels_last memory format"""
+    """use the channels_last memory format"""
     deterministic: bool = False
     """on a GPU, use only algorithms of cuDNN that give the same numbers each time, so that a
     resumed run is exact there, too; slower"""
@@ -184,7 +184,7 @@ class Args:
         args = filled(self, device, known)
         if device.type == "cuda":
             return args
-        return dataclasses.replace(args, bf16=False, channels_last=False, cuda_graphs=False)
+        return dataclasses.replace(args, bf16=False, cuda_graphs=False)
 
     def check(self, world_size: int) -> None:
         """Checks the numbers, alone and together.

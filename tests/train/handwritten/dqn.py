@@ -179,8 +179,7 @@ class Dqn:
         torch.manual_seed(args.seed)
         self.num_actions = int(self.env.single_action_space.n)
         self.network = QNetwork(self.num_actions, args.model, args.width).to(device)
-        if on_gpu:
-            self.network.to(memory_format=torch.channels_last)
+        self.network.to(memory_format=torch.channels_last)
         self.target = copy.deepcopy(self.network).requires_grad_(False)
         self.autocast = torch.autocast(device.type, torch.bfloat16, enabled=args.bf16 and on_gpu)
         self.parameters = list(self.network.parameters())

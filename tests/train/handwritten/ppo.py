@@ -136,8 +136,7 @@ class Ppo:
         self.autocast = torch.autocast(
             device.type, torch.bfloat16, enabled=args.bf16 and device.type == "cuda"
         )
-        if device.type == "cuda":
-            self.model.to(memory_format=torch.channels_last)
+        self.model.to(memory_format=torch.channels_last)
         rate = torch.tensor(args.learning_rate, device=device)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=rate, eps=1e-5, fused=True)
         self.rollout = Rollout(args.num_envs, args.n_steps, 1, device)
