@@ -69,12 +69,12 @@ class Evaluator:
     ):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.device = device
-        self._num_threads = num_threads or usable_cpus()
         name = find_game(game).name
         parts = in_parts(episodes, groups_of(episodes, device))
         number, shares = share
         self._parts = parts[in_parts(len(parts), shares)[number]]
-        each = max(1, self._num_threads // len(self._parts))
+        threads = num_threads or usable_cpus()
+        each = max(1, threads // len(self._parts))
         self.envs = [
             ale_py.AtariVectorEnv(
                 name, part.stop - part.start, num_threads=each, noop_max=noops,
@@ -86,7 +86,7 @@ class Evaluator:
         ]  # fmt: skip
         # Each thread computes by itself: if torch had more for each, they would wait for cores.
         self._pool = ThreadPoolExecutor(
-            min(self._num_threads, len(self._parts)), "evaluation", torch.set_num_threads, (1,)
+            min(threads, len(self._parts)), "evaluation", torch.set_num_threads, (1,)
         )
 
     def scores(
