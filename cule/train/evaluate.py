@@ -31,6 +31,7 @@ from cule.train.command import run_program
 from cule.train.emulator import in_parts
 from cule.train.evaluator import NOOPS, Evaluator, Policy, groups_of
 from cule.train.learner import spaces
+from cule.train.models import to_channels_last
 from cule.train.parent import end_with
 from cule.train.rows import append_row, row_of
 
@@ -79,8 +80,17 @@ def policy_of(state: dict[str, Any], device: torch.device) -> Policy:
     }
     for name, net in nets.items():
         net.load_state_dict(state["trainer"]["networks"][name])
+        if state["args"].get("channels_last", False):
+            to_channels_last(net)
     named = spaces(list(nets), list(nets.values()))
-    return lambda observations: algorithm.scores(named, observations)
+    # As it has acted in its training. A CPU trains in float32.
+    rounded = device.type == "cuda" and state["args"].get("bf16", False)
+
+    def scores(observations: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(device.type, torch.bfloat16, enabled=rounded):
+            return algorithm.scores(named, observations)
+
+    return scores
 
 
 def load_policy(run: Path, device: torch.device) -> tuple[Policy, dict[str, Any]]:
@@ -136,6 +146,7 @@ def _send_share(
 ) -> None:  # fmt: skip
     """Sends a share's scores, or what went wrong."""
     end_with(parent)
+    torch.set_num_threads(1)  # its threads compute by themselves
     found: np.ndarray | Exception
     try:
         state, device = torch.load(io.BytesIO(saved), weights_only=True), torch.device("cpu")

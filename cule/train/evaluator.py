@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
+from typing import Any
 
 import ale_py
 import numpy as np
@@ -34,10 +35,11 @@ def groups_of(episodes: int, device: torch.device) -> int:
 class Evaluator:
     """Envs of ale-py on which policies are evaluated.
 
-    They are in groups of at most GROUP, each a vector env with random numbers of its own. A thread
-    plays a group to its end, then the next one; if there are fewer groups than threads, the others
-    emulate. So no episode waits for those of other groups, and scores do not depend on the number
-    of threads.
+    They are in groups of at most GROUP, each with random numbers of its own. A thread plays a group
+    to its end, then the next one; if there are fewer groups than threads, several of a group's envs
+    emulate at the same time. So no episode waits for those of other groups, and scores do not
+    depend on the number of threads. Each env is a vector env of one, as all envs of a vector env
+    play on until the longest episode is over.
 
     Args:
         game: what to play.
@@ -49,6 +51,9 @@ class Evaluator:
         full_action_space: offer all 18 actions, as in the policy's training.
         num_threads: how many; 0: one for each core.
         share: (i, n): only the groups of the i-th of n parts.
+
+    Attributes:
+        envs: those of each group.
 
     Raises:
         ValueError: there is no such game.
@@ -74,14 +79,18 @@ class Evaluator:
         number, shares = share
         self._parts = parts[in_parts(len(parts), shares)[number]]
         threads = num_threads or usable_cpus()
-        each = max(1, threads // len(self._parts))
+        # How many of a group's envs emulate at the same time.
+        self._emulating = max(1, threads // len(self._parts))
         self.envs = [
-            ale_py.AtariVectorEnv(
-                name, part.stop - part.start, num_threads=each, noop_max=noops,
-                full_action_space=full_action_space, reward_clipping=False,
-                repeat_action_probability=sticky, max_num_frames_per_episode=max_frames,
-                frameskip=FRAMESKIP,
-            )
+            [
+                ale_py.AtariVectorEnv(
+                    name, 1, num_threads=1, noop_max=noops,
+                    full_action_space=full_action_space, reward_clipping=False,
+                    repeat_action_probability=sticky, max_num_frames_per_episode=max_frames,
+                    frameskip=FRAMESKIP,
+                )
+                for _ in range(part.start, part.stop)
+            ]
             for part in self._parts
         ]  # fmt: skip
         # Each thread computes by itself: if torch had more for each, they would wait for cores.
@@ -115,12 +124,12 @@ class Evaluator:
         cuda = self.device.type == "cuda"
         stream = torch.cuda.current_stream(self.device) if cuda else None
 
-        def play(env: ale_py.AtariVectorEnv, part: slice) -> np.ndarray | None:
+        def play(envs: list[ale_py.AtariVectorEnv], part: slice) -> np.ndarray | None:
             on_stream = nullcontext() if stream is None else torch.cuda.stream(stream)
             try:
                 with torch.no_grad(), on_stream:
                     return self._play(
-                        env, policy, seed + part.start, greedy, lambda: over.is_set() or stop()
+                        envs, policy, seed + part.start, greedy, lambda: over.is_set() or stop()
                     )
             except BaseException:
                 over.set()
@@ -145,34 +154,56 @@ class Evaluator:
 
     @annotate.operation("evaluation")
     def _play(
-        self, env: ale_py.AtariVectorEnv, policy: Policy, seed: int, greedy: bool,
+        self, envs: list[ale_py.AtariVectorEnv], policy: Policy, seed: int, greedy: bool,
         stop: Callable[[], bool],
     ) -> np.ndarray | None:  # fmt: skip
         """The scores of a group; None if it was stopped."""
         generator = torch.Generator(self.device).manual_seed(seed)
-        observations, _ = env.reset(seed=seed)
-        scores, playing = np.zeros(env.num_envs), np.arange(env.num_envs)
-        # Of envs whose episode is over; their next one does not count.
-        actions = np.zeros(env.num_envs, dtype=np.int64)
-        on_gpu = self.device.type == "cuda"
+        count, on_gpu = len(envs), self.device.type == "cuda"
+        shown = torch.empty((count, 4, 84, 84), dtype=torch.uint8, pin_memory=on_gpu)
+        observations = shown.numpy()
+        with ThreadPoolExecutor(self._emulating, "reset") as pool:
+            seeds = range(seed, seed + count)
+            begun = pool.map(lambda env, number: env.reset(seed=number), envs, seeds)
+            for number, (observation, _) in enumerate(begun):
+                observations[number] = observation
+        scores, playing = np.zeros(count), np.arange(count)
         while playing.size:
             if stop():
                 return None
-            # On a GPU they are asked for, too: for a batch of another size cuDNN would look for its
-            # fastest kernels again.
-            asked = slice(None) if on_gpu else playing
-            log_probabilities = policy(torch.from_numpy(observations[asked]).to(self.device))
+            # On a GPU those whose episode is over are asked for, too: for a batch of another size
+            # cuDNN would look for its fastest kernels again.
+            asked = shown if on_gpu else torch.from_numpy(observations[playing])
+            log_probabilities = policy(asked.to(self.device))
             chosen = (
                 log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
             )
-            actions[asked] = chosen.cpu().numpy()
-            observations, rewards, terminated, truncated, _ = env.step(actions)
-            scores[playing] += rewards[playing]
-            playing = playing[~(terminated | truncated)[playing]]
+            actions = chosen.cpu().numpy()[playing] if on_gpu else chosen.numpy()
+            over = np.zeros(playing.size, dtype=bool)
+            stepped = self._steps([envs[number] for number in playing], actions)
+            for place, (observation, reward, terminated, truncated, _) in enumerate(stepped):
+                observations[playing[place]] = observation
+                scores[playing[place]] += reward[0]
+                over[place] = terminated[0] or truncated[0]
+            playing = playing[~over]
         return scores
+
+    def _steps(
+        self, envs: Sequence[ale_py.AtariVectorEnv], actions: np.ndarray
+    ) -> Iterator[tuple[Any, ...]]:
+        """Takes a step in each env, with so many at work as may be; yields what each one gives."""
+        ahead = self._emulating
+        for number, env in enumerate(envs[:ahead]):
+            env.send(actions[number : number + 1])
+        for number, env in enumerate(envs):
+            given = env.recv()
+            if number + ahead < len(envs):
+                envs[number + ahead].send(actions[number + ahead : number + ahead + 1])
+            yield given
 
     def close(self) -> None:
         """Frees the envs and ends the threads."""
         self._pool.shutdown()
-        for env in self.envs:
-            env.close()
+        for group in self.envs:
+            for env in group:
+                env.close()

@@ -43,6 +43,12 @@ def patches(images: torch.Tensor) -> torch.Tensor:
     return pixels.flatten(3).permute(0, 3, 1, 2)
 
 
+def to_channels_last(net: nn.Module) -> None:
+    """Gives a network's convolutions the channels_last memory format, if it has any."""
+    if any(p.dim() == 4 for p in net.parameters()):
+        net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
 class PixelConv(nn.Conv2d):
     """A first layer: a convolution of bytes, less the mean of their image, divided by 256.
 

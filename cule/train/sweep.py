@@ -46,8 +46,9 @@ JOBS, RESULTS, LOCK = "sweep.json", "results.jsonl", "sweep.lock"
 STOPPED = 130
 # A training that fails is started once more.
 MOST_STARTS = 2
-# For each training on a device so many others may be started or evaluated.
-BESIDE = 2
+# For each training on a device so many others may be started or evaluated. If the CPU is slower
+# with evaluations than a device with trainings, the device waits only after so many.
+BESIDE = 4
 # Seconds: between two looks at the processes, between two at their logs, and how long the
 # processes of a killed sweep may take to end.
 POLL, LOOK, PATIENCE = 0.1, 1.0, 10.0
@@ -60,8 +61,8 @@ class Sweep:
         jobs: the trainings, in the order in which they start.
         folder: each has a folder in it, named after it.
         devices: such as "cuda:0", "cuda:1".
-        per_device: how many train on a device at the same time; beside them twice as many may
-            start or be evaluated.
+        per_device: how many train on a device at the same time; beside them four times as
+            many may start or be evaluated.
 
     Attributes:
         states: how far each job is.
@@ -279,7 +280,7 @@ class Args:
     folder: Path = Path("runs/sweep")
     """each training gets a folder in it, such as pong-0"""
     per_gpu: int = 1
-    """trainings on a device at the same time; beside them twice as many may start or be
+    """trainings on a device at the same time; beside them four times as many may start or be
     evaluated"""
     gpus: tuple[int, ...] = ()
     """numbers of the GPUs; by default all"""

@@ -18,6 +18,7 @@ from cule.train.emulator import FRAMESKIP
 from cule.train.layout import Layout
 from cule.train.learner import Learner, spaces
 from cule.train.learning import Copy, Learning
+from cule.train.models import to_channels_last
 from cule.train.partition import Partition, split
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
@@ -63,8 +64,8 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
         raise ValueError("expected a network that is trained, got none")
     for net in trained.values():
         world.share([p.detach() for p in net.parameters()])
-        if args.channels_last and any(p.dim() == 4 for p in net.parameters()):
-            net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if args.channels_last:
+            to_channels_last(net)
     weights = Weights(list(trained.values()), device, rounded=args.bf16)
     copies = {}
     for name, made in declared.items():

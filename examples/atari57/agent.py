@@ -6,8 +6,10 @@ What is done already is not done again: a training goes on from its newest check
 folder's result.jsonl is written last. Of a training that has ended only the networks are kept, as
 57 checkpoints with all frames would take 80 GB.
 
-Evaluated and filmed is on the CPU. Another agent trains on the GPU by then, and whatever else runs
-there takes all of it for a time slice, though a policy of a few envs has nearly nothing to compute.
+Evaluated and filmed is on the CPU, with what trainings leave of it. Another agent trains on the GPU
+by then, and whatever else runs there takes all of it for a time slice, though a policy of a few
+envs has nearly nothing to compute. Clients of CUDA's Multi-Process Service take no slices: among
+them --evaluate-on gpu spares the CPU half of an evaluation's work.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -51,8 +53,8 @@ TRAINING, VIDEO = "training", "video.mp4"
 MOST_FILMED_FRAMES = 18_000
 # Threads of each process of an evaluation.
 THREADS = 4
-# The nice value of an evaluation: trainings, for which GPUs wait, have 0.
-WAY_GIVEN = 10
+# The nice value of an evaluation where there is no SCHED_IDLE.
+WAY_GIVEN = 19
 # What a result's row has from the training's.
 OF_TRAINING = (
     "device_name", "driver", "cuda", "seconds", "startup_seconds", "fps", "trained_from",
@@ -84,6 +86,9 @@ class Args:
     """frames after which an episode of the evaluation is truncated"""
     video: bool = True
     """film an episode, of five minutes at most"""
+    evaluate_on: Literal["cpu", "gpu"] = "cpu"
+    """where the policy computes in the evaluation; gpu: that of the training, which pays among
+    clients of CUDA's Multi-Process Service (python -m cule.train.mps)"""
     num_threads: int = 0
     """CPU threads of the emulators and of torch; 0: one for each core"""
     folder: Path = Path("runs/agent")
@@ -105,6 +110,17 @@ def link_log(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / LOG).is_symlink():
         (folder / LOG).symlink_to(Path(TRAINING) / LOG)
+
+
+def give_way() -> None:
+    """Leaves the CPU to trainings, for which GPUs wait; so do threads and processes that follow.
+
+    With a nice value alone a training waits for the end of a time slice each time it wants a core.
+    """
+    if hasattr(os, "SCHED_IDLE"):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    else:
+        os.setpriority(os.PRIO_PROCESS, 0, WAY_GIVEN)
 
 
 def film(args: Args) -> None:
@@ -133,8 +149,8 @@ def has_trained(row: dict[str, Any], args: Args) -> bool:
 def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     """Trains, evaluates and films; returns the result's row, None if a signal stopped it.
 
-    With `gives_way` this process has a lower priority once it has trained. The row is that of the
-    evaluation, with the training's device and times, `protocol` and `score_normalised`.
+    With `gives_way` this process takes what others leave of the CPU once it has trained. The row is
+    that of the evaluation, with the training's device and times, `protocol` and `score_normalised`.
 
     Raises:
         ImportError: a package is missing.
@@ -162,11 +178,14 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     gc.collect()
     torch.cuda.empty_cache()
     if gives_way:
-        os.setpriority(os.PRIO_PROCESS, 0, WAY_GIVEN)
+        give_way()
+    # A policy of a few envs is no work for several, which would wait for each other's cores.
+    torch.set_num_threads(1)
     begun, protocol = time.perf_counter(), PROTOCOLS[args.protocol]
     wanted = evaluate.Args(
         args.folder / TRAINING, episodes=args.episodes, sticky=(protocol.sticky,),
-        noops=protocol.noops, max_frames=args.max_frames, device="cpu",
+        noops=protocol.noops, max_frames=args.max_frames,
+        device=args.device if args.evaluate_on == "gpu" else "cpu",
         num_threads=args.num_threads,
         num_processes=-(-(args.num_threads or usable_cpus()) // THREADS),
     )  # fmt: skip

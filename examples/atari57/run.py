@@ -53,6 +53,9 @@ class Args:
     """cpu, to train there even if there is a GPU"""
     per_gpu: int = 1
     """agents on a device at the same time"""
+    evaluate_on: Literal["cpu", "gpu"] = "cpu"
+    """where policies compute in evaluations; gpu: that of the training, which pays among clients of
+    CUDA's Multi-Process Service (python -m cule.train.mps)"""
     num_threads: int = 0
     """CPU threads of each agent; 0: one for each core"""
     folder: Path = Path("runs/atari57")
@@ -71,7 +74,7 @@ def jobs_of(args: Args) -> list[Job]:
     if not args.seeds:
         raise ValueError("expected seeds, got none")
     names = ("algorithm", "protocol", "total_frames", "episodes", "max_frames", "video",
-             "num_threads")  # fmt: skip
+             "evaluate_on", "num_threads")  # fmt: skip
     shared = options_of({name: getattr(args, name) for name in names} | {"progress": False})
     return [
         Job(f"{game}-{seed}", (*PROGRAM, "--game", game, "--seed", str(seed), *shared))

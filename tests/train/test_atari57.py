@@ -123,11 +123,11 @@ def test_evaluator_offers_all_actions_and_starts_without_noops():
             "pong", 4, torch.device("cpu"), sticky=0.25, max_frames=300, noops=noops,
             full_action_space=True, num_threads=1,
         )  # fmt: skip
-        [env] = evaluator.envs
-        assert env.single_action_space.n == 18
-        begun.append(set(env.reset(seed=0)[1]["episode_frame_number"].tolist()))
-        log_uniform = torch.full((4, 18), 1 / 18).log()
-        scores = evaluator.scores(lambda _, uniform=log_uniform: uniform, seed=0)
+        [envs] = evaluator.envs
+        assert {env.single_action_space.n for env in envs} == {18}
+        resets = [env.reset(seed=seed)[1] for seed, env in enumerate(envs)]
+        begun.append({info["episode_frame_number"].item() for info in resets})
+        scores = evaluator.scores(lambda seen: torch.full((len(seen), 18), 1 / 18).log(), seed=0)
         assert (scores < 0).any()
         evaluator.close()
     assert len(begun[0]) == 1 and len(begun[1]) > 1

@@ -7,6 +7,8 @@ import json
 import os
 import signal
 
+import ale_py
+import numpy as np
 import pytest
 import torch
 from training_runs import assert_same, saved, settings, trained, without_times
@@ -14,6 +16,7 @@ from training_runs import assert_same, saved, settings, trained, without_times
 from cule.train import checkpoint, evaluate, pictures
 from cule.train.evaluator import Evaluator, groups_of
 from cule.train.log import read_log
+from cule.train.models import sample
 
 
 @pytest.mark.parametrize(
@@ -188,43 +191,41 @@ def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
     assert tried["frames"] == row["frames"]
 
 
+def counted_steps(evaluator, monkeypatch):
+    """The rewards that each env gives, by group and env."""
+    given = [[[] for _ in group] for group in evaluator.envs]
+
+    def counted(rewards, receive):
+        def recv():
+            result = receive()
+            rewards.append(result[1][0])
+            return result
+
+        return recv
+
+    for group, lists in zip(evaluator.envs, given, strict=True):
+        for env, rewards in zip(group, lists, strict=True):
+            monkeypatch.setattr(env, "recv", counted(rewards, env.recv))
+    return given
+
+
 def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
     evaluator = Evaluator("pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1)
-    [env] = evaluator.envs
-    before = env.step
-    steps = []
-
-    def step(actions):
-        result = before(actions)
-        steps.append(result[1])
-        return result
-
-    monkeypatch.setattr(env, "step", step)
-    log_uniform = torch.full((4, 6), 1 / 6).log()
-    scores = evaluator.scores(lambda _: log_uniform, seed=0)
+    [given] = counted_steps(evaluator, monkeypatch)
+    scores = evaluator.scores(lambda seen: torch.full((len(seen), 6), 1 / 6).log(), seed=0)
     evaluator.close()
     # Cut after 300 frames: 75 steps, in which the opponent wins points.
-    assert len(steps) == 75
-    assert (scores == sum(steps)).all() and (scores < 0).any()
+    assert [len(rewards) for rewards in given] == [75] * 4
+    assert scores.tolist() == [sum(rewards) for rewards in given] and (scores < 0).any()
 
 
-def scores_and_steps(num_threads, **more):
-    """The scores of 20 episodes, and how many steps each group of envs makes."""
+def scores_and_steps(num_threads, monkeypatch, **more):
+    """The scores of 20 episodes, and the steps of each, by group."""
     evaluator = Evaluator(
         "space_invaders", 20, torch.device("cpu"), sticky=0.25, max_frames=4000,
         num_threads=num_threads,
     )  # fmt: skip
-    steps = [0] * len(evaluator.envs)
-
-    def counted(number, step):
-        def play(actions):
-            steps[number] += 1
-            return step(actions)
-
-        return play
-
-    for number, env in enumerate(evaluator.envs):
-        env.step = counted(number, env.step)
+    given = counted_steps(evaluator, monkeypatch)
 
     def policy(observations):
         brightness = observations.float().mean(dim=(1, 2, 3)).unsqueeze(1)
@@ -232,15 +233,42 @@ def scores_and_steps(num_threads, **more):
 
     scores = evaluator.scores(policy, seed=3, **more)
     evaluator.close()
-    return scores, steps
+    return scores, [[len(rewards) for rewards in group] for group in given]
 
 
-def test_scores_do_not_depend_on_threads_and_no_group_waits_for_another():
-    scores, steps = scores_and_steps(1)
-    assert len(set(scores)) > 5 and len(set(steps)) == 3
-    for num_threads in (2, 3, 7):
-        again, same = scores_and_steps(num_threads)
+def test_scores_do_not_depend_on_threads_and_no_env_waits_for_another(monkeypatch):
+    scores, steps = scores_and_steps(1, monkeypatch)
+    assert [len(group) for group in steps] == [6, 7, 7]
+    assert len(set(scores)) > 5 and len({count for group in steps for count in group}) > 5
+    for num_threads in (2, 3, 7, 70):
+        again, same = scores_and_steps(num_threads, monkeypatch)
         assert (again == scores).all() and same == steps
+
+
+def test_scores_are_those_of_a_vector_env_whose_first_episodes_count():
+    def policy(observations):
+        brightness = observations.float().mean(dim=(1, 2, 3)).unsqueeze(1)
+        return (brightness * torch.tensor([0.01, 0.02, 0.01, 0.01, 0.01, 0.02])).log_softmax(1)
+
+    evaluator = Evaluator(
+        "space_invaders", 6, torch.device("cpu"), sticky=0.25, max_frames=4000, num_threads=2
+    )
+    scores = evaluator.scores(policy, seed=5)
+    evaluator.close()
+    env = ale_py.AtariVectorEnv(
+        "space_invaders", 6, noop_max=30, reward_clipping=False, repeat_action_probability=0.25,
+        max_num_frames_per_episode=4000, frameskip=4,
+    )  # fmt: skip
+    observations, _ = env.reset(seed=5)
+    generator, expected, playing = torch.Generator().manual_seed(5), np.zeros(6), np.arange(6)
+    while playing.size:
+        actions = np.zeros(6, dtype=np.int64)
+        actions[playing] = sample(policy(torch.from_numpy(observations[playing])), generator)
+        observations, rewards, terminated, truncated, _ = env.step(actions)
+        expected[playing] += rewards[playing]
+        playing = playing[~(terminated | truncated)[playing]]
+    env.close()
+    assert scores.tolist() == expected.tolist() and len(set(scores)) > 2
 
 
 def test_a_gpu_has_all_episodes_in_one_group():
@@ -248,11 +276,11 @@ def test_a_gpu_has_all_episodes_in_one_group():
     assert groups_of(100, torch.device("cpu")) == 13
 
 
-def test_threads_of_an_evaluation_end_when_one_is_stopped():
+def test_threads_of_an_evaluation_end_when_one_is_stopped(monkeypatch):
     calls = itertools.count()
-    scores, steps = scores_and_steps(2, stop=lambda: next(calls) >= 40)
+    scores, steps = scores_and_steps(2, monkeypatch, stop=lambda: next(calls) >= 40)
     assert scores is None
-    assert sum(steps) == 40
+    assert sum(max(group) for group in steps) == 40
 
 
 def test_threads_of_an_evaluation_end_when_one_fails():
