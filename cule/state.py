@@ -10,10 +10,14 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from cule import _core
+from cule.console import Group
+from cule.console.console import Snapshot
 from cule.engine import Engine
+from cule.rom import find_game
 from cule.sealed import Kind
 
 VERSION = 3
@@ -110,6 +114,17 @@ class State:
             if name in engine.tensors:
                 tensors[name] = engine.tensors[name].t()[env_ids]
         return State(VERSION, State._games(engine, env_ids), tensors)
+
+    def consoles(self) -> list[tuple[Group, Snapshot]]:
+        """What each state plays, and its console without pictures, which no program can read."""
+        names = ("records", "ram", "cartridge_bytes")
+        records, ram, cartridges = (self.tensors[name].cpu().numpy() for name in names)
+        words, black = records.view(np.uint32), np.zeros((), np.uint8)
+        groups = [Group(find_game(name), *settings) for name, *settings in self.games]
+        return [
+            (group, Snapshot(words[i], ram[i], cartridges[i], black))
+            for i, group in enumerate(groups)
+        ]
 
     def put(self, engine: Engine, env_ids: torch.Tensor, *, trusted: bool = False) -> None:
         """Puts these states into the envs `env_ids`.

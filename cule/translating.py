@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
+from collections.abc import Callable
 
 from tqdm import tqdm
 
@@ -18,29 +20,31 @@ SECONDS_BEFORE_A_LINE = 1.0
 
 
 class Translating:
-    """A kernel that a thread compiles, for all envs of this process that want it.
+    """A kernel that a thread compiles.
 
     The thread keeps no env alive and does not use a GPU: the envs load the kernel. A process that
     ends waits for the thread, so that the next process finds the kernel in the cache.
+
+    Args:
+        game: what is compiled.
+        make: compiles it; returns None if there is no need.
     """
 
-    def __init__(self, key: Key):
-        self.game = key[0]
+    def __init__(self, game: Game, make: Callable[[], translation.Translation | None]):
+        self.game = game
         self._done = threading.Event()
         self._made: translation.Translation | None = None
         self._problem: BaseException | None = None
         threading.Thread(
-            target=self._make, args=(key,), name=f"cule translates {self.game.name}"
+            target=self._make, args=(make,), name=f"cule translates {game.name}"
         ).start()
 
-    def _make(self, key: Key) -> None:
+    def _make(self, make: Callable[[], translation.Translation | None]) -> None:
         try:
-            self._made = translation.translate(*key)
+            self._made = make()
         except BaseException as problem:  # `result` raises it
             self._problem = problem
         finally:
-            with _lock:
-                _being_made.pop(key, None)
             self._done.set()
 
     @property
@@ -48,8 +52,8 @@ class Translating:
         """Whether `result` returns at once."""
         return self._done.is_set()
 
-    def result(self, progress: bool = False) -> translation.Translation:
-        """Waits for the thread, and returns what translation.translate returned there.
+    def result(self, progress: bool = False) -> translation.Translation | None:
+        """Waits for the thread, and returns what `make` returned there.
 
         Args:
             progress: whether to show a line that says so, if it takes seconds and stderr is a
@@ -67,7 +71,6 @@ class Translating:
                 self._done.wait()
         if self._problem is not None:
             raise self._problem
-        assert self._made is not None
         return self._made
 
 
@@ -75,12 +78,20 @@ _lock = threading.Lock()
 _being_made: dict[Key, Translating] = {}
 
 
+def _translated(key: Key) -> translation.Translation:
+    try:
+        return translation.translate(*key)
+    finally:
+        with _lock:
+            _being_made.pop(key, None)
+
+
 def translating(game: Game, architecture: str, in_step: bool, at_first: bool) -> Translating:
     """The game's kernel (see translation.translate), which a thread compiles for all envs."""
     key = (game, architecture, in_step, at_first)
     with _lock:
         if key not in _being_made:
-            _being_made[key] = Translating(key)
+            _being_made[key] = Translating(game, functools.partial(_translated, key))
         return _being_made[key]
 
 

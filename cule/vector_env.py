@@ -18,7 +18,8 @@ from gymnasium.vector.utils import batch_space
 
 from cule import _core, arguments
 from cule.actions import ACTIONS
-from cule.console import action_numbers
+from cule.console import Group, action_numbers
+from cule.console.console import Snapshot
 from cule.engine import Engine
 from cule.env import compiled, settings, spaces
 from cule.env.array_wrappers import refuse_array_wrappers
@@ -32,6 +33,10 @@ from cule.env.playing import Playing
 from cule.env.rendering import FRAMES_PER_SECOND, RENDERERS
 from cule.env.spec import spec_of
 from cule.names import warn_of_other_meanings
+from cule.state import State
+
+# How many envs are looked at to find out what all of them execute.
+LOOKED_AT = 64
 
 
 class AtariEnv(Playing):
@@ -302,6 +307,38 @@ class AtariEnv(Playing):
         """
         self._check_open("wait_until_translated")
         return self.engine.wait_until_translated()
+
+    @changes
+    def translate_again(self, look: bool = True) -> bool:
+        """Compiles the game for the GPU again if its envs execute much that is not compiled yet.
+
+        A game is compiled with the code that random play executes. Who plays well gets further, to
+        other waves and mazes, whose code is interpreted and takes several times as long. So call
+        this now and then, such as each time after twice as many steps. It copies the states of some
+        envs; a thread plays on from them, and compiles the game if that pays. The first step after
+        that, or the next call, loads the new code. Results are the same before and after.
+
+        Args:
+            look: whether to look; False: only load what has been compiled since.
+
+        Returns:
+            Whether steps run other code than before the call. A CUDA graph keeps the kernels that
+            it captured, so capture it again.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+
+        Warns:
+            UserWarning: the new code cannot be compiled or loaded.
+        """
+        self._check_open("translate_again")
+        self._check_idle("translate_again")
+        return self.engine.translate_again(self._some_states if look and self._started else None)
+
+    def _some_states(self) -> list[tuple[Group, Snapshot]]:
+        """The states of LOOKED_AT envs, which are spread over all."""
+        chosen = np.linspace(0, self.num_envs - 1, min(self.num_envs, LOOKED_AT)).astype(np.int64)
+        return State.take(self.engine, torch.from_numpy(chosen).to(self.device)).consoles()
 
     # What Python shows ----------------------------------------------------------------------------
 

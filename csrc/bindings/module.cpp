@@ -140,13 +140,13 @@ void checked_continued_episode(CheckedBatch& batch, const py::object& played,
 
 // The fields of ProfileEntries as uint32: a row for each byte of env 0's ROM, and a last row for
 // code that is elsewhere.
-py::bytes profile(CheckedBatch& batch, const py::object& frames) {
+py::bytes profile(CheckedBatch& batch, const py::object& frames, bool from_start, uint32_t seed) {
   const auto count = static_cast<int>(integer("frames", frames, 0));
   batch.check_powered_on();
   std::vector<ProfileEntry> entries(batch.configs[batch.group[0]].rom_bytes + 1, ProfileEntry{});
   {
     py::gil_scoped_release release;
-    profile_play(batch, count, entries.data());
+    profile_play(batch, count, from_start, seed, entries.data());
   }
   return as_bytes(entries);
 }
@@ -360,7 +360,8 @@ PYBIND11_MODULE(_core, m) {
   m.def("power_on_env", &checked_power_on);
   m.def("start_first_episode", &checked_first_episode);
   m.def("headers", &headers);
-  m.def("profile", &profile, py::arg("batch"), py::arg("frames"));
+  m.def("profile", &profile, py::arg("batch"), py::arg("frames"), py::arg("from_start") = true,
+        py::arg("seed") = 1);
   m.def("start_pool_episode", &checked_pool_episode);
   m.def("continue_pool_episode", &checked_continued_episode);
   Guard::watch_forks();

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -11,12 +12,14 @@ import torch
 from cule import _core
 from cule.architecture import architecture_of
 from cule.console.cartridge import rom_of
+from cule.console.console import Snapshot
 from cule.console.options import Group
 from cule.engine.memory import Memory
 from cule.errors import InvalidValue
 from cule.names import level_of_the_user
 from cule.rom import Game
 from cule.translating import Translating, translating
+from cule.translation import Translation, translate_again
 
 # The fewest envs for which a game is compiled by default: with fewer, faster steps take too long to
 # make up for the time of compiling.
@@ -55,7 +58,8 @@ class Changeover:
     """A game's kernels, from the start of compiling until steps run them.
 
     The first kernel has the game's most frequent basic blocks. The second has all of them, and
-    takes longer to compile. There is only the second if it is in the cache or hardly larger.
+    takes longer to compile. There is only the second if it is in the cache or hardly larger. Later
+    ones have what envs execute that random play does not reach, if that is asked for (`again`).
 
     Args:
         game: what all envs play.
@@ -66,19 +70,21 @@ class Changeover:
 
     Attributes:
         translated: whether steps now run a kernel of the game.
+        kernels: how many were loaded.
     """
 
     def __init__(
         self, game: Game, memory: Memory, backend: _core.Backend, num_envs: int, at_first: bool
     ):
-        self.translated = False
+        self.translated, self.kernels = False, 0
         self._memory, self._backend = memory, backend
         # Each kernel has marked operations of its own, as a CUDA graph may still run the first
-        # kernel after the second is loaded. They are allocated here: between two steps that would
-        # wait for the device.
+        # kernel after the second is loaded. Those of the first two are allocated here: between two
+        # steps that would wait for the device.
         self._marked_ops = [self._room_for_operations(game, i) for i in range(1 + at_first)]
+        self._made: Translation | None = None  # what steps run
         self._kernel = game, architecture_of(memory.device), backend.plays_in_step(num_envs)
-        # None when steps run the kernel of all blocks, or when it is known that they never will.
+        # None while steps run a kernel of all blocks, or when it is known that they never will.
         self._translating: Translating | None = translating(*self._kernel, at_first)
 
     def _room_for_operations(self, game: Game, number: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -104,8 +110,14 @@ class Changeover:
         assert self._translating is not None
         try:
             made = self._translating.result(progress)
+            if made is None:  # there was no need for another one
+                self._translating = None
+                return
             # The kernel reads the marked operations, so they are copied first, on the stream that
             # will run it.
+            if not self._marked_ops:
+                room = self._room_for_operations(self._kernel[0], self.kernels + 1)
+                self._marked_ops.append(room)
             on_host, on_device = self._marked_ops[-1]
             on_host.copy_(torch.from_numpy(made.marked_ops.view(np.uint8)))
             on_device.copy_(on_host, non_blocking=True)
@@ -113,10 +125,24 @@ class Changeover:
         except Exception:
             self._translating = None
             raise
-        self.translated, self._translating = True, None
+        self.translated, self._translating, self._made = True, None, made
+        self.kernels += 1
+        self._marked_ops.pop()
         if not made.whole:
-            self._marked_ops.pop()
             self._translating = translating(*self._kernel, False)
+
+    def again(self, states: Callable[[], list[tuple[Group, Snapshot]]]) -> None:
+        """Looks in a thread whether the envs execute much that is interpreted; compiles that, too.
+
+        Does nothing while a kernel is being compiled, or if there is none.
+
+        Args:
+            states: gives those of some envs.
+        """
+        if self._translating is not None or self._made is None:
+            return
+        make = functools.partial(translate_again, *self._kernel, self._made.played, states())
+        self._translating = Translating(self._kernel[0], make)
 
     def _change_over_or_warn(self, progress: bool = False) -> None:
         try:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
 
 from cule import _core
+from cule.console.console import Snapshot
 from cule.console.options import Group, Options
 from cule.device import avoid_lost_threads, keep_through_forks
 from cule.engine.allocation import allocate
@@ -159,6 +160,23 @@ class Engine(Contents):
             UserWarning: the game cannot be compiled or loaded.
         """
         return self._changeover is not None and self._changeover.wait(self._progress)
+
+    def translate_again(self, states: Callable[[], list[tuple[Group, Snapshot]]] | None) -> bool:
+        """Loads a kernel if one is compiled; else looks whether another is needed.
+
+        Args:
+            states: gives those of some envs; None: does not look.
+
+        Returns:
+            Whether steps now run another kernel than before.
+        """
+        if self._changeover is None:
+            return False
+        before = self._changeover.kernels
+        self._changeover.change_over_if_ready()
+        if states is not None:
+            self._changeover.again(states)
+        return self._changeover.kernels > before
 
     # Running --------------------------------------------------------------------------------------
 

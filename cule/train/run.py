@@ -209,6 +209,7 @@ class Run:
         norm = values.get("grad_norm")
         if norm is not None and not math.isfinite(norm):
             self._diverged(f"a gradient of norm {norm}")
+        trainer.translate_again()
 
     def _diverged(self, what: str) -> NoReturn:
         """Ends a training that would go on with numbers that mean nothing.

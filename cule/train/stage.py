@@ -17,6 +17,9 @@ from cule.train.episodes import Episodes
 from cule.train.learning import Learning
 from cule.train.rewards import RewardName, learned_rewards
 
+# Steps of each env after which it is first looked what code they execute.
+LOOK_AT = 500
+
 
 def reserved_multiprocessors(
     device: torch.device, asked: int, num_envs: int, lag: int, *, alone: bool = False
@@ -119,6 +122,7 @@ class Stage:
         self.captured = isinstance(env, cule.AtariEnv) and self.aloft is None
         self.bytes = self.first_env = 0
         self._compiled: dict[nn.Module, Any] = {}
+        self._look_at = LOOK_AT
         self._first: torch.Tensor | None = None
 
     @property
@@ -176,6 +180,23 @@ class Stage:
         frames, rewards, terminated, truncated = results
         started = self.episodes.follow(rewards, terminated, truncated, infos)
         return frames, self._learned(rewards, infos), terminated, started
+
+    def translate_again(self, steps: int) -> bool:
+        """Lets the game's code on a GPU follow what is played (AtariEnv.translate_again).
+
+        Args:
+            steps: that each env has played. At first after LOOK_AT steps, and then each time after
+                twice as many, it is looked what envs execute.
+
+        Returns:
+            Whether CUDA graphs have to be captured again.
+        """
+        if not (isinstance(self.env, cule.AtariEnv) and self.env.device.type == "cuda"):
+            return False
+        look = steps >= self._look_at
+        if look:
+            self._look_at = 2 * steps
+        return self.env.translate_again(look)
 
     def compiled(self, net: nn.Module) -> Any:
         """The network, compiled by torch.compile."""

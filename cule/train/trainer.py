@@ -303,6 +303,14 @@ class Trainer:
         each = self.args.num_envs * FRAMESKIP
         self.plan.run(tell=lambda steps: tell(steps * each))
 
+    def translate_again(self) -> None:
+        """Lets the game's code on a GPU follow what is played. All processes have to call it.
+
+        Nothing may be running on the device.
+        """
+        if self.world.any(self.stage.translate_again(self.steps)):
+            self.plan.free_graphs()
+
     def state_dict(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
         precise, networks = self.nets.weights.precise, {}
@@ -327,5 +335,5 @@ class Trainer:
 
     def close(self) -> None:
         """Frees the envs and the captured graphs."""
-        self.plan.close()
+        self.plan.free_graphs()
         self.stage.close()

@@ -10,11 +10,17 @@ The C++ uses the macros of csrc/execution/block.h. design/translation.md explain
 
 from cule.translation.blocks import Block, blocks_of, longest_block, most_frequent, stays_decimal
 from cule.translation.executed import profile, runs_in_ram
-from cule.translation.kernel import Translation, cache_folder, compiler_options, translate
+from cule.translation.kernel import (
+    Translation,
+    cache_folder,
+    compiler_options,
+    translate,
+    translate_again,
+)
 from cule.translation.source import kernel_source, marked_ops, source_of
 
 __all__ = [
     "Block", "Translation", "blocks_of", "cache_folder", "compiler_options", "kernel_source",
     "longest_block", "marked_ops", "most_frequent", "profile", "runs_in_ram", "source_of",
-    "stays_decimal", "translate",
+    "stays_decimal", "translate", "translate_again",
 ]  # fmt: skip

@@ -31,9 +31,14 @@ MAX_CYCLES = 5 * LINE_CYCLES
 Block = tuple[Instruction, ...]
 
 
-def blocks_of(game: Game) -> list[Block]:
-    """The game's blocks. Each begins where the program was seen to enter it; none overlap."""
-    counts = profile(game)
+def blocks_of(game: Game, played: np.ndarray | None = None) -> list[Block]:
+    """The game's blocks. Each begins where the program was seen to enter it; none overlap.
+
+    Args:
+        game: the game.
+        played: a profile of it; None: that of random play.
+    """
+    counts = (profile(game) if played is None else played)[:-1]
     reached = reach(counts)
     instructions, refused = instructions_of(game, counts, reached), reached[2]
     same_bank = _core.SCHEMES[rom_of(game)[1]]["same_bank"]
@@ -70,6 +75,13 @@ def blocks_of(game: Game) -> list[Block]:
             block.append(following)
         blocks.append(tuple(block))
     return blocks
+
+
+def share_of(blocks: list[Block], played: np.ndarray) -> float:
+    """The share of a profile's instructions that are in these blocks."""
+    counts = played[:, COUNT]
+    within = sum(counts[instruction.offset] for block in blocks for instruction in block)
+    return float(within / max(1, counts.sum()))
 
 
 def most_frequent(game: Game, blocks: list[Block]) -> list[Block]:

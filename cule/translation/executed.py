@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +11,12 @@ import numpy as np
 from cule import _core
 from cule.console import Console, Group, Options, boot, rom_of
 from cule.console.cartridge import predecoded
+from cule.console.console import Snapshot
 from cule.rom import Game
 
 PROFILE_FRAMES = 6000
+# How many frames are played from each of the states that envs are in.
+FRAMES_FROM_A_STATE = 60
 # An instruction that ran less often than this in PROFILE_FRAMES is left to the interpreter, as
 # compiling takes time.
 LEAST_COUNT = 30
@@ -28,6 +32,7 @@ MUCH_IN_RAM = 0.02
 COUNT, REFUSED, DECIMAL, ENTERED, PC, REACHED = range(6)
 PLACES, PROFILED = _core.PLACES, _core.PROFILED_PLACES
 REGISTER, OTHER_REGISTER = REACHED + len(PROFILED), REACHED + len(PROFILED) + 1
+_WRITES = REACHED + PROFILED.index(PLACES["kToTia"])
 # Fields of a predecoded instruction (csrc/cpu_6507/predecoded.h).
 CYCLES, LENGTH_SHIFT, READS, INDEXED, BRANCH, OPCODE_SHIFT, OPERAND_SHIFT = (
     _core.PREDECODED[field]
@@ -110,26 +115,62 @@ class Instruction:
 Reached = tuple[np.ndarray, np.ndarray, np.ndarray]  # what `reach` returns
 
 
+@functools.cache
 def profile(game: Game) -> np.ndarray:
-    """(bytes of the ROM, columns) uint32: the columns COUNT to OTHER_REGISTER."""
-    return _played(game)[:-1]
+    """What random play executes.
+
+    Returns:
+        (bytes of the ROM + 1, columns) int64: the columns COUNT to OTHER_REGISTER. The last row is
+        for all that was executed outside the ROM.
+    """
+    console = _console(Group(game, game.facts["default_mode"], 0))
+    console.load(boot(game).snapshot)
+    return _counts(_core.profile(console.batch, PROFILE_FRAMES))
+
+
+def profile_from(game: Game, states: Sequence[tuple[Group, Snapshot]]) -> np.ndarray:
+    """What play executes that goes on at random from these states: as `profile` returns it.
+
+    Args:
+        game: what is played in all of them.
+        states: each with its game, mode and difficulty.
+    """
+    counts = np.zeros_like(profile(game))
+    for number, (group, state) in enumerate(states):
+        console = _console(group)
+        console.load(state)
+        played = _core.profile(console.batch, FRAMES_FROM_A_STATE, from_start=False, seed=number)
+        counts = both(counts, _counts(played))
+    return counts
+
+
+def both(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The profile of two plays together. A program counter is that of the first play."""
+    counts = first + second
+    seen = first[:, COUNT] > 0
+    counts[:, PC] = np.where(seen, first[:, PC], second[:, PC])
+    wrote, writes = first[:, _WRITES] > 0, second[:, _WRITES] > 0
+    counts[:, REGISTER] = np.where(wrote, first[:, REGISTER], second[:, REGISTER])
+    # Of two registers it is not known in which order they were written to.
+    other = wrote & writes & (first[:, REGISTER] != second[:, REGISTER])
+    counts[other, OTHER_REGISTER] += counts[other, _WRITES]
+    return counts
 
 
 def runs_in_ram(game: Game) -> bool:
     """Whether the game runs much code in RAM, which is never in blocks."""
-    counts = _played(game)[:, COUNT]
+    counts = profile(game)[:, COUNT]
     return bool(counts[-1] > MUCH_IN_RAM * counts.sum())
 
 
-@functools.cache
-def _played(game: Game) -> np.ndarray:
-    """A profile, with a last row for all that was executed outside the ROM."""
-    console = Console(Group(game, game.facts["default_mode"], 0), Options(), boot(game).pal)
+def _console(group: Group) -> Console:
+    console = Console(group, Options(), boot(group.game).pal)
     console.configure()
-    console.load(boot(game).snapshot)
-    return np.frombuffer(_core.profile(console.batch, PROFILE_FRAMES), np.uint32).reshape(
-        -1, OTHER_REGISTER + 1
-    )
+    return console
+
+
+def _counts(played: bytes) -> np.ndarray:
+    return np.frombuffer(played, np.uint32).reshape(-1, OTHER_REGISTER + 1).astype(np.int64)
 
 
 def predecoded_words(game: Game) -> np.ndarray:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from cule import nvrtc
+from cule.console.console import Snapshot
+from cule.console.options import Group
 from cule.rom import Game
 from cule.sealed import Kind
-from cule.translation.blocks import Block, blocks_of, most_frequent
+from cule.translation.blocks import Block, blocks_of, most_frequent, share_of
+from cule.translation.executed import both, profile, profile_from
 from cule.translation.source import headers, kernel_source, marked_ops
 
+# A game is compiled again if so much more of what its envs execute is then in blocks. To interpret
+# an instruction takes 25 times as long, and envs of a warp wait while one of them does.
+LEAST_GAIN = 0.002
 # A kernel's file: a cubin with a checksum.
 _FILE = Kind("cubin", 1)
 
@@ -37,11 +44,13 @@ class Translation(NamedTuple):
         cubin: the kernel, compiled for one GPU architecture; the driver links it.
         marked_ops: what `marked_ops` returns for its blocks.
         whole: whether it has all of the game's blocks.
+        played: the profile that they were chosen by.
     """
 
     cubin: bytes
     marked_ops: np.ndarray
     whole: bool
+    played: np.ndarray
 
 
 def compiler_options(architecture: str) -> list[str]:
@@ -76,10 +85,11 @@ class _Source:
         except ValueError:
             return None
 
-    def compiled(self) -> bytes:
-        """Compiles the cubin and keeps it in cache_folder()."""
+    def compiled(self, keep: bool = True) -> bytes:
+        """Compiles the cubin; keeps it in cache_folder()."""
         cubin = nvrtc.compile_cubin(self._text, self._headers, self._options)
-        _keep(self._path, cubin)
+        if keep:
+            _keep(self._path, cubin)
         return cubin
 
 
@@ -110,7 +120,38 @@ def translate(
         cubin = source.kept()
     if cubin is None:
         cubin = source.compiled()
-    return Translation(cubin, marked_ops(game, blocks), whole)
+    return Translation(cubin, marked_ops(game, blocks), whole, profile(game))
+
+
+def translate_again(
+    game: Game,
+    architecture: str,
+    in_step: bool,
+    played: np.ndarray,
+    states: Sequence[tuple[Group, Snapshot]],
+) -> Translation | None:
+    """A kernel that also has what envs execute now; None if that is little more than before.
+
+    It is not kept in cache_folder(), as no other process will look for just this one.
+
+    Args:
+        game: the game.
+        architecture: the GPU's.
+        in_step: as in translate.
+        played: the profile of the kernel that is to be replaced.
+        states: of some envs, each with its game, mode and difficulty.
+
+    Raises:
+        OSError: there is no run-time compiler.
+        RuntimeError: the game does not compile.
+    """
+    now = profile_from(game, states)
+    together = both(played, now)
+    blocks = blocks_of(game, together)
+    if share_of(blocks, now) - share_of(blocks_of(game, played), now) < LEAST_GAIN:
+        return None
+    cubin = _Source(game, architecture, blocks, in_step).compiled(keep=False)
+    return Translation(cubin, marked_ops(game, blocks), True, together)
 
 
 def _keep(path: Path, cubin: bytes) -> None:

@@ -15,12 +15,15 @@ import torch
 
 import cule
 from cule import _core, nvrtc, translation
-from cule.console import rom_of
+from cule.console import Group, rom_of
+from cule.console.console import Snapshot
 from cule.rom import find_game
 from cule.translation import executed
-from cule.translation.blocks import MAX_INSTRUCTIONS
+from cule.translation.blocks import MAX_INSTRUCTIONS, share_of
 from cule.translation.executed import INDEXED
 from cule.translation.source import BLOCK_CODE, QUIET_BLOCK
+
+PROFILED_TIA = executed.PROFILED.index(executed.PLACES["kToTia"])
 
 
 def test_translation_needs_a_gpu_and_one_game() -> None:
@@ -169,7 +172,7 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
     monkeypatch.setattr(nvrtc, "compile_cubin", compile_cubin)
     game = find_game("pong")
-    first, marked, _ = translation.translate(game, "sm_90")
+    first, marked, *_ = translation.translate(game, "sm_90")
     again = translation.translate(game, "sm_90").cubin
     assert first == again == b"cubin for --gpu-architecture=sm_90"
     assert np.array_equal(marked, translation.marked_ops(game, translation.blocks_of(game)))
@@ -223,6 +226,71 @@ def test_first_kernel_has_the_most_frequent_blocks_until_the_whole_one_is_kept(
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", 3000)
     assert translation.translate(game, "sm_80", at_first=True).whole
     assert len(compiled) == 3
+
+
+def states_of(mode: int | None) -> list[tuple[Group, Snapshot]]:
+    """Those of eight envs after some steps of Breakout."""
+    env = cule.AtariEnv("breakout", 8, "cpu", mode=mode, reset_pool_size=1)
+    env.reset(seed=1)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(30):
+        env.step(torch.randint(4, (8,), generator=generator))
+    return env._some_states()
+
+
+def test_a_game_is_translated_again_with_what_its_envs_execute(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiled: list[str] = []
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
+    monkeypatch.setattr(
+        nvrtc, "compile_cubin", lambda source, *_: compiled.append(source) or source.encode()
+    )
+    game, states = find_game("breakout"), states_of(mode=44)
+    played, now = translation.profile(game), executed.profile_from(game, states)
+    before = translation.blocks_of(game)
+    made = translation.translate_again(game, "sm_90", False, played, states)
+    assert made is not None and made.whole
+    blocks = translation.blocks_of(game, made.played)
+    assert compiled == [translation.kernel_source(game, blocks, False)]
+    assert np.array_equal(made.marked_ops, translation.marked_ops(game, blocks))
+    assert share_of(before, now) < 0.99 < 0.995 < share_of(blocks, now)
+    assert share_of(blocks, played) >= share_of(before, played) - 1e-4, "the old code stays"
+    assert list(tmp_path.iterdir()) == [], "no other process needs just this kernel"
+    # There is no need for a third one, nor for a second one if envs play what random play does.
+    assert translation.translate_again(game, "sm_90", False, made.played, states) is None
+    assert translation.translate_again(game, "sm_90", False, played, states_of(None)) is None
+    assert len(compiled) == 1
+
+
+def test_a_profile_from_states_does_not_change_them_and_counts_each() -> None:
+    game, states = find_game("breakout"), states_of(mode=44)
+    first, again = (executed.profile_from(game, states[:2]) for _ in range(2))
+    assert np.array_equal(first, again)
+    one = executed.profile_from(game, states[:1])
+    frames = executed.FRAMES_FROM_A_STATE
+    assert 2000 * frames < one[:, executed.COUNT].sum() < 6000 * frames
+    assert (first[:, executed.COUNT] >= one[:, executed.COUNT]).all()
+
+
+def test_two_profiles_together_are_one_of_both_plays() -> None:
+    game = find_game("breakout")
+    first, second = translation.profile(game), executed.profile_from(game, states_of(mode=44))
+    together = executed.both(first, second)
+    counted = [*range(executed.PC), *range(executed.REACHED, executed.REGISTER)]
+    assert np.array_equal(together[:, counted], first[:, counted] + second[:, counted])
+    ran = (first[:, executed.COUNT] > 0)[:, None]
+    kept = [executed.PC]
+    assert np.array_equal(together[:, kept], np.where(ran, first[:, kept], second[:, kept]))
+    # An instruction that wrote to one register in the first play, and to another in the second.
+    row = int(np.flatnonzero(first[:, executed.REACHED + PROFILED_TIA] > executed.LEAST_COUNT)[0])
+    other = first.copy()
+    other[row, executed.REGISTER] ^= 1
+    mixed = executed.both(first, other)
+    assert mixed[row, executed.OTHER_REGISTER] >= first[row, executed.REACHED + PROFILED_TIA]
+    assert executed.reach(executed.both(first, first)[:-1])[1][row]
+    assert not executed.reach(mixed[:-1])[1][row]
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "as once kept", "folder"])
@@ -279,6 +347,24 @@ def test_translated_games_play_the_same(game: str) -> None:
     assert translated.translated
     assert not plain.translated
     assert_play_the_same(plain, translated, 60)
+
+
+@pytest.mark.gpu
+def test_a_game_translated_again_plays_the_same() -> None:
+    plain, translated = (
+        cule.AtariEnv("breakout", 128, device="cuda", translate=translate, mode=44)
+        for translate in (False, True)
+    )
+    assert not plain.translate_again() and not translated.translate_again(), "before a reset"
+    assert_play_the_same(plain, translated, 40)
+    assert not translated.translate_again(), "it has only begun to look"
+    assert translated.wait_until_translated()
+    assert translated.engine._changeover is not None and translated.engine._changeover.kernels == 2
+    assert_play_the_same(plain, translated, 40)
+    translated.translate_again()
+    translated.wait_until_translated()
+    assert translated.engine._changeover.kernels == 2, "there was no need for a third one"
+    assert not plain.translate_again()
 
 
 @pytest.mark.gpu

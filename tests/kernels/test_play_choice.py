@@ -19,11 +19,11 @@ FEW_FASTEST, MORE_FASTEST = (1.0, 1.5), (3.0, 2.0)
 class Choice:
     """A PlayChoice, on a stream whose steps take as long as a test says."""
 
-    def __init__(self, library: Path):
+    def __init__(self, library: Path, fastest: int = FEW):
         self.library = ctypes.CDLL(str(library))
         self.library.make_choice.restype = ctypes.c_void_p
         self.library.begin_choice.restype = ctypes.c_int
-        self.choice = ctypes.c_void_p(self.library.make_choice())
+        self.choice = ctypes.c_void_p(self.library.make_choice(fastest))
         self.now = 0.0
         self.busy = self.captured = False
 
@@ -52,6 +52,14 @@ def choice(library: Path) -> Iterator[Choice]:
     made = Choice(library)
     yield made
     made.close()
+
+
+def test_another_way_than_the_first_may_be_taken_until_all_are_tried(library: Path) -> None:
+    choice = Choice(library, MORE)
+    assert choice.steps(FIRST - 1, FEW_FASTEST) == [MORE] * (FIRST - 1)
+    choice.steps(TRIES, FEW_FASTEST)
+    assert choice.steps(50, FEW_FASTEST) == [FEW] * 50
+    choice.close()
 
 
 def test_first_way_is_taken_until_all_are_tried_in_turn(choice: Choice) -> None:

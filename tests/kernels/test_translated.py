@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from pairs import SAME_STEP, Pair, some_options
 from simulated import SimulatedGpu, build
 
-from cule import translation
+from cule import nvrtc, translation
+from cule.console import Group
+from cule.console.console import Snapshot
 from cule.engine import changeover
 from cule.rom import find_game
+from cule.state import State
 from cule.translation import Translation
 
 # The function through which the simulator calls a kernel loaded at run time (stand_ins/cuda.h).
@@ -44,7 +48,8 @@ def translate(
     source = folder / f"{name}.cu"
     source.write_text(translation.kernel_source(found, blocks, in_step) + CALL)
     made = build(name, [source], folder, [library])
-    kernel = Translation(str(made).encode(), translation.marked_ops(found, blocks), True)
+    played = translation.profile(found)
+    kernel = Translation(str(made).encode(), translation.marked_ops(found, blocks), True, played)
     ready = SimpleNamespace(done=True, result=lambda _: kernel)
     with pytest.MonkeyPatch.context() as context:
         context.setattr(changeover, "translating", lambda *_: ready)
@@ -92,6 +97,51 @@ def test_all_ways_of_playing_give_the_same(
     """There are enough steps to try each way (kernels/cuda/play_choice.cuh)."""
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
     compare("pong", num_envs, True, False, library, tmp_path, 80, multiprocessors)
+
+
+def test_a_game_is_translated_again_while_it_is_played(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second kernel has what a first one of few instructions lacks."""
+
+    def compile_cubin(text: str, *_: object) -> bytes:
+        source = tmp_path / "again.cu"
+        source.write_text(text + CALL)
+        return str(build("again", [source], tmp_path, [library])).encode()
+
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
+    monkeypatch.setattr(nvrtc, "compile_cubin", compile_cubin)
+    monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
+    num_envs = 11
+    pair = Pair(SimulatedGpu(library, 2, seed=1), ["pong"], num_envs, some_options())
+    pair.reset(None, torch.arange(num_envs))
+    translate(pair, "pong", False, False, library, tmp_path)
+
+    def states() -> list[tuple[Group, Snapshot]]:
+        return State.take(pair.gpu, torch.arange(num_envs)).consoles()
+
+    assert not pair.gpu.translated
+    assert pair.gpu.translate_again(None), "it loads the first kernel"
+    for _ in range(3):
+        pair.step()
+    assert pair.gpu.translated and not pair.gpu.translate_again(None)
+    # As if random play had reached no more than the first kernel has.
+    found = find_game("pong")
+    few = translation.most_frequent(found, translation.blocks_of(found))
+    reached = np.zeros_like(translation.profile(found))
+    offsets = [instruction.offset for block in few for instruction in block]
+    reached[offsets] = translation.profile(found)[offsets]
+    changeover = pair.gpu._changeover
+    assert changeover is not None and changeover._made is not None
+    changeover._made = changeover._made._replace(played=reached)
+    monkeypatch.setattr("cule.translation.executed.LEAST_COUNT", 600)
+    assert not pair.gpu.translate_again(states), "it looks, and compiles"
+    assert pair.gpu.wait_until_translated()
+    assert changeover.kernels == 2
+    for _ in range(6):
+        pair.step()
+    assert not pair.gpu.translate_again(states)
+    assert pair.gpu.wait_until_translated() and changeover.kernels == 2
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from cule import train
 from cule.train.evaluator import Evaluator
 from cule.train.layout import Layout
 from cule.train.plan.execution import Step
+from cule.train.plan.graphs import CudaStreams
 from cule.train.plan.memory import GIB
 from cule.train.trainer import Trainer
 from cule.train.world import World
@@ -190,6 +191,25 @@ def test_run_on_the_gpu_goes_on_from_its_checkpoint(tmp_path):
         )
         assert row["updates"] == phases * 3 * 4
     assert_same(saved(tmp_path / "parts"), saved(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_training_is_the_same_if_graphs_are_captured_again(overlap, tmp_path, monkeypatch):
+    captured = []
+    capture = CudaStreams.capture
+    monkeypatch.setattr(CudaStreams, "capture", lambda *them: captured.append(1) or capture(*them))
+    counts = []
+    for folder, again in (("once", False), ("often", True)):
+        monkeypatch.setattr(cule.AtariEnv, "translate_again", lambda env, look, again=again: again)
+        captured.clear()
+        args = Args(
+            **{**OPTIONS, **FEW, "overlap": overlap}, folder=tmp_path / folder, deterministic=True,
+            total_frames=64 * 4 * 30 * 12, log_every=60,
+        )  # fmt: skip
+        train.train(A2C, args)
+        counts.append(len(captured))
+    assert counts[1] > counts[0] > 0
+    assert_same(saved(tmp_path / "once"), saved(tmp_path / "often"))
 
 
 def test_an_evaluation_asks_the_policy_for_one_size_of_batch_in_one_thread():

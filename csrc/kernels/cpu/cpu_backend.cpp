@@ -318,11 +318,12 @@ void continue_pool_episode(const Batch& batch, int played, int noops) {
   });
 }
 
-void profile_play(const Batch& batch, int frames, ProfileEntry* entries) {
+void profile_play(const Batch& batch, int frames, bool from_start, uint32_t seed,
+                  ProfileEntry* entries) {
   constexpr uint32_t kLongestHold = 16;
-  std::mt19937 random(1);
+  std::mt19937 random(seed);
   with_first_session(batch, ProfilingCore{entries}, [&](auto& session) {
-    session.start_episode();
+    if (from_start || session.game.terminal) session.start_episode();
     uint32_t action = kNoop;
     int held = 0;
     for (int i = 0; i < frames; ++i) {

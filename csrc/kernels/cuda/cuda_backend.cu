@@ -80,7 +80,7 @@ class CudaBackend final : public Backend {
     check_driver(result, "looking into a translated ROM");
     modules_.push_back(module);
     translated_ = {function, marked_ops};
-    choice_ = std::make_unique<PlayChoice>();
+    choice_ = std::make_unique<PlayChoice>(choice_ ? choice_->fastest() : 0);
   }
 
   void step(const Batch& batch, void* stream) override {

@@ -14,7 +14,8 @@ namespace cule {
 
 class PlayChoice {
  public:
-  PlayChoice() {
+  // Until the ways have been tried it plays in the way `fastest`.
+  explicit PlayChoice(int fastest) : fastest_(fastest) {
     for (Timing& timing : timings_) {
       cudaEventCreate(&timing.begin);
       cudaEventCreate(&timing.end);
@@ -28,6 +29,8 @@ class PlayChoice {
   }
   PlayChoice(const PlayChoice&) = delete;
   PlayChoice& operator=(const PlayChoice&) = delete;
+
+  int fastest() const { return fastest_; }
 
   // Call this when a step begins on `stream`, and `played` after its launch. Returns the way to
   // play it. A step that a graph captures is not timed: it gets the way that is the fastest so far.
@@ -83,7 +86,7 @@ class PlayChoice {
   Timing timings_[kTries];
   int tried_ = 0;
   bool tries_ = false;  // this step is timed
-  int fastest_ = 0;
+  int fastest_;
   int64_t steps_ = 0, next_ = kFirst;
 };
 

@@ -194,6 +194,6 @@ class Launcher:
             self._graphs[key] = self.streams.capture(function)
         self._graphs[key]()
 
-    def close(self) -> None:
-        """Frees the graphs."""
+    def free(self) -> None:
+        """Frees the graphs. What is run again is captured again."""
         self._graphs.clear()

@@ -148,7 +148,7 @@ class Plan:
         if state["cuda_random"] is not None and self.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda_random"].cpu(), self.device)
 
-    def close(self) -> None:
-        """Frees the captured graphs."""
+    def free_graphs(self) -> None:
+        """Frees the captured graphs; the next iterations capture them again."""
         if self.launcher is not None:
-            self.launcher.close()
+            self.launcher.free()
