@@ -314,7 +314,7 @@ class AtariEnv(Playing):
 
         A game is compiled with the code that random play executes. Who plays well gets further, to
         other waves and mazes, whose code is interpreted and takes several times as long. So call
-        this now and then, such as each time after twice as many steps. It copies the states of some
+        this now and then: cule.train does, at first after 500 steps. It copies the states of some
         envs; a thread plays on from them, and compiles the game if that pays. The first step after
         that, or the next call, loads the new code. Results are the same before and after.
 

@@ -17,8 +17,10 @@ from cule.train.episodes import Episodes
 from cule.train.learning import Learning
 from cule.train.rewards import RewardName, learned_rewards
 
-# Steps of each env after which it is first looked what code they execute.
-LOOK_AT = 500
+# Steps of each env after which it is first looked what code they execute. It is looked again each
+# time after so many times as many steps, which takes half a second of a core: often enough for an
+# agent that finds new waves late, and seldom in a long training.
+LOOK_AT, LOOK_AGAIN = 500, 1.2
 
 
 def reserved_multiprocessors(
@@ -185,8 +187,7 @@ class Stage:
         """Lets the game's code on a GPU follow what is played (AtariEnv.translate_again).
 
         Args:
-            steps: that each env has played. At first after LOOK_AT steps, and then each time after
-                twice as many, it is looked what envs execute.
+            steps: that each env has played, which decides whether it is looked what they execute.
 
         Returns:
             Whether CUDA graphs have to be captured again.
@@ -195,7 +196,7 @@ class Stage:
             return False
         look = steps >= self._look_at
         if look:
-            self._look_at = 2 * steps
+            self._look_at = int(LOOK_AGAIN * steps)
         return self.env.translate_again(look)
 
     def compiled(self, net: nn.Module) -> Any:
