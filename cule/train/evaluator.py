@@ -21,9 +21,10 @@ from cule.train.models import sample
 NOOPS = 30
 # Episodes that are played side by side, by the kind of the policy's device. On a CPU: with more,
 # more of them wait for the longest; with fewer, Python takes longer than the emulator. A GPU takes
-# as long for one as for a hundred, and if several threads call it they wait for Python. The number
-# decides which random numbers an episode has, and so must not depend on the number of cores.
-GROUP = {"cpu": 8, "cuda": 128}
+# as long for one as for a hundred, and if many threads call it they wait for Python; with two, one
+# group emulates while the other waits for the GPU. The number decides which random numbers an
+# episode has, and so must not depend on the number of cores.
+GROUP = {"cpu": 8, "cuda": 64}
 Policy = Callable[[torch.Tensor], torch.Tensor]
 
 

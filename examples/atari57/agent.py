@@ -6,10 +6,10 @@ What is done already is not done again: a training goes on from its newest check
 folder's result.jsonl is written last. Of a training that has ended only the networks are kept, as
 57 checkpoints with all frames would take 80 GB.
 
-Evaluated and filmed is on the CPU, with what trainings leave of it. Another agent trains on the GPU
-by then, and whatever else runs there takes all of it for a time slice, though a policy of a few
-envs has nearly nothing to compute. Clients of CUDA's Multi-Process Service take no slices: among
-them --evaluate-on gpu spares the CPU half of an evaluation's work.
+Evaluated and filmed is on the CPU. Another agent trains on the GPU by then, and whatever else runs
+there takes all of it for a time slice, though a policy of a few envs has nearly nothing to compute.
+Clients of CUDA's Multi-Process Service take no slices: among them --evaluate-on gpu spares the CPU
+half of an evaluation's work.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ TRAINING, VIDEO = "training", "video.mp4"
 MOST_FILMED_FRAMES = 18_000
 # Threads of each process of an evaluation.
 THREADS = 4
-# The nice value of an evaluation where there is no SCHED_IDLE.
-WAY_GIVEN = 19
+# The nice value of an evaluation: trainings, for which GPUs wait, have 0.
+WAY_GIVEN = 10
 # What a result's row has from the training's.
 OF_TRAINING = (
     "device_name", "driver", "cuda", "seconds", "startup_seconds", "fps", "trained_from",
@@ -112,17 +112,6 @@ def link_log(folder: Path) -> None:
         (folder / LOG).symlink_to(Path(TRAINING) / LOG)
 
 
-def give_way() -> None:
-    """Leaves the CPU to trainings, for which GPUs wait; so do threads and processes that follow.
-
-    With a nice value alone a training waits for the end of a time slice each time it wants a core.
-    """
-    if hasattr(os, "SCHED_IDLE"):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    else:
-        os.setpriority(os.PRIO_PROCESS, 0, WAY_GIVEN)
-
-
 def film(args: Args) -> None:
     """Films an episode, unless that is done.
 
@@ -149,8 +138,8 @@ def has_trained(row: dict[str, Any], args: Args) -> bool:
 def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     """Trains, evaluates and films; returns the result's row, None if a signal stopped it.
 
-    With `gives_way` this process takes what others leave of the CPU once it has trained. The row is
-    that of the evaluation, with the training's device and times, `protocol` and `score_normalised`.
+    With `gives_way` this process has a lower priority once it has trained. The row is that of the
+    evaluation, with the training's device and times, `protocol` and `score_normalised`.
 
     Raises:
         ImportError: a package is missing.
@@ -178,7 +167,7 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     gc.collect()
     torch.cuda.empty_cache()
     if gives_way:
-        give_way()
+        os.setpriority(os.PRIO_PROCESS, 0, WAY_GIVEN)
     # A policy of a few envs is no work for several, which would wait for each other's cores.
     torch.set_num_threads(1)
     begun, protocol = time.perf_counter(), PROTOCOLS[args.protocol]

@@ -271,8 +271,9 @@ def test_scores_are_those_of_a_vector_env_whose_first_episodes_count():
     assert scores.tolist() == expected.tolist() and len(set(scores)) > 2
 
 
-def test_a_gpu_has_all_episodes_in_one_group():
-    assert groups_of(100, torch.device("cuda")) == 1
+def test_a_gpu_has_few_groups():
+    assert groups_of(64, torch.device("cuda")) == 1
+    assert groups_of(100, torch.device("cuda")) == 2
     assert groups_of(100, torch.device("cpu")) == 13
 
 
