@@ -53,7 +53,7 @@ def main() -> None:
     for step in range(1, max(args.steps) + 1):
         observations, *_ = env.step(sample(policy(observations), generator))
         if step in args.steps:
-            now = profile_from(game, env._some_states())
+            now = profile_from(game, env.clone_state().consoles())
             played = both(played, now)
             blocks = translation.blocks_of(game, played)
             shares = f"{share_of(random, now):.1%} | {share_of(blocks, now):.1%}"

@@ -82,7 +82,8 @@ class Changeover:
         # kernel after the second is loaded. Those of the first two are allocated here: between two
         # steps that would wait for the device.
         self._marked_ops = [self._room_for_operations(game, i) for i in range(1 + at_first)]
-        self._made: Translation | None = None  # what steps run
+        # What steps run; None if nothing is to be compiled again.
+        self._made: Translation | None = None
         self._kernel = game, architecture_of(memory.device), backend.plays_in_step(num_envs)
         # None while steps run a kernel of all blocks, or when it is known that they never will.
         self._translating: Translating | None = translating(*self._kernel, at_first)
@@ -123,7 +124,7 @@ class Changeover:
             on_device.copy_(on_host, non_blocking=True)
             self._backend.load_translation(made.cubin, on_device.data_ptr())
         except Exception:
-            self._translating = None
+            self._translating = self._made = None
             raise
         self.translated, self._translating, self._made = True, None, made
         self.kernels += 1

@@ -235,7 +235,7 @@ def states_of(mode: int | None) -> list[tuple[Group, Snapshot]]:
     generator = torch.Generator().manual_seed(0)
     for _ in range(30):
         env.step(torch.randint(4, (8,), generator=generator))
-    return env._some_states()
+    return env.clone_state().consoles()
 
 
 def test_a_game_is_translated_again_with_what_its_envs_execute(
