@@ -282,6 +282,26 @@ class AtariEnv(Playing):
             return self._seed
         return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
 
+    @changes
+    def reserve(self, multiprocessors: int) -> bool:
+        """Reserves another number of multiprocessors for emulation (see `multiprocessors`).
+
+        Results are the same before and after. A CUDA graph keeps what it captured.
+
+        Args:
+            multiprocessors: how many, from the next step on.
+
+        Returns:
+            Whether it did. With few envs on many multiprocessors a game needs another kernel.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            TypeError, ValueError: there are not so many, or too few for all envs, or the envs are
+                on a CPU.
+        """
+        self._check_open("reserve")
+        return self.engine.reserve(arguments.integer("multiprocessors", multiprocessors, 1))
+
     @property
     def translated(self) -> bool:
         """Whether steps now run the game compiled for the GPU (see `translate`)."""

@@ -131,6 +131,10 @@ struct CheckedBackend {
   bool plays_in_step(const pybind11::object& num_envs) const {
     return backend->plays_in_step(static_cast<int>(integer("num_envs", num_envs, 1)));
   }
+  bool reserve(const pybind11::object& num_envs, const pybind11::object& multiprocessors) {
+    return backend->reserve(static_cast<int>(integer("num_envs", num_envs, 1)),
+                            static_cast<int>(integer("multiprocessors", multiprocessors, 0)));
+  }
   void load_translation(const pybind11::bytes& cubin, const pybind11::object& marked_ops) {
     if (on_host)
       throw std::invalid_argument(

@@ -129,6 +129,18 @@ class Engine(Contents):
                 f"{self.device} has), got {asked}"
             )
 
+    def reserve(self, multiprocessors: int) -> bool:
+        """Reserves another number of multiprocessors from the next step on.
+
+        Returns:
+            Whether it did: not if that would need another kernel of the game.
+
+        Raises:
+            ValueError: there are not so many, or too few for all envs, or the envs are on a CPU.
+        """
+        self._check_multiprocessors(multiprocessors)
+        return self.backend.reserve(self.num_envs, multiprocessors)
+
     # The game's own kernel ------------------------------------------------------------------------
 
     def _begin_translation(self, at_first: bool) -> None:

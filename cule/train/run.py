@@ -198,6 +198,7 @@ class Run:
             "episodes": int(episodes),
             "score": self.score if episodes else None,
             "reward": rewards / steps if steps else None,
+            **({} if trainer.balance is None else {"multiprocessors": trainer.balance.reserved}),
             **{
                 name: metric / count if count else None
                 for name, metric in zip(trainer.learner.names, metrics, strict=True)
@@ -209,7 +210,7 @@ class Run:
         norm = values.get("grad_norm")
         if norm is not None and not math.isfinite(norm):
             self._diverged(f"a gradient of norm {norm}")
-        trainer.translate_again()
+        trainer.adapt(self.seconds)
 
     def _diverged(self, what: str) -> NoReturn:
         """Ends a training that would go on with numbers that mean nothing.

@@ -64,8 +64,8 @@ class Args:
     lag: int = 0
     """1: learn while the envs play the next steps, with weights that are one iteration old"""
     multiprocessors: int = 0
-    """on a GPU with cule: how many of its multiprocessors are reserved for emulation; 0: half of
-    them with a lag, so that the others can learn at the same time, and none without"""
+    """on a GPU with cule: how many of its multiprocessors are reserved for emulation; 0: none
+    without a lag; with one, as many as are found to be fastest while the others learn"""
 
     life_loss_ends: bool = False
     """in training, a lost life ends an episode (the game goes on)"""

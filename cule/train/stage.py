@@ -26,7 +26,7 @@ LOOK_AT, LOOK_AGAIN = 500, 1.2
 def reserved_multiprocessors(
     device: torch.device, asked: int, num_envs: int, lag: int, *, alone: bool = False
 ) -> int | None:
-    """How many multiprocessors are reserved for emulation; None: none is.
+    """How many multiprocessors are reserved for emulation at first; None: none is.
 
     That is so without a lag, with more envs than half of them can emulate, and where acting has
     multiprocessors alone.

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from cule.engine import MAX_ENVS_APART
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
+from cule.train.balance import Balance
 from cule.train.build import Declaration, Networks, fixed_bytes, observation_of
 from cule.train.decoupled import FarEnvs, Messages, facts_of
 from cule.train.devices import compute_deterministically
@@ -25,7 +27,7 @@ from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
 from cule.train.reduction import make_reduction
-from cule.train.stage import Stage, make_envs
+from cule.train.stage import Stage, make_envs, reserved_multiprocessors
 from cule.train.weights import Weights
 from cule.train.world import World
 
@@ -103,6 +105,7 @@ class Trainer:
 
     Attributes:
         apart: the multiprocessors that act and those that learn; None: both use all.
+        balance: finds how many multiprocessors emulate; None: that is given.
         plan: what is executed.
         nets: the networks.
         iterations: how many there were.
@@ -126,6 +129,7 @@ class Trainer:
             self.apart = split(self.device, world.layout.multiprocessors)
         self.stage = self._make_stage(learning, each, seed)
         self.stage.first_env = number * each
+        self.balance = self._make_balance(learning, each)
         algorithm.num_actions = self.stage.num_actions
         torch.manual_seed(self.args.seed)
         if self.args.deterministic:
@@ -210,6 +214,17 @@ class Trainer:
             stage = Stage(FarEnvs(num_envs, facts, self.device), self.device)
             stage.look(seed)
         return stage
+
+    def _make_balance(self, learning: Learning, num_envs: int) -> Balance | None:
+        args, world = self.args, self.world
+        if args.multiprocessors or args.env_device or args.emulator != "cule" or self.own_envs:
+            return None
+        # Of several processes on a GPU each would take more from the others.
+        alone = world.layout.kind == "together" and world.num_devices == world.size
+        if not alone or not reserved_multiprocessors(self.device, 0, num_envs, learning.lag):
+            return None
+        all_ = torch.cuda.get_device_properties(self.device).multi_processor_count
+        return Balance(all_, -(-num_envs // MAX_ENVS_APART))
 
     def warm_up(self) -> None:
         """Computes actions and a gradient once, which changes nothing.
@@ -303,12 +318,26 @@ class Trainer:
         each = self.args.num_envs * FRAMESKIP
         self.plan.run(tell=lambda steps: tell(steps * each))
 
-    def translate_again(self) -> None:
-        """Lets the game's code on a GPU follow what is played. All processes have to call it.
+    def adapt(self, seconds: float) -> None:
+        """Lets emulation on a GPU follow what is played: its code, and where it runs.
 
-        Nothing may be running on the device.
+        All processes have to call it, and nothing may be running on the device. Results do not
+        change.
+
+        Args:
+            seconds: of training so far.
         """
-        if self.world.any(self.stage.translate_again(self.steps)):
+        seconds = self.world.most(seconds)
+        changed = self.world.any(self.stage.translate_again(self.steps))
+        if self.balance is not None:
+            if changed:
+                self.balance.disturbed()
+            number = self.balance.told(self.frames, seconds)
+            if number is not None and not self.stage.env.reserve(number):
+                self.balance.refuse()
+            elif number is not None:
+                changed = True
+        if changed:
             self.plan.free_graphs()
 
     def state_dict(self) -> dict[str, Any]:

@@ -367,6 +367,29 @@ def test_a_game_translated_again_plays_the_same() -> None:
     assert not plain.translate_again()
 
 
+def test_multiprocessors_can_be_reserved_on_a_gpu_only() -> None:
+    env = cule.AtariEnv("pong", 2, device="cpu", reset_pool_size=1)
+    with pytest.raises(
+        ValueError, match=r"expected multiprocessors with device='cuda', got it with device cpu$"
+    ):
+        env.reserve(2)
+    with pytest.raises(TypeError, match=r"expected multiprocessors to be an integer, got 'half'$"):
+        env.reserve("half")  # type: ignore[arg-type]
+
+
+@pytest.mark.gpu
+def test_games_play_the_same_on_other_multiprocessors_from_a_step_on() -> None:
+    plain, other = (
+        cule.AtariEnv("pong", 1100, device="cuda", translate=True, multiprocessors=some)
+        for some in (None, 66)
+    )
+    for multiprocessors in (100, 3, 50):
+        assert other.reserve(multiprocessors)
+        assert_play_the_same(plain, other, 20)
+    with pytest.raises(ValueError, match="expected multiprocessors to be from 3 "):
+        other.reserve(2)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("translate", [False, True])
 @pytest.mark.parametrize(

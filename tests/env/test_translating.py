@@ -58,7 +58,8 @@ class Compiler:
         if self.problem:
             raise self.problem
         operations = np.full((len(rom_of(game)[0]) + 1, 2), 7 if whole else 3, np.uint32)
-        return translation.Translation(b"a kernel" if whole else self.first, operations, whole)
+        cubin = b"a kernel" if whole else self.first
+        return translation.Translation(cubin, operations, whole, translation.profile(game))
 
     def finish(self) -> None:
         """Lets everything compile, and returns when nothing is being compiled any more."""
@@ -178,6 +179,73 @@ def test_waiting_is_for_the_whole_kernel(compiler: Compiler) -> None:
     compiler.begun.clear()
     assert make(translate=True).engine.backend.loaded == [b"a kernel"]
     assert [at_first for *_, at_first in compiler.begun] == [False], "who waits waits for that only"
+
+
+def test_a_kernel_with_what_envs_execute_replaces_the_whole_one(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, bool, int]] = []
+    let = threading.Event()
+    needed = True
+
+    def translate_again(
+        game: Any, architecture: str, in_step: bool, played: np.ndarray, states: list[Any]
+    ) -> translation.Translation | None:
+        asked.append((architecture, in_step, len(states)))
+        assert np.array_equal(played, translation.profile(game))
+        assert let.wait(SECONDS)
+        operations = np.full((len(rom_of(game)[0]) + 1, 2), 9, np.uint32)
+        return translation.Translation(b"another", operations, True, played) if needed else None
+
+    monkeypatch.setattr(changeover, "translate_again", translate_again)
+    env, plain = make(3), make(3, translate=False)
+    backend = env.engine.backend
+    assert not env.translate_again(), "before the first reset, and the first kernel"
+    compiler.finish()
+    assert env.translate_again(), "it loads the first kernel"
+    assert torch.equal(env.reset(seed=1)[0], plain.reset(seed=1)[0])
+    for step in range(9):
+        if step == 3:
+            assert not env.translate_again() and not env.translate_again()
+            let.set()
+            join_threads()
+            assert backend.loaded == [b"a kernel"]
+        actions = [step % 6, 2, 1]
+        assert same(outputs(env, env.step(actions)), outputs(plain, plain.step(actions))), step
+        assert len(backend.loaded) == 1 + (step >= 3)
+    assert asked == [("sm_90", False, 3)]
+    assert (backend.loaded, marked_ops(env)) == ([b"a kernel", b"another"], [7, 9])
+    assert not env.translate_again(look=False) and len(asked) == 1
+    needed = False
+    assert not env.translate_again() and env.wait_until_translated()
+    assert len(asked) == 2 and len(backend.loaded) == 2
+    needed = True
+    assert not env.translate_again()
+    join_threads()
+    assert env.translate_again(look=False), "a call loads it, too"
+    assert marked_ops(env) == [7, 9, 9] and len(set(backend.marked_ops)) == 3
+    assert not plain.translate_again()
+
+
+def test_a_kernel_that_cannot_be_compiled_again_is_told_once(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def translate_again(*_: Any) -> None:
+        raise RuntimeError("too much for this compiler")
+
+    monkeypatch.setattr(changeover, "translate_again", translate_again)
+    env = make()
+    env.reset(seed=1)
+    compiler.finish()
+    env.step([0, 0])
+    env.translate_again()
+    join_threads()
+    with pytest.warns(UserWarning, match="slower than they could: too much for this compiler"):
+        env.step([0, 0])
+    assert env.translated and env.engine.backend.loaded == [b"a kernel"]
+    assert not env.translate_again()
+    assert env.wait_until_translated(), "nothing is tried any more"
+    env.step([0, 0])
 
 
 def test_wait_until_translated_waits_and_changes_over(compiler: Compiler) -> None:

@@ -54,6 +54,7 @@ class SimulatedGpu:
         self.library.make_backend.restype = ctypes.c_void_p
         self.library.error_bytes.restype = ctypes.c_size_t
         self.library.plays_in_step.restype = ctypes.c_bool
+        self.library.reserve.restype = ctypes.c_bool
         self.settings = (multiprocessors, seed, together)
 
     def call(self, function: str, *arguments: Any) -> Any:
@@ -91,6 +92,9 @@ class SimulatedBackend:
 
     def finish(self) -> None:
         """Nothing is in flight: calls return when their work is done."""
+
+    def reserve(self, num_envs: int, multiprocessors: int) -> bool:
+        return self._gpu.library.reserve(self._address, num_envs, multiprocessors)
 
     def load_translation(self, path: bytes, marked_ops: int) -> None:
         self._gpu.call("load_translation", self._address, path, ctypes.c_void_p(marked_ops))

@@ -99,6 +99,28 @@ def test_all_ways_of_playing_give_the_same(
     compare("pong", num_envs, True, False, library, tmp_path, 80, multiprocessors)
 
 
+def test_other_multiprocessors_can_be_reserved_while_a_game_is_played(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
+    num_envs = 40
+    pair = Pair(SimulatedGpu(library, 4, seed=1), ["pong"], num_envs, some_options())
+    pair.reset(None, torch.arange(num_envs))
+    backend = pair.gpu.backend
+    in_step = backend.plays_in_step(num_envs)
+    assert in_step and backend.reserve(num_envs, 2)
+    translate(pair, "pong", in_step, False, library, tmp_path)
+    for multiprocessors in (2, 1, 3):
+        assert backend.reserve(num_envs, multiprocessors)
+        assert backend.plays_in_step(num_envs)
+        for _ in range(2):
+            pair.step()
+    # On so many, a multiprocessor would have so few envs that they need not be in step.
+    assert not backend.reserve(num_envs, 12)
+    assert backend.plays_in_step(num_envs)
+    pair.step()
+
+
 def test_a_game_is_translated_again_while_it_is_played(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

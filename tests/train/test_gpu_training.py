@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import pytest
@@ -10,6 +11,7 @@ from training_runs import assert_same, saved
 
 import cule
 from cule import train
+from cule.train.balance import Balance
 from cule.train.evaluator import Evaluator
 from cule.train.layout import Layout
 from cule.train.plan.execution import Step
@@ -191,6 +193,29 @@ def test_run_on_the_gpu_goes_on_from_its_checkpoint(tmp_path):
         )
         assert row["updates"] == phases * 3 * 4
     assert_same(saved(tmp_path / "parts"), saved(tmp_path / "whole"))
+
+
+def test_training_is_the_same_on_any_number_of_multiprocessors(tmp_path, monkeypatch):
+    numbers = itertools.cycle([33, 115, 66, 49])
+    for folder, changes in (("half", False), ("all", True)):
+        taken = []
+
+        def told(balance, frames, seconds, changes=changes, taken=taken):
+            if not changes:
+                return None
+            balance.reserved = next(numbers)
+            taken.append(balance.reserved)
+            return balance.reserved
+
+        monkeypatch.setattr(Balance, "told", told)
+        args = Args(
+            **{**OPTIONS, **FEW, "num_envs": 1280}, overlap=True, folder=tmp_path / folder,
+            deterministic=True, total_frames=1280 * 4 * 30 * 8, log_every=60,
+        )  # fmt: skip
+        row = train.train(A2C, args)
+        assert row["multiprocessors"] == (taken[-1] if changes else 66)
+        assert len(set(taken)) == (4 if changes else 0)
+    assert_same(saved(tmp_path / "half"), saved(tmp_path / "all"))
 
 
 @pytest.mark.parametrize("overlap", [False, True])

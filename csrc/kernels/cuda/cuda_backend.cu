@@ -69,6 +69,15 @@ class CudaBackend final : public Backend {
     return launch_for(num_envs, kPlayWays[0]).in_step;
   }
 
+  bool reserve(int num_envs, int multiprocessors) override {
+    const bool in_step = plays_in_step(num_envs);
+    const int before = reserved_;
+    reserved_ = multiprocessors;
+    if (plays_in_step(num_envs) == in_step) return true;
+    reserved_ = before;
+    return false;
+  }
+
   void load_translation(const std::string& cubin, const Predecoded* marked_ops) override {
     Guard guard(device_);
     const CaptureRelaxed relaxed;
