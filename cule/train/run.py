@@ -210,7 +210,6 @@ class Run:
         norm = values.get("grad_norm")
         if norm is not None and not math.isfinite(norm):
             self._diverged(f"a gradient of norm {norm}")
-        trainer.adapt(self.seconds)
 
     def _diverged(self, what: str) -> NoReturn:
         """Ends a training that would go on with numbers that mean nothing.
@@ -410,6 +409,8 @@ class Run:
                 self.show(trainer.frames)
                 if trainer.updates // args.log_every > updates // args.log_every:
                     self.tell()
+                    if trainer.frames < args.total_frames:
+                        trainer.adapt(self.seconds)
             if self.crossed(frames, args.eval_every) and self.promising:
                 self.evaluate(stopper)
             if self.crossed(frames, args.checkpoint_every):
