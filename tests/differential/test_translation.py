@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 import torch
 
+import cule
 from cule import translation
 from cule.console import Group, Options
 from cule.engine import Engine
 from cule.rom import find_game
+from cule.translation.executed import both, profile_from
 from tests.support.build import CHECKED, build_module
 
 # One of each bank-switching scheme at least, programs with stack tricks, and much reading of
@@ -32,10 +34,9 @@ STEPS = 400
 IN_BLOCKS = {"tic_tac_toe_3d": 16_000, "video_chess": 20_000, "pitfall2": 22_000}
 
 
-def build(game: str, folder: Path) -> ModuleType:
-    """Compiles the game's blocks as a module."""
+def build(game: str, blocks: list[translation.Block], folder: Path) -> ModuleType:
+    """Compiles blocks of a game as a module."""
     cases, name = folder / "cases.inc", f"translated_{game}"
-    blocks = translation.blocks_of(find_game(game))
     cases.write_text(translation.source_of(find_game(game), blocks))
     flags = [
         *CHECKED, "-Wno-unknown-pragmas",
@@ -48,12 +49,11 @@ def build(game: str, folder: Path) -> ModuleType:
     return build_module(name, [source], folder, compile_flags=flags)
 
 
-def make_engine(game: str) -> Engine:
+def make_engine(game: str, blocks: list[translation.Block], mode: int | None = None) -> Engine:
     found = find_game(game)
     options = Options(reset_pool_size=1, repeat_action_probability=0.25, autoreset=2)
-    groups = [Group(found, found.facts["default_mode"], 0)]
+    groups = [Group(found, found.facts["default_mode"] if mode is None else mode, 0)]
     engine = Engine(groups, np.zeros(1, np.uint32), options, torch.device("cpu"), 1)
-    blocks = translation.blocks_of(found)
     engine.memory.place_array("marked_ops", translation.marked_ops(found, blocks))
     engine.reset(None, torch.tensor([5]))
     return engine
@@ -63,8 +63,29 @@ def make_engine(game: str) -> Engine:
     "game", [*QUICK, *(pytest.param(game, marks=pytest.mark.slow) for game in GAMES)]
 )
 def test_blocks_do_what_the_interpreter_does(game: str, tmp_path: Path) -> None:
-    module = build(game, tmp_path)
-    translated, interpreted = make_engine(game), make_engine(game)
+    blocks = translation.blocks_of(find_game(game))
+    module = build(game, blocks, tmp_path)
+    compare(game, module, make_engine(game, blocks), make_engine(game, blocks))
+
+
+@pytest.mark.slow
+def test_blocks_of_what_envs_execute_do_what_the_interpreter_does(tmp_path: Path) -> None:
+    """In another mode, whose code random play of the usual one does not reach."""
+    game, mode = find_game("breakout"), 44
+    env = cule.AtariEnv(game.name, 8, "cpu", mode=mode)
+    env.reset(seed=1)
+    for step in range(30):
+        env.step([step % 4] * 8)
+    now = profile_from(game, env.clone_state().consoles())
+    blocks = translation.blocks_of(game, both(translation.profile(game), now))
+    assert len(blocks) > len(translation.blocks_of(game))
+    module = build(game.name, blocks, tmp_path)
+    engines = [make_engine(game.name, blocks, mode) for _ in range(2)]
+    compare(game.name, module, *engines)
+
+
+def compare(game: str, module: ModuleType, translated: Engine, interpreted: Engine) -> None:
+    """Plays at random, one engine in the module's blocks; both have to be in the same state."""
     generator = torch.Generator().manual_seed(3)
     in_blocks = blocks = looked_up = entries = 0
     for number in range(STEPS):
