@@ -36,7 +36,8 @@ IN_BLOCKS = {"tic_tac_toe_3d": 16_000, "video_chess": 20_000, "pitfall2": 22_000
 
 def build(game: str, blocks: list[translation.Block], folder: Path) -> ModuleType:
     """Compiles blocks of a game as a module."""
-    cases, name = folder / "cases.inc", f"translated_{game}"
+    # Of two modules of one name a process would get the first one twice.
+    cases, name = folder / "cases.inc", f"translated_{game}_{len(blocks)}"
     cases.write_text(translation.source_of(find_game(game), blocks))
     flags = [
         *CHECKED, "-Wno-unknown-pragmas",
