@@ -191,15 +191,21 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert len(compiled) == 5
 
 
-def test_first_kernel_has_the_most_frequent_blocks_until_the_whole_one_is_kept(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    compiled: list[str] = []
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """What a stand-in for the compiler has compiled: sources, each of which is its own cubin."""
+    sources: list[str] = []
     monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
     monkeypatch.setattr(
-        nvrtc, "compile_cubin", lambda source, *_: compiled.append(source) or source.encode()
+        nvrtc, "compile_cubin", lambda source, *_: sources.append(source) or source.encode()
     )
+    return sources
+
+
+def test_first_kernel_has_the_most_frequent_blocks_until_the_whole_one_is_kept(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", 300)
     game = find_game("pong")
     blocks = translation.blocks_of(game)
@@ -239,14 +245,8 @@ def states_of(mode: int | None) -> list[tuple[Group, Snapshot]]:
 
 
 def test_a_game_is_translated_again_with_what_its_envs_execute(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    compiled: list[str], tmp_path: Path
 ) -> None:
-    compiled: list[str] = []
-    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
-    monkeypatch.setattr(
-        nvrtc, "compile_cubin", lambda source, *_: compiled.append(source) or source.encode()
-    )
     game, states = find_game("breakout"), states_of(mode=44)
     played, now = translation.profile(game), executed.profile_from(game, states)
     before = translation.blocks_of(game)
