@@ -210,7 +210,7 @@ def test_training_is_the_same_on_any_number_of_multiprocessors(tmp_path, monkeyp
         monkeypatch.setattr(Balance, "told", told)
         args = Args(
             **{**OPTIONS, **FEW, "num_envs": 1280}, overlap=True, folder=tmp_path / folder,
-            deterministic=True, total_frames=1280 * 4 * 30 * 8, log_every=60,
+            deterministic=True, total_frames=1280 * 4 * 30 * 8, log_every=30,
         )  # fmt: skip
         row = train.train(A2C, args)
         assert row["multiprocessors"] == (taken[-1] if changes else 66)
