@@ -303,6 +303,11 @@ class AtariEnv(Playing):
         return self.engine.reserve(arguments.integer("multiprocessors", multiprocessors, 1))
 
     @property
+    def multiprocessors(self) -> int | None:
+        """How many multiprocessors are reserved for emulation; None: none is."""
+        return self.engine.multiprocessors if "engine" in self.__dict__ else None
+
+    @property
     def translated(self) -> bool:
         """Whether steps now run the game compiled for the GPU (see `translate`)."""
         return "engine" in self.__dict__ and self.engine.translated

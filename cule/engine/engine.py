@@ -78,6 +78,7 @@ class Engine(Contents):
         self.groups, self.options, self.device = list(groups), options, device
         self.num_envs = len(group_of_env)
         self._check_multiprocessors(multiprocessors)
+        self.multiprocessors = multiprocessors
         self._progress, self._process = progress, os.getpid()
         self._streams: set[torch.cuda.Stream] = set()
         self.boots = boots_of(self.groups, progress)
@@ -139,7 +140,10 @@ class Engine(Contents):
             ValueError: there are not so many, or too few for all envs, or the envs are on a CPU.
         """
         self._check_multiprocessors(multiprocessors)
-        return self.backend.reserve(self.num_envs, multiprocessors)
+        done = self.backend.reserve(self.num_envs, multiprocessors)
+        if done:
+            self.multiprocessors = multiprocessors
+        return done
 
     # The game's own kernel ------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from cule.train.rewards import RewardName, learned_rewards
 LOOK_AT, LOOK_AGAIN = 500, 1.2
 
 
-def reserved_multiprocessors(
+def _reserved(
     device: torch.device, asked: int, num_envs: int, lag: int, *, alone: bool = False
 ) -> int | None:
     """How many multiprocessors are reserved for emulation at first; None: none is.
@@ -74,7 +74,7 @@ def make_envs(
             own.wait_until_translated()
         return own
     env_device = torch.device(args.env_device or device)
-    multiprocessors = reserved_multiprocessors(
+    multiprocessors = _reserved(
         env_device, args.multiprocessors, num_envs, learning.lag, alone=alone
     )
     return make_env(

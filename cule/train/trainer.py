@@ -27,7 +27,7 @@ from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
 from cule.train.reduction import make_reduction
-from cule.train.stage import Stage, make_envs, reserved_multiprocessors
+from cule.train.stage import Stage, make_envs
 from cule.train.weights import Weights
 from cule.train.world import World
 
@@ -129,7 +129,7 @@ class Trainer:
             self.apart = split(self.device, world.layout.multiprocessors)
         self.stage = self._make_stage(learning, each, seed)
         self.stage.first_env = number * each
-        self.balance = self._make_balance(learning, each)
+        self.balance = self._make_balance()
         algorithm.num_actions = self.stage.num_actions
         torch.manual_seed(self.args.seed)
         if self.args.deterministic:
@@ -215,16 +215,15 @@ class Trainer:
             stage.look(seed)
         return stage
 
-    def _make_balance(self, learning: Learning, num_envs: int) -> Balance | None:
+    def _make_balance(self) -> Balance | None:
         args, world = self.args, self.world
-        if args.multiprocessors or args.env_device or args.emulator != "cule" or self.own_envs:
-            return None
+        reserved = getattr(self.stage.env, "multiprocessors", None)
         # Of several processes on a GPU each would take more from the others.
         alone = world.layout.kind == "together" and world.num_devices == world.size
-        if not alone or not reserved_multiprocessors(self.device, 0, num_envs, learning.lag):
+        if reserved is None or args.multiprocessors or self.own_envs or not alone:
             return None
         all_ = torch.cuda.get_device_properties(self.device).multi_processor_count
-        return Balance(all_, -(-num_envs // MAX_ENVS_APART))
+        return Balance(all_, reserved, -(-self.stage.env.num_envs // MAX_ENVS_APART))
 
     def warm_up(self) -> None:
         """Computes actions and a gradient once, which changes nothing.

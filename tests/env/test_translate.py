@@ -385,9 +385,11 @@ def test_games_play_the_same_on_other_multiprocessors_from_a_step_on() -> None:
     )
     for multiprocessors in (100, 3, 50):
         assert other.reserve(multiprocessors)
+        assert other.multiprocessors == multiprocessors
         assert_play_the_same(plain, other, 20)
     with pytest.raises(ValueError, match="expected multiprocessors to be from 3 "):
         other.reserve(2)
+    assert (plain.multiprocessors, other.multiprocessors) == (None, 50)
 
 
 @pytest.mark.gpu
