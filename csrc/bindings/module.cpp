@@ -140,13 +140,15 @@ void checked_continued_episode(CheckedBatch& batch, const py::object& played,
 
 // The fields of ProfileEntries as uint32: a row for each byte of env 0's ROM, and a last row for
 // code that is elsewhere.
-py::bytes profile(CheckedBatch& batch, const py::object& frames, bool from_start, uint32_t seed) {
+py::bytes profile(CheckedBatch& batch, const py::object& frames, bool from_start,
+                  const py::object& seed) {
   const auto count = static_cast<int>(integer("frames", frames, 0));
+  const auto first = static_cast<uint32_t>(integer("seed", seed, 0, UINT32_MAX));
   batch.check_powered_on();
   std::vector<ProfileEntry> entries(batch.configs[batch.group[0]].rom_bytes + 1, ProfileEntry{});
   {
     py::gil_scoped_release release;
-    profile_play(batch, count, from_start, seed, entries.data());
+    profile_play(batch, count, from_start, first, entries.data());
   }
   return as_bytes(entries);
 }

@@ -67,6 +67,8 @@ CALLS = (
     "continue_pool_episode(console.batch, {0}, {0})",
     "continue_pool_episode(Batch(), {0}, {0})",
     "profile(console.batch, {})",
+    "profile(console.batch, 1, {})",
+    "profile(console.batch, 1, True, {})",
     "start_pool_episode(console.batch, {})",
     "env.backend.reset(env.batch, {0}, 0)",
     "env.backend.reset(env.batch, 0, {})",
