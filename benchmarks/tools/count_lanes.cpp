@@ -35,7 +35,7 @@ struct TracingCore : AnyGame {
         const uint32_t opcode = opcode_of(op);  // RTS, RTI, JMP (), BRK
         const bool anywhere = opcode == 0x60 || opcode == 0x40 || opcode == 0x6C || opcode == 0x00;
         frames->back().push_back({m.code_offset(m.r.pc), m.cycle, anywhere});
-        op = StaticCore{}(m, op);
+        op = DynamicCore{}(m, op);
       }
     });
   }
@@ -51,7 +51,7 @@ void trace(uintptr_t address, size_t env) {
   Devices devices;
   TiaTrail trail{};
   TiaState tia;
-  trail.starts = starts_alone(starts.data());
+  trail.starts = starts_of_one_env(starts.data());
   PlainMachine machine = make_plain_machine(batch, env, devices, {entries.data(), trail, tia});
   traces.emplace_back();
   play_frames(batch, env, machine, TracingCore{{}, &traces.back()});
