@@ -283,13 +283,16 @@ class AtariEnv(Playing):
         return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
 
     @changes
-    def reserve(self, multiprocessors: int) -> bool:
+    def reserve(self, multiprocessors: int, *, narrow: bool | None = None) -> bool:
         """Reserves another number of multiprocessors for emulation (see `multiprocessors`).
 
         Results are the same before and after. A CUDA graph keeps what it captured.
 
         Args:
             multiprocessors: how many, from the next step on.
+            narrow: whether a compiled game runs in twice as many warps of half as many envs each,
+                which is faster where envs do different things. None: some steps try both and are
+                timed; a CUDA graph captures what was the faster one until then, at first False.
 
         Returns:
             Whether it did. With few envs on many multiprocessors a game needs another kernel.
@@ -300,7 +303,10 @@ class AtariEnv(Playing):
                 on a CPU.
         """
         self._check_open("reserve")
-        return self.engine.reserve(arguments.integer("multiprocessors", multiprocessors, 1))
+        number = arguments.integer("multiprocessors", multiprocessors, 1)
+        return self.engine.reserve(
+            number, None if narrow is None else arguments.flag("narrow", narrow)
+        )
 
     @property
     def multiprocessors(self) -> int | None:

@@ -32,9 +32,12 @@ class Backend {
   // Whether the warps of a translated kernel for `num_envs` envs wait for each other. The kernel
   // must be compiled for one or the other (kernels/cuda/play.cuh).
   virtual bool plays_in_step(int num_envs) const = 0;
-  // GPU only. Reserves another number of multiprocessors for the CPU part (see make_cuda_backend),
-  // from the next step on. Does not, and returns false, if that would change plays_in_step.
-  virtual bool reserve(int, int) { return false; }
+  // GPU only. From the next step on another number of multiprocessors is reserved for the CPU part
+  // (see make_cuda_backend), and a translated game is launched in that way of kPlayWays; kAnyWay:
+  // in the one that PlayChoice finds. Changes nothing, and returns false, if plays_in_step would be
+  // another.
+  static constexpr int kAnyWay = -1;
+  virtual bool reserve(int, int, int) { return false; }
 
   // CPU only. Starts a flight and returns its number. Until an env has been landed or taken, only
   // the threads may use what belongs to it. Throws std::invalid_argument if an env is in flight

@@ -33,7 +33,7 @@ def settings_of(args: Args) -> dict[str, Any]:
 def given(trainer: Trainer) -> dict[str, Any]:
     """What there was in place of what a setting asks for, at the end."""
     if trainer.balance is not None:
-        return {"multiprocessors": trainer.balance.reserved}
+        return trainer.balance.way._asdict()
     return {} if trainer.apart is None else {"multiprocessors": trainer.apart[0].multiprocessors}
 
 

@@ -198,7 +198,7 @@ class Run:
             "episodes": int(episodes),
             "score": self.score if episodes else None,
             "reward": rewards / steps if steps else None,
-            **({} if trainer.balance is None else {"multiprocessors": trainer.balance.reserved}),
+            **({} if trainer.balance is None else trainer.balance.way._asdict()),
             **{
                 name: metric / count if count else None
                 for name, metric in zip(trainer.learner.names, metrics, strict=True)

@@ -12,7 +12,7 @@ from torch import nn
 from cule.engine import MAX_ENVS_APART
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
-from cule.train.balance import Balance
+from cule.train.balance import Balance, Way
 from cule.train.build import Declaration, Networks, fixed_bytes, observation_of
 from cule.train.decoupled import FarEnvs, Messages, facts_of
 from cule.train.devices import compute_deterministically
@@ -105,7 +105,7 @@ class Trainer:
 
     Attributes:
         apart: the multiprocessors that act and those that learn; None: both use all.
-        balance: finds how many multiprocessors emulate; None: that is given.
+        balance: finds how emulation runs beside learning; None: that is given.
         plan: what is executed.
         nets: the networks.
         iterations: how many there were.
@@ -223,7 +223,13 @@ class Trainer:
         if reserved is None or args.multiprocessors or self.own_envs or not alone:
             return None
         all_ = torch.cuda.get_device_properties(self.device).multi_processor_count
-        return Balance(all_, reserved, -(-self.stage.env.num_envs // MAX_ENVS_APART))
+        balance = Balance(all_, reserved, -(-self.stage.env.num_envs // MAX_ENVS_APART))
+        self._emulate(balance.way)
+        return balance
+
+    def _emulate(self, way: Way) -> bool:
+        """Emulates in another way from now on; returns whether that is possible."""
+        return bool(self.stage.env.reserve(way.multiprocessors, narrow=way.narrow))
 
     def warm_up(self) -> None:
         """Computes actions and a gradient once, which changes nothing.
@@ -331,10 +337,10 @@ class Trainer:
         if self.balance is not None:
             if changed:
                 self.balance.disturbed()
-            number = self.balance.told(self.frames, seconds)
-            if number is not None and not self.stage.env.reserve(number):
+            way = self.balance.told(self.frames, seconds)
+            if way is not None and not self._emulate(way):
                 self.balance.refuse()
-            elif number is not None:
+            elif way is not None:
                 changed = True
         if changed:
             self.plan.free_graphs()

@@ -62,8 +62,10 @@ EXPORTED bool plays_in_step(const cule::Backend* backend, int num_envs) {
   return backend->plays_in_step(num_envs);
 }
 
-EXPORTED bool reserve(cule::Backend* backend, int num_envs, int multiprocessors) {
-  return backend->reserve(num_envs, multiprocessors);
+EXPORTED int lanes_played() { return simulated::lanes_played(); }
+
+EXPORTED bool reserve(cule::Backend* backend, int num_envs, int multiprocessors, int way) {
+  return backend->reserve(num_envs, multiprocessors, way);
 }
 EXPORTED void load_translation(cule::Backend* backend, const char* path,
                                const cule::Predecoded* marked_ops, char* error) {

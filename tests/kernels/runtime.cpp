@@ -233,6 +233,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks_x, unsigned blocks_
                         unsigned blocks_z, unsigned threads_x, unsigned threads_y,
                         unsigned threads_z, unsigned shared_bytes, CUstream, void** arguments,
                         void**) {
+  // A translated kernel's arguments are the batch, lanes and warps.
+  simulated::lanes_played() = *static_cast<int*>(arguments[1]);
   const cudaError_t error = simulated::launch(function->kernel, {blocks_x, blocks_y, blocks_z},
                                               {threads_x, threads_y, threads_z}, shared_bytes,
                                               arguments);

@@ -93,8 +93,14 @@ class SimulatedBackend:
     def finish(self) -> None:
         """Nothing is in flight: calls return when their work is done."""
 
-    def reserve(self, num_envs: int, multiprocessors: int) -> bool:
-        return self._gpu.library.reserve(self._address, num_envs, multiprocessors)
+    def reserve(self, num_envs: int, multiprocessors: int, narrow: bool | None) -> bool:
+        way = -1 if narrow is None else int(narrow)
+        return self._gpu.library.reserve(self._address, num_envs, multiprocessors, way)
+
+    @property
+    def lanes(self) -> int:
+        """How many envs a warp had when a translated game was played last."""
+        return self._gpu.library.lanes_played()
 
     def load_translation(self, path: bytes, marked_ops: int) -> None:
         self._gpu.call("load_translation", self._address, path, ctypes.c_void_p(marked_ops))

@@ -366,6 +366,11 @@ void __nanosleep(unsigned) { simulator.wait(Wait::kNapping); }
 namespace simulated {
 
 Settings& settings() { return simulator.settings; }
+int& lanes_played() {
+  static int lanes = 0;
+  return lanes;
+}
+
 Stream& stream() {
   static Stream of_test;
   return of_test;

@@ -26,6 +26,9 @@ struct Stream {
 };
 Stream& stream();
 
+// How many envs a warp had when a translated game was played last.
+int& lanes_played();
+
 // Runs a kernel. Throws std::runtime_error with a description of the first fault.
 void run(const Kernel& kernel, dim3 blocks, unsigned threads, size_t shared_bytes,
          void** arguments);

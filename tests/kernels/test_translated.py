@@ -108,15 +108,18 @@ def test_other_multiprocessors_can_be_reserved_while_a_game_is_played(
     pair.reset(None, torch.arange(num_envs))
     backend = pair.gpu.backend
     in_step = backend.plays_in_step(num_envs)
-    assert in_step and backend.reserve(num_envs, 2)
+    assert in_step and backend.reserve(num_envs, 2, None)
     translate(pair, "pong", in_step, False, library, tmp_path)
-    for multiprocessors in (2, 1, 3):
-        assert backend.reserve(num_envs, multiprocessors)
+    for multiprocessors, narrow, lanes in (
+        (2, False, 10), (2, True, 5), (1, True, 10), (1, False, 20), (3, True, 4), (3, None, 7)
+    ):  # fmt: skip
+        assert backend.reserve(num_envs, multiprocessors, narrow)
         assert backend.plays_in_step(num_envs)
         for _ in range(2):
             pair.step()
+            assert backend.lanes == lanes
     # On so many, a multiprocessor would have so few envs that they need not be in step.
-    assert not backend.reserve(num_envs, 12)
+    assert not backend.reserve(num_envs, 12, True)
     assert backend.plays_in_step(num_envs)
     pair.step()
 

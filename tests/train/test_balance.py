@@ -1,4 +1,4 @@
-"""How many multiprocessors emulate: with FPS that a test makes up."""
+"""How emulation runs beside learning: with FPS that a test makes up."""
 
 from __future__ import annotations
 
@@ -6,117 +6,127 @@ import random
 
 import pytest
 
-from cule.train.balance import EIGHTHS, Balance
+from cule.train.balance import EIGHTHS, Balance, Way
 
 ALL = 132
 NUMBERS = [ALL * eighths // 8 for eighths in EIGHTHS]
 LINE = 0.65  # seconds between two lines of the log
 
 
+def by_number(fps):
+    """FPS of a way by its number of multiprocessors alone."""
+    return lambda way, now: fps(way.multiprocessors)
+
+
 def follow(balance, fps, seconds, begin=0.0, noise=0.0):
-    """Lets a training go on; returns (seconds, number) of each change."""
+    """Lets a training go on; returns (seconds, way) of each change. `fps` is of (way, seconds)."""
     generator = random.Random(1)
     frames, now, changes = 0, begin, []
     while now < begin + seconds:
-        rate = fps(balance.reserved) * (1 + generator.uniform(-noise, noise))
+        rate = fps(balance.way, now) * (1 + generator.uniform(-noise, noise))
         frames, now = frames + int(rate * LINE), now + LINE
-        number = balance.told(frames, now)
-        if number is not None:
-            assert number == balance.reserved
-            changes.append((now, number))
+        way = balance.told(frames, now)
+        if way is not None:
+            assert way == balance.way
+            changes.append((now, way))
     return changes
 
 
 @pytest.mark.parametrize(
     "fps, best",
     [
-        (lambda n: 1e6 + 1e4 * n, NUMBERS[-1]),
-        (lambda n: 3e6 - 1e4 * n, NUMBERS[0]),
-        (lambda n: 1e6 - 100 * (n - 82) ** 2, 82),
-        (lambda n: 1e6 - 100 * (n - 49) ** 2, 49),
-        (lambda n: 1e6, 66),
-        (lambda n: 1e6 + 20 * n, 66),
-        (lambda n: 1e6 - 1e4 * (n == 82), 66),
+        (by_number(lambda n: 1e6 + 1e4 * n), Way(NUMBERS[-1], narrow=False)),
+        (by_number(lambda n: 3e6 - 1e4 * n), Way(NUMBERS[0], narrow=False)),
+        (by_number(lambda n: 1e6 - 100 * (n - 82) ** 2), Way(82, narrow=False)),
+        (by_number(lambda n: 1e6 - 100 * (n - 49) ** 2), Way(49, narrow=False)),
+        (by_number(lambda n: 1e6), Way(66, narrow=False)),
+        (by_number(lambda n: 1e6 + 20 * n), Way(66, narrow=False)),
+        (by_number(lambda n: 1e6 - 1e4 * (n == 82)), Way(66, narrow=False)),
+        (lambda way, now: 1e6 + 5e4 * way.narrow, Way(66, narrow=True)),
+        (
+            lambda way, now: 1e6 - 100 * (way.multiprocessors - 49) ** 2 + 2e5 * way.narrow,
+            Way(49, narrow=True),
+        ),
     ],
-    ids=["emulation", "learning", "82", "49", "the same", "hardly faster", "all but 82"],
-)
-def test_the_fastest_number_is_found_within_seconds(fps, best):
+    ids=["emulation", "learning", "82", "49", "the same", "hardly faster", "all but 82", "narrow",
+         "49, narrow"],
+)  # fmt: skip
+def test_the_fastest_way_is_found_within_seconds(fps, best):
     balance = Balance(ALL, 66, 16)
-    assert balance.reserved == 66
-    changes = follow(balance, fps, 25)
-    assert balance.reserved == best
-    assert 0 < len(changes) <= 10
-    assert all(number in NUMBERS for _, number in changes)
+    assert balance.way == (66, False)
+    changes = follow(balance, fps, 35)
+    assert balance.way == best
+    assert 0 < len(changes) <= 14
+    assert all(way.multiprocessors in NUMBERS for _, way in changes)
     assert changes[0][0] >= 5, "the first seconds are left alone"
 
 
 def test_noise_moves_it_little():
     balance = Balance(ALL, 66, 16)
-    follow(balance, lambda n: 1e6 - 100 * (n - 82) ** 2, 20, noise=0.004)
-    assert balance.reserved == 82
+    follow(balance, by_number(lambda n: 1e6 - 100 * (n - 82) ** 2), 35, noise=0.004)
+    assert balance.way == (82, False)
 
 
 def test_it_is_found_again_as_games_go_on():
     balance = Balance(ALL, 66, 16)
-    follow(balance, lambda n: 3e6 - 1e4 * n, 25)
-    assert balance.reserved == NUMBERS[0]
-    changes = follow(balance, lambda n: 1e6 + 1e4 * n, 1000, begin=25)
-    assert balance.reserved == NUMBERS[-1]
-    # Each time it takes a few seconds, and there are as many seconds between as there were before.
-    assert len(changes) <= 10 + 6 * 6
-    assert sum(1 for seconds, _ in changes if seconds > 600) <= 6
+    follow(balance, by_number(lambda n: 3e6 - 1e4 * n), 35)
+    assert balance.way == (NUMBERS[0], False)
+    changes = follow(balance, by_number(lambda n: 1e6 + 1e4 * n), 1000, begin=35)
+    assert balance.way == (NUMBERS[-1], False)
+    # Each time it takes some seconds, and there are as many seconds between as there were before.
+    assert len(changes) <= 20 + 6 * 6
+    assert sum(1 for seconds, _ in changes if seconds > 600) <= 8
 
 
 @pytest.mark.parametrize("faster", [-0.03, 0.03])
 def test_games_that_get_slower_or_faster_meanwhile_do_not_mislead_it(faster):
-    """FPS change by 3% a second; it is 66 that is fastest, by 2%."""
-    balance, frames, now = Balance(ALL, 66, 16), 0, 0.0
-    while now < 25:
-        rate = 2e6 * (1 + faster) ** now * (1 if balance.reserved == 66 else 0.98)
-        frames, now = frames + int(rate * LINE), now + LINE
-        balance.told(frames, now)
-    assert balance.reserved == 66
+    """FPS change by 3% a second; the first way is the fastest, by 2%."""
+    balance = Balance(ALL, 66, 16)
+    follow(
+        balance, lambda way, now: 2e6 * (1 + faster) ** now * (1 if way == (66, 0) else 0.98), 35
+    )
+    assert balance.way == (66, False)
 
 
 def test_it_gets_past_a_number_that_is_slower_than_those_beside_it():
     """As in Road Runner, where 66 multiprocessors were best, 82 worst, and 99 between."""
     balance = Balance(ALL, 66, 16)
-    follow(balance, lambda n: 1e6 + 1e4 * n, 25)
-    assert balance.reserved == NUMBERS[-1]
-    follow(balance, lambda n: 2e6 - 1e4 * abs(n - 66) - 5e5 * (n == 82), 60, begin=25)
-    assert balance.reserved == 66
+    follow(balance, by_number(lambda n: 1e6 + 1e4 * n), 35)
+    assert balance.way == (NUMBERS[-1], False)
+    slow_82 = by_number(lambda n: 2e6 - 1e4 * abs(n - 66) - 5e5 * (n == 82))
+    follow(balance, slow_82, 60, begin=35)
+    assert balance.way == (66, False)
 
 
 def test_a_number_that_is_impossible_is_left_out():
     balance, refused = Balance(ALL, 66, 16), []
     frames, now = 0, 0.0
     while now < 60:
-        frames, now = frames + int((1e6 + 1e4 * balance.reserved) * LINE), now + LINE
-        number = balance.told(frames, now)
-        if number is not None and number > 82:
-            before = balance.reserved
+        rate = 1e6 + 1e4 * balance.way.multiprocessors
+        frames, now = frames + int(rate * LINE), now + LINE
+        way = balance.told(frames, now)
+        if way is not None and way.multiprocessors > 82:
             balance.refuse()
-            refused.append(before)
-    assert balance.reserved == 82
-    assert refused == [99], "it is asked for once"
+            refused.append(way)
+    assert balance.way == (82, False)
+    assert refused == [(99, False)], "it is asked for once"
 
 
 def test_other_code_begins_the_measurement_anew():
     balance = Balance(ALL, 66, 16)
     frames, now = 0, 0.0
     # It was half as fast before the new code came, when 66 had been measured and 82 was tried.
-    while balance.reserved == 66:
+    while balance.way.multiprocessors == 66:
         frames, now = frames + int(1e6 * LINE), now + LINE
         balance.told(frames, now)
     balance.disturbed()
-    changes = follow(balance, lambda n: 3e6 - 1e4 * n, 25, begin=now)
-    assert changes[0][1] == 66, "it goes back to the number that it had kept"
-    assert balance.reserved == NUMBERS[0]
-    assert len(changes) <= 10
+    changes = follow(balance, by_number(lambda n: 3e6 - 1e4 * n), 35, begin=now)
+    assert changes[0][1] == (66, False), "it goes back to the way that it had kept"
+    assert balance.way == (NUMBERS[0], False)
 
 
 def test_too_few_multiprocessors_for_all_envs_are_not_tried():
     balance = Balance(ALL, 66, 60)
-    changes = follow(balance, lambda n: 3e6 - 1e4 * n, 20)
-    assert balance.reserved == 66
-    assert {number for _, number in changes} == {66, 82}
+    changes = follow(balance, by_number(lambda n: 3e6 - 1e4 * n), 35)
+    assert balance.way == (66, False)
+    assert {way for _, way in changes} == {(66, False), (82, False), (66, True)}

@@ -11,7 +11,7 @@ from training_runs import assert_same, saved
 
 import cule
 from cule import train
-from cule.train.balance import Balance
+from cule.train.balance import Balance, Way
 from cule.train.evaluator import Evaluator
 from cule.train.layout import Layout
 from cule.train.plan.execution import Step
@@ -196,16 +196,18 @@ def test_run_on_the_gpu_goes_on_from_its_checkpoint(tmp_path):
 
 
 def test_training_is_the_same_on_any_number_of_multiprocessors(tmp_path, monkeypatch):
-    numbers = itertools.cycle([33, 115, 66, 49])
+    ways = itertools.cycle(
+        [Way(33, narrow=False), Way(115, narrow=True), Way(66, narrow=True), Way(49, narrow=False)]
+    )
     for folder, changes in (("half", False), ("all", True)):
         taken = []
 
         def told(balance, frames, seconds, changes=changes, taken=taken):
             if not changes:
                 return None
-            balance.reserved = next(numbers)
-            taken.append(balance.reserved)
-            return balance.reserved
+            balance.way = next(ways)
+            taken.append(balance.way)
+            return balance.way
 
         monkeypatch.setattr(Balance, "told", told)
         args = Args(
@@ -213,7 +215,8 @@ def test_training_is_the_same_on_any_number_of_multiprocessors(tmp_path, monkeyp
             deterministic=True, total_frames=1280 * 4 * 30 * 8, log_every=30,
         )  # fmt: skip
         row = train.train(A2C, args)
-        assert row["multiprocessors"] == (taken[-1] if changes else 66)
+        last = taken[-1] if changes else Way(66, narrow=False)
+        assert (row["multiprocessors"], row["narrow"]) == last
         assert len(set(taken)) == (4 if changes else 0)
     assert_same(saved(tmp_path / "half"), saved(tmp_path / "all"))
 

@@ -69,13 +69,16 @@ class CudaBackend final : public Backend {
     return launch_for(num_envs, kPlayWays[0]).in_step;
   }
 
-  bool reserve(int num_envs, int multiprocessors) override {
+  bool reserve(int num_envs, int multiprocessors, int way) override {
     const bool in_step = plays_in_step(num_envs);
     const int before = reserved_;
     reserved_ = multiprocessors;
-    if (plays_in_step(num_envs) == in_step) return true;
-    reserved_ = before;
-    return false;
+    if (plays_in_step(num_envs) != in_step) {
+      reserved_ = before;
+      return false;
+    }
+    way_ = way;
+    return true;
   }
 
   void load_translation(const std::string& cubin, const Predecoded* marked_ops) override {
@@ -147,6 +150,7 @@ class CudaBackend final : public Backend {
 
   void play_frames(const Batch& batch, cudaStream_t stream) const {
     if (!choice_) return play_by(kInterpreted, batch, stream);
+    if (way_ != kAnyWay) return play_by(kPlayWays[way_], batch, stream);
     int way;
     {
       const CaptureRelaxed relaxed;  // captures by other threads do not matter here
@@ -286,6 +290,7 @@ class CudaBackend final : public Backend {
   int device_, processors_ = 0;
   SideStream side_stream_;
   int reserved_;  // multiprocessors that only `play` uses; 0: it shares all of them
+  int way_ = kAnyWay;  // of kPlayWays
   std::vector<CUmodule> modules_;  // every one that was loaded: graphs may launch their kernels
   struct {
     CUfunction kernel;

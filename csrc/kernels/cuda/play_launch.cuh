@@ -20,6 +20,7 @@ struct PlayWay {
   bool translated;
   int warps;  // on a multiprocessor; more if these are not enough for all envs
 };
+// The second is narrow.
 constexpr PlayWay kPlayWays[] = {{true, 2}, {true, kPlayFewWarps}};
 constexpr PlayWay kInterpreted{false, kPlayFewWarps};
 static_assert(std::size(kPlayWays) == PlayChoice::kWays);
