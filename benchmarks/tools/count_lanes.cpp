@@ -1,8 +1,10 @@
 // What the lanes of a warp execute together, for count_lanes.py: notes the instructions of each
 // env, and combines them under a rule.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -84,13 +86,18 @@ struct Warp {
 
   // Those with the lowest address go on, and all others wait.
   void go_hindmost_first(int32_t end) {
-    std::vector<Lane*> before;
-    for (auto at = by_offset(end, all()); !at.empty(); at = by_offset(end, all())) {
-      std::vector<Lane*>& group = at.begin()->second;
+    std::vector<Lane*> before, group;
+    for (;; before.swap(group)) {
+      group.clear();
+      for (Lane& lane : lanes) {
+        if (!lane.goes_on(end)) continue;
+        if (!group.empty() && lane.next().offset < group[0]->next().offset) group.clear();
+        if (group.empty() || lane.next().offset == group[0]->next().offset) group.push_back(&lane);
+      }
+      if (group.empty()) return;
       for (Lane* lane : group) ++lane->at;
       ++executed;
       groups += group != before;
-      before = group;
     }
   }
   // Lanes that diverge stay apart, until `end` or until what follows has to be looked up.
@@ -145,10 +152,55 @@ pybind11::tuple count(size_t lanes, int lines, bool hindmost_first) {
   return pybind11::make_tuple(executed / frames, groups / frames, own / frames);
 }
 
+// Instructions of a frame of a block in which these envs are divided among `warps` warps, which
+// wait for each other after `lines` scanlines: the sum of those of its warps, and how many they
+// take with the waiting, as means over the frames of a step.
+std::array<double, 2> count_block(const std::vector<size_t>& envs, size_t warps, int lines) {
+  const size_t lanes = (envs.size() + warps - 1) / warps;
+  const int32_t turn = lines * kCyclesPerLine;
+  std::array<double, 2> found{};
+  size_t frames = 0;
+  for (const size_t env : envs) frames = std::max(frames, traces[env].size());
+  for (size_t number = 0; number < frames; ++number) {
+    std::vector<Warp> all(warps);
+    int32_t last = 0;
+    for (size_t i = 0; i < envs.size(); ++i) {
+      if (number >= traces[envs[i]].size()) continue;
+      const Frame& frame = traces[envs[i]][number];
+      all[i / lanes].lanes.push_back({&frame});
+      last = std::max(last, frame.empty() ? 0 : frame.back().cycle);
+    }
+    for (int32_t end = turn; end - turn <= last; end += turn) {
+      int64_t longest = 0;
+      for (Warp& warp : all) {
+        const int64_t before = warp.executed;
+        warp.go_hindmost_first(end);
+        longest = std::max(longest, warp.executed - before);
+      }
+      found[1] += static_cast<double>(longest);
+    }
+    for (const Warp& warp : all) found[0] += static_cast<double>(warp.executed);
+  }
+  for (double& count : found) count /= static_cast<double>(frames);
+  return found;
+}
+
+// How many instructions an env executed in each quarter of a step's last frame.
+std::array<int, 4> quarters(size_t env) {
+  constexpr int32_t kQuarter = 64 * kCyclesPerLine;
+  std::array<int, 4> counts{};
+  for (const Executed& one : traces[env].back()) {
+    ++counts[static_cast<size_t>(std::clamp(one.cycle / kQuarter, 0, 3))];
+  }
+  return counts;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(count_lanes, m) {
   m.def("trace", &trace);
   m.def("count", &count);
+  m.def("count_block", &count_block);
+  m.def("quarters", &quarters);
   m.def("clear", [] { traces.clear(); });
 }
