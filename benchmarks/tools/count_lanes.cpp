@@ -68,8 +68,14 @@ struct Warp {
     const Executed& next() const { return (*frame)[at]; }
   };
   std::vector<Lane> lanes;
+  int32_t last = 0;      // the cycle of the last instruction of all lanes
   int64_t executed = 0;  // instructions, one for all lanes that are at it
   int64_t groups = 0;    // how often other lanes went on
+
+  void add(const Frame& frame) {
+    lanes.push_back({&frame});
+    last = std::max(last, frame.empty() ? 0 : frame.back().cycle);
+  }
 
   std::map<uint32_t, std::vector<Lane*>> by_offset(int32_t end, const std::vector<Lane*>& among) {
     std::map<uint32_t, std::vector<Lane*>> found;
@@ -133,15 +139,13 @@ pybind11::tuple count(size_t lanes, int lines, bool hindmost_first) {
     for (size_t i = 0; i < lanes; ++i) common = std::min(common, traces[first + i].size());
     for (size_t number = 0; number < common; ++number) {
       Warp warp;
-      int32_t last = 0;
       for (size_t i = 0; i < lanes; ++i) {
         const Frame& frame = traces[first + i][number];
-        warp.lanes.push_back({&frame});
-        last = std::max(last, frame.empty() ? 0 : frame.back().cycle);
+        warp.add(frame);
         own += static_cast<double>(frame.size()) / static_cast<double>(lanes);
       }
       const int32_t turn = lines * kCyclesPerLine;
-      for (int32_t end = turn; end - turn <= last; end += turn) {
+      for (int32_t end = turn; end - turn <= warp.last; end += turn) {
         hindmost_first ? warp.go_hindmost_first(end) : warp.go_apart(end);
       }
       executed += static_cast<double>(warp.executed);
@@ -165,11 +169,10 @@ std::array<double, 2> count_block(const std::vector<size_t>& envs, size_t warps,
     std::vector<Warp> all(warps);
     int32_t last = 0;
     for (size_t i = 0; i < envs.size(); ++i) {
-      if (number >= traces[envs[i]].size()) continue;
-      const Frame& frame = traces[envs[i]][number];
-      all[i / lanes].lanes.push_back({&frame});
-      last = std::max(last, frame.empty() ? 0 : frame.back().cycle);
+      const std::vector<Frame>& own = traces[envs[i]];
+      if (number < own.size()) all[i / lanes].add(own[number]);
     }
+    for (const Warp& warp : all) last = std::max(last, warp.last);
     for (int32_t end = turn; end - turn <= last; end += turn) {
       int64_t longest = 0;
       for (Warp& warp : all) {

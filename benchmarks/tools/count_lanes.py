@@ -36,8 +36,7 @@ FLAGS = ["-O2", "-Wno-unknown-pragmas"]
 
 
 def trace(module: ModuleType, name: str, steps: int, envs: int) -> Iterator[None]:
-    """Has the module write down steps of envs that have spread out for some steps, one each time
-    that it is asked."""
+    """Each time it is asked, has the module write down a step of envs that have spread out."""
     game = find_game(name)
     groups = [Group(game, game.facts["default_mode"], 0)]
     options, device = Options(autoreset=2), torch.device("cpu")
