@@ -283,16 +283,17 @@ class AtariEnv(Playing):
         return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
 
     @changes
-    def reserve(self, multiprocessors: int, *, narrow: bool | None = None) -> bool:
+    def reserve(self, multiprocessors: int, *, ordered: bool | None = None) -> bool:
         """Reserves another number of multiprocessors for emulation (see `multiprocessors`).
 
         Results are the same before and after. A CUDA graph keeps what it captured.
 
         Args:
             multiprocessors: how many, from the next step on.
-            narrow: whether a compiled game runs in twice as many warps of half as many envs each,
-                which is faster where envs do different things. None: some steps try both and are
-                timed; a CUDA graph captures what was the faster one until then, at first False.
+            ordered: whether a compiled game plays envs together that are alike: that executed as
+                many instructions in their last frame. It is faster where envs do different things.
+                None: some steps try both and are timed; a CUDA graph captures what was the faster
+                one until then, at first True.
 
         Returns:
             Whether it did. With few envs on many multiprocessors a game needs another kernel.
@@ -305,7 +306,7 @@ class AtariEnv(Playing):
         self._check_open("reserve")
         number = arguments.integer("multiprocessors", multiprocessors, 1)
         return self.engine.reserve(
-            number, None if narrow is None else arguments.flag("narrow", narrow)
+            number, None if ordered is None else arguments.flag("ordered", ordered)
         )
 
     @property

@@ -133,12 +133,12 @@ struct CheckedBackend {
   bool plays_in_step(const pybind11::object& num_envs) const {
     return backend->plays_in_step(static_cast<int>(integer("num_envs", num_envs, 1)));
   }
-  // `narrow`: whether its warps are narrow; None: as it finds to be faster.
+  // `ordered`: whether envs that are alike are played together; None: as it finds to be faster.
   bool reserve(const pybind11::object& num_envs, const pybind11::object& multiprocessors,
-               std::optional<bool> narrow) {
+               std::optional<bool> ordered) {
     return backend->reserve(static_cast<int>(integer("num_envs", num_envs, 1)),
                             static_cast<int>(integer("multiprocessors", multiprocessors, 0)),
-                            narrow ? *narrow : Backend::kAnyWay);
+                            ordered ? *ordered : Backend::kAnyWay);
   }
   void load_translation(const pybind11::bytes& cubin, const pybind11::object& marked_ops) {
     if (on_host)

@@ -339,7 +339,7 @@ void bind_backend(py::module_& m) {
       .def_property_readonly("in_flight", &CheckedBackend::in_flight)
       .def("plays_in_step", &CheckedBackend::plays_in_step, py::arg("num_envs"))
       .def("reserve", &CheckedBackend::reserve, py::arg("num_envs"), py::arg("multiprocessors"),
-           py::arg("narrow"))
+           py::arg("ordered"))
       .def("load_translation", &CheckedBackend::load_translation, py::arg("cubin"),
            py::arg("marked_ops"));
   m.def("cpu_backend", &checked_cpu_backend, py::return_value_policy::take_ownership,

@@ -24,6 +24,7 @@ CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Adva
     if (begin == stretch) {
       stretch += kStretchCycles;
       m.begin_stretch(stretch, longest);
+      pace.begin_stretch(begin, m.instructions_left);
     }
     advance(lanes, begin + turn);
   }
@@ -45,6 +46,7 @@ struct FreePace {
   CULE_INLINE uint32_t meet(uint32_t, bool) const { return 0; }
   CULE_INLINE int32_t turn_lines() const { return kStretchLines; }
   CULE_INLINE void begin_turn(uint32_t, int32_t) const {}
+  CULE_INLINE void begin_stretch(int32_t, int32_t) const {}
   // The lane is alone in its group.
   struct Group {
     bool any, mine;

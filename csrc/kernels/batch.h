@@ -70,6 +70,17 @@ struct StepTrace {
 
 constexpr uint32_t kEnvsPerPooled = 96;
 
+// In which order and in which blocks the kernel `play` has the envs, so that those that are alike
+// are together (kernels/cuda/order.cuh). Only speed depends on it.
+struct PlayOrder {
+  uint32_t* keys;    // for each env: what it did in its last frame, below kOrderKeys
+  int32_t* envs;     // in the order of their keys
+  float* shares;     // for each block of `play`: how many envs it shall have; at first 0
+  int32_t* ends;     // for each block: where its part of `envs` ends
+  uint32_t* clocks;  // for each block: how long its last step took, in 256 clocks
+};
+constexpr int kOrderKeys = 8192;
+
 struct Batch {
   int32_t num_envs;
   uint32_t buffer_capacity;  // of `buffers`
@@ -81,6 +92,7 @@ struct Batch {
   PowerOnRandom power_on;
   RecordLayout records;
   SpareBuffers spares;  // GPU only
+  PlayOrder order;      // GPU only
   ResetPool boot;       // for the exact reset: one state of each group
   ResetPool pool;
   StepOptions options;

@@ -69,6 +69,12 @@ struct Use {
   ARRAY(uint32_t, buffers, kStep, use.on_gpu, b.num_envs, b.buffer_capacity)                       \
   PART(spare_buffers, spares.entries, kStep, use.on_gpu, b.spares.count, b.spares.capacity)        \
   PART(spares_taken, spares.taken, kStep, use.on_gpu, 1)                                           \
+  /* Which envs are played together. There are no more blocks than envs. */                        \
+  PART(order_keys, order.keys, kStep, use.on_gpu, b.num_envs)                                      \
+  PART(ordered_envs, order.envs, kStep, use.on_gpu, b.num_envs)                                    \
+  PART(order_shares, order.shares, kStep, use.on_gpu, b.num_envs)                                  \
+  PART(order_ends, order.ends, kStep, use.on_gpu, b.num_envs)                                      \
+  PART(order_clocks, order.clocks, kStep, use.on_gpu, b.num_envs)                                  \
   /* Where segments begin (tia_state.h). */                                                        \
   ARRAY(uint32_t, segments, kStep, use.on_gpu, segment_words(b.options), b.num_envs)               \
                                                                                                    \

@@ -130,13 +130,13 @@ class Engine(Contents):
                 f"{self.device} has), got {asked}"
             )
 
-    def reserve(self, multiprocessors: int, narrow: bool | None) -> bool:
+    def reserve(self, multiprocessors: int, ordered: bool | None) -> bool:
         """Reserves another number of multiprocessors from the next step on.
 
         Args:
             multiprocessors: how many.
-            narrow: whether a compiled game has more warps of fewer envs; None: as it finds to be
-                faster.
+            ordered: whether a compiled game plays envs together that are alike; None: as it finds
+                to be faster.
 
         Returns:
             Whether it did: not if that would need another kernel of the game.
@@ -145,7 +145,7 @@ class Engine(Contents):
             ValueError: there are not so many, or too few for all envs, or the envs are on a CPU.
         """
         self._check_multiprocessors(multiprocessors)
-        done = self.backend.reserve(self.num_envs, multiprocessors, narrow)
+        done = self.backend.reserve(self.num_envs, multiprocessors, ordered)
         if done:
             self.multiprocessors = multiprocessors
         return done

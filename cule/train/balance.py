@@ -1,10 +1,10 @@
 """How emulation runs beside learning, found while a training runs.
 
 If games are slow, an iteration is as long as its emulation, which more multiprocessors make faster;
-if they are fast, learning gains more from them. Narrow warps, of fewer envs, are faster where envs
-do different things. Which it is depends on the game, and on how far its envs have got. All ways
-give the same results. So now and then a training measures its FPS in some ways, each for about a
-second, and keeps the best.
+if they are fast, learning gains more from them. Where envs do different things, playing those
+together that are alike is faster. Which it is depends on the game, and on how far its envs have
+got. All ways give the same results. So now and then a training measures its FPS in some ways, each
+for about a second, and keeps the best.
 
 FPS change as agents get better, by a tenth within seconds in some games. So the way that is kept is
 measured before and after each other one, which costs nothing, as it is the best that is known.
@@ -28,7 +28,7 @@ class Way(NamedTuple):
     """A way to emulate beside learning (AtariEnv.reserve)."""
 
     multiprocessors: int
-    narrow: bool
+    ordered: bool
 
 
 class Balance:
@@ -36,7 +36,7 @@ class Balance:
 
     Args:
         all_: how many multiprocessors there are.
-        first: how many emulate in the beginning, in wide warps.
+        first: how many emulate in the beginning, with envs that are alike together.
         least: the fewest that hold all envs.
 
     Attributes:
@@ -47,7 +47,7 @@ class Balance:
         eighths = {all_ * eighths // 8 for eighths in EIGHTHS}
         self._numbers = sorted({first} | {number for number in eighths if number >= least})
         self._first = first
-        self.way = self._kept = Way(first, narrow=False)
+        self.way = self._kept = Way(first, ordered=True)
         self._round: Generator[Way, float, None] | None = None  # None: not now
         self._begun: tuple[int, float] | None = None  # frames and seconds where measuring began
         self._next = BEFORE
@@ -117,8 +117,8 @@ class Balance:
 
     def _untried(self, done: set[Way]) -> Way | None:
         """What to measure next: a way that differs in one thing from the one that is kept."""
-        kept, narrow = self._kept
+        kept, ordered = self._kept
         more = [number for number in self._numbers if number > kept][:1]
         fewer = [number for number in self._numbers if number < kept][-1:]
-        ways = [Way(number, narrow) for number in (*more, *fewer, self._first)]
-        return next((way for way in (*ways, Way(kept, not narrow)) if way not in done), None)
+        ways = [Way(number, ordered) for number in (*more, *fewer, self._first)]
+        return next((way for way in (*ways, Way(kept, not ordered)) if way not in done), None)

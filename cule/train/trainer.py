@@ -229,7 +229,7 @@ class Trainer:
 
     def _emulate(self, way: Way) -> bool:
         """Emulates in another way from now on; returns whether that is possible."""
-        return bool(self.stage.env.reserve(way.multiprocessors, narrow=way.narrow))
+        return bool(self.stage.env.reserve(way.multiprocessors, ordered=way.ordered))
 
     def warm_up(self) -> None:
         """Computes actions and a gradient once, which changes nothing.

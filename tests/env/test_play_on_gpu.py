@@ -44,8 +44,8 @@ def test_multiprocessors_can_be_reserved_on_a_gpu_only() -> None:
         env.reserve(2)
     with pytest.raises(TypeError, match=r"expected multiprocessors to be an integer, got 'half'$"):
         env.reserve("half")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"expected narrow to be True or False, got 'yes'$"):
-        env.reserve(2, narrow="yes")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"expected ordered to be True or False, got 'yes'$"):
+        env.reserve(2, ordered="yes")  # type: ignore[arg-type]
 
 
 def assert_play_the_same(plain: cule.AtariEnv, other: cule.AtariEnv, steps: int) -> None:
@@ -99,8 +99,8 @@ def test_games_play_the_same_on_other_multiprocessors_from_a_step_on() -> None:
         cule.AtariEnv("pong", 1100, device="cuda", translate=True, multiprocessors=some)
         for some in (None, 66)
     )
-    for multiprocessors, narrow in ((100, None), (100, True), (3, False), (50, True)):
-        assert other.reserve(multiprocessors, narrow=narrow)
+    for multiprocessors, ordered in ((100, None), (100, True), (3, False), (50, True)):
+        assert other.reserve(multiprocessors, ordered=ordered)
         assert other.multiprocessors == multiprocessors
         assert_play_the_same(plain, other, 20)
     with pytest.raises(ValueError, match="expected multiprocessors to be from 3 "):

@@ -93,8 +93,8 @@ class SimulatedBackend:
     def finish(self) -> None:
         """Nothing is in flight: calls return when their work is done."""
 
-    def reserve(self, num_envs: int, multiprocessors: int, narrow: bool | None) -> bool:
-        way = -1 if narrow is None else int(narrow)
+    def reserve(self, num_envs: int, multiprocessors: int, ordered: bool | None) -> bool:
+        way = -1 if ordered is None else int(ordered)
         return self._gpu.library.reserve(self._address, num_envs, multiprocessors, way)
 
     @property

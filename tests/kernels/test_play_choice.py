@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# The ways to play: in few warps, or in more (kernels/cuda/play_launch.cuh).
+# The ways to play (kernels/cuda/play_launch.cuh).
 FEW, MORE = WAYS = range(2)
 # As in PlayChoice.
 FIRST, TRIES, LONGEST = 64, 6, 4096

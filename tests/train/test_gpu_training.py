@@ -197,8 +197,9 @@ def test_run_on_the_gpu_goes_on_from_its_checkpoint(tmp_path):
 
 def test_training_is_the_same_on_any_number_of_multiprocessors(tmp_path, monkeypatch):
     ways = itertools.cycle(
-        [Way(33, narrow=False), Way(115, narrow=True), Way(66, narrow=True), Way(49, narrow=False)]
-    )
+        [Way(33, ordered=True), Way(115, ordered=False), Way(66, ordered=False),
+         Way(49, ordered=True)]
+    )  # fmt: skip
     for folder, changes in (("half", False), ("all", True)):
         taken = []
 
@@ -215,8 +216,8 @@ def test_training_is_the_same_on_any_number_of_multiprocessors(tmp_path, monkeyp
             deterministic=True, total_frames=1280 * 4 * 30 * 8, log_every=30,
         )  # fmt: skip
         row = train.train(A2C, args)
-        last = taken[-1] if changes else Way(66, narrow=False)
-        assert (row["multiprocessors"], row["narrow"]) == last
+        last = taken[-1] if changes else Way(66, ordered=True)
+        assert (row["multiprocessors"], row["ordered"]) == last
         assert len(set(taken)) == (4 if changes else 0)
     assert_same(saved(tmp_path / "half"), saved(tmp_path / "all"))
 

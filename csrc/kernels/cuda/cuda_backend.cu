@@ -2,7 +2,8 @@
 // synchronization. Each phase (kernels/phases.h) is one kernel for all envs:
 //
 //   play           a thread for each env, by the interpreter, or by a kernel compiled for one ROM;
-//                  the number of envs says how many threads of a warp have one
+//                  the number of envs says how many threads of a warp have one; `order_envs`, a
+//                  kernel of one block, may say before which envs are played together
 //   prepare        a thread for each env; a block saves pictures
 //   draw           `segments`: a thread for each kSegmentLines scanlines of an env
 //   observe        `observe_envs`: a block for each env
@@ -92,7 +93,7 @@ class CudaBackend final : public Backend {
     check_driver(result, "looking into a translated ROM");
     modules_.push_back(module);
     translated_ = {function, marked_ops};
-    choice_ = std::make_unique<PlayChoice>(choice_ ? choice_->fastest() : 0);
+    choice_ = std::make_unique<PlayChoice>(choice_ ? choice_->fastest() : kOrderedWay);
   }
 
   void step(const Batch& batch, void* stream) override {
@@ -162,6 +163,9 @@ class CudaBackend final : public Backend {
 
   void play_by(PlayWay way, const Batch& batch, cudaStream_t stream) const {
     PlayLaunch launch = launch_for(batch.num_envs, way);
+    if (launch.lanes == kInOrder) {
+      start(order_envs, 1, kOrderThreads, 0, stream, batch, launch.blocks, launch.warps * kWarp);
+    }
     const unsigned shared_bytes =
         launch.in_step ? static_cast<unsigned>(play_shared_bytes(launch.warps * kWarp)) : 0;
     if (!way.translated) {

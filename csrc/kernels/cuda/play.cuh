@@ -74,7 +74,10 @@ struct WarpGroup {
 // before each turn until their frames end.
 struct WarpPace {
   int32_t lines;  // scanlines of a turn
+  // How many instructions were left in the middle of the frame, and at three quarters.
+  mutable int32_t left_at_half = 0, left_at_three_quarters = 0;
 
+  __device__ __forceinline__ explicit WarpPace(int32_t turn_lines) : lines(turn_lines) {}
   __device__ __forceinline__ int32_t turn_lines() const { return lines; }
   __device__ __forceinline__ void begin_frame() const {}
   __device__ __forceinline__ uint32_t lanes() const { return __activemask(); }
@@ -83,6 +86,24 @@ struct WarpPace {
     return __ballot_sync(lanes, goes_on);
   }
   __device__ __forceinline__ void begin_turn(uint32_t, int32_t) const {}
+  // A lane calls this each kStretchLines scanlines.
+  __device__ __forceinline__ void begin_stretch(int32_t begin, int32_t instructions_left) const {
+    constexpr int32_t kQuarter = 64 / kStretchLines;
+    const int32_t stretch = begin / kStretchCycles;
+    if (stretch == 2 * kQuarter) left_at_half = instructions_left;
+    if (stretch == 3 * kQuarter) left_at_three_quarters = instructions_left;
+  }
+  // What envs that are alike have about the same of (PlayOrder): how many instructions the last
+  // quarter of the frame took, and how many the third. By 14 games, no other two numbers of a frame
+  // bring more envs together that are at the same places (benchmarks/LOG.md).
+  __device__ __forceinline__ uint32_t order_key(int32_t instructions_left) const {
+    constexpr int32_t kLast = 128, kThird = 64;  // how many different numbers a key tells apart
+    static_assert(kLast * kThird == kOrderKeys);
+    const int32_t last = (left_at_three_quarters - instructions_left) / 16;
+    const int32_t third = (left_at_half - left_at_three_quarters) / 32;
+    return static_cast<uint32_t>(min(max(last, 0), kLast - 1) * kThird +
+                                 min(max(third, 0), kThird - 1));
+  }
   // All of `lanes` call this, each with its place. Those at the lowest place go on.
   __device__ __forceinline__ WarpGroup at_lowest_place(uint32_t lanes, uint32_t place) const {
     const uint32_t first = CULE_LEAST_OF(lanes, place);
@@ -134,15 +155,31 @@ constexpr size_t play_shared_bytes(int threads) {
   return offsetof(PlayShared, ram) + static_cast<size_t>(threads) * kRamStride;
 }
 
+// Instead of a number of lanes: envs are in the order of batch.order, and each block has its part.
+constexpr int kInOrder = 0;
+
+// The env of this thread, or batch.num_envs: none.
+__device__ __forceinline__ int env_of_thread(const Batch& batch, int lanes, int warps) {
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  if (warp >= warps) return batch.num_envs;
+  if (lanes != kInOrder) {
+    return lane < lanes ? (blockIdx.x * warps + warp) * lanes + lane : batch.num_envs;
+  }
+  const int32_t* ends = batch.order.ends;
+  const int begin = blockIdx.x ? ends[blockIdx.x - 1] : 0, end = ends[blockIdx.x];
+  const int each = (end - begin + warps - 1) / warps, at = begin + warp * each + lane;
+  return lane < each && at < end ? batch.order.envs[at] : batch.num_envs;
+}
+
 // Plays the envs of `batch`. In each of a block's first `warps`, the first `lanes` threads have an
-// env each. `map` is the cartridge's map if it is known at compile time; else it is null.
+// env each (or see kInOrder). `map` is the cartridge's map if it is known at compile time; else it
+// is null.
 template <class Core>
 __device__ __forceinline__ void play_lanes(const Batch& batch, int lanes, int warps,
                                            const Core& core, const CartridgeMap* map,
                                            uint32_t* shared_ram) {
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const int env = (blockIdx.x * warps + warp) * lanes + lane;
-  if (lane >= lanes || warp >= warps || env >= batch.num_envs) return;
+  const int env = env_of_thread(batch, lanes, warps);
+  if (env >= batch.num_envs) return;
 
   const ConsoleConfig& config = config_of(batch, env);
   uint32_t* ram = shared_ram + kRamStride / 4 * threadIdx.x;
@@ -171,6 +208,7 @@ __device__ __forceinline__ void play_lanes(const Batch& batch, int lanes, int wa
       config.cycle_limit};
   clear_starts(batch, trail.starts);
   play_frames(batch, env, machine, core);
+  batch.order.keys[env] = core.pace.order_key(machine.instructions_left);
   store_end_state(batch, env, machine);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }
@@ -188,7 +226,7 @@ template <class Core>
 __device__ __forceinline__ void play_freely(const Batch& batch, int lanes, int warps,
                                             const Core& core, const CartridgeMap* map) {
   __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayFewWarps * kWarp];
-  const WarpPace pace{turn_lines<Core>(warps)};
+  const WarpPace pace(turn_lines<Core>(warps));
   play_lanes(batch, lanes, warps, PacedCore<Core, WarpPace>{core, pace}, map, shared_ram);
   __syncthreads();
 }
@@ -200,6 +238,7 @@ __device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int 
   extern __shared__ uint4 shared_words[];
   PlayShared& shared = *reinterpret_cast<PlayShared*>(shared_words);
   volatile uint32_t* begun = shared.begun;
+  const long long before = clock64();
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < kPlayMaxWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
   __syncthreads();
@@ -208,6 +247,9 @@ __device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int 
   __syncwarp();
   begun[thread / kWarp] = BlockPace::kFinished;
   __syncthreads();
+  if (lanes == kInOrder && thread == 0) {
+    batch.order.clocks[blockIdx.x] = static_cast<uint32_t>((clock64() - before) / 256);
+  }
 }
 
 template <bool kInStep, class Core>
