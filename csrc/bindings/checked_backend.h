@@ -138,7 +138,7 @@ struct CheckedBackend {
                std::optional<bool> ordered) {
     return backend->reserve(static_cast<int>(integer("num_envs", num_envs, 1)),
                             static_cast<int>(integer("multiprocessors", multiprocessors, 0)),
-                            ordered ? *ordered : Backend::kAnyWay);
+                            ordered);
   }
   void load_translation(const pybind11::bytes& cubin, const pybind11::object& marked_ops) {
     if (on_host)

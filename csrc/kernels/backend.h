@@ -2,6 +2,7 @@
 // CPU they return when the work is done.
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -33,11 +34,12 @@ class Backend {
   // must be compiled for one or the other (kernels/cuda/play.cuh).
   virtual bool plays_in_step(int num_envs) const = 0;
   // GPU only. From the next step on another number of multiprocessors is reserved for the CPU part
-  // (see make_cuda_backend), and a translated game is launched in that way of kPlayWays; kAnyWay:
-  // in the one that PlayChoice finds. Changes nothing, and returns false, if plays_in_step would be
-  // another.
-  static constexpr int kAnyWay = -1;
-  virtual bool reserve(int, int, int) { return false; }
+  // (see make_cuda_backend). `ordered` says whether envs of a translated game that are alike are
+  // together (kernels/cuda/order.cuh); without a value: as PlayChoice finds to be faster. Changes
+  // nothing, and returns false, if plays_in_step would be another.
+  virtual bool reserve(int /*num_envs*/, int /*multiprocessors*/, std::optional<bool> /*ordered*/) {
+    return false;
+  }
 
   // CPU only. Starts a flight and returns its number. Until an env has been landed or taken, only
   // the threads may use what belongs to it. Throws std::invalid_argument if an env is in flight

@@ -13,6 +13,6 @@ names that the C++ fields have (csrc/kernels/batch.h describes them).
 - engine.py: `Engine`, which puts these together and runs steps and resets
 """
 
-from cule.engine.engine import MAX_ENVS_APART, Engine
+from cule.engine.engine import Engine, fewest_multiprocessors
 
-__all__ = ["MAX_ENVS_APART", "Engine"]
+__all__ = ["Engine", "fewest_multiprocessors"]

@@ -26,6 +26,11 @@ MAX_ENVS_APART = _core.MAX_ENVS_APART
 EMULATED_RESETS_AT_ONCE = 64
 
 
+def fewest_multiprocessors(num_envs: int) -> int:
+    """How many must be reserved for so many envs, if any are."""
+    return -(-num_envs // MAX_ENVS_APART)
+
+
 def _finish(backend: _core.Backend, process: int) -> None:
     """Waits until no thread plays. A forked child has no threads to wait for."""
     if os.getpid() == process:
@@ -121,7 +126,7 @@ class Engine(Contents):
             raise InvalidValue(
                 f"expected multiprocessors with device='cuda', got it with device {self.device}"
             )
-        least = -(-self.num_envs // MAX_ENVS_APART)
+        least = fewest_multiprocessors(self.num_envs)
         most = torch.cuda.get_device_properties(self.device).multi_processor_count
         if not least <= asked <= most:
             raise InvalidValue(

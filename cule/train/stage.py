@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import cule
-from cule.engine import MAX_ENVS_APART
+from cule.engine import fewest_multiprocessors
 from cule.train.algorithm import Algorithm
 from cule.train.aloft import INFOS, Aloft
 from cule.train.emulator import STACK, make_env
@@ -36,7 +36,7 @@ def _reserved(
     if asked or not lag or alone:
         return asked or None
     half = torch.cuda.get_device_properties(device).multi_processor_count // 2
-    return half if num_envs <= half * MAX_ENVS_APART else None
+    return half if fewest_multiprocessors(num_envs) <= half else None
 
 
 def make_envs(

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from cule.engine import MAX_ENVS_APART
+from cule.engine import fewest_multiprocessors
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.balance import Balance, Way
@@ -223,7 +223,7 @@ class Trainer:
         if reserved is None or args.multiprocessors or self.own_envs or not alone:
             return None
         all_ = torch.cuda.get_device_properties(self.device).multi_processor_count
-        balance = Balance(all_, reserved, -(-self.stage.env.num_envs // MAX_ENVS_APART))
+        balance = Balance(all_, reserved, fewest_multiprocessors(self.stage.env.num_envs))
         self._emulate(balance.way)
         return balance
 

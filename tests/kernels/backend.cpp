@@ -64,8 +64,9 @@ EXPORTED bool plays_in_step(const cule::Backend* backend, int num_envs) {
 
 EXPORTED int lanes_played() { return simulated::lanes_played(); }
 
-EXPORTED bool reserve(cule::Backend* backend, int num_envs, int multiprocessors, int way) {
-  return backend->reserve(num_envs, multiprocessors, way);
+EXPORTED bool reserve(cule::Backend* backend, int num_envs, int multiprocessors, int ordered) {
+  return backend->reserve(num_envs, multiprocessors,
+                          ordered < 0 ? std::nullopt : std::optional<bool>(ordered != 0));
 }
 EXPORTED void load_translation(cule::Backend* backend, const char* path,
                                const cule::Predecoded* marked_ops, char* error) {

@@ -94,8 +94,8 @@ class SimulatedBackend:
         """Nothing is in flight: calls return when their work is done."""
 
     def reserve(self, num_envs: int, multiprocessors: int, ordered: bool | None) -> bool:
-        way = -1 if ordered is None else int(ordered)
-        return self._gpu.library.reserve(self._address, num_envs, multiprocessors, way)
+        known = -1 if ordered is None else int(ordered)
+        return self._gpu.library.reserve(self._address, num_envs, multiprocessors, known)
 
     @property
     def lanes(self) -> int:

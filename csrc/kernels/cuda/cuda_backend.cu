@@ -14,6 +14,7 @@
 #include <cuda_runtime.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -70,7 +71,7 @@ class CudaBackend final : public Backend {
     return launch_for(num_envs, kPlayWays[0]).in_step;
   }
 
-  bool reserve(int num_envs, int multiprocessors, int way) override {
+  bool reserve(int num_envs, int multiprocessors, std::optional<bool> ordered) override {
     const bool in_step = plays_in_step(num_envs);
     const int before = reserved_;
     reserved_ = multiprocessors;
@@ -78,7 +79,7 @@ class CudaBackend final : public Backend {
       reserved_ = before;
       return false;
     }
-    way_ = way;
+    ordered_ = ordered;
     return true;
   }
 
@@ -151,7 +152,7 @@ class CudaBackend final : public Backend {
 
   void play_frames(const Batch& batch, cudaStream_t stream) const {
     if (!choice_) return play_by(kInterpreted, batch, stream);
-    if (way_ != kAnyWay) return play_by(kPlayWays[way_], batch, stream);
+    if (ordered_) return play_by(kPlayWays[*ordered_ ? kOrderedWay : 0], batch, stream);
     int way;
     {
       const CaptureRelaxed relaxed;  // captures by other threads do not matter here
@@ -294,7 +295,7 @@ class CudaBackend final : public Backend {
   int device_, processors_ = 0;
   SideStream side_stream_;
   int reserved_;  // multiprocessors that only `play` uses; 0: it shares all of them
-  int way_ = kAnyWay;  // of kPlayWays
+  std::optional<bool> ordered_;  // whether envs that are alike are together; else PlayChoice says
   std::vector<CUmodule> modules_;  // every one that was loaded: graphs may launch their kernels
   struct {
     CUfunction kernel;

@@ -20,7 +20,7 @@ import torch
 
 import cule
 from cule import scope
-from cule.engine import MAX_ENVS_APART
+from cule.engine import fewest_multiprocessors
 from cule.train.emulator import FRAMESKIP, make_env
 from cule.train.models import ActorCritic
 from cule.train.world import World
@@ -109,7 +109,7 @@ class Trainer:
         if self.args.multiprocessors or not self.args.overlap:
             return self.args.multiprocessors or None
         half = torch.cuda.get_device_properties(self.device).multi_processor_count // 2
-        return half if self.num_envs <= half * MAX_ENVS_APART else None
+        return half if fewest_multiprocessors(self.num_envs) <= half else None
 
     @property
     def frames(self) -> int:
