@@ -127,6 +127,11 @@ class Batch:
     buffers: int
     spare_buffers: int
     spares_taken: int
+    order_keys: int
+    ordered_envs: int
+    order_shares: int
+    order_ends: int
+    order_clocks: int
     segments: int
     actions: int
     strengths: int

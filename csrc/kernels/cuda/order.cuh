@@ -26,7 +26,8 @@ struct Largest {
 };
 
 // All threads of a block call this. What `combine` makes of the values of this thread and of all
-// threads before it.
+// threads before it. (CUDA's own library for that does not compile for the simulated GPU of
+// tests/kernels.)
 template <class Combine>
 __device__ __forceinline__ float up_to_here(float value, float* room, const Combine& combine) {
   const int thread = static_cast<int>(threadIdx.x);
