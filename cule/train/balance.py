@@ -120,5 +120,8 @@ class Balance:
         kept, ordered = self._kept
         more = [number for number in self._numbers if number > kept][:1]
         fewer = [number for number in self._numbers if number < kept][-1:]
-        ways = [Way(number, ordered) for number in (*more, *fewer, self._first)]
-        return next((way for way in (*ways, Way(kept, not ordered)) if way not in done), None)
+        # The order comes first, once each time, as it may matter most. Then fewer multiprocessors:
+        # of 57 games 21 were fastest with fewer than half of all, 10 with more.
+        other = [Way(kept, not ordered)] if len(done) == 1 else []
+        numbers = [Way(number, ordered) for number in (*fewer, *more, self._first)]
+        return next((way for way in (*other, *numbers) if way not in done), None)

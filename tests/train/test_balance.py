@@ -115,7 +115,7 @@ def test_a_number_that_is_impossible_is_left_out():
 def test_other_code_begins_the_measurement_anew():
     balance = Balance(ALL, 66, 16)
     frames, now = 0, 0.0
-    # It was half as fast before the new code came, when 66 had been measured and 82 was tried.
+    # It was half as fast before the new code came, when 66 had been measured and 49 was tried.
     while balance.way.multiprocessors == 66:
         frames, now = frames + int(1e6 * LINE), now + LINE
         balance.told(frames, now)
