@@ -1,10 +1,10 @@
 // Which envs share a warp and a multiprocessor of `play`: those that are alike.
 //
-// The lanes of a warp wait for lanes that are elsewhere in the program. Envs that executed as many
-// instructions in the last frame are likely to be at the same places in the next one. So envs are
-// sorted by that (`keys`), and each block plays a part of the order. Envs that do much are together
-// then, and a step is as long as its slowest block: so a block that took longer than others gets
-// fewer envs in the next step.
+// The lanes of a warp wait for lanes that are elsewhere in the program. Envs that executed about as
+// many instructions in the last frame are likely to be at the same places in the next one. So envs
+// are sorted by that (`keys`), and each block plays a part of the order. Envs that do much are
+// together then, and a step is as long as its slowest block: so a block that took longer than
+// others gets fewer envs in the next step.
 //
 // All orders give the same results.
 #pragma once
@@ -90,10 +90,11 @@ __device__ __forceinline__ void divide_order(const Batch& batch, int blocks, int
 __device__ __forceinline__ void sort_by_keys(const Batch& batch, float* room, int* places) {
   constexpr int kEach = kOrderKeys / kOrderThreads;
   const int thread = static_cast<int>(threadIdx.x);
+  const auto key_of = [&](int env) { return min(batch.order.keys[env], kOrderKeys - 1u); };
   for (int key = thread; key < kOrderKeys; key += kOrderThreads) places[key] = 0;
   __syncthreads();
   for (int env = thread; env < batch.num_envs; env += kOrderThreads) {
-    atomicAdd(&places[batch.order.keys[env]], 1);
+    atomicAdd(&places[key_of(env)], 1);
   }
   __syncthreads();
   int own = 0;
@@ -107,7 +108,7 @@ __device__ __forceinline__ void sort_by_keys(const Batch& batch, float* room, in
   }
   __syncthreads();
   for (int env = thread; env < batch.num_envs; env += kOrderThreads) {
-    batch.order.envs[atomicAdd(&places[batch.order.keys[env]], 1)] = env;
+    batch.order.envs[atomicAdd(&places[key_of(env)], 1)] = env;
   }
 }
 

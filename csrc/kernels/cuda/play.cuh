@@ -94,8 +94,8 @@ struct WarpPace {
     if (stretch == 3 * kQuarter) left_at_three_quarters = instructions_left;
   }
   // What envs that are alike have about the same of (PlayOrder): how many instructions the last
-  // quarter of the frame took, and how many the third. By 14 games, no other two numbers of a frame
-  // bring more envs together that are at the same places (benchmarks/LOG.md).
+  // quarter of the frame took, and how many the third. Other counts that were tried bring no more
+  // envs together that are at the same places (benchmarks/LOG.md).
   __device__ __forceinline__ uint32_t order_key(int32_t instructions_left) const {
     constexpr int32_t kLast = 128, kThird = 64;  // how many different numbers a key tells apart
     static_assert(kLast * kThird == kOrderKeys);
