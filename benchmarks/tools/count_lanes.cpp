@@ -188,14 +188,14 @@ std::array<double, 2> count_block(const std::vector<size_t>& envs, size_t warps,
   return found;
 }
 
-// How many instructions an env executed in each quarter of a step's last frame.
-std::array<int, 4> quarters(size_t env) {
+// An env's key after the step (PlayOrder).
+uint32_t key(size_t env) {
   constexpr int32_t kQuarter = 64 * kCyclesPerLine;
-  std::array<int, 4> counts{};
+  std::array<int32_t, 4> quarters{};
   for (const Executed& one : traces[env].back()) {
-    ++counts[static_cast<size_t>(std::clamp(one.cycle / kQuarter, 0, 3))];
+    ++quarters[static_cast<size_t>(std::clamp(one.cycle / kQuarter, 0, 3))];
   }
-  return counts;
+  return order_key(quarters[2], quarters[3]);
 }
 
 }  // namespace
@@ -204,6 +204,6 @@ PYBIND11_MODULE(count_lanes, m) {
   m.def("trace", &trace);
   m.def("count", &count);
   m.def("count_block", &count_block);
-  m.def("quarters", &quarters);
+  m.def("key", &key);
   m.def("clear", [] { traces.clear(); });
 }

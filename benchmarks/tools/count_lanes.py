@@ -7,9 +7,9 @@ instructions it executes in a frame, and how often it changes to other lanes. Th
 lanes that have diverged stay apart until a scanline ends; or the lanes at the lowest place of the
 program go first (design/translation.md), in turns of several lengths.
 
-With --blocks it counts under the second rule what blocks of 124 envs execute, in wide and in narrow
-warps: with envs at random, and with envs that are alike side by side, in the order of how many
-instructions they executed in the last and in the third quarter of a frame of the step before.
+With --blocks it counts under the second rule what blocks of 124 envs execute, in four warps and in
+eight: with envs at random, and with envs that are alike side by side, in the order of their keys
+(csrc/kernels/cuda/order.cuh).
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ def count_blocks(module: ModuleType, name: str, steps: int) -> None:
     """Prints what warps and blocks execute with envs in two orders."""
     made = trace(module, name, steps, ENVS_OF_BLOCKS)
     next(made)
-    *_, third, last = np.array([module.quarters(env) for env in range(ENVS_OF_BLOCKS)]).T
+    keys = [module.key(env) for env in range(ENVS_OF_BLOCKS)]
     next(made)
     orders = {
         "at random": np.random.default_rng(0).permutation(ENVS_OF_BLOCKS),
-        "alike": np.lexsort((third, last // 16)),
+        "alike": np.argsort(keys, kind="stable"),
     }
     for warps in (4, 8):
         cells = []

@@ -93,16 +93,9 @@ struct WarpPace {
     if (stretch == 2 * kQuarter) left_at_half = instructions_left;
     if (stretch == 3 * kQuarter) left_at_three_quarters = instructions_left;
   }
-  // What envs that are alike have about the same of (PlayOrder): how many instructions the last
-  // quarter of the frame took, and how many the third. Other counts that were tried bring no more
-  // envs together that are at the same places (benchmarks/LOG.md).
-  __device__ __forceinline__ uint32_t order_key(int32_t instructions_left) const {
-    constexpr int32_t kLast = 128, kThird = 64;  // how many different numbers a key tells apart
-    static_assert(kLast * kThird == kOrderKeys);
-    const int32_t last = (left_at_three_quarters - instructions_left) / 16;
-    const int32_t third = (left_at_half - left_at_three_quarters) / 32;
-    return static_cast<uint32_t>(min(max(last, 0), kLast - 1) * kThird +
-                                 min(max(third, 0), kThird - 1));
+  __device__ __forceinline__ uint32_t key_of_frame(int32_t instructions_left) const {
+    return order_key(left_at_half - left_at_three_quarters,
+                     left_at_three_quarters - instructions_left);
   }
   // All of `lanes` call this, each with its place. Those at the lowest place go on.
   __device__ __forceinline__ WarpGroup at_lowest_place(uint32_t lanes, uint32_t place) const {
@@ -208,7 +201,7 @@ __device__ __forceinline__ void play_lanes(const Batch& batch, int lanes, int wa
       config.cycle_limit};
   clear_starts(batch, trail.starts);
   play_frames(batch, env, machine, core);
-  batch.order.keys[env] = core.pace.order_key(machine.instructions_left);
+  batch.order.keys[env] = core.pace.key_of_frame(machine.instructions_left);
   store_end_state(batch, env, machine);
   for (uint32_t i = 0; i < kRamBytes / 4; ++i) global_ram[i] = ram[i];
 }

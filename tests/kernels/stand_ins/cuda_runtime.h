@@ -62,7 +62,6 @@ inline long long clock64() {
 }
 inline int __ffs(int word) { return __builtin_ffs(word); }
 inline int min(int a, int b) { return a < b ? a : b; }
-inline int max(int a, int b) { return a > b ? a : b; }
 inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 inline int atomicAdd(int* at, int added) { return std::exchange(*at, *at + added); }
 inline unsigned atomicMax(unsigned* at, unsigned other) {
