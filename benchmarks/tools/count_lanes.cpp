@@ -190,7 +190,7 @@ std::array<double, 2> count_block(const std::vector<size_t>& envs, size_t warps,
 
 // An env's key after the step (PlayOrder).
 uint32_t key(size_t env) {
-  constexpr int32_t kQuarter = 64 * kCyclesPerLine;
+  constexpr int32_t kQuarter = kQuarterLines * kCyclesPerLine;
   std::array<int32_t, 4> quarters{};
   for (const Executed& one : traces[env].back()) {
     ++quarters[static_cast<size_t>(std::clamp(one.cycle / kQuarter, 0, 3))];

@@ -81,7 +81,7 @@ __device__ __forceinline__ void divide_order(const Batch& batch, int blocks, int
   const float until = up_to_here(share, room, Sum{});
   if (!is_block) return;
   batch.order.shares[block] = share;
-  const int even_end = static_cast<int>((static_cast<int64_t>(block) + 1) * batch.num_envs / blocks);
+  const int even_end = static_cast<int>((block + int64_t{1}) * batch.num_envs / blocks);
   const int end = fits > even ? static_cast<int>(until + 0.5f) : even_end;
   batch.order.ends[block] = block == blocks - 1 ? batch.num_envs : min(end, batch.num_envs);
 }

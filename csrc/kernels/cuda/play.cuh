@@ -88,7 +88,7 @@ struct WarpPace {
   __device__ __forceinline__ void begin_turn(uint32_t, int32_t) const {}
   // A lane calls this each kStretchLines scanlines.
   __device__ __forceinline__ void begin_stretch(int32_t begin, int32_t instructions_left) const {
-    constexpr int32_t kQuarter = 64 / kStretchLines;
+    constexpr int32_t kQuarter = kQuarterLines / kStretchLines;
     const int32_t stretch = begin / kStretchCycles;
     if (stretch == 2 * kQuarter) left_at_half = instructions_left;
     if (stretch == 3 * kQuarter) left_at_three_quarters = instructions_left;

@@ -1,5 +1,5 @@
-// Chooses how a translated game is launched: in few warps of many lanes, or in more warps of fewer
-// lanes.
+// Chooses how a translated game is launched: in few warps of envs at random, or in more warps of
+// envs that are alike (order.cuh).
 //
 // All ways give the same results. Which one is fastest depends on the game, on the number of envs,
 // and on how far their games have diverged: lanes wait for lanes that are elsewhere in the program,

@@ -29,19 +29,16 @@ static_assert(std::size(kPlayWays) == PlayChoice::kWays);
 
 inline int blocks_for(int count, int each) { return (count + each - 1) / each; }
 
-// The same launch with envs in order, in up to `blocks` blocks, if so many can be ordered.
-inline PlayLaunch in_order(PlayLaunch launch, int num_envs, int blocks) {
-  if (blocks > kOrderThreads) return launch;
-  launch.lanes = kInOrder;
-  launch.blocks = std::min(blocks, num_envs);
-  return launch;
+// In how many rounds `processors` multiprocessors play `num_envs`.
+inline int rounds_for(int num_envs, int processors) {
+  return blocks_for(num_envs, processors * kPlayMaxThreads);
 }
 
-// The launch for `num_envs` on `processors` multiprocessors. If these do not have enough threads,
-// there are more blocks than that. With few warps, more lanes share the code that a warp fetches,
-// and a translated game has much code. With more warps of fewer lanes, lanes wait less for other
-// lanes (benchmarks/NOTES.md), and envs that are alike wait little.
-inline PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
+// The launch for `num_envs` on `processors` multiprocessors, with as many envs in each warp. If
+// these do not have enough threads, there are more blocks than that. With few warps, more lanes
+// share the code that a warp fetches, and a translated game has much code. With more warps of fewer
+// lanes, lanes wait less for others (benchmarks/NOTES.md), and envs that are alike wait little.
+inline PlayLaunch even_launch(int num_envs, int processors, PlayWay way) {
   // With this many envs a warp or fewer, translated warps do not wait for each other: that would
   // cost more than fetching the same code at different times. The kernel is compiled for one or the
   // other.
@@ -52,18 +49,27 @@ inline PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
   const int warps = in_step ? way.warps : first.warps;
   const int lanes = std::min(kWarp, blocks_for(num_envs, warps * processors));
   if (most_lanes <= kWarp) {
-    const int blocks = blocks_for(num_envs, warps * lanes);
-    const PlayLaunch even{lanes, warps, warps * kWarp, blocks, in_step};
-    return way.ordered && in_step ? in_order(even, num_envs, processors) : even;
+    return {lanes, warps, warps * kWarp, blocks_for(num_envs, warps * lanes), in_step};
   }
   // One block for each multiprocessor, or several rounds of such blocks. Blocks have no more warps
   // than are needed for all envs.
-  const int rounds = blocks_for(num_envs, processors * kPlayMaxThreads);
+  const int rounds = rounds_for(num_envs, processors);
   const int least = blocks_for(num_envs, processors * kWarp * rounds);
   const int used = std::min(kPlayMaxWarps, least * way.warps / first.warps);
   const int each = std::min(kWarp, blocks_for(num_envs, processors * used * rounds));
-  const PlayLaunch even{each, used, used * kWarp, blocks_for(num_envs, used * each), true};
-  return way.ordered ? in_order(even, num_envs, processors * rounds) : even;
+  return {each, used, used * kWarp, blocks_for(num_envs, used * each), true};
+}
+
+// The launch for `num_envs` on `processors` multiprocessors: with envs in order if the way says so,
+// warps are in step, and there are not more blocks than can be ordered.
+inline PlayLaunch play_launch(int num_envs, int processors, PlayWay way) {
+  PlayLaunch launch = even_launch(num_envs, processors, way);
+  const int blocks = std::min(processors * rounds_for(num_envs, processors), num_envs);
+  if (way.ordered && launch.in_step && blocks <= kOrderThreads) {
+    launch.lanes = kInOrder;
+    launch.blocks = blocks;
+  }
+  return launch;
 }
 
 // The launch on `processors` reserved multiprocessors. Its blocks have as many threads as one can
