@@ -125,6 +125,26 @@ class Learner:
         self.optimizer.step()
         self.weights.round()
 
+    @torch.no_grad()
+    def try_step(self) -> None:
+        """Applies the gradient and takes that back, so that what it needs is compiled and loaded.
+
+        All that the next update reads is as before, and in the same memory, which captured steps
+        use.
+        """
+        state = self.optimizer.state
+        kept = {p: dict(values) for p, values in state.items()}
+        changing = [*self.weights.parameters, self.metrics]
+        for values in kept.values():
+            changing += [one for one in values.values() if isinstance(one, torch.Tensor)]
+        before = [tensor.clone() for tensor in changing]
+        self.apply_gradient()
+        for tensor, was in zip(changing, before, strict=True):
+            tensor.copy_(was)
+        self.weights.round()
+        state.clear()
+        state.update(kept)
+
     def set_learning_rate(self, rate: float) -> None:
         """Sets the learning rate of the next steps.
 

@@ -232,7 +232,7 @@ class Trainer:
         return bool(self.stage.env.reserve(way.multiprocessors, ordered=way.ordered))
 
     def warm_up(self) -> None:
-        """Computes actions and a gradient once, which changes nothing.
+        """Computes actions, a gradient and an update once, which changes nothing.
 
         What is compiled or loaded at the first use is there when the training begins.
         """
@@ -246,6 +246,8 @@ class Trainer:
                 for operation in executor.group.operations:
                     if operation.name in ("act", "gradient"):
                         executor.try_out(operation)
+                    elif operation.name == "update":
+                        self.learner.try_step()
         for tensor, was in zip(changing, before, strict=True):
             tensor.copy_(was)
 

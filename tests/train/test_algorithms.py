@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -116,6 +117,31 @@ def test_warming_up_makes_the_passes_and_changes_nothing(lag):
             if trainer is warm:
                 trainer.warm_up()
     torch.testing.assert_close(warm.state_dict(), cold.state_dict(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon", "rmsprop"])
+def test_warming_up_makes_an_update_and_takes_it_back(optimizer, monkeypatch):
+    """Also after updates, when the optimizer has a state."""
+    args = ppo.Args(num_envs=8, num_steps=4, minibatch_size=8, optimizer=optimizer, **TINY).on(CPU)
+    trainer = Trainer(on_signals(ppo.PPO)(args), World(0, 1, CPU))
+    learner, weights = trainer.learner, []
+    apply = learner.apply_gradient
+
+    def watched():
+        learner.weights.gradient += 0.1
+        apply()
+        weights.append([p.detach().clone() for p in learner.weights.parameters])
+
+    for updated in (False, True):
+        if updated:
+            trainer.iterate()
+            assert learner.optimizer.state
+        before = copy.deepcopy(learner.state_dict())
+        with monkeypatch.context() as patch:
+            patch.setattr(learner, "apply_gradient", watched)
+            trainer.warm_up()
+        torch.testing.assert_close(learner.state_dict(), before, rtol=0, atol=0)
+        assert not any(map(torch.equal, weights.pop(), before["weights"])) and not weights
 
 
 @pytest.mark.parametrize("name", ["A2C+V-trace", "PPO"])
