@@ -35,7 +35,7 @@ class Balance:
     """Finds the fastest way to emulate.
 
     Args:
-        all_: how many multiprocessors there are.
+        all_: how many multiprocessors the training may take.
         first: how many emulate in the beginning, with envs that are alike together.
         least: the fewest that hold all envs.
 

@@ -24,6 +24,11 @@ def choose_device(name: str | None) -> torch.device:
     return device
 
 
+def multiprocessors_of(device: torch.device, sharing: int) -> int:
+    """A GPU's multiprocessors for each of so many trainings that share it."""
+    return torch.cuda.get_device_properties(device).multi_processor_count // sharing
+
+
 def compute_deterministically() -> None:
     """Lets cuDNN use only algorithms that give the same numbers each time.
 

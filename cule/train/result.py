@@ -57,6 +57,7 @@ def result_of(run: Run) -> dict[str, Any]:
         startup_seconds=round(run.startup_seconds, 3),
         planning_seconds=round(trainer.plan.seconds, 3), **trained_between(run),
         **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
+        **({"trainings_on_gpu": trainer.sharing} if trainer.sharing > 1 else {}),
         **settings_of(args) | given(trainer),
         **({"interrupted": True} if run.interrupted else {}),
     )  # fmt: skip

@@ -12,6 +12,7 @@ import cule
 from cule.engine import fewest_multiprocessors
 from cule.train.algorithm import Algorithm
 from cule.train.aloft import INFOS, Aloft
+from cule.train.devices import multiprocessors_of
 from cule.train.emulator import STACK, make_env
 from cule.train.episodes import Episodes
 from cule.train.learning import Learning
@@ -24,18 +25,18 @@ LOOK_AT, LOOK_AGAIN = 500, 1.2
 
 
 def _reserved(
-    device: torch.device, asked: int, num_envs: int, lag: int, *, alone: bool = False
+    device: torch.device, asked: int, num_envs: int, lag: int, *, alone: bool, sharing: int
 ) -> int | None:
     """How many multiprocessors are reserved for emulation at first; None: none is.
 
-    That is so without a lag, with more envs than half of them can emulate, and where acting has
-    multiprocessors alone.
+    That is so without a lag, with more envs than half of this training's part of the GPU can
+    emulate, and where acting has multiprocessors alone.
     """
     if device.type != "cuda":
         return None
     if asked or not lag or alone:
         return asked or None
-    half = torch.cuda.get_device_properties(device).multi_processor_count // 2
+    half = multiprocessors_of(device, sharing) // 2
     return half if fewest_multiprocessors(num_envs) <= half else None
 
 
@@ -46,6 +47,7 @@ def make_envs(
     device: torch.device,
     *,
     alone: bool = False,
+    sharing: int = 1,
 ) -> Any:
     """The envs that an algorithm or its settings name.
 
@@ -55,6 +57,7 @@ def make_envs(
         num_envs: how many.
         device: where.
         alone: nothing learns on the multiprocessors that act, whatever the lag.
+        sharing: how many trainings are on the device at the same time.
 
     Raises:
         ValueError: there are none such.
@@ -75,7 +78,7 @@ def make_envs(
         return own
     env_device = torch.device(args.env_device or device)
     multiprocessors = _reserved(
-        env_device, args.multiprocessors, num_envs, learning.lag, alone=alone
+        env_device, args.multiprocessors, num_envs, learning.lag, alone=alone, sharing=sharing
     )
     return make_env(
         args.emulator, args.game, num_envs, device, multiprocessors=multiprocessors,

@@ -15,7 +15,7 @@ from cule.train.algorithm import Algorithm, Nets
 from cule.train.balance import Balance, Way
 from cule.train.build import Declaration, Networks, fixed_bytes, observation_of
 from cule.train.decoupled import FarEnvs, Messages, facts_of
-from cule.train.devices import compute_deterministically
+from cule.train.devices import compute_deterministically, multiprocessors_of
 from cule.train.emulator import FRAMESKIP
 from cule.train.layout import Layout
 from cule.train.learner import Learner, spaces
@@ -28,6 +28,7 @@ from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
 from cule.train.reduction import make_reduction
 from cule.train.stage import Stage, make_envs
+from cule.train.turn import trainings_at_once
 from cule.train.weights import Weights
 from cule.train.world import World
 
@@ -105,6 +106,7 @@ class Trainer:
 
     Attributes:
         apart: the multiprocessors that act and those that learn; None: both use all.
+        sharing: how many trainings of a sweep are on the device at the same time.
         balance: finds how emulation runs beside learning; None: that is given.
         plan: what is executed.
         nets: the networks.
@@ -124,6 +126,7 @@ class Trainer:
         seed = self.args.seed * SEED_STRIDE + number * each
         learning = algorithm.learning()
         check_lag(world.layout, learning)
+        self.sharing = trainings_at_once() if world.size == 1 else 1
         self.apart: tuple[Partition, Partition] | None = None
         if world.layout.kind == "apart":
             self.apart = split(self.device, world.layout.multiprocessors)
@@ -199,8 +202,9 @@ class Trainer:
             if world.acts:
                 learning.check(num_envs)
                 envs = make_envs(
-                    self.algorithm, learning, num_envs, self.device, alone=world.layout.lags
-                )
+                    self.algorithm, learning, num_envs, self.device, alone=world.layout.lags,
+                    sharing=self.sharing,
+                )  # fmt: skip
                 stage = Stage(envs, self.device, self.args.env_groups, self.args.rewards)
                 stage.bytes = self._allocated() - before
                 stage.look(seed)
@@ -222,7 +226,7 @@ class Trainer:
         alone = world.layout.kind == "together" and world.num_devices == world.size
         if reserved is None or args.multiprocessors or self.own_envs or not alone:
             return None
-        all_ = torch.cuda.get_device_properties(self.device).multi_processor_count
+        all_ = multiprocessors_of(self.device, self.sharing)
         balance = Balance(all_, reserved, fewest_multiprocessors(self.stage.env.num_envs))
         self._emulate(balance.way)
         return balance

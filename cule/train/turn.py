@@ -2,7 +2,8 @@
 
 The next one is started while the last one still trains, so that it is ready in time. If it is ready
 earlier, it waits here: two trainings that share a GPU take its time slices in turn, and both take
-longer than one after the other.
+longer than one after the other. Where several are to train at the same time, each takes as many
+multiprocessors for emulation as leave the others theirs.
 
 A turn is the lock of a file. The system releases it when a process ends, however it does.
 """
@@ -24,6 +25,19 @@ POLL = 0.02  # seconds between two attempts
 def environment_with(files: Sequence[Path]) -> dict[str, str]:
     """This process's environment, for a training that has to wait for one of these turns."""
     return os.environ | {TURNS: json.dumps([str(file) for file in files])}
+
+
+def _files_in(environment: Mapping[str, str]) -> list[Path]:
+    return [Path(file) for file in json.loads(environment.get(TURNS, "[]"))]
+
+
+def trainings_at_once(environment: Mapping[str, str] = os.environ) -> int:
+    """How many trainings of a sweep train at the same time on this one's device, itself included.
+
+    Args:
+        environment: says which files are turns.
+    """
+    return max(1, len(_files_in(environment)))
 
 
 def lock_one_of(files: Sequence[Path], stopped: Callable[[], bool]) -> int | None:
@@ -59,7 +73,7 @@ class Turn:
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ):
-        self.files = [Path(file) for file in json.loads(environment.get(TURNS, "[]"))]
+        self.files = _files_in(environment)
         self._held: int | None = None
 
     def take(self, stopped: Callable[[], bool]) -> None:

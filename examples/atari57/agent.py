@@ -58,7 +58,7 @@ WAY_GIVEN = 10
 # What a result's row has from the training's.
 OF_TRAINING = (
     "device_name", "driver", "cuda", "seconds", "startup_seconds", "fps", "trained_from",
-    "trained_to",
+    "trained_to", "trainings_on_gpu",
 )  # fmt: skip
 
 

@@ -144,6 +144,18 @@ def test_warming_up_makes_an_update_and_takes_it_back(optimizer, monkeypatch):
         assert not any(map(torch.equal, weights.pop(), before["weights"])) and not weights
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_training_knows_how_many_share_its_device(count, monkeypatch, tmp_path):
+    files = [str(tmp_path / f"turn-{number}") for number in range(count)]
+    monkeypatch.setenv("CULE_TURNS", json.dumps(files))
+    args = ppo.Args(
+        num_envs=8, num_steps=4, minibatch_size=8, folder=tmp_path / "run", total_frames=512,
+        **QUIET,
+    )  # fmt: skip
+    row = train.train(on_signals(ppo.PPO), args)
+    assert row.get("trainings_on_gpu", 1) == count
+
+
 @pytest.mark.parametrize("name", ["A2C+V-trace", "PPO"])
 def test_the_weight_of_the_entropy_falls(name):
     """By frames, and the loss has the weight of now."""

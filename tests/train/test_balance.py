@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import pytest
+import torch
 
+from cule.engine import fewest_multiprocessors
+from cule.train import stage
 from cule.train.balance import EIGHTHS, Balance, Way
+from cule.train.devices import multiprocessors_of
 
 ALL = 132
 NUMBERS = [ALL * eighths // 8 for eighths in EIGHTHS]
@@ -131,3 +136,19 @@ def test_too_few_multiprocessors_for_all_envs_are_not_tried():
     changes = follow(balance, by_number(lambda n: 3e6 - 1e4 * n), 35)
     assert balance.way == (66, True)
     assert {way for _, way in changes} == {(66, True), (82, True), (66, False)}
+
+
+@pytest.mark.parametrize("sharing, first", [(1, 66), (2, 33), (3, 22), (4, 16), (5, None)])
+def test_trainings_that_share_a_gpu_leave_the_others_theirs(sharing, first, monkeypatch):
+    """Of 132 multiprocessors, 16 of which 8,192 envs need."""
+    gpu, envs = torch.device("cuda"), 8192
+    has = SimpleNamespace(multi_processor_count=ALL)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: has)
+    reserved = stage._reserved(gpu, 0, envs, 1, alone=False, sharing=sharing)
+    assert reserved == first
+    assert stage._reserved(gpu, 50, envs, 1, alone=False, sharing=sharing) == 50
+    if first is not None:
+        balance = Balance(multiprocessors_of(gpu, sharing), first, fewest_multiprocessors(envs))
+        changes = follow(balance, by_number(lambda n: 1e6 + 1e4 * n), 100)
+        assert 0 < first < balance.way.multiprocessors < ALL // sharing
+        assert all(way.multiprocessors >= 16 for _, way in changes)

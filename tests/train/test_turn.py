@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cule.train.turn import Turn, environment_with
+from cule.train.turn import Turn, environment_with, trainings_at_once
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,6 +27,7 @@ def taken_in(turn, seconds):
 @pytest.mark.parametrize("count", [1, 2])
 def test_so_many_have_a_turn_at_the_same_time(tmp_path, count):
     environment = environment_with([tmp_path / f"turn-{number}.lock" for number in range(count)])
+    assert trainings_at_once(environment) == count
     turns = [Turn(environment) for _ in range(count + 1)]
     assert [taken_in(turn, 0.2) for turn in turns] == [True] * count + [False]
     turns[0].leave()
@@ -35,6 +36,7 @@ def test_so_many_have_a_turn_at_the_same_time(tmp_path, count):
 
 
 def test_without_files_it_is_always_a_trainings_turn():
+    assert trainings_at_once({}) == 1
     turn = Turn({})
     turn.take(lambda: pytest.fail("it waits"))
     turn.leave()
