@@ -2,7 +2,8 @@
 
 A process that is killed cannot say so, and the others would wait for its messages: with NCCL until
 a timeout. Linux tells when a process ends by a pidfd (pidfd_open(2)), which a thread waits for.
-Processes of other machines are left to torchrun.
+Processes of other machines are left to torchrun. If torchrun itself is killed, the processes that
+it started would keep their GPUs until the training's end: so its end is waited for, too.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import torch.distributed as dist
 from cule.train.world import World
 
 STATUS = 2
+# A variable that torchrun gives to the processes that it starts.
+BY_TORCHRUN = "TORCHELASTIC_RUN_ID"
 # How long an error of a connection waits for the thread to find out who has ended.
 PATIENCE_SECONDS = 5.0
 
 
 class Companions:
-    """While a `with` block runs, the end of another process ends this one.
+    """While a `with` block runs, the end of another process, or of torchrun, ends this one.
 
     At the end of the block all processes wait for each other, unless it is left by an error.
 
@@ -36,21 +39,33 @@ class Companions:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Companions:
-        if self.world.size == 1 or not hasattr(os, "pidfd_open"):
+        if not hasattr(os, "pidfd_open"):
             return self
         watched = {}
-        for rank, (machine, pid) in enumerate(self._told()):
-            if rank != self.world.rank and machine == _machine():
-                try:
-                    watched[os.pidfd_open(pid)] = rank
-                except ProcessLookupError:
-                    self._end(rank)
-                except OSError:  # not allowed here
-                    continue
+        for pid, rank in self._others().items():
+            try:
+                watched[os.pidfd_open(pid)] = rank
+            except ProcessLookupError:
+                self._end(rank)
+            except OSError:  # not allowed here
+                continue
+        if not watched:
+            return self
         self._stop = os.eventfd(0)
         self._thread = threading.Thread(target=self._watch, args=(watched,), daemon=True)
         self._thread.start()
         return self
+
+    def _others(self) -> dict[int, int | None]:
+        """The ranks of this machine's other processes by their ids; torchrun's is None."""
+        others: dict[int, int | None] = {}
+        if self.world.size > 1:
+            for rank, (machine, pid) in enumerate(self._told()):
+                if rank != self.world.rank and machine == _machine():
+                    others[pid] = rank
+        if BY_TORCHRUN in os.environ:
+            others[os.getppid()] = None
+        return others
 
     def _told(self) -> list[list[int]]:
         """The machine and the process id of each process."""
@@ -59,7 +74,7 @@ class Companions:
         dist.all_gather(told, mine)
         return [one.tolist() for one in told]
 
-    def _watch(self, watched: dict[int, int]) -> None:
+    def _watch(self, watched: dict[int, int | None]) -> None:
         poll = select.poll()
         for handle in (*watched, self._stop):
             poll.register(handle, select.POLLIN)
@@ -69,12 +84,12 @@ class Companions:
         for handle in (*watched, self._stop):
             os.close(handle)
 
-    def _end(self, rank: int) -> None:
+    def _end(self, rank: int | None) -> None:
         """Ends this process, whose main thread may wait for a GPU for ever."""
+        name = "torchrun" if rank is None else f"process {rank} ({self.world.role_of(rank)})"
         sys.stderr.write(
-            f"expected process {rank} ({self.world.role_of(rank)}) to go on, but it has ended, and "
-            f"so does process {self.world.rank} ({self.world.role}); --resume goes on from the "
-            "newest checkpoint\n"
+            f"expected {name} to go on, but it has ended, and so does process {self.world.rank} "
+            f"({self.world.role}); --resume goes on from the newest checkpoint\n"
         )
         sys.stderr.flush()
         os._exit(STATUS)

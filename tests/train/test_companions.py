@@ -1,4 +1,7 @@
-"""A process whose companion is killed says so and ends; companions that end together do not."""
+"""A process whose companion is killed says so and ends; companions that end together do not.
+
+So does one whose torchrun is killed.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,15 @@ import multiprocessing
 import os
 import signal
 import socket
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
+from training_runs import ROOT, children_of, one_thread_each, processes
 
 from cule.train.companions import STATUS, Companions
 from cule.train.world import World
@@ -55,3 +62,50 @@ def test_companions_end_with_a_sentence_if_one_is_killed(killed, tmp_path):
         )
     else:
         assert [process.exitcode for process in started] == [0, 0] and told == ""
+
+
+def runs(pid):
+    """Whether there is a process that has not ended, though nobody may have asked how it did."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+WAITING = """
+import time
+from pathlib import Path
+from cule.train.companions import Companions
+from cule.train.world import World
+
+world = World.join("cpu")
+with Companions(world):
+    Path(f"{folder}/{world.rank}").touch()
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_they_end_with_a_sentence_if_torchrun_is_killed(count, tmp_path):
+    script, output = tmp_path / "waiting.py", tmp_path / "output"
+    script.write_text(WAITING.replace("{folder}", str(tmp_path)))
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    with output.open("w") as printed, subprocess.Popen(
+        [*processes(count)[:-2], str(script)], cwd=ROOT, stdout=printed, stderr=printed,
+        env=one_thread_each() | {"PYTHONPATH": path},
+    ) as torchrun:  # fmt: skip
+        while not all((tmp_path / str(rank)).exists() for rank in range(count)):
+            assert torchrun.poll() is None, output.read_text()
+            time.sleep(0.05)
+        workers = children_of(torchrun.pid)
+        assert len(workers) == count
+        torchrun.kill()
+        torchrun.wait()
+        end = time.monotonic() + 30
+        while any(map(runs, workers)):
+            assert time.monotonic() < end, "a process has stayed"
+            time.sleep(0.05)
+    told = output.read_text()
+    assert "to go on, but it has ended, and so does process" in told
+    if count == 1:
+        assert "expected torchrun to go on, but it has ended, and so does process 0 " in told
