@@ -11,6 +11,13 @@ from cule.rom import find_game
 # Hutter, 2022): the five games whose scores tell most about the median of all 57.
 ATARI_5 = ("battle_zone", "double_dunk", "name_this_game", "phoenix", "qbert")
 SETS = {"atari57": cule.ATARI_57, "atari5": ATARI_5}
+# Games of whose agents an evaluation takes longest, as their episodes are long: 443 to 100 seconds
+# in the suite of 37fe219 (benchmarks/results/2026-11-26-h100.jsonl).
+LONGEST = (
+    "video_pinball", "up_n_down", "tennis", "atlantis", "demon_attack", "double_dunk", "gopher",
+    "breakout", "enduro", "assault", "phoenix", "space_invaders", "solaris", "beam_rider",
+    "star_gunner", "kung_fu_master", "name_this_game",
+)  # fmt: skip
 
 
 def game_of(name: str) -> str:
@@ -37,3 +44,8 @@ def games_of(names: Sequence[str]) -> tuple[str, ...]:
         raise ValueError(f"expected games, or sets of them ({', '.join(SETS)}), got none")
     found = [game for name in names for game in SETS.get(name) or [game_of(name)]]
     return tuple(dict.fromkeys(found))
+
+
+def longest_first(games: Sequence[str]) -> tuple[str, ...]:
+    """The games with those first that take longest to evaluate, which are waited for in the end."""
+    return tuple(sorted(games, key=lambda g: LONGEST.index(g) if g in LONGEST else len(LONGEST)))

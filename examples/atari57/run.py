@@ -21,7 +21,7 @@ from cule.train.command import options_of, run_program
 from cule.train.jobs import Job
 from cule.train.sweep_table import Live
 from examples.atari57.agent import PROGRAM
-from examples.atari57.games import games_of
+from examples.atari57.games import games_of, longest_first
 from examples.atari57.report import REPORT, write_report
 from examples.atari57.settings import AlgorithmName, ProtocolName
 
@@ -63,7 +63,7 @@ class Args:
 
 
 def jobs_of(args: Args) -> list[Job]:
-    """The agents: all games with the first seed, then with the next.
+    """The agents: all games with the first seed, then with the next, of each the longest first.
 
     Raises:
         ValueError: a setting is wrong.
@@ -79,7 +79,7 @@ def jobs_of(args: Args) -> list[Job]:
     return [
         Job(f"{game}-{seed}", (*PROGRAM, "--game", game, "--seed", str(seed), *shared))
         for seed in args.seeds
-        for game in games_of(args.games)
+        for game in longest_first(games_of(args.games))
     ]
 
 

@@ -20,7 +20,7 @@ import cule
 from cule.train import evaluate
 from cule.train.evaluator import Evaluator
 from examples.atari57 import agent, aggregates, run, settings
-from examples.atari57.games import ATARI_5, games_of
+from examples.atari57.games import ATARI_5, LONGEST, games_of, longest_first
 from examples.atari57.references import AGENTS, SOURCES, human_normalised, references
 from examples.atari57.settings import CANDIDATES, CHOSEN, settings_of
 
@@ -84,6 +84,16 @@ def test_games_of_a_set_and_by_other_names():
     assert games_of(["atari57"]) == cule.ATARI_57
     assert games_of(["Q*bert", "ALE/Pong-v5", "atari5"]) == ("qbert", "pong", *ATARI_5[:4])
     assert set(ATARI_5) < set(cule.ATARI_57)
+
+
+def test_games_that_take_longest_to_evaluate_come_first():
+    assert set(LONGEST) <= set(cule.ATARI_57)
+    assert longest_first(["pong", "solaris", "alien", "tennis"]) == (
+        "tennis", "solaris", "pong", "alien",
+    )  # fmt: skip
+    names = [job.name for job in run.jobs_of(run.Args(games=("qbert", "phoenix"), seeds=(1, 0)))]
+    assert names == ["phoenix-1", "qbert-1", "phoenix-0", "qbert-0"]
+    assert sorted(longest_first(cule.ATARI_57)) == sorted(cule.ATARI_57)
 
 
 @pytest.mark.parametrize("changes, message", [
