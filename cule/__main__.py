@@ -9,6 +9,8 @@ import platform
 import sys
 from collections.abc import Sequence
 
+import torch
+
 import cule
 
 # The programs: the module with its `main`, and what it does.
@@ -23,12 +25,13 @@ PROGRAMS = {
         "says what is installed, built and found, and how to fix what is missing",
     ),
 }
-LIBRARIES = ("torch", "gymnasium", "ale-py", "numpy")
+LIBRARIES = ("gymnasium", "ale-py", "numpy")
 
 
 def versions() -> str:
     """The versions of cule, of Python and of the libraries that cule is built on."""
     found = [f"cule {cule.__version__}", f"Python {platform.python_version()}"]
+    found.append(f"torch {torch.__version__}")  # of which CUDA it is, too
     found += [f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES]
     return ", ".join(found)
 

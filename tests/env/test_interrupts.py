@@ -63,6 +63,8 @@ def interrupt_at(count: int) -> Iterator[None]:
         return trace
 
     before = sys.gettrace()
+    # Python 3.12 looks whether any frame wants byte codes only when tracing begins.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         yield

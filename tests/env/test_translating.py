@@ -404,7 +404,9 @@ def run(code: str, folder: Path) -> str:
         env.step([0, 0])
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(begin) + textwrap.dedent(code)],
+        # Python 3.12 warns of any fork of a process that has threads.
+        [sys.executable, "-W", "ignore::DeprecationWarning",
+         "-c", textwrap.dedent(begin) + textwrap.dedent(code)],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
