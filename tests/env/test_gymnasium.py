@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,10 @@ def test_gymnasium_records_a_video(tmp_path: Path) -> None:
     env.close()
     (path,) = (tmp_path / "videos").glob("*.mp4")
     video = cv2.VideoCapture(str(path))
-    assert int(video.get(cv2.CAP_PROP_FRAME_COUNT)) == 12
+    # The first frame and those of 12 steps. moviepy adds up their times and rounds down, which
+    # loses the last frame where Python's sum is not exact.
+    exact = sys.version_info >= (3, 12)
+    assert int(video.get(cv2.CAP_PROP_FRAME_COUNT)) == (13 if exact else 12)
 
 
 @pytest.mark.parametrize("options", [{"output": "torch"}, {"autoreset_mode": "NextStep"}], ids=str)

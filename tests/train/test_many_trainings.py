@@ -84,7 +84,8 @@ def overlapping(folders, end="ended"):
 
 
 def test_sweep_runs_some_on_each_device_and_returns_rows_in_order(tmp_path, program):
-    jobs = [job(program, seed) for seed in (3, 1, 4, 0, 5)]
+    # Long enough that two are there at the same time on a busy machine, too.
+    jobs = [job(program, seed, "--pause", "0.5") for seed in (3, 1, 4, 0, 5)]
     folder, shown = tmp_path / "runs", []
     made = Sweep(jobs, folder, ["dev0", "dev1"])
     rows = made.run(lambda states: shown.append([state.state for state in states]))
