@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,16 @@ from cule.train.batch import Batch, Rows
 from cule.train.plan.program import Work
 from cule.train.reduction import Reduction
 from cule.train.weights import Weights
+
+
+@contextmanager
+def unchanged(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
+    """After the block, tensors have the values of before it, in the same memory."""
+    before = [tensor.detach().clone() for tensor in tensors]
+    yield
+    with torch.no_grad():
+        for tensor, was in zip(tensors, before, strict=True):
+            tensor.copy_(was)
 
 
 class Learner:
@@ -125,7 +136,6 @@ class Learner:
         self.optimizer.step()
         self.weights.round()
 
-    @torch.no_grad()
     def try_step(self) -> None:
         """Applies the gradient and takes that back, so that what it needs is compiled and loaded.
 
@@ -137,10 +147,8 @@ class Learner:
         changing = [*self.weights.parameters, self.metrics]
         for values in kept.values():
             changing += [one for one in values.values() if isinstance(one, torch.Tensor)]
-        before = [tensor.clone() for tensor in changing]
-        self.apply_gradient()
-        for tensor, was in zip(changing, before, strict=True):
-            tensor.copy_(was)
+        with unchanged(changing):
+            self.apply_gradient()
         self.weights.round()
         state.clear()
         state.update(kept)

@@ -18,7 +18,7 @@ from cule.train.decoupled import FarEnvs, Messages, facts_of
 from cule.train.devices import compute_deterministically, multiprocessors_of
 from cule.train.emulator import FRAMESKIP
 from cule.train.layout import Layout
-from cule.train.learner import Learner, spaces
+from cule.train.learner import Learner, spaces, unchanged
 from cule.train.learning import Copy, Learning
 from cule.train.models import to_channels_last
 from cule.train.partition import Partition, split
@@ -243,17 +243,14 @@ class Trainer:
         networks = [*self.nets.trained.values(), *self.nets.acting.values()]
         changing = [buffer for net in networks for buffer in net.buffers()]
         changing += [self.learner.turn, self.learner.metrics]
-        before = [tensor.clone() for tensor in changing]
         devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices):
+        with unchanged(changing), torch.random.fork_rng(devices):
             for executor in self.plan.executors:
                 for operation in executor.group.operations:
                     if operation.name in ("act", "gradient"):
                         executor.try_out(operation)
                     elif operation.name == "update":
                         self.learner.try_step()
-        for tensor, was in zip(changing, before, strict=True):
-            tensor.copy_(was)
 
     def _allocated(self) -> int:
         """Bytes that torch has allocated on a GPU."""

@@ -405,7 +405,7 @@ def run(code: str, folder: Path) -> str:
     """
     done = subprocess.run(
         # Python 3.12 warns of any fork of a process that has threads.
-        [sys.executable, "-W", "ignore::DeprecationWarning",
+        [sys.executable, "-W", "ignore:This process:DeprecationWarning",
          "-c", textwrap.dedent(begin) + textwrap.dedent(code)],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
