@@ -17,8 +17,10 @@ import sys
 import time
 
 from cule import train
+from cule.train.companions import Companions
 from cule.train.tune import search, trial
 from cule.train.tune.space import read_space
+from cule.train.tune.tuning import ADVICE
 from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 from examples.ppo import ppo
@@ -50,17 +52,20 @@ def main() -> None:
         def measure(settings: dict, seconds: float) -> search.Trial:
             return trial.measure(make, filled, settings, world, seconds=seconds)  # noqa: B023
 
-        begun = time.monotonic()
-        points = itertools.product(*found.space.values())
-        grid = [measure(dict(zip(found.space, one, strict=True)), trial.SECONDS) for one in points]
-        seconds = time.monotonic() - begun
-        fastest = sorted(grid, key=lambda one: -one.fps)[:FINALISTS]
-        tuned = dict(found.best.settings)
-        rivals = [tuned, *(one.settings for one in fastest if one.settings != tuned)]
-        rates = [0.0] * len(rivals)
-        for _ in range(TURNS):
-            for place, settings in enumerate(rivals):
-                rates[place] += measure(settings, SECONDS).fps / TURNS
+        with Companions(world, ADVICE):
+            begun = time.monotonic()
+            points = itertools.product(*found.space.values())
+            grid = [
+                measure(dict(zip(found.space, one, strict=True)), trial.SECONDS) for one in points
+            ]
+            seconds = time.monotonic() - begun
+            fastest = sorted(grid, key=lambda one: -one.fps)[:FINALISTS]
+            tuned = dict(found.best.settings)
+            rivals = [tuned, *(one.settings for one in fastest if one.settings != tuned)]
+            rates = [0.0] * len(rivals)
+            for _ in range(TURNS):
+                for place, settings in enumerate(rivals):
+                    rates[place] += measure(settings, SECONDS).fps / TURNS
         world.leave()
         best = max(rates)
         if world.rank == 0:

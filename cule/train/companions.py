@@ -1,4 +1,4 @@
-"""Ends this process with a sentence when another one of the same training has ended.
+"""Ends this process with a sentence when another one of the same training or search has ended.
 
 A process that is killed cannot say so, and the others would wait for its messages: with NCCL until
 a timeout. Linux tells when a process ends by a pidfd (pidfd_open(2)), which a thread waits for.
@@ -19,6 +19,8 @@ import torch.distributed as dist
 from cule.train.world import World
 
 STATUS = 2
+# What the sentence says of a training.
+RESUME = "--resume goes on from the newest checkpoint"
 # A variable that torchrun gives to the processes that it starts.
 BY_TORCHRUN = "TORCHELASTIC_RUN_ID"
 # How long an error of a connection waits for the thread to find out who has ended.
@@ -32,10 +34,11 @@ class Companions:
 
     Args:
         world: the processes.
+        advice: what to do then; the sentence ends with it.
     """
 
-    def __init__(self, world: World):
-        self.world = world
+    def __init__(self, world: World, advice: str = RESUME):
+        self.world, self.advice = world, advice
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Companions:
@@ -89,7 +92,7 @@ class Companions:
         name = "torchrun" if rank is None else f"process {rank} ({self.world.role_of(rank)})"
         sys.stderr.write(
             f"expected {name} to go on, but it has ended, and so does process {self.world.rank} "
-            f"({self.world.role}); --resume goes on from the newest checkpoint\n"
+            f"({self.world.role}); {self.advice}\n"
         )
         sys.stderr.flush()
         os._exit(STATUS)

@@ -72,7 +72,8 @@ def runs(pid):
         return False
 
 
-WAITING = """
+# A training's processes, and those of a search whose first trial is told.
+TRAINING = """
 import time
 from pathlib import Path
 from cule.train.companions import Companions
@@ -85,10 +86,27 @@ with Companions(world):
 """
 
 
+SEARCH = """
+import time
+from pathlib import Path
+from cule import train
+from examples.a2c_vtrace.train import A2C, Args
+
+def wait(trial):
+    for rank in range({count}):
+        Path(f"{folder}/{rank}").touch()
+    time.sleep(600)
+
+args = Args(device="cpu", num_threads=1, num_batches=2, num_steps=4)
+train.tune(A2C, args, {"num_envs": [8]}, again=True, tell=wait)
+"""
+
+
 @pytest.mark.parametrize("count", [1, 2])
-def test_they_end_with_a_sentence_if_torchrun_is_killed(count, tmp_path):
+@pytest.mark.parametrize("waiting", [TRAINING, SEARCH], ids=["training", "search"])
+def test_they_end_with_a_sentence_if_torchrun_is_killed(waiting, count, tmp_path):
     script, output = tmp_path / "waiting.py", tmp_path / "output"
-    script.write_text(WAITING.replace("{folder}", str(tmp_path)))
+    script.write_text(waiting.replace("{folder}", str(tmp_path)).replace("{count}", str(count)))
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     with output.open("w") as printed, subprocess.Popen(
         [*processes(count)[:-2], str(script)], cwd=ROOT, stdout=printed, stderr=printed,
@@ -109,3 +127,5 @@ def test_they_end_with_a_sentence_if_torchrun_is_killed(count, tmp_path):
     assert "to go on, but it has ended, and so does process" in told
     if count == 1:
         assert "expected torchrun to go on, but it has ended, and so does process 0 " in told
+    advice = {TRAINING: "--resume goes on from", SEARCH: "start the search again"}[waiting]
+    assert f"(acting and learning); {advice}" in told

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from cule.train.algorithm import Algorithm
+from cule.train.companions import Companions
 from cule.train.layout import Layout
 from cule.train.tune.kept import Tuned, keep, key_of, load
 from cule.train.tune.search import Search, Trial
 from cule.train.tune.space import Space, check_space, default_space, reserves_for_nothing
 from cule.train.tune.trial import SECONDS, measure
 from cule.train.world import World
+
+# What processes say if another one of the search is gone.
+ADVICE = "start the search again"
+
+
+@contextmanager
+def _processes(args: Any) -> Iterator[World]:
+    """The processes that search together, which end if one of them does."""
+    world = World.join(args.device, Layout.parse(args.layout))
+    try:
+        with Companions(world, ADVICE):
+            yield world
+    finally:
+        world.leave()
 
 
 def tune(
@@ -48,8 +64,7 @@ def tune(
     if budget_seconds <= 0:
         raise ValueError(f"expected budget_seconds to be above 0, got {budget_seconds}")
     args.use_threads()
-    world = World.join(args.device, Layout.parse(args.layout))
-    try:
+    with _processes(args) as world:
         filled = args.on(world.device)
         space = search
         if space is None:
@@ -90,5 +105,3 @@ def tune(
         if world.rank == 0:
             keep(key, tuned)
         return tuned
-    finally:
-        world.leave()
