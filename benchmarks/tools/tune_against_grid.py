@@ -17,11 +17,8 @@ import sys
 import time
 
 from cule import train
-from cule.train.companions import Companions
-from cule.train.tune import search, trial
+from cule.train.tune import search, trial, tuning
 from cule.train.tune.space import read_space
-from cule.train.tune.tuning import ADVICE
-from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 from examples.ppo import ppo
 
@@ -43,21 +40,19 @@ def main() -> None:
     for game in options.games:
         args = settings_of(game=game, device=options.device)
         found = train.tune(make, args, space, budget_seconds=options.budget_seconds, again=True)
-        world = World.join(options.device)
-        if world.rank == 0:
-            told = f"{game}: {dict(found.best.settings)} after {found.seconds:.1f} s"
-            print(told, file=sys.stderr, flush=True)
-        filled = args.on(world.device)
+        with tuning.searching(args) as world:
+            if world.rank == 0:
+                told = f"{game}: {dict(found.best.settings)} after {found.seconds:.1f} s"
+                print(told, file=sys.stderr, flush=True)
+            filled = args.on(world.device)
 
-        def measure(settings: dict, seconds: float) -> search.Trial:
-            return trial.measure(make, filled, settings, world, seconds=seconds)  # noqa: B023
+            def measure(settings: dict, seconds: float) -> search.Trial:
+                return trial.measure(make, filled, settings, world, seconds=seconds)  # noqa: B023
 
-        with Companions(world, ADVICE):
             begun = time.monotonic()
-            points = itertools.product(*found.space.values())
-            grid = [
-                measure(dict(zip(found.space, one, strict=True)), trial.SECONDS) for one in points
-            ]
+            values = itertools.product(*found.space.values())
+            points = [dict(zip(found.space, one, strict=True)) for one in values]
+            grid = [measure(point, trial.SECONDS) for point in points]
             seconds = time.monotonic() - begun
             fastest = sorted(grid, key=lambda one: -one.fps)[:FINALISTS]
             tuned = dict(found.best.settings)
@@ -66,7 +61,6 @@ def main() -> None:
             for _ in range(TURNS):
                 for place, settings in enumerate(rivals):
                     rates[place] += measure(settings, SECONDS).fps / TURNS
-        world.leave()
         best = max(rates)
         if world.rank == 0:
             print(json.dumps({

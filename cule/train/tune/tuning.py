@@ -22,8 +22,15 @@ ADVICE = "start the search again"
 
 
 @contextmanager
-def _processes(args: Any) -> Iterator[World]:
-    """The processes that search together, which end if one of them does."""
+def searching(args: Any) -> Iterator[World]:
+    """The processes that search together, which all end if one of them does.
+
+    Args:
+        args: a training's settings.
+
+    Raises:
+        ValueError: the device or the layout is wrong.
+    """
     world = World.join(args.device, Layout.parse(args.layout))
     try:
         with Companions(world, ADVICE):
@@ -64,7 +71,7 @@ def tune(
     if budget_seconds <= 0:
         raise ValueError(f"expected budget_seconds to be above 0, got {budget_seconds}")
     args.use_threads()
-    with _processes(args) as world:
+    with searching(args) as world:
         filled = args.on(world.device)
         space = search
         if space is None:
