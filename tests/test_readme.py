@@ -1,4 +1,4 @@
-"""README.md and docs/games.md are true: the table of games, names of files, benchmark figures.
+"""README.md and docs are true: the table of games, names of files, benchmark figures, scores.
 
 `python tests/test_readme.py` writes the table again.
 """
@@ -9,6 +9,7 @@ import json
 import re
 import statistics
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from cule.console import action_numbers
 from cule.rom import Game, games
 from examples.a2c_vtrace import paper, paper_tables
 from examples.a2c_vtrace.paper_settings import PLAIN, SETTINGS, VTRACE20
+from examples.atari57.aggregates import STATISTICS
 
 ROOT = Path(__file__).resolve().parents[1]
 README, GAMES = ROOT / "README.md", ROOT / "docs" / "games.md"
@@ -184,6 +186,58 @@ def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
         assert len(fps) == int(count)
         quartiles = np.percentile(list(fps.values()), (0, 25, 50, 75, 100))
         assert measured.split(" | ") == [f"{million:.2f}" for million in quartiles], envs
+
+
+def rows_of_agents(protocol: str) -> list[dict[str, Any]]:
+    """The rows of the agents of Atari-57 that docs/atari57.md names by their commits."""
+    text = (ROOT / "docs" / "atari57.md").read_text()
+    return [
+        row
+        for name in set(re.findall(r"benchmarks/results/[\w.-]+\.jsonl", text))
+        for row in map(json.loads, (ROOT / name).read_text().splitlines())
+        if row.get("protocol") == protocol and row["commit"][:7] in text
+    ]
+
+
+@pytest.mark.parametrize(
+    ("heading", "protocol", "commit"),
+    [("## The result", "noops", "37fe219"), ("### Machado's protocol", "machado", "6229a59")],
+)
+def test_scores_in_atari57_are_rows_of_the_results(
+    heading: str, protocol: str, commit: str
+) -> None:
+    """Lines "| game | score | human-normalised | ..." and the aggregates of all 57."""
+    section = (ROOT / "docs" / "atari57.md").read_text().split(f"{heading}\n")[1]
+    section = re.split(r"^##+ ", section, maxsplit=1, flags=re.MULTILINE)[0]
+    rows = [row for row in rows_of_agents(protocol) if row["commit"].startswith(commit)]
+    lines = re.findall(r"^\| `(\w+)` \| ([\d.,-]+) \| ([\d,-]+)% \|", section, re.MULTILINE)
+    scores = {row["game"]: row["score_normalised"] for row in rows}
+    assert lines == [
+        (row["game"], f"{row['score']:,.1f}", f"{100 * row['score_normalised']:,.0f}")
+        for row in sorted(rows, key=lambda row: row["game"])
+    ]
+    assert len(lines) == len(scores) == 57
+    normalised = np.array(list(scores.values()))[None]
+    for statistic in STATISTICS.values():
+        assert f"{100 * statistic(normalised):,.0f}%" in section
+
+
+def test_seeds_in_atari57_are_rows_of_the_results() -> None:
+    """Lines "| game | seed 0 | seed 1 | seed 2 | mean |", and the median with these means."""
+    text = (ROOT / "docs" / "atari57.md").read_text()
+    section = text.split("### Three seeds\n")[1].split("\n#")[0]
+    found: dict[str, dict[int, float]] = {}
+    for row in rows_of_agents("noops"):
+        if row["commit"][:7] in section or row["commit"].startswith("37fe219"):
+            assert found.setdefault(row["game"], {}).get(row["seed"]) is None, row["game"]
+            found[row["game"]][row["seed"]] = row["score_normalised"]
+    means = {game: statistics.mean(seeds.values()) for game, seeds in found.items()}
+    lines = re.findall(r"^\| `(\w+)` \| (.+)% \|$", section, re.MULTILINE)
+    assert len(lines) == 10
+    for game, cells in lines:
+        wanted = [*(found[game][seed] for seed in (0, 1, 2)), means[game]]
+        assert cells.split("% | ") == [f"{100 * score:,.0f}" for score in wanted], game
+    assert f"median of the 57 games is {100 * statistics.median(means.values()):.0f}%" in section
 
 
 if __name__ == "__main__":
