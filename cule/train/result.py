@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cule.json_lines import read_lines
@@ -21,6 +22,8 @@ SETTINGS = (
     "anneal_lr", "bf16", "compile", "cuda_graphs", "memory_budget", "stop_at_score",
     "eval_episodes", "eval_sticky", "eval_max_frames",
 )  # fmt: skip
+# Of a row: where and when its process trained.
+PART = ("trained_on", "trained_from", "trained_to")
 
 
 def settings_of(args: Args) -> dict[str, Any]:
@@ -37,10 +40,22 @@ def given(trainer: Trainer) -> dict[str, Any]:
     return {} if trainer.apart is None else {"multiprocessors": trainer.apart[0].multiprocessors}
 
 
-def trained_between(run: Run) -> dict[str, Any]:
-    """When this process began to train and when it ended, in seconds since 1970."""
-    names = ("trained_from", "trained_to")
-    return dict(zip(names, (round(when, 3) for when in run.trained or ()), strict=False))
+def part_trained(run: Run) -> dict[str, Any]:
+    """Where this process trained, when it began and when it ended, in seconds since 1970."""
+    if run.trained is None:
+        return {}
+    begin, end = (round(when, 3) for when in run.trained)
+    return dict(zip(PART, (str(run.world.device), begin, end), strict=True))
+
+
+def parts_in(folder: Path) -> list[list[Any]]:
+    """[device, begin, end] of each process that trained in a folder, but for killed ones.
+
+    Raises:
+        OSError: there are no results, or they cannot be read.
+    """
+    rows = read_lines(folder / RESULT, dict).kept("row of results")
+    return [[row[name] for name in PART] for row in rows if PART[0] in row]
 
 
 def result_of(run: Run) -> dict[str, Any]:
@@ -55,7 +70,7 @@ def result_of(run: Run) -> dict[str, Any]:
         updates=trainer.updates, updates_per_second=round(trainer.updates / run.seconds, 2),
         seconds=round(run.seconds, 3), evaluation_seconds=round(run.evaluation_seconds, 3),
         startup_seconds=round(run.startup_seconds, 3),
-        planning_seconds=round(trainer.plan.seconds, 3), **trained_between(run),
+        planning_seconds=round(trainer.plan.seconds, 3), **part_trained(run),
         **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
         **({"trainings_on_gpu": trainer.sharing} if trainer.sharing > 1 else {}),
         **settings_of(args) | given(trainer),

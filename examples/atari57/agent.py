@@ -33,6 +33,7 @@ from cule.train.command import run_program
 from cule.train.jobs import result_in
 from cule.train.log import LOG
 from cule.train.pictures import RESULT
+from cule.train.result import parts_in
 from cule.train.rows import append_row
 from cule.train.sweep import STOPPED
 from examples.atari57.games import game_of
@@ -57,8 +58,7 @@ THREADS = 4
 WAY_GIVEN = 10
 # What a result's row has from the training's.
 OF_TRAINING = (
-    "device_name", "driver", "cuda", "seconds", "startup_seconds", "fps", "trained_from",
-    "trained_to", "trainings_on_gpu",
+    "device_name", "driver", "cuda", "seconds", "startup_seconds", "fps", "trainings_on_gpu",
 )  # fmt: skip
 
 
@@ -139,7 +139,8 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     """Trains, evaluates and films; returns the result's row, None if a signal stopped it.
 
     With `gives_way` this process has a lower priority once it has trained. The row is that of the
-    evaluation, with the training's device and times, `protocol` and `score_normalised`.
+    evaluation, with the training's device and times, `protocol` and `score_normalised`. `trained`
+    has device, begin and end of each part of the training, in seconds since 1970.
 
     Raises:
         ImportError: a package is missing.
@@ -187,6 +188,7 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
         "protocol": args.protocol,
         "score_normalised": human_normalised(game, row["score"]),
         **{name: trained[name] for name in OF_TRAINING if name in trained},
+        "trained": parts_in(args.folder / TRAINING),
         "evaluation_seconds": round(seconds, 3),
     }
     append_row(row, args.folder / RESULT)

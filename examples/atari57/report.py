@@ -31,6 +31,8 @@ from examples.atari57.settings import PROTOCOLS
 
 REPORT = "report.md"
 Row = dict[str, Any]
+# Of a training: on which device, from when and until when, in seconds since 1970.
+Part = Sequence[Any]
 
 
 @dataclass
@@ -148,23 +150,26 @@ def table_of_scores(suite: Suite) -> str:
 def gpu_seconds(rows: Sequence[Row]) -> list[float]:
     """Seconds of a GPU for each training: of k that train on it at the same time each has a kth.
 
-    What a training that was resumed had trained before counts in full, as it is not known when that
-    was.
+    What a process trained that was killed counts in full, as it is not known when that was.
     """
-    spans = [(row.get("device"), row.get("trained_from"), row.get("trained_to")) for row in rows]
-    found = []
-    for row, (device, begin, end) in zip(rows, spans, strict=True):
-        if begin is None or end is None:
-            found.append(row["seconds"])
-            continue
-        others = [(b, e) for d, b, e in spans if d == device and b is not None and e is not None]
-        times = sorted({when for one in others for when in one if begin <= when <= end})
-        shared = sum(
-            (after - before) / sum(b <= before and after <= e for b, e in others)
-            for before, after in pairwise(times)
-        )
-        found.append(shared + max(0.0, row["seconds"] - (end - begin)))
-    return found
+    parts = [part for row in rows for part in row.get("trained", ())]
+    return [
+        sum(shared(part, parts) for part in own)
+        + max(0.0, row["seconds"] - sum(end - begin for _, begin, end in own))
+        for row in rows
+        for own in [row.get("trained", ())]
+    ]
+
+
+def shared(part: Part, parts: Sequence[Part]) -> float:
+    """Seconds of a GPU for a part of a training, which is one of all parts."""
+    device, begin, end = part
+    others = [(b, e) for on, b, e in parts if on == device]
+    times = sorted({when for one in others for when in one if begin <= when <= end})
+    return sum(
+        (after - before) / sum(b <= before and after <= e for b, e in others)
+        for before, after in pairwise(times)
+    )
 
 
 def wall_clock(suite: Suite) -> str:

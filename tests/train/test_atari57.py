@@ -157,6 +157,8 @@ def test_agent_is_trained_and_evaluated_by_its_protocol(tmp_path, protocol, acti
     wanted = {"sticky": 0.25 * machado, "noops": 0 if machado else 30, "episodes": 2,
               "max_frames": 400, "full_action_space": machado, "protocol": protocol}  # fmt: skip
     assert wanted.items() <= row.items() and row["frames"] >= 2000
+    ((device, begin, end),) = row["trained"]
+    assert device == "cpu" and begin + row["seconds"] / 2 < end <= time.time()
     assert row["score_normalised"] == human_normalised("qbert", row["score"])
     assert imageio.get_reader(tmp_path / "a" / "video.mp4").count_frames() > 50
     assert json.loads((tmp_path / "a" / "result.jsonl").read_text()) == row
@@ -324,6 +326,10 @@ def test_suite_stopped_and_killed_in_the_middle_has_the_same_table(tmp_path):
     finished = {path: path.stat().st_mtime_ns for path in parts.glob("*/result.jsonl")}
     finish(parts, **changes)
     assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
+    row = json.loads((parts / "phoenix-0" / "result.jsonl").read_text())
+    (before, begin, end), (device, again, last) = row["trained"]
+    assert before == device == "cpu" and begin < end < again < last
+    assert row["seconds"] / 2 < end - begin + last - again
     assert tables_of(parts) == tables_of(tmp_path / "whole")
 
 

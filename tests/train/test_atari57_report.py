@@ -71,14 +71,16 @@ def test_report_of_all_games(made_up):
 
 def test_gpu_hours_count_each_second_of_a_gpu_once():
     """Two trainings that share a GPU for a time have half of it each."""
-    share = {"seconds": 100.0, "device": "cuda:0", "trained_from": 1000.0, "trained_to": 1100.0}
-    later = {**share, "trained_from": 1060.0, "trained_to": 1160.0}
-    other = {**later, "device": "cuda:1"}
-    # It was stopped once: 30 s of its training were before.
-    resumed = {**share, "seconds": 90.0, "trained_from": 1150.0, "trained_to": 1210.0}
+    share = {"seconds": 100.0, "trained": [["cuda:0", 1000.0, 1100.0]]}
+    later = {"seconds": 100.0, "trained": [["cuda:0", 1060.0, 1160.0]]}
+    # It was stopped once, and went on elsewhere.
+    resumed = {"seconds": 90.0, "trained": [["cuda:1", 1070.0, 1100.0], ["cuda:0", 1150.0, 1210.0]]}
+    other = {"seconds": 100.0, "trained": [["cuda:1", 1060.0, 1160.0]]}
+    # 20 s are from a process that was killed.
+    killed = {"seconds": 30.0, "trained": [["cuda:2", 1200.0, 1210.0]]}
     unknown = {"seconds": 50.0}
-    found = report.gpu_seconds([share, later, other, resumed, unknown])
-    assert found == pytest.approx([80.0, 75.0, 100.0, 85.0, 50.0])
+    found = report.gpu_seconds([share, later, resumed, other, killed, unknown])
+    assert found == pytest.approx([80.0, 75.0, 15.0 + 55.0, 85.0, 30.0, 50.0])
     alone = report.gpu_seconds([share, share, share])
     assert alone == pytest.approx([100 / 3] * 3)
 
