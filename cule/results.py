@@ -1,4 +1,4 @@
-"""What every row of results says of its commit and machine, and how it is written.
+"""What every row of results says of its commit and machine, and how rows are written and read.
 
 benchmarks/results/README.md says what the keys mean.
 """
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from cule.files import append_line
+from cule.json_lines import read_lines
 
 # The mode of rows about trained policies, and the system of rows about the profiler.
 EVALUATION, PROFILER = "evaluation", "cule.scope"
@@ -79,6 +80,15 @@ def machine(device: torch.device, threads: int) -> dict[str, Any]:
         "driver": driver or None,
         "cuda": torch.version.cuda,
     }
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file, after a warning for each damaged line.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return read_lines(path, dict).kept("row of results")
 
 
 def append_row(path: Path, row: Mapping[str, Any], *, once: bool = False) -> None:

@@ -1,4 +1,5 @@
-"""README.md and docs are true: the table of games, names of files, benchmark figures, scores.
+"""README.md, docs/games.md and docs/atari57.md are true: the table of games, names of files,
+benchmark figures, scores.
 
 `python tests/test_readme.py` writes the table again.
 """
@@ -22,6 +23,7 @@ from examples.atari57.aggregates import STATISTICS
 
 ROOT = Path(__file__).resolve().parents[1]
 README, GAMES = ROOT / "README.md", ROOT / "docs" / "games.md"
+ATARI_57 = ROOT / "docs" / "atari57.md"
 BEGIN, END = "<!-- games: written by tests/test_readme.py -->\n", "<!-- end of games -->\n"
 
 
@@ -188,14 +190,13 @@ def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
         assert measured.split(" | ") == [f"{million:.2f}" for million in quartiles], envs
 
 
-def rows_of_agents(protocol: str) -> list[dict[str, Any]]:
-    """The rows of the agents of Atari-57 that docs/atari57.md names by their commits."""
-    text = (ROOT / "docs" / "atari57.md").read_text()
+def rows_of_agents(protocol: str, commits: str) -> list[dict[str, Any]]:
+    """Agents' rows, of the files that docs/atari57.md names and the commits that a text names."""
     return [
         row
-        for name in set(re.findall(r"benchmarks/results/[\w.-]+\.jsonl", text))
+        for name in set(re.findall(r"benchmarks/results/[\w.-]+\.jsonl", ATARI_57.read_text()))
         for row in map(json.loads, (ROOT / name).read_text().splitlines())
-        if row.get("protocol") == protocol and row["commit"][:7] in text
+        if row.get("protocol") == protocol and row["commit"][:7] in commits
     ]
 
 
@@ -207,9 +208,9 @@ def test_scores_in_atari57_are_rows_of_the_results(
     heading: str, protocol: str, commit: str
 ) -> None:
     """Lines "| game | score | human-normalised | ..." and the aggregates of all 57."""
-    section = (ROOT / "docs" / "atari57.md").read_text().split(f"{heading}\n")[1]
+    section = ATARI_57.read_text().split(f"{heading}\n")[1]
     section = re.split(r"^##+ ", section, maxsplit=1, flags=re.MULTILINE)[0]
-    rows = [row for row in rows_of_agents(protocol) if row["commit"].startswith(commit)]
+    rows = rows_of_agents(protocol, commit)
     lines = re.findall(r"^\| `(\w+)` \| ([\d.,-]+) \| ([\d,-]+)% \|", section, re.MULTILINE)
     scores = {row["game"]: row["score_normalised"] for row in rows}
     assert lines == [
@@ -224,13 +225,11 @@ def test_scores_in_atari57_are_rows_of_the_results(
 
 def test_seeds_in_atari57_are_rows_of_the_results() -> None:
     """Lines "| game | seed 0 | seed 1 | seed 2 | mean |", and the median with these means."""
-    text = (ROOT / "docs" / "atari57.md").read_text()
-    section = text.split("### Three seeds\n")[1].split("\n#")[0]
+    section = ATARI_57.read_text().split("### Three seeds\n")[1].split("\n#")[0]
     found: dict[str, dict[int, float]] = {}
-    for row in rows_of_agents("noops"):
-        if row["commit"][:7] in section or row["commit"].startswith("37fe219"):
-            assert found.setdefault(row["game"], {}).get(row["seed"]) is None, row["game"]
-            found[row["game"]][row["seed"]] = row["score_normalised"]
+    for row in rows_of_agents("noops", f"37fe219 {section}"):
+        assert found.setdefault(row["game"], {}).get(row["seed"]) is None, row["game"]
+        found[row["game"]][row["seed"]] = row["score_normalised"]
     means = {game: statistics.mean(seeds.values()) for game, seeds in found.items()}
     lines = re.findall(r"^\| `(\w+)` \| (.+)% \|$", section, re.MULTILINE)
     assert len(lines) == 10

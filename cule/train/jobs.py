@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from cule.json_lines import read_lines
+from cule.results import read_rows
 from cule.scope.program import program_of
 from cule.train.log import LOG
 from cule.train.parent import end_with
@@ -162,7 +162,7 @@ def _last_line(log: Path) -> dict[str, Any] | None:
 def result_in(folder: Path) -> dict[str, Any] | None:
     """The newest row of results of a training's folder; None if it is not finished."""
     with suppress(OSError):
-        rows = read_lines(folder / RESULT, dict).kept("row of results")
+        rows = read_rows(folder / RESULT)
         if rows and not rows[-1].get("interrupted"):
             return rows[-1]
     return None

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cule.json_lines import read_lines
+from cule.results import read_rows
 from cule.train.emulator import FRAMESKIP
 from cule.train.pictures import RESULT
 from cule.train.rows import row_of
@@ -54,7 +54,7 @@ def parts_in(folder: Path) -> list[list[Any]]:
     Raises:
         OSError: there are no results, or they cannot be read.
     """
-    rows = read_lines(folder / RESULT, dict).kept("row of results")
+    rows = read_rows(folder / RESULT)
     return [[row[name] for name in PART] for row in rows if PART[0] in row]
 
 
@@ -88,7 +88,7 @@ def row_before(run: Run) -> dict[str, Any] | None:
     names = ("stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames")
     wanted = {name: getattr(args, name) for name in names}
     wanted |= {"frames": trainer.frames, "updates": trainer.updates}
-    for row in reversed(read_lines(path, dict).kept("row of results")):
+    for row in reversed(read_rows(path)):
         same = all(row.get(name) == value for name, value in wanted.items())
         if same and not row.get("interrupted"):
             # A row without a score: its evaluation was stopped.

@@ -20,7 +20,7 @@ import tyro
 
 import cule
 from cule.files import replacing
-from cule.json_lines import read_lines
+from cule.results import read_rows
 from cule.train.command import run_program
 from cule.train.sweep import RESULTS
 from examples.atari57 import pictures
@@ -62,7 +62,7 @@ class Suite:
     def __init__(self, folder: Path):
         path, rows = folder / RESULTS, []
         if path.exists():
-            rows = read_lines(path, dict).kept("row of results")
+            rows = read_rows(path)
         self.folder = folder
         self.rows = {(row["game"], row["seed"]): row for row in rows if "error" not in row}
         self.failed = [row["job"] for row in rows if "error" in row]
@@ -153,15 +153,16 @@ def gpu_seconds(rows: Sequence[Row]) -> list[float]:
     What a process trained that was killed counts in full, as it is not known when that was.
     """
     parts = [part for row in rows for part in row.get("trained", ())]
-    return [
-        sum(shared(part, parts) for part in own)
-        + max(0.0, row["seconds"] - sum(end - begin for _, begin, end in own))
-        for row in rows
-        for own in [row.get("trained", ())]
-    ]
+    found = []
+    for row in rows:
+        own = row.get("trained", ())
+        known = sum(end - begin for _, begin, end in own)
+        charged = sum(charged_to(part, parts) for part in own)
+        found.append(charged + max(0.0, row["seconds"] - known))
+    return found
 
 
-def shared(part: Part, parts: Sequence[Part]) -> float:
+def charged_to(part: Part, parts: Sequence[Part]) -> float:
     """Seconds of a GPU for a part of a training, which is one of all parts."""
     device, begin, end = part
     others = [(b, e) for on, b, e in parts if on == device]
