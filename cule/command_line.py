@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from cule.errors import SHORTAGES, InvalidValue, sentence_of
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence."""
@@ -49,7 +51,7 @@ def check_output(option: str, path: Path) -> None:
         if not was_there:
             path.unlink()
     except OSError as problem:
-        raise ValueError(
+        raise InvalidValue(
             f"expected {option} to name a file that can be written, got {path}: {problem.strerror}"
         ) from problem
 
@@ -69,14 +71,21 @@ def run_main(
         interrupted: the message after Ctrl-C.
 
     Returns:
-        The exit status. It is 2 after a user's mistake, or if the machine lacks memory, threads or
+        The exit status. It is 2 after what cule refuses, or if the machine lacks memory, threads or
         a working device, and 130 after Ctrl-C; a line on stderr then says why.
+
+    Raises:
+        Exception: any other error, with its traceback.
     """
     arguments = parser.parse_args(argv)
     try:
         return run(arguments) or 0
-    except (ValueError, TypeError, ImportError, OSError, RuntimeError, MemoryError) as problem:
-        line, status = str(problem).partition("\n")[0] or type(problem).__name__, 2
+    except Exception as problem:
+        # Threads and CUDA say by a RuntimeError what the machine lacks.
+        said, status = sentence_of(problem, (*SHORTAGES, RuntimeError)), 2
+        if said is None:
+            raise
+        line = said.partition("\n")[0]
     except KeyboardInterrupt:
         line, status = interrupted, 130
     print(f"{parser.program}: {line}", file=sys.stderr)

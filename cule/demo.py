@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from cule.command_line import Parser, check_output, number, run_main
 from cule.device import find_device
+from cule.errors import InvalidValue
 from cule.files import replacing
 from cule.rom import find_game
 from cule.screens import mosaic
@@ -58,7 +59,7 @@ def check_suffix(path: Path) -> None:
         ValueError: it ends in none of SUFFIXES.
     """
     if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"expected --output to end in one of {', '.join(SUFFIXES)}, got {path}")
+        raise InvalidValue(f"expected --output to end in one of {', '.join(SUFFIXES)}, got {path}")
 
 
 def write_picture(path: Path, rgb: np.ndarray) -> None:

@@ -16,7 +16,7 @@ import torch
 
 from cule import _core
 from cule.architecture import missing_code
-from cule.errors import InvalidValue
+from cule.errors import Failed, InvalidValue
 
 
 def default_device() -> str:
@@ -50,7 +50,7 @@ def find_device(device: str | torch.device | None) -> torch.device:
             "device='cpu'"
         )
     if _forked_after_cuda:
-        raise RuntimeError(
+        raise Failed(
             f"device={device!r} was asked for in a process that was forked after its parent had "
             "used CUDA, where CUDA "
             "cannot work; start processes with multiprocessing's 'spawn' instead, or use CUDA in "

@@ -1,16 +1,83 @@
-"""Errors for wrong arguments, which are both Python's and gymnasium's.
+"""What cule says no to: errors whose message is a sentence for the one who called.
 
-The message says what was expected and what came.
+The message says what was expected and what came. Programs print it as one line. Errors of other
+people's code, such as an algorithm's loss, are none of these, and keep their traceback.
 """
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import TracebackType
+
+import torch
 from gymnasium.error import Error
 
+_PACKAGE = str(Path(__file__).parent) + "/"
+# What the machine has not: a file, room on a disk, memory, a package.
+SHORTAGES = (OSError, MemoryError, ImportError, torch.OutOfMemoryError)
 
-class InvalidValue(ValueError, Error):
+
+class Refusal(Exception):
+    """Something is wrong that the message explains in full; no bug of cule."""
+
+
+class InvalidValue(ValueError, Error, Refusal):
     """An argument has a wrong value."""
 
 
-class InvalidType(TypeError, Error):
+class InvalidType(TypeError, Error, Refusal):
     """An argument has a wrong type, or there is no such argument."""
+
+
+class MissingPackage(ImportError, Refusal):
+    """A package is not installed, or is too old."""
+
+
+class MissingMethod(NotImplementedError, Refusal):
+    """A class leaves out what it has to define."""
+
+
+class MissingPart(AttributeError, ValueError):
+    """There is no attribute of this name: a slip in somebody's code, who has to see its line."""
+
+
+class MissingFile(FileNotFoundError, Refusal):
+    """There is no such file."""
+
+
+class Failed(RuntimeError, Refusal):
+    """Something cannot be done now or here."""
+
+
+class OutOfMemory(torch.OutOfMemoryError, Refusal):
+    """A device has too little memory."""
+
+
+def _place(frames: TracebackType | None) -> str | None:
+    """The innermost line outside of cule, Python and torch; None: there is none."""
+    found = None
+    while frames is not None:
+        code, module = frames.tb_frame.f_code, frames.tb_frame.f_globals.get("__name__", "")
+        library = module.partition(".")[0] in {*sys.stdlib_module_names, "torch"}
+        if not (library or code.co_filename.startswith(_PACKAGE)):
+            found = f"{Path(code.co_filename).name}:{frames.tb_lineno}, in {code.co_name}"
+        frames = frames.tb_next
+    return found
+
+
+def sentence_of(
+    problem: BaseException, shortages: tuple[type[Exception], ...] = SHORTAGES
+) -> str | None:
+    """What a program says of an error; None: it is for its author, who needs the traceback.
+
+    Args:
+        problem: the error, as it was caught.
+        shortages: which errors are the machine's, where no code of other people raised them.
+    """
+    place = _place(problem.__traceback__)
+    if isinstance(problem, Refusal):
+        return f"{problem} ({place})" if place else str(problem)
+    if isinstance(problem, shortages) and not place:
+        return str(problem).partition("\n")[0] or type(problem).__name__
+    return None

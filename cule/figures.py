@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cule.errors import InvalidValue
+
 
 def new_figure(path: Path) -> Any:
     """An empty matplotlib figure.
@@ -15,11 +17,11 @@ def new_figure(path: Path) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as problem:
-        raise ValueError("expected matplotlib for --plot: pip install matplotlib") from problem
+        raise InvalidValue("expected matplotlib for --plot: pip install matplotlib") from problem
     figure = Figure(layout="constrained")
     kinds = figure.canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
-        raise ValueError(
+        raise InvalidValue(
             f"expected --plot to name a file that ends in one of {', '.join(sorted(kinds))}, got "
             f"{path}"
         )

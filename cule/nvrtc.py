@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from cule.errors import Failed
+
 
 def _candidates() -> list[str]:
     """Where the library may be: next to torch, in a CUDA folder, or where the loader looks."""
@@ -57,7 +59,7 @@ def _library() -> Any:
 
 def _check(code: int, what: str) -> None:
     if code:
-        raise RuntimeError(f"{what} failed: {_library().nvrtcGetErrorString(code).decode()}")
+        raise Failed(f"{what} failed: {_library().nvrtcGetErrorString(code).decode()}")
 
 
 def version() -> str:
@@ -93,7 +95,7 @@ def compile_cubin(source: str, headers: Mapping[str, str], options: Sequence[str
         code = library.nvrtcCompileProgram(program, len(options), arguments)
         if code:
             log = _read(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
-            raise RuntimeError(
+            raise Failed(
                 f"nvrtcCompileProgram failed: {library.nvrtcGetErrorString(code).decode()}\n{log}"
             )
         return _read(program, "CUBIN")

@@ -17,6 +17,7 @@ from typing import Any
 from cule import record
 from cule.actions import ACTIONS, action_number
 from cule.command_line import Parser, number, run_main
+from cule.errors import MissingPackage
 from cule.vector_env import AtariEnv
 from cule.window import INVISIBLE_DRIVERS
 
@@ -75,7 +76,7 @@ def open_window(width: int, height: int) -> Any:
     if not named:
         raise NoWindowError("There is no display here")
     if importlib.util.find_spec("pygame") is None:
-        raise ImportError(
+        raise MissingPackage(
             "a window needs pygame: pip install pygame; or name a video with --output"
         )
     import pygame

@@ -19,6 +19,7 @@ from gymnasium.vector import VectorEnv
 from cule.arguments import env_ids as check_env_ids
 from cule.arguments import integer, number
 from cule.env.wrapper import AtariWrapper
+from cule.errors import InvalidValue, MissingPackage
 from cule.files import Unfinished
 from cule.screens import mosaic, titles_of
 
@@ -39,7 +40,7 @@ def video_library() -> Any:
         import imageio
         import imageio_ffmpeg  # noqa: F401 (what imageio writes .mp4 with)
     except ImportError as problem:
-        raise ImportError(
+        raise MissingPackage(
             "videos need imageio with ffmpeg: pip install 'imageio[ffmpeg]' pillow"
         ) from problem
     return imageio
@@ -70,7 +71,7 @@ class VideoFile:
         self.path, self.fps = Path(path), number("fps", fps, LEAST_FPS, MAX_FPS)
         kind = self.path.suffix.lower()
         if kind not in (".mp4", ".gif"):
-            raise ValueError(
+            raise InvalidValue(
                 f"expected the name of a video to end in .mp4 or .gif, got {str(path)!r}"
             )
         imageio = video_library()
@@ -108,7 +109,7 @@ class VideoFile:
                 which closes the file.
         """
         if self._writer is None:
-            raise ValueError(f"expected a video file that is open, got {self.path} after its end")
+            raise InvalidValue(f"expected a video file that is open, got {self.path} after its end")
         shape = self._shape or frame.shape
         if (
             frame.dtype != np.uint8
@@ -117,7 +118,7 @@ class VideoFile:
             or frame.shape[2] != 3
         ):
             wanted = self._shape or "(height, width, 3)"
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a frame of shape {wanted} and uint8, got {frame.shape} and {frame.dtype}"
             )
         self._shape = shape
@@ -132,7 +133,7 @@ class VideoFile:
     def _error(self, problem: OSError) -> ValueError:
         # imageio's errors have no strerror. They repeat what ffmpeg has printed already.
         reason = problem.strerror or FFMPEG_ENDED
-        return ValueError(f"expected a video file that can be written, got {self.path}: {reason}")
+        return InvalidValue(f"expected a video file that can be written, got {self.path}: {reason}")
 
     def _check_whole(self) -> None:
         """Checks that all frames are in the file: imageio does not look at ffmpeg's exit status.

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from cule.errors import InvalidValue
 from cule.files import append_line
 from cule.json_lines import read_lines
 
@@ -107,4 +108,4 @@ def append_row(path: Path, row: Mapping[str, Any], *, once: bool = False) -> Non
         append_line(path, json.dumps(row), once=once)
     except OSError as problem:
         wanted = "expected a file of results that can be written"
-        raise ValueError(f"{wanted}, got {path}: {problem.strerror}") from problem
+        raise InvalidValue(f"{wanted}, got {path}: {problem.strerror}") from problem

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cule import _core
-from cule.errors import InvalidType, InvalidValue
+from cule.errors import InvalidType, InvalidValue, MissingFile
 from cule.names import OTHER_TITLES, spelled_alike, take_apart
 
 ROM_DIR_VARIABLE = "CULE_ROM_DIR"
@@ -135,7 +135,7 @@ def rom_path(game: Game) -> Path:
     try:
         import ale_py.roms
     except ImportError as error:
-        raise FileNotFoundError(
+        raise MissingFile(
             "expected ale-py, whose wheel carries the ROMs, or a folder of ROMs named by "
             f"{ROM_DIR_VARIABLE}; found neither"
         ) from error
@@ -229,6 +229,6 @@ def detect_scheme(image: bytes) -> str:
         return "DPC"
     if size == 16384:
         return "F6SC" if superchip else "F6"
-    raise ValueError(
+    raise InvalidValue(
         f"expected a ROM image of 2, 4, 8 or 16 KiB, or Pitfall II's 10 KiB, got {size} bytes"
     )

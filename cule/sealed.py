@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cule.errors import InvalidValue
 from cule.files import opened, replacing
 
 _CHUNK_BYTES = 1 << 20
@@ -84,7 +85,7 @@ class Kind:
                 file.write(hashing.hash.digest())
         except OSError as problem:
             wanted = f"expected a {self.name} file that can be written"
-            raise ValueError(f"{wanted}, got {path}: {problem.strerror or problem}") from problem
+            raise InvalidValue(f"{wanted}, got {path}: {problem.strerror or problem}") from problem
 
     @contextmanager
     def reading(self, path: Path) -> Iterator[BinaryIO]:
@@ -99,7 +100,7 @@ class Kind:
                 yield file
         except OSError as problem:
             reason = problem.strerror or problem
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a {self.name} file at {path}, but it cannot be read: {reason}"
             ) from problem
 
@@ -109,18 +110,18 @@ class Kind:
         size = len(magic) + 4 + hashing.digest_size
         head = file.read(size)
         if not head.startswith(magic) or len(head) < size:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a {self.name} file of cule, got {path}, which is none or is cut off"
             )
         version = int.from_bytes(head[len(magic) : len(magic) + 4], "little")
         if version != self.version:
             age = "a newer" if version > self.version else "an older"
             wanted = f"expected a {self.name} of version {self.version}"
-            raise ValueError(f"{path} is of {age} cule: {wanted}, got version {version}")
+            raise InvalidValue(f"{path} is of {age} cule: {wanted}, got version {version}")
         while chunk := file.read(_CHUNK_BYTES):
             hashing.update(chunk)
         if hashing.digest() != head[-hashing.digest_size :]:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected {path} to be as it was written, but it is damaged or cut off"
             )
         file.seek(size)

@@ -17,6 +17,7 @@ from cule import _core
 from cule.console import Group
 from cule.console.console import Snapshot
 from cule.engine import Engine
+from cule.errors import InvalidValue
 from cule.rom import find_game
 from cule.sealed import Kind
 
@@ -136,17 +137,19 @@ class State:
                 content is wrong.
         """
         if self.version != VERSION:
-            raise ValueError(f"expected a state of version {VERSION}, got version {self.version!r}")
+            raise InvalidValue(
+                f"expected a state of version {VERSION}, got version {self.version!r}"
+            )
         if not trusted:
             self._check_form()
         games = State._games(engine, env_ids)
         if len(games) != len(self.games):
-            raise ValueError(
+            raise InvalidValue(
                 f"expected {len(games)} states, one for each env, got {len(self.games)}"
             )
         if games != self.games:
             mine, its = next((a, b) for a, b in zip(games, self.games, strict=True) if a != b)
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a state of (game, mode, difficulty) {mine}, got one of {its}"
             )
         targets = {name: engine.tensors[name] for name in _TENSORS} | {"records": engine.records()}
@@ -179,13 +182,13 @@ class State:
             for game in games
         ):
             wanted = "expected games as a list of (game, mode, difficulty)"
-            raise ValueError(f"{wanted}, got {games!s:.100}")
+            raise InvalidValue(f"{wanted}, got {games!s:.100}")
         if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
             wanted = "expected tensors as a dict of tensors by their names"
-            raise ValueError(f"{wanted}, got {tensors!s:.100}")
+            raise InvalidValue(f"{wanted}, got {tensors!s:.100}")
         for name, part in tensors.items():
             if oddity := _oddity(part):
-                raise ValueError(f"expected {name} to be a plain tensor, got {oddity}")
+                raise InvalidValue(f"expected {name} to be a plain tensor, got {oddity}")
 
     def _check_parts(self, targets: dict[str, torch.Tensor]) -> None:
         """Checks that the parts have the engine's names, shapes and dtypes, with a row a state.
@@ -194,18 +197,20 @@ class State:
             ValueError: one is different.
         """
         if set(targets) != set(self.tensors):
-            raise ValueError("expected a state of an env with the same reset_pool_size, 0 or not 0")
+            raise InvalidValue(
+                "expected a state of an env with the same reset_pool_size, 0 or not 0"
+            )
         count = len(self.games)
         for name, target in targets.items():
             part = self.tensors[name]
             if part.shape[1:] != target.shape[1:]:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected {name} of shape {tuple(target.shape[1:])} for each env, "
                     f"got {tuple(part.shape[1:])}: the envs were made with other options"
                 )
             if part.shape[:1] != (count,) or part.dtype != target.dtype:
                 rows = len(part) if part.dim() else "no"
-                raise ValueError(
+                raise InvalidValue(
                     f"expected {name} to hold {target.dtype} for {count} envs, "
                     f"got {part.dtype} for {rows}"
                 )
@@ -236,7 +241,7 @@ class State:
                 found = (wrong[0], name)
         if found is not None:
             index, part = found
-            raise ValueError(
+            raise InvalidValue(
                 "expected states that playing can produce, "
                 f"got state {index} with an impossible value in {part}"
             )
@@ -272,7 +277,7 @@ class State:
                 state = State(VERSION, games, dict(parts["tensors"]))
                 state._check_form()
             except Exception as problem:  # torch.load can raise any error
-                raise ValueError(
+                raise InvalidValue(
                     f"expected {path} to hold states as State.save writes them: {problem}"
                 ) from problem
         return state

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import imageio
 import numpy as np
@@ -209,13 +210,10 @@ def test_what_the_machine_refuses_is_a_line(
     program: str, problem: BaseException, status: int, line: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture,
 ) -> None:  # fmt: skip
-    def run(_: Any) -> None:
-        raise problem
-
     module = importlib.import_module(
         "cule.bench.__main__" if program == "bench" else f"cule.{program}"
     )
-    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "run", Mock(side_effect=problem))
     assert module.main(["pong"]) == status
     error = capsys.readouterr().err
     assert error.startswith(f"cule.{program}: {line}") and error.count("\n") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import cv2
 import numpy as np
@@ -138,11 +139,7 @@ def test_demo_answers_what_the_machine_refuses_with_a_line(
     capsys: pytest.CaptureFixture,
 ) -> None:  # fmt: skip
     """A picture that was there before stays as it is."""
-
-    def play(*_: Any) -> Any:
-        raise problem
-
-    monkeypatch.setattr(demo, "play", play)
+    monkeypatch.setattr(demo, "play", Mock(side_effect=problem))
     (tmp_path / "old.png").write_bytes(b"an older picture")
     for name in ("old.png", "new.png"):
         assert demo.main(["pong", *SHORT, "--output", str(tmp_path / name)]) == status

@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from cule import arguments
 from cule.adapters.envpool_rows import Rows, Singly, Stepping, Together
 from cule.adapters.envpool_spec import EnvSpec, make_spec
+from cule.errors import Failed, InvalidValue
 from cule.rom import games
 from cule.vector_env import AtariEnv
 
@@ -70,7 +71,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         size = (config.img_height, config.img_width)
         if not config.use_inter_area_resize and size != shape:
             self.env.close()
-            raise ValueError(
+            raise InvalidValue(
                 "expected use_inter_area_resize to be True, as cule resizes by area, unless "
                 f"img_height and img_width are the screen's {shape}, got False with {size}"
             )
@@ -141,10 +142,10 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         if env_id is None:
             return self.all_env_ids if mask is None else np.flatnonzero(mask.cpu().numpy())
         if mask is not None:
-            raise ValueError("expected either env_id or options['reset_mask'], got both")
+            raise InvalidValue("expected either env_id or options['reset_mask'], got both")
         ids = arguments.env_ids(env_id, self.num_envs, torch.device("cpu")).numpy()
         if len(np.unique(ids)) != len(ids):
-            raise ValueError(f"expected env_id to name an env once, got {ids.tolist()}")
+            raise InvalidValue(f"expected env_id to name an env once, got {ids.tolist()}")
         return ids
 
     def _restart(self, ids: np.ndarray, seed: Any) -> None:
@@ -216,7 +217,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         """
         if isinstance(actions, dict):
             if "action" not in actions:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected a dict of actions to have 'action', got {sorted(actions)}"
                 )
             env_id = actions.get("env_id", env_id)
@@ -227,7 +228,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
             return
         ids = arguments.env_ids(env_id, self.num_envs, torch.device("cpu")).numpy()
         if actions.shape[:1] != ids.shape:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected an action for each of the {len(ids)} envs, got shape {actions.shape}"
             )
         self._stepping.send(ids, actions)
@@ -266,7 +267,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
             RuntimeError: the envs were not made with `render_mode="rgb_array"`.
         """
         if self.render_mode is None:
-            raise RuntimeError("expected render_mode='rgb_array' in make() for render(), got None")
+            raise Failed("expected render_mode='rgb_array' in make() for render(), got None")
         ids = arguments.env_ids(
             np.atleast_1d(0 if env_ids is None else env_ids), self.num_envs, torch.device("cpu")
         )
@@ -327,9 +328,9 @@ def make(
         TypeError, ValueError: a keyword is unknown, or its value is wrong.
     """
     if env_type not in ("gym", "gymnasium"):
-        raise ValueError(f"expected env_type to be 'gym' or 'gymnasium', got {env_type!r}")
+        raise InvalidValue(f"expected env_type to be 'gym' or 'gymnasium', got {env_type!r}")
     if not options.get("gym_reset_return_info", True):
-        raise ValueError(
+        raise InvalidValue(
             "expected gym_reset_return_info to be True, as in EnvPool 1.x; "
             "cule.adapters.envpool_v0 is as EnvPool 0.x"
         )

@@ -10,6 +10,7 @@ import torch
 from gymnasium import error
 
 from cule.env.flights import Flights
+from cule.errors import InvalidValue
 from cule.vector_env import AtariEnv
 
 
@@ -98,7 +99,7 @@ class Together:
         if not np.array_equal(ids, self._ids):
             order = np.argsort(ids)
             if not np.array_equal(ids[order], self._ids):
-                raise ValueError(
+                raise InvalidValue(
                     f"expected env_id to name each of the {self.env.num_envs} envs once, "
                     f"got {ids.tolist()}"
                 )

@@ -13,6 +13,7 @@ from gymnasium.spaces import Box, Discrete
 from cule import arguments
 from cule.console import action_numbers
 from cule.env.lineup import choose_action_space, games_of_envs, make_groups
+from cule.errors import InvalidType, InvalidValue
 
 RAM_BYTES = 128
 
@@ -166,11 +167,13 @@ def make_spec(task_id: str, **options: Any) -> EnvSpec:
     if unknown:
         close = difflib.get_close_matches(unknown[0], Config._fields, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise TypeError(f"expected keywords of EnvPool's Atari envs, got {unknown[0]!r}{hint}")
+        raise InvalidType(f"expected keywords of EnvPool's Atari envs, got {unknown[0]!r}{hint}")
     seed = options.get("seed")
     if seed is not None and np.ndim(seed) > 0:
         if "env_seed" in options:
-            raise ValueError("expected either seeds for all envs as seed or as env_seed, got both")
+            raise InvalidValue(
+                "expected either seeds for all envs as seed or as env_seed, got both"
+            )
         options |= {"seed": 0, "env_seed": np.asarray(seed).tolist()}
     (game,) = games_of_envs(task_id, 1)
     spec = EnvSpec(Config(**options, task=game.name))
@@ -200,7 +203,7 @@ def _check(config: Config) -> None:
         if isinstance(default, bool):
             arguments.flag(name, getattr(config, name))
     if config.max_num_players != 1:
-        raise ValueError(f"expected max_num_players to be 1, got {config.max_num_players!r}")
+        raise InvalidValue(f"expected max_num_players to be 1, got {config.max_num_players!r}")
     if len(config.env_seed):
         arguments.seeds(config.env_seed, None, config.num_envs)
     else:

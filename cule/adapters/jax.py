@@ -19,6 +19,7 @@ from gymnasium.vector import AutoresetMode
 from jax.experimental import io_callback
 
 from cule.env.keywords import refuse
+from cule.errors import InvalidType, InvalidValue
 from cule.vector_env import AtariEnv
 
 _RESERVED = {"output": "it gives JAX arrays"}
@@ -52,7 +53,7 @@ def _refuse_tracing(what: str, *values: Any) -> None:
         TypeError: it traces one.
     """
     if any(isinstance(value, jax.core.Tracer) for value in values):
-        raise TypeError(
+        raise InvalidType(
             f"expected {what}() to be called from Python, got a call that JAX is tracing: "
             "call it outside jax.jit, or use the functions of AtariJaxEnv.xla() there"
         )
@@ -88,7 +89,7 @@ class AtariJaxEnv:
         refuse("AtariJaxEnv", options, _RESERVED)
         self.env = AtariEnv(game, num_envs, device, **options)
         if self.env.device.type == "cuda" and jax.default_backend() != "gpu":
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a JAX with CUDA for envs on {self.env.device}, "
                 f"got one for {jax.default_backend()}: install jax[cuda12] or use device='cpu'"
             )
@@ -189,12 +190,12 @@ class AtariJaxEnv:
                 is SAME_STEP, whose steps do not all give the same entries.
         """
         if self.env.device.type != "cpu":
-            raise ValueError(
+            raise InvalidValue(
                 f"expected envs on the CPU for xla(), got {self.env.device}: "
                 "call step() outside jax.jit"
             )
         if self.env.autoreset_mode == AutoresetMode.SAME_STEP:
-            raise ValueError(
+            raise InvalidValue(
                 "expected autoreset_mode NEXT_STEP or DISABLED for xla(), got SAME_STEP"
             )
         return jnp.zeros(1, jnp.uint8), self._traced_reset, self._traced_step

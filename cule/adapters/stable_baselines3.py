@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from cule import arguments
 from cule.env.keywords import refuse
+from cule.errors import InvalidValue
 from cule.statistics import EpisodeStatistics
 from cule.vector_env import AtariEnv
 
@@ -53,7 +54,7 @@ class AtariVecEnv(VecEnv):
     ):
         refuse("AtariVecEnv", options, _RESERVED)
         if options.get("obs_type", "image") != "image":
-            raise ValueError(
+            raise InvalidValue(
                 "expected obs_type to be 'image' for AtariVecEnv, as an episode's final "
                 f"observation is an image, got {options['obs_type']!r}"
             )
@@ -85,7 +86,7 @@ class AtariVecEnv(VecEnv):
         if isinstance(options, list):
             same = all(one is options[0] or one == options[0] for one in options)
             if len(options) != self.num_envs or not same:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected the same options for all {self.num_envs} envs, as they are one "
                     f"batch, got {options}"
                 )
@@ -156,7 +157,7 @@ class AtariVecEnv(VecEnv):
     ) -> None:
         """Sets an attribute of the whole batch; envs have no attributes of their own."""
         if self._count(indices) != self.num_envs:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected all envs, as they share their attributes, got indices {indices}"
             )
         setattr(self.env, attr_name, value)

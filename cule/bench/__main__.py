@@ -19,6 +19,7 @@ from cule.bench.plot import plot
 from cule.bench.rows import Row, RowMaker, read_rows, table
 from cule.command_line import Parser, check_output, number, run_main
 from cule.device import find_device
+from cule.errors import InvalidValue
 from cule.figures import new_figure
 from cule.results import append_row
 from cule.rom import find_game, games
@@ -113,14 +114,14 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
         ValueError: if an argument is wrong.
     """
     if not options.games:
-        raise ValueError("expected a GAME, or 'all'; or --from with files of results")
+        raise InvalidValue("expected a GAME, or 'all'; or --from with files of results")
     device = find_device(options.device)
     asked = [name for name in MODES[1:] if getattr(options, name.replace("-", "_"))]
     mode = asked[0] if asked else MODES[0]
     groups = _groups_of(options, mode)
     for name in ("ale", "envpool", "original"):
         if options.emulation_only and getattr(options, f"against_{name}"):
-            raise ValueError(
+            raise InvalidValue(
                 f"expected --emulation-only without --against-{name}, whose envs always observe "
                 "pictures"
             )
@@ -162,17 +163,17 @@ def _groups_of(options: argparse.Namespace, mode: str) -> list[int]:
     if groups == [0]:
         return groups
     if mode not in ("with-policy", "with-training"):
-        raise ValueError(
+        raise InvalidValue(
             f"expected --env-groups with --with-policy or --with-training, got it with mode {mode}"
         )
     if options.against_original:
-        raise ValueError(
+        raise InvalidValue(
             "expected --env-groups without --against-original, whose envs step at once"
         )
     for num_envs in options.num_envs:
         for count in groups:
             if num_envs % count:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected --env-groups to divide --num-envs ({num_envs}), got {count}"
                 )
     return groups
@@ -206,7 +207,7 @@ def measure_and_append(options: argparse.Namespace) -> list[Row]:
         results.parent.mkdir(parents=True, exist_ok=True)
         results.open("a").close()
     except OSError as error:
-        raise ValueError(
+        raise InvalidValue(
             f"--results has to name a file that can be written: {results}: {error.strerror}"
         ) from error
     rows: list[Row] = []
@@ -235,7 +236,7 @@ def run(options: argparse.Namespace) -> int:
         check_output("--plot", options.plot)
     if options.sources:
         if options.games:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected either games or --from, got {' '.join(options.games)} and --from"
             )
         rows = read_rows(options.sources)

@@ -12,6 +12,7 @@ from typing import Any
 
 from cule.bench.cases import MODES
 from cule.bench.rows import Row
+from cule.errors import InvalidValue
 from cule.figures import new_figure
 from cule.files import replacing
 
@@ -50,7 +51,7 @@ def plot(rows: Iterable[Row], path: Path) -> None:
     figure = new_figure(path)
     panels = boxes(rows)
     if not panels:
-        raise ValueError("expected --plot to have a case that has been measured, got none")
+        raise InvalidValue("expected --plot to have a case that has been measured, got none")
     modes = sorted(
         panels, key=lambda mode: (MODES.index(mode) if mode in MODES else len(MODES), mode)
     )
@@ -72,7 +73,7 @@ def plot(rows: Iterable[Row], path: Path) -> None:
             figure.savefig(file, format=path.suffix[1:])
     except OSError as problem:
         wanted = "expected --plot to name a file that can be written"
-        raise ValueError(f"{wanted}, got {path}: {problem.strerror}") from problem
+        raise InvalidValue(f"{wanted}, got {path}: {problem.strerror}") from problem
 
 
 def _draw_boxes(

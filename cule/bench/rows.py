@@ -17,6 +17,7 @@ from cule.bench.cases import Case
 from cule.bench.kinds import OTHERS, others_of, ours_of
 from cule.bench.measure import Measurement
 from cule.bench.systems import CuleSystem
+from cule.errors import InvalidType, InvalidValue
 from cule.json_lines import read_lines
 from cule.results import EVALUATION, PROFILER, commit, machine, now
 from cule.rom import find_game
@@ -107,7 +108,7 @@ def _parse(values: dict[str, Any]) -> Row | None:
     for key, types in _TYPES.items():
         if not isinstance(value := getattr(row, key), types):
             wanted = " or ".join(kind.__name__ for kind in types)
-            raise TypeError(f"expected {key} to be {wanted}, got {value!r}")
+            raise InvalidType(f"expected {key} to be {wanted}, got {value!r}")
     return row
 
 
@@ -127,10 +128,10 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
             lines = read_lines(path, _parse)
         except OSError as problem:
             wanted = "expected a file of results that can be read"
-            raise ValueError(f"{wanted}, got {path}: {problem.strerror}") from problem
+            raise InvalidValue(f"{wanted}, got {path}: {problem.strerror}") from problem
         if lines.damaged and not lines.good:
             number, error = lines.damaged[0]
-            raise ValueError(f"expected a row of results, got line {number} of {path}: {error}")
+            raise InvalidValue(f"expected a row of results, got line {number} of {path}: {error}")
         rows += [row for row in lines.kept("row of results") if row is not None]
     return rows
 

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from cule.bench.cases import Case
+from cule.errors import InvalidValue
 from cule.rom import find_game, rom_path
 from cule.vector_env import AtariEnv
 
@@ -188,11 +189,11 @@ class EnvPoolSystem(HostSystem):
         try:
             import envpool
         except ImportError as problem:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected EnvPool for --against-envpool (pip install envpool), got: {problem}"
             ) from None
         if EnvPoolSystem.task(case) not in envpool.list_all_envs():
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a game that EnvPool has for --against-envpool, got {case.game!r}"
             )
 
@@ -227,13 +228,13 @@ class OriginalSystem:
             ValueError: it is not installed, or cannot do that.
         """
         if case.mode == "with-policy":
-            raise ValueError(
+            raise InvalidValue(
                 "expected --against-original without --with-policy: CuLE 0.1 stacks no frames"
             )
         try:
             import torchcule.atari  # noqa: F401 (whether it can be imported)
         except ImportError as problem:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected torchcule (docs/benchmarks.md) for --against-original: {problem}"
             ) from None
 
@@ -249,7 +250,7 @@ class OriginalSystem:
         )  # fmt: skip
         # It treats an unknown ROM as Bowling.
         if "bowling" in self.env.cart.game_name().lower() and case.game != "bowling":
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a ROM that CuLE 0.1 knows, got {case.game!r}, which it takes for Bowling"
             )
         self.env.train(case.frameskip)

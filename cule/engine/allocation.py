@@ -10,6 +10,7 @@ from cule.engine.constants import place_constants
 from cule.engine.layout import Layout
 from cule.engine.memory import Memory
 from cule.engine.start_states import place_start_states
+from cule.errors import OutOfMemory
 
 
 def free_bytes(device: torch.device) -> int:
@@ -39,7 +40,7 @@ def allocate(
     """
     # A CPU's allocator promises more memory than there is; the process fails when it writes to it.
     if device.type == "cpu" and layout.bytes_per_env * layout.num_envs > free_bytes(device):
-        raise torch.OutOfMemoryError(_too_many_envs(layout, device, free_bytes(device)))
+        raise OutOfMemory(_too_many_envs(layout, device, free_bytes(device)))
     memory = Memory(device)
     try:
         place_constants(memory, layout, group_of_env)
@@ -51,7 +52,7 @@ def allocate(
         fits = layout.bytes_per_env * layout.num_envs <= room
         if fits and not isinstance(problem, torch.OutOfMemoryError):
             raise
-        raise torch.OutOfMemoryError(_too_many_envs(layout, device, room)) from problem
+        raise OutOfMemory(_too_many_envs(layout, device, room)) from problem
     memory.set_numbers(layout.numbers)
     return memory
 

@@ -15,7 +15,7 @@ from cule.console.cartridge import rom_of
 from cule.console.console import Snapshot
 from cule.console.options import Group
 from cule.engine.memory import Memory
-from cule.errors import InvalidValue
+from cule.errors import Failed, InvalidValue
 from cule.names import level_of_the_user
 from cule.rom import Game
 from cule.translating import Translating, translating
@@ -183,7 +183,7 @@ class Changeover:
         """
         while self._translating is not None:
             if is_captured(self._memory.device):
-                raise RuntimeError(
+                raise Failed(
                     "expected wait_until_translated() before a CUDA graph is captured, got it "
                     "during a capture"
                 )

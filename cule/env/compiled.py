@@ -14,6 +14,8 @@ import torch
 from gymnasium import error
 from gymnasium.vector import AutoresetMode
 
+from cule.errors import InvalidValue
+
 if TYPE_CHECKING:
     from cule.vector_env import AtariEnv
 
@@ -93,7 +95,7 @@ def step(
     if env.closed:
         raise error.ClosedEnvironmentError("expected an open env, got step() after close()")
     if env.output != "torch":
-        raise ValueError(
+        raise InvalidValue(
             f"expected an env with output='torch' under torch.compile, got output={env.output!r}"
         )
     if not isinstance(actions, torch.Tensor):

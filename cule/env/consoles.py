@@ -14,7 +14,7 @@ from cule.engine import Engine
 from cule.env.guard import changes, reads
 from cule.env.outputs import Outputs
 from cule.env.rendering import Renderer
-from cule.errors import InvalidType, InvalidValue
+from cule.errors import Failed, InvalidType, InvalidValue
 from cule.palette import grey_palette, rgb_palette
 from cule.rom import Game
 from cule.screens import colored
@@ -54,7 +54,7 @@ class Consoles(VectorEnv):
         if self.closed or "engine" not in self.__dict__:
             raise error.ClosedEnvironmentError(f"expected an open env, got {what}() after close()")
         if os.getpid() != self._process:
-            raise RuntimeError(
+            raise Failed(
                 f"expected {what}() in the process that made the env (pid {self._process}), got "
                 f"process {os.getpid()}: threads and GPUs do not outlive a fork; make the env "
                 "after it"
@@ -74,7 +74,7 @@ class Consoles(VectorEnv):
             raise error.ResetNeeded(f"expected reset() before the first {what}")
 
     def __reduce__(self) -> Any:
-        raise TypeError(
+        raise InvalidType(
             "an AtariEnv cannot be pickled or copied, as it owns threads and memory of a device; "
             "pickle what clone_state() returns, and make an env in the other process"
         )

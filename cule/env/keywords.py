@@ -86,4 +86,4 @@ def refuse(owner: str, options: dict[str, Any], reserved: dict[str, str]) -> Non
     """
     for name, reason in reserved.items():
         if name in options:
-            raise TypeError(f"expected no {name} for {owner}, as {reason}, got {options[name]!r}")
+            raise InvalidType(f"expected no {name} for {owner}, as {reason}, got {options[name]!r}")

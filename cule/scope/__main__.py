@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from cule.command_line import check_output, run_main
+from cule.errors import InvalidValue
 from cule.figures import new_figure
 from cule.results import append_row
 from cule.scope import bars, calibration, check, compare, perfetto, table
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _wanted_iterations(options: argparse.Namespace, why: str) -> tuple[int, int]:
     if options.iterations is None:
-        raise ValueError(f"expected --iterations with {why}, got none")
+        raise InvalidValue(f"expected --iterations with {why}, got none")
     return options.iterations
 
 

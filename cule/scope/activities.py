@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch.autograd import DeviceType
 
+from cule.errors import Failed, MissingPackage
+
 LEAST_TORCH = (2, 11)
 
 
@@ -28,7 +30,7 @@ def check_torch() -> None:
     found = tuple(int(number) for number in re.findall(r"\d+", torch.__version__)[:2])
     if found < LEAST_TORCH:
         wanted = ".".join(map(str, LEAST_TORCH))
-        raise ImportError(
+        raise MissingPackage(
             f"expected torch {wanted} or newer for cule.scope, got {torch.__version__}; the rest "
             "of cule works with it"
         )
@@ -75,7 +77,7 @@ class Activities:
         from torch.profiler import ProfilerActivity, profile
 
         if torch.autograd._profiler_enabled():
-            raise RuntimeError(
+            raise Failed(
                 "expected no other profile while cule.scope records, got a torch.profiler that "
                 "runs: end it first"
             )

@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from cule.errors import InvalidType
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -93,7 +95,7 @@ class Annotation:
 
     def __init__(self, name: str):
         if type(name) is not str:
-            raise TypeError(
+            raise InvalidType(
                 f"expected the name of a scope.{self.kind} to be a string, got {name!r}"
             )
         self.name = name

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cule.errors import InvalidValue
 from cule.figures import new_figure
 from cule.files import replacing
 from cule.scope.breakdown import Row
@@ -101,6 +102,6 @@ def plot(recordings: Mapping[str, tuple[Sequence[Row], int]], path: Path) -> Non
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
     except OSError as problem:
-        raise ValueError(
+        raise InvalidValue(
             f"expected --plot to name a file that can be written, got {path}: {problem.strerror}"
         ) from problem

@@ -18,6 +18,7 @@ from typing import Any
 
 from torch.autograd import Variable
 
+from cule.errors import InvalidValue
 from cule.scope import capture
 from cule.scope.collect import Collected
 from cule.scope.events import BACKWARD, REPLAY
@@ -54,7 +55,7 @@ def find_boundary(name: str) -> None:
     try:
         importlib.import_module(name)
     except ImportError as problem:
-        raise ValueError(
+        raise InvalidValue(
             f"expected --boundary to name a module that can be imported, got {name!r}: {problem}"
         ) from problem
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cule.errors import InvalidValue
 from cule.files import opened, replacing
 from cule.scope.events import BACKWARD, REPLAY, Call
 
@@ -59,7 +60,7 @@ class Costs:
             with replacing(path) as file:
                 file.write(json.dumps(dataclasses.asdict(self), indent=1).encode())
         except OSError as problem:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a file for the calibration that can be written, got {path}: "
                 f"{problem.strerror}"
             ) from problem
@@ -78,9 +79,9 @@ class Costs:
             numbers = [getattr(costs, one.name) for one in dataclasses.fields(cls)[:4]]
             numbers += [costs.graph_node, costs.graph_node_gpu, *costs.apis.values()]
             if not all(float(number) >= 0 for number in numbers):
-                raise ValueError("a cost is negative")
+                raise InvalidValue("a cost is negative")
         except (OSError, ValueError, TypeError, AttributeError) as problem:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a file of 'cule.scope calibrate', got {path}: {problem}"
             ) from problem
         return costs

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cule.errors import InvalidValue
 from cule.files import replacing
 from cule.scope.events import Work
 
@@ -47,7 +48,7 @@ def ncu_command(program: Sequence[str]) -> list[str]:
     """
     ncu = shutil.which("ncu")
     if ncu is None:
-        raise ValueError(
+        raise InvalidValue(
             "expected ncu (Nsight Compute, of the CUDA toolkit) on PATH for --counters, got none"
         )
     return [
@@ -67,7 +68,7 @@ def parse_counters(lines: Iterable[str]) -> dict[str, Counted]:
     begins = [n for n, line in enumerate(lines) if line.startswith('"ID"') and TIME in line]
     if not begins:
         said = next((line.strip() for line in lines if "==ERROR==" in line), "nothing")
-        raise ValueError(f"expected ncu to count kernels, got: {said}")
+        raise InvalidValue(f"expected ncu to count kernels, got: {said}")
     sums: dict[str, list[float]] = {}
     for row in csv.DictReader(line for line in lines[begins[0] :] if line.startswith('"')):
         try:
@@ -80,7 +81,7 @@ def parse_counters(lines: Iterable[str]) -> dict[str, Counted]:
         for place, value in enumerate((time, time * active, time * issued)):
             of_name[place] += value
     if not sums:
-        raise ValueError("expected ncu to count kernels, got none in the iterations")
+        raise InvalidValue("expected ncu to count kernels, got none in the iterations")
     return {
         name: Counted(time, active / max(time, 1e-9), issued / max(time, 1e-9))
         for name, (time, active, issued) in sums.items()
@@ -119,7 +120,7 @@ def read_counters(folder: Path, name: str) -> dict[str, Counted]:
             n: Counted(*map(float, of_name)) for n, of_name in json.loads(path.read_bytes()).items()
         }
     except (OSError, ValueError, TypeError, AttributeError) as problem:
-        raise ValueError(f"expected counters of ncu, got {path}: {problem}") from problem
+        raise InvalidValue(f"expected counters of ncu, got {path}: {problem}") from problem
 
 
 def weighed(work: Iterable[Work], counted: dict[str, Counted]) -> tuple[float, float]:

@@ -13,6 +13,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from cule.errors import InvalidValue
 from cule.scope.events import Call, Process, Work
 
 # Kineto's categories, by what they are here.
@@ -37,9 +38,11 @@ def read_trace(path: Path) -> dict[str, Any]:
         content = gzip.decompress(path.read_bytes())
         trace = json.loads(content)
         if not isinstance(trace["traceEvents"], list):
-            raise ValueError("its traceEvents are no list")
+            raise InvalidValue("its traceEvents are no list")
     except (EOFError, zlib.error, gzip.BadGzipFile, ValueError, LookupError, TypeError) as problem:
-        raise ValueError(f"expected a trace of torch.profiler, got {path}: {problem}") from problem
+        raise InvalidValue(
+            f"expected a trace of torch.profiler, got {path}: {problem}"
+        ) from problem
     return trace
 
 

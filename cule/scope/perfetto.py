@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from cule.errors import InvalidValue
 from cule.files import replacing
 from cule.scope.events import KINDS, Process, Work
 from cule.scope.kineto import read_trace
@@ -138,7 +139,7 @@ def write_traces(recording: Recording, path: Path) -> list[Path]:
             with replacing(target) as file:
                 file.write(gzip.compress(content) if target.suffix == ".gz" else content)
         except OSError as problem:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected --perfetto to name a file that can be written, got {target}: "
                 f"{problem.strerror}"
             ) from problem

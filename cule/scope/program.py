@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cule.errors import InvalidValue
 from cule.scope.capture import mark_graphs
 from cule.scope.recorder import Finished, Recorder
 from cule.scope.turns import Turns
@@ -26,7 +27,7 @@ def program_of(command: Sequence[str]) -> list[str]:
         return words
     if words and words[0].endswith(".py"):
         return words
-    raise ValueError(
+    raise InvalidValue(
         "expected a command after '--', as -m MODULE ... or SCRIPT.py ..., got "
         f"{' '.join(command) or 'none'}"
     )
@@ -45,7 +46,7 @@ def _run(words: Sequence[str]) -> Any:
         return
     script = Path(words[0])
     if not script.is_file():
-        raise ValueError(f"expected a script that exists, got {script}")
+        raise InvalidValue(f"expected a script that exists, got {script}")
     sys.argv = list(words)
     sys.path[0] = str(script.resolve().parent)
     runpy.run_path(str(script), run_name="__main__")

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from cule.errors import Failed, InvalidValue
 from cule.files import Unfinished
 from cule.scope import capture, reference
 from cule.scope.activities import (
@@ -66,7 +67,7 @@ def check_iterations(iterations: Any) -> tuple[int, int] | None:
     pair = iterations if isinstance(iterations, tuple) else (0, iterations)
     whole = all(isinstance(one, int) and not isinstance(one, bool) for one in pair)
     if not whole or len(pair) != 2 or not 0 <= pair[0] < pair[1]:
-        raise ValueError(
+        raise InvalidValue(
             "expected iterations to be a number of at least 1, or a pair (first, end) with "
             f"0 <= first < end, got {iterations!r}"
         )
@@ -130,7 +131,7 @@ class Recorder:
         try:
             write_about(folder, self.name, self._about("recording"))
         except OSError as problem:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a folder that can be written, got {folder}: {problem.strerror}"
             ) from problem
 
@@ -143,7 +144,7 @@ class Recorder:
             RuntimeError: this process is recorded already.
         """
         if Recorder._running is not None:
-            raise RuntimeError(
+            raise Failed(
                 "expected one recording at a time, got another one while that into "
                 f"{Recorder._running.folder} runs"
             )

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cule.errors import InvalidValue
 from cule.files import append, replacing
 from cule.json_lines import read_lines
 from cule.scope.collect import Collected, add_entry
@@ -50,21 +51,21 @@ def prepare(folder: Path, name: str, overwrite: bool) -> None:
         ValueError: the folder cannot be made, or has such a recording and `overwrite` is False.
     """
     if not re.fullmatch(r"[\w.-]+", name):
-        raise ValueError(
+        raise InvalidValue(
             f"expected a process's name of letters, digits, '.', '-' and '_', got {name!r}"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         there = about_path(folder, name).exists()
         if there and not overwrite:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a folder without a recording of process {name!r}, got {folder}, which "
                 "has one: name another folder, or overwrite it (--overwrite, overwrite=True)"
             )
         for path in (about_path, marks_path, activities_path):
             path(folder, name).unlink(missing_ok=True)
     except OSError as problem:
-        raise ValueError(
+        raise InvalidValue(
             f"expected a folder that can be written, got {folder}: {problem.strerror}"
         ) from problem
 
@@ -128,7 +129,7 @@ def names_in(folder: Path) -> list[str]:
     """
     names = sorted(path.name.removesuffix(_ABOUT) for path in folder.glob(f"*{_ABOUT}"))
     if not names:
-        raise ValueError(
+        raise InvalidValue(
             f"expected a folder with a recording of cule.scope, got {folder}, which has none"
         )
     return names
@@ -138,10 +139,10 @@ def _read_about(path: Path) -> dict[str, Any]:
     try:
         about = json.loads(path.read_bytes())
         if about["version"] != VERSION:
-            raise ValueError(f"it has version {about['version']}, this cule reads {VERSION}")
+            raise InvalidValue(f"it has version {about['version']}, this cule reads {VERSION}")
         about["main"], about["name"] = int(about["main"]), str(about["name"])
     except (OSError, ValueError, LookupError, TypeError) as problem:
-        raise ValueError(f"expected a recording's file, got {path}: {problem}") from problem
+        raise InvalidValue(f"expected a recording's file, got {path}: {problem}") from problem
     return about
 
 

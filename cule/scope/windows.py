@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cule.errors import Failed
 from cule.scope.events import Process
 from cule.scope.storage import names_in, read_process
 from cule.scope.turns import folder_of
@@ -60,7 +61,7 @@ def _run(program: Program, options: Sequence[str]) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-        raise RuntimeError(f"expected {shlex.join(program.command)} to end well, got: {said}")
+        raise Failed(f"expected {shlex.join(program.command)} to end well, got: {said}")
 
 
 def _read(program: Program, folder: Path) -> Process:
@@ -73,7 +74,7 @@ def _read(program: Program, folder: Path) -> Process:
     process = read_process(folder, names_in(folder)[0]) if there else None
     if process is None or process.end <= process.start:
         first, end = program.iterations
-        raise RuntimeError(
+        raise Failed(
             f"expected iterations {first} to {end} of {shlex.join(program.command)}, got none: the "
             "training loop marks them by `with scope.iteration():`"
         )

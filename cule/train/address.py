@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
 from cule.train.settings import Args
 
@@ -49,6 +50,13 @@ def load(module: str) -> ModuleType:
     return loaded
 
 
+def _is_missing(module: str, problem: Exception) -> bool:
+    """Whether a module or script is not there; otherwise the error is one of its own."""
+    if isinstance(problem, ModuleNotFoundError):
+        return f"{module}.".startswith(f"{problem.name}.")
+    return isinstance(problem, OSError) and problem.filename == str(Path(module).absolute())
+
+
 def find(address: str) -> Any:
     """The class at an address.
 
@@ -61,7 +69,7 @@ def find(address: str) -> Any:
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, OSError, AttributeError) as problem:
-        raise ValueError(
+        raise InvalidValue(
             f"expected the algorithm that was trained at {address}, got none there: {problem}"
         ) from problem
     return found
@@ -76,7 +84,9 @@ def program_in(module: str) -> tuple[type[Algorithm[Any]], type[Args]]:
     try:
         loaded = load(module)
     except (ImportError, OSError) as problem:
-        raise ValueError(
+        if not _is_missing(module, problem):
+            raise
+        raise InvalidValue(
             f"expected a training program such as examples.ppo.ppo, got {module}: {problem}"
         ) from problem
     own = [
@@ -88,5 +98,7 @@ def program_in(module: str) -> tuple[type[Algorithm[Any]], type[Args]]:
     settings = [one for one in own if issubclass(one, Args)] or [Args]
     if len(algorithms) != 1 or len(settings) != 1:
         names = ", ".join(one.__name__ for one in [*algorithms, *settings])
-        raise ValueError(f"expected {module} to define one algorithm and its settings, got {names}")
+        raise InvalidValue(
+            f"expected {module} to define one algorithm and its settings, got {names}"
+        )
     return algorithms[0], settings[0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import torch
 from torch import nn
 
+from cule.errors import MissingMethod
 from cule.train.learning import Copy, Learning
 from cule.train.settings import Args
 
@@ -52,13 +53,16 @@ class Algorithm(Generic[A]):
         """The algorithm's name in rows of results."""
         return type(self).__name__
 
+    def _missing(self, method: str) -> MissingMethod:
+        return MissingMethod(f"expected {type(self).__name__} to define {method}(), got none")
+
     def environment(self, num_envs: int, device: torch.device, **options: Any) -> Any:
         """Other envs than the settings': any with AtariEnv's `reset` and `step`; None: those."""
         return None
 
     def networks(self, num_actions: int) -> Mapping[str, nn.Module | Copy]:
         """The networks by name."""
-        raise NotImplementedError
+        raise self._missing("networks")
 
     def knobs(self) -> Mapping[str, Callable[[int], float]]:
         """Numbers that depend on the frames emulated so far, such as the chance of a random action.
@@ -77,7 +81,7 @@ class Algorithm(Generic[A]):
         Returns:
             "actions" (num_envs,), and what `keeps` and `evaluates` name.
         """
-        raise NotImplementedError
+        raise self._missing("act")
 
     def evaluate(self, nets: Nets, observations: torch.Tensor) -> Values:
         """Values of observations, as `evaluates` names them, for the batch of `prepare` and `loss`.
@@ -85,7 +89,7 @@ class Algorithm(Generic[A]):
         If `act` returns them, too, they have to be the same function of network and observation.
         They are then computed only once where the network has not changed in between.
         """
-        raise NotImplementedError
+        raise self._missing("evaluate")
 
     def prepare(self, nets: Nets, batch: Batch) -> Values:
         """What the batches of `loss` have in addition, computed once in a phase of learning.
@@ -97,11 +101,11 @@ class Algorithm(Generic[A]):
 
     def learning(self) -> Learning:
         """When and from what to learn."""
-        raise NotImplementedError
+        raise self._missing("learning")
 
     def loss(self, nets: Nets, batch: Batch) -> Values:
         """The loss of a batch: "loss", a scalar, and what to log. All are means over the batch."""
-        raise NotImplementedError
+        raise self._missing("loss")
 
     def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
         """The optimizer. A learning rate that is a tensor can be changed while training."""
@@ -113,7 +117,7 @@ class Algorithm(Generic[A]):
 
     def scores(self, nets: Nets, observations: torch.Tensor) -> torch.Tensor:
         """For evaluations: how likely each action is, as log-probabilities (n, num_actions)."""
-        raise NotImplementedError
+        raise self._missing("scores")
 
     def declare(self, declaration: Declaration) -> None:
         """Declares the program. An unusual algorithm, such as a recurrent one, declares more."""

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import torch
 
+from cule.errors import MissingPart
 from cule.train.learning import Learning
 from cule.train.plan.stores import Window
 
@@ -34,7 +35,7 @@ class Batch:
         parts = self.__dict__.get("_parts", {})
         if name not in parts:
             known = ", ".join(sorted(parts))
-            raise AttributeError(f"expected a part of the batch ({known}), got {name}")
+            raise MissingPart(f"expected a part of the batch ({known}), got {name}")
         self.asked.add(name)
         value = parts[name]()
         self.__dict__[name] = value

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from cule.errors import InvalidValue
 from cule.train import draws
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.aloft import Aloft
@@ -148,7 +149,7 @@ class Declaration:
         prepares = type(self.algorithm).prepare is not Algorithm.prepare
         prepare = self.algorithm.prepare if prepares else None
         if learning.replay is not None and (prepares or self.algorithm.evaluates):
-            raise ValueError(
+            raise InvalidValue(
                 "expected no prepare and no evaluates with a replay memory: they are of the steps "
                 "just played"
             )
@@ -160,7 +161,7 @@ class Declaration:
     def finish(self) -> Program:
         """The program, in its order."""
         if self._phase is None or not self._step:
-            raise ValueError("expected declare() to declare acting, emulating and learning")
+            raise InvalidValue("expected declare() to declare acting, emulating and learning")
         lag = self._phase.learning.lag
         if lag:
             declare_phase(self, self._phase)
@@ -203,7 +204,7 @@ class Declaration:
         kept = ["actions", *self.algorithm.keeps.keys() - {"actions"}]
         outputs = [*kept, *writes]
         if missing := [name for name in outputs if name not in returned]:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected act to return {', '.join(missing)}, got {', '.join(returned)}"
             )
 
@@ -243,7 +244,7 @@ class Declaration:
             result = act(nets, *values)
         for name, value in result.items():
             if len(value) != self.stage.num_envs:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected act to return {name} with a value for each of "
                     f"{self.stage.num_envs} envs, got {tuple(value.shape)}"
                 )

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from cule.errors import InvalidValue
 from cule.files import delete_stale, replacing
 from cule.sealed import Kind
 from cule.train.world import World
@@ -145,7 +146,7 @@ def newest(run: Path, device: torch.device) -> dict[str, Any]:
     """
     state = load(run / "checkpoints", World(0, 1, device))
     if state is None:
-        raise ValueError(
+        raise InvalidValue(
             f"expected a run folder with checkpoints, as training writes it, got {run}"
         )
     return state
@@ -226,14 +227,14 @@ def load(folder: Path, world: World, world_size: int | None = None) -> dict[str,
     """
     sets = complete_sets(folder)
     if not sets and (folder / EARLIER).exists():
-        raise ValueError(
+        raise InvalidValue(
             f"expected checkpoints with checksums, got those of an earlier version in {folder}: go "
             "on with the "
             "version that wrote them, or start a new run with --overwrite"
         )
     for found in sets:
         if world_size not in (None, found.world_size):
-            raise ValueError(
+            raise InvalidValue(
                 f"expected the number of processes that wrote the checkpoint in {folder} "
                 f"({found.world_size}), "
                 f"got {world_size}"
@@ -249,7 +250,7 @@ def load(folder: Path, world: World, world_size: int | None = None) -> dict[str,
         if problem is not None:
             warnings.warn(f"left out the checkpoint of step {found.steps}: {problem}", stacklevel=2)
     if sets:
-        raise ValueError(
+        raise InvalidValue(
             f"expected a whole checkpoint in {folder}, got {len(sets)}, all of them damaged"
         )
     return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cule.errors import InvalidValue
+
 # The envs' seeds are large multiples of a run's seed (trainer.py), and have to fit into 64 bits.
 MAX_SEED = 2**32 - 1
 
@@ -17,7 +19,7 @@ def at_least(least: float, args: Any, *names: str) -> None:
     for name in names:
         value = getattr(args, name)
         if value is not None and not value >= least:
-            raise ValueError(f"expected {name} to be at least {least}, got {value}")
+            raise InvalidValue(f"expected {name} to be at least {least}, got {value}")
 
 
 def within(least: float, most: float, args: Any, *names: str) -> None:
@@ -30,7 +32,7 @@ def within(least: float, most: float, args: Any, *names: str) -> None:
         found = getattr(args, name)
         for value in found if isinstance(found, tuple) else (found,):
             if not least <= value <= most:
-                raise ValueError(f"expected {name} to be from {least} to {most}, got {value}")
+                raise InvalidValue(f"expected {name} to be from {least} to {most}, got {value}")
 
 
 def above(limit: float, args: Any, *names: str) -> None:
@@ -41,4 +43,4 @@ def above(limit: float, args: Any, *names: str) -> None:
     """
     for name in names:
         if not getattr(args, name) > limit:
-            raise ValueError(f"expected {name} to be above {limit}, got {getattr(args, name)}")
+            raise InvalidValue(f"expected {name} to be above {limit}, got {getattr(args, name)}")

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import tyro
 
+from cule.errors import sentence_of
+
 Args = TypeVar("Args")
 
 
@@ -46,7 +48,7 @@ def run_program(
 
 
 def told(name: str, run: Callable[[], Any]) -> int:
-    """Runs, and tells errors as a line on stderr.
+    """Runs, and tells what cule refuses as a line on stderr.
 
     Args:
         name: the program's, with which the line begins.
@@ -55,10 +57,16 @@ def told(name: str, run: Callable[[], Any]) -> int:
     Returns:
         The exit status: what `run` returns if that is an int, else 0. It is 2 after a wrong
         setting, a file that cannot be read or written, or a missing package.
+
+    Raises:
+        Exception: any other error, such as one of the algorithm's own, with its traceback.
     """
     try:
         result = run()
-    except (ImportError, OSError, ValueError) as problem:
-        sys.stderr.write(f"{name}: {problem}\n")
+    except Exception as problem:
+        line = sentence_of(problem)
+        if line is None:
+            raise
+        sys.stderr.write(f"{name}: {line}\n")
         return 2
     return result if isinstance(result, int) else 0

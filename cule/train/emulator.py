@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 import cule
+from cule.errors import InvalidValue
 
 EMULATORS = ("cule", "ale-py")
 STACK = 4
@@ -156,4 +157,4 @@ def make_env(
     if emulator == "ale-py":
         # cule has all of ale-py's games under all their names, and suggests names for a wrong one.
         return AleEnv(cule.rom.find_game(game).name, num_envs, device, **options)
-    raise ValueError(f"expected emulator to be one of {', '.join(EMULATORS)}, got {emulator!r}")
+    raise InvalidValue(f"expected emulator to be one of {', '.join(EMULATORS)}, got {emulator!r}")

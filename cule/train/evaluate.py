@@ -16,6 +16,7 @@ import sys
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
+from multiprocessing.pool import ExceptionWithTraceback  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import torch
 import tyro
 
 from cule.device import find_device, usable_cpus
+from cule.errors import Failed
 from cule.train import checkpoint
 from cule.train.address import find
 from cule.train.checks import MAX_SEED, at_least, within
@@ -147,12 +149,12 @@ def _send_share(
     """Sends a share's scores, or what went wrong."""
     end_with(parent)
     torch.set_num_threads(1)  # its threads compute by themselves
-    found: np.ndarray | Exception
+    found: Any
     try:
         state, device = torch.load(io.BytesIO(saved), weights_only=True), torch.device("cpu")
         found = _share(policy_of(state, device), state, args, device, sticky, share)
     except Exception as problem:  # whatever it is, it is raised again where it is received
-        found = problem
+        found = ExceptionWithTraceback(problem, problem.__traceback__)
     theirs.send(found)
 
 
@@ -200,7 +202,7 @@ def _received(ours: Connection, worker: Any, count: int) -> np.ndarray:
         received = ours.recv()
     except EOFError:
         worker.join()
-        raise RuntimeError(
+        raise Failed(
             f"expected scores from each of {count} processes, but one ended without them (exit "
             f"status {worker.exitcode})"
         ) from None

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from cule.errors import InvalidValue
 from cule.results import read_rows
 from cule.scope.program import program_of
 from cule.train.log import LOG
@@ -63,11 +64,11 @@ class Job:
         """
         path = Path(self.name)
         if path.is_absolute() or not path.parts or ".." in path.parts:
-            raise ValueError(f"expected a job's name to name a folder, got {self.name!r}")
+            raise InvalidValue(f"expected a job's name to name a folder, got {self.name!r}")
         program_of(self.command)
         for name in ADDED:
             if self.option(name) is not None:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected a training's options without --{name}, which the sweep chooses, got "
                     f"{' '.join(self.command)}"
                 )

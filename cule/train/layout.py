@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from cule.errors import InvalidValue
+
 Part = Literal["act", "learn"]
 Kind = Literal["together", "apart", "staggered", "decoupled"]
 BOTH: tuple[Part, ...] = get_args(Part)
@@ -73,7 +75,7 @@ class Layout:
             ValueError: the number is less than 1.
         """
         if multiprocessors < 1:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected apart with at least 1 multiprocessor that acts, got {multiprocessors}"
             )
         return cls("apart", multiprocessors=multiprocessors)
@@ -86,7 +88,7 @@ class Layout:
             ValueError: the number is less than 1.
         """
         if each < 1:
-            raise ValueError(f"expected staggered with at least 1 process on a GPU, got {each}")
+            raise InvalidValue(f"expected staggered with at least 1 process on a GPU, got {each}")
         return cls("staggered", each=each)
 
     @classmethod
@@ -101,18 +103,18 @@ class Layout:
             ValueError: a GPU is named twice, a side is empty, or actors cannot be divided equally.
         """
         if not actors or not learners:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected decoupled with at least 1 actor and 1 learner, got {len(actors)} and "
                 f"{len(learners)}"
             )
         every = [*actors, *learners]
         if len(set(every)) < len(every):
-            raise ValueError(
+            raise InvalidValue(
                 "expected decoupled with a GPU for each actor and learner, as NCCL connects no two "
                 f"processes of one, got actors on {list(actors)} and learners on {list(learners)}"
             )
         if len(actors) % len(learners):
-            raise ValueError(
+            raise InvalidValue(
                 f"expected decoupled with equally many actors for each of {len(learners)} "
                 f"learners, got {len(actors)} actors"
             )
@@ -132,7 +134,7 @@ class Layout:
             return cls.apart(int(rest)) if kind == "apart" else cls.staggered(int(rest))
         sides = _SIDES.fullmatch(rest) if kind == "decoupled" else None
         if sides is None:
-            raise ValueError(f"expected layout to be {FORMS}, got {text!r}")
+            raise InvalidValue(f"expected layout to be {FORMS}, got {text!r}")
         actors = _devices(sides[1], 0)
         return cls.decoupled(actors, _devices(sides[2], len(actors)))
 
@@ -163,14 +165,14 @@ class Layout:
         if self.kind == "decoupled":
             wanted = len(self.learners) + len(self.actors)
             if size != wanted:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected {wanted} processes with the layout {self} (torchrun "
                     f"--nproc-per-node {wanted}), got {size}"
                 )
             learn = [(Instance(device, ("learn",)),) for device in self.learners]
             return learn + [(Instance(device, ("act",), envs=1),) for device in self.actors]
         if size % self.each:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a multiple of {self.each} processes with the layout {self}, got {size}"
             )
         if self.kind == "apart":

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from cule.errors import InvalidValue
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.batch import Batch, Rows
@@ -81,7 +82,9 @@ class Learner:
             values = self._values(self.algorithm.loss, nets, batch)
             gradients = torch.autograd.grad(values["loss"], self.weights.used, allow_unused=True)
         if all(gradient is None for gradient in gradients):
-            raise ValueError("expected the loss to depend on a network's weights, but it does not")
+            raise InvalidValue(
+                "expected the loss to depend on a network's weights, but it does not"
+            )
         self.names = (*(name for name in values if name != "loss"), "grad_norm")
         self.metrics = torch.zeros(len(self.names), dtype=torch.float64, device=self.turn.device)
         self.used = tuple(sorted(batch.asked))
@@ -90,16 +93,13 @@ class Learner:
 
     @staticmethod
     def _values(loss: Any, nets: Nets, batch: Any) -> dict[str, torch.Tensor]:
-        try:
-            values = loss(nets, batch)
-        except AttributeError as problem:
-            raise ValueError(str(problem)) from problem
+        values = loss(nets, batch)
         if not isinstance(values, dict) or "loss" not in values:
-            raise ValueError(f'expected loss to return a dict with "loss", got {values!r}')
+            raise InvalidValue(f'expected loss to return a dict with "loss", got {values!r}')
         found = values["loss"]
         if not isinstance(found, torch.Tensor) or found.dim() or not found.requires_grad:
             shape = tuple(found.shape) if isinstance(found, torch.Tensor) else found
-            raise ValueError(f"expected a loss that is a scalar with a gradient, got {shape}")
+            raise InvalidValue(f"expected a loss that is a scalar with a gradient, got {shape}")
         return values
 
     def compute_gradient(self, nets: Nets, rows: Rows) -> None:
@@ -161,7 +161,7 @@ class Learner:
         """
         for group in self.optimizer.param_groups:
             if not isinstance(group["lr"], torch.Tensor):
-                raise ValueError(
+                raise InvalidValue(
                     "expected an optimizer whose learning rate is a tensor, as it changes, got "
                     f"{group['lr']!r}"
                 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cule.errors import InvalidValue
+
 
 @dataclass(frozen=True)
 class Replay:
@@ -82,23 +84,25 @@ class Learning:
         for name in ("steps", "every", "times", "groups", "epochs"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ValueError(f"expected a window of at least one step, and {name} of Learning "
-                                 f"to be at least 1, got {value}")  # fmt: skip
+                raise InvalidValue(
+                    f"expected a window of at least one step, and {name} of Learning to be at "
+                    f"least 1, got {value}"
+                )
         if self.lag not in (0, 1):
-            raise ValueError(f"expected lag of Learning to be 0 or 1, got {self.lag}")
+            raise InvalidValue(f"expected lag of Learning to be 0 or 1, got {self.lag}")
         if self.replay is not None:
             return
         if num_envs % self.groups:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected groups of Learning to divide the envs ({num_envs}), got {self.groups}"
             )
         if self.minibatch is not None:
             if self.groups > 1 or self.times > 1:
-                raise ValueError(
+                raise InvalidValue(
                     "expected Learning with groups and times, or with minibatch, got both"
                 )
             if self.minibatch < 1 or num_envs * self.steps % self.minibatch:
-                raise ValueError(
+                raise InvalidValue(
                     "expected minibatch of Learning to divide num_envs times steps "
                     f"({num_envs * self.steps}), got {self.minibatch}"
                 )

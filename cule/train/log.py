@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cule.errors import InvalidType, InvalidValue
 from cule.files import append_line, replacing
 from cule.json_lines import read_lines
 from cule.train.emulator import FRAMESKIP
@@ -34,9 +35,9 @@ def _parse(line: dict[str, Any]) -> dict[str, Any]:
         LookupError, TypeError, ValueError: it is not one.
     """
     if missing := NEEDED[line["kind"]] - line.keys():
-        raise ValueError(f"expected {', '.join(sorted(missing))} in it")
+        raise InvalidValue(f"expected {', '.join(sorted(missing))} in it")
     if not isinstance(line["frames"], int):
-        raise TypeError(f"expected frames to be an integer, got {line['frames']!r}")
+        raise InvalidType(f"expected frames to be an integer, got {line['frames']!r}")
     return line
 
 
@@ -71,7 +72,7 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         what = f"{problem.filename or path}: {problem.strerror or problem}"
-        raise ValueError(f"expected a log that can be written, got {what}") from problem
+        raise InvalidValue(f"expected a log that can be written, got {what}") from problem
 
 
 class Log:

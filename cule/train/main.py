@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from cule.errors import MissingPackage
 from cule.train import annotate
 from cule.train.address import program_of
 from cule.train.algorithm import Algorithm
@@ -38,7 +39,9 @@ def check_torch(version: str) -> None:
     major, minor = (int(part) for part in version.split(".")[:2])
     if (major, minor) < LEAST_TORCH:
         wanted = ".".join(map(str, LEAST_TORCH))
-        raise ImportError(f"cule.train needs torch {wanted} or newer, and torch {version} is here")
+        raise MissingPackage(
+            f"cule.train needs torch {wanted} or newer, and torch {version} is here"
+        )
 
 
 def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from cule.errors import InvalidValue
 from cule.train import draws, kernels
 
 ModelName = Literal["nature", "nature-norm", "impala"]
@@ -191,11 +192,11 @@ def make_features(
         ValueError: there is no such network, or none with layer_norm.
     """
     if name not in MODELS:
-        raise ValueError(f"expected model to be one of {', '.join(MODELS)}, got {name!r}")
+        raise InvalidValue(f"expected model to be one of {', '.join(MODELS)}, got {name!r}")
     if name != "impala":
         return nature_features(width, layer_norm=layer_norm or name == "nature-norm")
     if layer_norm:
-        raise ValueError(f"expected model to be nature where layers are normalized, got {name!r}")
+        raise InvalidValue(f"expected model to be nature where layers are normalized, got {name!r}")
     return impala_features(width)
 
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from cule.errors import InvalidValue
 from cule.train.command import told
 from cule.train.stopper import Stopper
 
@@ -55,7 +56,7 @@ def service() -> Iterator[dict[str, str]]:
                     stderr=output, start_new_session=True,
                 )  # fmt: skip
         except OSError as problem:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected {CONTROL}, which comes with NVIDIA's driver, got: {problem.strerror}"
             ) from problem
         try:
@@ -82,7 +83,7 @@ def _wait_for(control: subprocess.Popen[bytes], pipe: Path, printed: Path) -> No
     while not pipe.exists():
         if control.poll() is not None or time.monotonic() > end:
             said = (printed.read_text(errors="replace").strip().splitlines() or ["nothing"])[-1]
-            raise ValueError(f"expected {CONTROL} to start a service, got: {said}")
+            raise InvalidValue(f"expected {CONTROL} to start a service, got: {said}")
         time.sleep(POLL)
 
 
@@ -95,12 +96,12 @@ def run(command: Sequence[str]) -> int:
         ValueError: there is no such command, or the service cannot be started.
     """
     if not command:
-        raise ValueError(f"expected {USAGE}, got no command")
+        raise InvalidValue(f"expected {USAGE}, got no command")
     with Stopper() as stopper, service() as variables:
         try:
             process = subprocess.Popen(command, env=os.environ | variables)
         except OSError as problem:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a command that can be run, got {command[0]}: {problem.strerror}"
             ) from problem
         passed_on = False

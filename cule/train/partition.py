@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from cule.errors import Failed, InvalidValue, MissingPackage
+
 
 @dataclass
 class Partition:
@@ -54,7 +56,7 @@ def split(device: torch.device, wanted: int) -> tuple[Partition, Partition]:
         ValueError: the device is not a GPU, or nothing is left for the second set.
     """
     if device.type != "cuda":
-        raise ValueError(
+        raise InvalidValue(
             f"expected a GPU, whose multiprocessors can act and learn apart, got device {device}"
         )
     driver = _driver()
@@ -63,13 +65,13 @@ def split(device: torch.device, wanted: int) -> tuple[Partition, Partition]:
     kind = driver.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
     every = _result(driver.cuDeviceGetDevResource, gpu, kind)
     if wanted >= every.sm.smCount:
-        raise ValueError(
+        raise InvalidValue(
             f"expected fewer than {every.sm.smCount} multiprocessors that act, as others of "
             f"{device} have to learn, got {wanted}"
         )
     groups, made, rest = _result(driver.cuDevSmResourceSplitByCount, 1, every, 0, wanted)
     if not made or not rest.sm.smCount:
-        raise ValueError(
+        raise InvalidValue(
             f"expected multiprocessors of {device} to be left for learning, but all "
             f"{every.sm.smCount} act: {wanted}, rounded up"
         )
@@ -102,7 +104,7 @@ def _driver() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError as problem:
-        raise ImportError(
+        raise MissingPackage(
             "the layout apart needs cuda-bindings: pip install cuda-bindings"
         ) from problem
     return driver
@@ -116,5 +118,5 @@ def _result(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     status, *values = function(*arguments)
     if int(status):
-        raise RuntimeError(f"expected {function.__name__} to succeed, got {status.name}")
+        raise Failed(f"expected {function.__name__} to succeed, got {status.name}")
     return values[0] if len(values) == 1 else tuple(values)

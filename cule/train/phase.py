@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from cule.errors import InvalidValue
 from cule.train.batch import Batch, Rows, rows_of, sample
 from cule.train.learner import Learner, copy_weights, spaces
 from cule.train.learning import Learning
@@ -182,10 +183,7 @@ def prepared(
     }
     batch = Batch(parts)
     with d.learner.autocast:
-        try:
-            values = phase.prepare(spaces(_net_names(d), boxes), batch)
-        except AttributeError as problem:
-            raise ValueError(str(problem)) from problem
+        values = phase.prepare(spaces(_net_names(d), boxes), batch)
     asked |= batch.asked
     return values
 
@@ -202,7 +200,7 @@ def _try_preparation(
     shape = phase.learning.steps, d.stage.num_envs
     for name, value in result.items():
         if tuple(value.shape) != shape:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected prepare to return {name} of shape {shape}, one for each step of each "
                 f"env, got {tuple(value.shape)}"
             )

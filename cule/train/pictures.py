@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from cule.errors import InvalidValue
 from cule.files import replacing
 from cule.train.log import LOG, read_log
 
@@ -30,7 +31,7 @@ def scores_of(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         ValueError: the folder has no log.
     """
     if not (run / LOG).exists():
-        raise ValueError(f"expected run folders with a {LOG}, as training writes it, got {run}")
+        raise InvalidValue(f"expected run folders with a {LOG}, as training writes it, got {run}")
     lines = read_log(run / LOG)
     training = [line for line in lines if line["kind"] == "training" and line["score"] is not None]
     return training, [line for line in lines if line["kind"] == "evaluation"]
@@ -46,7 +47,7 @@ def plot(runs: Sequence[Path], out: Path) -> bool:
         ValueError: there are no runs, a folder has no log, or the picture cannot be written.
     """
     if not runs:
-        raise ValueError("expected run folders, as training writes them, got none")
+        raise InvalidValue("expected run folders, as training writes them, got none")
     scores = [scores_of(run) for run in runs]
     if not any(training or tests for training, tests in scores):
         return False
@@ -78,7 +79,7 @@ def plot(runs: Sequence[Path], out: Path) -> bool:
         with replacing(out) as file:
             figure.savefig(file, format=out.suffix[1:] or "png", dpi=120)
     except OSError as problem:
-        raise ValueError(
+        raise InvalidValue(
             f"expected a picture that can be written, got {out}: {problem.strerror}"
         ) from problem
     return True

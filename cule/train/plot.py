@@ -11,6 +11,7 @@ from pathlib import Path
 
 import tyro
 
+from cule.errors import InvalidValue
 from cule.train.command import run_program
 from cule.train.pictures import plot
 
@@ -32,7 +33,7 @@ def run(args: Args) -> None:
         ValueError: there are no runs, or there is nothing to draw.
     """
     if not plot(args.runs, args.out):
-        raise ValueError("expected runs in which an episode has ended, got none")
+        raise InvalidValue("expected runs in which an episode has ended, got none")
     sys.stdout.write(f"The plot is in {args.out}.\n")
 
 

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import torch
 
+from cule.errors import InvalidValue
 from cule.train import kernels
 
 
@@ -73,7 +74,7 @@ def vtrace(
         or discounts.shape != (steps, width)
         or values.shape != (steps + 1, width)
     ):
-        raise ValueError(
+        raise InvalidValue(
             f"expected rewards and discounts of shape {(steps, width)}, as log_ratios, and values "
             "of shape "
             f"{(steps + 1, width)}, got {tuple(rewards.shape)}, {tuple(discounts.shape)} and "

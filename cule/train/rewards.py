@@ -7,6 +7,8 @@ from typing import Literal, get_args
 
 import torch
 
+from cule.errors import InvalidValue
+
 RewardName = Literal["clipped", "root"]
 # Turns a step's rewards and infos into the rewards that are learned from.
 LearnedRewards = Callable[[torch.Tensor, Mapping[str, torch.Tensor]], torch.Tensor]
@@ -43,7 +45,7 @@ def learned_rewards(kind: RewardName) -> LearnedRewards:
     """
     if kind not in get_args(RewardName):
         names = ", ".join(get_args(RewardName))
-        raise ValueError(f"expected rewards to be one of {names}, got {kind!r}")
+        raise InvalidValue(f"expected rewards to be one of {names}, got {kind!r}")
     if kind == "clipped":
         return lambda rewards, infos: rewards
     return lambda rewards, infos: signed_root(infos.get("reward", rewards))

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from cule.errors import InvalidValue
 from cule.train import annotate, checkpoint
 from cule.train.address import address_of
 from cule.train.algorithm import Algorithm
@@ -137,7 +138,7 @@ class Run:
             return checkpoint.load(folder, self.world, self.world.size)
         there = checkpoint.any_in(folder)
         if there and not self.args.overwrite:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a folder without checkpoints, got {self.args.folder}, which has another "
                 "run's: "
                 "--resume goes on from them, --overwrite deletes them, --folder names another "
@@ -217,7 +218,7 @@ class Run:
         Raises:
             ValueError: always.
         """
-        raise ValueError(
+        raise InvalidValue(
             f"expected finite weights and gradients, got {what} after "
             f"{self.trainer.frames:,} frames: the training has diverged, a lower learning_rate or "
             "max_grad_norm may help; checkpoints from before are kept"
@@ -322,7 +323,7 @@ class Run:
             ValueError: it is from a run with other settings, or has no more than networks.
         """
         if "plan" not in state["trainer"]:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a checkpoint from which training can go on, got {self.args.folder}, of "
                 "which only the networks were kept after the training"
             )
@@ -332,7 +333,7 @@ class Run:
         }
         for name, was in changed.items():
             if name not in free and not name.startswith("eval_"):
-                raise ValueError(
+                raise InvalidValue(
                     f"expected {name} as in the checkpoint ({was}), got "
                     f"{getattr(self.args, name, None)}"
                 )

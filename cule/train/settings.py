@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import nn
 
+from cule.errors import InvalidValue
 from cule.train.checks import MAX_SEED, above, at_least, within
 from cule.train.layout import Layout
 from cule.train.models import ModelName
@@ -196,7 +197,7 @@ class Args:
             ValueError: one is wrong.
         """
         if Layout.parse(self.layout).kind == "apart" and self.multiprocessors:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
                 f"{self.multiprocessors}"
             )
@@ -214,28 +215,28 @@ class Args:
             above(0, self, "memory_budget")
         assert self.num_envs is not None
         if self.num_envs % world_size:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected num_envs to be a multiple of the number of processes ({world_size}), "
                 f"got {self.num_envs}"
             )
         if self.env_groups > self.num_envs // world_size:
-            raise ValueError(
+            raise InvalidValue(
                 "expected env_groups to be at most the envs of a process "
                 f"({self.num_envs // world_size}), got {self.env_groups}"
             )
         if self.emulator != "cule" and (self.env_groups > 1 or self.env_device):
-            raise ValueError(
+            raise InvalidValue(
                 f"expected emulator cule with env_groups or env_device, got {self.emulator}"
             )
         if self.stop_at_score is not None and not (self.eval_every and self.eval_episodes):
-            raise ValueError(
+            raise InvalidValue(
                 "expected eval_every and eval_episodes above 0 with stop_at_score: evaluations "
                 "have it"
             )
         if self.resume and self.overwrite:
-            raise ValueError("expected resume or overwrite, got both")
+            raise InvalidValue("expected resume or overwrite, got both")
         if self.resume and self.emulator != "cule":
-            raise ValueError(
+            raise InvalidValue(
                 "expected emulator cule with resume: ale-py's vector environment cannot save its "
                 "states"
             )

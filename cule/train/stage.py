@@ -10,6 +10,7 @@ from torch import nn
 
 import cule
 from cule.engine import fewest_multiprocessors
+from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
 from cule.train.aloft import INFOS, Aloft
 from cule.train.devices import multiprocessors_of
@@ -117,7 +118,7 @@ class Stage:
         self._learned = learned_rewards(rewards)
         on_cpu = isinstance(env, cule.AtariEnv) and env.device.type == "cpu"
         if groups > 1 and not on_cpu:
-            raise ValueError(
+            raise InvalidValue(
                 "expected env_groups to be 1, unless the envs are an AtariEnv on the CPU "
                 f"(env_device), got {groups}"
             )
@@ -229,7 +230,7 @@ class Stage:
         elif hasattr(self.env, "load_state_dict"):
             self.env.load_state_dict(state["envs"])
         else:
-            raise ValueError(
+            raise InvalidValue(
                 "expected envs with state_dict and load_state_dict to go on from a checkpoint, got "
                 f"{type(self.env).__name__}"
             )

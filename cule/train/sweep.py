@@ -28,6 +28,7 @@ import torch
 import tyro
 
 from cule.device import default_device
+from cule.errors import InvalidValue
 from cule.files import replacing
 from cule.rom import find_game
 from cule.train.address import program_in
@@ -82,7 +83,7 @@ class Sweep:
         self.interrupted = False
         self._running: dict[subprocess.Popen[bytes], JobState] = {}
         if not jobs or not self.slots:
-            raise ValueError(
+            raise InvalidValue(
                 "expected a training and a device or more, and one or more on each, got "
                 f"{len(jobs)} trainings, {len(devices)} devices and {per_device} on each"
             )
@@ -90,7 +91,7 @@ class Sweep:
             job.check()
         names = [job.name for job in jobs]
         if twice := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"expected jobs of different names, got {', '.join(sorted(twice))}")
+            raise InvalidValue(f"expected jobs of different names, got {', '.join(sorted(twice))}")
         self._known_jobs()
 
     def _known_jobs(self) -> dict[str, list[str]]:
@@ -103,11 +104,11 @@ class Sweep:
         try:
             known = json.loads(path.read_text()) if path.exists() else {}
         except ValueError as problem:
-            raise ValueError(f"expected {path} as a sweep writes it, got {problem}") from problem
+            raise InvalidValue(f"expected {path} as a sweep writes it, got {problem}") from problem
         for state in self.states:
             name, command = state.job.name, list(state.job.command)
             if known.setdefault(name, command) != command:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected {name} in {self.folder} with the settings that it has there "
                     f"({' '.join(known[name])}), got {' '.join(command)}: name another folder"
                 )
@@ -180,7 +181,7 @@ class Sweep:
         end = time.monotonic() + PATIENCE
         descriptor = lock_one_of([self.folder / LOCK], lambda: time.monotonic() > end)
         if descriptor is None:
-            raise ValueError(f"expected a folder that no other sweep uses, got {self.folder}")
+            raise InvalidValue(f"expected a folder that no other sweep uses, got {self.folder}")
         try:
             yield descriptor
         finally:
@@ -299,12 +300,12 @@ def devices_of(gpus: Sequence[int], device: str | None) -> list[str]:
         ValueError: there is no such GPU.
     """
     if device == "cpu" and gpus:
-        raise ValueError("expected gpus or device cpu, got both")
+        raise InvalidValue("expected gpus or device cpu, got both")
     if device == "cpu" or (not gpus and default_device() == "cpu"):
         return ["cpu"]
     count = torch.cuda.device_count()
     if wrong := [number for number in gpus if not 0 <= number < count]:
-        raise ValueError(f"expected gpus below {count}, which are here, got {wrong[0]}")
+        raise InvalidValue(f"expected gpus below {count}, which are here, got {wrong[0]}")
     return [f"cuda:{number}" for number in gpus or range(count)]
 
 
@@ -321,7 +322,7 @@ def jobs_of(args: Args, options: Sequence[str], device: str) -> list[Job]:
     program = [args.algorithm] if args.algorithm.endswith(".py") else ["-m", args.algorithm]
     for name in ("game", "seed"):
         if Job("", tuple(options)).option(name) is not None:
-            raise ValueError(f"expected --{name}s before --, got --{name} after it")
+            raise InvalidValue(f"expected --{name}s before --, got --{name} after it")
     jobs = []
     for game in [find_game(game).name for game in args.games]:
         for seed in args.seeds:
@@ -329,7 +330,7 @@ def jobs_of(args: Args, options: Sequence[str], device: str) -> list[Job]:
             made = tyro.cli(settings, args=words).on(torch.device(device))
             made.check(1)
             if made.explain:
-                raise ValueError("expected options that train, got --explain")
+                raise InvalidValue("expected options that train, got --explain")
             frames = ["--total-frames", str(made.total_frames)]
             jobs.append(Job(f"{game}-{seed}", (*program, *frames, *words)))
     return jobs

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from cule.engine import fewest_multiprocessors
+from cule.errors import InvalidValue
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.balance import Balance, Way
@@ -44,7 +45,7 @@ def on_its_device(name: str, net: nn.Module, device: torch.device) -> nn.Module:
     """
     for tensor in (*net.parameters(), *net.buffers()):
         if tensor.device.type not in ("cpu", device.type):
-            raise ValueError(
+            raise InvalidValue(
                 f"expected network {name} on the CPU or on {device}, got one on {tensor.device}"
             )
     return net.to(device)
@@ -64,7 +65,7 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
         if isinstance(net, nn.Module)
     }
     if not trained:
-        raise ValueError("expected a network that is trained, got none")
+        raise InvalidValue("expected a network that is trained, got none")
     for net in trained.values():
         world.share([p.detach() for p in net.parameters()])
         if args.channels_last:
@@ -74,7 +75,7 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
     for name, made in declared.items():
         if isinstance(made, Copy):
             if made.of not in trained or made.every < 1:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected {name} to be a copy of one of {', '.join(trained)} every 1 update "
                     f"or more, got of {made.of} every {made.every}"
                 )
@@ -90,7 +91,7 @@ def check_lag(layout: Layout, learning: Learning) -> None:
         ValueError: it does.
     """
     if layout.lags and learning.lag != 1:
-        raise ValueError(
+        raise InvalidValue(
             f"expected a lag of 1 with the layout {layout}, where acting goes on while others "
             f"learn (--lag 1), got {learning.lag}"
         )

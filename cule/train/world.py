@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from cule.device import find_device
+from cule.errors import InvalidValue
 from cule.train.devices import choose_device
 from cule.train.layout import BOTH, Layout, Part
 
@@ -150,7 +151,7 @@ class World:
             self.any(True)
             raise
         if self.any(False):
-            raise ValueError(
+            raise InvalidValue(
                 "expected all processes to go on, but another one failed; its message says why"
             )
 

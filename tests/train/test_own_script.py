@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from cule import train
 from cule.train import evaluate
-from cule.train.address import find
+from cule.train.address import find, load
+from cule.train.tune import __main__ as tune_program
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = '''
@@ -85,3 +88,98 @@ def test_find_says_what_is_missing():
         find("examples.nowhere:Nobody")
     with pytest.raises(ValueError, match=r"trained at examples\.ppo\.ppo:Nobody, got none there"):
         find("examples.ppo.ppo:Nobody")
+
+
+ACTING = '{"actions": sample(nets.net(observations)[0])}'
+SLIPS = [
+    ("loss", ".square().mean()", ".squared().mean()", AttributeError),
+    ("loss", "batch.rewards", "batch.reward", AttributeError),
+    ("loss", "nets.net(batch", "nets.nett(batch", AttributeError),
+    ("loss", "gather(1,", "gather(5,", IndexError),
+    ("loss", "log_pi, values =", "log_pi, values, more =", ValueError),
+    ("act", ACTING, 'open("/nowhere")', OSError),
+    ("act", ACTING, "int('x')", ValueError),
+    ("networks", '"nature"', "self.missing", AttributeError),
+    ("learning", "train.Learning(steps=4)", "__import__('no_such_module')", ImportError),
+    ("learning", "train.Learning(steps=4)", "train.Learning(stepz=4)", TypeError),
+]
+
+
+def mine(folder, old="", new=""):
+    path = folder / "mine.py"
+    assert old in SCRIPT
+    path.write_text(SCRIPT.replace(old, new, 1))
+    return path
+
+
+def arguments(folder):
+    words = f"--device cpu --num-envs 4 --width 0.1 --total-frames 500 --folder {folder}/run "
+    words += "--num-threads 1 --no-plot --no-tensorboard --no-progress --eval-episodes 0"
+    return words.split()
+
+
+@pytest.mark.parametrize("where, old, new, kind", SLIPS, ids=[slip[2] for slip in SLIPS])
+@pytest.mark.parametrize("program", ["train", "explain", "tune"])
+def test_own_mistake_keeps_its_traceback(
+    program, where, old, new, kind, tmp_path, monkeypatch, capsys
+):
+    path, words = mine(tmp_path, old, new), arguments(tmp_path)
+    with pytest.raises(kind) as raised:
+        if program == "tune":
+            tune_program.main([str(path), *words, "--search", "num_envs=4"])
+        else:
+            loaded = load(str(path))
+            monkeypatch.setattr(
+                "sys.argv", ["mine.py", *words, *["--explain"][: program != "train"]]
+            )
+            train.main(loaded.Mine, loaded.Args)
+    entries = [entry for entry in raised.traceback if str(entry.path) == str(path)]
+    assert entries[-1].name == where
+    assert "mine:" not in capsys.readouterr().err
+
+
+def test_refusal_from_own_code_is_a_line_that_says_where(tmp_path, monkeypatch, capsys):
+    loaded = load(str(mine(tmp_path, "train.Learning(steps=4)", "train.Learning(steps=4, lag=7)")))
+    monkeypatch.setattr("sys.argv", ["mine.py", *arguments(tmp_path)])
+    assert train.main(loaded.Mine, loaded.Args) == 2
+    assert capsys.readouterr().err == "mine: expected lag of Learning to be 0 or 1, got 7\n"
+    loaded = load(str(mine(tmp_path, '"nature"', '"natural"')))
+    assert train.main(loaded.Mine, loaded.Args) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("mine: expected ") and line.count("\n") == 1
+    assert line.endswith("(mine.py:18, in networks)\n")
+
+
+@pytest.mark.parametrize("program", ["evaluate", "watch"])
+def test_own_mistake_in_scores_keeps_its_traceback(program, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    slip = "return nets.net(observations)[0].exped()"
+    loaded = load(str(mine(tmp_path, "return nets.net(observations)[0]", slip)))
+    monkeypatch.setattr("sys.argv", ["mine.py", *arguments(tmp_path)])
+    assert train.main(loaded.Mine, loaded.Args) == 0
+    words = [str(tmp_path / "run"), "--episodes", "1", "--device", "cpu"]
+    words += ["--output", str(tmp_path / "video.gif")] if program == "watch" else []
+    monkeypatch.setattr("sys.argv", [program, *words])
+    with pytest.raises(AttributeError, match="exped") as raised:
+        importlib.import_module(f"cule.train.{program}").main()
+    assert any(
+        entry.name == "scores" and entry.path.name == "mine.py" for entry in raised.traceback
+    )
+
+
+def test_machine_shortage_is_a_line_and_own_one_a_traceback(tmp_path, monkeypatch, capsys):
+    """A folder that cannot be made is no mistake of the algorithm's."""
+    loaded = load(str(mine(tmp_path)))
+    (tmp_path / "run").write_text("a file")
+    monkeypatch.setattr("sys.argv", ["mine.py", *arguments(tmp_path)])
+    assert train.main(loaded.Mine, loaded.Args) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_import_error_of_ones_own_script_keeps_its_traceback(tmp_path, capsys):
+    path = mine(tmp_path, "import sys", "import sys, no_such_module")
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        tune_program.main([str(path), *arguments(tmp_path)])
+    assert tune_program.main(["no_such_module.py", *arguments(tmp_path)]) == 2
+    assert tune_program.main(["no_such.module", *arguments(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("expected a training program such as") == 2

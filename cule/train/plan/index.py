@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Union
 
 import torch
 
+from cule.errors import InvalidType, InvalidValue
+
 if TYPE_CHECKING:
     from cule.train.plan.program import Domain
 
@@ -54,7 +56,7 @@ class Index:
 
     def __mul__(self, factor: int) -> Index:
         if not isinstance(factor, int):
-            raise TypeError(f"expected an index times a whole number, got times {factor!r}")
+            raise InvalidType(f"expected an index times a whole number, got times {factor!r}")
         if self.kind == "constant":
             return constant(self.parts[0] * factor)
         return self if factor == 1 else Index("multiply", (self, factor))
@@ -64,7 +66,7 @@ class Index:
 
     def __floordiv__(self, divisor: int) -> Index:
         if not isinstance(divisor, int) or divisor < 1:
-            raise ValueError(f"expected an index divided by 1 or more, got by {divisor!r}")
+            raise InvalidValue(f"expected an index divided by 1 or more, got by {divisor!r}")
         return self if divisor == 1 else Index("divide", (self, divisor))
 
     def at_least(self, least: int) -> Index:
@@ -142,7 +144,7 @@ def as_index(value: Whole) -> Index:
     if isinstance(value, Index):
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"expected an index such as t - 3, or a whole number, got {value!r}")
+        raise InvalidType(f"expected an index such as t - 3, or a whole number, got {value!r}")
     return constant(value)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import islpy as isl
 
+from cule.errors import InvalidValue
 from cule.train.plan.groups import Group
 from cule.train.plan.polyhedra import Polyhedra
 from cule.train.plan.program import Operation, Recurrent
@@ -71,7 +72,7 @@ def ring_length(
     furthest = polyhedra.furthest(clash, recurrent)
     if furthest is None:
         names = [o.name for o in polyhedra.program.operations if _reads(o, recurrent)]
-        raise ValueError(
+        raise InvalidValue(
             f"expected windows of {recurrent.name} that have an end in the past, but what "
             f"{', '.join(names)} reads grows with time"
         )

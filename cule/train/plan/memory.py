@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from cule.errors import InvalidValue
 from cule.train.plan.groups import Group
 from cule.train.plan.lifetimes import ring_length
 from cule.train.plan.polyhedra import Polyhedra, isl
@@ -134,7 +135,7 @@ def _swap(
         gains = {r: _on_host(memory.kept[r], r, polyhedra, groups, sure) for r in left}
         best = max(left, key=lambda r: memory.kept[r].bytes - gains[r].bytes, default=None)
         if best is None or gains[best].bytes >= memory.kept[best].bytes:
-            raise ValueError(
+            raise InvalidValue(
                 "expected a memory budget of at least "
                 f"{memory.fixed + memory.ring_bytes + least:,} bytes, which is the least that "
                 f"works here, got {memory.budget:,}"

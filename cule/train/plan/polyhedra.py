@@ -16,6 +16,7 @@ except ImportError as problem:
         "cule.train needs islpy: pip install islpy tyro tensorboard matplotlib"
     ) from problem
 
+from cule.errors import InvalidValue
 from cule.train.plan.program import NOTHING, Access, Operation, Program, Recurrent
 
 Pair = tuple[Operation, Operation]
@@ -169,11 +170,11 @@ def check(polyhedra: Polyhedra) -> None:
     for first, second in sorted(polyhedra.pairs(early), key=lambda pair: pair[1].place):
         flows = first, second
         if flows in polyhedra.pairs(polyhedra.flow.subtract(polyhedra.before)):
-            raise ValueError(
+            raise InvalidValue(
                 f"expected {second.name} to read what was computed before, but it reads what "
                 f"{first.name} computes only after it"
             )
-        raise ValueError(
+        raise InvalidValue(
             f"expected {first.name} to read the newest version of what {second.name} changes in "
             f"place, but it reads an older one: let it read a copy"
         )
@@ -184,13 +185,13 @@ def _check_writes(polyhedra: Polyhedra, recurrent: Recurrent) -> None:
     if writer.is_empty():
         if recurrent.initial is NOTHING:
             names = [o.name for o in polyhedra.program.operations if _reads(o, recurrent)]
-            raise ValueError(
+            raise InvalidValue(
                 f"expected an operation that writes {recurrent.name}, which {', '.join(names)} "
                 "reads: it is never written, and has no initial value"
             )
         return
     if not _single(writer, polyhedra):
-        raise ValueError(f"expected each index of {recurrent.name} to be written once, got more")
+        raise InvalidValue(f"expected each index of {recurrent.name} to be written once, got more")
 
 
 def _reads(operation: Operation, recurrent: Recurrent) -> bool:
@@ -214,11 +215,11 @@ def _check_reads(polyhedra: Polyhedra, recurrent: Recurrent) -> None:
         missing = missing.intersect_range(after)
         if missing.is_empty():
             return
-        raise ValueError(
+        raise InvalidValue(
             f"expected {operation.name} to read indices of {recurrent.name} that are written, "
             "but some are never written"
         )
-    raise ValueError(
+    raise InvalidValue(
         f"expected {operation.name} to read indices of {recurrent.name} that are written, but it "
         "also reads earlier ones, or some that are never written, and there is no initial value"
     )

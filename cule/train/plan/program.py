@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, get_args
 
 import torch
 
+from cule.errors import InvalidValue
 from cule.train.plan.index import Index, J, T, U, as_index
 
 Role = Literal["simulate", "act", "learn", "reduce", "copy", "tell"]
@@ -109,7 +110,7 @@ class Recurrent:
         if not isinstance(key, slice):
             return Access(self, as_index(key), as_index(key) + 1, window=False)
         if key.start is None or key.stop is None or key.step is not None:
-            raise ValueError(f"expected a window {self.name}[first:stop], got {key}")
+            raise InvalidValue(f"expected a window {self.name}[first:stop], got {key}")
         return Access(self, as_index(key.start), as_index(key.stop), window=True)
 
     @property
@@ -286,7 +287,7 @@ class Program:
             ValueError: `over` is neither "step" nor "update".
         """
         if over not in OVERS:
-            raise ValueError(f'expected over to be "step" or "update", got {over!r}')
+            raise InvalidValue(f'expected over to be "step" or "update", got {over!r}')
         return Recurrent(name, tuple(shape), dtype, over, initial, **more)
 
     def object(self, name: str, box: Any, *, kept: bool = False) -> Recurrent:
@@ -313,13 +314,13 @@ class Program:
             ValueError: the role, a number or a window is wrong, or the name is taken.
         """
         if role not in ROLES:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected the role of {name} to be one of {', '.join(ROLES)}, got {role!r}"
             )
         if name in {operation.name for operation in self.operations}:
-            raise ValueError(f"expected another name for a second operation {name}")
+            raise InvalidValue(f"expected another name for a second operation {name}")
         if min(every, times, nth) < 1 or start < 0:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected {name} with every, times and nth of at least 1 and start of at least 0, "
                 f"got {every}, {times}, {nth} and {start}"
             )
@@ -330,10 +331,10 @@ class Program:
         )  # fmt: skip
         for access in made.reads:
             if problem := problem_of_window(name, access):
-                raise ValueError(problem)
+                raise InvalidValue(problem)
         for access in made.writes:
             if access.window:
-                raise ValueError(f"expected {name} to write single indices, got {access}")
+                raise InvalidValue(f"expected {name} to write single indices, got {access}")
         self.operations.append(made)
         return made
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from cule.errors import InvalidValue
 from cule.train.plan.program import Access, Domain, Operation, Program, Recurrent
 
 ACTS = ("act", "simulate")
@@ -47,7 +48,7 @@ def crossing(program: Program) -> list[Access]:
     for operation in acting:
         some = [write for write in operation.returned if write.recurrent in read]
         if some and operation.domain != Domain():
-            raise ValueError(
+            raise InvalidValue(
                 f"expected {operation.name} at each step, as processes that only learn read what "
                 f"it writes ({some[0].recurrent.name}), got another domain"
             )
@@ -61,7 +62,7 @@ def _check_acting(program: Program, acting: list[Operation]) -> None:
     for operation in acting:
         for access in operation.reads:
             if access.recurrent in others - handed:
-                raise ValueError(
+                raise InvalidValue(
                     f"expected {operation.name} to read nothing of learning but networks, where "
                     f"other processes learn, got {access.recurrent.name}"
                 )

@@ -16,6 +16,7 @@ from typing import Any
 
 from cule import results
 from cule.device import usable_cpus
+from cule.errors import InvalidValue
 from cule.files import replacing
 from cule.rom import find_game
 from cule.train.address import module_of
@@ -153,7 +154,7 @@ def chosen(
         found = load(key)
         if found is None:
             program = key.algorithm.partition(":")[0]
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a search before --tuned for {key.game} on {world.size} x "
                 f"{key.device_name}, got none: python -m cule.train.tune {program} --game "
                 f"{key.game}"

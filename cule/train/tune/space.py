@@ -12,6 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
 
+from cule.errors import InvalidValue
 from cule.train import partition
 from cule.train.algorithm import Algorithm
 from cule.train.layout import Layout
@@ -113,7 +114,7 @@ def _value(name: str, hint: Any, text: str) -> Any:
             with suppress(ValueError):
                 return kind(text)
     wanted = " or ".join(WANTED.get(kind) or " or ".join(get_args(kind)) for kind in _kinds(hint))
-    raise ValueError(f"expected a candidate of {name} to be {wanted}, got {text!r}")
+    raise InvalidValue(f"expected a candidate of {name} to be {wanted}, got {text!r}")
 
 
 def _hints(settings: type) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def read_space(words: Sequence[str], settings: type) -> Space:
         name, equals, texts = word.partition("=")
         name = name.strip("-").replace("-", "_")
         if not equals or not texts:
-            raise ValueError(f"expected --search to have SETTING=VALUE,VALUE,..., got {word!r}")
+            raise InvalidValue(f"expected --search to have SETTING=VALUE,VALUE,..., got {word!r}")
         check_name(name, settings)
         space[name] = [_value(name, hints[name], text) for text in COMMA.split(texts)]
     return space
@@ -149,7 +150,7 @@ def check_name(name: str, settings: type) -> None:
     if name not in hints:
         close = difflib.get_close_matches(name, hints, n=1)
         hint = f"; the closest is {close[0]}" if close else ""
-        raise ValueError(
+        raise InvalidValue(
             f"expected a setting with numbers or choices to search, got {name!r}{hint}"
         )
 
@@ -163,4 +164,4 @@ def check_space(space: Space, settings: type) -> None:
     for name, values in space.items():
         check_name(name, settings)
         if not values:
-            raise ValueError(f"expected candidates of {name}, got none")
+            raise InvalidValue(f"expected candidates of {name}, got none")

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from cule.errors import SHORTAGES, InvalidValue, sentence_of
 from cule.scope.light import Light
 from cule.train import annotate
 from cule.train.algorithm import Algorithm
@@ -76,7 +77,7 @@ def _measure(trainer: Trainer, seconds: float, left: Callable[[], float]) -> Tri
         took = timed(trainer, 1)
         learned += trainer.updates > 0
         if world.any(took > left()):
-            raise ValueError(f"an iteration takes {took:.1f} s, which is more time than is left")
+            raise InvalidValue(f"an iteration takes {took:.1f} s, which is more time than is left")
     iterations = max(1, math.ceil(seconds / max(took, 1e-6)))
     frames, updates = trainer.frames, trainer.updates
     with Light(device, every=1) as light:
@@ -129,9 +130,12 @@ def measure(
             trainer.warm_up()
         with world.together():
             found = dataclasses.replace(_measure(trainer, seconds, left), settings=settings)
-    except (ImportError, ValueError, RuntimeError, MemoryError) as problem:
-        line = str(problem).partition("\n")[0] or type(problem).__name__
-        found = Trial(settings, problem=line, no_memory=_lacks_memory(problem))
+    except Exception as problem:
+        lacks, said = _lacks_memory(problem), sentence_of(problem, (*SHORTAGES, RuntimeError))
+        if said is None and not lacks:
+            raise
+        line = (said or str(problem)).partition("\n")[0] or type(problem).__name__
+        found = Trial(settings, problem=line, no_memory=lacks)
     finally:
         if trainer is not None:
             trainer.close()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
 from cule.train.companions import Companions
 from cule.train.layout import Layout
@@ -69,7 +70,7 @@ def tune(
     """
     begun = time.monotonic()
     if budget_seconds <= 0:
-        raise ValueError(f"expected budget_seconds to be above 0, got {budget_seconds}")
+        raise InvalidValue(f"expected budget_seconds to be above 0, got {budget_seconds}")
     args.use_threads()
     with searching(args) as world:
         filled = args.on(world.device)
@@ -101,7 +102,7 @@ def tune(
         best = made.run()
         if best is None:
             first = made.trials[0]
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a combination of settings that works, got {len(made.trials)} that do "
                 f"not; the first: {first.problem}"
             )
