@@ -110,24 +110,6 @@ def test_readme_of_the_training_has_what_its_rows_say() -> None:
             assert line in text, f"expected README.md of examples/a2c_vtrace to have {line}"
 
 
-def test_readme_figures_are_rows_of_the_results() -> None:
-    """Figures are lines "| game | FPS of cule | of ale-py | ratio | of EnvPool | ratio |" below
-    the name of their file."""
-    link = r"\[`(benchmarks/results/[\w.-]+\.jsonl)`\]\(\1\)"
-    for name, table in re.findall(
-        link + r".*?\n\n((?:\|[^\n]*\n)+)", README.read_text(), re.DOTALL
-    ):
-        rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
-        line = r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| [\d.]+ \| ([\d,]+) \| [\d.]+ \|$"
-        figures = re.findall(line, table, re.MULTILINE)
-        assert figures, name
-        for game, *measured in figures:
-            for system, figure in zip(("cule", "ale-py", "EnvPool"), measured, strict=True):
-                alike = [r for r in rows if (r.get("game"), r["system"]) == (game, system)]
-                found = [f"{row['fps']:,.0f}" for row in alike if row["fps"] is not None]
-                assert figure in found, (name, game, system)
-
-
 def test_figures_of_four_systems_are_rows_of_the_results() -> None:
     """In docs/migrating.md: lines "| game | FPS of cule | of ale-py | of EnvPool | of CuLE 0.1 |"
     below their file."""
@@ -163,31 +145,6 @@ def test_readmes_of_ppo_and_dqn_have_what_their_rows_say(algorithm: str) -> None
         found = [row["fps"] for row in rows if tuple(row.get(key) for key in keys) == asked]
         assert len(found) == 2
         assert figure == f"{statistics.mean(found) / 1e3:.0f}"
-
-
-def test_readme_figures_of_a_gpu_are_quartiles_of_the_results() -> None:
-    """Lines "| N envs (K games) | million FPS of the slowest | quartiles | fastest |", each number
-    of envs with its file and commit above."""
-    text = README.read_text()
-    sources = re.findall(
-        r"\[rows\]\((benchmarks/results/[\w.-]+\.jsonl)\)\s+of\s+commit\s+(\w+)"
-        r"\s+with\s+([\d,]*\d)",
-        text,
-    )
-    figures = re.findall(r"^\| ([\d,]+) envs \((\d+) games\) \| (.*) \|$", text, re.MULTILINE)
-    assert len(figures) == 2
-    for envs, count, measured in figures:
-        ((name, commit),) = [source[:2] for source in sources if source[2] == envs]
-        rows = [json.loads(line) for line in (ROOT / name).read_text().splitlines()]
-        fps = {
-            row["game"]: row["fps"] / 1e6
-            for row in rows
-            if (row["mode"], row.get("num_envs")) == ("end-to-end", int(envs.replace(",", "")))
-            and row["commit"].startswith(commit) and row["fps"] is not None
-        }  # fmt: skip
-        assert len(fps) == int(count)
-        quartiles = np.percentile(list(fps.values()), (0, 25, 50, 75, 100))
-        assert measured.split(" | ") == [f"{million:.2f}" for million in quartiles], envs
 
 
 def rows_of_agents(protocol: str, commits: str) -> list[dict[str, Any]]:

@@ -1,0 +1,47 @@
+"""Every measured figure of the user's pages is computed again from rows of benchmarks/results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.figures import modules
+from tests.figures.pages import problems, with_sources
+from tests.figures.results import ROOT
+
+MODULES = {module.PAGE: module for module in modules()}
+
+
+def problems_of(module: ModuleType, text: str) -> list[str]:
+    return problems(text, [*module.figures()], module.GIVEN)
+
+
+@pytest.mark.parametrize("page", MODULES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_figures_of_a_page_are_what_rows_say(page: Path) -> None:
+    assert problems_of(MODULES[page], page.read_text()) == []
+
+
+@pytest.mark.parametrize("page", MODULES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_names_the_rows_of_its_figures(page: Path) -> None:
+    written = with_sources(page, MODULES[page].SOURCES)
+    assert page.read_text() == written, "run python -m tests.figures"
+
+
+@pytest.mark.parametrize(
+    ("true", "false", "found"),
+    [
+        ("| 3.62 |", "| 3.72 |", "no rows for 3.72"),
+        ("observations included", "19 times as many as CuLE", "no rows for 19"),
+        ("with one setting", "after forty seconds, with one setting", "no rows for forty seconds"),
+        ("118 KB", "119 KB", "expected the page to say: An env of Pong takes 118 KB"),
+        ("| `pong` |", "| `pong` | 1.5 |", "no rows for 1.5"),
+    ],
+)
+def test_false_figure_is_found(true: str, false: str, found: str) -> None:
+    module = MODULES[ROOT / "README.md"]
+    text = module.PAGE.read_text()
+    assert true in text
+    planted = problems_of(module, text.replace(true, false, 1))
+    assert any(problem.startswith(found) for problem in planted), planted
