@@ -2,7 +2,8 @@
 #
 #   PYTHON=python3.12       which Python to make the environment with (3.10 or newer)
 #   CULE_VENV=DIR           use this virtual environment instead of .venv (made if it is not there)
-#   CULE_CUDA=AUTO|ON|OFF   build the CUDA backend; CMAKE_ARGS goes to CMake
+#   CULE_CUDA=AUTO|ON|OFF   build the CUDA backend; AUTO: if there is a GPU and a CUDA toolkit.
+#                           CMAKE_ARGS goes to CMake
 #   TORCH="torch==2.8.0"    another torch than the pinned one; PIP_ARGS goes to every pip install
 #   TORCH_INDEX=URL         where else to look for torch. Without an NVIDIA GPU that is the index of
 #                           torch's CPU builds, which are smaller by gigabytes; an index that cannot
@@ -62,7 +63,8 @@ clean:
 # that differs, or if the module is gone.
 STAMP := $(VENV)/.cule-installed
 WANTED := $(CURDIR) CULE_CUDA=$(CULE_CUDA) CMAKE_ARGS=$(subst ",,$(subst ',,$(CMAKE_ARGS)))
-WANTED += TORCH=$(TORCH)
+WANTED += TORCH=$(TORCH) GPUS=$(sort $(shell nvidia-smi --query-gpu=compute_cap \
+  --format=csv,noheader 2>/dev/null))
 ifneq ($(strip $(WANTED)),$(strip $(shell cat '$(STAMP)' 2>/dev/null)))
 $(STAMP): rebuild
 else ifeq ($(wildcard cule/_core*.so),)
@@ -78,13 +80,13 @@ $(STAMP): $(VENV)/.cule-tools CMakeLists.txt setup.py pyproject.toml $(shell fin
 	  > $(CONSTRAINTS)
 	$(PIP_INSTALL) -c $(CONSTRAINTS) --no-deps --retries 1 --timeout 30 \
 	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) $(TORCH)
+	$(IN_VENV) setup.py -q build_ext --inplace  # pip would hide its progress for minutes
 	$(INSTALL_CULE) -e .
-	@cat build/*-$$($(IN_VENV) -c 'import sys; print(sys.implementation.cache_tag)')/backends.txt
 	@echo '$(WANTED)' > $@
 
-# Builds nothing: the module is there.
+# What the tests need. cule itself is there, so that nothing of it is built or fetched.
 $(VENV)/.cule-developed: $(VENV)/.cule-tools pyproject.toml | $(STAMP)
-	$(INSTALL_CULE) -e '.[dev]'
+	$(INSTALL_CULE) 'cule[dev]'
 	@touch $@
 
 $(VENV)/.cule-tools: constraints.txt

@@ -45,6 +45,7 @@ class CMakeBuild(build_ext):
         ninja = shutil.which("ninja")
         configure = [
             cmake,
+            "--log-level=NOTICE",  # says what is built, and nothing of what was found
             f"-S{ROOT}",
             f"-DPython_EXECUTABLE={sys.executable}",
             f"-Dpybind11_DIR={pybind11.get_cmake_dir()}",

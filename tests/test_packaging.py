@@ -204,6 +204,38 @@ def test_readmes_install_makes_cule_work_in_the_checkout(checkout: Path, tmp_pat
     assert list((checkout / "cule").glob("_core*.so"))
 
 
+# What is built for -------------------------------------------------------------------------------
+
+
+nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cuda", "said"),
+    [
+        ("", "AUTO", "only, because nvidia-smi shows no GPU here"),
+        pytest.param("9.0 9.0", "AUTO", "and for CUDA .+ architectures 90\\.", marks=nvcc),
+        pytest.param("7.0", "AUTO", "only, because .+ does not know .+: 70", marks=nvcc),
+        pytest.param("", "ON", "and for CUDA .+ architectures 75 80 86 .+ 120", marks=nvcc),
+    ],
+)
+def test_build_is_for_the_gpus_that_are_there(
+    gpus: str, cuda: str, said: str, tmp_path: Path
+) -> None:
+    """By default. Code for GPUs that are not there takes ten minutes, and is made if asked for."""
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(f"#!/bin/sh\n{f'echo {gpus!r}' if gpus else 'exit 9'}\n")
+    smi.chmod(0o755)
+    command = [
+        shutil.which("cmake") or Path(sys.executable).with_name("cmake"), f"-S{ROOT}",
+        f"-B{tmp_path / 'build'}", f"-DPython_EXECUTABLE={sys.executable}",
+        f"-DCULE_NVIDIA_SMI={smi}", f"-DCULE_CUDA={cuda}",
+    ]  # fmt: skip
+    alone = {name: value for name, value in os.environ.items() if name != "CUDAARCHS"}
+    done = subprocess.run(command, env=alone, capture_output=True, text=True, check=True)
+    assert re.search(f"cule: building for the CPU {said}", done.stderr), done.stderr
+
+
 # The Makefile -----------------------------------------------------------------------------------
 
 
@@ -220,7 +252,15 @@ def test_make_installs_for_the_demo_no_more_than_it_needs(tmp_path: Path) -> Non
         assert " -e ." in recipe(target, tmp_path)
         assert "[dev]" not in recipe(target, tmp_path), target
     for target in ("test", "lint", "docs"):
-        assert " -e '.[dev]'" in recipe(target, tmp_path), target
+        assert " 'cule[dev]'" in recipe(target, tmp_path), target
+
+
+def test_make_builds_the_module_where_its_progress_is_seen_and_only_there(tmp_path: Path) -> None:
+    """pip says nothing while it builds. Afterwards it finds the module built."""
+    steps = recipe("test", tmp_path)
+    built, installed = steps.index("setup.py -q build_ext"), steps.index(" -e .")
+    assert built < installed < steps.index("'cule[dev]'")
+    assert steps.count(" -e .") == steps.count("build_ext") == 1
 
 
 def test_make_installs_once(tmp_path: Path) -> None:
