@@ -34,13 +34,15 @@ class Args:
     """after how many steps of each env it is looked"""
     num_envs: int = 24
     """envs that play"""
+    program: tuple[str, ...] = ()
+    """modules or scripts that have the algorithm's code, as evaluate has it"""
 
 
 @torch.no_grad()
 def main() -> None:
     """Plays and prints."""
     args = tyro.cli(Args)
-    policy, state = load_policy(args.run, torch.device("cpu"))
+    policy, state = load_policy(args.run, torch.device("cpu"), args.program)
     game, generator = find_game(state["args"]["game"]), torch.Generator().manual_seed(0)
     env = cule.AtariEnv(
         game.name, args.num_envs, "cpu", full_action_space=full_actions_of(state)

@@ -1,17 +1,30 @@
-"""Where a class is, as a text that a later process finds it by."""
+"""Where a class is, as a text that a later process finds it by.
+
+A checkpoint has such texts, and may be another's. To import a module is to run it, so what a file
+names is imported only if it ships with cule, or if the user has named it, too.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import sys
+from collections.abc import Collection, Mapping
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
+import cule
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
+from cule.train.saved import formed
 from cule.train.settings import Args
+
+Kind = TypeVar("Kind")
+# The folder of the package. In a source tree the examples are beside it.
+_ROOT = Path(cule.__file__).resolve().parents[1]
 
 
 def module_of(made: type) -> str:
@@ -57,22 +70,95 @@ def _is_missing(module: str, problem: Exception) -> bool:
     return isinstance(problem, OSError) and problem.filename == str(Path(module).absolute())
 
 
-def find(address: str) -> Any:
-    """The class at an address.
+def ships(module: str) -> bool:
+    """Whether a module is one of cule's own, or one of the examples of the same source tree.
+
+    The examples count: who runs cule from its source tree trusts all of that tree. A folder
+    `examples` elsewhere on Python's path is another's. Nothing is imported to find out.
+    """
+    package, *parts = module.split(".")
+    in_tree = package == "examples" and (_ROOT / "pyproject.toml").is_file()
+    if package != "cule" and not in_tree:
+        return False
+    name, found = package, importlib.util.find_spec(package)
+    for part in parts:
+        places = None if found is None else found.submodule_search_locations
+        if not places:
+            return False
+        name = f"{name}.{part}"
+        found = PathFinder.find_spec(name, list(places))
+    origin = None if found is None else found.origin
+    return origin is not None and Path(origin).resolve().is_relative_to(_ROOT / package)
+
+
+def _named(module: str, programs: Collection[str]) -> str | None:
+    """Which of the user's programs a module is; None: none of them.
+
+    A script counts by its file's name without the folder, so that it may have moved.
+    """
+    if module in programs:
+        return module
+    name = Path(module).name if module.endswith(".py") else f"{module}.py"
+    return next((one for one in programs if Path(one).name == name), None)
+
+
+def find(address: str, kind: type[Kind], programs: Collection[str] = ()) -> type[Kind]:
+    """The class at an address that a file names.
+
+    Args:
+        address: "examples.ppo.ppo:PPO", or a script's path and the name.
+        kind: what it has to be a subclass of.
+        programs: modules and scripts that the user has named; no others are imported, but for
+            those that ship with cule.
 
     Raises:
-        ValueError: it is not there.
+        ValueError: it is not there, is no such class, or is in a module that nobody has named.
     """
     module, _, name = address.rpartition(":")
-    try:
-        found: Any = load(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, OSError, AttributeError) as problem:
+    trusted = module if ships(module) else _named(module, programs)
+    if trusted is None:
+        program = Path(module).name if module.endswith(".py") else module
         raise InvalidValue(
-            f"expected the algorithm that was trained at {address}, got none there: {problem}"
-        ) from problem
+            f"expected a program that ships with cule or that you name, got a checkpoint of "
+            f"{address}: its code runs if you name it, with --program {program}"
+        )
+    wanted = f"expected the {kind.__name__} that was trained at {address}, got none there"
+    try:
+        found: Any = load(trusted)
+    except (ImportError, OSError) as problem:
+        if not _is_missing(trusted, problem):
+            raise
+        raise InvalidValue(f"{wanted}: {problem}") from problem
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InvalidValue(f"{wanted}: {trusted} has no {name}")
+        found = getattr(found, part)
+    if not (isinstance(found, type) and issubclass(found, kind)):
+        raise InvalidValue(f"{wanted}: {name} is no subclass of train.{kind.__name__}")
     return found
+
+
+def settings_from(kind: type[Args], values: Mapping[str, Any]) -> Args:
+    """Settings of the plain values that a file has; fields that it lacks have their defaults.
+
+    Raises:
+        ValueError: a value is of another type than its field, or there is no such field.
+    """
+    types = get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    if unknown := [str(name) for name in values if name not in names]:
+        raise InvalidValue(f"expected settings of {kind.__name__}, got {', '.join(unknown)}")
+    made: dict[str, Any] = {}
+    for name, value in values.items():
+        paths = isinstance(value, str) and types[name] in (Path, Path | None)
+        made[name] = Path(value) if paths else value
+        try:
+            formed(made[name], types[name])
+        except ValueError as problem:
+            raise InvalidValue(
+                f"expected another type of {name}, got {value!r}: {problem}"
+            ) from None
+    return kind(**made)
 
 
 def program_in(module: str) -> tuple[type[Algorithm[Any]], type[Args]]:

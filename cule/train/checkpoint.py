@@ -22,6 +22,7 @@ import torch
 from cule.errors import InvalidValue
 from cule.files import delete_stale, replacing
 from cule.sealed import Kind
+from cule.train.saved import SavedRun, formed
 from cule.train.world import World
 
 # The content is what torch.save writes.
@@ -144,7 +145,7 @@ def newest(run: Path, device: torch.device) -> dict[str, Any]:
     Raises:
         ValueError: there is no checkpoint, or all are damaged.
     """
-    state = load(run / "checkpoints", World(0, 1, device))
+    state = load(run / "checkpoints", World(0, 1, device), form=SavedRun)
     if state is None:
         raise InvalidValue(
             f"expected a run folder with checkpoints, as training writes it, got {run}"
@@ -208,7 +209,25 @@ def any_in(folder: Path) -> bool:
     return bool(complete_sets(folder)) or (folder / EARLIER).exists()
 
 
-def load(folder: Path, world: World, world_size: int | None = None) -> dict[str, Any] | None:
+def _read(path: Path, device: torch.device, form: type) -> Any:
+    """The content of a process's file.
+
+    Raises:
+        ValueError: it is damaged, or something else.
+    """
+    with FILE.reading(path) as file:
+        try:
+            return formed(torch.load(file, map_location=device, weights_only=True), form)
+        except Exception as problem:  # torch.load can raise any error
+            line = str(problem).partition("\n")[0]
+            raise InvalidValue(
+                f"expected what a training saves in {path}, got: {line}"
+            ) from problem
+
+
+def load(
+    folder: Path, world: World, world_size: int | None = None, form: type = dict
+) -> dict[str, Any] | None:
     """This process's state from the newest set that no process finds damaged.
 
     All processes have to call it. A warning says so if a newer set is damaged.
@@ -217,6 +236,7 @@ def load(folder: Path, world: World, world_size: int | None = None) -> dict[str,
         folder: where the sets are.
         world: the processes.
         world_size: how many processes must have written the set (None: any number).
+        form: the type that a state has to have.
 
     Returns:
         The state; None if there is no set.
@@ -241,8 +261,7 @@ def load(folder: Path, world: World, world_size: int | None = None) -> dict[str,
             )
         problem = None
         try:
-            with FILE.reading(folder / part_of(found.steps, world.rank)) as file:
-                state = torch.load(file, map_location=world.device, weights_only=True)
+            state = _read(folder / part_of(found.steps, world.rank), world.device, form)
         except ValueError as error:
             problem = error
         if not world.any(problem is not None):

@@ -13,6 +13,7 @@ import io
 import multiprocessing
 import os
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -25,9 +26,10 @@ import torch
 import tyro
 
 from cule.device import find_device, usable_cpus
-from cule.errors import Failed
+from cule.errors import Failed, InvalidValue
 from cule.train import checkpoint
-from cule.train.address import find
+from cule.train.address import find, settings_from
+from cule.train.algorithm import Algorithm
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import run_program
 from cule.train.emulator import in_parts
@@ -36,6 +38,7 @@ from cule.train.learner import spaces
 from cule.train.models import to_channels_last
 from cule.train.parent import end_with
 from cule.train.rows import append_row, row_of
+from cule.train.settings import Args as TrainArgs
 
 
 @dataclass
@@ -65,15 +68,27 @@ class Args:
     process only one at a time can be in Python, which is 8% of a step"""
     results: Path | None = None
     """file to which the results are appended, as JSON lines; the run's folder always gets them"""
+    program: tuple[str, ...] = ()
+    """modules or scripts that have the algorithm's code, such as my_program or my_program.py. Those
+    of cule need not be named; of others a checkpoint runs none that is not named here"""
 
 
-def policy_of(state: dict[str, Any], device: torch.device) -> Policy:
+def policy_of(
+    state: dict[str, Any], device: torch.device, programs: Collection[str] = ()
+) -> Policy:
     """The policy that a checkpoint's state has.
 
+    Args:
+        state: the state.
+        device: where the policy computes.
+        programs: modules and scripts that the user has named, besides which only cule's are run.
+
     Raises:
-        ValueError: the algorithm's code is not there.
+        ValueError: the algorithm's code is not there or not named, or the state does not fit it.
     """
-    algorithm = find(state["program"])(find(state["settings"])(**state["args"]))
+    made = find(state["program"], Algorithm, programs)
+    settings = find(state["settings"], TrainArgs, programs)
+    algorithm = made(settings_from(settings, state["args"]))
     algorithm.device, algorithm.num_actions = device, state["num_actions"]
     nets = {
         name: net.to(device).eval().requires_grad_(False)
@@ -81,7 +96,13 @@ def policy_of(state: dict[str, Any], device: torch.device) -> Policy:
         if isinstance(net, torch.nn.Module)
     }
     for name, net in nets.items():
-        net.load_state_dict(state["trainer"]["networks"][name])
+        try:
+            net.load_state_dict(state["trainer"]["networks"][name])
+        except (KeyError, TypeError, RuntimeError, AttributeError) as problem:
+            raise InvalidValue(
+                f"expected the weights of {made.__name__}'s network {name!r} in the checkpoint, "
+                f"got others: {' '.join(str(problem).split())}"
+            ) from problem
         if state["args"].get("channels_last", False):
             to_channels_last(net)
     named = spaces(list(nets), list(nets.values()))
@@ -95,14 +116,23 @@ def policy_of(state: dict[str, Any], device: torch.device) -> Policy:
     return scores
 
 
-def load_policy(run: Path, device: torch.device) -> tuple[Policy, dict[str, Any]]:
+def load_policy(
+    run: Path, device: torch.device, programs: Collection[str] = ()
+) -> tuple[Policy, dict[str, Any]]:
     """The policy of a run's newest checkpoint, and the checkpoint's state, its networks alone.
 
+    Args:
+        run: the run's folder.
+        device: where the policy computes.
+        programs: modules and scripts that have the algorithm's code. Those of cule need not be
+            named; of others the checkpoint runs none that is not named here.
+
     Raises:
-        ValueError: there is no checkpoint, all are damaged, or the algorithm's code is not there.
+        ValueError: there is no checkpoint, all are damaged, or the algorithm's code is not there or
+            not named.
     """
     state = checkpoint.networks_of(checkpoint.newest(run, device))
-    return policy_of(state, device), state
+    return policy_of(state, device, programs), state
 
 
 def full_actions_of(state: dict[str, Any]) -> bool:
@@ -152,7 +182,7 @@ def _send_share(
     found: Any
     try:
         state, device = torch.load(io.BytesIO(saved), weights_only=True), torch.device("cpu")
-        found = _share(policy_of(state, device), state, args, device, sticky, share)
+        found = _share(policy_of(state, device, args.program), state, args, device, sticky, share)
     except Exception as problem:  # whatever it is, it is raised again where it is received
         found = ExceptionWithTraceback(problem, problem.__traceback__)
     theirs.send(found)
@@ -226,7 +256,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
     device = find_device(args.device)
-    policy, state = load_policy(args.run, device)
+    policy, state = load_policy(args.run, device, args.program)
     trained = state["args"]
     groups = groups_of(args.episodes, device)
     count = min(args.num_processes, groups) if device.type == "cpu" else 1

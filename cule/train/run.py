@@ -29,6 +29,7 @@ from cule.train.layout import Layout
 from cule.train.log import Log
 from cule.train.presets import announcement
 from cule.train.result import row_before
+from cule.train.saved import SavedRun
 from cule.train.settings import Args
 from cule.train.stopper import Stopper
 from cule.train.trainer import Trainer
@@ -135,7 +136,7 @@ class Run:
         """The checkpoint to resume from, if that is wanted and there is one."""
         folder = self.folder_of_checkpoints
         if self.args.resume:
-            return checkpoint.load(folder, self.world, self.world.size)
+            return checkpoint.load(folder, self.world, self.world.size, SavedRun)
         there = checkpoint.any_in(folder)
         if there and not self.args.overwrite:
             raise InvalidValue(
@@ -337,7 +338,13 @@ class Run:
                     f"expected {name} as in the checkpoint ({was}), got "
                     f"{getattr(self.args, name, None)}"
                 )
-        self.trainer.load_state_dict(state["trainer"])
+        try:
+            self.trainer.load_state_dict(state["trainer"])
+        except (AttributeError, LookupError, TypeError, RuntimeError) as problem:
+            raise InvalidValue(
+                f"expected the state of this training in {self.folder_of_checkpoints}, got "
+                f"another's: {type(problem).__name__} {problem}"
+            ) from problem
         self.saved_steps = self.trainer.steps
         self.seconds, self.evaluation_seconds = state["seconds"], state["evaluation_seconds"]
         self.logged, self.score = tuple(state["logged"]), state["score"]

@@ -49,6 +49,8 @@ class Args:
     """where the policy computes and the game is emulated; by default cuda if there is one"""
     progress: bool = True
     """show a progress bar"""
+    program: tuple[str, ...] = ()
+    """modules or scripts that have the algorithm's code, as evaluate has it"""
 
 
 @torch.no_grad()
@@ -81,7 +83,7 @@ def watch(args: Args) -> list[float]:
     within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
     device = find_device(args.device)
-    policy, state = load_policy(args.run, device)
+    policy, state = load_policy(args.run, device, args.program)
     trained = state["args"]
     game = trained["game"]
     env = cule.AtariEnv(

@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from training_runs import save
 
 from cule import train
-from cule.train import evaluate
+from cule.train import checkpoint, evaluate
 from cule.train.address import find, load
 from cule.train.tune import __main__ as tune_program
 
@@ -71,10 +73,13 @@ def test_script_is_trained_and_evaluated(tmp_path):
     args = evaluate.Args(
         tmp_path / "run", episodes=1, sticky=(0.0,), max_frames=40, device="cpu", num_threads=1
     )
+    with pytest.raises(ValueError, match=r"mine\.py:Mine: its code .* --program mine\.py$"):
+        evaluate.evaluate(args)
+    args.program = (str(tmp_path / "mine.py"),)
     (tried,) = evaluate.evaluate(args)
     assert tried["algorithm"] == "Mine"
     (tmp_path / "mine.py").unlink()
-    with pytest.raises(ValueError, match=r"the algorithm that was trained at .*mine\.py:Mine, got"):
+    with pytest.raises(ValueError, match=r"the Algorithm that was trained at .*mine\.py:Mine, got"):
         evaluate.evaluate(args)
     wrong = subprocess.run(
         [sys.executable, "-c", SCRIPT, "--num-envs", "0"], cwd=tmp_path,
@@ -84,10 +89,10 @@ def test_script_is_trained_and_evaluated(tmp_path):
 
 
 def test_find_says_what_is_missing():
-    with pytest.raises(ValueError, match=r"trained at examples\.nowhere:Nobody, got none there"):
-        find("examples.nowhere:Nobody")
     with pytest.raises(ValueError, match=r"trained at examples\.ppo\.ppo:Nobody, got none there"):
-        find("examples.ppo.ppo:Nobody")
+        find("examples.ppo.ppo:Nobody", train.Algorithm)
+    with pytest.raises(ValueError, match=r"trained at nowhere:Nobody, got none there: No module"):
+        find("nowhere:Nobody", train.Algorithm, ["nowhere"])
 
 
 ACTING = '{"actions": sample(nets.net(observations)[0])}'
@@ -158,6 +163,7 @@ def test_own_mistake_in_scores_keeps_its_traceback(program, tmp_path, monkeypatc
     monkeypatch.setattr("sys.argv", ["mine.py", *arguments(tmp_path)])
     assert train.main(loaded.Mine, loaded.Args) == 0
     words = [str(tmp_path / "run"), "--episodes", "1", "--device", "cpu"]
+    words += ["--program", str(tmp_path / "mine.py")]
     words += ["--output", str(tmp_path / "video.gif")] if program == "watch" else []
     monkeypatch.setattr("sys.argv", [program, *words])
     with pytest.raises(AttributeError, match="exped") as raised:
@@ -183,3 +189,69 @@ def test_import_error_of_ones_own_script_keeps_its_traceback(tmp_path, capsys):
     assert tune_program.main(["no_such_module.py", *arguments(tmp_path)]) == 2
     assert tune_program.main(["no_such.module", *arguments(tmp_path)]) == 2
     assert capsys.readouterr().err.count("expected a training program such as") == 2
+
+
+STATE = {
+    "algorithm": "PPO", "program": "examples.ppo.ppo:PPO", "settings": "examples.ppo.ppo:Args",
+    "num_actions": 6, "args": {"game": "pong", "folder": "runs/x"}, "frames": 4, "seconds": 1.0,
+    "evaluation_seconds": 0.0, "logged": (0, 0, 0.0), "score": None, "test": {},
+    "test_frames": None, "reached": None, "trainer": {"steps": 1, "updates": 1, "networks": {}},
+}  # fmt: skip
+NAMED = r"expected a program that ships with cule or that you name, got a checkpoint of {}: "
+ATTACKS = {
+    "a program": ({"settings": "subprocess:Popen"}, NAMED.format("subprocess:Popen")),
+    "its imports": ({"settings": "cule.train.main:os.system"}, "no subclass of train.Args"),
+    "an algorithm": ({"program": "cule.train.command:run_program"}, "of train.Algorithm"),
+    "settings as one": ({"program": "cule.train.settings:Args"}, "of train.Algorithm"),
+    "a module": ({"program": "evil:Evil"}, NAMED.format("evil:Evil")),
+    "a script": ({"program": "{here}/evil.py:Evil"}, r"evil\.py:Evil: .* --program evil\.py"),
+    "examples of others": ({"program": "examples.evil:Evil"}, NAMED.format("examples.evil:Evil")),
+    "a module of cule's name": ({"program": "cule.evil:Evil"}, NAMED.format("cule.evil:Evil")),
+    "a relative name": ({"program": "cule..evil:Evil"}, NAMED.format(r"cule\.\.evil:Evil")),
+    "nothing": ({"program": ""}, NAMED.format("")),
+    "a wrong type": ({"args": {"game": ["pong"]}}, r"another type of game, got \['pong'\]"),
+    "a number as text": ({"args": {"width": "1.0"}}, "another type of width, got '1.0'"),
+    "an unknown setting": ({"args": {"gamee": "pong"}}, "expected settings of Args, got gamee"),
+    "another network": ({}, "expected the weights of PPO's network 'net' in the checkpoint"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_checkpoint_of_another_runs_none_of_its_code(attack, tmp_path, monkeypatch):
+    """What it names is neither called nor imported, as an import runs code, too."""
+    changes, message = ATTACKS[attack]
+    marker = tmp_path / "ran"
+    evil = f"open({str(marker)!r}, 'w')\nfrom cule import train\nclass Evil(train.Algorithm): ..."
+    (tmp_path / "examples").mkdir()
+    for place in ("evil.py", "examples/evil.py"):
+        (tmp_path / place).write_text(evil)
+    monkeypatch.syspath_prepend(tmp_path)
+    changes = {
+        name: value.replace("{here}", str(tmp_path)) if isinstance(value, str) else value
+        for name, value in changes.items()
+    }
+    save(
+        tmp_path / "checkpoints",
+        1,
+        STATE | {"args": {"args": ["touch", str(marker)]}} | changes
+        if "args" not in changes and attack != "another network"
+        else STATE | changes,
+    )
+    with pytest.raises(ValueError, match=message):
+        evaluate.load_policy(tmp_path, torch.device("cpu"))
+    assert not marker.exists()
+    if attack == "a script":  # what the user names does run
+        evaluate.find("/gone/evil.py:Evil", train.Algorithm, [str(tmp_path / "evil.py")])
+        assert marker.exists()
+
+
+@pytest.mark.parametrize("changes", [
+    {"program": 5}, {"args": []}, {"trainer": {}}, {"trainer": None}, {"logged": (1, "2", 3.0)},
+    {"more": 1},
+])  # fmt: skip
+def test_checkpoint_of_another_form_counts_as_damaged(changes, tmp_path):
+    """Its checksum is right. The one before it is taken."""
+    save(tmp_path / "checkpoints", 10, STATE)
+    save(tmp_path / "checkpoints", 20, STATE | changes | {"frames": 9}, before=10)
+    with pytest.warns(UserWarning, match="left out the checkpoint of step 20: expected what a"):
+        assert checkpoint.newest(tmp_path, torch.device("cpu"))["frames"] == 4

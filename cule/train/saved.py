@@ -1,0 +1,58 @@
+"""What a training's checkpoint holds, so that one that holds something else counts as damaged."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, TypeVar
+
+from typeguard import CollectionCheckStrategy, TypeCheckError, check_type
+
+from cule.errors import InvalidValue
+
+Form = TypeVar("Form")
+
+
+def formed(value: Any, form: type[Form]) -> Form:
+    """A value that has a type such as `dict[str, int]`, all of it.
+
+    Raises:
+        ValueError: it has another.
+    """
+    try:
+        return check_type(value, form, collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS)
+    except TypeCheckError as problem:
+        raise InvalidValue(str(problem)) from problem
+
+
+class _Networks(TypedDict):
+    steps: int
+    updates: int
+    networks: dict[str, dict[str, Any]]
+
+
+class Trained(_Networks, total=False):
+    """What a trainer saves; without `plan`, training cannot go on from it."""
+
+    plan: dict[str, Any]
+
+
+class _Run(TypedDict):
+    algorithm: str
+    program: str
+    settings: str
+    num_actions: int
+    args: dict[str, Any]
+    frames: int
+    seconds: float
+    evaluation_seconds: float
+    logged: tuple[int, int, float]
+    score: float | None
+    test: dict[str, float]
+    test_frames: int | None
+    reached: dict[str, float] | None
+    trainer: Trained
+
+
+class SavedRun(_Run, total=False):
+    """What a run saves; earlier versions did not save `tuned`."""
+
+    tuned: dict[str, Any]
