@@ -10,16 +10,13 @@ import json
 import re
 import statistics
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from cule.console import action_numbers
 from cule.rom import Game, games
 from examples.a2c_vtrace import paper, paper_tables
 from examples.a2c_vtrace.paper_settings import PLAIN, SETTINGS, VTRACE20
-from examples.atari57.aggregates import STATISTICS
 
 ROOT = Path(__file__).resolve().parents[1]
 README, GAMES = ROOT / "README.md", ROOT / "docs" / "games.md"
@@ -145,55 +142,6 @@ def test_readmes_of_ppo_and_dqn_have_what_their_rows_say(algorithm: str) -> None
         found = [row["fps"] for row in rows if tuple(row.get(key) for key in keys) == asked]
         assert len(found) == 2
         assert figure == f"{statistics.mean(found) / 1e3:.0f}"
-
-
-def rows_of_agents(protocol: str, commits: str) -> list[dict[str, Any]]:
-    """Agents' rows, of the files that docs/atari57.md names and the commits that a text names."""
-    return [
-        row
-        for name in set(re.findall(r"benchmarks/results/[\w.-]+\.jsonl", ATARI_57.read_text()))
-        for row in map(json.loads, (ROOT / name).read_text().splitlines())
-        if row.get("protocol") == protocol and row["commit"][:7] in commits
-    ]
-
-
-@pytest.mark.parametrize(
-    ("heading", "protocol", "commit"),
-    [("## The result", "noops", "37fe219"), ("### Machado's protocol", "machado", "6229a59")],
-)
-def test_scores_in_atari57_are_rows_of_the_results(
-    heading: str, protocol: str, commit: str
-) -> None:
-    """Lines "| game | score | human-normalised | ..." and the aggregates of all 57."""
-    section = ATARI_57.read_text().split(f"{heading}\n")[1]
-    section = re.split(r"^##+ ", section, maxsplit=1, flags=re.MULTILINE)[0]
-    rows = rows_of_agents(protocol, commit)
-    lines = re.findall(r"^\| `(\w+)` \| ([\d.,-]+) \| ([\d,-]+)% \|", section, re.MULTILINE)
-    scores = {row["game"]: row["score_normalised"] for row in rows}
-    assert lines == [
-        (row["game"], f"{row['score']:,.1f}", f"{100 * row['score_normalised']:,.0f}")
-        for row in sorted(rows, key=lambda row: row["game"])
-    ]
-    assert len(lines) == len(scores) == 57
-    normalised = np.array(list(scores.values()))[None]
-    for statistic in STATISTICS.values():
-        assert f"{100 * statistic(normalised):,.0f}%" in section
-
-
-def test_seeds_in_atari57_are_rows_of_the_results() -> None:
-    """Lines "| game | seed 0 | seed 1 | seed 2 | mean |", and the median with these means."""
-    section = ATARI_57.read_text().split("### Three seeds\n")[1].split("\n#")[0]
-    found: dict[str, dict[int, float]] = {}
-    for row in rows_of_agents("noops", f"37fe219 {section}"):
-        assert found.setdefault(row["game"], {}).get(row["seed"]) is None, row["game"]
-        found[row["game"]][row["seed"]] = row["score_normalised"]
-    means = {game: statistics.mean(seeds.values()) for game, seeds in found.items()}
-    lines = re.findall(r"^\| `(\w+)` \| (.+)% \|$", section, re.MULTILINE)
-    assert len(lines) == 10
-    for game, cells in lines:
-        wanted = [*(found[game][seed] for seed in (0, 1, 2)), means[game]]
-        assert cells.split("% | ") == [f"{100 * score:,.0f}" for score in wanted], game
-    assert f"median of the 57 games is {100 * statistics.median(means.values()):.0f}%" in section
 
 
 if __name__ == "__main__":

@@ -25,4 +25,4 @@ def modules() -> list[ModuleType]:
     """The modules of pages."""
     names = [f"{__name__}.{found.name}" for found in pkgutil.iter_modules(__path__)]
     found = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
-    return [module for module in found if hasattr(module, "figures")]
+    return [module for module in found if hasattr(module, "GIVEN")]

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import re
 import statistics
+from collections.abc import Iterator
 
 import numpy as np
 
 from examples.atari57.aggregates import STATISTICS
+from examples.atari57.references import AGENTS, human_normalised, references
+from examples.atari57.settings import SEARCH_GAMES
+from tests.figures import atari57_search
+from tests.figures.pages import Said, said, table_line
 from tests.figures.results import ROOT, Source, source
 
 PAGE = ROOT / "docs" / "atari57.md"
@@ -58,3 +64,163 @@ def minutes(rows: Source) -> float:
     begin = min(row["trained_from"] - row["startup_seconds"] for row in rows.rows)
     end = max(datetime.datetime.fromisoformat(row["date"]).timestamp() for row in rows.rows)
     return (end - begin) / 60
+
+
+SOURCES = (NOOPS, SEEDS, MACHADO, *atari57_search.SOURCES)
+SETTING, THEIRS, BY_HAND = "a setting", "stated by its source", "noted while it ran"
+GIVEN = {
+    "200 million frames each": SETTING,
+    "After ten minutes the suite was stopped": BY_HAND,
+    "an episode, five minutes at most": SETTING,
+    "Muon, a scaled entropy, 0.02 its weight": SETTING,
+    "| sticky actions | none | 0.25 |": SETTING,
+    "The intervals are 95%": SETTING,
+    "table 2 | | no-ops | 0, 1 | 0, 1 | 0, 1 | 57 |": "by definition",
+    "table C.1 | 200 million |": THEIRS,
+    "no-op starts | 200 million |": THEIRS,
+    "`ppo_atari_envpool_xla_jax` | 40 million |": THEIRS,
+    "the paper's own, 93.2% and 191.8%. The paper's means are 466.4% and 957.6%.": THEIRS,
+    "and states a median of 223%": THEIRS,
+}
+
+
+def of_scores(rows: Source, *columns: dict[str, float], times: bool = False) -> Iterator[Said]:
+    """The lines of a table of all games: score, human-normalised, those of others, and times."""
+    for row in sorted(rows.rows, key=lambda row: row["game"]):
+        cells = [f"{row['score']:,.1f}", f"{row['score_normalised']:,.0%}"]
+        cells += [f"{column[row['game']]:,.0%}" for column in columns]
+        if times:
+            cells += [f"{row['seconds']:.0f}", f"{row['fps'] / 1e6:.2f}"]
+        yield table_line(f"`{row['game']}` | {' | '.join('{}' for _ in cells)}", *cells)
+
+
+def of_reference(agent: str) -> dict[str, float]:
+    """The human-normalised scores of an agent of the literature by game."""
+    return {game: human_normalised(game, score) for game, score in references()[agent].items()}
+
+
+def without_searched(rows: Source) -> float:
+    """The median of the games on which no setting was chosen."""
+    return statistics.median(
+        score for game, score in normalised(rows).items() if game not in SEARCH_GAMES
+    )
+
+
+def compared() -> Iterator[Said]:
+    """The table of aggregates, and in how many games an agent is better."""
+    names = {
+        "IMPALA, shallow network": "impala_shallow", "IMPALA, deep network": "impala_deep",
+        "Rainbow": "rainbow", "PPO of CleanRL": "cleanrl_ppo",
+    }  # fmt: skip
+    assert set(names.values()) == set(AGENTS)
+    ours = aggregates(NOOPS).values()
+    yield table_line(
+        "**A2C with V-trace, this suite** | {} | {:,.0%} | {:,.0%} | {:,.0%} | {:.0f} million",
+        len(NOOPS.rows), *ours, NOOPS.rows[0]["frames"] / 1e6,
+    )  # fmt: skip
+    for label, agent in names.items():
+        scores = np.array(list(of_reference(agent).values()))[None]
+        values = [statistic(scores) for statistic in STATISTICS.values()]
+        frames = 40 if agent == "cleanrl_ppo" else 200
+        yield table_line(
+            f"{label} | {{}} | {{:,.0%}} | {{:,.0%}} | {{:,.0%}} | {{}} million",
+            scores.size, *values, frames,
+        )  # fmt: skip
+    above = [
+        sum(row["score"] > references()[name][row["game"]] for row in NOOPS.rows)
+        for name in ("impala_shallow", "impala_deep", "human")
+    ]
+    yield said(
+        "In {} games the score is above that of IMPALA's shallow network, in {} above that of the "
+        "deep one; in {} it is above the human's.",
+        *above,
+    )
+
+
+def of_noops() -> Iterator[Said]:
+    every = aggregates(NOOPS)
+    yield said(
+        "{} episodes of each agent on ale-py: {:.2f} GPU-hours of training on H100s, and a median "
+        "human-normalised score of {:.0%}. On four H100s it took {:.0f} minutes",
+        NOOPS.rows[0]["episodes"], hours(NOOPS), every["median"], minutes(NOOPS),
+    )  # fmt: skip
+    yield said("Without the eight the median is {:.0%}, too.", without_searched(NOOPS))
+    yield from compared()
+    seconds = sorted(row["seconds"] for row in NOOPS.rows)
+    assert seconds[17] > seconds[16] + 0.1
+    yield said("Seventeen games take {:.0f} to {:.0f} seconds", seconds[0], seconds[16])
+    low = {row["game"] for row in NOOPS.rows if row["score_normalised"] <= 0.1}
+    assert len(low) == 10
+    deep = {game for game in low if of_reference("impala_deep")[game] <= 0.1}
+    assert low - deep == {"asteroids", "bowling", "skiing", "solaris"}
+    yield said("(Solaris {:.1%})", of_reference("impala_deep")["solaris"])
+    others = [of_reference(agent) for agent in ("impala_shallow", "impala_deep")]
+    yield from of_scores(NOOPS, *others, times=True)
+
+
+def of_machado() -> Iterator[Said]:
+    every, before = aggregates(MACHADO), normalised(NOOPS)
+    yield said(
+        "a median of {:.0%}, a mean of {:.0%}, an IQM of {:.0%}. Without the eight games on which "
+        "the setting was chosen the median is {:.0%}.",
+        *every.values(), without_searched(MACHADO),
+    )  # fmt: skip
+    yield said("The last row was there {:.0f} minutes after the first start", minutes(MACHADO))
+    yield said("The trainings took {:.2f} hours in all", hours(MACHADO))
+    after = normalised(MACHADO)
+    lower = [game for game in after if after[game] < before[game]]
+    half = [game for game in lower if before[game] > 0.1 and after[game] < before[game] / 2]
+    higher = sum(after[game] > before[game] for game in after)
+    assert round(after["yars_revenge"] / before["yars_revenge"]) == 7
+    yield said(
+        "In {} games the score is lower than with `noops`, in {} of those (of games above {:.0%} "
+        "there) less than half; in {} it is higher, in Yars' Revenge {}. {} games are above "
+        "the human.",
+        len(lower), len(half), 0.1, higher, "seven times",
+        sum(score > 1 for score in after.values()),
+    )  # fmt: skip
+    yield from of_scores(MACHADO, before)
+
+
+def of_more_seeds() -> Iterator[Said]:
+    for game, scores in of_seeds().items():
+        yield table_line(
+            f"`{game}` | {{:,.0%}} | {{:,.0%}} | {{:,.0%}} | {{:,.0%}}",
+            *scores, statistics.mean(scores),
+        )  # fmt: skip
+    assert len(of_seeds()) == 10
+    yield said(
+        "With these means the median of the 57 games is {:.0%} instead of {:.0%}.",
+        median_of_means(), aggregates(NOOPS)["median"],
+    )  # fmt: skip
+
+
+def of_the_literature() -> Iterator[Said]:
+    """The aggregates of others once more, as shares."""
+    text = PAGE.read_text()
+    for agent in AGENTS:
+        (start,) = re.findall(rf"^\| (`{agent}` \| .*? \| .*? \| .*? \|)", text, re.MULTILINE)
+        scores = np.array(list(of_reference(agent).values()))[None]
+        yield said(
+            f"| {start} {{:.2f}} | {{:.2f}} | {{:.2f}} | {{}} |",
+            *(statistic(scores) for statistic in STATISTICS.values()), scores.size,
+        )  # fmt: skip
+
+    random, human = (references()[name]["video_pinball"] for name in ("random", "human"))
+    means = []
+    for agent in ("impala_shallow", "impala_deep"):
+        scores = of_reference(agent)
+        scores["video_pinball"] = references()[agent]["video_pinball"] / human
+        means.append(statistics.mean(scores.values()))
+    yield said("score of Video Pinball is {:,.1f} here", random)
+    yield said("with 0 they would be {:.1%} and {:.1%}", *means)
+
+
+def figures() -> Iterator[Said]:
+    steps = NOOPS.rows[0]["episodes"] * NOOPS.rows[0]["max_frames"] / NOOPS.rows[0]["frameskip"]
+    yield said("are {:.1f} million steps", steps / 1e6)
+    yield from of_noops()
+    yield from of_more_seeds()
+    yield from of_machado()
+    yield from of_the_literature()
+    yield from atari57_search.figures()

@@ -12,7 +12,7 @@ from typing import Any
 from tests.figures.results import Source
 
 Span = tuple[int, int]
-BEGIN = "<!-- sources: written by tests/test_figures.py -->\n"
+BEGIN = "<!-- sources: written by python -m tests.figures -->\n"
 END = "<!-- end of sources -->\n"
 HEAD = "| figures | machine | rows | how many | commits |\n|---|---|---|---:|---|\n"
 
