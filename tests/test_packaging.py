@@ -236,6 +236,40 @@ def test_build_is_for_the_gpus_that_are_there(
     assert re.search(f"cule: building for the CPU {said}", done.stderr), done.stderr
 
 
+# What publishes ---------------------------------------------------------------------------------
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflow_runs_what_nobody_can_move_and_may_only_read(path: Path) -> None:
+    text = path.read_text()
+    used = re.findall(r"uses: (\S+)", text)
+    assert used
+    assert [name for name in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", name)] == []
+    assert re.search(r"^permissions:\n  contents: read\n\njobs:", text, re.MULTILINE)
+
+
+def test_only_a_pushed_tag_publishes_and_with_the_versions_that_are_tested() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    publish = text[text.index("  publish:\n") :]
+    assert "if: github.event_name == 'push' && github.ref_type == 'tag'\n" in publish
+    assert text.count("id-token: write") == publish.count("id-token: write") == 1
+    assert re.search(r"^  PIP_CONSTRAINT: constraints.txt$", text, re.MULTILINE)
+    pinned = (ROOT / "constraints.txt").read_text()
+    for line in re.findall(r"pip install (.+)", text):
+        for name in line.split():
+            assert re.search(rf"^{name}==", pinned, re.MULTILINE), name
+
+
+def test_image_has_the_pinned_torch_and_a_user() -> None:
+    lines = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    (torch_line,) = [line for line in lines if "pip install torch" in line]
+    assert "PIP_CONSTRAINT=/wheels/constraints.txt" in torch_line
+    (user,) = [number for number, line in enumerate(lines) if line.startswith("USER ")]
+    assert not any(line.startswith("RUN") for line in lines[user:])
+
+
 # The Makefile -----------------------------------------------------------------------------------
 
 
