@@ -1,0 +1,38 @@
+"""Rows of trainings of Pong to 18 points, which several pages tell of."""
+
+from __future__ import annotations
+
+from tests.figures.results import Source, source
+
+TO_18 = {"mode": "training", "game": "pong", "stop_at_score": 18}
+SHORTEST = source(
+    "Pong in three seconds", "2026-11-27-h200", "1f5449c", num_envs=2400, num_gpus=1, **TO_18
+)
+ON_FOUR = source(
+    "the same on four GPUs", "2026-11-27-h200", "1f5449c", num_gpus=4, layout="together", **TO_18
+)
+APART = source(
+    "two that act and two that learn", "2026-11-27-h200", "1f5449c", num_gpus=4,
+    layout="decoupled:2+2", **TO_18,
+)  # fmt: skip
+SHORTER = source(
+    "the same with half as many envs", "2026-11-26-h200", "6b8f61e", num_envs=1200, frames=3936000,
+    **TO_18,
+)  # fmt: skip
+VTRACE = source("Pong, A2C+V-trace", "2026-11-25-h100", "b82d304", algorithm="A2C+V-trace", **TO_18)
+PPO = source("Pong, PPO", "2026-11-25-h100", "b82d304", algorithm="PPO", **TO_18)
+PQN = source("Pong, PQN", "2026-11-25-h100", "50f2056", algorithm="PQN", **TO_18)
+DQN = source("Pong, double DQN", "2026-11-25-h100", "aa9a58d", algorithm="double DQN", **TO_18)
+
+
+def by_seed(rows: Source, key: str, form: str, per: float = 1) -> str:
+    """What the seeds 0, 1 and 2 have, as "3.0, 3.0, 2.9"."""
+    found = {row["seed"]: format(row[key] / per, form) for row in rows.rows}
+    assert sorted(found) == [0, 1, 2]
+    return ", ".join(found[seed] for seed in range(3))
+
+
+def seconds_more(rows: Source) -> str:
+    """What starts and evaluations took, from the shortest to the longest."""
+    found = [row["startup_seconds"] + row["evaluation_seconds"] for row in rows.rows]
+    return f"{min(found):.0f} to {max(found):.0f}"

@@ -1,0 +1,102 @@
+"""The figures of docs/training.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.figures import pong
+from tests.figures.pages import Said, said, table_line
+from tests.figures.results import ROOT, Row, Source, source
+
+PAGE = ROOT / "docs" / "training.md"
+TUNE = source(
+    "tune beside a grid", ("2026-11-25-h100", "2026-11-26-h200", "2026-11-27-h200"),
+    "79bbfee 9f36657 791e2c7 7022be2 6b8f61e 1f5449c", mode="tune-against-grid",
+)  # fmt: skip
+ACTING = source("groups of CPU envs, acting", "2026-11-26-h200", "806d891", mode="with-policy",
+                system="cule")  # fmt: skip
+LEARNING = source("groups of CPU envs, learning", "2026-11-26-h200", "791e2c7",
+                  mode="with-training", system="cule")  # fmt: skip
+PROCESSES = source("processes on a GPU", "2026-11-25-h100", "affda42", mode="instances")
+
+
+def whole(row: Row) -> bool:
+    return row["frames"] > 200e6
+
+
+ONE_AND_FOUR = source("200 million frames", "2026-11-26-h200", "806d891", whole, mode="training")
+OF_ALGORITHMS = (pong.SHORTEST, pong.VTRACE, pong.PPO, pong.PQN, pong.DQN)
+SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, ACTING, LEARNING, PROCESSES, ONE_AND_FOUR)
+GIVEN = {
+    "200 million frames of Pong": "a setting",
+}
+
+
+def of_algorithms() -> Iterator[Said]:
+    names = (
+        "A2C+V-trace, Muon, a short training with a falling rate",
+        "A2C+V-trace, `--overlap --updates-at-once 3`", "PPO", "PQN",
+        "double DQN, `--double --lag 1`, three at once",
+    )  # fmt: skip
+    for name, rows in zip(names, OF_ALGORITHMS, strict=True):
+        (envs,) = set(rows.values("num_envs"))
+        form = ".0f" if rows is pong.DQN else ".1f"
+        yield table_line(
+            f"{name} | {{:,}} | {{}} | {{}} | {{}}", envs,
+            pong.by_seed(rows, "seconds_to_score", form),
+            pong.by_seed(rows, "frames_to_score", ".1f", per=1e6), pong.seconds_more(rows),
+        )  # fmt: skip
+
+
+def of_tune() -> Iterator[Said]:
+    shares = sorted(row["share"] for row in TUNE.rows)
+    assert shares.count(1) == len(shares) - 1 == 8
+    tune, grid, sizes = (TUNE.values(f"{key}") for key in
+                         ("tune_seconds", "grid_seconds", "combinations"))  # fmt: skip
+    assert {row["algorithm"] for row in TUNE.rows} == {"a2c"}
+    assert {row["num_gpus"] for row in TUNE.rows} == {1, 2, 4}
+    yield said("Beside full grids of {} to {} combinations", min(sizes), max(sizes))
+    yield said("in eight of nine cases, and {:.2%} of its speed", shares[0])
+    yield said(
+        "it took {:.0f} to {:.0f} s, in which a first start and compiling are included, and the "
+        "grids, measured after it, {:.0f} to {:.0f} s",
+        min(tune), max(tune), min(grid), max(grid),
+    )  # fmt: skip
+
+
+def of_groups() -> Iterator[Said]:
+    for name, rows in (("acting", ACTING), ("acting and learning", LEARNING)):
+        assert {(row["game"], row["num_envs"]) for row in rows.rows} == {("pong", 64)}
+        for threads in (4, 16):
+            cells = [rows.one(num_threads=threads, env_groups=n)["fps"] / 1e3 for n in (1, 2, 4)]
+            yield table_line(f"{name} | {{}} | {{:.0f}} | {{:.0f}} | {{:.0f}}", threads, *cells)
+
+
+def slower() -> list[float]:
+    """How many times slower two processes on a GPU are than one with as many envs."""
+    cases: dict[tuple, dict[int, float]] = {}
+    for row in PROCESSES.rows:
+        case = tuple(row[key] for key in ("game", "what", "num_envs", "lag"))
+        cases.setdefault(case, {})[row["each"]] = row["fps"]
+    return [fps[1] / fps[2] for fps in cases.values() if {1, 2} <= set(fps)]
+
+
+def of_layouts() -> Iterator[Said]:
+    yield said(
+        "in {} cases two were {:.2f} to {:.2f} times slower",
+        len(slower()), min(slower()), max(slower()),
+    )  # fmt: skip
+    four, one = (ONE_AND_FOUR.one(num_gpus=gpus)["seconds"] for gpus in (4, 1))
+    yield said("200 million frames of Pong took {:.1f} s, on one {:.1f} s.", four, one)
+    shortest: list[Source] = [pong.SHORTEST, pong.ON_FOUR]
+    yield said(
+        "takes {:.1f} s on one GPU and {:.1f} on four",
+        *(sorted(rows.values("seconds"))[1] for rows in shortest),
+    )
+
+
+def figures() -> Iterator[Said]:
+    yield from of_algorithms()
+    yield from of_tune()
+    yield from of_groups()
+    yield from of_layouts()
