@@ -18,15 +18,15 @@ LOG = ROOT / "benchmarks" / "LOG.md"
 OTHERS_FILES = {
     "CuptiActivity.cpp", "SCRIPT.py", "atari_lib.py", "atari_wrappers.py", "backend.cu",
     "baselines/common/atari_wrappers.py", "dopamine/discrete_domains/atari_lib.py", "fast.py",
-    "modules/imgproc/src/resize.cpp", "output_json.cpp", "ppo_atari.py",
-    "ppo_atari_envpool.py", "report.md", "slow.py", "torchcule/frontend.cpp",
+    "modules/imgproc/src/resize.cpp", "my_program.py", "output_json.cpp", "ppo_atari.py",
+    "ppo_atari_envpool.py", "q_learner.py", "report.md", "slow.py", "torchcule/frontend.cpp",
 }  # fmt: skip
 # Code of other projects, placeholders, keys of rows that were made by older programs, and names
 # that a program puts together.
 OTHERS_NAMES = {
     "CULE_0", "atari_py", "concrete_allocator", "gpu_utilization_min", "include_rng",
     "integer_traits", "ms_learning",
-    "part_milliseconds", "rom_id", "sound_obs",
+    "part_milliseconds", "q_learner", "rom_id", "sound_obs",
 }  # fmt: skip
 # Options of other programs: pytest-xdist, ruff, compute-sanitizer, torchrun.
 OTHERS_OPTIONS = {

@@ -143,7 +143,8 @@ def of_trainings() -> Iterator[Said]:
         "scored {:.1f}, {:.1f} and {:.1f} on ale-py, seeds 0, 1 and 2, after {:.1f}, {:.1f} and "
         "{:.1f} seconds of training on one H200 and {:.1f} million frames. To start took {:.0f} to "
         "{:.0f} seconds more, and to evaluate the agent {:.0f} to {:.0f}.",
-        *pong.SHORTEST.values("score"), *pong.SHORTEST.values("seconds"), pong.SHORTEST.rows[0]["frames"] / 1e6,
+        *pong.SHORTEST.values("score"), *pong.SHORTEST.values("seconds"),
+        pong.SHORTEST.rows[0]["frames"] / 1e6,
         *(bound(pong.SHORTEST.values(key)) for key in ("startup_seconds", "evaluation_seconds")
           for bound in (min, max)),
     )  # fmt: skip
