@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.figures import modules
 from tests.figures.pages import problems, with_sources
-from tests.figures.results import ROOT
+from tests.figures.results import ROOT, all_rows
 
 MODULES = {module.PAGE: module for module in modules()}
 
@@ -45,3 +46,27 @@ def test_false_figure_is_found(true: str, false: str, found: str) -> None:
     assert true in text
     planted = problems_of(module, text.replace(true, false, 1))
     assert any(problem.startswith(found) for problem in planted), planted
+
+
+def test_commits_of_notes_have_rows_in_the_files_that_are_named() -> None:
+    """The table of benchmarks/NOTES.md: a line names a file, by link or as its heading does, and
+    commits; "log", "printed" and names of tests say that there are no rows."""
+    text = (ROOT / "benchmarks" / "NOTES.md").read_text().split("## The state now")[1]
+    link = r"\[(\w+(?: \w+)*)\]\(results/([\w-]+\.jsonl)\)"
+    files, heading, wrong = dict(re.findall(link, text.partition("\n| what")[0])), [], []
+    rows = {(row["file"], row["commit"][:7]) for row in all_rows()}
+    table = [line for line in text.split("\n\n## ")[0].splitlines() if line.startswith("|")]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]
+    assert len(lines) > 50
+    for what, figure, origin in lines:
+        named = [file for _, file in re.findall(link, origin)]
+        files |= dict(re.findall(link, origin))
+        named += [files[word] for word in re.findall(r"\w+", origin) if word in files]
+        if not figure:
+            heading = named
+        if re.search(r"\b(?:log|printed|no rows)\b|\.py|^\s*$", origin):
+            continue
+        for commit in re.findall(r"\b[0-9a-f]{7}\b", origin):
+            if not any((file, commit) in rows for file in named or heading):
+                wrong.append(f"{what}: no rows of {commit} in {named or heading}")
+    assert wrong == []

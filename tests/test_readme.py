@@ -15,8 +15,6 @@ import pytest
 
 from cule.console import action_numbers
 from cule.rom import Game, games
-from examples.a2c_vtrace import paper, paper_tables
-from examples.a2c_vtrace.paper_settings import PLAIN, SETTINGS, VTRACE20
 
 ROOT = Path(__file__).resolve().parents[1]
 README, GAMES = ROOT / "README.md", ROOT / "docs" / "games.md"
@@ -77,34 +75,6 @@ def test_readme_folders_and_files_exist() -> None:
     assert linked and mapped
     for name in linked + mapped:
         assert (ROOT / name).exists(), name
-
-
-def test_readme_of_the_training_has_what_its_rows_say() -> None:
-    """Compares tables 3 and 4, cell by cell, with what paper.py makes of the rows that it names."""
-    text = (ROOT / "examples" / "a2c_vtrace" / "README.md").read_text().replace("| |", "|  |")
-    shown = re.findall(r"--show (benchmarks/results/[^\s`]+)", text)
-    settings = [
-        *SETTINGS,
-        paper_tables.setting_of(PLAIN | VTRACE20 | {"updates_at_once": 3, "system": "cule"}),
-    ]
-    tables = (3, paper_tables.table3), (4, paper_tables.table4)
-    for (number, table), files in zip(tables, shown, strict=True):
-        of_table = [
-            row
-            for path in sorted(ROOT.glob(files))
-            for row in paper.rows_of(path)
-            if row["mode"] == "training"
-            and "seconds" in row
-            and paper_tables.table_of(row) == number
-        ]
-        lines = table(of_table).splitlines()[2:]
-        assert lines
-        if number == 3:
-            lines = [line for line in lines if line.split(" | ")[0].removeprefix("| ") in settings]
-            assert len(lines) == len(settings)
-            lines = [line.partition(" | ")[2] for line in lines]
-        for line in lines:
-            assert line in text, f"expected README.md of examples/a2c_vtrace to have {line}"
 
 
 def test_figures_of_four_systems_are_rows_of_the_results() -> None:

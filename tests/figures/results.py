@@ -30,11 +30,11 @@ class Source:
     """Rows behind some figures of a page.
 
     Attributes:
-        what: the figures, as the page's table names them.
+        title: the figures, as the page's table names them.
         rows: in the order of their files.
     """
 
-    what: str
+    title: str
     rows: tuple[Row, ...]
 
     def where(self, test: Callable[[Row], Any] | None = None, **equal: Any) -> list[Row]:
@@ -50,7 +50,7 @@ class Source:
             and (test is None or test(row))
         ]
         if not found:
-            raise LookupError(f"expected rows of {self.what} with {equal}, got none")
+            raise LookupError(f"expected rows of {self.title} with {equal}, got none")
         return found
 
     def one(self, **equal: Any) -> Row:
@@ -71,18 +71,18 @@ class Source:
         links = [f"[{name}]({os.path.relpath(RESULTS / name, page.parent)})" for name in
                  names("file")]  # fmt: skip
         commits = dict.fromkeys(commit[:7] for commit in names("commit"))
-        cells = [self.what, *map(", ".join, (names("device_name"), links, commits))]
+        cells = [self.title, *map(", ".join, (names("device_name"), links, commits))]
         return f"| {' | '.join([*cells[:-1], str(len(self.rows)), cells[-1]])} |"
 
 
 def source(
-    what: str, files: str | Sequence[str], commits: str, test: Callable[[Row], Any] | None = None,
-    **equal: Any,
+    title: str, files: str | Sequence[str], commits: str, test: Callable[[Row], Any] | None = None,
+    /, **equal: Any,
 ) -> Source:  # fmt: skip
     """The rows of some files (named without ".jsonl") and commits (separated by spaces).
 
     Args:
-        what: see `Source`.
+        title: see `Source`.
         files: names of files.
         commits: their first seven digits.
         test: what else a row has to be.
@@ -93,4 +93,4 @@ def source(
     """
     names = {f"{name}.jsonl" for name in ([files] if isinstance(files, str) else files)}
     rows = [row for row in all_rows() if row["file"] in names and row["commit"][:7] in commits]
-    return Source(what, tuple(Source(what, tuple(rows)).where(test, **equal)))
+    return Source(title, tuple(Source(title, tuple(rows)).where(test, **equal)))

@@ -1,0 +1,301 @@
+"""The figures of the README of A2C with V-trace."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from examples.a2c_vtrace import paper_tables
+from examples.a2c_vtrace.paper_settings import GOALS, PLAIN, SETTINGS, VTRACE20
+from tests.figures import pong
+from tests.figures.pages import Said, said, table_line
+from tests.figures.results import ROOT, Row, Source, source
+
+PAGE = ROOT / "examples" / "a2c_vtrace" / "README.md"
+DAY = "2026-11-22-h200"
+H100, H200 = ("2026-11-24-h100", "2026-11-25-h100"), "2026-11-26-h200"
+VERSIONS = "baeaa44 db3094f 7130a84 e7a73e1"
+
+
+def in_table(number: int) -> Source:
+    """The rows of a table of the paper."""
+
+    def test(row: Row) -> bool:
+        return "seconds" in row and paper_tables.table_of(row) == number
+
+    return source(f"table {number}", DAY, VERSIONS, test, mode="training")
+
+
+TABLE3, TABLE4 = in_table(3), in_table(4)
+FASTER = source("`fastest`, Pong, emulation faster", "2026-11-24-h200", "d6d0166", **pong.TO_18)
+LONG = source(
+    "200 million frames", DAY, "7130a84", lambda row: row["frames"] > 200e6, mode="training"
+)
+LONG_LATER = source(
+    "200 million frames, later", H200, "806d891", lambda row: row["frames"] > 200e6,
+    mode="training",
+)  # fmt: skip
+EVALUATED = source("100 episodes", DAY, "7130a84", mode="evaluation")
+FIGURE4 = source(
+    "figure 4", DAY, "7130a84", lambda row: row.get("stop_at_score") is None, game="assault"
+)
+LARGE = source("65,540 envs", "2026-11-25-h100", "79bbfee", what="a2c", num_envs=65540, lag=0)
+PROFILES = source("milliseconds, use of the GPU", H100, "0fb30bf 12dbb9e 50f2056 eb9c520",
+                  mode="profile")  # fmt: skip
+OPTIONS = source(
+    "options", DAY, "7130a84", lambda row: "updates-at-once 3" in row["command"],
+    mode="training", frames_to_score=None,
+)  # fmt: skip
+EARLIER = source("three seconds, the day before", H200, "6b8f61e", num_envs=2400, num_gpus=1,
+                 frames=5568000, mode="training")  # fmt: skip
+SOURCES = (
+    TABLE3, FASTER, pong.VTRACE, pong.SHORTEST, EARLIER, pong.SHORTER, pong.ON_FOUR, pong.APART,
+    LONG, LONG_LATER, EVALUATED, FIGURE4, LARGE, PROFILES, OPTIONS, TABLE4,
+)  # fmt: skip
+SETTING = "a setting"
+GIVEN = {
+    "1,200 envs play 200 million frames on a GPU, or 120 envs 20 million frames": SETTING,
+    "every 2 million frames (500,000": SETTING,
+    "with both emulators: 200 million frames: Figure 4": SETTING,
+    "2.4 to 9.4 minutes": "stated by the paper",
+    "### Pong in three seconds": "2.94 to 2.99",
+    "It is not four times as fast": "no figure",
+    "evaluated every 2 million frames; on several one seed, every 4 million). 200 million": SETTING,
+    "| 200 M frames |": SETTING,
+    "The policy after 200 million frames": SETTING,
+    "without `--compile`, 200 million frames": SETTING,
+}
+
+
+def of_table3() -> Iterator[Said]:
+    lines = {
+        line.partition(" | ")[0].removeprefix("| "): line.split(" | ")[1:]
+        for line in paper_tables.table3(TABLE3.rows).splitlines()[2:]
+    }
+    thrice = paper_tables.setting_of(PLAIN | VTRACE20 | {"updates_at_once": 3, "system": "cule"})
+    labels = {
+        "ale": "A2C, 120 envs of ale-py", "a2c": "A2C, 1,200 envs",
+        "vtrace5": "A2C+V-trace, 5 batches", "vtrace20": "A2C+V-trace, 20 batches",
+        thrice: "the same, `--updates-at-once 3`", "fastest": "and `--overlap` (`fastest`)",
+    }  # fmt: skip
+    assert {*SETTINGS, thrice} == set(labels)
+    for setting, label in labels.items():
+        cells = [cell.strip(" |") for cell in lines[setting]]
+        yield table_line(f"{label} | {' | '.join('{}' if cell else '' for cell in cells)}",
+                         *filter(None, cells))  # fmt: skip
+    fastest = [row for row in TABLE3.rows if paper_tables.setting_of(row) == "fastest"]
+    by_game = [
+        seconds
+        for game in GOALS
+        for seconds in [
+            row["seconds_to_score"]
+            for row in sorted(fastest, key=lambda row: row["seed"])
+            if row["game"] == game
+        ]
+    ]
+    three = "{:.1f}, {:.1f} and {:.1f}"
+    yield said(
+        f"Pong {three} seconds, Ms. Pac-Man {three}, Asterix {three}, Assault {three}.", *by_game
+    )
+    yield said(
+        f"When emulation had become faster it took {three} for Pong, and with the kernels of "
+        f"training, on an H100, {three}.",
+        *FASTER.values("seconds_to_score"), *pong.VTRACE.values("seconds_to_score"),
+    )  # fmt: skip
+
+
+def of_shortest() -> Iterator[Said]:
+    three = "{:.1f}, {:.1f} and {:.1f}"
+    rows = pong.SHORTEST
+    yield said(
+        f"{{:,}} envs scored {three} on ale-py after {{:.1f}} million frames and {{:.2f}}, "
+        "{:.2f} and {:.2f} seconds of training on one H200, seeds 0, 1 and 2. The program took "
+        "{:.0f} to {:.0f} seconds to start, and {:.0f} to {:.0f} to evaluate the agent",
+        rows.rows[0]["num_envs"], *rows.values("score"), rows.rows[0]["frames"] / 1e6,
+        *rows.values("seconds"),
+        *(bound(rows.values(key)) for key in ("startup_seconds", "evaluation_seconds")
+          for bound in (min, max)),
+    )  # fmt: skip
+    yield said(f"the scores were {three}", *EARLIER.values("score"))
+    yield said(
+        f"a training of {{:.1f}} million frames scored {three}",
+        pong.SHORTER.rows[0]["frames"] / 1e6, *pong.SHORTER.values("score"),
+    )  # fmt: skip
+    yield said(
+        f"it takes {{:.2f}}, {{:.2f}} and {{:.2f}} seconds ({three} points)",
+        *pong.ON_FOUR.values("seconds"), *pong.ON_FOUR.values("score"),
+    )  # fmt: skip
+    yield said("it is {:.2f} seconds and {:.1f} points", *(
+        pong.APART.rows[0][key] for key in ("seconds", "score")))  # fmt: skip
+
+
+def of_several_gpus() -> Iterator[Said]:
+    settings = SETTINGS["fastest"]
+    for gpus in (1, 2, 4):
+        to_18 = [
+            row
+            for row in TABLE3.where(game="pong", num_gpus=gpus, num_envs=1200 * gpus)
+            if all(row.get(key) == settings[key] for key in ("num_batches", "overlap",
+                                                              "updates_at_once"))
+            and row["learning_rate"] == PLAIN["learning_rate"]
+        ]  # fmt: skip
+        assert len(to_18) == (3 if gpus == 1 else 1)
+        long = LONG.one(num_gpus=gpus)
+        yield table_line(
+            "{} | {:.1f} s | {:.1f} M | {:.1f} s | {:.2f} M | {:.1f}", gpus,
+            statistics.mean(row["seconds_to_score"] for row in to_18),
+            statistics.mean(row["frames_to_score"] for row in to_18) / 1e6,
+            long["seconds"], long["fps"] / 1e6, long["score"],
+        )  # fmt: skip
+    plain, sticky = (EVALUATED.one(sticky=chance) for chance in (0.0, 0.25))
+    yield said(
+        "scores {:.2f} ± {:.2f} in 100 episodes on ale-py, and {:.2f} ± {:.2f} with sticky actions "
+        "({})",
+        plain["score"], plain["score_deviation"], sticky["score"], sticky["score_deviation"],
+        sticky["sticky"],
+    )  # fmt: skip
+    one, four = (LONG_LATER.one(num_gpus=gpus)["seconds"] for gpus in (1, 4))
+    yield said("200 million frames took {:.1f} s on one GPU and {:.1f} s on four", one, four)
+
+
+def of_figure4() -> Iterator[Said]:
+    for envs in (256, 1024, 4096, 16384, 65536):
+        fps = [FIGURE4.one(num_envs=envs, mode=mode)["fps"] / 1e3
+               for mode in ("emulation-only", "with-policy", "training")]  # fmt: skip
+        yield table_line("{:,} | {:,.0f} | {:,.0f} | {:,.0f}", envs, *fps)
+    (large,) = LARGE.rows
+    yield said(
+        "A2C with V-trace and {:,} envs made {:,.0f} thousand FPS", large["num_envs"],
+        large["fps"] / 1e3,
+    )  # fmt: skip
+
+
+# Profiles by the lines of the tables that tell of them: what is in the command, and what is not.
+NAMED = {
+    "A2C, five steps": (
+        "0fb30bf 12dbb9e",
+        "--num-steps 5 --steps-per-update 5",
+        "--no-cuda-graphs",
+    ),
+    "A2C+V-trace, 4 batches": ("12dbb9e", "--num-batches 4", "--no-cuda-graphs"),
+    "A2C+V-trace, 20 batches, `--updates-at-once 3`": (
+        "0fb30bf",
+        "--updates-at-once 3",
+        "--overlap",
+    ),
+    "and `--overlap`": ("0fb30bf", "--overlap", "--no-cuda-graphs"),
+    "DQN": ("12dbb9e", "examples.dqn.dqn", "--no-cuda-graphs"),
+    "PPO, an iteration": ("12dbb9e", "examples.ppo.ppo", "--no-cuda-graphs"),
+    "A2C, `--no-cuda-graphs`": ("12dbb9e", "--no-cuda-graphs", "ale-py"),
+    "A2C with ale-py": ("50f2056", "--num-steps 5 ", "--no-cuda-graphs"),
+    "A2C+V-trace with ale-py": ("50f2056", "--num-batches 4", "--no-cuda-graphs"),
+    "DQN with ale-py": ("50f2056", "examples.dqn.dqn", "--no-cuda-graphs"),
+    "with kernels": ("eb9c520", "--num-batches 20", "--overlap"),
+}
+PARTS = {
+    "simulation": ("simulation",), "inference": ("inference",), "storage": ("storage",),
+    "gathering": ("gathering",),
+    "learning": ("backpropagation", "optimizer", "evaluate values"),
+}  # fmt: skip
+
+
+def profile(name: str) -> Row:
+    """The recording that a line tells of."""
+    commits, has, lacks = NAMED[name]
+    (row,) = PROFILES.where(
+        lambda row: row["commit"][:7] in commits and has in row["command"]
+        and lacks not in row["command"]
+    )  # fmt: skip
+    return row
+
+
+def parts(row: Row) -> dict[str, float]:
+    """Milliseconds of an iteration by part, and the rest."""
+    operations = {name: found["milliseconds"] for name, found in row["operations"].items()}
+    found = {
+        part: sum(operations.get(name, 0.0) for name in names) for part, names in PARTS.items()
+    }
+    return found | {"rest": row["iteration_milliseconds"] - sum(found.values())}
+
+
+def of_milliseconds() -> Iterator[Said]:
+    for name in list(NAMED)[:6]:
+        row = profile(name)
+        digits = 1 if name == "PPO, an iteration" else 2
+        cells = [*parts(row).values(), row["iteration_milliseconds"]]
+        if digits == 2:
+            cells.append(row["reference"]["iteration"])
+        form = " | ".join(f"{{:.{digits}f}}" for _ in cells)
+        envs = 1200 if row["commit"].startswith("0fb30bf") else 1024
+        assert f"--num-envs {envs}" in row["command"]
+        yield table_line(f"{name} | {{:,}} | {form}{' |' if digits == 1 else ''}", envs, *cells)
+    row = profile("with kernels")
+    yield said(
+        "takes {:.2f} ms: {:.2f} simulation, {:.2f} inference, {:.2f} storage, {:.2f} gathering, "
+        "{:.2f} learning",
+        row["reference"]["iteration"], *list(parts(row).values())[:5],
+    )  # fmt: skip
+    alone, beside = (profile(name) for name in list(NAMED)[2:4])
+    yield said(
+        "simulation's kernels run for {:.2f} ms instead of {:.2f} and backpropagation's for {:.2f} "
+        "instead of {:.2f}, so that the iteration gets shorter by {:.1f} ms only",
+        *(row["operations"][name]["gpu_work"] for name in ("simulation", "backpropagation")
+          for row in (beside, alone)),
+        alone["reference"]["iteration"] - beside["reference"]["iteration"],
+    )  # fmt: skip
+    ale = [profile(name) for name in NAMED if name.endswith("with ale-py")]
+    shares = [parts(row)["simulation"] / row["iteration_milliseconds"] for row in ale]
+    yield said("is {:.0%} of an iteration of A2C, {:.0%} of A2C+V-trace and {:.0%} of DQN", *shares)
+
+
+def of_gpu_use() -> Iterator[Said]:
+    lines = {
+        "A2C": "A2C, five steps", "A2C, `--no-cuda-graphs`": "A2C, `--no-cuda-graphs`",
+        "A2C+V-trace, 4 batches": "A2C+V-trace, 4 batches", "DQN": "DQN",
+        **{name: name for name in NAMED if name.endswith("with ale-py")},
+    }  # fmt: skip
+    for label, name in lines.items():
+        (use,) = profile(name)["gpu_use"]
+        cells = [use[key] for key in ("nvml", "kernels", "multiprocessors", "issue_slots")]
+        form = " | ".join("" if cell is None else "{:.0f}%" for cell in cells)
+        envs = 128 if "ale-py" in name else 1024
+        yield table_line(f"{label} | {{:,}} | {form}", envs, *filter(None, cells))
+
+
+def of_options() -> Iterator[Said]:
+    for label in ("default", "`--no-cuda-graphs`", "`--no-bf16`", "`--compile`", "`--overlap`",
+                  "`--overlap --compile`"):  # fmt: skip
+        wanted = set(label.strip("`").replace("default", "").replace("--", "--train.").split())
+        others = {f"--train.{name}" for name in ("no-cuda-graphs", "no-bf16", "compile", "overlap")}
+        (row,) = (row for row in OPTIONS.rows if others & set(row["command"].split()) == wanted)
+        yield table_line(
+            f"{label} | {{:.0f}} | {{:.0f}}%", row["fps"] / 1e3, row["gpu_utilization_mean"]
+        )
+
+
+def of_table4() -> Iterator[Said]:
+    both = [row["fps"] / 1e3 for row in TABLE4.where(system="ale-py")
+            if "--num-threads 16" in row["command"]]  # fmt: skip
+    yield said("({:.0f} to {:.0f} thousand FPS with 16 threads)", min(both), max(both))
+    for line in paper_tables.table4(TABLE4.rows).splitlines()[2:]:
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        yield table_line(f"{name} | {' | '.join('{}' for _ in cells)}", *cells)
+
+
+def of_batching() -> Iterator[Said]:
+    for label, name in (("vanilla A2C", "a2c"), ("A2C+V-trace, 5 batches", "vtrace5"),
+                        ("A2C+V-trace, 20 batches", "vtrace20")):  # fmt: skip
+        cells = [SETTINGS[name][key] for key in ("num_batches", "num_steps", "steps_per_update")]
+        yield table_line(f"{label} | {{}} | {{}} | {{}}", *cells)
+
+
+def figures() -> Iterator[Said]:
+    yield from of_batching()
+    yield from of_table3()
+    yield from of_shortest()
+    yield from of_several_gpus()
+    yield from of_figure4()
+    yield from of_milliseconds()
+    yield from of_gpu_use()
+    yield from of_options()
+    yield from of_table4()
