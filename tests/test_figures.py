@@ -61,12 +61,13 @@ def test_commits_of_notes_have_rows_in_the_files_that_are_named() -> None:
     for what, figure, origin in lines:
         named = [file for _, file in re.findall(link, origin)]
         files |= dict(re.findall(link, origin))
-        named += [files[word] for word in re.findall(r"\w+", origin) if word in files]
+        words = re.findall(r"\w+", re.sub(link, "", origin))
+        named += [files[word] for word in words if word in files]
         if not figure:
             heading = named
         if re.search(r"\b(?:log|printed|no rows)\b|\.py|^\s*$", origin):
             continue
         for commit in re.findall(r"\b[0-9a-f]{7}\b", origin):
-            if not any((file, commit) in rows for file in named or heading):
-                wrong.append(f"{what}: no rows of {commit} in {named or heading}")
+            if not any((file, commit) in rows for file in [*named, *heading]):
+                wrong.append(f"{what}: no rows of {commit} in {named} {heading}")
     assert wrong == []
