@@ -123,9 +123,7 @@ def looks_measured(text: str) -> set[Span]:
     return found
 
 
-def problems(
-    page: str, figures: Sequence[Said], given: Iterable[str], sources: Iterable[Source] = ()
-) -> list[str]:
+def problems(page: str, figures: Sequence[Said], given: Iterable[str]) -> list[str]:
     """What is wrong with the figures of a page, given its text."""
     text, covered, found = prose(page), set(), []
     for figure in figures:
@@ -139,7 +137,10 @@ def problems(
         places = [place.start() for place in re.finditer(re.escape(words), text)]
         if not places:
             found.append(f"given, but not in the page: {words}")
-        covered |= {range(place, place + len(words)) for place in places}
+        for place in places:
+            # A heading stands for its whole section.
+            end = text.find("## ", place + 3) if words.startswith("## ") else place + len(words)
+            covered.add(range(place, end if end > 0 else len(text)))
     for start, end in sorted(looks_measured(text)):
         if not any(start in span and end - 1 in span for span in covered):
             context = text[max(0, start - 50) : end + 30].replace("\n", " ")

@@ -1,0 +1,23 @@
+"""The figures of docs/migrating.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.figures.pages import Said, table_line
+from tests.figures.results import ROOT, source
+
+PAGE = ROOT / "docs" / "migrating.md"
+FOUR = source("four systems on a CPU", "2026-11-22-four", "ceb3a00")
+SYSTEMS = ("cule", "ale-py", "EnvPool", "CuLE 0.1")
+SOURCES = (FOUR,)
+GIVEN = {
+    "`repeat_prob`, by default 0.25": "a default of CuLE",
+    "## Test suites of the peers": "counted by python -m tests.peers",
+}
+
+
+def figures() -> Iterator[Said]:
+    for game in dict.fromkeys(FOUR.values("game")):
+        fps = [FOUR.one(game=game, system=system)["fps"] for system in SYSTEMS]
+        yield table_line(f"`{game}` | {{:,.0f}} | {{:,.0f}} | {{:,.0f}} | {{:,.0f}}", *fps)
