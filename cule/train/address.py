@@ -14,12 +14,12 @@ from collections.abc import Collection, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 import cule
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
-from cule.train.saved import formed
+from cule.train.checks import check_types
 from cule.train.settings import Args
 
 Kind = TypeVar("Kind")
@@ -144,21 +144,12 @@ def settings_from(kind: type[Args], values: Mapping[str, Any]) -> Args:
     Raises:
         ValueError: a value is of another type than its field, or there is no such field.
     """
-    types = get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]
     if unknown := [str(name) for name in values if name not in names]:
         raise InvalidValue(f"expected settings of {kind.__name__}, got {', '.join(unknown)}")
-    made: dict[str, Any] = {}
-    for name, value in values.items():
-        paths = isinstance(value, str) and types[name] in (Path, Path | None)
-        made[name] = Path(value) if paths else value
-        try:
-            formed(made[name], types[name])
-        except ValueError as problem:
-            raise InvalidValue(
-                f"expected another type of {name}, got {value!r}: {problem}"
-            ) from None
-    return kind(**made)
+    made = kind(**values)
+    check_types(made)  # once more, if the class has a __post_init__ of its own
+    return made
 
 
 def program_in(module: str) -> tuple[type[Algorithm[Any]], type[Args]]:

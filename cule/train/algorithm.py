@@ -41,6 +41,8 @@ class Algorithm(Generic[A]):
 
     keeps: ClassVar[Mapping[str, torch.dtype]] = {}
     evaluates: ClassVar[Mapping[str, torch.dtype]] = {}
+    # Which settings the constructor has read (reads.py); None: that is not known.
+    read_at_start: set[str] | None = None
 
     def __init__(self, args: A):
         self.args = args

@@ -40,12 +40,14 @@ class Networks:
         copies: copies of others, by name, with what they are copies of.
         acting: what acts in place of each trained network.
         weights: of those that are trained, as the optimizer has them.
+        unread: settings of networks that the algorithm does not read.
     """
 
     trained: dict[str, nn.Module]
     copies: dict[str, tuple[nn.Module, Copy]]
     acting: dict[str, nn.Module]
     weights: Weights
+    unread: frozenset[str] = frozenset()
 
 
 @dataclass

@@ -1,13 +1,72 @@
-"""Checks of the numbers in a program's settings."""
+"""Checks of the types and numbers of a program's settings."""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+import math
+import types
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from typeguard import CollectionCheckStrategy, TypeCheckError, check_type
 
 from cule.errors import InvalidValue
 
 # The envs' seeds are large multiples of a run's seed (trainer.py), and have to fit into 64 bits.
 MAX_SEED = 2**32 - 1
+
+_WORDS = {
+    bool: "True or False", int: "an integer", float: "a finite number", str: "a text",
+    Path: "a path", type(None): "None",
+}  # fmt: skip
+
+
+def _alternatives(form: Any) -> tuple[Any, ...]:
+    """The types of a union, or the one type that it is."""
+    return get_args(form) if get_origin(form) in (Union, types.UnionType) else (form,)
+
+
+def _in_words(form: Any) -> str:
+    if len(_alternatives(form)) > 1:
+        return " or ".join(_in_words(one) for one in _alternatives(form))
+    if get_origin(form) is Literal:
+        return " or ".join(repr(one) for one in get_args(form))
+    return _WORDS.get(form) or str(form).replace("typing.", "")
+
+
+def _is_formed(value: Any, form: Any) -> bool:
+    """Whether a value has a type. True is no number, and neither is NaN."""
+    if isinstance(value, (bool, float)):
+        expected = bool if isinstance(value, bool) else float
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
+        return any(one in (expected, Any) for one in _alternatives(form))
+    try:
+        check_type(value, form, collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS)
+    except TypeCheckError:
+        return False
+    return True
+
+
+def check_types(args: Any) -> None:
+    """Checks each field of a dataclass by its annotation.
+
+    A text becomes the path that it names, and NumPy's numbers become Python's.
+
+    Raises:
+        ValueError: a value is of another type, or is infinite or no number.
+    """
+    forms = get_type_hints(type(args))
+    for field in dataclasses.fields(args):
+        form, value = forms[field.name], getattr(args, field.name)
+        if isinstance(value, str) and Path in _alternatives(form):
+            value = Path(value)
+        elif isinstance(value, np.generic):
+            value = value.item()
+        setattr(args, field.name, value)
+        if not _is_formed(value, form):
+            raise InvalidValue(f"expected {field.name} to be {_in_words(form)}, got {value!r}")
 
 
 def at_least(least: float, args: Any, *names: str) -> None:

@@ -15,6 +15,7 @@ from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.batch import Batch, Rows
 from cule.train.plan.program import Work
+from cule.train.reads import OPTIMIZER, reading
 from cule.train.reduction import Reduction
 from cule.train.weights import Weights
 
@@ -40,13 +41,16 @@ class Learner:
         reduction: averages the gradients of several processes; None: one process learns.
         turn: (1,) int64 on the device, updates modulo `turns`.
         metrics: float64 on the device, sums over updates of `names`.
+        unread: settings of the optimizer that the algorithm's own does not read.
     """
 
     def __init__(self, algorithm: Algorithm[Any], weights: Weights):
         self.algorithm, self.weights = algorithm, weights
         self.reduction: Reduction | None = None
         self.args, device = algorithm.args, algorithm.device
-        self.optimizer = algorithm.optimizer(weights.parameters)
+        self.optimizer, self.unread = reading(
+            algorithm, OPTIMIZER, lambda: algorithm.optimizer(weights.parameters)
+        )
         self.loss: Any = algorithm.loss
         if self.args.compile:
             self.loss = torch.compile(algorithm.loss)

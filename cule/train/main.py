@@ -19,6 +19,7 @@ from cule.train.command import run_program
 from cule.train.companions import Companions
 from cule.train.layout import Layout
 from cule.train.pictures import RESULT, plot
+from cule.train.reads import made
 from cule.train.result import result_of
 from cule.train.rows import append_row
 from cule.train.run import Run
@@ -110,7 +111,7 @@ def explain(make: Callable[[Any], Algorithm[Any]], args: Any) -> str:
             world = world.laid_out(Layout.parse(args.layout))
         args = args.on(world.device)
         args.check(len(world.having("act")))
-        trainer = Trainer(make(args), world)
+        trainer = Trainer(made(make, args), world)
         text = trainer.plan.explain()
         if world.partners:
             acting = world.told(text, world.having("act")[0])

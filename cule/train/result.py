@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 # The settings that every row has; those of the algorithm itself are there, too.
 SETTINGS = (
-    "layout", "lag", "multiprocessors", "rewards", "model", "optimizer", "learning_rate",
-    "anneal_lr", "bf16", "compile", "cuda_graphs", "memory_budget", "stop_at_score",
-    "eval_episodes", "eval_sticky", "eval_max_frames",
+    "layout", "lag", "multiprocessors", "rewards", "model", "width", "optimizer",
+    "learning_rate", "anneal_lr", "bf16", "compile", "cuda_graphs", "memory_budget",
+    "stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames",
 )  # fmt: skip
 # Of a row: where and when its process trained.
 PART = ("trained_on", "trained_from", "trained_to")
@@ -33,11 +33,15 @@ def settings_of(args: Args) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*SETTINGS, *own)}
 
 
-def given(trainer: Trainer) -> dict[str, Any]:
-    """What there was in place of what a setting asks for, at the end."""
+def in_force(trainer: Trainer) -> dict[str, Any]:
+    """What a setting came to, where that is not its value: found while training, or not used."""
+    not_used = {*trainer.nets.unread, *trainer.learner.unread} & {*SETTINGS}
+    found: dict[str, Any] = {"lag": trainer.lag, **dict.fromkeys(not_used)}
     if trainer.balance is not None:
-        return trainer.balance.way._asdict()
-    return {} if trainer.apart is None else {"multiprocessors": trainer.apart[0].multiprocessors}
+        found |= trainer.balance.way._asdict()
+    elif trainer.apart is not None:
+        found["multiprocessors"] = trainer.apart[0].multiprocessors
+    return found
 
 
 def part_trained(run: Run) -> dict[str, Any]:
@@ -73,7 +77,7 @@ def result_of(run: Run) -> dict[str, Any]:
         planning_seconds=round(trainer.plan.seconds, 3), **part_trained(run),
         **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
         **({"trainings_on_gpu": trainer.sharing} if trainer.sharing > 1 else {}),
-        **settings_of(args) | given(trainer),
+        **settings_of(args) | in_force(trainer),
         **({"interrupted": True} if run.interrupted else {}),
     )  # fmt: skip
 

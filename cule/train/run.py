@@ -28,6 +28,7 @@ from cule.train.evaluator import Evaluator
 from cule.train.layout import Layout
 from cule.train.log import Log
 from cule.train.presets import announcement
+from cule.train.reads import made
 from cule.train.result import row_before
 from cule.train.saved import SavedRun
 from cule.train.settings import Args
@@ -83,7 +84,7 @@ class Run:
             self.world = world = world.laid_out(Layout.parse(given.layout))
         self.args = args = given.on(world.device, None if state is None else state["args"])
         args.check(len(world.having("act")))
-        self.algorithm = make(args)
+        self.algorithm = made(make, args)
         if self.speaks and args.progress:
             line = announcement(given, args, world.device, self.algorithm.name)
             sys.stderr.write(line + "\n")

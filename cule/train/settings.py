@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from cule.errors import InvalidValue
-from cule.train.checks import MAX_SEED, above, at_least, within
+from cule.train.checks import MAX_SEED, above, at_least, check_types, within
 from cule.train.layout import Layout
 from cule.train.models import ModelName
 from cule.train.optimizers import Adam, Muon
@@ -151,6 +151,14 @@ class Args:
     """stop after an evaluation whose mean score is at least this"""
     results: Path | None = None
     """file to which the run's result is appended, as a JSON line; the run's folder gets it, too"""
+
+    def __post_init__(self) -> None:
+        """Checks each field's type.
+
+        Raises:
+            ValueError: one has another.
+        """
+        check_types(self)
 
     @property
     def anneals(self) -> bool:

@@ -27,6 +27,7 @@ from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
+from cule.train.reads import NETWORKS, reading
 from cule.train.reduction import make_reduction
 from cule.train.stage import Stage, make_envs
 from cule.train.turn import trainings_at_once
@@ -58,7 +59,10 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
         ValueError: a copy is of a network that there is not, or none is trained.
     """
     args, device = algorithm.args, algorithm.device
-    declared: Mapping[str, nn.Module | Copy] = algorithm.networks(algorithm.num_actions)
+    declared: Mapping[str, nn.Module | Copy]
+    declared, unread = reading(
+        algorithm, NETWORKS, lambda: algorithm.networks(algorithm.num_actions)
+    )
     trained = {
         name: on_its_device(name, net, device)
         for name, net in declared.items()
@@ -81,7 +85,7 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
                 )
             copies[name] = copy.deepcopy(trained[made.of]).requires_grad_(False), made
     acting = {name: copy.deepcopy(net).requires_grad_(False) for name, net in trained.items()}
-    return Networks(trained, copies, acting, weights)
+    return Networks(trained, copies, acting, weights, frozenset(unread))
 
 
 def check_lag(layout: Layout, learning: Learning) -> None:

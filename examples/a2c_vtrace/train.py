@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 
 from cule import train
+from cule.errors import InvalidValue
 from cule.train.checks import at_least, within
 from cule.train.losses import vtrace_loss
 from cule.train.models import ActorCritic, policy_terms, sample_with_log
@@ -76,12 +77,12 @@ class Args(train.Args):
         at_least(0, self, "warmup_steps", "rho_bar", "c_bar")
         within(0, 1, self, "trace_decay")
         if self.steps_per_update > self.num_steps:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected steps_per_update to be at most num_steps ({self.num_steps}), as nothing "
                 f"would be learned from the other steps, got {self.steps_per_update}"
             )
         if self.num_envs % (world_size * self.num_batches):
-            raise ValueError(
+            raise InvalidValue(
                 f"expected num_envs to be a multiple of num_batches times the number of processes "
                 f"({self.num_batches} x {world_size}), got {self.num_envs}"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import cule
+from cule.errors import InvalidValue
 from cule.rom import find_game
 
 # "Atari-5: Distilling the Arcade Learning Environment down to Five Games" (Aitchison, Sweetser and
@@ -28,7 +29,7 @@ def game_of(name: str) -> str:
     """
     game = find_game(name).name
     if game not in cule.ATARI_57:
-        raise ValueError(
+        raise InvalidValue(
             f"expected a game of Atari-57, for which there are human scores, got {game!r}"
         )
     return game
@@ -41,7 +42,7 @@ def games_of(names: Sequence[str]) -> tuple[str, ...]:
         ValueError: there is no such game, it is not one of the 57, or none is named.
     """
     if not names:
-        raise ValueError(f"expected games, or sets of them ({', '.join(SETS)}), got none")
+        raise InvalidValue(f"expected games, or sets of them ({', '.join(SETS)}), got none")
     found = [game for name in names for game in SETS.get(name) or [game_of(name)]]
     return tuple(dict.fromkeys(found))
 

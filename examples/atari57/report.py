@@ -19,6 +19,7 @@ import numpy as np
 import tyro
 
 import cule
+from cule.errors import InvalidValue
 from cule.files import replacing
 from cule.results import read_rows
 from cule.train.command import run_program
@@ -67,7 +68,7 @@ class Suite:
         self.rows = {(row["game"], row["seed"]): row for row in rows if "error" not in row}
         self.failed = [row["job"] for row in rows if "error" in row]
         if not self.rows:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected a suite's folder with finished agents, as examples.atari57.run writes "
                 f"it, got {folder}"
             )

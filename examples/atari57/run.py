@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cule.errors import InvalidValue
 from cule.recording import video_library
 from cule.train import sweep
 from cule.train.checks import MAX_SEED, at_least, within
@@ -72,7 +73,7 @@ def jobs_of(args: Args) -> list[Job]:
     at_least(0, args, "num_threads")
     within(0, MAX_SEED, args, "seeds")
     if not args.seeds:
-        raise ValueError("expected seeds, got none")
+        raise InvalidValue("expected seeds, got none")
     names = ("algorithm", "protocol", "total_frames", "episodes", "max_frames", "video",
              "evaluate_on", "num_threads")  # fmt: skip
     shared = options_of({name: getattr(args, name) for name in names} | {"progress": False})

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cule.errors import InvalidValue
 from cule.scope.table import columns
 from cule.train import sweep
 from cule.train.checks import at_least
@@ -74,7 +75,7 @@ def jobs_of(args: Args) -> list[Job]:
     at_least(1, args, "total_frames", "episodes", "max_frames", "per_gpu")
     at_least(0, args, "num_threads")
     if not args.seconds > 0:
-        raise ValueError(f"expected seconds to be greater than 0, got {args.seconds}")
+        raise InvalidValue(f"expected seconds to be greater than 0, got {args.seconds}")
     for name in args.candidates:
         settings_of("a2c_vtrace", args.device, name)
     names = ("total_frames", "episodes", "max_frames", "num_threads")

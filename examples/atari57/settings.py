@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from cule import train
 from cule.device import find_device
+from cule.errors import InvalidValue
 from examples.a2c_vtrace import train as a2c_vtrace
 from examples.ppo import ppo
 from examples.pqn import pqn
@@ -175,7 +176,7 @@ def settings_of(
     if candidate is None:
         return algorithm, {}
     if candidate not in CANDIDATES:
-        raise ValueError(f"expected a candidate of {', '.join(CANDIDATES)}, got {candidate}")
+        raise InvalidValue(f"expected a candidate of {', '.join(CANDIDATES)}, got {candidate}")
     algorithm, settings = CANDIDATES[candidate]
     return algorithm, {**settings, **SPARSE}
 

@@ -22,6 +22,7 @@ import torch
 from torch.nn import functional
 
 from cule import train
+from cule.errors import InvalidValue
 from cule.train import draws
 from cule.train.checks import at_least, within
 from cule.train.emulator import STACK
@@ -73,7 +74,7 @@ class Args(train.Args):
         within(0, 1, self, "first_epsilon", "last_epsilon")
         least = STACK * self.num_envs
         if self.memory < least or self.first_update < least:
-            raise ValueError(
+            raise InvalidValue(
                 f"expected memory and first_update to be at least {STACK} steps of all envs "
                 f"({least}), got {self.memory} and {self.first_update}"
             )
@@ -130,12 +131,6 @@ class DQN(train.Algorithm[Args]):
         errors = functional.smooth_l1_loss(chosen, targets, reduction="none")
         return {"loss": (errors * batch.played).mean(), "value_loss": errors.detach().mean(),
                 "mean_value": chosen.detach().mean()}  # fmt: skip
-
-    def optimizer(self, parameters):
-        on_gpu = self.device.type == "cuda"
-        return torch.optim.Adam(
-            parameters, lr=self.args.learning_rate, eps=1e-5, fused=True, capturable=on_gpu
-        )
 
 
 def main() -> int:

@@ -209,8 +209,8 @@ ATTACKS = {
     "a module of cule's name": ({"program": "cule.evil:Evil"}, NAMED.format("cule.evil:Evil")),
     "a relative name": ({"program": "cule..evil:Evil"}, NAMED.format(r"cule\.\.evil:Evil")),
     "nothing": ({"program": ""}, NAMED.format("")),
-    "a wrong type": ({"args": {"game": ["pong"]}}, r"another type of game, got \['pong'\]"),
-    "a number as text": ({"args": {"width": "1.0"}}, "another type of width, got '1.0'"),
+    "a wrong type": ({"args": {"game": ["pong"]}}, r"game to be a text, got \['pong'\]"),
+    "a number as text": ({"args": {"width": "1.0"}}, "width to be a finite number, got '1.0'"),
     "an unknown setting": ({"args": {"gamee": "pong"}}, "expected settings of Args, got gamee"),
     "another network": ({}, "expected the weights of PPO's network 'net' in the checkpoint"),
 }  # fmt: skip

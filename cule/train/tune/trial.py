@@ -17,6 +17,7 @@ from cule.train import annotate
 from cule.train.algorithm import Algorithm
 from cule.train.emulator import STACK
 from cule.train.layout import Layout
+from cule.train.reads import made
 from cule.train.trainer import Trainer
 from cule.train.tune.search import Trial
 from cule.train.world import World
@@ -124,7 +125,7 @@ def measure(
             if world.device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(world.device)
             tried.check(len(world.having("act")))
-            algorithm = make(tried)
+            algorithm = made(make, tried)
             _learning_at_once(algorithm)
             trainer = Trainer(algorithm, world)
             trainer.warm_up()
