@@ -10,7 +10,7 @@ import pdoc
 import pdoc.doc
 
 # What users import. The other modules are reached through cule's names.
-MODULES = ("cule", "cule.adapters", "cule.scope")
+MODULES = ("cule", "cule.adapters", "cule.scope", "cule.train")
 
 
 _declared_in = pdoc.doc.Class._taken_from
