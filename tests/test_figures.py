@@ -71,3 +71,14 @@ def test_commits_of_notes_have_rows_in_the_files_that_are_named() -> None:
             if not any((file, commit) in rows for file in [*named, *heading]):
                 wrong.append(f"{what}: no rows of {commit} in {named} {heading}")
     assert wrong == []
+
+
+def test_pages_without_declared_figures_name_no_times_or_speeds() -> None:
+    """Pages that have no module here: other numbers in them are versions and settings."""
+    found = []
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*/README.md")]
+    measured = re.compile(r"^no rows for \S+ (?:in: .*?\d (?:ms|s|FPS|GB|KB|seconds|minutes)\b)")
+    for page in set(pages) - set(MODULES):
+        found += [f"{page.name}: {one}" for one in problems(page.read_text(), [], [])
+                  if measured.match(one)]  # fmt: skip
+    assert found == []
