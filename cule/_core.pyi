@@ -143,6 +143,8 @@ class Batch:
     raw_rewards: int
     terminated: int
     truncated: int
+    over: int
+    began: int
     lives: int
     frame_numbers: int
     episode_frame_numbers: int

@@ -86,7 +86,9 @@ BASELINES: Mapping[str, Any] = MappingProxyType(
 )
 """OpenAI baselines: `make_atari` and `wrap_deepmind(frame_stack=True)` of
 baselines/common/atari_wrappers.py, around gym's "PongNoFrameskip-v4", whose limit is 400,000
-frames. A lost life reports an end, and the game goes on."""
+frames. A lost life reports an end, and the game goes on. One thing differs: theirs then plays a
+step of no-ops, one of FIRE and one of the third action before the next life begins, with a fresh
+stack. Here the next action is played at once, so a policy that never presses FIRE waits for ever."""
 
 ENVPOOL: Mapping[str, Any] = MappingProxyType(
     _DQN_OBSERVATION
@@ -102,4 +104,5 @@ ENVPOOL: Mapping[str, Any] = MappingProxyType(
     }
 )
 """EnvPool: the defaults of its Atari envs, https://envpool.readthedocs.io/en/latest/env/atari.html
-(27,000 steps of 4 frames). Its `episodic_life=True` is `| {"life_loss_info": True}`."""
+(27,000 steps of 4 frames). `| {"life_loss_info": True}` is nearest to its `episodic_life=True`,
+which plays no-ops and FIRE after a lost life where cule plays the next action."""

@@ -21,7 +21,7 @@ from cule.errors import InvalidValue
 from cule.rom import find_game
 from cule.sealed import Kind
 
-VERSION = 3
+VERSION = 4
 # Their content is what torch.save writes.
 _FILE = Kind("state", VERSION)
 # The env is the second axis of these tensors. They exist only without a reset pool.

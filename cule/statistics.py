@@ -20,8 +20,9 @@ class EpisodeStatistics(AtariWrapper):
     whose episode ended in this step; `r` and `l` of the others are 0. Unlike gymnasium's, the
     entries are there in every step.
 
-    With `life_loss_info` an episode is a whole game, as a lost life does not end it. With
-    `episodic_life` it is one life, as the env then starts a new game.
+    An episode ends where the env's info says `game_over`. So with `life_loss_info` it is a whole
+    game, as the game goes on after a lost life. With `episodic_life` it is one life, as the env
+    then starts a new game.
 
     Args:
         env: an AtariEnv with output="torch", or a wrapper of one.
@@ -41,16 +42,13 @@ class EpisodeStatistics(AtariWrapper):
                 "use gymnasium.wrappers.vector.RecordEpisodeStatistics for it"
             )
         self._same_step = base.autoreset_mode == AutoresetMode.SAME_STEP
-        self._life_loss_info = base.engine.options.life_loss_info
         self._size = max(integer("buffer_length", buffer_length), base.num_envs)
 
         def zeros(count: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
             return torch.zeros(count, dtype=dtype, device=base.device)
 
-        self._returns, self._lengths, self._frames, self._lives = (
-            zeros(base.num_envs) for _ in range(4)
-        )
-        self._were_done = zeros(base.num_envs, torch.bool)
+        self._returns, self._lengths = (zeros(base.num_envs) for _ in range(2))
+        self._were_over = zeros(base.num_envs, torch.bool)
         # The last place takes the values of envs whose episode goes on.
         self._last_returns, self._last_lengths = (
             zeros(self._size + 1, torch.float32) for _ in range(2)
@@ -65,30 +63,20 @@ class EpisodeStatistics(AtariWrapper):
         observations, info = self.env.reset(seed=seed, options=options)
         mask = (options or {}).get("reset_mask")
         chosen = slice(None) if mask is None else torch.as_tensor(mask, device=self._count.device)
-        for tensor in (self._returns, self._lengths, self._were_done):
+        for tensor in (self._returns, self._lengths, self._were_over):
             tensor[chosen] = 0
-        self._look(info)
         return observations, info
-
-    def _look(self, info: dict[str, Any]) -> None:
-        self._frames.copy_(info["episode_frame_number"])
-        self._lives.copy_(info["lives"])
 
     def step(
         self, actions: Any, player_b_actions: Any = None
     ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps the env, with the second player's actions if given; see the class for the info."""
         observations, rewards, terminated, truncated, info = super().step(actions, player_b_actions)
-        done = terminated | truncated
-        if self._life_loss_info:
-            if self._same_step:
-                done &= info["episode_frame_number"] <= self._frames
-            else:
-                done &= ~((info["lives"] < self._lives) & (info["lives"] > 0)) | truncated
+        over = info["game_over"]
         # The step after an episode only resets the env, or does nothing if autoreset is disabled.
-        ended = done if self._same_step else done & ~self._were_done
+        ended = over.clone() if self._same_step else over & ~self._were_over
         self._returns += info["reward"]
-        self._lengths += 1 if self._same_step else ~self._were_done
+        self._lengths += 1 if self._same_step else ~self._were_over
         info["episode"] = {
             "r": torch.where(ended, self._returns, 0).float(),
             "l": torch.where(ended, self._lengths, 0),
@@ -97,8 +85,7 @@ class EpisodeStatistics(AtariWrapper):
         self._remember(ended)
         self._returns.masked_fill_(ended, 0)
         self._lengths.masked_fill_(ended, 0)
-        self._were_done.copy_(done)
-        self._look(info)
+        self._were_over.copy_(over)
         return observations, rewards, terminated, truncated, info
 
     def _remember(self, ended: torch.Tensor) -> None:

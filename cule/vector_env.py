@@ -73,8 +73,10 @@ class AtariEnv(Playing):
         frameskip: frames in a step.
         maxpool: observations are the maximum of a step's last two frames.
         noop_max: an episode starts after 0 to noop_max - 1 no-ops.
-        episodic_life: a lost life ends the episode.
-        life_loss_info: a lost life reports a termination, but the episode goes on.
+        episodic_life: a lost life ends the game, and the reset starts a new one with all lives, as
+            in ale-py. EnvPool's keyword of this name goes on with the game: see `life_loss_info`.
+        life_loss_info: a lost life reports a termination, but nothing is reset: the game, the stack
+            and the next action go on. stable-baselines3 and EnvPool press FIRE here; cule does not.
         reward_clipping: rewards are -1, 0 or 1.
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.

@@ -96,6 +96,11 @@ struct Use {
   ARRAY(int32_t, raw_rewards, kOutput, use.envs, b.num_envs)                                       \
   ARRAY(uint8_t, terminated, kOutput, use.envs, b.num_envs)                                        \
   ARRAY(uint8_t, truncated, kOutput, use.envs, b.num_envs)                                         \
+  /* Whether the episode is over: a reset follows, in this step or in place of the next, or the    \
+     user's. A lost life that is only reported (life_loss_info) does not end it. */                \
+  ARRAY(uint8_t, over, kOutput, use.envs, b.num_envs)                                              \
+  /* Whether this step or reset has begun an episode. */                                           \
+  ARRAY(uint8_t, began, kOutput, use.envs, b.num_envs)                                             \
   ARRAY(int32_t, lives, kOutput, use.envs, b.num_envs)                                             \
   ARRAY(int32_t, frame_numbers, kOutput, use.envs, b.num_envs)                                     \
   ARRAY(int32_t, episode_frame_numbers, kOutput, use.envs, b.num_envs)                             \

@@ -76,7 +76,7 @@ CULE_INLINE PlayerAction player_b(const Batch& batch, size_t env) {
 CULE_INLINE void play_nothing(const Batch& batch, size_t env) {
   batch.traces[env] = {0, 0, 0, plan_of(NewFrame::kNone), true, 0, 0};
   batch.rewards[env] = batch.raw_rewards[env] = 0;
-  batch.terminated[env] = batch.truncated[env] = 0;
+  batch.terminated[env] = batch.truncated[env] = batch.over[env] = batch.began[env] = 0;
 }
 
 // The results of a step, in addition to its observation.
@@ -91,6 +91,8 @@ CULE_INLINE void report_step(const Batch& batch, size_t env, const StepResult& r
   batch.rewards[env] = batch.options.reward_clipping ? (reward > 0) - (reward < 0) : reward;
   batch.terminated[env] = result.terminated;
   batch.truncated[env] = result.truncated;
+  batch.over[env] = state.over;
+  batch.began[env] = 0;
   report_state(batch, env, state);
 }
 

@@ -135,13 +135,17 @@ CULE_HD inline void seed_exactly(const Batch& batch, size_t env, int64_t seed) {
 
 // In a reset: marks the env to be reset if its byte in `mask` is set (null: all are reset).
 CULE_INLINE void choose_reset(const Batch& batch, size_t env, const uint8_t* mask) {
-  batch.traces[env].resets = !mask || mask[env];
+  const bool resets = !mask || mask[env];
+  batch.traces[env].resets = resets;
+  batch.began[env] = 0;
+  if (resets) batch.over[env] = 0;
   batch.traces[env].plan = plan_of(NewFrame::kNone);
 }
 
 // Reports the new episode, and plans its first observation.
 CULE_INLINE void finish_reset(const Batch& batch, size_t env, const EnvState& state) {
   report_state(batch, env, state);
+  batch.began[env] = 1;
   batch.traces[env].plan = plan_of_start();
 }
 

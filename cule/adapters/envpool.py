@@ -252,8 +252,9 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         steps = np.where(rows.fresh | self._over[ids], 0, self._steps[ids] + 1)
         self._steps[ids] = steps
         truncated = ~rows.fresh & (steps >= self.config["max_episode_steps"])
+        # A life may be lost in the very step that is the episode's last by its length.
         lost = (lives > 0) & (lives < self._lives[ids])
-        over = rows.terminated & ~(lost & self.config["episodic_life"])
+        over = rows.over & rows.terminated & ~(truncated & lost)
         self._over[ids], self._lives[ids] = over | truncated, lives
         return (
             self._images(rows), rows.rewards.astype(np.float32), rows.terminated & ~truncated,

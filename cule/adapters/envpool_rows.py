@@ -24,6 +24,7 @@ class Rows:
         observations: (n, stack_num, ...) uint8.
         rewards, raw_rewards: (n,) int32, the second not clipped; 0 after a reset.
         terminated: (n,) bool; False after a reset.
+        over: (n,) bool: the game is over; False after a reset.
         lives: (n,) int32.
         ram: (n, 128) uint8.
     """
@@ -34,6 +35,7 @@ class Rows:
     rewards: np.ndarray
     raw_rewards: np.ndarray
     terminated: np.ndarray
+    over: np.ndarray
     lives: np.ndarray
     ram: np.ndarray
 
@@ -86,8 +88,8 @@ class Together:
         observations, info = self.env.reset(seed=seed, options=options)
         none = np.zeros(self.env.num_envs, np.int32)
         self._fresh = Rows(
-            self._ids, mask, observations, none, none, none.astype(bool), info["lives"],
-            self.env.get_ram(),
+            self._ids, mask, observations, none, none, none.astype(bool), info["game_over"],
+            info["lives"], self.env.get_ram(),
         )[ids]  # fmt: skip
 
     def send(self, ids: np.ndarray, actions: np.ndarray) -> None:
@@ -114,7 +116,7 @@ class Together:
         observations, rewards, terminated, _, info = self.env.step_wait()
         return Rows(
             self._ids, np.zeros(self.env.num_envs, bool), observations, rewards, info["reward"],
-            terminated, info["lives"], self.env.get_ram(),
+            terminated, info["game_over"], info["lives"], self.env.get_ram(),
         )  # fmt: skip
 
 
@@ -162,7 +164,8 @@ class Singly:
             ids, self._fresh[ids], *(
                 tensor.numpy()
                 for tensor in (
-                    observations, rewards, info["reward"], terminated, info["lives"], ram,
+                    observations, rewards, info["reward"], terminated, info["game_over"],
+                    info["lives"], ram,
                 )
             ),
         )  # fmt: skip

@@ -209,15 +209,9 @@ class AtariJaxEnv:
         observations = jax.ShapeDtypeStruct(
             (self.num_envs, *self.single_observation_space.shape), jnp.uint8
         )
-        names = [
-            "env_id",
-            "lives",
-            "frame_number",
-            "episode_frame_number",
-            "fault",
-            *(["reward"] if stepped else []),
-        ]
-        info = {name: each(jnp.int32) for name in names}
+        numbers = ["env_id", "lives", "frame_number", "episode_frame_number", "fault"]
+        info = {name: each(jnp.int32) for name in numbers + ["reward"] * stepped}
+        info |= {name: each(jnp.bool_) for name in ("game_over", "new_game")}
         if stepped:
             return observations, each(jnp.int32), each(jnp.bool_), each(jnp.bool_), info
         return observations, info

@@ -30,8 +30,9 @@ class AtariVecEnv(VecEnv):
 
     Observations are images with the channels first, (num_envs, stack_num, img_height, img_width)
     uint8; in color there are three channels for each frame. Infos have what a Monitor reports, with
-    unclipped rewards. `life_loss_info=True` does what stable-baselines3's own AtariWrapper does: a
-    lost life is reported as the end of an episode, but the game goes on.
+    unclipped rewards. With `life_loss_info=True` a lost life is reported as the end of an episode,
+    but the game goes on, as with stable-baselines3's own AtariWrapper. Unlike there, no no-op and
+    no FIRE begin the next life, and the stack goes on: the policy has to press FIRE.
 
     Args:
         game: as AtariEnv's.

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 # The results of the op: the first four of `step`, entries of the info, and in SAME_STEP `final_obs`
 # with its mask, else two empty tensors.
 _RESULTS = ("observations", "rewards", "terminated", "truncated")
-_KEYS = ("lives", "frame_number", "episode_frame_number", "fault", "reward")
+_KEYS = (
+    "lives", "frame_number", "episode_frame_number", "fault", "game_over", "new_game", "reward",
+)  # fmt: skip
 _FINAL = ("final_obs", "_final_obs")
 _SCHEMA = (
     "(Tensor actions, Tensor? player_b_actions, str name, Tensor(a!) ticket) -> "

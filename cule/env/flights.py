@@ -16,8 +16,8 @@ from cule.vector_env import AtariEnv
 
 # The engine's tensors that the results of a step are views of.
 RESULTS = (
-    "observations", "rewards", "raw_rewards", "terminated", "truncated", "lives", "frame_numbers",
-    "episode_frame_numbers", "faults",
+    "observations", "rewards", "raw_rewards", "terminated", "truncated", "over", "began",
+    "lives", "frame_numbers", "episode_frame_numbers", "faults",
 )  # fmt: skip
 # Numbers of envs: an array of them, or a range.
 Envs = np.ndarray | slice

@@ -40,6 +40,8 @@ class Outputs:
             "frame_number": tensors["frame_numbers"],
             "episode_frame_number": tensors["episode_frame_numbers"],
             "fault": tensors["faults"],
+            "game_over": tensors["over"].view(torch.bool),
+            "new_game": tensors["began"].view(torch.bool),
         }
         self.everywhere = torch.ones(num_envs, dtype=torch.bool, device=device)
 

@@ -18,7 +18,7 @@ from cule.train.episodes import Episodes
 from cule.train.rewards import LearnedRewards
 
 # What is read of a step's infos.
-INFOS = ("reward", "episode_frame_number")
+INFOS = ("reward", "new_game")
 
 
 class Aloft:

@@ -50,8 +50,8 @@ class Env(Protocol):
     def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
         """Frames, clipped rewards (num_envs,), terminated, truncated (num_envs,) bool, and infos.
 
-        Training reads two entries of the infos: `reward`, not clipped, and
-        `episode_frame_number`, both (num_envs,).
+        Training reads two entries of the infos, both (num_envs,): `reward`, not clipped, and
+        `new_game`, bool: this step reset the env.
         """
 
     def close(self) -> None:
@@ -75,6 +75,14 @@ class AleEnv:
         self.env = ale_py.AtariVectorEnv(game, num_envs, reward_clipping=False, **options)
         self.single_action_space = self.env.single_action_space
 
+    @staticmethod
+    def _frames_before(infos: dict[str, np.ndarray]) -> np.ndarray:
+        """(num_envs,): how many frames the envs had played when their games began.
+
+        It grows with each new game, and at no other time.
+        """
+        return infos["frame_number"] - infos["episode_frame_number"]
+
     def _place(self, array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(array).to(self.device)
 
@@ -82,16 +90,16 @@ class AleEnv:
         """As in Env."""
         # ale-py keeps seeds in 32 bits.
         frames, infos = self.env.reset(seed=seed % 2**31)
-        return self._place(frames), {
-            "episode_frame_number": self._place(infos["episode_frame_number"])
-        }
+        self._before = self._frames_before(infos)
+        return self._place(frames), {}
 
     def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
         """As in Env; waits for the device to copy the actions."""
         frames, rewards, terminated, truncated, infos = self.env.step(actions.long().cpu().numpy())
+        before, self._before = self._before, self._frames_before(infos)
         placed = {
             "reward": self._place(rewards),
-            "episode_frame_number": self._place(infos["episode_frame_number"]),
+            "new_game": self._place(self._before != before),
         }
         return (
             self._place(frames),

@@ -15,7 +15,6 @@ class Episodes(nn.Module):
     """
 
     done: torch.Tensor
-    frame: torch.Tensor
     score: torch.Tensor
     score_sum: torch.Tensor
     score_count: torch.Tensor
@@ -27,10 +26,8 @@ class Episodes(nn.Module):
         def place(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
             self.register_buffer(name, torch.zeros(shape, dtype=dtype, device=device))
 
-        # Whether the last step reported the end of an episode or a life, and the frame number after
-        # it.
+        # Whether the last step reported the end of an episode or a life.
         place("done", (num_envs,), torch.bool)
-        place("frame", (num_envs,), torch.int32)
         place("score", (num_envs,), torch.float32)
         place("score_sum", (), torch.float64)
         place("score_count", (), torch.int64)
@@ -38,13 +35,11 @@ class Episodes(nn.Module):
         # then, all together.
         place("told", (), torch.float64)
 
-    def begin(self, infos: dict[str, torch.Tensor]) -> None:
-        """Starts after a reset of all envs, which gave these infos."""
+    def begin(self) -> None:
+        """Starts after a reset of all envs."""
         self.done.zero_()
         self.score.zero_()
         self.told.zero_()
-        if "episode_frame_number" in infos:
-            self.frame.copy_(infos["episode_frame_number"])
 
     def follow(
         self,
@@ -64,17 +59,12 @@ class Episodes(nn.Module):
             envs: whose they are.
 
         Returns:
-            (num_envs,) bool: the step reset the env. With `episode_frame_number` in the infos, this
-            is a step at which it falls: a lost life may be reported as an end without a reset.
-            Without it, the step after each end resets.
+            (num_envs,) bool: the step reset the env. The infos' `new_game` says so, as a lost life
+            may be reported as an end without a reset. Of envs whose infos lack it, the step after
+            each end resets.
         """
         done, score = self.done[envs], self.score[envs]
-        if "episode_frame_number" in infos:
-            frame = self.frame[envs]
-            started = done & (infos["episode_frame_number"] <= frame)
-            frame.copy_(infos["episode_frame_number"])
-        else:
-            started = done.clone()
+        started = infos["new_game"].clone() if "new_game" in infos else done.clone()
         self.score_sum += (score * started).sum()
         self.score_count += started.sum()
         score.add_(infos.get("reward", rewards)).masked_fill_(started, 0.0)

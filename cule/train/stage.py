@@ -138,8 +138,8 @@ class Stage:
 
     def reset(self, seed: int) -> torch.Tensor:
         """Resets all envs; returns the first observations."""
-        frames, infos = self.env.reset(seed=seed)
-        self.episodes.begin(infos)
+        frames, _ = self.env.reset(seed=seed)
+        self.episodes.begin()
         return frames.to(self.device)
 
     def look(self, seed: int) -> None:

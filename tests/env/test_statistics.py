@@ -163,3 +163,91 @@ def test_statistics_refuse_what_is_no_tensor_env() -> None:
         cule.EpisodeStatistics(
             gymnasium.make_vec("CartPole-v1", num_envs=1, vectorization_mode="sync")
         )
+
+
+def games_of(
+    mode: str, device: str, steps: int, **options: Any
+) -> tuple[torch.Tensor, torch.Tensor, list[float]]:
+    """What happens to the games of an env that nobody asks: an env by env loop over one that never
+    resets by itself, and reports no lost lives.
+
+    Returns:
+        (steps, envs) bool: a game ended; likewise: one began. And the games' returns.
+    """
+    env = make(device, autoreset_mode="Disabled", **options)
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    ended, began = (torch.zeros(steps, env.num_envs, dtype=torch.bool) for _ in range(2))
+    running, returns = [0.0] * env.num_envs, []
+    waiting: set[int] = set()
+    for step in range(steps):
+        _, _, terminated, truncated, info = env.step(rng.integers(4, size=env.num_envs))
+        rewards = info["reward"].tolist()
+        done = (terminated | truncated).tolist()
+        over = {i for i in range(env.num_envs) if done[i] and i not in waiting}
+        for i in set(range(env.num_envs)) - waiting:
+            running[i] += rewards[i]
+        for i in sorted(over):
+            returns.append(running[i])
+            running[i] = 0.0
+        ended[step, sorted(over)] = True
+        resets = {"SameStep": over, "NextStep": waiting, "Disabled": over}[mode]
+        began[step, sorted(resets)] = mode != "Disabled"  # there the user's reset begins it
+        if resets:
+            mask = torch.zeros(env.num_envs, dtype=torch.bool)
+            mask[sorted(resets)] = True
+            _, info = env.reset(options={"reset_mask": mask})
+            assert torch.equal(info["new_game"].cpu(), mask)
+            assert not info["game_over"].cpu()[mask].any()
+        waiting = over if mode == "NextStep" else set()
+    return ended, began, returns
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@pytest.mark.parametrize("lives", ["", "life_loss_info", "episodic_life"])
+@pytest.mark.parametrize(
+    "options",
+    [{"max_num_frames_per_episode": 60, "noop_max": 1500}, {"max_num_frames_per_episode": 300}],
+    ids=["short games", "long games"],
+)
+def test_the_env_says_which_games_ended_and_began(
+    mode: str, lives: str, options: dict[str, Any], device: str
+) -> None:
+    """Also where a new game's frame number is higher than the last one's, as after many no-ops."""
+    asked = {lives: True} if lives else {}
+    oracle = asked if lives == "episodic_life" else {}
+    ended, began, returns = games_of(mode, device, 200, **options, **oracle)
+    env = cule.EpisodeStatistics(make(device, autoreset_mode=mode, **options, **asked), 1000)
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for step in range(200):
+        info = env.step(rng.integers(4, size=4))[4]
+        assert torch.equal(info["game_over"].cpu(), ended[step]), step
+        assert torch.equal(info["_episode"].cpu(), ended[step]), step
+        assert torch.equal(info["new_game"].cpu(), began[step]), step
+        if mode == "Disabled" and ended[step].any():
+            env.reset(options={"reset_mask": ended[step]})
+    assert int(env.episode_count) == len(returns) > 4
+    assert float(env.mean_return) == pytest.approx(np.mean(returns), rel=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_captured_steps_say_which_games_ended_and_began(mode: str) -> None:
+    options = {"max_num_frames_per_episode": 60, "noop_max": 1500, "life_loss_info": True}
+    ended, began, _ = games_of(mode, "cuda", 40, **{**options, "life_loss_info": False})
+    env = make("cuda", autoreset_mode=mode, **options)
+    env.reset(seed=0)
+    actions = torch.zeros(4, dtype=torch.int64, device="cuda")
+    graph, rng = torch.cuda.CUDAGraph(), np.random.default_rng(0)
+    for step in range(40):
+        actions.copy_(torch.from_numpy(rng.integers(4, size=4)))
+        if step == 10:
+            with torch.cuda.graph(graph):
+                info = env.step(actions)[4]
+        if step < 10:
+            info = env.step(actions)[4]
+        else:
+            graph.replay()
+        assert torch.equal(info["game_over"].cpu(), ended[step]), step
+        assert torch.equal(info["new_game"].cpu(), began[step]), step

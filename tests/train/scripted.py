@@ -14,24 +14,23 @@ class ScriptedEnv:
     def __init__(self, script):
         self.script, self.num_envs, self.device = script, 1, torch.device("cpu")
         self.single_action_space = Discrete(2)
-        self.row = self.episode_frame = 0
+        self.row = 0
 
-    def _out(self, reward):
+    def _out(self, reward, reset):
         frames = torch.full((1, 1, 84, 84), self.row, dtype=torch.uint8)
         infos = {
             "reward": torch.tensor([10 * reward]),
-            "episode_frame_number": torch.tensor([self.episode_frame], dtype=torch.int32),
+            "new_game": torch.tensor([reset]),
         }
         return frames, infos
 
     def reset(self, *, seed):
-        return self._out(0)
+        return self._out(0, True)
 
     def step(self, actions):
         reward, terminated, truncated, reset = self.script[self.row]
         self.row += 1
-        self.episode_frame = 0 if reset else self.episode_frame + 4
-        frames, infos = self._out(reward)
+        frames, infos = self._out(reward, reset)
         return (
             frames,
             torch.tensor([reward]),
@@ -64,14 +63,14 @@ class SignalEnv:
     def reset(self, *, seed):
         self.random = np.random.default_rng(seed)
         self.frame = torch.full((self.num_envs,), 0, dtype=torch.int32)
-        return self._frames(), {"episode_frame_number": self.frame}
+        return self._frames(), {}
 
     def step(self, actions):
         resets = self.frame == 4 * 8
         rewards = torch.where(resets, 0, (actions == self.signal).long() * 2 - 1)
         self.frame = torch.where(resets, 0, self.frame + 4).int()
         terminated = self.frame == 4 * 8
-        infos = {"reward": rewards, "episode_frame_number": self.frame}
+        infos = {"reward": rewards, "new_game": resets}
         return self._frames(), rewards, terminated, torch.zeros_like(terminated), infos
 
     def close(self):

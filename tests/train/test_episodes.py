@@ -10,12 +10,12 @@ from cule.train.episodes import Episodes
 ENVS, STEPS = 5, 60
 
 
-@pytest.mark.parametrize("with_frames", [True, False])
-def test_scores_and_rewards_are_those_of_a_loop(with_frames):
+@pytest.mark.parametrize("says_so", [True, False])
+def test_scores_and_rewards_are_those_of_a_loop(says_so):
     generator = torch.Generator().manual_seed(3)
     episodes = Episodes(ENVS, torch.device("cpu"))
-    episodes.begin({"episode_frame_number": torch.zeros(ENVS, dtype=torch.int32)})
-    frames, running = [0] * ENVS, [0.0] * ENVS
+    episodes.begin()
+    running = [0.0] * ENVS
     over = [False] * ENVS
     finished, received, found = [], 0.0, []
     for step in range(STEPS):
@@ -23,18 +23,17 @@ def test_scores_and_rewards_are_those_of_a_loop(with_frames):
         rewards = torch.randint(-3, 4, (ENVS,), generator=generator).float()
         for env in range(ENVS):
             if over[env]:
-                rewards[env], frames[env] = 0.0, 0
+                rewards[env] = 0.0
                 finished.append(running[env])
                 running[env] = 0.0
             else:
-                frames[env] += 4
                 running[env] += rewards[env].item()
                 received += rewards[env].item()
         ends &= ~torch.tensor(over)
+        infos = {"reward": rewards} | ({"new_game": torch.tensor(over)} if says_so else {})
         over = ends.tolist()
-        infos = {"reward": rewards}
-        if with_frames:
-            infos["episode_frame_number"] = torch.tensor(frames, dtype=torch.int32)
+        if says_so:  # lost lives are reported as ends, too
+            ends |= torch.rand(ENVS, generator=generator) < 0.15
         episodes.follow(rewards.sign(), ends, torch.zeros_like(ends), infos)
         if step % 7 == 6:
             found.append(episodes.take_scores().tolist())

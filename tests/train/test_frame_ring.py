@@ -30,10 +30,10 @@ def test_frame_ring_stacks_are_the_envs(device):
     ring = FrameRing(recurrent, length, single.device, host=False)
     envs = torch.arange(8, device=single.device)
     observations, _ = stacking.reset(seed=3)
-    frames, infos = single.reset(seed=3)
+    frames, _ = single.reset(seed=3)
     ring.begin(frames)
     episodes = Episodes(8, single.device)
-    episodes.begin(infos)
+    episodes.begin()
     seen = [observations.clone()]
     generator = torch.Generator().manual_seed(0)
     starts = losses = 0

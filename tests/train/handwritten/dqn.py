@@ -192,8 +192,8 @@ class Dqn:
         self.memory = Memory(args.memory // args.num_envs, args.num_envs, device)
         self.episodes = Episodes(args.num_envs, device)
         self.epsilon = torch.tensor(args.first_epsilon, device=device)
-        frames, infos = self.env.reset(seed=args.seed)
-        self.episodes.begin(infos)
+        frames, _ = self.env.reset(seed=args.seed)
+        self.episodes.begin()
         self.memory.begin(frames)
         graphs = args.cuda_graphs and on_gpu
         self.step = Graphed(self._step) if graphs and args.emulator == "cule" else self._step
@@ -213,8 +213,8 @@ class Dqn:
         with draws.keyed(self.args.seed, 0, self.memory.position):
             chances, random = draws.uniform(best), draws.integers(best, self.num_actions)
         actions = torch.where(chances < self.epsilon, random, best)
-        frames, rewards, terminated, truncated, infos = self.env.step(actions)
-        started = self.episodes.follow(terminated, truncated, infos)
+        frames, rewards, terminated, _, infos = self.env.step(actions)
+        started = self.episodes.follow(infos)
         step = {
             "actions": actions,
             "rewards": rewards,

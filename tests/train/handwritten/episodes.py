@@ -20,35 +20,25 @@ class Episodes(nn.Module):
         def place(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
             self.register_buffer(name, torch.zeros(shape, dtype=dtype, device=device))
 
-        # Whether the last step reported the end of an episode or a life, and the frame number after
-        # it.
-        place("done", (num_envs,), torch.bool)
-        place("frame", (num_envs,), torch.int32)
         place("score", (num_envs,), torch.float32)
         place("score_sum", (), torch.float64)
         place("score_count", (), torch.int64)
 
-    def begin(self, infos: dict[str, torch.Tensor]) -> None:
-        """Starts after a reset of all envs, which gave these infos."""
-        self.done.zero_()
+    def begin(self) -> None:
+        """Starts after a reset of all envs."""
         self.score.zero_()
-        self.frame.copy_(infos["episode_frame_number"])
 
-    def follow(
-        self, terminated: torch.Tensor, truncated: torch.Tensor, infos: dict[str, torch.Tensor]
-    ) -> torch.Tensor:
+    def follow(self, infos: dict[str, torch.Tensor]) -> torch.Tensor:
         """Takes the results of a step.
 
         Returns:
-            (num_envs,) bool: whether the step reset the env. `episode_frame_number` tells, as it
-            decreases only at a reset; a lost life may be reported as an end without one.
+            (num_envs,) bool: whether the step reset the env; a lost life may be reported as an end
+            without a reset.
         """
-        started = self.done & (infos["episode_frame_number"] <= self.frame)
+        started = infos["new_game"].clone()
         self.score_sum += (self.score * started).sum()
         self.score_count += started.sum()
         self.score.add_(infos["reward"]).masked_fill_(started, 0.0)
-        torch.logical_or(terminated, truncated, out=self.done)
-        self.frame.copy_(infos["episode_frame_number"])
         return started
 
     def take_scores(self) -> torch.Tensor:

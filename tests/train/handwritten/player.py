@@ -33,8 +33,8 @@ class Player(nn.Module):
 
     def begin(self, seed: int) -> None:
         """Resets the envs."""
-        frames, infos = self.env.reset(seed=seed)
-        self.episodes.begin(infos)
+        frames, _ = self.env.reset(seed=seed)
+        self.episodes.begin()
         self.rollout.begin(frames)
 
     @torch.no_grad()
@@ -52,9 +52,9 @@ class Player(nn.Module):
             with draws.keyed(self.seed, 0, self.rollout.position):
                 actions = sample(log_probabilities)
         with scope.operation("simulation"):
-            frames, rewards, terminated, truncated, infos = self.env.step(actions)
+            frames, rewards, terminated, _, infos = self.env.step(actions)
         with scope.operation("storage"):
-            started = self.episodes.follow(terminated, truncated, infos)
+            started = self.episodes.follow(infos)
             step = {
                 "actions": actions,
                 "log_mu": log_probabilities.gather(1, actions.unsqueeze(1)).squeeze(1),
