@@ -88,7 +88,7 @@ BASELINES: Mapping[str, Any] = MappingProxyType(
 baselines/common/atari_wrappers.py, around gym's "PongNoFrameskip-v4", whose limit is 400,000
 frames. A lost life reports an end, and the game goes on. One thing differs: theirs then plays a
 step of no-ops, one of FIRE and one of the third action before the next life begins, with a fresh
-stack. Here the next action is played at once, so a policy that never presses FIRE waits for ever."""
+stack. Here the next action is played at once, so a policy that never presses FIRE waits."""
 
 ENVPOOL: Mapping[str, Any] = MappingProxyType(
     _DQN_OBSERVATION
