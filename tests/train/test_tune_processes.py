@@ -119,17 +119,18 @@ FAILS = """
 import os
 from training_runs import SMALL
 from cule import train
+from cule.errors import InvalidValue
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C, Args
 
 class Fails(A2C):
     def environment(self, num_envs, device):
         if num_envs == 16:
-            raise ValueError("expected fewer envs")
+            raise InvalidValue("expected fewer envs")
 
 def plan(self, *args, make_plan=Trainer._make_plan):
     if self.args.num_envs == 24 and self.world.learns:
-        raise ValueError("expected less memory")
+        raise InvalidValue("expected less memory")
     return make_plan(self, *args)
 
 Trainer._make_plan = plan
