@@ -140,8 +140,8 @@ problems = {trial.settings["num_envs"]: trial.problem for trial in found.trials}
 other = "expected all processes to go on, but another one failed; its message says why"
 acts = os.environ["RANK"] == "1"
 assert problems == {
-    8: "", 16: "expected fewer envs" if acts else other,
-    24: other if acts else "expected less memory", 32: "",
+    8: "", 16: "expected fewer envs (fails.py:12, in environment)" if acts else other,
+    24: other if acts else "expected less memory (fails.py:16, in plan)", 32: "",
 }, problems
 """
 
