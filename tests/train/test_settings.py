@@ -90,6 +90,20 @@ class Rated(ppo.PPO):
         return torch.optim.SGD(parameters, lr=torch.tensor(self.args.learning_rate))
 
 
+class Fixed(ppo.PPO):
+    """An optimizer whose learning rate is a number, which a captured step would not see change."""
+
+    def optimizer(self, parameters):
+        return torch.optim.SGD(parameters, lr=self.args.learning_rate)
+
+
+def test_learning_rate_that_cannot_change_is_refused_before_the_first_step(tmp_path):
+    args = ppo.Args(**TINY | SMALL, folder=tmp_path, total_frames=1000, anneal_lr=True)
+    with pytest.raises(ValueError, match="expected an optimizer whose learning rate is a tensor"):
+        train.train(Fixed, args)
+    assert not (tmp_path / "log.jsonl").exists() or not (tmp_path / "log.jsonl").read_text()
+
+
 @pytest.mark.parametrize(
     ("make", "changes", "message"),
     [

@@ -321,7 +321,7 @@ def test_threads_of_an_evaluation_end_when_one_fails():
         ({"resume": True, "overwrite": True}, "expected resume or overwrite, got both"),
         ({"stop_at_score": 1.0}, "eval_every and eval_episodes above 0 with stop_at_score"),
         ({"emulator": "ale-py", "resume": True}, "emulator cule with resume"),
-        ({"emulator": "stella"}, "emulator to be one of cule, ale-py, got 'stella'"),
+        ({"emulator": "stella"}, "emulator to be 'cule' or 'ale-py', got 'stella'"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
