@@ -138,10 +138,10 @@ args = Args(**SMALL, layout="decoupled:1+1", lag=1)
 found = train.tune(Fails, args, {"num_envs": [8, 16, 24, 32]}, again=True)
 problems = {trial.settings["num_envs"]: trial.problem for trial in found.trials}
 other = "expected all processes to go on, but another one failed; its message says why"
-acts = os.environ["RANK"] == "1"
+acts, here = os.environ["RANK"] == "1", os.path.basename(__file__)
 assert problems == {
-    8: "", 16: "expected fewer envs (fails.py:12, in environment)" if acts else other,
-    24: other if acts else "expected less memory (fails.py:16, in plan)", 32: "",
+    8: "", 16: f"expected fewer envs ({here}:12, in environment)" if acts else other,
+    24: other if acts else f"expected less memory ({here}:16, in plan)", 32: "",
 }, problems
 """
 
