@@ -23,6 +23,7 @@ from cule.window import INVISIBLE_DRIVERS
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+KEYS = "Arrow keys move, space fires, R restarts, Esc quits."
 
 
 class NoWindowError(Exception):
@@ -33,8 +34,7 @@ def make_parser() -> Parser:
     """The command line."""
     parser = Parser(
         prog="python -m cule.play",
-        description="Opens a game in a window. Arrow keys move, space fires, R restarts, Esc "
-        "quits. "
+        description=f"Opens a game in a window. {KEYS} "
         "Without a display, or with --output, it records a video of random play instead.",
         epilog="Example: python -m cule.play breakout --scale 4",
     )
@@ -106,7 +106,7 @@ def action_of_keys(keys: Any, pygame: Any, offered: Sequence[str]) -> int:
 
 
 def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
-    """Plays until the window is closed.
+    """Plays until the window is closed; prints the keys, and the score of each game.
 
     Raises:
         ImportError: pygame is not installed.
@@ -117,6 +117,7 @@ def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
     window = open_window(320 * options.scale, height * options.scale)
     import pygame
 
+    print(KEYS)
     try:
         picture = pygame.Surface((320, height))
         clock, score = pygame.time.Clock(), 0
@@ -125,8 +126,10 @@ def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
                 if event.type == pygame.QUIT or (
                     event.type == pygame.KEYDOWN and event.key == pygame.K_ESCAPE
                 ):
+                    print(f"Stopped at {score} points.")
                     return
                 if event.type == pygame.KEYDOWN and event.key == pygame.K_r:
+                    print(f"Restarted at {score} points.")
                     env.reset()
                     score = 0
             action = action_of_keys(pygame.key.get_pressed(), pygame, env.action_meanings)

@@ -20,8 +20,8 @@ from cule.errors import InvalidValue
 from cule.files import append_line
 from cule.json_lines import read_lines
 
-# The mode of rows about trained policies, and the system of rows about the profiler.
-EVALUATION, PROFILER = "evaluation", "cule.scope"
+# The system of rows about the profiler.
+PROFILER = "cule.scope"
 
 
 def output_of(*command: str, folder: Path | None = None) -> str:

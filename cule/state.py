@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ def _at_once(
         deque(map(_assign, targets, repeat(ids), parts), maxlen=0)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class State:
     """The states of some envs. They can be pickled, and saved and loaded by torch.
 
@@ -92,6 +93,11 @@ class State:
             return False
         pairs = [(mine[name].cpu(), theirs[name].cpu()) for name in mine]
         return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
+
+    def __repr__(self) -> str:
+        """A line: how many states of which games. Their tensors have thousands of bytes each."""
+        games = reprlib.repr(self.games)
+        return f"State(version={self.version!r}, {len(self.games)} envs, games={games})"
 
     __hash__ = None  # type: ignore[assignment]  # its tensors can be written to
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from bench_runs import AGREED_KEYS, SHORT, read_json, run
 
 from cule.bench import measure
+from cule.bench.cases import MODES
 from cule.bench.plot import boxes
 from cule.bench.rows import Row, read_rows, table
 
@@ -66,7 +68,11 @@ def test_bench_table_pairs_systems_and_gives_medians() -> None:
 
 
 def test_bench_reads_rows_of_earlier_versions() -> None:
-    rows = read_rows(sorted(RESULTS.glob("*.jsonl")))
+    """Rows of other modes, which hold other things, are no damaged ones: there is no warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = read_rows(sorted(RESULTS.glob("*.jsonl")))
+    assert {row.mode for row in rows} == {*MODES, "training"}
     assert {row.system for row in rows} >= {"cule", "ale-py"}
     assert "median" in table(rows)
 

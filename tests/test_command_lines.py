@@ -86,9 +86,11 @@ class Keyboard:
         return key in self.held
 
 
-def test_play_listens_to_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_play_listens_to_the_keyboard(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
     """In a window of SDL's dummy display, FIRE starts the ball, RIGHT moves the paddle, and Esc
-    ends."""
+    ends. The keys are printed first, and the score last."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr(play, "INVISIBLE_DRIVERS", ())
     escape = pygame.event.Event(pygame.KEYDOWN, key=pygame.K_ESCAPE)
@@ -108,6 +110,11 @@ def test_play_listens_to_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
     paddle = (200, 72, 72)
     rows = [np.flatnonzero((picture[:, 191] == paddle).all(1)) for picture in (shown[0], shown[39])]
     assert rows[1].mean() > rows[0].mean() + 50
+    keys, restarted, stopped = capsys.readouterr().out.splitlines()
+    assert keys == "Arrow keys move, space fires, R restarts, Esc quits."
+    assert keys in play.make_parser().format_help().replace("\n", " ")
+    assert re.fullmatch(r"Restarted at \d+ points\.", restarted)
+    assert re.fullmatch(r"Stopped at \d+ points\.", stopped)
 
 
 @pytest.mark.parametrize(("variable", "value", "reason"), [

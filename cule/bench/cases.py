@@ -6,6 +6,8 @@ import shlex
 from dataclasses import dataclass
 
 MODES = ("end-to-end", "emulation-only", "with-policy", "with-training")
+# Rows of training programs have a speed, too, which is shown and drawn beside these.
+SHOWN_MODES = (*MODES, "training")
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from typing import Any
 
 import torch
 
-from cule.bench.cases import Case
+from cule.bench.cases import SHOWN_MODES, Case
 from cule.bench.kinds import OTHERS, others_of, ours_of
 from cule.bench.measure import Measurement
 from cule.bench.systems import CuleSystem
 from cule.errors import InvalidType, InvalidValue
 from cule.json_lines import read_lines
-from cule.results import EVALUATION, PROFILER, commit, machine, now
+from cule.results import PROFILER, commit, machine, now
 from cule.rom import find_game
 
 
@@ -101,8 +101,9 @@ class RowMaker:
 
 
 def _parse(values: dict[str, Any]) -> Row | None:
-    """The row of a line; None for one without a speed: an evaluation, or what cule.scope says."""
-    if values.get("mode") == EVALUATION or values.get("system") == PROFILER:
+    """The row of a line; None for one of another mode, such as an evaluation, or of cule.scope."""
+    mode = values.get("mode")
+    if values.get("system") == PROFILER or (isinstance(mode, str) and mode not in SHOWN_MODES):
         return None
     row = Row(**{key: value for key, value in values.items() if key in _TYPES})
     for key, types in _TYPES.items():
@@ -115,8 +116,8 @@ def _parse(values: dict[str, Any]) -> Row | None:
 def read_rows(paths: Iterable[Path]) -> list[Row]:
     """The rows of files, in their order.
 
-    Unknown keys, such as those of training, are left out. So are rows of evaluations of trained
-    policies and of cule.scope, which do not measure speed. Damaged lines are left out, too, with a
+    Unknown keys, such as those of training, are left out. So are rows of other modes, such as
+    evaluations of trained policies, and of cule.scope. Damaged lines are left out, too, with a
     warning for each.
 
     Raises:
