@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import importlib.metadata
 import platform
 import sys
@@ -12,6 +10,7 @@ from collections.abc import Sequence
 import torch
 
 import cule
+from cule.command_line import listed, run_one_of
 
 # The programs: the module with its `main`, and what it does.
 PROGRAMS = {
@@ -19,6 +18,12 @@ PROGRAMS = {
     "play": ("cule.play", "opens a game in a window, which you play with the keyboard"),
     "record": ("cule.record", "records a video of games that are played with random actions"),
     "bench": ("cule.bench.__main__", "measures frames per second; on a CPU, ale-py's, too"),
+    "train": ("cule.train.__main__", "says how to train, and lists the programs around trainings"),
+    "evaluate": ("cule.train.evaluate", "plays a trained agent's episodes on ale-py: its score"),
+    "watch": ("cule.train.watch", "records a video of a trained agent"),
+    "plot": ("cule.train.plot", "draws the scores of trainings against time and frames"),
+    "sweep": ("cule.train.sweep", "trains on many games with many seeds"),
+    "tune": ("cule.train.tune.__main__", "finds the settings with which a training is fastest"),
     "scope": ("cule.scope.__main__", "says where a training's time goes, on the CPU and the GPU"),
     "info": (
         "cule.info",
@@ -40,25 +45,16 @@ def overview() -> str:
     """The versions, and the programs with what they do."""
     usage = "usage: python -m cule PROGRAM ...   (--help after it lists its options)"
     lines = [versions(), "", usage, ""]
-    lines += [f"  {name:<10}{what}" for name, (_, what) in PROGRAMS.items()]
-    return "\n".join(lines)
+    return "\n".join(lines + listed({name: what for name, (_, what) in PROGRAMS.items()}))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program that the command line names; returns the exit status."""
-    name, *arguments = (sys.argv[1:] if argv is None else argv) or ["--help"]
-    if name in ("--help", "-h"):
-        print(overview())
-        return 0
-    if name == "--version":
+    words = sys.argv[1:] if argv is None else argv
+    if words and words[0] == "--version":
         print(versions())
         return 0
-    if name not in PROGRAMS:
-        close = difflib.get_close_matches(name, PROGRAMS, n=1)
-        hint = f"; the closest is {close[0]!r}" if close else ""
-        print(f"cule: expected one of {', '.join(PROGRAMS)}, got {name!r}{hint}", file=sys.stderr)
-        return 2
-    return importlib.import_module(PROGRAMS[name][0]).main(arguments)
+    return run_one_of("cule", PROGRAMS, overview(), words)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -90,3 +92,37 @@ def run_main(
         line, status = interrupted, 130
     print(f"{parser.program}: {line}", file=sys.stderr)
     return status
+
+
+def listed(lines: Mapping[str, str]) -> list[str]:
+    """A line for each name, with what it is; these begin in the same column."""
+    width = max(map(len, lines)) + 2
+    return [f"  {name:<{width}}{what}" for name, what in lines.items()]
+
+
+def run_one_of(
+    program: str, programs: Mapping[str, tuple[str, str]], overview: str, words: Sequence[str]
+) -> int:
+    """Runs the program that the command line names first, or prints what there is.
+
+    Args:
+        program: the name that begins a message, such as "cule".
+        programs: by name, the module with its `main` and what it does.
+        overview: is printed if no program is named, or --help.
+        words: the command line.
+
+    Returns:
+        The exit status; 2 if there is no such program.
+    """
+    name, *arguments = words or ["--help"]
+    if name in ("--help", "-h"):
+        print(overview)
+        return 0
+    if name not in programs:
+        close = difflib.get_close_matches(name, programs, n=1)
+        hint = f"; the closest is {close[0]!r}" if close else ""
+        print(
+            f"{program}: expected one of {', '.join(programs)}, got {name!r}{hint}", file=sys.stderr
+        )
+        return 2
+    return importlib.import_module(programs[name][0]).main(arguments)

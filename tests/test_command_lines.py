@@ -23,6 +23,7 @@ from cule import __main__ as overview
 from cule import play, record
 from cule.command_line import Parser
 from cule.screens import mosaic
+from cule.train import __main__ as trainings
 
 ROOT = Path(__file__).resolve().parents[1]
 SHORT = ["--seconds", "0.3", "--quiet"]
@@ -246,17 +247,37 @@ def test_cule_lists_its_programs_and_versions(capsys: pytest.CaptureFixture) -> 
         assert printed[0].startswith(f"cule {cule.__version__}, Python 3.")
         assert f"torch {torch.__version__}" in printed[0]
         assert [line.split()[0] for line in printed[4:]] == list(overview.PROGRAMS)
+        assert all(len(line) <= 100 for line in printed[1:])
     assert overview.main(["--version"]) == 0
     assert capsys.readouterr().out == f"{printed[0]}\n"
 
 
 def test_cule_lists_every_program() -> None:
-    """Each module of the package that has a `main` is one."""
+    """Each module of the package that is one, but for those that cule itself starts."""
     folder = Path(cule.__file__).parent
-    files = {*folder.glob("*.py"), *folder.glob("*/__main__.py")} - {folder / "__main__.py"}
-    programs = {path for path in files if "\ndef main(" in path.read_text()}
+    programs = {path for path in folder.rglob("*.py") if "sys.exit(main())" in path.read_text()}
+    programs -= {folder / "__main__.py", folder / "train" / "mps.py"}
     modules = [module for module, _ in overview.PROGRAMS.values()]
     assert {Path(importlib.import_module(module).__file__) for module in modules} == programs
+
+
+def test_cule_train_says_what_there_is(capsys: pytest.CaptureFixture) -> None:
+    """Programs that train, those around them, and where to read how to write one."""
+    assert overview.main(["train"]) == trainings.main(["--help"]) == 0
+    first, again = capsys.readouterr().out.split("To train")[1:]
+    assert first == again
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in (ROOT / "examples").glob("*/*.py")
+        if "return train.main(" in path.read_text()
+    }
+    assert modules == set(trainings.ALGORITHMS) and all(f"  {name} " in first for name in modules)
+    for name in ("evaluate", "watch", "plot", "sweep", "tune"):
+        assert f"\n  {name} " in first
+    assert trainings.main(["evalute"]) == 2
+    assert capsys.readouterr().err.endswith("got 'evalute'; the closest is 'evaluate'\n")
+    assert trainings.main(["plot", "no-such-folder"]) == 2
+    assert "plot: expected run folders" in capsys.readouterr().err
 
 
 def test_cule_runs_a_program(tmp_path: Path) -> None:

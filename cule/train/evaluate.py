@@ -13,7 +13,7 @@ import io
 import multiprocessing
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -289,9 +289,9 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Runs the evaluation; returns the exit status."""
-    return run_program("python -m cule.train.evaluate", Args, evaluate)
+    return run_program("python -m cule.train.evaluate", Args, evaluate, argv)
 
 
 if __name__ == "__main__":

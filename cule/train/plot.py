@@ -6,6 +6,7 @@ python -m cule.train.plot runs/a2c_vtrace --out scores.png
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +38,9 @@ def run(args: Args) -> None:
     sys.stdout.write(f"The plot is in {args.out}.\n")
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Draws; returns the exit status."""
-    return run_program("python -m cule.train.plot", Args, run)
+    return run_program("python -m cule.train.plot", Args, run, argv)
 
 
 if __name__ == "__main__":

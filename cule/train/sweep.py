@@ -365,9 +365,9 @@ def run(args: Args, options: Sequence[str]) -> int:
     return tell_end(sweep)
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Runs the sweep; returns the exit status."""
-    words = sys.argv[1:]
+    words = list(sys.argv[1:] if argv is None else argv)
     split = words.index("--") if "--" in words else len(words)
     options = words[split + 1 :]
     return run_program(

@@ -10,6 +10,7 @@ plays on ale-py.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,9 +102,9 @@ def watch(args: Args) -> list[float]:
     return scores
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Records the video; returns the exit status."""
-    return run_program("python -m cule.train.watch", Args, watch)
+    return run_program("python -m cule.train.watch", Args, watch, argv)
 
 
 if __name__ == "__main__":

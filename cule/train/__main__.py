@@ -1,0 +1,49 @@
+"""`python -m cule.train`: says how to train, and which programs there are around trainings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cule.__main__ import PROGRAMS
+from cule.command_line import listed, run_one_of
+
+# The training programs of a checkout of cule, by their modules.
+ALGORITHMS = {
+    "examples.a2c_vtrace.train": "A2C with V-trace: the most frames a second",
+    "examples.dqn.dqn": "DQN with n-step targets and a replay memory",
+    "examples.ppo.ppo": "PPO: the one to begin with",
+    "examples.pqn.pqn": "PQN: Q-learning without a replay memory",
+    "examples.reinforce.reinforce": "REINFORCE: the shortest program, to learn from",
+}
+AROUND = {
+    name: entry for name, entry in PROGRAMS.items()
+    if entry[0].startswith("cule.train.") and name != "train"
+}  # fmt: skip
+
+
+def overview() -> str:
+    """How to train, and the programs with what they do."""
+    return "\n".join([
+        "To train, in the folder of cule's repository (--help lists the settings):",
+        "",
+        "  python -m examples.ppo.ppo --game pong --folder runs/pong",
+        "",
+        *listed(ALGORITHMS),
+        "",
+        "An algorithm of your own is a program that ends in train.main(Algorithm, Args):",
+        "docs/training.md has one in a page.",
+        "",
+        "Then: python -m cule.train PROGRAM ...   (--help after it lists its options)",
+        "",
+        *listed({name: what for name, (_, what) in AROUND.items()}),
+    ])  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program that the command line names; returns the exit status."""
+    return run_one_of("cule.train", AROUND, overview(), sys.argv[1:] if argv is None else argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
