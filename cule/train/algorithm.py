@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import torch
 from torch import nn
 
-from cule.errors import MissingMethod
+from cule.errors import MissingMethod, MissingPart
 from cule.train.learning import Copy, Learning
 from cule.train.settings import Args
 
@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     from cule.train.build import Declaration
 
 A = TypeVar("A", bound=Args)
-# Networks by name, as attributes.
-Nets = SimpleNamespace
 Values = Mapping[str, torch.Tensor]
+
+
+class Nets(SimpleNamespace):
+    """Networks by name, as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        known = ", ".join(vars(self))
+        raise MissingPart(f"expected one of the networks ({known}), got {name}")
 
 
 class Algorithm(Generic[A]):

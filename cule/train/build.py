@@ -25,6 +25,7 @@ from cule.train.learning import Copy, Learning
 from cule.train.phase import Phase, blank, declare_phase
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Program, Recurrent
+from cule.train.returned import check_tensors
 from cule.train.stage import Stage
 from cule.train.weights import Weights
 
@@ -48,6 +49,11 @@ class Networks:
     acting: dict[str, nn.Module]
     weights: Weights
     unread: frozenset[str] = frozenset()
+
+    def all(self) -> list[nn.Module]:
+        """All of them."""
+        copies = [net for net, _ in self.copies.values()]
+        return [*self.trained.values(), *copies, *self.acting.values()]
 
 
 @dataclass
@@ -147,6 +153,11 @@ class Declaration:
             reads: further parts of a batch by name: each a function of the index after the last
                 step that is learned from, which gives a window.
         """
+        if self._phase is not None:
+            raise InvalidValue(
+                "expected declare() to declare learning once, got a second declaration: one loss "
+                "learns from all"
+            )
         learning.check(self.stage.num_envs)
         prepares = type(self.algorithm).prepare is not Algorithm.prepare
         prepare = self.algorithm.prepare if prepares else None
@@ -201,14 +212,10 @@ class Declaration:
         writes: Mapping[str, Access],
     ) -> None:
         names, t = list(self.actors), self.t
-        returned = self._try_acting(act, reads)
+        returned = self._try_acting(act, reads, writes)
         evaluated = [name for name in self.algorithm.evaluates if name in returned]
         kept = ["actions", *self.algorithm.keeps.keys() - {"actions"}]
         outputs = [*kept, *writes]
-        if missing := [name for name in outputs if name not in returned]:
-            raise InvalidValue(
-                f"expected act to return {', '.join(missing)}, got {', '.join(returned)}"
-            )
 
         @torch.no_grad()
         def function(observations: torch.Tensor, *read: Any) -> tuple[torch.Tensor, ...]:
@@ -236,19 +243,29 @@ class Declaration:
 
     @torch.no_grad()
     def _try_acting(
-        self, act: Callable[..., Mapping[str, torch.Tensor]], reads: Sequence[Access]
+        self,
+        act: Callable[..., Mapping[str, torch.Tensor]],
+        reads: Sequence[Access],
+        writes: Mapping[str, Access],
     ) -> Mapping[str, torch.Tensor]:
-        """What act returns for zeros."""
+        """What act returns for zeros, checked."""
         values = [blank(self, access).all()[0] for access in (self.observation[self.t], *reads)]
         nets = spaces(list(self.nets.acting), list(self.nets.acting.values()))
         step = torch.zeros(1, dtype=torch.int64, device=self.stage.device)
         with self.learner.autocast, self._draws_at(step):
             result = act(nets, *values)
+        names = dict.fromkeys(["actions", *self.algorithm.keeps, *writes])
+        check_tensors("act", result, names)
+        numbers = {*names, *self.algorithm.evaluates}
         for name, value in result.items():
-            if len(value) != self.stage.num_envs:
+            wanted: tuple[int, ...] = (self.stage.num_envs,)
+            if name in writes:
+                wanted = writes[name].recurrent.shape
+            if name in numbers and tuple(value.shape) != wanted:
                 raise InvalidValue(
                     f"expected act to return {name} with a value for each of "
-                    f"{self.stage.num_envs} envs, got {tuple(value.shape)}"
+                    f"{self.stage.num_envs} envs, {wanted}, got {tuple(value.shape)}; more than a "
+                    "number for each is kept by a recurrent of its own, which declare() declares"
                 )
         return result
 

@@ -155,7 +155,8 @@ def newest(run: Path, device: torch.device) -> dict[str, Any]:
 
 def networks_of(state: dict[str, Any]) -> dict[str, Any]:
     """Of a checkpoint's state what evaluations and videos need."""
-    kept = {name: state["trainer"][name] for name in ("steps", "updates", "networks")}
+    names = ("steps", "updates", "networks", "attributes")
+    kept = {name: state["trainer"][name] for name in names if name in state["trainer"]}
     return {**state, "trainer": kept}
 
 

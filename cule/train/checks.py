@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from typeguard import CollectionCheckStrategy, TypeCheckError, check_type
 
-from cule.errors import InvalidValue
+from cule.errors import InvalidType, InvalidValue
 
 # The envs' seeds are large multiples of a run's seed (trainer.py), and have to fit into 64 bits.
 MAX_SEED = 2**32 - 1
@@ -79,6 +79,23 @@ def at_least(least: float, args: Any, *names: str) -> None:
         value = getattr(args, name)
         if value is not None and not value >= least:
             raise InvalidValue(f"expected {name} to be at least {least}, got {value}")
+
+
+def at_least_whole(least: int, args: Any, *names: str) -> None:
+    """Checks that these fields of a dataclass are None or whole numbers of at least `least`.
+
+    Raises:
+        TypeError: one is no whole number.
+        ValueError: one is less.
+    """
+    for name in names:
+        value, owner = getattr(args, name), type(args).__name__
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InvalidType(f"expected {name} of {owner} to be a whole number, got {value!r}")
+        if value < least:
+            raise InvalidValue(f"expected {name} of {owner} to be at least {least}, got {value}")
 
 
 def within(least: float, most: float, args: Any, *names: str) -> None:

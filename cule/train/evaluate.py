@@ -30,6 +30,7 @@ from cule.errors import Failed, InvalidValue
 from cule.train import checkpoint
 from cule.train.address import find, settings_from
 from cule.train.algorithm import Algorithm
+from cule.train.attributes import Attributes
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import run_program
 from cule.train.emulator import in_parts
@@ -105,6 +106,8 @@ def policy_of(
             ) from problem
         if state["args"].get("channels_last", False):
             to_channels_last(net)
+    if "attributes" in state["trainer"]:
+        Attributes(algorithm, nets.values()).load_state_dict(state["trainer"]["attributes"])
     named = spaces(list(nets), list(nets.values()))
     # As it has acted in its training. A CPU trains in float32.
     rounded = device.type == "cuda" and state["args"].get("bf16", False)

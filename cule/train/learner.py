@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,17 +16,9 @@ from cule.train.batch import Batch, Rows
 from cule.train.plan.program import Work
 from cule.train.reads import OPTIMIZER, reading
 from cule.train.reduction import Reduction
+from cule.train.returned import check_loss
+from cule.train.trying import Trials, unchanged
 from cule.train.weights import Weights
-
-
-@contextmanager
-def unchanged(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
-    """After the block, tensors have the values of before it, in the same memory."""
-    before = [tensor.detach().clone() for tensor in tensors]
-    yield
-    with torch.no_grad():
-        for tensor, was in zip(tensors, before, strict=True):
-            tensor.copy_(was)
 
 
 class Learner:
@@ -36,6 +27,7 @@ class Learner:
     Args:
         algorithm: whose loss and optimizer.
         weights: of the networks that are trained.
+        trials: lets the loss be tried.
 
     Attributes:
         reduction: averages the gradients of several processes; None: one process learns.
@@ -44,8 +36,8 @@ class Learner:
         unread: settings of the optimizer that the algorithm's own does not read.
     """
 
-    def __init__(self, algorithm: Algorithm[Any], weights: Weights):
-        self.algorithm, self.weights = algorithm, weights
+    def __init__(self, algorithm: Algorithm[Any], weights: Weights, trials: Trials):
+        self.algorithm, self.weights, self.trials = algorithm, weights, trials
         self.reduction: Reduction | None = None
         self.args, device = algorithm.args, algorithm.device
         self.optimizer, self.unread = reading(
@@ -83,7 +75,8 @@ class Learner:
         weights = {p.untyped_storage().data_ptr() for p in self.weights.used}
         hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
         with self.autocast, hooks:
-            values = self._values(self.algorithm.loss, nets, batch)
+            values = self.algorithm.loss(nets, batch)
+            check_loss(values)
             gradients = torch.autograd.grad(values["loss"], self.weights.used, allow_unused=True)
         if all(gradient is None for gradient in gradients):
             raise InvalidValue(
@@ -94,17 +87,6 @@ class Learner:
         self.used = tuple(sorted(batch.asked))
         activations = sum(size for place, size in kept.items() if place not in weights)
         return activations // count
-
-    @staticmethod
-    def _values(loss: Any, nets: Nets, batch: Any) -> dict[str, torch.Tensor]:
-        values = loss(nets, batch)
-        if not isinstance(values, dict) or "loss" not in values:
-            raise InvalidValue(f'expected loss to return a dict with "loss", got {values!r}')
-        found = values["loss"]
-        if not isinstance(found, torch.Tensor) or found.dim() or not found.requires_grad:
-            shape = tuple(found.shape) if isinstance(found, torch.Tensor) else found
-            raise InvalidValue(f"expected a loss that is a scalar with a gradient, got {shape}")
-        return values
 
     def compute_gradient(self, nets: Nets, rows: Rows) -> None:
         """Computes this process's gradient of the rows' loss."""
@@ -209,4 +191,4 @@ def copy_weights(source: nn.Module, target: nn.Module) -> None:
 
 def spaces(names: Sequence[str], boxes: Sequence[nn.Module]) -> Nets:
     """Networks by name, as attributes."""
-    return SimpleNamespace(**dict(zip(names, boxes, strict=True)))
+    return Nets(**dict(zip(names, boxes, strict=True)))

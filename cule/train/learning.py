@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from cule.errors import InvalidValue
+from cule.train.checks import at_least_whole
+
+# What means nothing beside a replay memory.
+NO_REPLAY = ("steps", "groups", "epochs", "minibatch", "normalize")
+# Steps of an env from which one transition can be sampled: the three oldest are only in stacks.
+OLDEST = 4
 
 
 @dataclass(frozen=True)
@@ -12,12 +18,18 @@ class Replay:
     """Learn from transitions sampled uniformly from the newest ones.
 
     Attributes:
-        memory: transitions of all envs together.
+        memory: transitions of all envs together; of each env so many whole steps as fit.
         minibatch: transitions in an update.
+
+    Raises:
+        TypeError, ValueError: one is no whole number, or below 1.
     """
 
     memory: int
     minibatch: int
+
+    def __post_init__(self) -> None:
+        at_least_whole(1, self, "memory", "minibatch")
 
 
 @dataclass(frozen=True)
@@ -79,19 +91,19 @@ class Learning:
             num_envs: envs of this process.
 
         Raises:
-            ValueError: one is wrong.
+            TypeError, ValueError: one is wrong, or means nothing beside others.
         """
-        for name in ("steps", "every", "times", "groups", "epochs"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InvalidValue(
-                    f"expected a window of at least one step, and {name} of Learning to be at "
-                    f"least 1, got {value}"
-                )
+        at_least_whole(1, self, "steps", "every", "times", "groups", "epochs", "minibatch")
+        at_least_whole(0, self, "start")
         if self.lag not in (0, 1):
             raise InvalidValue(f"expected lag of Learning to be 0 or 1, got {self.lag}")
         if self.replay is not None:
+            self._check_replay(self.replay, num_envs)
             return
+        if self.epochs > 1 and self.minibatch is None:
+            raise InvalidValue(
+                f"expected epochs of Learning together with minibatch, got {self.epochs} without"
+            )
         if num_envs % self.groups:
             raise InvalidValue(
                 f"expected groups of Learning to divide the envs ({num_envs}), got {self.groups}"
@@ -101,11 +113,26 @@ class Learning:
                 raise InvalidValue(
                     "expected Learning with groups and times, or with minibatch, got both"
                 )
-            if self.minibatch < 1 or num_envs * self.steps % self.minibatch:
+            if num_envs * self.steps % self.minibatch:
                 raise InvalidValue(
                     "expected minibatch of Learning to divide num_envs times steps "
                     f"({num_envs * self.steps}), got {self.minibatch}"
                 )
+
+    def _check_replay(self, replay: Replay, num_envs: int) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in NO_REPLAY and value != field.default:
+                raise InvalidValue(
+                    f"expected Learning with replay to have no {field.name}, as an update learns "
+                    f"from sampled transitions, minibatch of Replay of them, got {value!r}"
+                )
+        least = num_envs * OLDEST
+        if replay.memory < least:
+            raise InvalidValue(
+                f"expected memory of Replay to hold {OLDEST} steps of each of {num_envs} envs "
+                f"({least}) or more, got {replay.memory}"
+            )
 
     def updates(self, num_envs: int) -> int:
         """Updates in a phase."""

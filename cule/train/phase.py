@@ -16,6 +16,7 @@ from cule.train.learning import Learning
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Program, Recurrent, Work
 from cule.train.plan.stores import Window
+from cule.train.returned import check_tensors
 
 if TYPE_CHECKING:
     from cule.train.build import Declaration
@@ -88,6 +89,11 @@ def declare_phase(d: Declaration, phase: Phase) -> None:
     chosen = (
         _declare_shuffle(d, learning, loops) if learning.minibatch and not learning.replay else None
     )
+    if unknown := [name for name in learning.normalize if name not in whole]:
+        raise InvalidValue(
+            f"expected normalize of Learning to name what prepare or evaluate returns "
+            f"({', '.join(whole) or 'nothing'}), got {', '.join(unknown)}"
+        )
     if learning.replay is not None:
         chosen = _declare_sampling(d, learning, loops, windows)
     _declare_gradient(d, phase, windows, loops, whole, chosen)
@@ -114,6 +120,7 @@ def _declare_evaluation(
     if not d.algorithm.evaluates:
         return {}
     p, count = d.program, windows.steps + 1
+    _try_evaluation(d)
     stop, names = windows.stop, list(d.trained)
     made = {}
     for name, dtype in d.algorithm.evaluates.items():
@@ -133,6 +140,21 @@ def _declare_evaluation(
         )  # fmt: skip
         made[name] = values
     return made
+
+
+@torch.no_grad()
+def _try_evaluation(d: Declaration) -> None:
+    """Checks what `evaluate` returns for zeros."""
+    nets = spaces(list(d.trained), list(d.nets.trained.values()))
+    with d.learner.autocast:
+        values = d.algorithm.evaluate(nets, blank(d, d.observation[d.t]).all()[0])
+    check_tensors("evaluate", values, d.algorithm.evaluates)
+    for name in d.algorithm.evaluates:
+        if tuple(values[name].shape) != (d.stage.num_envs,):
+            raise InvalidValue(
+                f"expected evaluate to return {name} with a number for each of "
+                f"{d.stage.num_envs} envs, got {tuple(values[name].shape)}"
+            )
 
 
 def _declare_preparation(
@@ -184,6 +206,7 @@ def prepared(
     batch = Batch(parts)
     with d.learner.autocast:
         values = phase.prepare(spaces(_net_names(d), boxes), batch)
+        check_tensors("prepare", values)
     asked |= batch.asked
     return values
 

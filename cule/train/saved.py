@@ -32,6 +32,7 @@ class _Networks(TypedDict):
 class Trained(_Networks, total=False):
     """What a trainer saves; without `plan`, training cannot go on from it."""
 
+    attributes: dict[str, tuple[str, Any]]
     plan: dict[str, Any]
 
 

@@ -13,13 +13,14 @@ from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
+from cule.train.attributes import Attributes
 from cule.train.balance import Balance, Way
 from cule.train.build import Declaration, Networks, fixed_bytes, observation_of
 from cule.train.decoupled import FarEnvs, Messages, facts_of
 from cule.train.devices import compute_deterministically, multiprocessors_of
 from cule.train.emulator import FRAMESKIP
 from cule.train.layout import Layout
-from cule.train.learner import Learner, spaces, unchanged
+from cule.train.learner import Learner, spaces
 from cule.train.learning import Copy, Learning
 from cule.train.models import to_channels_last
 from cule.train.partition import Partition, split
@@ -29,7 +30,9 @@ from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
 from cule.train.reads import NETWORKS, reading
 from cule.train.reduction import make_reduction
+from cule.train.returned import check_networks
 from cule.train.stage import Stage, make_envs
+from cule.train.trying import Trials
 from cule.train.turn import trainings_at_once
 from cule.train.weights import Weights
 from cule.train.world import World
@@ -63,6 +66,7 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
     declared, unread = reading(
         algorithm, NETWORKS, lambda: algorithm.networks(algorithm.num_actions)
     )
+    check_networks(declared)
     trained = {
         name: on_its_device(name, net, device)
         for name, net in declared.items()
@@ -143,7 +147,12 @@ class Trainer:
         if self.args.deterministic:
             compute_deterministically()
         self.nets = make_networks(algorithm, world)
-        self.learner = Learner(algorithm, self.nets.weights)
+        nets = self.nets.all()
+        others = [*nets, self.stage.env]
+        self.attributes = Attributes(algorithm, others)
+        self.trials = Trials(self.attributes, nets, self.device)
+        self.learner = Learner(algorithm, self.nets.weights, self.trials)
+        others.append(self.learner.optimizer)
         if len(learners) > 1:
             self.learner.reduction = make_reduction(
                 world.layout.learners_by_device(world.size), self.nets.weights.gradient
@@ -163,8 +172,9 @@ class Trainer:
             self.learner,
             observation_of(self.stage, compiled=algorithm.args.compile),
         )
-        algorithm.declare(self.declaration)
-        program = self.declaration.finish()
+        with self.trials():
+            algorithm.declare(self.declaration)
+            program = self.declaration.finish()
         messages = None
         if world.partners:
             networks = {self.declaration.actors[n].name: net for n, net in self.nets.acting.items()}
@@ -245,11 +255,7 @@ class Trainer:
 
         What is compiled or loaded at the first use is there when the training begins.
         """
-        networks = [*self.nets.trained.values(), *self.nets.acting.values()]
-        changing = [buffer for net in networks for buffer in net.buffers()]
-        changing += [self.learner.turn, self.learner.metrics]
-        devices = [self.device] if self.device.type == "cuda" else []
-        with unchanged(changing), torch.random.fork_rng(devices):
+        with self.trials([self.learner.turn, self.learner.metrics]):
             for executor in self.plan.executors:
                 for operation in executor.group.operations:
                     if operation.name in ("act", "gradient"):
@@ -364,6 +370,7 @@ class Trainer:
             "steps": self.steps,
             "updates": self.updates,
             "networks": networks,
+            "attributes": self.attributes.state_dict(),
             "plan": self.plan.state_dict(),
         }  # fmt: skip
 
@@ -374,6 +381,7 @@ class Trainer:
             KeyError, RuntimeError, ValueError: the state is of a run with other settings.
         """
         self.plan.load_state_dict(state["plan"])
+        self.attributes.load_state_dict(state["attributes"])
 
     def close(self) -> None:
         """Frees the envs and the captured graphs."""

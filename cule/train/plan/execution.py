@@ -16,7 +16,6 @@ import torch
 
 from cule.train import annotate
 from cule.train.plan.groups import Group
-from cule.train.plan.index import Index
 from cule.train.plan.memory import Kept
 from cule.train.plan.program import Access, Operation, Recurrent, calls_in_order
 from cule.train.plan.stores import Store, Window, make_store
@@ -25,7 +24,7 @@ Call = tuple[Operation, int, int]
 # Calls that are made as one: an operation's calls of an iteration, or a single call.
 Calls = tuple[Call, ...]
 # The slots that a call uses, by the first index, the stop, the store's length and `since`.
-Slots = dict[tuple[Index, Index, int, int | None], torch.Tensor]
+Slots = dict[tuple[str, str, int, int | None], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,7 @@ class Executor:
         j: torch.Tensor,
         slots: Slots,
     ) -> torch.Tensor:
-        key = access.first, access.stop, length, access.since
+        key = access.first.text, access.stop.text, length, access.since
         if key not in slots:
             first = access.first.at(operation.domain, t, j)
             if not isinstance(first, torch.Tensor):

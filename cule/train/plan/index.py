@@ -8,6 +8,7 @@ integers, or with tensors on a device.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Union
 
 import torch
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Whole = Union["Index", int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Index:
     """An expression; `t + 1`, `(t - 3) // 4`, `2 * u`.
 
@@ -32,15 +33,40 @@ class Index:
     kind: str
     parts: tuple[Any, ...] = ()
 
+    def _is_condition(self, *_: object) -> bool:
+        raise InvalidType(
+            f"expected an index of t, j and u with +, -, * and //, got a condition on {self}: a "
+            "program is declared before its steps are counted"
+        )
+
+    # The default comparisons would say that t is not 0, and that it is true.
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _is_condition  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+    def __mod__(self, other: object) -> Index:
+        raise InvalidType(f"expected an index without %, got {self} % {other!r}")
+
+    def __truediv__(self, other: object) -> Index:
+        raise InvalidType(f"expected an index divided by //, got {self} / {other!r}")
+
+    @cached_property
+    def text(self) -> str:
+        """Its expression; equal ones are the same index."""
+        return str(self)
+
+    @property
+    def _is_zero(self) -> bool:
+        return self.kind == "constant" and self.parts[0] == 0
+
     def __add__(self, other: Whole) -> Index:
         other = as_index(other)
-        if other == ZERO:
+        if other._is_zero:
             return self
         if self.kind == other.kind == "constant":
             return constant(self.parts[0] + other.parts[0])
         if self.kind == "add" and self.parts[1].kind == other.kind == "constant":
             return self.parts[0] + constant(self.parts[1].parts[0] + other.parts[0])
-        return other if self == ZERO else Index("add", (self, other))
+        return other if self._is_zero else Index("add", (self, other))
 
     def __radd__(self, other: int) -> Index:
         return self + other
@@ -148,5 +174,4 @@ def as_index(value: Whole) -> Index:
     return constant(value)
 
 
-ZERO = constant(0)
 T, J, U = Index("t"), Index("j"), Index("u")

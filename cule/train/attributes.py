@@ -1,0 +1,198 @@
+"""What an algorithm keeps in attributes of its own: taken, put back, saved with a checkpoint.
+
+An algorithm may change what it keeps, such as a running mean, whenever one of its methods is
+called. Taken are numbers, texts, tensors, arrays, random generators, what has a state_dict, and
+containers and plain objects of these. Functions, classes, settings and the envs are not: they are
+made again.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import io
+import random
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from cule.errors import InvalidValue
+
+# Attributes that the program around an algorithm sets.
+GIVEN = frozenset({"args", "now", "num_actions", "device"})
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+# The kind of a value, and a copy of what it holds.
+Taken = tuple[str, Any]
+NOTHING: Taken = ("nothing", None)
+_LIBRARIES = {*sys.stdlib_module_names, "torch", "numpy", "gymnasium", "cule"}
+
+
+def _cannot_hold(where: str, what: str) -> InvalidValue:
+    return InvalidValue(
+        f"expected attributes of an algorithm that a checkpoint can hold, got {where}, a {what}: "
+        "what it says would be lost when the training is resumed"
+    )
+
+
+def _is_own(value: Any) -> bool:
+    """Whether an object is of a class of the user's, and no env."""
+    module = type(value).__module__.partition(".")[0]
+    known = module in _LIBRARIES and type(value).__name__ != "SimpleNamespace"
+    return hasattr(value, "__dict__") and not known and not hasattr(value, "step")
+
+
+def _take(value: Any, where: str, seen: set[int]) -> Taken:
+    """What a value is, and a copy of it, which torch.load reads without running code."""
+    if type(value) in PLAIN:
+        return "plain", value
+    if isinstance(value, (enum.Enum, type)):
+        return NOTHING
+    if id(value) in seen:
+        return NOTHING
+    seen = seen | {id(value)}
+    if isinstance(value, torch.Tensor):
+        return "host" if value.is_cpu else "tensor", value.detach().clone()
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
+        return "array", torch.from_numpy(np.array(value))
+    if isinstance(value, torch.Generator):
+        return "torch", value.get_state()
+    if isinstance(value, np.random.Generator):
+        return "numpy", _take(value.bit_generator.state, where, seen)
+    if isinstance(value, random.Random):
+        return "python", value.getstate()
+    if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
+        return "state", _take(value.state_dict(), where, seen)
+    if isinstance(value, Mapping):
+        found = {key: _take(one, f"{where}[{key!r}]", seen) for key, one in value.items()}
+        strange = [key for key in found if type(key) not in PLAIN]
+        if any(found.pop(key) != NOTHING for key in strange):
+            raise _cannot_hold(where, "dict whose keys are not numbers or texts")
+        return "mapping", found
+    if isinstance(value, (list, tuple, collections.deque)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return kind, [_take(one, f"{where}[{i}]", seen) for i, one in enumerate(value)]
+    if isinstance(value, (set, frozenset)) and all(type(one) in PLAIN for one in value):
+        return "set", list(value)
+    if isinstance(value, Iterator) and not isinstance(value, io.IOBase):
+        raise _cannot_hold(where, type(value).__name__)
+    if _is_own(value):
+        return "object", {n: _take(one, f"{where}.{n}", seen) for n, one in vars(value).items()}
+    return NOTHING
+
+
+def _put(now: Any, taken: Taken) -> Any:
+    """The value that was taken: `now`, changed in place where that is possible, or a new one."""
+    kind, value = taken
+    if kind == "nothing":
+        return now
+    if kind in ("tensor", "host"):
+        return _put_tensor(now, value.cpu() if kind == "host" else value)
+    if kind == "array":
+        array = value.cpu().numpy().copy()
+        return array if isinstance(now, np.ndarray) or array.ndim else array[()]
+    if kind == "mapping":
+        return _put_mapping({} if now is None else now, value)
+    if kind in ("list", "tuple"):
+        return _put_sequence(kind, now, value)
+    if kind in ("plain", "set"):
+        return value if kind == "plain" else (set(value) if now is None else type(now)(value))
+    if now is None:
+        raise InvalidValue(
+            "expected an algorithm to make what it keeps in __init__, got an object of a "
+            "checkpoint that is not there yet"
+        )
+    if kind == "torch":
+        now.set_state(value.cpu())
+    elif kind == "numpy":
+        now.bit_generator.state = _put(None, value)
+    elif kind == "python":
+        now.setstate((value[0], tuple(value[1]), value[2]))
+    elif kind == "state":
+        now.load_state_dict(_put(None, value))
+    else:
+        _put_attributes(now, value)
+    return now
+
+
+def _put_tensor(now: Any, value: torch.Tensor) -> torch.Tensor:
+    """In the same memory, as captured steps read it there, unless it belongs to a gradient."""
+    alike = isinstance(now, torch.Tensor) and (
+        (now.shape, now.dtype, now.device) == (value.shape, value.dtype, value.device)
+    )
+    if not alike or not now.is_leaf:
+        return value.clone()
+    with torch.no_grad():
+        return now.copy_(value)
+
+
+def _put_mapping(now: Any, taken: Mapping[Any, Taken]) -> Any:
+    before = dict(now)
+    for key in [key for key in before if key not in taken and type(key) in PLAIN]:
+        del now[key]
+    for key, one in taken.items():
+        if one != NOTHING:
+            now[key] = _put(before.get(key), one)
+    return now
+
+
+def _put_sequence(kind: str, now: Any, taken: list[Taken]) -> Any:
+    before = list(now) if isinstance(now, (list, tuple, collections.deque)) else []
+    before += [None] * (len(taken) - len(before))
+    values = [_put(one, part) for one, part in zip(before, taken, strict=False)]
+    if isinstance(now, (list, collections.deque)):
+        now.clear()
+        now.extend(values)
+        return now
+    if kind == "list":
+        return values
+    return type(now)(*values) if hasattr(now, "_fields") else tuple(values)
+
+
+def _put_attributes(now: Any, taken: Mapping[str, Taken]) -> None:
+    before = vars(now)
+    for name in [name for name in before if name not in taken and name not in GIVEN]:
+        delattr(now, name)
+    for name, one in taken.items():
+        value = _put(before.get(name), one)
+        if value is not before.get(name):
+            object.__setattr__(now, name, value)
+
+
+class Attributes:
+    """An algorithm's attributes.
+
+    Args:
+        algorithm: whose.
+        others: what has its own place in a checkpoint, such as its networks.
+    """
+
+    def __init__(self, algorithm: Any, others: Collection[Any] = ()):
+        self._algorithm, self._others = algorithm, others
+
+    def state_dict(self) -> dict[str, Any]:
+        """Copies of all.
+
+        Raises:
+            ValueError: one could not be put back.
+        """
+        seen = {id(one) for one in self._others}
+        own = {name: one for name, one in vars(self._algorithm).items() if name not in GIVEN}
+        return {name: _take(one, name, seen) for name, one in own.items()}
+
+    def load_state_dict(self, state: Mapping[str, Taken]) -> None:
+        """Puts back what state_dict() returned.
+
+        Raises:
+            ValueError: they are those of another algorithm.
+        """
+        own = {name: one for name, one in state.items() if name not in GIVEN}
+        try:
+            _put_attributes(self._algorithm, own)
+        except (TypeError, ValueError, AttributeError, LookupError, RuntimeError) as problem:
+            raise InvalidValue(
+                f"expected the attributes of {type(self._algorithm).__name__} in the checkpoint, "
+                f"got others: {' '.join(str(problem).split())}"
+            ) from problem
