@@ -220,7 +220,6 @@ def test_diagnostics_are_those_of_the_field(tmp_path):
     ("DQN", {"memory": 31}, r"at least 4 steps of all envs \(32\), got 31 and 160"),
     ("DQN", {"target_every": 0}, "target_every to be at least 1, got 0"),
     ("DQN", {"epsilon_frames": 0}, "epsilon_frames to be at least 1, got 0"),
-    ("DQN", {"anneal_lr": True}, "an optimizer whose learning rate is a tensor"),
     ("Reinforce", {"num_steps": -3}, "num_steps to be at least 1, got -3"),
     ("PQN", {"num_steps": -3}, "expected steps of Learning to be at least 1, got -3"),
     ("PQN", {"model": "impala"}, "model to be nature where layers are normalized"),
