@@ -65,6 +65,9 @@ def synchronize() -> None:
 class Activities:
     """A profile of torch's operators and CUDA calls, and of the GPUs.
 
+    Attributes:
+        with_gpu: whether GPUs and CUDA calls are recorded.
+
     Args:
         with_gpu: whether GPUs and CUDA calls are recorded, too, where this torch can.
 
@@ -82,7 +85,8 @@ class Activities:
                 "runs: end it first"
             )
         activities = [ProfilerActivity.CPU]
-        if with_gpu and torch.cuda.is_available() and records_gpu():
+        self.with_gpu = with_gpu and torch.cuda.is_available() and records_gpu()
+        if self.with_gpu:
             activities.append(ProfilerActivity.CUDA)
         self._profile: Any = profile(
             activities=activities, experimental_config=_ExperimentalConfig(profile_all_threads=True)

@@ -72,9 +72,9 @@ def open_annotations() -> dict[int, tuple[threading.Thread, list[Annotation]]]:
 
 
 def _forget_listeners() -> None:
-    """In a forked child: its parent's recording is not its own."""
-    global _listeners
-    _listeners = ()
+    """In a forked child: its parent's recording is not its own, nor is a lock of its threads."""
+    global _listeners, _changing
+    _listeners, _changing = (), threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget_listeners)

@@ -175,6 +175,7 @@ class Process:
         problems: sentences about what is missing or wrong.
         activities_missing: what torch and GPUs did is not known.
         cut_off: the program was killed while it was recorded.
+        parent: the recorded process that started it; None: it is not recorded.
     """
 
     name: str
@@ -189,6 +190,7 @@ class Process:
     problems: list[str] = field(default_factory=list)
     activities_missing: bool = False
     cut_off: bool = False
+    parent: str | None = None
 
     def thread(self, number: int) -> Thread:
         """The thread of this number; a new one if nothing is known of it yet."""

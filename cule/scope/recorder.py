@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import multiprocessing
 import os
+import re
 import shlex
 import socket
 import sys
@@ -32,6 +33,7 @@ from cule.scope.activities import (
 )
 from cule.scope.annotations import Annotation, listen, stop_listening
 from cule.scope.boundary import SIMULATORS, Boundaries
+from cule.scope.children import Children
 from cule.scope.collect import Collected, clock_offset
 from cule.scope.storage import Writer, activities_path, marks_path, prepare, write_about
 from cule.scope.utilization import Utilization, gpu_uuid
@@ -44,16 +46,27 @@ RANGE = "range"
 WARM_ITERATIONS = 1
 
 
+# What the parent of this process, if os.fork made it, was called.
+_name_at_fork: str | None = None
+
+
 class Finished(BaseException):
     """Ends a program whose recording is complete, where that was asked for."""
 
 
 def process_name() -> str:
-    """The name of this process: "rank0" under torchrun, else "main", or multiprocessing's."""
-    if "RANK" in os.environ:
-        return f"rank{os.environ['RANK']}"
+    """The name of this process: "rank0" under torchrun, else "main", or multiprocessing's.
+
+    A process that a rank starts has both; one that os.fork made has its pid.
+    """
     name = multiprocessing.current_process().name
-    return "main" if name == "MainProcess" else name.replace(":", "-")
+    parts = [f"rank{os.environ['RANK']}"] if "RANK" in os.environ else []
+    if name != "MainProcess":
+        parts.append(re.sub(r"[^\w.-]", "-", name))
+    parts = parts or ["main"]
+    if name == _name_at_fork:
+        parts.append(str(os.getpid()))
+    return "-".join(parts)
 
 
 def check_iterations(iterations: Any) -> tuple[int, int] | None:
@@ -113,7 +126,6 @@ class Recorder:
         self.folder, self.name = folder, process_name()
         self.instruments, self.finish = frozenset(instruments), finish
         self.iterations = check_iterations(iterations)
-        self._simulators = (*SIMULATORS, *boundaries)
         prepare(folder, self.name, overwrite)
         self.complete, self.problems = False, list(filter(None, [missing_gpu()]))
         self.offset, self.collected = clock_offset(), Collected()
@@ -125,6 +137,8 @@ class Recorder:
         self._reference, self._referred = reference.Reference(), 0
         self._utilization = Utilization()
         self._activities: Activities | None = None
+        self._boundaries = Boundaries(self.collected, (*SIMULATORS, *boundaries))
+        self._children = Children()
         self._writer: Writer | None = None
         # What ends the parts that were started, the last one first.
         self._ends: list[Callable[[], None]] = []
@@ -151,6 +165,8 @@ class Recorder:
         Recorder._running, self._state = self, "waiting"
         if self.instruments:
             self._utilization.start()
+            self._children.install()
+            self._ends.append(self._children.uninstall)
         if self.iterations is None:
             self._begin_parts()
             self._begin_window()
@@ -199,9 +215,8 @@ class Recorder:
             listen(self.collected)
             self._ends.append(lambda: stop_listening(self.collected))
         if "boundaries" in self.instruments:
-            boundaries = Boundaries(self.collected, self._simulators)
-            boundaries.install()
-            self._ends.append(boundaries.uninstall)
+            self._boundaries.install()
+            self._ends.append(self._boundaries.uninstall)
         if "activities" in self.instruments:
             try:
                 activities = Activities("cuda" in self.instruments)
@@ -220,6 +235,8 @@ class Recorder:
             torch.cuda.profiler.start()
             self._ends.append(torch.cuda.profiler.stop)
         self._state = "recording"
+        if self.instruments:
+            self._children.begin()
         self.window = [perf_counter_ns() + self.offset]
 
     def stop(self) -> None:
@@ -245,6 +262,16 @@ class Recorder:
         self._write()
         for sentence in self.problems:
             warnings.warn(sentence, stacklevel=3)
+
+    def abandon(self) -> None:
+        """In a forked child: the recording is its parent's. Nothing of it is left in the child."""
+        self._state = "done"
+        Recorder._running = None
+        self._children.uninstall()
+        self._boundaries.uninstall()
+        # CUDA, and so a profile of it, cannot be used after a fork.
+        if self._activities is not None and not self._activities.with_gpu:
+            self._activities.stop()
 
     def _say_what_is_missing(self) -> None:
         if self.iterations is None or self._seen >= self.iterations[1]:
@@ -297,6 +324,7 @@ class Recorder:
             "state": state, "name": self.name, "main": self._main, "pid": os.getpid(),
             "parent": os.getppid(), "rank": int(os.environ.get("RANK", 0)),
             "world_size": int(os.environ.get("WORLD_SIZE", 1)), "host": socket.gethostname(),
+            "children": self._children.started,
             "command": shlex.join(["python", *sys.orig_argv[1:]]), "torch": torch.__version__,
             "cuda": torch.version.cuda, "instruments": sorted(self.instruments),
             "window": self.window if len(self.window) == 2 else None, "asked": self.asked,
@@ -305,3 +333,13 @@ class Recorder:
             "utilization": [dataclasses.astuple(one) for one in self._utilization.samples],
             "reference": self._reference.result, "graphs": nodes, "problems": self.problems,
         }  # fmt: skip
+
+
+def _after_fork_in_child() -> None:
+    global _name_at_fork
+    _name_at_fork = multiprocessing.current_process().name
+    if Recorder._running is not None:
+        Recorder._running.abandon()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

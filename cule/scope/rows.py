@@ -26,7 +26,8 @@ def json_rows(recording: Recording) -> list[dict[str, Any]]:
         "overlap": [row for process in processes for row in overlaps_of(process)],
     }  # fmt: skip
     rows: list[dict[str, Any]] = [
-        {"table": "process", "process": one.process.name, "seconds": one.seconds,
+        {"table": "process", "process": one.process.name, "parent": one.process.parent,
+         "seconds": one.seconds,
          "recorded_seconds": one.recorded_seconds, "iterations": one.process.iterations,
          "problems": one.process.problems}
         for one in recording.processes

@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from cule.errors import InvalidValue
 from cule.files import append, replacing
 from cule.json_lines import read_lines
+from cule.scope.children import find_parents
 from cule.scope.collect import Collected, add_entry
 from cule.scope.events import Node, Process, window_end
 from cule.scope.kineto import add_trace, lost_launches, read_trace
@@ -217,11 +217,12 @@ def read_process(folder: Path, name: str) -> Process:
     return process
 
 
-def read_recording(folder: Path) -> Iterator[Process]:
+def read_recording(folder: Path) -> list[Process]:
     """The processes of a recording.
 
     Raises:
         ValueError: there is no recording, or a file is damaged.
     """
-    for name in names_in(folder):
-        yield read_process(folder, name)
+    processes = [read_process(folder, name) for name in names_in(folder)]
+    find_parents(processes)
+    return processes

@@ -137,7 +137,8 @@ def _heading(one: Analysed) -> str:
     )
     taken = one.recorded_seconds - one.seconds
     corrected = f"; {1e3 * taken:.1f} ms of book-keeping were taken out" if taken else ""
-    return f"{process.name}: {one.seconds:.3f} s{per}{corrected}"
+    above = f" (started by {process.parent})" if process.parent else ""
+    return f"{process.name}{above}: {one.seconds:.3f} s{per}{corrected}"
 
 
 def reference_sentence(one: Analysed) -> str | None:
