@@ -126,7 +126,7 @@ class Recorder:
         self.folder, self.name = folder, process_name()
         self.instruments, self.finish = frozenset(instruments), finish
         self.iterations = check_iterations(iterations)
-        prepare(folder, self.name, overwrite)
+        self._claim = prepare(folder, self.name, overwrite)
         self.complete, self.problems = False, list(filter(None, [missing_gpu()]))
         self.offset, self.collected = clock_offset(), Collected()
         self.window: list[int] = []
@@ -260,6 +260,7 @@ class Recorder:
         self._utilization.stop()
         self._say_what_is_missing()
         self._write()
+        self._claim.release()
         for sentence in self.problems:
             warnings.warn(sentence, stacklevel=3)
 

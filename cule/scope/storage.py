@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from cule.claims import Claim
 from cule.errors import InvalidValue
 from cule.files import append, replacing
 from cule.json_lines import read_lines
@@ -44,18 +45,19 @@ def activities_path(folder: Path, name: str) -> Path:
     return folder / f"{name}{_ACTIVITIES}"
 
 
-def prepare(folder: Path, name: str, overwrite: bool) -> None:
-    """Makes the folder, and deletes a recording of this process that is there.
+def prepare(folder: Path, name: str, overwrite: bool) -> Claim:
+    """Makes the folder, claims it for this process, and deletes its recording that is there.
 
     Raises:
-        ValueError: the folder cannot be made, or has such a recording and `overwrite` is False.
+        ValueError: the folder cannot be made or another process records into it under this name, or
+            it has such a recording and `overwrite` is False.
     """
     if not re.fullmatch(r"[\w.-]+", name):
         raise InvalidValue(
             f"expected a process's name of letters, digits, '.', '-' and '_', got {name!r}"
         )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        claim = Claim(folder / f"{name}.lock", f"a recording of process {name!r}")
         there = about_path(folder, name).exists()
         if there and not overwrite:
             raise InvalidValue(
@@ -68,6 +70,7 @@ def prepare(folder: Path, name: str, overwrite: bool) -> None:
         raise InvalidValue(
             f"expected a folder that can be written, got {folder}: {problem.strerror}"
         ) from problem
+    return claim
 
 
 def write_about(folder: Path, name: str, about: dict[str, Any]) -> None:

@@ -231,7 +231,8 @@ def load(
 ) -> dict[str, Any] | None:
     """This process's state from the newest set that no process finds damaged.
 
-    All processes have to call it. A warning says so if a newer set is damaged.
+    All processes have to call it, and look for the sets that process 0 sees: one that sees fewer
+    finds damaged ones, and none waits for it. A warning says so if a newer set is damaged.
 
     Args:
         folder: where the sets are.
@@ -246,7 +247,7 @@ def load(
         ValueError: another number of processes wrote the newest set, or there are sets, but all are
             damaged or of an earlier version.
     """
-    sets = complete_sets(folder)
+    sets = world.told(complete_sets(folder), 0)
     if not sets and (folder / EARLIER).exists():
         raise InvalidValue(
             f"expected checkpoints with checksums, got those of an earlier version in {folder}: go "

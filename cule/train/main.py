@@ -61,7 +61,7 @@ def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
     args.use_threads()
     world = World.join(args.device, Layout.parse(args.layout))
     try:
-        with Companions(world) as companions:
+        with world.claimed(args.folder), Companions(world) as companions:
             run = Run(make, args, world)
             companions.world = run.world
             try:
@@ -73,8 +73,8 @@ def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
                     row = result_of(run)
             finally:
                 run.close()
-        if run.speaks:
-            _write(run, row)
+            if run.speaks:
+                _write(run, row)
     finally:
         world.leave()
     return row
@@ -134,9 +134,8 @@ def main(algorithm: type[Algorithm[Any]], settings: type[Any]) -> int:
     """
 
     def run(args: Any) -> None:
-        first = int(os.environ.get("RANK", "0")) == 0
         text = explain(algorithm, args) if args.explain else json.dumps(train(algorithm, args))
-        if first:
+        if int(os.environ.get("RANK", "0")) == 0:
             sys.stdout.write(text + "\n")
 
     return run_program(program_of(algorithm), settings, run)

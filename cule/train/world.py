@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from cule.claims import Claim, seen_in
 from cule.device import find_device
 from cule.errors import InvalidValue
 from cule.train.devices import choose_device
@@ -20,6 +23,8 @@ from cule.train.layout import BOTH, Layout, Part
 
 # How often this process has joined others.
 _JOINED = itertools.count()
+# Above any number of processes.
+MOST_PROCESSES = 2**20
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,11 @@ class World:
         """Joins the processes that torchrun started, if any; each takes the GPU of the layout.
 
         Raises:
-            ValueError: the device does not exist, or the layout is for other processes.
+            ValueError: the device does not exist, the layout is for other processes, or what
+                torchrun sets in the environment is there only in part.
         """
         layout = layout or Layout()
-        rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+        rank, size = _rank_and_size()
         device = _place(layout, rank, size, device)
         found = choose_device(device)
         if size > 1:
@@ -155,6 +161,31 @@ class World:
                 "expected all processes to go on, but another one failed; its message says why"
             )
 
+    @contextmanager
+    def claimed(self, folder: Path) -> Iterator[None]:
+        """Claims a run's folder for these processes while a block runs. All have to run it.
+
+        Raises:
+            ValueError: another training has it, it cannot be written, or not all processes see the
+                same folder.
+        """
+        claim, path = None, folder / "run.lock"
+        with self.together(), _writing(folder):
+            if self.rank == 0:
+                claim = Claim(path, "a folder of a training")
+        holder = self.told(claim and claim.holder, 0)
+        with self.together(), _writing(folder):
+            if self.rank > 0 and seen_in(path) != holder:
+                raise InvalidValue(
+                    f"expected a folder that all machines share, got {folder}, which is another "
+                    f"one for process {self.rank} on {socket.gethostname()} than for {holder}"
+                )
+        try:
+            yield
+        finally:
+            if claim is not None:
+                claim.release()
+
     def barrier(self) -> None:
         """Waits until all processes have called this."""
         self.any(False)
@@ -188,6 +219,17 @@ class World:
             torch.cuda.synchronize(self.device)
 
 
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise InvalidValue(
+            f"expected a folder for the training that can be written, got {folder}: "
+            f"{problem.strerror}"
+        ) from problem
+
+
 def _place(layout: Layout, rank: int, size: int, device: str | None) -> str | None:
     """The device of a process: one of several on GPUs has that of the layout.
 
@@ -200,4 +242,57 @@ def _place(layout: Layout, rank: int, size: int, device: str | None) -> str | No
     if layout.kind == "decoupled":
         return f"cuda:{placed[rank][0].device}"
     # Processes of another machine have GPUs with the same numbers.
-    return f"cuda:{int(os.environ['LOCAL_RANK']) // layout.each}"
+    return f"cuda:{_number('LOCAL_RANK', size) // layout.each}"
+
+
+def _number(name: str, size: int) -> int:
+    """A number below `size` that torchrun sets in the environment of each process.
+
+    Raises:
+        ValueError: it is not there, or is no such number.
+    """
+    text = os.environ.get(name, "")
+    if not (text.isascii() and text.isdigit() and int(text) < size):
+        raise InvalidValue(
+            f"expected {name} in the environment to be a number below {size:,}, as torchrun sets "
+            f"it for processes that train together, got {text or 'nothing'}"
+        )
+    return int(text)
+
+
+def _rank_and_size() -> tuple[int, int]:
+    """This process's number and how many there are, as torchrun says in the environment.
+
+    Raises:
+        ValueError: that is there only in part, or Slurm alone has started several processes.
+    """
+    if not {"RANK", "WORLD_SIZE"} & os.environ.keys():
+        _refuse_slurm()
+        return 0, 1
+    size = max(1, _number("WORLD_SIZE", MOST_PROCESSES))
+    rank = _number("RANK", size)
+    if size > 1 and (missing := {"MASTER_ADDR", "MASTER_PORT"} - os.environ.keys()):
+        raise InvalidValue(
+            f"expected {' and '.join(sorted(missing))} in the environment of one of {size} "
+            "processes that train together, as torchrun sets them, got nothing"
+        )
+    return rank, size
+
+
+def _refuse_slurm() -> None:
+    """Refuses processes that srun has started, which would each train all.
+
+    A script of sbatch has the number of tasks, too, and is only one process, the first.
+
+    Raises:
+        ValueError: this is one of them.
+    """
+    tasks = os.environ.get("SLURM_STEP_NUM_TASKS")
+    if tasks is None and os.environ.get("SLURM_PROCID", "0") != "0":
+        tasks = os.environ.get("SLURM_NTASKS")
+    if tasks is not None and tasks != "1":
+        raise InvalidValue(
+            f"expected torchrun to start processes that train together, got one of {tasks} tasks "
+            "of Slurm alone, which would each train all: srun --ntasks-per-node=1 torchrun ..., "
+            "or env -u SLURM_STEP_NUM_TASKS -u SLURM_PROCID for trainings of their own"
+        )

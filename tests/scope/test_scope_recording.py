@@ -245,6 +245,19 @@ def test_folder_with_a_recording_is_refused_unless_it_may_be_overwritten(tmp_pat
     assert recording.processes[0].process.iterations == 1
 
 
+def test_recording_into_which_another_process_records_is_refused(tmp_path):
+    """Whether it may be overwritten or not; other processes have other names."""
+    with scope.record(tmp_path) as recording:
+        before = {path: path.read_bytes() for path in tmp_path.glob("*.json")}
+        for overwrite in (False, True):
+            with pytest.raises(ValueError, match="expected a recording of process 'main' that no"):
+                scope.record(tmp_path, overwrite=overwrite)
+        assert before == {path: path.read_bytes() for path in tmp_path.glob("*.json")}
+        iterate(1)
+    assert recording.complete and recording.processes[0].process.iterations == 1
+    assert not list(tmp_path.glob("*.lock"))
+
+
 @pytest.mark.parametrize("iterations", [0, -1, 2.5, True, (3, 3), (-1, 4), (1, 2, 3), "5"])
 def test_wrong_iterations_are_refused(tmp_path, iterations):
     with pytest.raises(ValueError, match="expected iterations to be a number of at least 1"):

@@ -19,6 +19,7 @@ from training_runs import (
     assert_same,
     one_thread_each,
     options,
+    save,
     saved,
     settings,
     trained,
@@ -26,6 +27,7 @@ from training_runs import (
     without_times,
 )  # fmt: skip
 
+from cule.train import checkpoint
 from cule.train.world import World
 
 
@@ -111,11 +113,99 @@ def test_train_two_processes_stopped_by_a_signal_go_on_exactly(tmp_path):
     assert without_times(stopped) == without_times(whole)
 
 
-def threads_after_leaving(rank, port, queue):
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def join_as(rank, port):
     os.environ.update(
         RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
     )
-    world = World.join("cpu")
+    return World.join("cpu")
+
+
+def claim_and_load(rank, port, folder, queue):
+    """Claims a folder, or says why it cannot."""
+    world = join_as(rank, port)
+    try:
+        with world.claimed(folder):
+            queue.put((rank, "claimed"))
+            world.barrier()
+    except ValueError as problem:
+        queue.put((rank, str(problem)))
+    # Without a claim, too: the other one's list of sets decides, so that no process waits.
+    try:
+        queue.put((rank, str(checkpoint.load(folder / "checkpoints", world))))
+    except ValueError as problem:
+        queue.put((rank, str(problem)))
+    world.leave()
+
+
+def test_processes_that_share_no_folder_end_with_a_sentence(tmp_path):
+    """As on two machines, each with a disk of its own."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    save(one / "checkpoints", 100, {"number": 1})
+    context, port = multiprocessing.get_context("fork"), free_port()
+    queue = context.SimpleQueue()
+    both = [
+        context.Process(target=claim_and_load, args=(rank, port, folder, queue))
+        for rank, folder in enumerate([one, other])
+    ]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+        assert process.exitcode == 0
+    told = sorted(queue.get() for _ in range(4))
+    assert told[0][1].startswith("expected a whole checkpoint in")
+    assert told[1][1].startswith("expected all processes to go on")
+    assert told[2][1].startswith(f"expected a folder that all machines share, got {other}")
+    assert f"than for process {both[0].pid} on" in told[2][1]
+    assert told[3][1].startswith("expected a whole checkpoint in")
+    assert not other.exists() and not (one / "run.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"RANK": "1"}, "expected WORLD_SIZE in the environment to be a number below 1,048,576"),
+        ({"WORLD_SIZE": "2"}, "expected RANK in .* below 2, as torchrun sets .*, got nothing"),
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "expected RANK in .* got 2"),
+        ({"RANK": "one", "WORLD_SIZE": "2"}, "expected RANK in .* got one"),
+        (
+            {"RANK": "0", "WORLD_SIZE": "2"},
+            "expected MASTER_ADDR and MASTER_PORT in the environment of one of 2 processes",
+        ),
+        (
+            {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
+            "expected LOCAL_RANK in the environment .* nothing",
+        ),
+        ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"}, "got one of 4 tasks of Slurm alone"),
+        ({"SLURM_PROCID": "2", "SLURM_NTASKS": "4"}, "got one of 4 tasks of Slurm alone"),
+    ],
+)
+def test_world_of_which_the_environment_says_a_part_is_refused(environment, message, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("SLURM_")]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("cule.train.world.find_device", lambda name: torch.device("cuda"))
+    with pytest.raises(ValueError, match=message):
+        World.join("cuda")
+
+
+def test_world_of_one_task_of_slurm_or_of_a_script_of_sbatch_is_one_process(monkeypatch):
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("SLURM_NTASKS", "4")
+    assert World.join("cpu").size == 1
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "1")
+    assert World.join("cpu").size == 1
+
+
+def threads_after_leaving(rank, port, queue):
+    world = join_as(rank, port)
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     assert world.any(rank == 1)
     world.leave()
@@ -126,9 +216,7 @@ def test_world_leaves_no_threads_behind():
     """A thread that runs while Python ends aborts the process now and then."""
     context = multiprocessing.get_context("spawn")
     queue = context.SimpleQueue()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     processes = [
         context.Process(target=threads_after_leaving, args=(rank, port, queue)) for rank in range(2)
     ]

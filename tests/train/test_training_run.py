@@ -13,6 +13,7 @@ import pytest
 import torch
 from training_runs import assert_same, saved, settings, trained, without_times
 
+from cule.claims import Claim
 from cule.train import checkpoint, evaluate, pictures
 from cule.train.evaluator import Evaluator, groups_of
 from cule.train.log import read_log
@@ -77,6 +78,21 @@ def test_train_refuses_a_folder_with_checkpoints_unless_told_what_to_do_with_the
     trained(settings(tmp_path, total_frames=500, overwrite=True))
     assert 500 <= saved(tmp_path)["steps"] * 8 * 4 < 1000
     assert read_log(tmp_path / "log.jsonl")[-1]["frames"] < 1000
+
+
+@pytest.mark.parametrize("how", [{}, {"overwrite": True}, {"resume": True}])
+def test_train_refuses_a_folder_in_which_another_one_trains(how, tmp_path):
+    """Nothing of the other one's is touched, and the next one may have the folder."""
+    held = tmp_path / "log.jsonl"
+    held.write_text("the other one's\n")
+    with (
+        Claim(tmp_path / "run.lock", "a folder of a training"),
+        pytest.raises(ValueError, match="expected a folder of a training that nothing else writes"),
+    ):
+        trained(settings(tmp_path, total_frames=500, **how))
+    assert held.read_text() == "the other one's\n" and len(list(tmp_path.iterdir())) == 1
+    trained(settings(tmp_path, total_frames=300))
+    assert read_log(held) and not (tmp_path / "run.lock").exists()
 
 
 def test_train_stops_after_max_seconds_wherever_the_log_is_written(tmp_path):

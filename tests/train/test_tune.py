@@ -157,6 +157,19 @@ def test_tune_keeps_results_by_game_settings_and_what_was_searched(folder, monke
         assert not known()
 
 
+def test_tune_refuses_to_search_beside_a_search_for_the_same(folder, monkeypatch):
+    """Each would measure the other one, too."""
+
+    def measure(make, args, settings, world, **_):
+        with pytest.raises(ValueError, match="expected a search that nothing else writes to at"):
+            train.tune(ppo.PPO, small(), {"num_envs": (4,)})
+        return Trial(settings, fps=1.0)
+
+    monkeypatch.setattr(tuning, "measure", measure)
+    assert train.tune(ppo.PPO, small(), {"num_envs": (4,)}).best.fps == 1.0
+    assert not list(folder.glob("tuned/*.lock"))
+
+
 def test_tuned_settings_are_used_where_none_are_set(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(tuning, "SECONDS", 0.05)
     with pytest.raises(ValueError, match=r"expected a search before --tuned for pong on 1 x .*, "

@@ -8,13 +8,14 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cule import results
+from cule.claims import Claim
 from cule.device import usable_cpus
 from cule.errors import InvalidValue
 from cule.files import replacing
@@ -120,6 +121,23 @@ def load(key: Key) -> Tuned | None:
         best = Trial(**found.pop("best"))
         return Tuned(best=best, trials=trials, **found | {"again": True})
     return None
+
+
+@contextmanager
+def claimed(key: Key, world: World) -> Iterator[None]:
+    """Claims a result for these processes while a block runs. All have to run it.
+
+    Where nothing can be kept, nothing is claimed.
+
+    Raises:
+        ValueError: other processes search for the same.
+    """
+    with ExitStack() as held:
+        with world.together():
+            if world.rank == 0:
+                with suppress(OSError):
+                    held.enter_context(Claim(key.path.with_suffix(".lock"), "a search"))
+        yield
 
 
 def keep(key: Key, tuned: Tuned) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
 from cule.train.companions import Companions
 from cule.train.layout import Layout
-from cule.train.tune.kept import Tuned, keep, key_of, load
+from cule.train.tune.kept import Tuned, claimed, keep, key_of, load
 from cule.train.tune.search import Search, Trial
 from cule.train.tune.space import Space, check_space, default_space, reserves_for_nothing
 from cule.train.tune.trial import SECONDS, measure
@@ -66,13 +66,14 @@ def tune(
         What was found.
 
     Raises:
-        ValueError: a setting or a candidate is wrong, or no combination has worked.
+        ValueError: a setting or a candidate is wrong, no combination has worked, or another process
+            searches for the same.
     """
     begun = time.monotonic()
     if budget_seconds <= 0:
         raise InvalidValue(f"expected budget_seconds to be above 0, got {budget_seconds}")
     args.use_threads()
-    with searching(args) as world:
+    with searching(args) as world, ExitStack() as alone:
         filled = args.on(world.device)
         space = search
         if space is None:
@@ -83,6 +84,7 @@ def tune(
         kept = load(key)
         if kept is not None and kept.space == space and not again:
             return kept
+        alone.enter_context(claimed(key, world))
 
         def left() -> float:
             return budget_seconds - (time.monotonic() - begun)
