@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import platform
+import re
+import shlex
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,8 @@ from cule.json_lines import read_lines
 
 # The system of rows about the profiler.
 PROFILER = "cule.scope"
+# An option of Python's, or some; the last may name a module, have code, or have a value.
+_OPTION = re.compile(r"-[bBdEhiIOPqRsSuvVx]*([mcWX]?)(.*)")
 
 
 def output_of(*command: str, folder: Path | None = None) -> str:
@@ -81,6 +87,46 @@ def machine(device: torch.device, threads: int) -> dict[str, Any]:
         "driver": driver or None,
         "cuda": torch.version.cuda,
     }
+
+
+def _program() -> list[str]:
+    """What Python was told to run, with its arguments; empty if no file has it."""
+    main, words = sys.modules["__main__"], sys.orig_argv[1:]
+    file = Path(getattr(main, "__file__", None) or "")
+    # Notebooks have no file, and that of what comes from stdin is not there.
+    if getattr(main, "__spec__", None) is None and not file.is_file():
+        return []
+    while words and (option := _OPTION.match(words[0])):
+        kind, value = option.groups()
+        words = [value, *words[1:]] if value else words[1:]
+        if kind in ("m", "c"):
+            return ["-m", *words] if kind == "m" else []
+        if kind or value:
+            words = words[1:]
+    return words
+
+
+def starting(program: Sequence[str]) -> str:
+    """The command that starts a program in as many processes as this one is among.
+
+    Args:
+        program: `-m MODULE ...` or `SCRIPT.py ...`.
+    """
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    each = int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    start = ["python"]
+    if size > 1:
+        machines = ["--nnodes", str(size // each)] if size > each else []
+        start = ["torchrun", *machines, "--nproc-per-node", str(each)]
+    if "CUDA_MPS_PIPE_DIRECTORY" in os.environ:
+        start = ["python", "-m", "cule.train.mps", "--", *start]
+    return shlex.join([*start, *program])
+
+
+def command_line() -> str | None:
+    """The command that runs this program; None: nothing repeats it, as in a notebook."""
+    program = _program()
+    return starting(program) if program else None
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +11,7 @@ import pytest
 
 from tests.figures import modules
 from tests.figures.pages import problems, with_sources
-from tests.figures.results import ROOT, all_rows
+from tests.figures.results import RESULTS, ROOT, all_rows
 
 MODULES = {module.PAGE: module for module in modules()}
 
@@ -22,6 +23,25 @@ def problems_of(module: ModuleType, text: str) -> list[str]:
 @pytest.mark.parametrize("page", MODULES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_figures_of_a_page_are_what_rows_say(page: Path) -> None:
     assert problems_of(MODULES[page], page.read_text()) == []
+
+
+def test_rows_that_say_something_wrong_are_those_that_are_listed() -> None:
+    rows = all_rows()
+    wrong = [row for row in rows if row.get("overlap") and row.get("lag") == 0]
+    without = [row for row in rows if row.get("command") is None]
+    several = [row for row in rows if (row.get("num_gpus") or 1) > 1]
+    trained = collections.Counter(
+        (row["file"], row["commit"])
+        for row in several
+        if "torchrun" not in row.get("command", "torchrun")
+    )
+    text = (RESULTS / "README.md").read_text()
+    assert f"{len(wrong)} rows of A2C with V-trace" in text
+    assert f"**No `command`**: {len(without)} rows" in text
+    assert f"{sum(row in without for row in several)} of them used several GPUs" in text
+    assert f"{sum(trained.values())} trainings on several GPUs" in text
+    for (file, commit), count in trained.items():
+        assert f"| `{file}` | {commit} | {count} |" in text
 
 
 @pytest.mark.parametrize("page", MODULES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from cule.results import commit, machine, now
+from cule.results import command_line, commit, machine, now
 from cule.train.emulator import FRAMESKIP, make_env
 from cule.train.layout import Layout
 from cule.train.tune import trial
@@ -66,7 +66,7 @@ def main() -> None:
                 "way": name, "game": options.game, "num_envs": options.num_envs,
                 "iteration_milliseconds": 1e3 * FRAMESKIP * options.num_envs / (found.fps or 1),
                 "commit": commit(), "date": now(), "system": "cule", "mode": "five-ways",
-                **machine(world.device, 1),
+                **machine(world.device, 1), "command": command_line(),
             }  # fmt: skip
             if world.rank == 0:
                 print(json.dumps(row), flush=True)

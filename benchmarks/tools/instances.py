@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from cule.results import commit, machine, now
+from cule.results import command_line, commit, machine, now
 from cule.train.layout import Layout
 from cule.train.trainer import Trainer
 from cule.train.tune import trial
@@ -105,7 +105,8 @@ def main() -> None:
             row["problem"] = str(problem).partition("\n")[0]
         if world.rank == 0:
             row |= {"commit": commit(), "date": now(), "system": "cule", "mode": "instances",
-                    "num_gpus": world.num_devices, **machine(world.device, 1)}  # fmt: skip
+                    "num_gpus": world.num_devices, **machine(world.device, 1),
+                    "command": command_line()}  # fmt: skip
             print(json.dumps(row), flush=True)
     world.leave()
 

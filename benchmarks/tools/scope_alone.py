@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from cule import scope
-from cule.results import PROFILER, append_row, commit, machine, now
+from cule.results import PROFILER, append_row, command_line, commit, machine, now
 from cule.scope.events import BOOKKEEPING
 from cule.train.draws import keyed
 from cule.train.plan.graphs import CALLS_BEFORE_CAPTURE, CudaStreams
@@ -132,7 +132,7 @@ def main() -> None:
         append_row(args.results, {
             "commit": commit(), "date": now(), "system": PROFILER, "mode": "profiling-alone",
             **machine(device, 1), "torch": torch.__version__, "num_envs": args.num_envs,
-            "operations": compared,
+            "command": command_line(), "operations": compared,
         })  # fmt: skip
 
 

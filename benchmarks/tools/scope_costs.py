@@ -19,7 +19,7 @@ import torch
 
 from cule import scope
 from cule.device import find_device
-from cule.results import PROFILER, append_row, commit, machine, now
+from cule.results import PROFILER, append_row, command_line, commit, machine, now
 from cule.scope.loops import CALLS, ROUNDS, annotation_cost, nanoseconds_of
 from cule.train.trainer import Trainer
 from cule.train.world import World
@@ -111,6 +111,7 @@ def main() -> None:
     row = {
         "commit": commit(), "date": now(), "system": PROFILER, "mode": "profiling-cost",
         **machine(device, torch.get_num_threads()), "torch": torch.__version__,
+        "command": command_line(),
         "idle_annotation_nanoseconds": round(idle, 1),
         "recorded_annotation_nanoseconds": round(idle + recorded, 1),
         "light_annotation_nanoseconds": round(idle + untimed, 1),

@@ -17,6 +17,7 @@ import sys
 import time
 
 from cule import train
+from cule.results import command_line, commit, now
 from cule.train.tune import search, trial, tuning
 from cule.train.tune.space import read_space
 from examples.a2c_vtrace import train as a2c
@@ -64,7 +65,8 @@ def main() -> None:
         best = max(rates)
         if world.rank == 0:
             print(json.dumps({
-                "game": game, "algorithm": options.algorithm,
+                "commit": commit(), "date": now(), "system": "cule", "mode": "tune-against-grid",
+                "command": command_line(), "game": game, "algorithm": options.algorithm,
                 "device_name": found.device_name, "num_gpus": world.size,
                 "tuned": tuned, "tuned_fps": round(rates[0]),
                 "grid": rivals[rates.index(best)], "grid_fps": round(best),

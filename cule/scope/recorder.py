@@ -9,9 +9,7 @@ import dataclasses
 import multiprocessing
 import os
 import re
-import shlex
 import socket
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable
@@ -23,6 +21,7 @@ import torch
 
 from cule.errors import Failed, InvalidValue
 from cule.files import Unfinished
+from cule.results import command_line
 from cule.scope import capture, reference
 from cule.scope.activities import (
     Activities,
@@ -326,7 +325,7 @@ class Recorder:
             "parent": os.getppid(), "rank": int(os.environ.get("RANK", 0)),
             "world_size": int(os.environ.get("WORLD_SIZE", 1)), "host": socket.gethostname(),
             "children": self._children.started,
-            "command": shlex.join(["python", *sys.orig_argv[1:]]), "torch": torch.__version__,
+            "command": command_line(), "torch": torch.__version__,
             "cuda": torch.version.cuda, "instruments": sorted(self.instruments),
             "window": self.window if len(self.window) == 2 else None, "asked": self.asked,
             "gpus": gpus,

@@ -18,11 +18,10 @@ def options_of(settings: Mapping[str, Any]) -> list[str]:
     words = []
     for name, value in settings.items():
         option = name.replace("_", "-")
-        words += (
-            [f"--{'' if value else 'no-'}{option}"]
-            if isinstance(value, bool)
-            else [f"--{option}", str(value)]
-        )
+        if isinstance(value, bool):
+            words.append(f"--{'' if value else 'no-'}{option}")
+        else:
+            words += [f"--{option}", *map(str, value if isinstance(value, tuple) else [value])]
     return words
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cule.results import read_rows
 from cule.train.emulator import FRAMESKIP
 from cule.train.pictures import RESULT
+from cule.train.repeat import command_of
 from cule.train.rows import row_of
 from cule.train.settings import Args
 
@@ -68,7 +69,8 @@ def result_of(run: Run) -> dict[str, Any]:
     return row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
         fps=trainer.frames / run.seconds, device=run.world.device, threads=args.num_threads,
-        algorithm=run.algorithm.name, seed=args.seed, num_gpus=run.world.num_devices,
+        command=command_of(run.algorithm), algorithm=run.algorithm.name, seed=args.seed,
+        num_gpus=run.world.num_devices,
         score=run.test.get("test_score"), score_deviation=run.test.get("test_deviation"),
         frames=trainer.frames, training_frames=trainer.frames // FRAMESKIP,
         updates=trainer.updates, updates_per_second=round(trainer.updates / run.seconds, 2),

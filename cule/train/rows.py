@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +14,6 @@ from cule.train.emulator import FRAMESKIP
 
 # Found when the program starts, as its code may change while it runs.
 COMMIT = results.commit()
-
-
-def command_line() -> str:
-    """The command that runs this program."""
-    main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)
-    program = ["-m", spec.name] if spec else [sys.argv[0]]
-    return shlex.join(["python", *program, *sys.argv[1:]])
 
 
 def row_of(
@@ -65,7 +55,7 @@ def row_of(
         "frameskip": FRAMESKIP,
         "fps": round(fps, 1),
         "steps_per_second": round(fps / FRAMESKIP, 1),
-        "command": command_line(),
+        "command": results.command_line(),
         **more,
     }
 

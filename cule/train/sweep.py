@@ -30,12 +30,12 @@ import tyro
 from cule.device import default_device
 from cule.errors import InvalidValue
 from cule.files import replacing
+from cule.results import command_line
 from cule.rom import find_game
 from cule.train.address import program_in
 from cule.train.checks import at_least
 from cule.train.command import run_program
 from cule.train.jobs import Job, JobState, last_lines, result_in, start
-from cule.train.rows import command_line
 from cule.train.stopper import Stopper
 from cule.train.sweep_table import Live, summary, what_is_left
 from cule.train.turn import lock_one_of
@@ -344,7 +344,8 @@ def tell_end(sweep: Sweep) -> int:
         sys.stderr.write(f"{state.job.name} failed, {folder} has all:\n{state.problem}\n")
     if sweep.interrupted:
         told = what_is_left(sweep.states)
-        sys.stderr.write(f"Stopped: {told}. To go on: {command_line()}\n")
+        again = command_line() or "run the sweep again"
+        sys.stderr.write(f"Stopped: {told}. To go on: {again}\n")
         return STOPPED
     return int(bool(failed))
 

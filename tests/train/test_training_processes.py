@@ -83,6 +83,8 @@ def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launch
     assert [line["frames"] for line in lines] == sorted({line["frames"] for line in lines})
     rows = [json.loads(line) for line in (run / "result.jsonl").read_text().splitlines()]
     assert [row["num_gpus"] for row in rows] == [2] * launches
+    again = "torchrun --nproc-per-node 2 -m examples.a2c_vtrace.train --folder"
+    assert all(row["command"].startswith(again) for row in rows)
     assert rows[-1]["frames"] == lines[-1]["frames"] >= 1500 * launches
 
 
