@@ -17,7 +17,8 @@ LOG = ROOT / "benchmarks" / "LOG.md"
 # Files of other projects, and of users.
 OTHERS_FILES = {
     "CuptiActivity.cpp", "SCRIPT.py", "atari_lib.py", "atari_wrappers.py", "backend.cu",
-    "baselines/common/atari_wrappers.py", "dopamine/discrete_domains/atari_lib.py", "fails.py", "fast.py",
+    "baselines/common/atari_wrappers.py", "dopamine/discrete_domains/atari_lib.py", "fails.py",
+    "fast.py",
     "modules/imgproc/src/resize.cpp", "my_program.py", "output_json.cpp", "ppo_atari.py",
     "ppo_atari_envpool.py", "q_learner.py", "report.md", "slow.py", "torchcule/frontend.cpp",
 }  # fmt: skip
