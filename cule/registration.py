@@ -28,7 +28,7 @@ def make_vector_env(
     game: str,
     num_envs: int = 1,
     *,
-    output: Literal["torch", "numpy"] = "numpy",
+    output: Literal["torch", "torch_shared", "numpy"] = "numpy",
     render_mode: Literal["mosaic", "rgb_array", "rgb_array_list", "human"] | None = None,
     **options: Any,
 ) -> AtariEnv:

@@ -25,7 +25,7 @@ class EpisodeStatistics(AtariWrapper):
     then starts a new game.
 
     Args:
-        env: an AtariEnv with output="torch", or a wrapper of one.
+        env: an AtariEnv whose output is tensors, or a wrapper of one.
         buffer_length: the means are over this many of the latest episodes, and at least num_envs.
 
     Raises:
@@ -36,7 +36,7 @@ class EpisodeStatistics(AtariWrapper):
     def __init__(self, env: VectorEnv, buffer_length: int = 100):
         super().__init__(env)
         base = self.atari
-        if base.output != "torch":
+        if base.output == "numpy":
             raise InvalidValue(
                 "expected an env with output='torch', got output='numpy': "
                 "use gymnasium.wrappers.vector.RecordEpisodeStatistics for it"

@@ -22,7 +22,7 @@ from cule.console import Group, action_numbers
 from cule.console.console import Snapshot
 from cule.engine import Engine
 from cule.env import compiled, settings, spaces
-from cule.env.array_wrappers import refuse_array_wrappers
+from cule.env.array_wrappers import refuse_wrappers
 from cule.env.consoles import Array
 from cule.env.guard import changes
 from cule.env.inputs import Inputs
@@ -44,9 +44,9 @@ class AtariEnv(Playing):
 
     Keywords that `ale_py.AtariVectorEnv` has mean the same here and have the same defaults.
 
-    With `output="torch"`, everything that `reset` and `step` return is a tensor on the env's device
-    that the next call overwrites: `clone()` what you keep. With `output="numpy"`, they are fresh
-    arrays.
+    Everything that `reset` and `step` return is a new tensor on the env's device; with
+    `output="numpy"`, a new array. With `output="torch_shared"` nothing is copied: the tensors are
+    the env's own, which the next call overwrites, so `clone()` what you keep.
 
     Args:
         game: a game's name in any spelling ("ms_pacman", "Ms. Pac-Man", "ALE/MsPacman-v5"), or a
@@ -99,7 +99,7 @@ class AtariEnv(Playing):
         seed: the seed of the first `reset` that is called without one: env `i` gets `seed + i`.
         reset_pool_size: how many start states to prepare; each reset copies one of them. 0: each
             reset is emulated, as in ale-py.
-        output: "torch" or "numpy".
+        output: "torch", "torch_shared" or "numpy": new tensors, the env's own tensors, or arrays.
         render_mode: what `render` gives. "mosaic": one picture of all screens. "rgb_array": a tuple
             of one picture for each env, as gymnasium's wrappers expect. "rgb_array_list": a tuple
             of one list for each env, with its pictures since the last `render` or `reset`. None:
@@ -161,7 +161,7 @@ class AtariEnv(Playing):
         obs_type: Literal["image", "ram"] = "image",
         seed: int | None = None,
         reset_pool_size: int = 30,
-        output: Literal["torch", "numpy"] = "torch",
+        output: Literal["torch", "torch_shared", "numpy"] = "torch",
         render_mode: Literal["mosaic", "rgb_array", "rgb_array_list", "human"] | None = "mosaic",
         progress: bool = True,
     ) -> None:
@@ -262,8 +262,8 @@ class AtariEnv(Playing):
             TypeError, ValueError: `seed` or `reset_mask` is not as described.
         """
         self._check_idle("reset")
-        if self.output == "torch":
-            refuse_array_wrappers(self)
+        if self.output != "numpy":
+            refuse_wrappers(self, self.output)
         mask = arguments.reset_mask(options, self.num_envs)
         if mask is not None and not self._started and not bool(mask.all()):
             raise error.ResetNeeded("expected the first reset to reset every env, got a reset_mask")

@@ -28,7 +28,7 @@ _RESERVED = {"output": "it gives JAX arrays"}
 def to_jax(tensor: torch.Tensor) -> jax.Array:
     """A copy of a tensor as an array on the same device.
 
-    JAX assumes that arrays do not change; cule overwrites its tensors.
+    JAX assumes that arrays do not change; the env overwrites its own tensors.
     """
     return jax.dlpack.from_dlpack(tensor.clone())
 
@@ -87,7 +87,7 @@ class AtariJaxEnv:
         **options: Any,
     ):
         refuse("AtariJaxEnv", options, _RESERVED)
-        self.env = AtariEnv(game, num_envs, device, **options)
+        self.env = AtariEnv(game, num_envs, device, output="torch_shared", **options)
         if self.env.device.type == "cuda" and jax.default_backend() != "gpu":
             raise InvalidValue(
                 f"expected a JAX with CUDA for envs on {self.env.device}, "

@@ -60,8 +60,9 @@ class AtariVecEnv(VecEnv):
                 f"observation is an image, got {options['obs_type']!r}"
             )
         self.env = AtariEnv(
-            game, num_envs, device, autoreset_mode="SameStep", render_mode="rgb_array", **options
-        )
+            game, num_envs, device, autoreset_mode="SameStep", render_mode="rgb_array",
+            output="torch_shared", **options,
+        )  # fmt: skip
         self._played = EpisodeStatistics(self.env)
         space = self.env.single_observation_space
         if space.shape is not None and len(space.shape) == 4:

@@ -82,7 +82,7 @@ class AtariTorchRLEnv(EnvBase):
     def _out(
         self, observations: torch.Tensor, info: dict[str, Any], **entries: torch.Tensor
     ) -> TensorDict:
-        entries |= {self._key: observations.clone(), "lives": info["lives"].clone()[:, None]}
+        entries |= {self._key: observations, "lives": info["lives"][:, None]}
         return TensorDict(entries, batch_size=self.batch_size, device=self.device)
 
     def _reset(self, tensordict: TensorDictBase | None = None, **_: Any) -> TensorDict:
@@ -102,8 +102,8 @@ class AtariTorchRLEnv(EnvBase):
             info,
             reward=rewards.float()[:, None],
             done=(terminated | truncated)[:, None],
-            terminated=terminated.clone()[:, None],
-            truncated=truncated.clone()[:, None],
+            terminated=terminated[:, None],
+            truncated=truncated[:, None],
         )
 
     def _set_seed(self, seed: int | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from cule.bench.cases import MODES, Case
+from cule.bench.cases import MODES, OUTPUTS, Case
 from cule.bench.kinds import others_of
 from cule.bench.measure import Worker
 from cule.bench.plot import plot
@@ -84,6 +84,8 @@ def _add_case_options(parser: Parser) -> None:
     add("--warmup-steps", "least number of steps before measuring: more are added while the envs' "
         "states still become more different, but not with --env-groups",
         type=count, default=300, metavar="N")  # fmt: skip
+    add("--output", "what cule's steps return: its own tensors, or new ones (default: torch_shared; "
+        "AtariEnv's is torch)", choices=OUTPUTS)  # fmt: skip
     add("--frameskip", "frames in a step", type=count, default=4, metavar="N")
     add("--num-threads", "CPU threads, for each system; each number is a case (default: 2)",
         nargs="+", type=count, default=[2], metavar="T")  # fmt: skip
@@ -141,6 +143,7 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
             warmup_steps=options.warmup_steps, against_ale=against_ale,
             against_envpool=options.against_envpool,
             against_original=options.against_original, env_groups=env_groups,
+            output=options.output or OUTPUTS[0],
         )
         for name in names
         for num_envs in options.num_envs
@@ -165,6 +168,11 @@ def _groups_of(options: argparse.Namespace, mode: str) -> list[int]:
     if mode not in ("with-policy", "with-training"):
         raise InvalidValue(
             f"expected --env-groups with --with-policy or --with-training, got it with mode {mode}"
+        )
+    if options.output:
+        raise ValueError(
+            "expected --env-groups without --output, as groups in flight are not copied, got "
+            f"{options.output}"
         )
     if options.against_original:
         raise InvalidValue(

@@ -77,7 +77,7 @@ class CuleEnvs:
         group, flight = self._sent.popleft()
         if flight is not None:
             self.flights.wait(flight)
-        observations, rewards, terminated, truncated, _ = self.flights.results(group)
+        observations, rewards, terminated, truncated, _ = self.flights.shared_results(group)
         return Landed(self._ids[group.start], observations, rewards, terminated | truncated)
 
     def send(self, ids: np.ndarray, actions: np.ndarray) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 MODES = ("end-to-end", "emulation-only", "with-policy", "with-training")
 # Rows of training programs have a speed, too, which is shown and drawn beside these.
 SHOWN_MODES = (*MODES, "training")
+# With the first a step copies nothing.
+OUTPUTS = ("torch_shared", "torch")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Case:
         against_original: whether CuLE 0.1 is measured, too.
         env_groups: envs are on the CPU, in so many groups that are in flight; 0: they step together
             where `device` is.
+        output: of cule's AtariEnv: one of OUTPUTS.
     """
 
     game: str
@@ -44,6 +47,7 @@ class Case:
     against_envpool: bool = False
     against_original: bool = False
     env_groups: int = 0
+    output: str = OUTPUTS[0]
 
     @property
     def command(self) -> str:
@@ -67,6 +71,8 @@ class Case:
             parts.append("--against-original")
         if self.env_groups:
             parts += ["--env-groups", self.env_groups]
+        if self.output != OUTPUTS[0]:
+            parts += ["--output", self.output]
         if self.mode != MODES[0]:
             parts.append(f"--{self.mode}")
         return shlex.join(map(str, parts))

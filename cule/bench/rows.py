@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from cule.bench.cases import SHOWN_MODES, Case
+from cule.bench.cases import OUTPUTS, SHOWN_MODES, Case
 from cule.bench.kinds import OTHERS, others_of, ours_of
 from cule.bench.measure import Measurement
 from cule.bench.systems import CuleSystem
@@ -52,6 +52,7 @@ class Row:
     faulty_envs: int | None = None
     env_groups: int | None = None
     num_threads: int | None = None
+    output: str | None = None
     error: str | None = None
 
 
@@ -93,7 +94,8 @@ class RowMaker:
                 system=system, mode=case.mode, torch=torch.__version__, game=case.game,
                 rom_md5=find_game(case.game).md5, num_envs=case.num_envs, frameskip=case.frameskip,
                 command=case.command, env_groups=case.env_groups or None,
-                num_threads=case.num_threads, **where, **found,
+                num_threads=case.num_threads,
+                output=case.output if kind is CuleSystem else None, **where, **found,
             )  # fmt: skip
 
 
@@ -196,5 +198,7 @@ def table(rows: Iterable[Row]) -> str:
         title = f"{row.mode}, frameskip {row.frameskip}, {row.device_name}"
         if row.env_groups:
             title += f", {row.env_groups} groups of CPU envs, {row.num_threads} threads"
+        if row.output not in (None, OUTPUTS[0]):
+            title += f", output={row.output!r}"
         blocks.setdefault(title, []).append(case)
     return "\n\n".join(_block(title, of_block) for title, of_block in blocks.items())

@@ -66,7 +66,7 @@ class CuleSystem:
         self.device = torch.device(case.device)
         self.env = AtariEnv(
             case.game, case.num_envs, device=self.device, num_threads=case.num_threads,
-            frameskip=case.frameskip,
+            frameskip=case.frameskip, output=case.output,
             obs_type="ram" if case.mode == "emulation-only" else "image",
         )  # fmt: skip
         self.env.wait_until_translated()

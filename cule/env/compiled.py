@@ -43,7 +43,7 @@ def register(env: AtariEnv) -> tuple[str, torch.Tensor, tuple[torch.Tensor, ...]
     """
     tensors = env.engine.tensors
     outputs = env._outputs
-    infos = {**outputs.info, "reward": tensors["raw_rewards"]}
+    infos = outputs.step_info
     nothing = torch.zeros(0, dtype=torch.bool, device=env.device)
     final = (
         (tensors["final_observations"], outputs.done)
@@ -106,10 +106,10 @@ def step(
         player_b_actions = torch.as_tensor(player_b_actions, device=env.device)
     results = torch.ops.cule.step(actions.detach(), player_b_actions, env._op_name, env._ticket)
     infos = {
-        "env_id": env._outputs.info["env_id"],
+        "env_id": env._outputs.info["env_id"].clone(),
         **dict(zip(_KEYS, results[len(_RESULTS) :], strict=False)),
     }
-    infos |= {f"_{key}": env._outputs.everywhere for key in infos}
+    infos |= {f"_{key}": env._outputs.everywhere.clone() for key in infos}
     if env.autoreset_mode == AutoresetMode.SAME_STEP:
         infos |= dict(zip(_FINAL, results[-2:], strict=True))
     return results[0], results[1], results[2], results[3], infos

@@ -130,7 +130,7 @@ class Consoles(VectorEnv):
     def get_screen_grayscale(self) -> Array:
         """(num_envs, height, 160) uint8: the last emulated frame in grey."""
         self._check_idle("get_screen_grayscale")
-        return self._outputs.give(colored(self.engine, grey_palette)[..., 0])
+        return self._outputs.give(colored(self.engine, grey_palette)[..., 0].contiguous())
 
     @reads
     def render(self) -> Any:

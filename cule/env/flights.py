@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -188,14 +189,23 @@ class Flights:
         return taken
 
     def results(self, rows: torch.Tensor | slice) -> Step:
-        """What AtariEnv.step returned, of envs that are not in flight.
+        """What AtariEnv.step returned, of envs that are not in flight; new tensors.
 
         Args:
-            rows: (n,) int64, or a range: then the results are views of the env's tensors.
+            rows: (n,) int64, or a range.
         """
+        if isinstance(rows, slice):
+            return self._some(lambda tensor: tensor[rows].clone())
+        return self._some(lambda tensor: tensor[rows])
+
+    def shared_results(self, rows: slice) -> Step:
+        """As `results`, but views of the env's tensors, which the envs' next step overwrites."""
+        return self._some(lambda tensor: tensor[rows])
+
+    def _some(self, of: Callable[[torch.Tensor], torch.Tensor]) -> Step:
         outputs, tensors = self.env._outputs, self.env.engine.tensors
-        infos = {**outputs.info, "reward": tensors["raw_rewards"]}
+        infos = {key: of(value) for key, value in outputs.step_info.items()}
         return (
-            outputs.observations[rows], tensors["rewards"][rows], outputs.terminated[rows],
-            outputs.truncated[rows], {key: value[rows] for key, value in infos.items()},
+            of(outputs.observations), of(tensors["rewards"]), of(outputs.terminated),
+            of(outputs.truncated), infos,
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -10,12 +11,12 @@ from cule.engine import Engine
 
 
 class Outputs:
-    """What calls return, as views of the engine's tensors that are made once.
+    """What calls return, as views of the engine's tensors that are made once, or copies of them.
 
     Args:
         engine: where the tensors are.
         obs_type: "image" or "ram".
-        output: "torch": calls return the views themselves; "numpy": fresh arrays.
+        output: "torch": calls return copies; "torch_shared": the views themselves; "numpy": arrays.
         same_step: whether a step that ends an episode also resets the env, and so returns two
             observations.
 
@@ -45,33 +46,59 @@ class Outputs:
         }
         self.everywhere = torch.ones(num_envs, dtype=torch.bool, device=device)
 
+    @property
+    def step_info(self) -> dict[str, torch.Tensor]:
+        """The entries of a step's info, (num_envs,) each."""
+        return {**self.info, "reward": self._engine.tensors["raw_rewards"]}
+
     def give(self, tensor: torch.Tensor) -> Any:
-        """A tensor as `output` asks for it."""
-        return tensor if self._output == "torch" else tensor.cpu().numpy().copy()
+        """A tensor that belongs to the caller, as `output` asks for it."""
+        return tensor.cpu().numpy() if self._output == "numpy" else tensor
+
+    def _observed(self, observations: torch.Tensor) -> Any:
+        shared = self._output == "torch_shared"
+        return observations if shared else self.give(observations.clone())
+
+    def _each(self, vectors: list[torch.Tensor]) -> list[Any]:
+        """(num_envs,) tensors as `output` asks for them.
+
+        Copies of one dtype share an allocation, as on a GPU each copy by itself would be a launch.
+        """
+        if self._output == "torch_shared":
+            return vectors
+        copies: dict[torch.dtype, Iterator[Any]] = {}
+        for dtype in {vector.dtype for vector in vectors}:
+            alike = [vector for vector in vectors if vector.dtype == dtype]
+            copies[dtype] = iter(self.give(torch.stack(alike)))
+        return [next(copies[vector.dtype]) for vector in vectors]
 
     def find_done(self) -> torch.Tensor:
         """(num_envs,) bool: whose episode ended in this step; `done`, computed anew."""
         return torch.logical_or(self.terminated, self.truncated, out=self.done)
 
+    # A rollout under torch.inference_mode is learned from outside of it.
+    @torch.inference_mode(False)
     def after_reset(self) -> tuple[Any, dict[str, Any]]:
         """The observations and the info."""
-        return self.give(self.observations), self._infos(self.info)
+        return self._observed(self.observations), self._infos(self.info, [])[1]
 
+    @torch.inference_mode(False)
     def after_step(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """The observations, rewards, terminated, truncated and the info."""
-        tensors = self._engine.tensors
-        return (
-            self.give(self.observations),
-            self.give(tensors["rewards"]),
-            self.give(self.terminated),
-            self.give(self.truncated),
-            self._infos({**self.info, "reward": tensors["raw_rewards"]}) | self._final_infos(),
+        (rewards, terminated, truncated), infos = self._infos(
+            self.step_info, [self._engine.tensors["rewards"], self.terminated, self.truncated]
         )
+        observations = self._observed(self.observations)
+        return observations, rewards, terminated, truncated, infos | self._final_infos()
 
-    def _infos(self, entries: dict[str, torch.Tensor]) -> dict[str, Any]:
-        infos = {key: self.give(value) for key, value in entries.items()}
+    def _infos(
+        self, entries: dict[str, torch.Tensor], others: list[torch.Tensor]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """`others` as `output` asks for them, and the info with these entries and their masks."""
         # gymnasium's masks say which envs an entry is about: here always all of them.
-        return infos | {f"_{key}": self.give(self.everywhere) for key in entries}
+        infos = entries | {f"_{key}": self.everywhere for key in entries}
+        given = self._each([*others, *infos.values()])
+        return given[: len(others)], dict(zip(infos, given[len(others) :], strict=True))
 
     def _final_infos(self) -> dict[str, Any]:
         """In SAME_STEP the last observations of the episodes that ended in this step."""
@@ -81,5 +108,6 @@ class Outputs:
         # On the CPU it is known at once whether any env is done. On a GPU that would have to wait.
         if self._engine.device.type != "cuda" and not bool(done.any()):
             return {}
+        (mask,) = self._each([done])
         final = self._engine.tensors["final_observations"]
-        return {"final_obs": self.give(final), "_final_obs": self.give(done)}
+        return {"final_obs": self._observed(final), "_final_obs": mask}

@@ -43,7 +43,7 @@ def _optional(check: Check) -> Check:
 _CHECKS: dict[str, Check] = {
     "num_envs": partial(integer, most=MAX_ENVS),
     "obs_type": partial(choice, choices=("image", "ram")),
-    "output": partial(choice, choices=("torch", "numpy")),
+    "output": partial(choice, choices=("torch", "torch_shared", "numpy")),
     "render_mode": partial(choice, choices=(None, *RENDER_MODES)),
     "autoreset_mode": autoreset_mode,
     "batch_size": partial(integer, least=0),

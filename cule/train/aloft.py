@@ -58,7 +58,7 @@ class Aloft:
 
     def _results_of(self, envs: slice) -> dict[str, torch.Tensor]:
         """Views of what a step of some envs returns, by name."""
-        frames, rewards, terminated, truncated, infos = self.flights.results(envs)
+        frames, rewards, terminated, truncated, infos = self.flights.shared_results(envs)
         some = {"frames": frames, "rewards": rewards, "terminated": terminated}
         return some | {"truncated": truncated} | {name: infos[name] for name in INFOS}
 

@@ -157,8 +157,9 @@ def make_env(
     }
     if emulator == "cule":
         env = cule.AtariEnv(
-            game, num_envs, device=env_device or device, multiprocessors=multiprocessors, **options
-        )
+            game, num_envs, device=env_device or device, multiprocessors=multiprocessors,
+            output="torch_shared", **options,
+        )  # fmt: skip
         # A CUDA graph keeps the kernels that it captured, so the game has to be compiled before.
         env.wait_until_translated()
         return cast(Env, env)
