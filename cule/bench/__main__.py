@@ -84,8 +84,8 @@ def _add_case_options(parser: Parser) -> None:
     add("--warmup-steps", "least number of steps before measuring: more are added while the envs' "
         "states still become more different, but not with --env-groups",
         type=count, default=300, metavar="N")  # fmt: skip
-    add("--output", "what cule's steps return: its own tensors, or new ones (default: torch_shared; "
-        "AtariEnv's is torch)", choices=OUTPUTS)  # fmt: skip
+    add("--output", "what cule's steps return: its own tensors, or new ones (default: "
+        "torch_shared; AtariEnv's is torch)", choices=OUTPUTS)  # fmt: skip
     add("--frameskip", "frames in a step", type=count, default=4, metavar="N")
     add("--num-threads", "CPU threads, for each system; each number is a case (default: 2)",
         nargs="+", type=count, default=[2], metavar="T")  # fmt: skip
@@ -170,7 +170,7 @@ def _groups_of(options: argparse.Namespace, mode: str) -> list[int]:
             f"expected --env-groups with --with-policy or --with-training, got it with mode {mode}"
         )
     if options.output:
-        raise ValueError(
+        raise InvalidValue(
             "expected --env-groups without --output, as groups in flight are not copied, got "
             f"{options.output}"
         )

@@ -56,7 +56,7 @@ def captured(call: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
 # Graphs -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", [*OPTIONS, {"output": "torch_shared"}], ids=str)
 @pytest.mark.parametrize(
     "game", ["breakout", "pitfall2", ["pong", "ms_pacman", "air_raid"]], ids=str
 )
@@ -132,8 +132,8 @@ def allocations() -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_step_allocates_nothing(options: dict[str, Any]) -> None:
-    env = started(**options)
+def test_step_of_shared_tensors_allocates_nothing(options: dict[str, Any]) -> None:
+    env = started(output="torch_shared", **options)
     rows = actions_of(env, 40)
     b = torch.zeros_like(rows[0])
     env.step(rows[0], player_b_actions=b)
@@ -143,8 +143,8 @@ def test_step_allocates_nothing(options: dict[str, Any]) -> None:
     assert allocations() == before
 
 
-def test_masked_reset_on_the_device_allocates_nothing() -> None:
-    env = started()
+def test_masked_reset_of_shared_tensors_allocates_nothing() -> None:
+    env = started(output="torch_shared")
     masks = torch.rand((10, env.num_envs), device="cuda") < 0.5
     env.reset(options={"reset_mask": masks[0]})
     before = allocations()
@@ -153,10 +153,13 @@ def test_masked_reset_on_the_device_allocates_nothing() -> None:
     assert allocations() == before
 
 
-def test_continuous_step_takes_no_memory_from_the_driver() -> None:
-    """torch computes the actions, in memory that it has already."""
-    env = started(continuous=True)
-    actions = torch.rand((env.num_envs, 3), device="cuda")
+@pytest.mark.parametrize("options", [{"continuous": True}, {"autoreset_mode": "SameStep"}], ids=str)
+def test_step_takes_no_memory_from_the_driver(options: dict[str, Any]) -> None:
+    """torch computes continuous actions and makes new results in memory that it has already."""
+    env = started(**options)
+    actions = (
+        torch.rand((env.num_envs, 3), device="cuda") if env.continuous else actions_of(env, 1)[0]
+    )
     for _ in range(3):
         env.step(actions)
     _, before = allocations()

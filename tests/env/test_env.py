@@ -47,15 +47,54 @@ def test_env_returns_tensors_on_its_device(device: str) -> None:
     assert info["env_id"].tolist() == [0, 1, 2, 3]
 
 
-def test_env_overwrites_tensors_and_returns_fresh_arrays() -> None:
-    env, arrays = make(), make(output="numpy")
-    assert env.reset(seed=0)[0].data_ptr() == env.step([0] * 4)[0].data_ptr()
-    first = arrays.reset(seed=0)[0]
-    kept = first.copy()
-    for _ in range(20):
-        arrays.step([0] * 4)
-    assert isinstance(first, np.ndarray)
-    np.testing.assert_array_equal(first, kept)
+def everything(results: tuple[Any, ...]) -> list[Any]:
+    *values, info = results
+    return [*values, *(value for _, value in sorted(info.items()))]
+
+
+@pytest.mark.parametrize("options", [{"obs_type": "ram"}, {"autoreset_mode": "SameStep"}], ids=str)
+def test_what_calls_return_does_not_change_later(device: str, options: dict[str, Any]) -> None:
+    """A replay buffer that keeps everything as it came holds what arrays and copies hold."""
+    env, arrays, shared = (
+        make("ms_pacman", device=device, output=output, max_num_frames_per_episode=60, **options)
+        for output in ("torch", "numpy", "torch_shared")
+    )
+    kept = [[*everything(env.reset(seed=0))]]
+    expected = [[*everything(arrays.reset(seed=0))]]
+    copies = [[value.clone() for value in everything(shared.reset(seed=0))]]
+    for row in actions_of(env, 40):
+        kept.append(everything(env.step(row)))
+        expected.append(everything(arrays.step(row.cpu().numpy())))
+        shared.step_async(row)
+        copies.append([value.clone() for value in everything(shared.step_wait())])
+    env.restore_state(shared.clone_state())
+    env.reset(options={"reset_mask": [True, False, True, False]})
+    tensors = [value for step in kept for value in step]
+    assert len({value.data_ptr() for value in tensors}) == len(tensors)
+    for mine, theirs, copied in zip(kept, expected, copies, strict=True):
+        assert same([value.cpu() for value in mine], [torch.from_numpy(value) for value in theirs])
+        assert same(mine, copied)
+    assert sum(int(step[2].sum() + step[3].sum()) for step in kept[1:]) >= env.num_envs
+
+
+def test_shared_tensors_are_the_envs_own(device: str) -> None:
+    env = make(device=device, output="torch_shared")
+    first = env.reset(seed=0)[0]
+    again = env.step(actions_of(env, 1)[0])
+    assert [first.data_ptr()] * 2 == [
+        again[0].data_ptr(),
+        env.engine.tensors["observations"].data_ptr(),
+    ]
+    assert again[1].data_ptr() == env.step(actions_of(env, 1)[0])[1].data_ptr()
+
+
+def test_results_of_a_rollout_in_inference_mode_can_be_learned_from() -> None:
+    env, weight = make(), torch.ones(84, requires_grad=True)
+    with torch.inference_mode():
+        env.reset(seed=0)
+        observations, rewards, *_ = env.step([0] * 4)
+    ((observations * weight).sum() + rewards.sum()).backward()
+    assert weight.grad is not None
 
 
 def test_gymnasium_makes_the_env() -> None:

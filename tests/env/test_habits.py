@@ -186,6 +186,45 @@ def test_wrapper_of_arrays_refuses_tensors(wrapper: type, arguments: tuple[Any, 
         inside.reset(seed=0)
 
 
+def test_tensors_handed_on_by_a_wrapper_do_not_change_later() -> None:
+    """gymnasium's NumpyToTorch hands on tensors as they are."""
+    pytest.importorskip("array_api_compat")  # gymnasium's array conversions need it
+    env = wrappers.NumpyToTorch(make(), "cpu")
+    kept = [env.reset(seed=0)[0]] + [env.step([2, 3])[0] for _ in range(9)]
+    plain = make(output="numpy")
+    expected = [plain.reset(seed=0)[0]] + [plain.step([2, 3])[0] for _ in range(9)]
+    for mine, theirs in zip(kept, expected, strict=True):
+        np.testing.assert_array_equal(mine.numpy(), theirs)
+
+
+def test_wrappers_of_other_libraries_refuse_shared_tensors() -> None:
+    """cule's own, and a user's, do not."""
+    shared = cule.EpisodeStatistics(make(output="torch_shared"))
+    for wrapper in (lambda env: wrappers.TransformReward(env, abs), Foreign):
+        with pytest.raises(
+            ValueError, match=r"expected an env with output='torch' in \w+'s \w+, w"
+        ):
+            wrapper(shared).reset(seed=0)
+    shared.reset(seed=0)
+    Mine(shared).reset(seed=0)
+
+
+class Mine(gymnasium.vector.VectorWrapper):
+    """A wrapper of a user."""
+
+
+class Foreign:
+    """Calls an env as skrl's wrapper does, which is no VectorWrapper."""
+
+    __module__ = "skrl.envs.wrappers.torch.gymnasium_envs"
+
+    def __init__(self, env: gymnasium.vector.VectorEnv):
+        self._env = env
+
+    def reset(self, seed: int) -> Any:
+        return self._env.reset(seed=seed)
+
+
 def test_wrapper_of_anything_takes_tensors() -> None:
     env = wrappers.TransformReward(
         wrappers.TransformObservation(make(), lambda o: o + 1), lambda reward: reward * 2
