@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 
@@ -14,6 +16,7 @@ from cule.bench.kinds import Other, Ours, others_of, ours_of
 from cule.bench.systems import MAX_SPREAD_STEPS, spread_out
 
 System = Ours | Other
+T = TypeVar("T")
 
 # Steps after which the speed is first estimated.
 TRIAL_STEPS = 8
@@ -57,8 +60,10 @@ def measure(case: Case) -> dict[str, Measurement]:
         systems.append(ours)
         for kind in others_of(case):
             systems.append(kind(case))
-        # With CPU envs under a learner ale-py would be minutes in a warm-up of unknown length.
-        most = case.warmup_steps if case.env_groups else MAX_SPREAD_STEPS
+        # With many envs ale-py would be minutes in a warm-up of unknown length. Only a GPU is
+        # slower with envs at different points.
+        on_cpu = case.env_groups or torch.device(case.device).type == "cpu"
+        most = case.warmup_steps if on_cpu else MAX_SPREAD_STEPS
         warmup_steps, share = spread_out(ours, case.warmup_steps, most)
         for other in systems[1:]:
             other.play(warmup_steps, random=True)
@@ -94,11 +99,15 @@ class Worker:
 
     def measure(self, case: Case) -> dict[str, Measurement] | str:
         """Each system's measurement by its name, or the reason why there is none."""
+        return self.call(measure, case)
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T | str:
+        """What a function gives in the process, or the reason why it gives nothing."""
         if self._pool is None:
             # A forked process could not use CUDA if this one has used it.
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         try:
-            return self._pool.submit(measure, case).result()
+            return self._pool.submit(function, *arguments).result()
         except BrokenProcessPool:
             self.close()
             return "the process that measured it ended, as for lack of memory"

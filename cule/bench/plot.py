@@ -6,7 +6,7 @@ the quartiles and the fastest game.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,14 @@ GROUP_WIDTH = 0.8  # of the distance between two numbers of envs
 def boxes(rows: Iterable[Row]) -> dict[str, dict[str, dict[int, list[float]]]]:
     """FPS of the games by mode, by system and device, and by number of envs.
 
+    CPU envs under a learner have a name of their own for each number of groups.
+
     If a case was measured several times, its last row counts.
     """
     latest = {
         (
             row.mode,
-            f"{row.system}, {row.device_name}, frameskip {row.frameskip}",
+            f"{row.system}, {row.device_name}, frameskip {row.frameskip}{_groups(row)}",
             row.num_envs,
             row.game,
         ): row.fps
@@ -39,6 +41,10 @@ def boxes(rows: Iterable[Row]) -> dict[str, dict[str, dict[int, list[float]]]]:
     for (mode, series, num_envs, _), fps in latest.items():
         found.setdefault(mode, {}).setdefault(series, {}).setdefault(num_envs, []).append(fps)
     return found
+
+
+def _groups(row: Row) -> str:
+    return f", CPU envs in {row.env_groups} groups" if row.env_groups else ""
 
 
 def plot(rows: Iterable[Row], path: Path) -> None:
@@ -64,7 +70,7 @@ def plot(rows: Iterable[Row], path: Path) -> None:
     legend: dict[str, Any] = {}
     for mode, axes in zip(modes, all_axes, strict=True):
         axes.set(title=mode, xlabel="envs", yscale="log")
-        legend |= _draw_boxes(axes, panels[mode], colors)
+        legend |= draw_boxes(axes, panels[mode], colors)
         axes.grid(axis="y", which="both", alpha=0.3)
     all_axes[0].set_ylabel("emulated frames per second")
     figure.legend(legend.values(), legend.keys(), loc="outside lower center", fontsize="small")
@@ -76,16 +82,19 @@ def plot(rows: Iterable[Row], path: Path) -> None:
         raise InvalidValue(f"{wanted}, got {path}: {problem.strerror}") from problem
 
 
-def _draw_boxes(
-    axes: Any, panel: dict[str, dict[int, list[float]]], colors: dict[str, str]
+def draw_boxes(
+    axes: Any, panel: Mapping[str, Mapping[int, list[float]]], colors: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Draws a mode's boxes, with those of one number of envs side by side.
+    """Draws boxes, with those of one number of envs side by side.
+
+    Args:
+        axes: where.
+        panel: values by name and number of envs; there is a box for each list.
+        colors: of each name.
 
     Returns:
         One box of each name, for the legend.
     """
-    from matplotlib.ticker import EngFormatter, LogLocator
-
     counts = sorted({count for by_count in panel.values() for count in by_count})
     width = GROUP_WIDTH / len(colors)
     drawn = {}
@@ -97,12 +106,22 @@ def _draw_boxes(
                 [panel[name][count] for count in shown],
                 positions=[counts.index(count) + offset for count in shown],
                 widths=0.9 * width, whis=(0, 100), patch_artist=True, boxprops={"facecolor": color},
-                medianprops={"color": "black"},
+                medianprops={"color": "black"}, manage_ticks=False,
             )  # fmt: skip
             drawn[name] = result["boxes"][0]
     axes.set_xticks(range(len(counts)), [f"{count:,}" for count in counts])
     axes.set_xlim(-0.5, len(counts) - 0.5)
-    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-    for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        set_formatter(EngFormatter(sep=""))
+    thousands_axis(axes)
     return drawn
+
+
+def thousands_axis(axes: Any) -> None:
+    """Writes the numbers of a y axis as 500k or 2M, on a logarithmic one 2 and 5 as well."""
+    from matplotlib.ticker import EngFormatter, LogLocator
+
+    formatted = [axes.yaxis.set_major_formatter]
+    if axes.get_yscale() == "log":
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        formatted.append(axes.yaxis.set_minor_formatter)
+    for set_formatter in formatted:
+        set_formatter(EngFormatter(sep=""))

@@ -36,7 +36,8 @@ class Job:
     Attributes:
         name: names it and its folder; no two jobs of a sweep have the same.
         command: `python -m MODULE ...` or `python SCRIPT.py ...` as words, without the folder, the
-            device and --resume, which are added; "python" may be left out.
+            device and --resume, which are added; "python" may be left out. A training on ale-py,
+            which cannot save its states, begins anew if it was stopped: it gets --overwrite.
     """
 
     name: str
@@ -197,9 +198,9 @@ def start(
         OSError: the folder cannot be written, or there is no memory for the process.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    again = "--overwrite" if job.option("emulator") == "ale-py" else "--resume"
     words = [
-        sys.executable, *program_of(job.command),
-        "--folder", str(folder), "--device", device, "--resume",
+        sys.executable, *program_of(job.command), "--folder", str(folder), "--device", device, again
     ]  # fmt: skip
     with (folder / OUTPUT).open("ab") as output:
         return subprocess.Popen(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # The settings that every row has; those of the algorithm itself are there, too.
 SETTINGS = (
-    "layout", "lag", "multiprocessors", "rewards", "model", "width", "optimizer",
-    "learning_rate", "anneal_lr", "bf16", "compile", "cuda_graphs", "memory_budget",
+    "env_device", "env_groups", "layout", "lag", "multiprocessors", "rewards", "model", "width",
+    "optimizer", "learning_rate", "anneal_lr", "bf16", "compile", "cuda_graphs", "memory_budget",
     "stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames",
 )  # fmt: skip
 # Of a row: where and when its process trained.

@@ -62,8 +62,9 @@ class Sweep:
         jobs: the trainings, in the order in which they start.
         folder: each has a folder in it, named after it.
         devices: such as "cuda:0", "cuda:1".
-        per_device: how many train on a device at the same time; beside them four times as
-            many may start or be evaluated.
+        per_device: how many train on a device at the same time.
+        beside: for each of them so many others may start or be evaluated. 0: the next starts
+            when one has ended, so that nothing disturbs what is measured.
 
     Attributes:
         states: how far each job is.
@@ -75,9 +76,10 @@ class Sweep:
     """
 
     def __init__(
-        self, jobs: Sequence[Job], folder: Path, devices: Sequence[str], per_device: int = 1
-    ):
-        self.folder = folder
+        self, jobs: Sequence[Job], folder: Path, devices: Sequence[str], per_device: int = 1,
+        beside: int = BESIDE,
+    ):  # fmt: skip
+        self.folder, self.beside = folder, beside
         self.slots = [device for _ in range(per_device) for device in devices]
         self.states = [JobState(job) for job in jobs]
         self.interrupted = False
@@ -225,7 +227,7 @@ class Sweep:
         """Starts jobs on devices that have room, or will have when the jobs have started."""
         # Those that are started or evaluated have places, too; if none is left they keep that of a
         # training.
-        free, places, startup = list(self.slots), BESIDE * self.slots, self._startup
+        free, places, startup = list(self.slots), self.beside * self.slots, self._startup
         for state in self._running.values():
             assert state.device is not None
             if state.trained_in(startup) and state.device in places:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from examples.a2c_vtrace import paper_tables
-from examples.a2c_vtrace.paper_settings import GOALS, PLAIN, SETTINGS, VTRACE20
+from examples.a2c_vtrace.paper import reports, rows
+from examples.a2c_vtrace.paper.cases import COLUMNS, PLAIN
+from examples.a2c_vtrace.paper.choices import Choice
 from tests.figures import pong
 from tests.figures.pages import Said, said, table_line
 from tests.figures.results import ROOT, Row, Source, source
@@ -17,16 +18,47 @@ H100, H200 = ("2026-11-24-h100", "2026-11-25-h100"), "2026-11-26-h200"
 VERSIONS = "baeaa44 db3094f 7130a84 e7a73e1"
 
 
-def in_table(number: int) -> Source:
+CHOICES = {
+    name: Choice(games=reports.REPORTS[name].games, num_envs=reports.REPORTS[name].num_envs)
+    for name in ("table3", "table4")
+}
+COLUMN = {column.name: column for column in COLUMNS}
+
+
+def in_table(name: str) -> Source:
     """The rows of a table of the paper."""
+    asked = reports.REPORTS[name].cases(CHOICES[name])
 
     def test(row: Row) -> bool:
-        return "seconds" in row and paper_tables.table_of(row) == number
+        found = rows.Row(row, row["file"], rows.facts(row))
+        shared = row.get("trainings_on_gpu", 1) > 1
+        return not shared and any(
+            rows.matches(found, values) for case in asked for values in case.wanted
+        )
 
-    return source(f"table {number}", DAY, VERSIONS, test, mode="training")
+    return source(name.replace("table", "table "), DAY, VERSIONS, test, mode="training")
 
 
-TABLE3, TABLE4 = in_table(3), in_table(4)
+def shown(name: str, of: Source) -> Iterator[Said]:
+    """The lines of a table of the paper, and what its letters stand for."""
+    known = [rows.Row(row, row["file"], rows.facts(row)) for row in of.rows]
+    found = rows.Found(known, ["all"], reports.REPORTS[name].cases(CHOICES[name]))
+    for line in reports.REPORTS[name].text(CHOICES[name], found).splitlines()[2:]:
+        label, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        yield table_line(f"{label} | {' | '.join('{}' for _ in cells)}", *cells)
+    for line in found.sources().splitlines():
+        yield said(line)
+
+
+TABLE3, TABLE4 = in_table("table3"), in_table("table4")
+FASTEST = {**PLAIN, **COLUMN["fastest"].settings, "stop_at_score": 18, "game": "pong"}
+SEVERAL = source(
+    "`fastest`, Pong, by GPUs", DAY, VERSIONS,
+    lambda row: all(
+        rows.facts(row).get(key) == value for key, value in FASTEST.items() if key != "num_gpus"
+    ) and row["num_envs"] == 1200 * row["num_gpus"] and row.get("trainings_on_gpu", 1) == 1,
+    mode="training",
+)  # fmt: skip
 FASTER = source("`fastest`, Pong, emulation faster", "2026-11-24-h200", "d6d0166", **pong.TO_18)
 LONG = source(
     "200 million frames", DAY, "7130a84", lambda row: row["frames"] > 200e6, mode="training"
@@ -49,14 +81,15 @@ OPTIONS = source(
 EARLIER = source("three seconds, the day before", H200, "6b8f61e", num_envs=2400, num_gpus=1,
                  frames=5568000, mode="training")  # fmt: skip
 SOURCES = (
-    TABLE3, FASTER, pong.VTRACE, pong.SHORTEST, EARLIER, pong.SHORTER, pong.ON_FOUR, pong.APART,
-    LONG, LONG_LATER, EVALUATED, FIGURE4, LARGE, PROFILES, OPTIONS, TABLE4,
+    TABLE3, SEVERAL, FASTER, TABLE4, pong.VTRACE, pong.SHORTEST, EARLIER, pong.SHORTER,
+    pong.ON_FOUR, pong.APART, LONG, LONG_LATER, EVALUATED, FIGURE4, LARGE, PROFILES, OPTIONS,
 )  # fmt: skip
 SETTING = "a setting"
 GIVEN = {
     "1,200 envs play 200 million frames on a GPU, or 120 envs 20 million frames": SETTING,
     "every 2 million frames (500,000": SETTING,
-    "with both emulators: 200 million frames: Figure 4": SETTING,
+    "how long 200 million frames take": SETTING,
+    "on each GPU. 200 million frames: Where": SETTING,
     "2.4 to 9.4 minutes": "stated by the paper",
     "### Pong in three seconds": "2.94 to 2.99",
     "It is not four times as fast": "no figure",
@@ -67,26 +100,20 @@ GIVEN = {
 }
 
 
+def of_column(name: str) -> list[Row]:
+    """The rows of a column of table 3."""
+    settings = {**PLAIN, **COLUMN[name].settings}
+    return TABLE3.where(
+        lambda row: all(rows.facts(row).get(key) == settings[key] for key in settings)
+    )
+
+
 def of_table3() -> Iterator[Said]:
-    lines = {
-        line.partition(" | ")[0].removeprefix("| "): line.split(" | ")[1:]
-        for line in paper_tables.table3(TABLE3.rows).splitlines()[2:]
-    }
-    thrice = paper_tables.setting_of(PLAIN | VTRACE20 | {"updates_at_once": 3, "system": "cule"})
-    labels = {
-        "ale": "A2C, 120 envs of ale-py", "a2c": "A2C, 1,200 envs",
-        "vtrace5": "A2C+V-trace, 5 batches", "vtrace20": "A2C+V-trace, 20 batches",
-        thrice: "the same, `--updates-at-once 3`", "fastest": "and `--overlap` (`fastest`)",
-    }  # fmt: skip
-    assert {*SETTINGS, thrice} == set(labels)
-    for setting, label in labels.items():
-        cells = [cell.strip(" |") for cell in lines[setting]]
-        yield table_line(f"{label} | {' | '.join('{}' if cell else '' for cell in cells)}",
-                         *filter(None, cells))  # fmt: skip
-    fastest = [row for row in TABLE3.rows if paper_tables.setting_of(row) == "fastest"]
+    yield from shown("table3", TABLE3)
+    fastest = of_column("fastest")
     by_game = [
         seconds
-        for game in GOALS
+        for game in ("pong", "ms_pacman", "asterix", "assault")
         for seconds in [
             row["seconds_to_score"]
             for row in sorted(fastest, key=lambda row: row["seed"])
@@ -130,15 +157,8 @@ def of_shortest() -> Iterator[Said]:
 
 
 def of_several_gpus() -> Iterator[Said]:
-    settings = SETTINGS["fastest"]
     for gpus in (1, 2, 4):
-        to_18 = [
-            row
-            for row in TABLE3.where(game="pong", num_gpus=gpus, num_envs=1200 * gpus)
-            if all(row.get(key) == settings[key] for key in ("num_batches", "overlap",
-                                                              "updates_at_once"))
-            and row["learning_rate"] == PLAIN["learning_rate"]
-        ]  # fmt: skip
+        to_18 = SEVERAL.where(num_gpus=gpus)
         assert len(to_18) == (3 if gpus == 1 else 1)
         long = LONG.one(num_gpus=gpus)
         yield table_line(
@@ -274,18 +294,15 @@ def of_options() -> Iterator[Said]:
 
 
 def of_table4() -> Iterator[Said]:
-    both = [row["fps"] / 1e3 for row in TABLE4.where(system="ale-py")
-            if "--num-threads 16" in row["command"]]  # fmt: skip
-    yield said("({:.0f} to {:.0f} thousand FPS with 16 threads)", min(both), max(both))
-    for line in paper_tables.table4(TABLE4.rows).splitlines()[2:]:
-        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
-        yield table_line(f"{name} | {' | '.join('{}' for _ in cells)}", *cells)
+    yield from shown("table4", TABLE4)
 
 
 def of_batching() -> Iterator[Said]:
     for label, name in (("vanilla A2C", "a2c"), ("A2C+V-trace, 5 batches", "vtrace5"),
                         ("A2C+V-trace, 20 batches", "vtrace20")):  # fmt: skip
-        cells = [SETTINGS[name][key] for key in ("num_batches", "num_steps", "steps_per_update")]
+        cells = [
+            COLUMN[name].settings[key] for key in ("num_batches", "num_steps", "steps_per_update")
+        ]
         yield table_line(f"{label} | {{}} | {{}} | {{}}", *cells)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from training_runs import one_thread_each, without_times
 
-from cule.train import sweep
+from cule.train import jobs, sweep
 from cule.train.jobs import JobState
 from cule.train.sweep import Job, Sweep
 from cule.train.sweep_table import Live, summary
@@ -137,6 +137,17 @@ def test_the_next_training_starts_so_early_that_it_trains_when_the_last_one_has(
     for before, folder in zip(trained, folders[1:], strict=False):
         begun = float((folder / "starts").read_text().split()[1])
         assert before - 2.5 < begun < before - 1
+
+
+@pytest.mark.parametrize("emulator, word", [("cule", "--resume"), ("ale-py", "--overwrite")])
+def test_a_training_on_ale_py_which_saves_no_states_begins_anew(
+    tmp_path, monkeypatch, emulator, word
+):
+    started = []
+    monkeypatch.setattr(jobs.subprocess, "Popen", lambda words, **_: started.append(words))
+    job = Job("a", ("-m", "examples.a2c_vtrace.train", "--emulator", emulator))
+    jobs.start(job, tmp_path / "a", "cpu")
+    assert set(started[0]) & {"--resume", "--overwrite"} == {word}
 
 
 def test_sweep_starts_a_failed_training_once_more_while_the_others_go_on(tmp_path, program):

@@ -1,211 +1,318 @@
-"""The campaigns of examples/a2c_vtrace/paper.py: what they run, that they go on, and the tables
-they print."""
+"""The paper's tables and figures: what is measured, that it goes on, and what rows say."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import os
 import signal
-import subprocess
-import sys
+import threading
 import time
-from pathlib import Path
+import warnings
 
 import pytest
 import tyro
 
-from examples.a2c_vtrace import paper, paper_settings, paper_tables, train
+from cule import results
+from cule.train.sweep import Sweep
+from examples.a2c_vtrace import train
+from examples.a2c_vtrace.paper import __main__ as program
+from examples.a2c_vtrace.paper import cases, measure
+from examples.a2c_vtrace.paper.cases import COLUMNS, ENGINES, GOALS, PLAIN, column_cases
+from examples.a2c_vtrace.paper.choices import Choice
+from examples.a2c_vtrace.paper.curves import mean_curve
+from examples.a2c_vtrace.paper.reports import REPORTS
+from examples.a2c_vtrace.paper.rows import Row, facts, left_over, read
 from examples.dqn import dqn
 from examples.ppo import ppo
 
-ROOT = Path(__file__).resolve().parents[2]
-SMALL = (
-    "device=cpu", "num_envs=4", "num_batches=2", "num_steps=4", "width=0.1", "warmup_steps=0",
-    "num_threads=1",
-    "total_frames=800", "eval_every=400", "eval_from=-30", "eval_episodes=1", "eval_max_frames=80",
-)  # fmt: skip
 PARSERS = {
     "examples.a2c_vtrace.train": train.Args,
     "examples.ppo.ppo": ppo.Args,
     "examples.dqn.dqn": dqn.Args,
 }
+# An evaluation of a few frames.
+QUICK = {"eval_episodes": 1, "eval_max_frames": 80, "width": 0.1, "eval_every": 0,
+         "stop_at_score": None}  # fmt: skip
 
 
-def settings(folder, **changes):
-    asked = {
-        "games": ("pong",),
-        "settings": ("vtrace20",),
-        "seeds": (3,),
-        "but": SMALL,
-        "progress": False,
-    } | changes
-    return paper.Args(folder=folder, **asked)
+def choice(name, **changes):
+    report = REPORTS[name]
+    asked = {"games": report.games, "num_envs": report.num_envs, "gpus": (2,)} | changes
+    return Choice(**asked)
 
 
-def result(setting, game, seconds, seed=0, **changes):
-    """A row of train.py, with the keys that the tables read."""
-    options = paper_settings.PLAIN | paper_settings.SETTINGS[setting]
-    rest = {name: value for name, value in options.items() if name != "emulator"}
-    frames = None if seconds is None else int(seconds * 1e6)
-    row = {
-        "system": options["emulator"],
-        "game": game,
-        "seconds_to_score": seconds,
-        "frames_to_score": frames,
-    }
-    return row | {"seed": seed, "date": "2026-11-22T05:20:09+00:00"} | rest | changes
+def invented(name, **changes):
+    """A row for each case of a report, as it would be measured, and whatever else it shows."""
+    rows = []
+    for number, case in enumerate(REPORTS[name].cases(choice(name, **changes))):
+        for wanted in case.wanted:
+            engine = wanted["engine"]
+            row = {
+                **wanted, "system": "ale-py" if engine == "ale-py" else "cule",
+                "cuda": "13.0" if engine == "cule" or wanted["mode"] == "training" else None,
+                "env_device": "cpu" if engine == "cule-cpu" else None,
+                "commit": "abcdef123456", "date": "2026-11-27", "device_name": "a device",
+                "fps": 1000.0 * (number + 1), "updates_per_second": 5.0, "seconds": 60.0,
+                "seconds_to_score": 30.0 + number, "frames_to_score": 2_000_000,
+                "evaluations": [{"seconds": 1.0, "score": -20.0}, {"seconds": 9.0, "score": 18.0}],
+                "steps_in_bin": 10, "bin_fps": [9e5, 5e5], "bin_resets": [0, 3],
+                "bin_distinct_share": [0.1, 0.5],
+            }  # fmt: skip
+            del row["engine"]
+            rows.append(row)
+    return rows
 
 
-@pytest.mark.parametrize("table", [3, 4])
-def test_programs_know_what_they_are_told(table, tmp_path):
-    args = paper.Args(table=table)
-    jobs = paper.table3_jobs(args) if table == 3 else paper.table4_jobs(args)
-    assert len({job.name for job in jobs}) == len(jobs) == (3 * 5 * 4 if table == 3 else 2 * 2 * 3)
-    for job in jobs:
-        told = tyro.cli(PARSERS[job.module], args=job.command(tmp_path)[3:])
-        assert all(getattr(told, name) == value for name, value in job.options.items())
-        assert tmp_path in (getattr(told, "folder", None), told.results and told.results.parent)
+def written(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
 
 
-def test_what_has_a_row_is_not_run_again(tmp_path, capsys):
-    results = tmp_path / "rows.jsonl"
-    assert paper.run(settings(tmp_path / "runs", results=results)) == 0
-    row = json.loads(results.read_text())
-    assert (row["game"], row["seed"], row["num_envs"], row["stop_at_score"]) == ("pong", 3, 4, 18)
-    first = capsys.readouterr().out
-    assert first.splitlines()[0] == "|  | pong 18 |" and first.endswith("| 0 of 1 |\n")
-    assert paper.run(settings(tmp_path / "runs", results=results)) == 0
-    assert capsys.readouterr().out == first
-    assert len(results.read_text().splitlines()) == 1
+def shown(path, name, capsys, *words):
+    assert program.main([name, "--show", "--rows", str(path), *words]) == 0
+    return capsys.readouterr().out
 
 
-def test_failure_is_told_and_does_not_stop_the_others(tmp_path, capsys):
-    but = (*SMALL[:-5], "total_frames=0", "eval_every=0")  # which does not go with stop_at_score
-    assert paper.run(settings(tmp_path, seeds=(0, 1), but=but)) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert [line.split()[1] for line in told] == ["vtrace20-pong-0", "vtrace20-pong-1"]
-    assert (
-        "expected eval_every and eval_episodes above 0"
-        in (tmp_path / "vtrace20-pong-0" / "output.txt").read_text()
-    )
+@pytest.mark.parametrize("name", REPORTS)
+def test_each_case_is_told_to_its_program_and_is_done_by_its_rows(name, tmp_path):
+    few = {"games": ("pong", "assault"), "seeds": (0,)}
+    asked = REPORTS[name].cases(choice(name, **few))
+    assert len({case.name for case in asked}) == len(asked) > 0
+    budget = measure.Budget(("cuda:0",), 3.0, 2, 5, 10, 4, tmp_path, tmp_path / "rows.jsonl", False)
+    for case in asked:
+        if case.module is not None:
+            command = measure.job_of(case, budget).command
+            words = command[command.index(case.module) + 1 :]
+            told = tyro.cli(PARSERS[case.module], args=words)
+            assert all(getattr(told, key) == value for key, value in case.options.items())
+            assert told.max_seconds == 3.0 and told.num_threads == 4
+            assert ("torch.distributed.run" in command) == (case.gpus > 1)
+    rows = [Row(row, "x.jsonl", facts(row)) for row in invented(name, **few)]
+    assert left_over(asked, rows) == []
+    assert left_over(asked, rows[1:]) == [asked[0]]
 
 
-def test_signal_stops_all_and_the_command_goes_on(tmp_path):
-    words = [
-        "--games",
-        "pong",
-        "--settings",
-        "vtrace20",
-        "--seeds",
-        "0",
-        "1",
-        "--no-progress",
-        "--folder",
-        tmp_path,
-    ]
-    endless = [change for change in SMALL if not change.startswith(("total", "eval_every"))]
-    command = [
-        sys.executable,
-        "-m",
-        "examples.a2c_vtrace.paper",
-        *words,
-        "--but",
-        *endless,
-        "eval_every=1000000000",
-    ]
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    log = tmp_path / "vtrace20-pong-0" / "log.jsonl"
-    begun = time.monotonic()
-    while not (log.exists() and log.read_text()) and time.monotonic() - begun < 120:
-        time.sleep(0.1)
-    os.kill(process.pid, signal.SIGTERM)
-    told = process.communicate(timeout=120)[1]
-    assert process.returncode == 1 and "Stopped by a signal" in told
-    assert not list(tmp_path.glob("*/done.json")) and not (tmp_path / "vtrace20-pong-1").exists()
-    assert paper.run(settings(tmp_path, seeds=(0, 1))) == 0
-    assert len(list(tmp_path.glob("*/done.json"))) == 2
-
-
-def test_table_3_has_means_over_seeds_each_by_its_best_row():
-    newer = {"date": "2026-11-23T05:20:09+00:00"}
-    rows = [
-        result("vtrace20", "pong", 40.0, **newer), result("vtrace20", "pong", 99.0),
-        result("vtrace20", "pong", 50.0, seed=1), result("vtrace20", "pong", None, seed=2),
-        result("vtrace20", "asterix", 12.0, trainings_on_gpu=3),
-        result("vtrace20", "asterix", 14.0, seed=1),
-        result("ale", "pong", 300.0), result("ale", "pong", 900.0, trainings_on_gpu=3, **newer),
-        result("vtrace20", "pong", 7.0, num_envs=64),
+def test_table_3_has_the_papers_eight_columns_and_controls():
+    asked = column_cases(COLUMNS[:8], ("pong",), (0,), (4,))
+    keys = ("engine", "num_envs", "num_batches", "num_steps", "steps_per_update")
+    assert [tuple(case.wanted[0][key] for key in keys) for case in asked] == [
+        ("ale-py", 120, 1, 5, 5), ("ale-py", 120, 5, 5, 1), ("ale-py", 120, 20, 20, 1),
+        ("ale-py", 1200, 20, 20, 1), ("cule", 1200, 1, 5, 5), ("cule", 1200, 5, 5, 1),
+        ("cule", 1200, 20, 20, 1), ("cule", 4800, 20, 20, 1),
     ]  # fmt: skip
-    assert paper_tables.table3(rows).splitlines() == [
-        "|  | pong 18 | asterix 1000 |",
-        "| --- | ---: | ---: |",
-        "| ale | 300.0 s, 300.0 M (1 of 1) |  |",
-        "| vtrace20 | 45.0 s, 45.0 M (2 of 3) | <13.0 s, 13.0 M (2 of 2) |",
-        "| num envs 64, num batches 20, num steps 20, steps per update 1 | 7.0 s, "
-        "7.0 M (1 of 1) |  |",
-    ]
+    assert [case.gpus for case in asked] == [1] * 7 + [4]
+    assert set(program.ColumnName.__args__) == {column.name for column in COLUMNS}
+    assert set(program.Name.__args__) == set(REPORTS)
 
 
-def test_table_4_has_both_emulators_side_by_side():
-    shared = {"algorithm": "PPO", "num_envs": 1024}
-    rows = [
-        {**shared, "system": "ale-py", "fps": 1234.5, "gpu_utilization_mean": 9.6},
-        {**shared, "system": "cule", "fps": 406004.4, "gpu_utilization_mean": None},
-        {**shared, "system": "ale-py", "fps": 1000.0, "gpu_utilization_mean": 5.0},
-    ]
-    assert paper_tables.table4(rows).splitlines()[2:] == [
-        "| PPO | 1,024 | 406,004 |  | 1,234 | 10% |"
-    ]
+def test_table_4_and_figure_4_have_the_core_on_the_cpu_as_third_engine():
+    for name in ("table4", "figure4", "figure2"):
+        found = {
+            (values["engine"], values["mode"])
+            for case in REPORTS[name].cases(choice(name))
+            for values in case.wanted
+        }
+        assert {engine for engine, _ in found} == set(ENGINES)
+        if name == "figure4":
+            assert len(found) == 9
 
 
-def test_what_is_no_file_of_rows_is_told_in_a_sentence(tmp_path):
-    file = tmp_path / "README.md"
-    file.write_text("# Results")
-    with pytest.raises(
-        ValueError, match=r"expected a file of JSON lines, got .*README.md \(Expecting value"
-    ):
-        paper.run(paper.Args(show=(file,)))
+@pytest.mark.parametrize("name", REPORTS)
+def test_what_rows_say_is_shown_with_its_source_and_drawn(name, tmp_path, capsys):
+    few = {"games": ("pong", "assault")}
+    path = written(tmp_path / "rows.jsonl", invented(name, **few))
+    plot = tmp_path / "figure.png"
+    drawn = ("--plot", str(plot)) if REPORTS[name].draw else ()
+    text = shown(path, name, capsys, "--games", *few["games"], *drawn)
+    table = [line for line in text.splitlines() if line.startswith("|")][2:]
+    assert table
+    for line in table:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert len(cells) > 2 and all(cells[1:]) and "." not in cells[1:3]
+    assert "- [a] rows.jsonl, abcdef1, a device" in text and "[b]" not in text
+    if drawn:
+        assert plot.read_bytes().startswith(b"\x89PNG") and plot.stat().st_size > 10_000
 
 
-def test_rows_of_a_file_are_shown_in_their_table(tmp_path, capsys):
-    shared = {
-        "system": "cule",
-        "mode": "training",
-        "game": "pong",
-        "seconds": 3.0,
-        "gpu_utilization_mean": 98.0,
-    }
-    goal = {
-        **result("vtrace20", "pong", 40.0),
-        **shared,
-        "algorithm": "A2C+V-trace",
-        "stop_at_score": 18.0,
-    }
-    rows = [
-        goal,
-        {**goal, "stop_at_score": None, "fps": 1e6},  # to no score, and not an algorithm of table 4
-        {**shared, "algorithm": "DQN", "num_envs": 256, "fps": 5.0},
-        {**shared, "algorithm": "A2C", "num_envs": 64, "fps": 6.0, "mode": "with-policy"},
-    ]
-    file = tmp_path / "rows.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    last = {3: "| vtrace20 | 40.0 s, 40.0 M (1 of 1) |", 4: "| DQN | 256 | 5 | 98% |  |  |"}
-    for table, line in last.items():
-        assert paper.run(paper.Args(table=table, show=(file,))) == 0
-        assert capsys.readouterr().out.splitlines()[2:] == [line]
+def test_each_cell_says_which_rows_it_is_from(tmp_path, capsys):
+    rows = invented("table3", seeds=(0, 1))
+    for row in rows:
+        if row["seed"] == 1:
+            row |= {"commit": "fedcba987654", "date": "2026-11-28"}
+    path = written(tmp_path / "rows.jsonl", rows)
+    newest = shown(path, "table3", capsys)
+    assert "fedcba9" in newest and "abcdef1" not in newest
+    both = shown(path, "table3", capsys, "--commits", "all")
+    assert " [a,b] |" in both and both.count("- [") == 2
+    older = shown(path, "table3", capsys, "--commits", "abcdef")
+    assert "abcdef1" in older and "fedcba9" not in older
+
+
+def test_table_3_has_means_over_seeds_and_says_what_was_not_reached(tmp_path, capsys):
+    def row(seed, seconds, **changes):
+        column = COLUMNS[6]
+        return {
+            **PLAIN, **column.settings, "game": "pong", "num_envs": 1200, "seed": seed,
+            "stop_at_score": 18.0, "system": "cule", "cuda": "13.0", "mode": "training",
+            "commit": "abc", "date": "2026-11-27", "device_name": "d", "fps": 250_000.0,
+            "updates_per_second": 100.0, "seconds": 60.0, "seconds_to_score": seconds,
+            "frames_to_score": None if seconds is None else seconds * 1e6, **changes,
+        }  # fmt: skip
+
+    path = tmp_path / "rows.jsonl"
+    words = ("--games", "pong", "--columns", "vtrace20")
+    # The newest row of a seed counts; one that shared its GPU, or is of other settings, does not.
+    written(path, [
+        row(0, 99.0), row(0, 40.0, date="2026-11-28"), row(1, 50.0), row(2, None),
+        row(2, 7.0, trainings_on_gpu=3), row(2, 7.0, optimizer="muon"),
+    ])  # fmt: skip
+    lines = shown(path, "table3", capsys, *words).splitlines()
+    cells = [line.split(" | ")[1].strip(" |") for line in lines if line.startswith("| pong")]
+    assert cells == ["250 [a]", "100.0", "45.0 (2 of 3)", "45.0"]
+    written(path, [row(0, None)])
+    assert "| > 60 |" in shown(path, "table3", capsys, *words)
+
+
+def test_rows_without_a_key_are_told_of_or_left_out(tmp_path, capsys):
+    rows = invented("table4")
+    bare = {key: value for key, value in rows[0].items() if key not in ("game", "num_envs")}
+    no_speed = {**rows[1], "fps": None}
+    no_mode = {key: value for key, value in rows[2].items() if key != "mode"}
+    lacking = ("updates_per_second", "evaluations", "device_name", "date")
+    quiet = {key: value for key, value in rows[3].items() if key not in lacking}
+    path = written(tmp_path / "rows.jsonl", [bare, no_speed, no_mode, quiet, *rows[4:]])
+    with pytest.warns(UserWarning, match=r"left out line 3 of .*rows.jsonl.*'mode'"):
+        assert len(read([path])) == len(rows) - 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        text = shown(path, "table4", capsys)
+    assert f"{rows[3]['fps']:,.0f}" in text and f"| {rows[0]['fps']:,.0f} " not in text
+    path.write_text("# Results")
+    with pytest.raises(ValueError, match=r"expected a file of JSON lines, got .*rows.jsonl"):
+        read([path])
+
+
+def test_rows_of_old_programs_have_the_settings_that_they_lack():
+    old = {"mode": "training", "system": "cule", "cuda": "12.8", "n_steps": 20, "game": "pong"}
+    known = facts(old)
+    assert (known["num_steps"], known["optimizer"], known["engine"]) == (20, "adam", "cule")
+    assert facts({"mode": "with-policy", "system": "cule", "cuda": "13", "env_groups": 1})[
+        "engine"] == "cule-cpu"  # fmt: skip
+
+
+def test_curves_are_means_and_deviations_of_seeds():
+    seconds, means, deviations = mean_curve([[(0.0, 0.0), (10.0, 10.0)], [(0.0, 4.0), (5.0, 14.0)]])
+    assert (seconds[0], seconds[-1]) == (0.0, 10.0)
+    assert (means[0], means[-1]) == (2.0, 12.0) and (deviations[0], deviations[-1]) == (2.0, 2.0)
+    assert means[50] == (5.0 + 14.0) / 2
+
+
+def test_emulation_is_measured_once_and_what_is_left_later(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    # In this process: one that is spawned takes seconds to import torch.
+    monkeypatch.setattr(measure.Worker, "call", lambda self, function, *words: function(*words))
+    budget = ["--seconds", "0.04", "--rounds", "2", "--warmup-steps", "2", "--num-threads", "1",
+              "--steps", "20", "--no-progress", "--results", "rows.jsonl"]  # fmt: skip
+    words = ["figure2", "--games", "pong", "--loads", "end-to-end", *budget]
+    assert program.main([*words, "--num-envs", "2"]) == 0
+    first = (tmp_path / "rows.jsonl").read_text().splitlines()
+    assert [json.loads(row)["system"] for row in first] == ["cule", "ale-py"]
+    assert "| emulation only, cule-cpu | 2 | 1 |" in capsys.readouterr().out
+    assert program.main([*words, "--num-envs", "2", "3"]) == 0
+    assert capsys.readouterr().err == "figure2: 1 of 2 cases are left.\n"
+    rows = (tmp_path / "rows.jsonl").read_text().splitlines()
+    assert rows[:2] == first and [json.loads(row)["num_envs"] for row in rows] == [2, 2, 3, 3]
+    monkeypatch.setattr(results, "commit", lambda: "another")
+    assert program.main(["figure3", "--games", "pong", "--num-envs", "2", *budget]) == 0
+    told = capsys.readouterr()
+    assert "1 of 1 cases" in told.err and "| pong, cule-cpu | 20 |" in told.out
+    row = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[-1])
+    assert len(row["bin_fps"]) == len(row["bin_resets"]) == len(row["bin_distinct_share"]) == 2
+    assert row["bin_distinct_share"][0] > 0 and row["fps"] > 0
+
+
+def test_a_case_that_fails_is_told_and_the_others_are_measured(tmp_path, monkeypatch, capsys):
+    def fail(game, *_):
+        if game == "asterix":
+            raise RuntimeError("broken")
+        return {"mode": "step-by-step", "system": "cule", "cuda": None, "game": game, "fps": 1.0,
+                "num_envs": 2, "commit": results.commit()}  # fmt: skip
+
+    def call(self, function, *words):
+        try:
+            return fail(*words)
+        except RuntimeError as problem:
+            return f"RuntimeError: {problem}"
+
+    monkeypatch.setattr(measure.Worker, "call", call)
+    monkeypatch.setattr(program, "show", lambda *_: None)
+    path = tmp_path / "rows.jsonl"
+    status = program.main(
+        ["figure3", "--games", "asterix", "pong", "--num-envs", "2", "--engines", "cule-cpu",
+         "--no-progress", "--results", str(path)]
+    )  # fmt: skip
+    assert status == 1
+    assert "paper: steps-cule-cpu-asterix-2: RuntimeError: broken" in capsys.readouterr().err
+    assert [json.loads(row)["game"] for row in path.read_text().splitlines()] == ["pong"]
+
+
+def test_ctrl_c_stops_after_the_cases_that_are_being_measured(tmp_path, monkeypatch, capsys):
+    measured = []
+
+    def call(self, function, game, *words):
+        measured.append(game)
+        if len(measured) == 2:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.05)
+        return {"mode": "step-by-step", "system": "cule", "cuda": None, "game": game, "fps": 1.0,
+                "num_envs": 2, "commit": results.commit()}  # fmt: skip
+
+    monkeypatch.setattr(measure.Worker, "call", call)
+    monkeypatch.setattr(program, "show", lambda *_: None)
+    path = tmp_path / "rows.jsonl"
+    words = ["figure3", "--games", "atari57", "--num-envs", "2", "--engines", "cule-cpu"]
+    assert program.main([*words, "--no-progress", "--results", str(path)]) == 130
+    assert 2 <= len(measured) == len(path.read_text().splitlines()) < 10
+    assert "Stopped. To go on: " in capsys.readouterr().err
+
+
+def test_trainings_are_run_once_and_their_rows_have_evaluations(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cases, "QUIET", {**cases.QUIET, **QUICK})
+    columns = [
+        dataclasses.replace(column, num_envs=4, settings={
+            "num_batches": 1, "num_steps": 4, "steps_per_update": 4, "warmup_steps": 0})
+        for column in COLUMNS if column.name == "a2c"
+    ]  # fmt: skip
+    goals = dict.fromkeys(GOALS)
+    monkeypatch.setattr(cases, "GOALS", goals)
+    monkeypatch.setattr(program, "COLUMNS", columns)
+    words = ["table3", "--games", "pong", "--seeds", "3", "--seconds", "0.2", "--num-threads", "1",
+             "--no-progress", "--folder", str(tmp_path)]  # fmt: skip
+    words += ["--results", str(tmp_path / "r.jsonl")]
+    assert program.main(words) == 0
+    (row,) = (json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines())
+    assert (row["system"], row["env_device"], row["seed"]) == ("cule", "cpu", 3)
+    (evaluation,) = row["evaluations"]
+    assert evaluation["score"] == row["score"] and evaluation["frames"] == row["frames"]
+    capsys.readouterr()
+    monkeypatch.setattr(Sweep, "run", lambda *_: pytest.fail("all had been measured"))
+    assert program.main(words) == 0
+    assert capsys.readouterr().err == "table3: 0 of 1 cases are left.\n"
 
 
 @pytest.mark.parametrize(
-    "changes, sentence",
+    "words, sentence",
     [
-        (
-            {"games": ("tetris",)},
-            "expected games to be some of pong, ms_pacman, asterix, assault, got 'tetris'",
-        ),
-        ({"but": ("width",)}, "expected --but with NAME=VALUE, got 'width'"),
-        ({"together": 0}, "expected together to be at least 1, got 0"),
+        ("table3 --show --games breakout", "expected games to be some of assault, asterix"),
+        ("table4 --engines cule", "expected a GPU for engine cule, or engines ale-py cule-cpu"),
+        ("table3 --plot x.png", "expected --plot with figure2, figure3, figure4, figure5"),
+        ("figure3 --steps 15", "expected steps to be a multiple of 10, got 15"),
+        ("table4 --num-envs 0", "expected num_envs of at least 1, got 0"),
+        ("table4 --commits all", "expected --rows and --commits with --show"),
+        ("table4 --seconds 0", "expected seconds to be above 0"),
     ],
 )
-def test_bad_settings_are_told_in_a_sentence(changes, sentence, tmp_path):
-    with pytest.raises(ValueError, match=sentence):
-        paper.run(settings(tmp_path, **changes))
+def test_wrong_arguments_are_told_in_a_sentence(words, sentence, monkeypatch, capsys):
+    monkeypatch.setattr(program, "devices_of", lambda *_: ["cpu"])
+    assert program.main(words.split()) == 2
+    assert sentence in capsys.readouterr().err
