@@ -78,6 +78,22 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             os.close(descriptor)
 
 
+def content_of(path: Path, most: int = 1 << 28) -> bytes:
+    """All bytes of a regular file. Never waits.
+
+    Args:
+        path: the file.
+        most: bytes that it may have.
+
+    Raises:
+        OSError: it cannot be read, is no regular file or has more bytes.
+    """
+    with opened(path) as file, _naming(path):
+        if os.fstat(file.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return file.read()
+
+
 # Replacing ---------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,8 @@ from typing import Any, Generic, TypeVar
 from cule.files import opened
 
 T = TypeVar("T")
+# What reading raises where a file has other JSON than it should.
+DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ def read_lines(path: Path, parse: Callable[[Any], T]) -> Lines[T]:
 
     Args:
         path: the file.
-        parse: takes a line's value and returns what is wanted. It raises a ValueError, TypeError,
-            LookupError or AttributeError for a damaged line.
+        parse: takes a line's value and returns what is wanted. It raises one of DAMAGE for a
+            damaged line.
 
     Raises:
         OSError: the file cannot be read.
@@ -58,6 +60,6 @@ def read_lines(path: Path, parse: Callable[[Any], T]) -> Lines[T]:
                 continue
             try:
                 found.good.append(parse(json.loads(line)))
-            except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as problem:
+            except DAMAGE as problem:
                 found.damaged.append((number, problem))
     return found

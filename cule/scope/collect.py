@@ -8,7 +8,18 @@ from time import perf_counter_ns, time_ns
 from typing import Any
 
 from cule.scope.annotations import Annotation, open_annotations
-from cule.scope.events import Call, Mark, Process, Replay
+from cule.scope.events import (
+    KINDS,
+    LEVELS,
+    Call,
+    Mark,
+    Process,
+    Replay,
+    check_time,
+    span,
+    text,
+    whole,
+)
 
 # Pairs of readings from which the clock's offset is found: the pair that was read fastest counts.
 READINGS = 50
@@ -105,17 +116,21 @@ def add_entry(process: Process, entry: dict[str, Any]) -> None:
     """Adds what `news` gave to a process.
 
     Raises:
-        LookupError, TypeError, ValueError: it is damaged.
+        LookupError, OverflowError, TypeError, ValueError: it is damaged.
     """
     marks = [
-        Mark(int(time), bool(begins), kind, name) for time, begins, kind, name in entry["marks"]
+        Mark(check_time(time), bool(begins), text(kind, KINDS), text(name))
+        for time, begins, kind, name in entry["marks"]
     ]
-    calls = [Call(int(start), int(end), level, name) for start, end, level, name in entry["calls"]]
-    replays = [Replay(*map(int, replay)) for replay in entry["replays"]]
-    number = int(entry["thread"])
-    process.pthreads[int(entry["pthread"]) & 0xFFFF_FFFF] = number
+    calls = [
+        Call(*span(start, end), text(level, LEVELS), text(name))
+        for start, end, level, name in entry["calls"]
+    ]
+    replays = [Replay(*span(start, end), whole(graph)) for start, end, graph in entry["replays"]]
+    number, pthread, name = whole(entry["thread"]), whole(entry["pthread"]), text(entry["name"])
+    process.pthreads[pthread & 0xFFFF_FFFF] = number
     thread = process.thread(number)
-    thread.name = str(entry["name"])
+    thread.name = name
     thread.marks += marks
     thread.calls += calls
     thread.replays += replays

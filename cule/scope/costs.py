@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cule.errors import InvalidValue
-from cule.files import opened, replacing
+from cule.files import content_of, replacing
+from cule.json_lines import DAMAGE
 from cule.scope.events import BACKWARD, REPLAY, Call
 
 
@@ -73,14 +74,13 @@ class Costs:
             ValueError: it cannot be read, or has none.
         """
         try:
-            with opened(Path(path)) as file:
-                found = json.loads(file.read())
+            found = json.loads(content_of(Path(path)))
             costs = cls(**found)
             numbers = [getattr(costs, one.name) for one in dataclasses.fields(cls)[:4]]
             numbers += [costs.graph_node, costs.graph_node_gpu, *costs.apis.values()]
             if not all(float(number) >= 0 for number in numbers):
                 raise InvalidValue("a cost is negative")
-        except (OSError, ValueError, TypeError, AttributeError) as problem:
+        except (OSError, *DAMAGE) as problem:
             raise InvalidValue(
                 f"expected a file of 'cule.scope calibrate', got {path}: {problem}"
             ) from problem

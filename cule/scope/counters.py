@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cule.errors import InvalidValue
-from cule.files import replacing
+from cule.files import content_of, replacing
+from cule.forms import formed
+from cule.json_lines import DAMAGE
 from cule.scope.events import Work
 
 TIME = "gpu__time_duration.sum"
@@ -117,9 +119,12 @@ def read_counters(folder: Path, name: str) -> dict[str, Counted]:
         return {}
     try:
         return {
-            n: Counted(*map(float, of_name)) for n, of_name in json.loads(path.read_bytes()).items()
+            name: Counted(*map(float, of_name))
+            for name, of_name in formed(
+                json.loads(content_of(path)), dict[str, list[float]]
+            ).items()
         }
-    except (OSError, ValueError, TypeError, AttributeError) as problem:
+    except (OSError, *DAMAGE) as problem:
         raise InvalidValue(f"expected counters of ncu, got {path}: {problem}") from problem
 
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from cule.errors import InvalidType, InvalidValue
+
 # The levels of the software stack, as in RL-Scope's figure 3.
 LEVELS = ("python", "simulator", "backend", "cuda_api")
 RESOURCES = ("cpu", "gpu", "both", "none")
@@ -19,6 +21,58 @@ BOOKKEEPING = "(book-keeping)"
 BACKWARD, REPLAY = "torch.autograd.run_backward", "torch.cuda.CUDAGraph.replay"
 # The kinds of annotations.
 KINDS = ("operation", "phase", "iteration")
+
+
+# Above any time in nanoseconds, and any number that a driver gives.
+_MOST = 2**64
+
+
+def whole(value: Any) -> int:
+    """A whole number of a recording.
+
+    Raises:
+        OverflowError, TypeError, ValueError: it is none, or is larger than any can be.
+    """
+    found = int(value)
+    if abs(found) >= _MOST:
+        raise InvalidValue("a number is above 2**64")
+    return found
+
+
+def check_time(value: Any) -> int:
+    """A time of a recording.
+
+    Raises:
+        OverflowError, TypeError, ValueError: it is none.
+    """
+    found = whole(value)
+    if found < 0:
+        raise InvalidValue(f"{found} is no time")
+    return found
+
+
+def span(start: Any, end: Any) -> tuple[int, int]:
+    """The times of a begin and an end.
+
+    Raises:
+        OverflowError, TypeError, ValueError: they are none.
+    """
+    if check_time(end) < check_time(start):
+        raise InvalidValue(f"{end} is an end before its begin, {start}")
+    return int(start), int(end)
+
+
+def text(value: Any, known: Sequence[str] | None = None) -> str:
+    """A text of a recording, one of the known ones.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    if not isinstance(value, str):
+        raise InvalidType(f"{repr(value)[:40]} is no text")
+    if known is not None and value not in known:
+        raise InvalidValue(f"{repr(value)[:40]} is none of {', '.join(known)}")
+    return value
 
 
 class Key(NamedTuple):

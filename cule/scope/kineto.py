@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zlib
 from pathlib import Path
 from typing import Any
 
 from cule.errors import InvalidValue
-from cule.scope.events import Call, Process, Work
+from cule.files import opened
+from cule.json_lines import DAMAGE
+from cule.scope.events import Call, Process, Work, check_time, span, text, whole
 
 # Kineto's categories, by what they are here.
 CALL_LEVELS = {"cpu_op": "backend", "cuda_runtime": "cuda_api", "cuda_driver": "cuda_api"}
@@ -24,6 +27,8 @@ WAITING = frozenset((
     "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaMemcpy",
     "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cudaMemcpy2D",
 ))  # fmt: skip
+# A trace packs to a 10th or 20th; what packs to less than a 50th, besides small ones, is none.
+MOST_PACKED, SMALL_BYTES = 50, 1 << 24
 COPIES = frozenset(("cudaMemcpyAsync", "cudaMemcpy2DAsync", "cuMemcpyDtoHAsync_v2"))
 
 
@@ -35,19 +40,33 @@ def read_trace(path: Path) -> dict[str, Any]:
         ValueError: it is cut off or no trace.
     """
     try:
-        content = gzip.decompress(path.read_bytes())
-        trace = json.loads(content)
+        trace = json.loads(_unpacked(path))
         if not isinstance(trace["traceEvents"], list):
             raise InvalidValue("its traceEvents are no list")
-    except (EOFError, zlib.error, gzip.BadGzipFile, ValueError, LookupError, TypeError) as problem:
+        check_time(trace.setdefault("baseTimeNanoseconds", 0))
+    except (EOFError, zlib.error, gzip.BadGzipFile, *DAMAGE) as problem:
         raise InvalidValue(
             f"expected a trace of torch.profiler, got {path}: {problem}"
         ) from problem
     return trace
 
 
+def _unpacked(path: Path) -> bytes:
+    """The content of a packed trace.
+
+    Raises:
+        EOFError, OSError, ValueError, zlib.error: it is cut off, or is no trace.
+    """
+    with opened(path) as packed, gzip.open(packed) as file:
+        most = SMALL_BYTES + MOST_PACKED * os.fstat(packed.fileno()).st_size
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise InvalidValue(f"unpacked it has more than {most:,} bytes")
+    return content
+
+
 def _time(microseconds: float, base: int) -> int:
-    return base + round(microseconds * 1000)
+    return check_time(base + round(microseconds * 1000))
 
 
 def _work(event: dict[str, Any], kind: str, base: int) -> Work:
@@ -55,12 +74,14 @@ def _work(event: dict[str, Any], kind: str, base: int) -> Work:
     start = _time(event["ts"], base)
     grid: tuple[int, ...] = ()
     if kind == "kernel":
-        grid = (*about.get("grid", ()), *about.get("block", ()))
+        grid = tuple(map(whole, (*about.get("grid", ()), *about.get("block", ()))))
+    device, stream, correlation, size, node = (
+        whole(about.get(name, 0))
+        for name in ("device", "stream", "correlation", "bytes", "graph node id")
+    )
     return Work(
-        start, start + round(event.get("dur", 0) * 1000), event["name"], kind,
-        device=int(about.get("device", 0)), stream=int(about.get("stream", 0)),
-        correlation=int(about.get("correlation", 0)), grid=grid, bytes=int(about.get("bytes", 0)),
-        node=int(about.get("graph node id", 0)),
+        *span(start, start + round(event.get("dur", 0) * 1000)), text(event["name"]), kind,
+        device=device, stream=stream, correlation=correlation, grid=grid, bytes=size, node=node,
     )  # fmt: skip
 
 
@@ -78,25 +99,42 @@ def _thread(process: Process, number: int) -> int:
     return number
 
 
+def _add_event(process: Process, event: dict[str, Any], base: int) -> None:
+    """Adds an event to a process, unless it is outside its window.
+
+    Raises:
+        AttributeError, LookupError, OverflowError, TypeError, ValueError: it is damaged.
+    """
+    category = event.get("cat")
+    if event.get("ph") != "X":
+        return
+    if category in CALL_LEVELS:
+        start = _time(event["ts"], base)
+        call = Call(
+            *span(start, start + round(event.get("dur", 0) * 1000)), CALL_LEVELS[category],
+            text(event["name"]), whole(event.get("args", {}).get("correlation", 0)),
+        )  # fmt: skip
+        if call.end > process.start and call.start < process.end:
+            process.thread(_thread(process, whole(event["tid"]))).calls.append(call)
+    elif category in WORK_KINDS:
+        work = _work(event, WORK_KINDS[category], base)
+        if work.end > process.start and work.start < process.end:
+            process.work.append(work)
+
+
 def add_trace(process: Process, trace: dict[str, Any]) -> None:
     """Adds a trace's calls and work to a process; those outside its window are left out."""
-    base = int(trace.get("baseTimeNanoseconds", 0))
+    damaged: list[Exception] = []
     for event in trace["traceEvents"]:
-        category = event.get("cat")
-        if event.get("ph") != "X":
-            continue
-        if category in CALL_LEVELS:
-            start = _time(event["ts"], base)
-            call = Call(
-                start, start + round(event.get("dur", 0) * 1000), CALL_LEVELS[category],
-                event["name"], int(event.get("args", {}).get("correlation", 0)),
-            )  # fmt: skip
-            if call.end > process.start and call.start < process.end:
-                process.thread(_thread(process, int(event["tid"]))).calls.append(call)
-        elif category in WORK_KINDS:
-            work = _work(event, WORK_KINDS[category], base)
-            if work.end > process.start and work.start < process.end:
-                process.work.append(work)
+        try:
+            _add_event(process, event, trace["baseTimeNanoseconds"])
+        except DAMAGE as problem:
+            damaged.append(problem)
+    if damaged:
+        process.problems.append(
+            f"left out {len(damaged)} damaged events of torch.profiler's trace, the first of them: "
+            f"{damaged[0]}"
+        )
     process.work.sort(key=lambda work: (work.start, work.end))
     for thread in process.threads.values():
         thread.calls.sort(key=lambda call: (call.start, -call.end))

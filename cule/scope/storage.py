@@ -16,14 +16,14 @@ from typing import Any
 
 from cule.claims import Claim
 from cule.errors import InvalidValue
-from cule.files import append, replacing
-from cule.json_lines import read_lines
+from cule.files import append, content_of, replacing
+from cule.json_lines import DAMAGE, read_lines
+from cule.scope.about import VERSION, graphs_of, parse_about
 from cule.scope.children import find_parents
 from cule.scope.collect import Collected, add_entry
-from cule.scope.events import Node, Process, window_end
+from cule.scope.events import Process, window_end
 from cule.scope.kineto import add_trace, lost_launches, read_trace
 
-VERSION = 1
 SECONDS_BETWEEN_WRITES = 0.5
 _ABOUT, _MARKS, _ACTIVITIES = ".process.json", ".marks.jsonl", ".activities.json.gz"
 # The share of launches without work from which the report says so.
@@ -140,13 +140,9 @@ def names_in(folder: Path) -> list[str]:
 
 def _read_about(path: Path) -> dict[str, Any]:
     try:
-        about = json.loads(path.read_bytes())
-        if about["version"] != VERSION:
-            raise InvalidValue(f"it has version {about['version']}, this cule reads {VERSION}")
-        about["main"], about["name"] = int(about["main"]), str(about["name"])
-    except (OSError, ValueError, LookupError, TypeError) as problem:
+        return parse_about(content_of(path))
+    except (OSError, *DAMAGE) as problem:
         raise InvalidValue(f"expected a recording's file, got {path}: {problem}") from problem
-    return about
 
 
 def _cut_off(process: Process) -> None:
@@ -181,14 +177,10 @@ def read_process(folder: Path, name: str) -> Process:
         ValueError: its file is damaged.
     """
     about = _read_about(about_path(folder, name))
-    window = about.get("window") or (0, 0)
-    process = Process(name, int(window[0]), int(window[1]), about["main"], about=about)
+    start, end = about.get("window") or (0, 0)
+    process = Process(name, start, end, about["main"], about=about)
     process.problems += about.get("problems", [])
-    process.graphs = {
-        int(number): [Node(**{**node, "grid": tuple(node["grid"]), "after": tuple(node["after"])})
-                      for node in nodes]
-        for number, nodes in about.get("graphs", {}).items()
-    }  # fmt: skip
+    process.graphs = graphs_of(about)
     _read_marks(process, marks_path(folder, name))
     complete = about.get("state") == "complete"
     if not complete:

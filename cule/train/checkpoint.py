@@ -21,8 +21,9 @@ import torch
 
 from cule.errors import InvalidValue
 from cule.files import delete_stale, replacing
+from cule.forms import formed
 from cule.sealed import Kind
-from cule.train.saved import SavedRun, formed
+from cule.train.saved import SavedRun
 from cule.train.world import World
 
 # The content is what torch.save writes.

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
+import os
+import random
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cule import scope
 from cule.scope import storage
+from cule.scope.__main__ import main
 from cule.scope.recording import Recording
 from tests.scope.trainings import iterate, seconds_by_operation
 
@@ -43,6 +50,116 @@ def test_damaged_file_of_a_process_is_refused(recorded, content):
     storage.about_path(recorded, "main").write_bytes(content)
     with pytest.raises(ValueError, match="expected a recording's file, got"):
         Recording(recorded).breakdown()
+
+
+def places_in(value: Any, path: tuple = ()) -> Iterator[tuple]:
+    """Where in a JSON value something can be replaced."""
+    yield path
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places_in(inner, (*path, key))
+
+
+def replaced(value: Any, path: tuple, by: Any) -> Any:
+    if not path:
+        return by
+    copied = copy.copy(value)
+    copied[path[0]] = replaced(value[path[0]], path[1:], by)
+    return copied
+
+
+STRANGE = (
+    None, "x", [], {}, -1, 2**70, float("inf"), float("nan"), [[1, 2], "x"], {"a": []}, True, 0,
+)  # fmt: skip
+
+
+def report_of_damaged(folder: Path, chosen: random.Random, capsys: Any) -> str:
+    """Replaces a value somewhere in a recording, and makes all reports; what was said of it."""
+    about, marks = storage.about_path(folder, "main"), storage.marks_path(folder, "main")
+    trace = storage.activities_path(folder, "main")
+    before = {path: path.read_bytes() for path in (about, marks, trace)}
+    path = chosen.choice(list(before))
+    if path == about:
+        value = json.loads(before[about])
+    elif path == trace:
+        value = json.loads(gzip.decompress(before[trace]))
+    else:
+        value = [json.loads(line) for line in before[marks].splitlines()]
+    place, strange = chosen.choice(list(places_in(value))), chosen.choice(STRANGE)
+    value = replaced(value, place, strange)
+    if path == marks:
+        content = "".join(f"{json.dumps(one)}\n" for one in value).encode() if value else b"[]"
+    else:
+        content = json.dumps(value).encode()
+    path.write_bytes(gzip.compress(content) if path == trace else content)
+    told = f"{path.name} {place} {strange!r}"
+    try:
+        for options in ([], ["--json"], ["--perfetto", str(folder / "trace.json")]):
+            status = main(["report", str(folder), *options])
+            said = capsys.readouterr()
+            assert status in (0, 2) and (said.err.count("\n") == (status == 2)), told
+    except Exception as problem:
+        raise AssertionError(told) from problem
+    finally:
+        for path, content in before.items():
+            path.write_bytes(content)
+    return said.out + said.err
+
+
+def small_recording(folder: Path) -> None:
+    """Leaves a few events of each kind in a recording's trace, and adds what a GPU would."""
+    path = storage.activities_path(folder, "main")
+    trace = json.loads(gzip.decompress(path.read_bytes()))
+    trace["traceEvents"] = trace["traceEvents"][-12:]
+    path.write_bytes(gzip.compress(json.dumps(trace).encode()))
+    kernel = {"cat": "kernel", "name": "k", "tid": 7, "args": {"correlation": 1, "stream": 7}}
+    change_trace(folder, [*launches(2), kernel])
+    path = storage.about_path(folder, "main")
+    about = json.loads(path.read_bytes())
+    node = {"kind": "kernel", "operation": "work", "grid": [1] * 6, "bytes": 0, "after": []}
+    node |= {"is_marker": False, "name": "k"}
+    about["graphs"] = {"1": [node, {**node, "after": [0]}]}
+    about["gpus"] = [{"index": 0, "uuid": "GPU-1", "name": "one"}]
+    about["utilization"] = [["GPU-1", about["window"][0] / 1e9, 50.0]]
+    about["reference"] = {"iterations": 8, "iteration": 1.5, "operations": {"work": 1.0}}
+    path.write_text(json.dumps(about))
+
+
+@pytest.mark.parametrize("cases", [40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_recording_with_any_value_replaced_is_reported_or_refused(recorded, cases, capsys):
+    small_recording(recorded)
+    chosen = random.Random(cases)
+    said = [report_of_damaged(recorded, chosen, capsys) for _ in range(cases)]
+    assert any("expected a recording's file" in text for text in said)
+    assert any("left out 1 damaged" in text for text in said)
+
+
+@pytest.mark.parametrize("kind", ["about", "marks", "activities", "counters"])
+def test_recording_with_a_fifo_in_place_of_a_file_ends(recorded, kind, capsys):
+    small_recording(recorded)
+    suffix = {"counters": ".counters.json"}.get(kind)
+    path = (
+        recorded / f"main{suffix}" if suffix else getattr(storage, f"{kind}_path")(recorded, "main")
+    )
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    status = main(["report", str(recorded)])
+    said = capsys.readouterr()
+    assert status in (0, 2) and "Is a FIFO" in said.out + said.err
+
+
+def test_trace_that_fills_memory_when_unpacked_is_a_sentence(recorded):
+    """A thousandth of its size on the disk."""
+    path = storage.activities_path(recorded, "main")
+    with gzip.open(path, "wb") as file:
+        for _ in range(64):
+            file.write(bytes(1 << 20))
+    tracemalloc.start()
+    problems = Recording(recorded).problems
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert any("unpacked it has more than" in problem for problem in problems)
+    assert most < 48 << 20
 
 
 def test_folder_without_a_recording_is_refused(tmp_path):

@@ -13,7 +13,7 @@ try:
     import islpy as isl
 except ImportError as problem:
     raise ImportError(
-        "cule.train needs islpy: pip install islpy tyro typeguard tensorboard matplotlib"
+        "cule.train needs islpy: pip install islpy tyro tensorboard matplotlib"
     ) from problem
 
 from cule.errors import InvalidValue

@@ -1,0 +1,102 @@
+"""What a recorded process says of itself, as its file has it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypedDict
+
+from cule.errors import InvalidValue
+from cule.forms import formed
+from cule.scope.events import Node, check_time
+
+VERSION = 1
+
+
+class _Gpu(TypedDict):
+    index: int
+    uuid: str
+    name: str
+
+
+class _Node(TypedDict):
+    kind: str
+    operation: str | None
+    grid: list[int]
+    bytes: int
+    after: list[int]
+    is_marker: bool
+    name: str
+
+
+class _Reference(TypedDict):
+    iterations: int
+    iteration: float
+    operations: dict[str, float]
+
+
+class _Needed(TypedDict):
+    version: int
+    state: str
+    name: str
+    main: int
+
+
+class About(_Needed, total=False):
+    """Times are nanoseconds since the Unix epoch. Earlier versions wrote fewer of the others."""
+
+    pid: int
+    parent: int
+    rank: int
+    world_size: int
+    host: str
+    children: dict[str, str]
+    command: str
+    torch: str
+    cuda: str | None
+    instruments: list[str]
+    window: list[int] | None
+    asked: int | None
+    gpus: list[_Gpu]
+    iterations: list[int] | None
+    first_iteration: int | None
+    utilization: list[tuple[str, float, float]]
+    reference: _Reference | None
+    graphs: dict[str, list[_Node]]
+    problems: list[str]
+
+
+def parse_about(content: bytes) -> dict[str, Any]:
+    """What a process's file has.
+
+    Raises:
+        LookupError, RecursionError, TypeError, ValueError: it is damaged, or of another version.
+    """
+    about = json.loads(content)
+    if about["version"] != VERSION:
+        raise InvalidValue(f"it has version {about['version']}, this cule reads {VERSION}")
+    samples = about.get("utilization", [])
+    about["utilization"] = [tuple(sample) for sample in samples]
+    found: dict[str, Any] = dict(formed(about, About))
+    if found.get("window") is not None:
+        start, end = (check_time(time) for time in found["window"])
+        if start >= end:
+            raise InvalidValue("its window ends before it begins")
+    return found
+
+
+def graphs_of(about: dict[str, Any]) -> dict[int, list[Node]]:
+    """The nodes of the captured graphs, by the number of the graph.
+
+    Raises:
+        ValueError: a node waits for one that is not before it.
+    """
+    graphs = {}
+    for number, nodes in about.get("graphs", {}).items():
+        for place, node in enumerate(nodes):
+            if not all(0 <= before < len(nodes) and before != place for before in node["after"]):
+                raise InvalidValue(f"a node of graph {number} waits for one that is not there")
+        graphs[int(number)] = [
+            Node(**{**node, "grid": tuple(node["grid"]), "after": tuple(node["after"])})
+            for node in nodes
+        ]
+    return graphs
