@@ -7,12 +7,14 @@ methods play and reset.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from cule.console import action_numbers
+from cule.env.guard import reads
 from cule.errors import InvalidValue
 from cule.palette import grey_palette, rgb_palette
 from cule.vector_env import AtariEnv
@@ -33,6 +35,21 @@ def _out(values: np.ndarray, into: np.ndarray | None) -> np.ndarray:
     return into
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _reads(method: Method) -> Method:
+    """A method that reads the env: it is refused where the env's own methods are."""
+    name = f"unwrapped.ale.{method.__name__}"
+
+    @functools.wraps(method)
+    def checked(self: AleView, *arguments: Any, **keywords: Any) -> Any:
+        self._env._check_idle(name)
+        return method(self, *arguments, **keywords)
+
+    return reads(cast(Method, checked))
+
+
 class AleView:
     """Reads one console under the names of ale-py's ALEInterface.
 
@@ -42,7 +59,7 @@ class AleView:
     """
 
     def __init__(self, env: AtariEnv, ended: Callable[[], tuple[bool, bool]]):
-        self._env, self._ended = env, ended
+        self._env, self._guard, self._ended = env, env._guard, ended
         self._game = env.games[0]
         pal = env.engine.boots[0].pal
         self._colors, self._greys = (
@@ -57,6 +74,7 @@ class AleView:
             "cule has no ALEInterface, and its env's own methods do the rest"
         )
 
+    @_reads
     def lives(self) -> int:
         """The lives that are left, after the last reset or step."""
         return int(self._env.engine.tensors["lives"][0])
@@ -70,22 +88,27 @@ class AleView:
         """Whether the last step truncated the episode."""
         return self._ended()[1]
 
+    @_reads
     def getFrameNumber(self) -> int:
         """Frames since the console was seeded."""
         return int(self._env.engine.tensors["frame_numbers"][0])
 
+    @_reads
     def getEpisodeFrameNumber(self) -> int:
         """Frames of this episode."""
         return int(self._env.engine.tensors["episode_frame_numbers"][0])
 
+    @_reads
     def getRAM(self, ram: np.ndarray | None = None) -> np.ndarray:
         """(128,) uint8."""
         return _out(self._env.engine.tensors["ram"][0].cpu().numpy().copy(), ram)
 
+    @_reads
     def getRAMSize(self) -> int:
         """128."""
         return int(self._env.engine.tensors["ram"].shape[1])
 
+    @_reads
     def getScreenDims(self) -> tuple[int, int]:
         """Height and width of the screen."""
         height, width = self._env.engine.screen(0).shape
@@ -95,14 +118,17 @@ class AleView:
         """Palette indices; on a CPU the console's own."""
         return self._env.engine.screen(0).cpu().numpy()
 
+    @_reads
     def getScreen(self, screen_data: np.ndarray | None = None) -> np.ndarray:
         """(height, 160) uint8: palette indices of the last frame."""
         return _out(self._screen().copy(), screen_data)
 
+    @_reads
     def getScreenRGB(self, screen_data: np.ndarray | None = None) -> np.ndarray:
         """(height, 160, 3) uint8: the last frame in color."""
         return _out(np.take(self._colors, self._screen(), axis=0), screen_data)
 
+    @_reads
     def getScreenGrayscale(self, screen_data: np.ndarray | None = None) -> np.ndarray:
         """(height, 160) uint8: the last frame in grey."""
         return _out(np.take(self._greys, self._screen()), screen_data)

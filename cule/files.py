@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from cule.forks import leave_in_child
+
 # The temporary name has a digest of the file's name, so that it is never too long.
 _PART = re.compile(r"\.cule-([0-9a-f]{16})-[0-9a-f]{16}\.part(\.\w+)?")
 _NO_REGULAR_FILES = {
@@ -152,6 +154,7 @@ class Unfinished:
             self.path, self._descriptor = self._make(suffix, 0o666 if before is None else 0o600)
             if before is not None:
                 self._take_after(before)
+        leave_in_child(self)
 
     def _make(self, suffix: str, mode: int) -> tuple[Path, int]:
         """A new, locked file."""
@@ -199,6 +202,12 @@ class Unfinished:
                 os.fsync(folder)
             finally:
                 os.close(folder)
+
+    def leave(self) -> None:
+        """In a forked child: lets the file be, which is the parent's."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
     def abandon(self) -> None:
         """Deletes the file, unless it is in its place. Can be called again."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import io
 import math
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -21,6 +23,7 @@ from cule.arguments import integer, number
 from cule.env.wrapper import AtariWrapper
 from cule.errors import InvalidValue, MissingPackage
 from cule.files import Unfinished
+from cule.forks import leave_in_child
 from cule.screens import mosaic, titles_of
 
 # A GIF counts time in hundredths of a second, and players show less than two of them as ten.
@@ -50,7 +53,9 @@ class VideoFile:
     """A file of frames, written by imageio: .mp4 (H.264) or .gif (exact colors, larger).
 
     Use it as a context manager, or call `close`. Until then, and if there are no frames, a file
-    that was there is as before.
+    that was there is as before. It belongs to the process that made it: in a forked child it is
+    closed, without an effect on the file. A program that ends finishes it, one that is killed
+    leaves what was there.
 
     Args:
         path: where to write; a file that is there is replaced.
@@ -79,7 +84,7 @@ class VideoFile:
             self._unfinished = Unfinished(self.path, kind)
         except OSError as problem:
             raise self._error(problem) from problem
-        self.frames = 0
+        self.frames, self._process = 0, os.getpid()
         self._shape: tuple[int, ...] | None = None
         self._every = (
             max(1, math.ceil(SHORTEST_GIF_FRAME_MS * self.fps / 1000)) if kind == ".gif" else 1
@@ -100,6 +105,7 @@ class VideoFile:
         except BaseException:
             self._unfinished.abandon()
             raise
+        leave_in_child(self)
 
     def write(self, frame: np.ndarray) -> None:
         """Appends a frame, (height, width, 3) uint8 RGB; all frames have the same shape.
@@ -109,7 +115,8 @@ class VideoFile:
                 which closes the file.
         """
         if self._writer is None:
-            raise InvalidValue(f"expected a video file that is open, got {self.path} after its end")
+            why = "after its end" if os.getpid() == self._process else "in a forked process"
+            raise InvalidValue(f"expected a video file that is open, got {self.path} {why}")
         shape = self._shape or frame.shape
         if (
             frame.dtype != np.uint8
@@ -157,6 +164,19 @@ class VideoFile:
         ).stdout
         if len(re.findall(rb"^\d", told, re.MULTILINE)) != self.frames:
             raise OSError(errno.EIO, FFMPEG_ENDED)
+
+    def leave(self) -> None:
+        """In a forked child: the file is the parent's, and so is ffmpeg."""
+        writer, self._writer = self._writer, None
+        frames = getattr(writer, "_write_gen", None)
+        if frames is None:
+            return
+        # While the child holds the pipe's end, ffmpeg waits for more. It is not closed but leads
+        # nowhere, as what Python has not written yet would be written when it is closed.
+        pipe = inspect.getgeneratorlocals(frames)["p"].stdin
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, pipe.fileno(), inheritable=False)
+        os.close(nowhere)
 
     def _abandon(self) -> None:
         writer, self._writer = self._writer, None

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
 from cule.errors import InvalidValue
+from cule.forks import leave_in_child
 
 # A window fills at most this share of the desktop, and is at most this many times as large as its
 # picture.
@@ -73,6 +74,7 @@ class Window:
         self._picture = pygame.Surface((width, height))
         self._clock, self._rate = pygame.time.Clock(), pictures_per_second
         self.is_open = True
+        leave_in_child(self)
 
     def show(self, picture: np.ndarray) -> None:
         """Draws a picture, (height, width, 3) uint8, unless the window is closed, and waits."""
@@ -86,6 +88,10 @@ class Window:
         pygame.transform.scale(self._picture, self._surface.get_size(), self._surface)
         pygame.display.flip()
         self._clock.tick(self._rate)
+
+    def leave(self) -> None:
+        """In a forked child: the window, and the line to the display, are the parent's."""
+        self.is_open = False
 
     def close(self) -> None:
         """Closes the window. Can be called again."""

@@ -10,7 +10,7 @@ import torch
 from gymnasium import error
 
 from cule import arguments
-from cule.env.guard import changes
+from cule.env.guard import changes, reads
 from cule.env.playing import Step
 from cule.errors import InvalidValue
 from cule.vector_env import AtariEnv
@@ -188,21 +188,28 @@ class Flights:
         self._flying[taken] = False
         return taken
 
+    @reads
     def results(self, rows: torch.Tensor | slice) -> Step:
         """What AtariEnv.step returned, of envs that are not in flight; new tensors.
 
         Args:
             rows: (n,) int64, or a range.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            RuntimeError: another process made the env, or another thread is in it.
         """
         if isinstance(rows, slice):
             return self._some(lambda tensor: tensor[rows].clone())
         return self._some(lambda tensor: tensor[rows])
 
+    @reads
     def shared_results(self, rows: slice) -> Step:
         """As `results`, but views of the env's tensors, which the envs' next step overwrites."""
         return self._some(lambda tensor: tensor[rows])
 
     def _some(self, of: Callable[[torch.Tensor], torch.Tensor]) -> Step:
+        self.env._check_open("results")
         outputs, tensors = self.env._outputs, self.env.engine.tensors
         infos = {key: of(value) for key, value in outputs.step_info.items()}
         return (

@@ -10,9 +10,12 @@ import subprocess
 import sys
 import textwrap
 
+import gymnasium
 import pytest
+from gymnasium import error
 
 import cule
+from cule.env.flights import Flights
 
 
 def make() -> cule.AtariEnv:
@@ -44,18 +47,28 @@ def run(code: str) -> str:
 def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
     """It ends normally and frees what it has, although the env's threads do not exist in it."""
     printed = run("""
-        import os, sys, torch, cule
+        import os, sys, gymnasium, torch, cule
+        from cule.env.flights import Flights
         env = cule.AtariEnv("pong", 4, device="cpu", num_threads=2, reset_pool_size=1)
         env.reset(seed=0)
         torch.set_num_threads(2)
         # torch's threads exist from here on, and the child has none of them.
         torch.zeros(10_000_000).add_(1)
+        flights = Flights(env)
+        single = gymnasium.make("cule/Pong-v5", device="cpu", reset_pool_size=1)
+        single.reset(seed=0)
         child = os.fork()
         if not child:
-            try:
-                env.step([0] * 4)
-            except RuntimeError as problem:
-                print(problem, flush=True)
+            ale = single.unwrapped.ale
+            for refused in (
+                lambda: env.step([0] * 4), lambda: flights.results(slice(2)), ale.lives,
+                ale.getFrameNumber, ale.getEpisodeFrameNumber, ale.getRAM, ale.getRAMSize,
+                ale.getScreenDims, ale.getScreen, ale.getScreenRGB, ale.getScreenGrayscale,
+            ):
+                try:
+                    refused()
+                except RuntimeError as problem:
+                    print(problem, flush=True)
             env.close()
             env.close()
             other = cule.AtariEnv("pong", 2, device="cpu", num_threads=2, reset_pool_size=1)
@@ -68,8 +81,29 @@ def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
         print("parent played")
     """)
     lines = printed.splitlines()
-    assert lines[0].startswith("expected step() in the process that made the env (pid ")
-    assert lines[1:] == ["child played", "child ended with 5", "parent played"]
+    refused = [
+        "step", "results", *(f"unwrapped.ale.{name}" for name in (
+            "lives", "getFrameNumber", "getEpisodeFrameNumber", "getRAM", "getRAMSize",
+            "getScreenDims", "getScreen", "getScreenRGB", "getScreenGrayscale",
+        )),
+    ]  # fmt: skip
+    for name, line in zip(refused, lines, strict=False):
+        assert line.startswith(f"expected {name}() in the process that made the env (pid ")
+    assert lines[len(refused) :] == ["child played", "child ended with 5", "parent played"]
+
+
+def test_views_of_an_env_are_refused_after_its_end() -> None:
+    env = make()
+    env.reset(seed=0)
+    flights = Flights(env)
+    single = gymnasium.make("cule/Pong-v5", device="cpu", reset_pool_size=1)
+    single.reset(seed=0)
+    ale = single.unwrapped.ale
+    env.close()
+    single.close()
+    for refused in (lambda: flights.results(slice(2)), ale.lives, ale.getRAM, ale.getScreenRGB):
+        with pytest.raises(error.ClosedEnvironmentError, match=r"expected an open env, got .*\(\)"):
+            refused()
 
 
 def test_threads_that_cannot_be_started_are_an_error() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import resource
 from pathlib import Path
 from typing import Any
@@ -110,6 +112,40 @@ def test_video_that_nobody_closes_is_finished(tmp_path: Path) -> None:
     video.write(np.zeros((20, 20, 3), np.uint8))
     del video
     assert [file.name for file in tmp_path.iterdir()] == ["video.gif"]
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+def test_forked_children_neither_end_nor_hold_up_a_video(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"video{suffix}"
+    video = VideoFile(path, fps=15)
+    video.write(np.zeros((20, 20, 3), np.uint8))
+    read, written = os.pipe()
+    ends = os.fork()
+    if not ends:
+        try:
+            with pytest.raises(ValueError, match=r"expected a video file that is open, .* forked"):
+                video.write(np.zeros((20, 20, 3), np.uint8))
+            video.close()
+            del video
+            gc.collect()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(ends, 0)[1] == 0
+    assert not path.exists()
+    video.write(np.full((20, 20, 3), 200, np.uint8))
+    lives = os.fork()
+    if not lives:
+        os.close(written)
+        os.read(read, 1)  # until the parent has closed the video
+        os._exit(0)
+    video.close()
+    assert [frame[0, 0, 0] > 100 for frame in imageio.mimread(path)] == [False, True]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert os.waitpid(lives, os.WNOHANG) == (0, 0)
+    os.close(written)
+    os.waitpid(lives, 0)
+    os.close(read)
 
 
 @pytest.mark.parametrize("where", ["write", "close"])

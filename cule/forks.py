@@ -1,0 +1,34 @@
+"""What a forked child does with an object whose files, processes or windows are its parent's."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Protocol
+
+
+class Owner(Protocol):
+    """An object that holds what only the process that made it may use."""
+
+    def leave(self) -> None:
+        """Lets go of what it holds, so that the parent's use of it does not depend on the child.
+
+        It is called in the child, before the fork returns. It neither waits nor raises an error.
+        """
+
+
+_owners: weakref.WeakSet[Owner] = weakref.WeakSet()
+
+
+def leave_in_child(owner: Owner) -> None:
+    """Makes each forked child call `owner.leave()`."""
+    _owners.add(owner)
+
+
+def _after_fork_in_child() -> None:
+    for owner in list(_owners):
+        owner.leave()
+    _owners.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
