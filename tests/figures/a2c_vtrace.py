@@ -81,7 +81,7 @@ OPTIONS = source(
 EARLIER = source("three seconds, the day before", H200, "6b8f61e", num_envs=2400, num_gpus=1,
                  frames=5568000, mode="training")  # fmt: skip
 SOURCES = (
-    TABLE3, SEVERAL, FASTER, TABLE4, pong.VTRACE, pong.SHORTEST, EARLIER, pong.SHORTER,
+    TABLE3, SEVERAL, FASTER, TABLE4, pong.VTRACE, pong.SHORTEST, pong.SEEDS, EARLIER, pong.SHORTER,
     pong.ON_FOUR, pong.APART, LONG, LONG_LATER, EVALUATED, FIGURE4, LARGE, PROFILES, OPTIONS,
 )  # fmt: skip
 SETTING = "a setting"
@@ -143,6 +143,7 @@ def of_shortest() -> Iterator[Said]:
         *(bound(rows.values(key)) for key in ("startup_seconds", "evaluation_seconds")
           for bound in (min, max)),
     )  # fmt: skip
+    yield pong.of_other_seeds()
     yield said(f"the scores were {three}", *EARLIER.values("score"))
     yield said(
         f"a training of {{:.1f}} million frames scored {three}",

@@ -23,6 +23,7 @@ SOURCES = (
     atari57.SEEDS,
     atari57.MACHADO,
     pong.SHORTEST,
+    pong.SEEDS,
     pong.SHORTER,
 )
 GIVEN = {
@@ -148,6 +149,7 @@ def of_trainings() -> Iterator[Said]:
         *(bound(pong.SHORTEST.values(key)) for key in ("startup_seconds", "evaluation_seconds")
           for bound in (min, max)),
     )  # fmt: skip
+    yield pong.of_other_seeds()
     yield said("the three scored {:.1f}, {:.1f} and {:.1f}", *pong.SHORTER.values("score"))
 
 
