@@ -192,6 +192,20 @@ def test_rows_without_a_key_are_told_of_or_left_out(tmp_path, capsys):
         read([path])
 
 
+def test_rows_that_lack_what_is_shown_are_no_table(tmp_path, capsys):
+    rows = [row | {"evaluations": []} for row in invented("figure5", seeds=(0,))]
+    path = written(tmp_path / "rows.jsonl", rows)
+    for name in ("figure5", "figure3"):
+        assert program.main([name, "--show", "--rows", str(path)]) == 2
+        told = capsys.readouterr()
+        assert f"expected rows that have what {name} shows, got none in {path}" in told.err
+        assert told.out == ""
+    lines = shown(written(path, rows), "table3", capsys, "--commits", "abc")
+    assert lines.count("| pong") == lines.count("| assault") == 4
+    written(path, [row for row in rows if row["game"] == "pong"])
+    assert "assault" not in shown(path, "table3", capsys)
+
+
 def test_rows_of_old_programs_have_the_settings_that_they_lack():
     old = {"mode": "training", "system": "cule", "cuda": "12.8", "n_steps": 20, "game": "pong"}
     known = facts(old)

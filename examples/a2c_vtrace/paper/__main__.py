@@ -156,11 +156,17 @@ def show(args: Args, report: Report, choice: Choice) -> None:
         OSError: a file cannot be read or written.
         ValueError: there are no such rows.
     """
-    files = args.rows or sorted(RESULTS.glob("*.jsonl"))
-    found = rows.Found(rows.read(files), args.commits, report.cases(choice))
-    if not found.rows:
-        raise InvalidValue(f"expected rows of {args.report} in {', '.join(map(str, files))}")
-    print(f"{report.title}.\n\n{report.text(choice, found)}\n\n{found.sources()}")
+    found = rows.Found(
+        rows.read(args.rows or sorted(RESULTS.glob("*.jsonl"))), args.commits, report.cases(choice)
+    )
+    text = report.text(choice, found)
+    # A figure without a source would be none: rows may lack what is shown, such as evaluations.
+    if not found.sources():
+        places = ", ".join(map(str, args.rows or (RESULTS,)))
+        raise InvalidValue(
+            f"expected rows that have what {args.report} shows, got none in {places}"
+        )
+    print(f"{report.title}.\n\n{text}\n\n{found.sources()}")
     if args.plot is not None:
         assert report.draw is not None
         figure = new_figure(args.plot)

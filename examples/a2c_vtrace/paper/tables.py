@@ -97,6 +97,8 @@ def table3(choice: Choice, found: Found) -> str:
     titles = [title for title, *_ in shown if any(rows[title, game] for game in choice.games)]
     lines = []
     for game in choice.games:
+        if not any(rows[title, game] for title in titles):
+            continue
         cells = [_cells3(found, rows[title, game]) for title in titles]
         names = ("thousand FPS", "updates a second", f"seconds to {GOALS[game]}", "million frames")
         for i, name in enumerate(names):
