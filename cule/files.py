@@ -47,7 +47,8 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         if problem.filename is None or _PART.search(str(problem.filename)):
-            problem.filename, problem.filename2 = str(path), None
+            problem.filename = str(path)
+            del problem.filename2  # None would be shown as a name
         raise
 
 
@@ -262,6 +263,16 @@ def _appending(path: Path) -> Iterator[tuple[int, int | None]]:
                 raise
         finally:
             os.close(descriptor)
+
+
+def check_appendable(path: Path) -> None:
+    """Checks that a file can be appended to, or is not there.
+
+    Raises:
+        OSError: it cannot, or is no regular file.
+    """
+    with suppress(FileNotFoundError), opened(path):
+        pass
 
 
 def _write(descriptor: int, content: bytes) -> None:

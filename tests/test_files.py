@@ -101,6 +101,14 @@ def test_replacing_names_the_file_that_cannot_be_written(tmp_path: Path) -> None
     assert os.listdir(tmp_path) == []
 
 
+def test_no_error_names_a_second_file(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "file"
+    for attempt in (write, lambda path: append(path, NEW)):
+        with pytest.raises(OSError) as raised:
+            attempt(path)
+        assert str(raised.value).endswith(f"{str(path)!r}")
+
+
 def test_replacing_follows_links(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     target = tmp_path / "far" / "target"

@@ -233,7 +233,7 @@ def _received(ours: Connection, worker: Any, count: int) -> np.ndarray:
     """
     try:
         received = ours.recv()
-    except EOFError:
+    except (EOFError, ConnectionError):
         worker.join()
         raise Failed(
             f"expected scores from each of {count} processes, but one ended without them (exit "

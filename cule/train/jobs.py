@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cule.errors import InvalidValue
+from cule.files import opened
+from cule.json_lines import DAMAGE
 from cule.results import read_rows
 from cule.scope.program import program_of
-from cule.train.log import LOG
+from cule.train.log import LOG, RESULT, are_numbers, parse_line
 from cule.train.parent import end_with
-from cule.train.pictures import RESULT
 from cule.train.turn import environment_with
 
 OUTPUT = "output.log"
@@ -151,12 +153,12 @@ class JobState:
 
 def _last_line(log: Path) -> dict[str, Any] | None:
     """The newest complete line of a log about training; None if there is none."""
-    with suppress(OSError), log.open("rb") as file:
+    with suppress(OSError), opened(log) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
         for text in reversed(file.read().split(b"\n")):
-            with suppress(ValueError):
-                line = json.loads(text)
-                if isinstance(line, dict) and line.get("kind") == "training":
+            with suppress(*DAMAGE):
+                line = parse_line(json.loads(text))
+                if line["kind"] == "training" and are_numbers(line, ("fps",)):
                     return line
     return None
 
@@ -164,15 +166,16 @@ def _last_line(log: Path) -> dict[str, Any] | None:
 def result_in(folder: Path) -> dict[str, Any] | None:
     """The newest row of results of a training's folder; None if it is not finished."""
     with suppress(OSError):
-        rows = read_rows(folder / RESULT)
-        if rows and not rows[-1].get("interrupted"):
-            return rows[-1]
+        for row in reversed(read_rows(folder / RESULT)):
+            if are_numbers(row, ("frames", "fps", "score")):
+                return None if row.get("interrupted") else row
+            warnings.warn(f"left out a row of {folder / RESULT}, which is no result", stacklevel=2)
     return None
 
 
 def last_lines(folder: Path, count: int = 5) -> str:
     """The end of what a training wrote to the terminal."""
-    with suppress(OSError), (folder / OUTPUT).open("rb") as file:
+    with suppress(OSError), opened(folder / OUTPUT) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
         text = file.read().decode(errors="replace")
         return "\n".join([line for line in text.splitlines() if line.strip()][-count:])

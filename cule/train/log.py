@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cule.errors import InvalidType, InvalidValue
-from cule.files import append_line, replacing
+from cule.files import append_line, check_appendable, replacing
 from cule.json_lines import read_lines
 from cule.train.emulator import FRAMESKIP
 from cule.train.progress import Progress
@@ -18,7 +21,7 @@ from cule.train.settings import Args
 if TYPE_CHECKING:
     from cule.train.board import Board
 
-LOG = "log.jsonl"
+LOG, RESULT = "log.jsonl", "result.jsonl"
 # What else the progress bar shows, after the frames per second.
 SHOWN = ("ups", "score", "test_score")
 # The keys that every line of a kind has.
@@ -28,16 +31,26 @@ NEEDED = {
 }
 
 
-def _parse(line: dict[str, Any]) -> dict[str, Any]:
+def are_numbers(values: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Whether all these values are there and are numbers, or None where there is none yet."""
+    return all(
+        name in values and isinstance(values[name], int | float | None)
+        and not isinstance(values[name], bool)
+        for name in names
+    )  # fmt: skip
+
+
+def parse_line(line: dict[str, Any]) -> dict[str, Any]:
     """A line of a log.
 
     Raises:
-        LookupError, TypeError, ValueError: it is not one.
+        AttributeError, LookupError, TypeError, ValueError: it is not one.
     """
-    if missing := NEEDED[line["kind"]] - line.keys():
+    needed = NEEDED[line["kind"]]
+    if missing := needed - line.keys():
         raise InvalidValue(f"expected {', '.join(sorted(missing))} in it")
-    if not isinstance(line["frames"], int):
-        raise InvalidType(f"expected frames to be an integer, got {line['frames']!r}")
+    if not are_numbers(line, needed) or not isinstance(line["frames"], int):
+        raise InvalidType(f"expected {', '.join(sorted(needed))} to be numbers, got another value")
     return line
 
 
@@ -47,7 +60,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     Raises:
         OSError: it cannot be read.
     """
-    return read_lines(path, _parse).kept("line of a log")
+    return read_lines(path, parse_line).kept("line of a log")
 
 
 def cut_log(path: Path, trained: int, evaluated: int) -> None:
@@ -64,6 +77,26 @@ def cut_log(path: Path, trained: int, evaluated: int) -> None:
     kept = [line for line in read_log(path) if line["frames"] <= limits[line["kind"]]]
     with replacing(path) as file:
         file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def begin_log(path: Path, *, keep: bool) -> None:
+    """Begins an empty log.
+
+    Args:
+        path: the log; there may be another run's.
+        keep: whether lines that are there are kept, under another name, of which a warning tells.
+    """
+    if keep and path.exists() and path.stat().st_size:
+        names = (path.with_name(f"{path.stem}-{number}.jsonl") for number in itertools.count(1))
+        kept = next(name for name in names if not os.path.lexists(name))
+        path.rename(kept)
+        warnings.warn(
+            f"{path} has lines of a training of which no checkpoint is there: they are in "
+            f"{kept.name} now, and a new training begins",
+            stacklevel=4,
+        )
+    with replacing(path):
+        pass
 
 
 @contextmanager
@@ -100,10 +133,12 @@ class Log:
         self.path = args.folder / LOG
         with _writing(args.folder):
             args.folder.mkdir(parents=True, exist_ok=True)
+            for name in (LOG, RESULT):
+                check_appendable(args.folder / name)
             if frames:
                 cut_log(self.path, trained, evaluated)
             else:
-                self.path.write_bytes(b"")
+                begin_log(self.path, keep=not args.overwrite)
             if args.tensorboard:
                 # The import takes seconds.
                 from cule.train.board import Board

@@ -18,7 +18,8 @@ from cule.train.algorithm import Algorithm
 from cule.train.command import run_program
 from cule.train.companions import Companions
 from cule.train.layout import Layout
-from cule.train.pictures import RESULT, plot
+from cule.train.log import RESULT
+from cule.train.pictures import plot
 from cule.train.reads import made
 from cule.train.result import result_of
 from cule.train.rows import append_row

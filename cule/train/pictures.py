@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from cule.errors import InvalidValue
-from cule.files import replacing
-from cule.train.log import LOG, read_log
-
-RESULT = "result.jsonl"
+from cule.files import content_of, replacing
+from cule.train.log import LOG, RESULT, read_log
 
 
 def title_of(run: Path) -> str:
     """A run's game, algorithm and commit, from its newest result; its name if it has none."""
     with suppress(OSError, ValueError, LookupError, TypeError):
-        row = json.loads((run / RESULT).read_text().splitlines()[-1])
+        row = json.loads(content_of(run / RESULT).splitlines()[-1])
         commit = f", commit {row['commit']}" if row["commit"] else ""  # outside a checkout
         return f"{row['game']}, {row['algorithm']}{commit}"
     return run.name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cule.results import read_rows
 from cule.train.emulator import FRAMESKIP
-from cule.train.pictures import RESULT
+from cule.train.log import RESULT
 from cule.train.repeat import command_of
 from cule.train.rows import row_of
 from cule.train.settings import Args

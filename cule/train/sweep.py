@@ -29,7 +29,9 @@ import tyro
 
 from cule.device import default_device
 from cule.errors import InvalidValue
-from cule.files import replacing
+from cule.files import content_of, replacing
+from cule.forms import formed
+from cule.json_lines import DAMAGE
 from cule.results import command_line
 from cule.rom import find_game
 from cule.train.address import program_in
@@ -104,8 +106,10 @@ class Sweep:
         """
         path = self.folder / JOBS
         try:
-            known = json.loads(path.read_text()) if path.exists() else {}
-        except ValueError as problem:
+            known = formed(json.loads(content_of(path)), dict[str, list[str]])
+        except FileNotFoundError:
+            known = {}
+        except (OSError, *DAMAGE) as problem:
             raise InvalidValue(f"expected {path} as a sweep writes it, got {problem}") from problem
         for state in self.states:
             name, command = state.job.name, list(state.job.command)

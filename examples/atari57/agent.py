@@ -31,8 +31,7 @@ from cule.train import checkpoint, evaluate, watch
 from cule.train.checks import at_least
 from cule.train.command import run_program
 from cule.train.jobs import result_in
-from cule.train.log import LOG
-from cule.train.pictures import RESULT
+from cule.train.log import LOG, RESULT
 from cule.train.result import parts_in
 from cule.train.rows import append_row
 from cule.train.sweep import STOPPED

@@ -203,6 +203,33 @@ def test_sweep_refuses_a_folder_with_other_settings(tmp_path, program):
         Sweep([job(program, 0)], tmp_path / "runs", ["dev0"])
 
 
+@pytest.mark.parametrize("content", ["[]", '{"pong-1": 3}', "[" * 100_000, None])
+def test_sweep_refuses_a_folder_whose_list_of_jobs_is_damaged(tmp_path, program, content):
+    path = tmp_path / "sweep.json"
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_text(content)
+    with pytest.raises(ValueError, match=r"expected .*sweep\.json as a sweep writes it, got"):
+        Sweep([job(program, 1)], tmp_path, ["dev0"])
+
+
+@pytest.mark.parametrize("row", ['{"a": 1}', '{"frames": "9", "fps": 1, "score": 1}', "[]"])
+def test_sweep_leaves_out_a_damaged_row_and_lines_of_a_log(tmp_path, program, row):
+    """What a training wrote is read while it runs, too."""
+    folder = tmp_path / "pong-1"
+    folder.mkdir()
+    (folder / "result.jsonl").write_text(f"{row}\n")
+    line = {"kind": "training", "frames": 8, "fps": 1.0, "score": None, "seconds": "12"}
+    (folder / "log.jsonl").write_text(f"{json.dumps(line)}\n")
+    state = JobState(job(program, 1))
+    state.look(folder)
+    assert state.frames == 0
+    with pytest.warns(UserWarning, match="left out"):
+        rows = Sweep([job(program, 1)], tmp_path, ["dev0"]).run()
+    assert [one["score"] for one in rows] == [1]
+
+
 def test_sweep_refuses_a_folder_that_another_one_uses(tmp_path, program, monkeypatch):
     monkeypatch.setattr(sweep, "PATIENCE", 0.2)
     made = Sweep([job(program, 0)], tmp_path / "runs", ["dev0"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
+import shutil
 import subprocess
 import threading
 
@@ -243,6 +245,42 @@ def test_train_resumes_where_the_log_is_damaged(tmp_path):
     ]
     assert all(text.startswith(begin) for text, begin in zip(told, expected, strict=True))
     assert without_times(parts) == without_times(whole)
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "result.jsonl"])
+@pytest.mark.parametrize("resume", [False, True])
+def test_train_with_a_fifo_in_place_of_a_file_ends_with_a_sentence(name, resume, tmp_path):
+    if resume:
+        trained(settings(tmp_path, total_frames=500))
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ValueError, match=rf"{name}: Is a FIFO, not a regular file$"):
+        trained(settings(tmp_path, total_frames=1000, resume=resume))
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_train_without_the_checkpoints_of_a_log_keeps_its_lines(resume, tmp_path):
+    trained(settings(tmp_path, total_frames=2000))
+    lines = (tmp_path / "log.jsonl").read_bytes()
+    for number in (1, 2):
+        shutil.rmtree(tmp_path / "checkpoints")
+        with pytest.warns(UserWarning, match=f"they are in log-{number}.jsonl now, and a new"):
+            trained(settings(tmp_path, total_frames=600, resume=resume))
+    assert (tmp_path / "log-1.jsonl").read_bytes() == lines != b""
+    assert read_log(tmp_path / "log.jsonl")[-1]["frames"] < 1000
+    trained(settings(tmp_path, total_frames=600, overwrite=True))
+    assert not (tmp_path / "log-3.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("seconds", "12"), ("score", []), ("frames", "9"), ("frames", True)]
+)
+def test_line_of_a_log_with_another_type_is_damaged(name, value, tmp_path):
+    good = {"kind": "training", "frames": 1, "seconds": 2.0, "score": None, "fps": 3.0}
+    path = tmp_path / "log.jsonl"
+    path.write_text(f"{json.dumps(good)}\n{json.dumps({**good, name: value})}\n")
+    with pytest.warns(UserWarning, match="left out line 2 of"):
+        assert read_log(path) == [good]
 
 
 def test_train_that_was_finished_adds_nothing_when_resumed(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import os
 
 import pytest
 import torch
@@ -191,6 +192,33 @@ def test_tuned_settings_are_used_where_none_are_set(tmp_path, capsys, monkeypatc
     row = train.train(ppo.PPO, args)
     assert (row["num_envs"], row["lag"], row["frames"]) == (6, 1, 672)
     assert "An iteration is 4 steps" in train.explain(ppo.PPO, args)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"no_such": 3}, "expected settings of Args to be kept in .*, got no_such: search again"),
+        ({"num_envs": "many"}, "expected num_envs to be an integer or None, got 'many'"),
+        ([3], "expected a search before --tuned"),
+        (None, "expected a search before --tuned"),
+    ],
+)
+def test_damaged_kept_settings_are_a_sentence(settings, message, folder, monkeypatch):
+    """As none are those that cannot be read at all, such as a FIFO."""
+    monkeypatch.setattr(
+        tuning, "measure", lambda make, args, settings, world, **_: Trial(settings, fps=1.0)
+    )
+    train.tune(ppo.PPO, small(), {"num_envs": (4,)})
+    (file,) = folder.glob("tuned/*.json")
+    found = json.loads(file.read_text())
+    found["tuned"]["best"]["settings"] = settings
+    file.unlink()
+    if settings is None:
+        os.mkfifo(file)
+    else:
+        file.write_text(json.dumps(found))
+    with pytest.raises(ValueError, match=message):
+        train.train(ppo.PPO, small(tuned=True, folder=folder / "run", total_frames=64))
 
 
 def test_tune_says_why_nothing_works():

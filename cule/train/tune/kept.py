@@ -12,13 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from cule import results
 from cule.claims import Claim
 from cule.device import usable_cpus
 from cule.errors import InvalidValue
-from cule.files import replacing
+from cule.files import content_of, replacing
+from cule.forms import formed
+from cule.json_lines import DAMAGE
 from cule.rom import find_game
 from cule.train.address import module_of
 from cule.train.algorithm import Algorithm
@@ -113,12 +115,22 @@ def key_of(algorithm: Algorithm[Any], world: World) -> Key:
     )  # fmt: skip
 
 
+def _trial(values: dict[str, Any]) -> Trial:
+    """A trial from a file.
+
+    Raises:
+        AttributeError, TypeError, ValueError: it is damaged.
+    """
+    forms = get_type_hints(Trial)
+    return Trial(**{name: formed(value, forms.get(name, Any)) for name, value in values.items()})
+
+
 def load(key: Key) -> Tuned | None:
     """What was found before; None if there is nothing, or it cannot be read."""
-    with suppress(OSError, ValueError, TypeError, LookupError):
-        found = json.loads(key.path.read_text())["tuned"]
-        trials = [Trial(**trial) for trial in found.pop("trials")]
-        best = Trial(**found.pop("best"))
+    with suppress(OSError, *DAMAGE):
+        found = json.loads(content_of(key.path))["tuned"]
+        trials = [_trial(trial) for trial in found.pop("trials")]
+        best = _trial(found.pop("best"))
         return Tuned(best=best, trials=trials, **found | {"again": True})
     return None
 
@@ -179,6 +191,11 @@ def chosen(
             )
         before = found.best.settings
     defaults = {field.name: field.default for field in dataclasses.fields(given)}
+    if unknown := [name for name in before if name not in defaults]:
+        raise InvalidValue(
+            f"expected settings of {type(given).__name__} to be kept in {key.path}, got "
+            f"{', '.join(unknown)}: search again, or delete the file"
+        )
     made = {name: value for name, value in before.items() if getattr(given, name) == defaults[name]}
     if world.rank == 0 and given.progress:
         words = " ".join(options_of(made)) or "nothing that is not set"
