@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from gymnasium import error
 from gymnasium.spaces import Box
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cule import _core, arguments
@@ -39,7 +39,8 @@ from cule.state import State
 LOOKED_AT = 64
 
 
-class AtariEnv(Playing):
+# Libraries such as skrl know an env by the bases that its class names.
+class AtariEnv(Playing, VectorEnv):
     """Atari 2600 games, many at once, on a GPU or a CPU.
 
     Keywords that `ale_py.AtariVectorEnv` has mean the same here and have the same defaults.

@@ -23,16 +23,20 @@ _RESERVED = {
     "output": "it takes and gives arrays",
     "render_mode": "stable-baselines3 combines the envs' pictures",
 }
+# What each step's infos have, under ale-py's names.
+PLAYED = ("lives", "frame_number", "episode_frame_number")
 
 
 class AtariVecEnv(VecEnv):
     """Atari 2600 games for stable-baselines3.
 
     Observations are images with the channels first, (num_envs, stack_num, img_height, img_width)
-    uint8; in color there are three channels for each frame. Infos have what a Monitor reports, with
-    unclipped rewards. With `life_loss_info=True` a lost life is reported as the end of an episode,
-    but the game goes on, as with stable-baselines3's own AtariWrapper. Unlike there, no no-op and
-    no FIRE begin the next life, and the stack goes on: the policy has to press FIRE.
+    uint8; in color there are three channels for each frame. Each step's infos have `lives`,
+    `frame_number` and `episode_frame_number`, as ale-py's have them (after an episode's end, of the
+    new one), and at an end what a Monitor reports, with unclipped rewards. With
+    `life_loss_info=True` a lost life is reported as the end of an episode, but the game goes on, as
+    with stable-baselines3's own AtariWrapper. Unlike there, no no-op and no FIRE begin the next
+    life, and the stack goes on: the policy has to press FIRE.
 
     Args:
         game: as AtariEnv's.
@@ -76,6 +80,11 @@ class AtariVecEnv(VecEnv):
             observations = observations.permute(0, 1, 4, 2, 3).flatten(1, 2)
         return observations.cpu().numpy().copy()
 
+    def _each(self, info: dict[str, torch.Tensor], keys: Iterable[str]) -> list[dict[str, Any]]:
+        """Some entries of a batch's info as a dict for each env."""
+        columns = {key: info[key].tolist() for key in keys}
+        return [{key: values[i] for key, values in columns.items()} for i in range(self.num_envs)]
+
     def set_options(self, options: dict[str, Any] | list[dict[str, Any]] | None = None) -> None:
         """Sets the options of the next `reset`, one dict for all envs.
 
@@ -104,10 +113,7 @@ class AtariVecEnv(VecEnv):
         seeds = [self._seeds[i] for i in chosen]
         given = None if None in seeds else seeds
         observations, info = self._played.reset(seed=given, options=options)
-        values = {key: value.tolist() for key, value in info.items() if not key.startswith("_")}
-        self.reset_infos = [
-            {key: value[i] for key, value in values.items()} for i in range(self.num_envs)
-        ]
+        self.reset_infos = self._each(info, [key for key in info if not key.startswith("_")])
         self._reset_seeds()
         self._reset_options()
         self._began = time.monotonic()
@@ -125,7 +131,7 @@ class AtariVecEnv(VecEnv):
         """
         observations, rewards, terminated, truncated, info = self._played.step(self._actions)
         dones = (terminated | truncated).cpu().numpy()
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        infos = self._each(info, PLAYED)
         ended = np.flatnonzero(dones)
         if ended.size:
             final = self._array(info["final_obs"][torch.from_numpy(ended).to(self.env.device)])
@@ -134,7 +140,7 @@ class AtariVecEnv(VecEnv):
             cut_off = (truncated & ~terminated).tolist()
             seconds = round(time.monotonic() - self._began, 6)
             for i, observation in zip(ended.tolist(), final, strict=True):
-                infos[i] = {"terminal_observation": observation, "TimeLimit.truncated": cut_off[i]}
+                infos[i] |= {"terminal_observation": observation, "TimeLimit.truncated": cut_off[i]}
                 if whole[i]:
                     infos[i]["episode"] = {"r": returns[i], "l": lengths[i], "t": seconds}
         return self._array(observations), rewards.float().cpu().numpy(), dones, infos

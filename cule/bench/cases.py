@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from typing import Literal
 
 MODES = ("end-to-end", "emulation-only", "with-policy", "with-training")
 # Rows of training programs have a speed, too, which is shown and drawn beside these.
 SHOWN_MODES = (*MODES, "training")
 # With the first a step copies nothing.
-OUTPUTS = ("torch_shared", "torch")
+Output = Literal["torch_shared", "torch"]
+OUTPUTS: tuple[Output, ...] = ("torch_shared", "torch")
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Case:
     against_envpool: bool = False
     against_original: bool = False
     env_groups: int = 0
-    output: str = OUTPUTS[0]
+    output: Output = OUTPUTS[0]
 
     @property
     def command(self) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from gymnasium import error
-from gymnasium.vector import VectorEnv
 
 from cule import _core, arguments
 from cule.engine import Engine
@@ -25,7 +24,7 @@ from cule.state import State
 Array = Any
 
 
-class Consoles(VectorEnv):
+class Consoles:
     """A batch of consoles: their RAM, screens and states, and how they are closed.
 
     AtariEnv's constructor sets the attributes.
@@ -34,8 +33,11 @@ class Consoles(VectorEnv):
         engine: the consoles' memory; close() deletes it.
         games: what each console plays.
         device: where the memory is.
+        num_envs, closed: as gymnasium's VectorEnv has them.
     """
 
+    num_envs: int
+    closed: bool
     engine: Engine
     games: list[Game]
     device: torch.device

@@ -15,7 +15,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 import cule
-from cule.adapters.stable_baselines3 import AtariVecEnv
+from cule.adapters.stable_baselines3 import PLAYED, AtariVecEnv
 
 OPTIONS: dict[str, Any] = {"num_threads": 1, "reset_pool_size": 2}
 
@@ -99,7 +99,9 @@ def test_step_gives_what_the_env_gives(grayscale: bool, device: str) -> None:
         assert rewards.dtype == np.float32 and dones.dtype == np.bool_
         total += theirs[4]["reward"]
         for i in range(3):
-            assert bool(infos[i]) == dones[i]
+            played = {key: theirs[4][key][i] for key in PLAYED}
+            assert {key: infos[i][key] for key in PLAYED} == played
+            assert (set(infos[i]) == set(PLAYED)) == (not dones[i])
             if dones[i]:
                 ends += 1
                 np.testing.assert_array_equal(

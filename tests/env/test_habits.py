@@ -67,6 +67,11 @@ def test_list_games_gives_the_names_of_all_games() -> None:
     assert {"pong", "ms_pacman"} <= set(cule.list_games())
 
 
+def test_class_names_gymnasiums_env_as_a_base() -> None:
+    """skrl looks at the bases that the class of an env names, and at no others."""
+    assert gymnasium.vector.VectorEnv in cule.AtariEnv.__bases__
+
+
 def test_repr_says_game_count_and_device() -> None:
     env = make("breakout", 3)
     assert repr(env) == "AtariEnv('breakout', num_envs=3, device='cpu')"
