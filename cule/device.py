@@ -112,6 +112,20 @@ def usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def compute_with(num_threads: int) -> None:
+    """Sets how many CPU threads torch uses.
+
+    Args:
+        num_threads: how many; 0: one for each second CPU that this process may use, or fewer if
+            torch would use fewer. torch's threads wait for each other, and where other threads
+            have the CPUs, such as the emulator's, that takes more time than they save. The number
+            depends on the machine and not on its load: sums in another number of threads may be
+            rounded otherwise, and then a resumed run would not be exact.
+    """
+    fewer = min(torch.get_num_threads(), max(1, usable_cpus() // 2))
+    torch.set_num_threads(num_threads or fewer)
+
+
 def _memory_limits(root: Path) -> Iterator[int]:
     """The limits of this process's control groups, of version 1 or 2, and of the groups above them.
 

@@ -75,12 +75,12 @@ class Episodes(nn.Module):
         """What happened since the last call, in unclipped rewards.
 
         Returns:
-            (3,) float64: sum and number of the scores of the episodes that ended, and the sum of
-            all rewards.
+            (4,) float64: sum and number of the scores of the episodes that ended, the sum of all
+            rewards, and the sum of what unfinished episodes have scored until now.
         """
         running = self.score.sum(dtype=torch.float64)
         rewards = self.score_sum + running - self.told
-        scores = torch.stack([self.score_sum, self.score_count.double(), rewards])
+        scores = torch.stack([self.score_sum, self.score_count.double(), rewards, running])
         self.told.copy_(running)
         self.score_sum.zero_()
         self.score_count.zero_()

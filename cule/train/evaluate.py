@@ -13,7 +13,7 @@ import io
 import multiprocessing
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 import tyro
+from tqdm import tqdm
 
 from cule.device import find_device, usable_cpus
 from cule.errors import Failed, InvalidValue
@@ -69,6 +70,8 @@ class Args:
     process only one at a time can be in Python, which is 8% of a step"""
     results: Path | None = None
     """file to which the results are appended, as JSON lines; the run's folder always gets them"""
+    progress: bool = True
+    """show a progress bar"""
     program: tuple[str, ...] = ()
     """modules or scripts that have the algorithm's code, such as my_program or my_program.py. Those
     of cule need not be named; of others a checkpoint runs none that is not named here"""
@@ -150,6 +153,7 @@ def _share(
     device: torch.device,
     sticky: float,
     share: tuple[int, int] = (0, 1),
+    tell: Callable[[int], object] = lambda ended: None,
 ) -> np.ndarray:
     """The scores of a share of the episodes, in this process.
 
@@ -160,6 +164,7 @@ def _share(
         device: where the policy computes.
         sticky: probability of sticky actions.
         share: as in Evaluator.
+        tell: likewise.
     """
     number, shares = share
     threads = in_parts(args.num_threads or usable_cpus(), shares)[number]
@@ -169,7 +174,7 @@ def _share(
         num_threads=max(1, threads.stop - threads.start),
     )  # fmt: skip
     try:
-        scores = evaluator.scores(policy, args.seed, greedy=args.greedy)
+        scores = evaluator.scores(policy, args.seed, greedy=args.greedy, tell=tell)
     finally:
         evaluator.close()
     assert scores is not None, "nothing stops it"
@@ -191,8 +196,12 @@ def _send_share(
     theirs.send(found)
 
 
-def _from_processes(state: dict[str, Any], args: Args, sticky: float, count: int) -> np.ndarray:
+def _from_processes(
+    state: dict[str, Any], args: Args, sticky: float, count: int, tell: Callable[[int], object]
+) -> np.ndarray:
     """The scores of all episodes, of which each of `count` processes plays a share.
+
+    `tell` is called with how many episodes a process has played when it has ended.
 
     Raises:
         RuntimeError: a process was killed.
@@ -214,9 +223,9 @@ def _from_processes(state: dict[str, Any], args: Args, sticky: float, count: int
             theirs.close()
         while waiting := [ours for ours in workers if ours not in found]:
             ready = connection.wait(waiting)
-            found |= {
-                ours: _received(ours, workers[ours], count) for ours in waiting if ours in ready
-            }
+            for ours in (ours for ours in waiting if ours in ready):
+                found[ours] = _received(ours, workers[ours], count)
+                tell(len(found[ours]))
     finally:
         for ours, worker in workers.items():
             worker.terminate()
@@ -265,11 +274,15 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     count = min(args.num_processes, groups) if device.type == "cpu" else 1
     rows = []
     for sticky in args.sticky:
-        scores = (
-            _from_processes(state, args, sticky, count)
-            if count > 1
-            else _share(policy, state, args, device, sticky)
-        )
+        with tqdm(
+            total=args.episodes, desc=f"{trained['game']}, sticky {sticky:g}", unit="episode",
+            disable=not args.progress, file=sys.stderr, leave=False,
+        ) as bar:  # fmt: skip
+            scores = (
+                _from_processes(state, args, sticky, count, bar.update)
+                if count > 1
+                else _share(policy, state, args, device, sticky, tell=bar.update)
+            )
         row = row_of(
             system="ale-py", mode="evaluation", game=trained["game"], num_envs=args.episodes,
             fps=0.0, device=device,

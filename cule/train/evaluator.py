@@ -106,6 +106,7 @@ class Evaluator:
         *,
         greedy: bool = False,
         stop: Callable[[], bool] = lambda: False,
+        tell: Callable[[int], object] = lambda ended: None,
     ) -> np.ndarray | None:
         """Plays an episode in every env.
 
@@ -115,23 +116,29 @@ class Evaluator:
             seed: of the envs and of the actions, which have random generators of their own.
             greedy: take the most probable action.
             stop: called before each step of a group; True ends the evaluation.
+            tell: called with how many episodes have just ended, by one thread at a time.
 
         Returns:
             (episodes of the share,) float64, the scores, of unclipped rewards; None if it was
             stopped.
         """
-        over = threading.Event()
+        over, telling = threading.Event(), threading.Lock()
         # A thread has to be told on which stream the weights were made.
         cuda = self.device.type == "cuda"
         stream = torch.cuda.current_stream(self.device) if cuda else None
+
+        def ended(count: int) -> None:
+            with telling:
+                tell(count)
 
         def play(envs: list[ale_py.AtariVectorEnv], part: slice) -> np.ndarray | None:
             on_stream = nullcontext() if stream is None else torch.cuda.stream(stream)
             try:
                 with torch.no_grad(), on_stream:
                     return self._play(
-                        envs, policy, seed + part.start, greedy, lambda: over.is_set() or stop()
-                    )
+                        envs, policy, seed + part.start, greedy, lambda: over.is_set() or stop(),
+                        ended,
+                    )  # fmt: skip
             except BaseException:
                 over.set()
                 raise
@@ -156,7 +163,7 @@ class Evaluator:
     @annotate.operation("evaluation")
     def _play(
         self, envs: list[ale_py.AtariVectorEnv], policy: Policy, seed: int, greedy: bool,
-        stop: Callable[[], bool],
+        stop: Callable[[], bool], ended: Callable[[int], None],
     ) -> np.ndarray | None:  # fmt: skip
         """The scores of a group; None if it was stopped."""
         generator = torch.Generator(self.device).manual_seed(seed)
@@ -186,6 +193,8 @@ class Evaluator:
                 observations[playing[place]] = observation
                 scores[playing[place]] += reward[0]
                 over[place] = terminated[0] or truncated[0]
+            if over.any():
+                ended(int(over.sum()))
             playing = playing[~over]
         return scores
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from cule.train.board import Board
 
 LOG, RESULT = "log.jsonl", "result.jsonl"
-# What else the progress bar shows, after the frames per second.
-SHOWN = ("ups", "score", "test_score")
+# What else the progress bar shows, after the frames per second. What unfinished episodes have
+# scored until now is shown only until one has ended.
+SHOWN = ("ups", "score", "score_so_far", "test_score")
 # The keys that every line of a kind has.
 NEEDED = {
     "training": {"frames", "seconds", "score"},
@@ -164,6 +165,8 @@ class Log:
         """
         self.bar.reach(frames)
         self.shown |= {name: values[name] for name in SHOWN if values.get(name) is not None}
+        if "score" in self.shown:
+            self.shown.pop("score_so_far", None)
         self.bar.tell(self.shown)
         if self.path is None:
             return

@@ -13,15 +13,15 @@ import torch
 
 from cule.errors import MissingPackage
 from cule.train import annotate
-from cule.train.address import program_of
+from cule.train.address import module_of, program_of
 from cule.train.algorithm import Algorithm
 from cule.train.command import run_program
 from cule.train.companions import Companions
 from cule.train.layout import Layout
 from cule.train.log import RESULT
-from cule.train.pictures import plot
+from cule.train.pictures import SINGLE, plot
 from cule.train.reads import made
-from cule.train.result import result_of
+from cule.train.result import result_of, summary
 from cule.train.rows import append_row
 from cule.train.run import Run
 from cule.train.stopper import Stopper
@@ -87,9 +87,12 @@ def _write(run: Run, row: dict[str, Any]) -> None:
     append_row(row, args.folder / RESULT, None if run.interrupted else args.results, once=True)
     if args.plot:
         picture = args.folder / "scores.png"
-        if not plot([args.folder], picture):
+        points = plot([args.folder], picture)
+        if not points:
             picture.unlink(missing_ok=True)  # an older run's
             sys.stderr.write("No episode has ended: there is no scores.png.\n")
+        elif points == 1:
+            sys.stderr.write(f"scores.png {SINGLE}\n")
     if run.interrupted:
         sys.stderr.write(
             "Stopped by a signal; the checkpoint is written, --resume goes on from it.\n"
@@ -135,8 +138,15 @@ def main(algorithm: type[Algorithm[Any]], settings: type[Any]) -> int:
     """
 
     def run(args: Any) -> None:
-        text = explain(algorithm, args) if args.explain else json.dumps(train(algorithm, args))
-        if int(os.environ.get("RANK", "0")) == 0:
+        first = int(os.environ.get("RANK", "0")) == 0
+        if args.explain:
+            text = explain(algorithm, args)
+        else:
+            row = train(algorithm, args)
+            if not first:  # process 0 has the log
+                return
+            text = json.dumps(row) if args.json else summary(row, args.folder, module_of(algorithm))
+        if first:
             sys.stdout.write(text + "\n")
 
     return run_program(program_of(algorithm), settings, run)

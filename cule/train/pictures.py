@@ -12,6 +12,12 @@ from cule.errors import InvalidValue
 from cule.files import content_of, replacing
 from cule.train.log import LOG, RESULT, read_log
 
+# What is said of a plot of one score, which has no line.
+SINGLE = (
+    "has a single point: scores are logged once episodes have ended, after every --log-every "
+    "updates, and by evaluations (--eval-every)."
+)
+
 
 def title_of(run: Path) -> str:
     """A run's game, algorithm and commit, from its newest result; its name if it has none."""
@@ -35,11 +41,11 @@ def scores_of(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return training, [line for line in lines if line["kind"] == "evaluation"]
 
 
-def plot(runs: Sequence[Path], out: Path) -> bool:
+def plot(runs: Sequence[Path], out: Path) -> int:
     """Draws the runs' scores: those of training as lines, those of evaluations with error bars.
 
     Returns:
-        Whether there was anything to draw: without a finished episode there is no picture.
+        How many scores there are: without a finished episode there is none, and no picture.
 
     Raises:
         ValueError: there are no runs, a folder has no log, or the picture cannot be written.
@@ -47,8 +53,9 @@ def plot(runs: Sequence[Path], out: Path) -> bool:
     if not runs:
         raise InvalidValue("expected run folders, as training writes them, got none")
     scores = [scores_of(run) for run in runs]
-    if not any(training or tests for training, tests in scores):
-        return False
+    points = sum(len(training) + len(tests) for training, tests in scores)
+    if not points:
+        return 0
     # The import takes a second.
     from matplotlib.figure import Figure
 
@@ -80,4 +87,4 @@ def plot(runs: Sequence[Path], out: Path) -> bool:
         raise InvalidValue(
             f"expected a picture that can be written, got {out}: {problem.strerror}"
         ) from problem
-    return True
+    return points

@@ -14,7 +14,7 @@ import tyro
 
 from cule.errors import InvalidValue
 from cule.train.command import run_program
-from cule.train.pictures import plot
+from cule.train.pictures import SINGLE, plot
 
 
 @dataclass
@@ -33,9 +33,10 @@ def run(args: Args) -> None:
     Raises:
         ValueError: there are no runs, or there is nothing to draw.
     """
-    if not plot(args.runs, args.out):
+    points = plot(args.runs, args.out)
+    if not points:
         raise InvalidValue("expected runs in which an episode has ended, got none")
-    sys.stdout.write(f"The plot is in {args.out}.\n")
+    sys.stdout.write(f"The plot is in {args.out}{f', and {SINGLE}' if points == 1 else '.'}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -34,5 +34,9 @@ class Progress(tqdm):
 
     def tell(self, values: dict[str, Any]) -> None:
         """Shows these numbers next to the bar; None is not shown."""
-        known = {name: f"{value:.4g}" for name, value in values.items() if value is not None}
+        known = {
+            name.replace("_", " "): f"{value:.4g}"
+            for name, value in values.items()
+            if value is not None
+        }
         self.set_postfix(known)

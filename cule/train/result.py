@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cule.results import read_rows
+from cule.train.address import ships
 from cule.train.emulator import FRAMESKIP
 from cule.train.log import RESULT
+from cule.train.pictures import scores_of
 from cule.train.repeat import command_of
 from cule.train.rows import row_of
 from cule.train.settings import Args
@@ -100,3 +103,32 @@ def row_before(run: Run) -> dict[str, Any] | None:
             # A row without a score: its evaluation was stopped.
             return row if not args.eval_episodes or row.get("score") is not None else None
     return None
+
+
+def summary(row: dict[str, Any], folder: Path, module: str) -> str:
+    """What a training has come to, for people, in three lines.
+
+    Args:
+        row: the result.
+        folder: the run's.
+        module: where its algorithm is: a module's name or a script's path.
+
+    Raises:
+        ValueError: the log cannot be read.
+    """
+    trained = (
+        f"{row['algorithm']} on {row['game']}: {row['frames']:,} frames and {row['updates']:,} "
+        f"updates in {row['seconds']:,.1f} seconds, {row['fps']:,.0f} frames a second"
+    )
+    if row["score"] is not None:
+        score = (
+            f"{row['score']:.2f} +- {row['score_deviation']:.2f} on ale-py, "
+            f"{row['eval_episodes']} episodes"
+        )
+    elif training := scores_of(folder)[0]:
+        score = f"{training[-1]['score']:.2f}, of the last episodes in training; not evaluated"
+    else:
+        score = "none, as no episode has ended; not evaluated"
+    own = [] if ships(module) else ["--program", module]
+    watch = shlex.join(["python", "-m", "cule.train.watch", str(folder), *own])
+    return f"{trained}\nScore: {score}\nIn {folder}: log, checkpoints, result. A video: {watch}"

@@ -43,9 +43,9 @@ EVALUATION_SEED = 1_000_000
 # are and what is shown.
 FREE = {
     "folder", "resume", "overwrite", "explain", "device", "env_device", "total_frames",
-    "max_seconds", "progress", "tensorboard", "plot", "results", "log_every", "checkpoint_every",
-    "num_threads", "cuda_graphs", "compile", "learner_chunk", "stop_at_score", "bf16",
-    "channels_last", "deterministic", "multiprocessors", "tuned",
+    "max_seconds", "progress", "tensorboard", "plot", "json", "results", "log_every",
+    "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk",
+    "stop_at_score", "bf16", "channels_last", "deterministic", "multiprocessors", "tuned",
 }  # fmt: skip
 
 
@@ -109,6 +109,8 @@ class Run:
             if self.speaks:
                 self.row_before = row_before(self)
         self.finished = world.any(self.row_before is not None)
+        if self.speaks and args.progress and args.resume:
+            sys.stderr.write(self._where_it_goes_on(state is not None) + "\n")
         if self.finished:
             return
         self.trainer.warm_up()
@@ -127,6 +129,15 @@ class Run:
         world.synchronize()
         world.barrier()
         self.startup_seconds = time.perf_counter() - begun
+
+    def _where_it_goes_on(self, found: bool) -> str:
+        """From where a resumed run goes on, in a sentence."""
+        if not found:
+            return f"There is no checkpoint in {self.folder_of_checkpoints}: a new run begins."
+        after = f"{self.trainer.frames:,} frames and {self.seconds:,.1f} seconds of training"
+        if self.finished:
+            return f"The run in {self.args.folder} ended after {after}: nothing is left to train."
+        return f"Going on from the checkpoint in {self.folder_of_checkpoints}, after {after}."
 
     @property
     def folder_of_checkpoints(self) -> Path:
@@ -188,7 +199,7 @@ class Run:
         self.stop_clock()
         frames, updates, seconds = self.logged
         self.logged = (trainer.frames, trainer.updates, self.seconds)
-        (total, episodes, rewards), metrics = sums[:3], sums[3:]
+        (total, episodes, rewards, running), metrics = sums[:4], sums[4:]
         passed, steps = max(self.seconds - seconds, 1e-9), (trainer.frames - frames) / FRAMESKIP
         count = (trainer.updates - updates) * len(self.world.having("learn"))
         if episodes:
@@ -200,6 +211,7 @@ class Run:
             "ups": (trainer.updates - updates) / passed,
             "episodes": int(episodes),
             "score": self.score if episodes else None,
+            "score_so_far": running / self.args.num_envs,
             "reward": rewards / steps if steps else None,
             **({} if trainer.balance is None else trainer.balance.way._asdict()),
             **{

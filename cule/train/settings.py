@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import nn
 
+from cule.device import compute_with
 from cule.errors import InvalidValue
 from cule.train.checks import MAX_SEED, above, at_least, check_types, within
 from cule.train.layout import Layout
@@ -119,7 +120,9 @@ class Args:
     """GiB of the device's memory that may be used: learning then goes in smaller chunks, and
     observations to the host, if they have to; None: no limit"""
     num_threads: int = 0
-    """CPU threads of the emulator and of torch; 0: one for each core"""
+    """CPU threads of the emulator and of torch; 0: the emulator has one for each CPU that this
+    process may use, and torch for half of them, as its threads wait for each other: on busy CPUs
+    that takes more time than they save"""
 
     log_every: int = 50
     """updates between two lines of the log, which at most each iteration has; the host waits for
@@ -131,6 +134,8 @@ class Args:
     """show a progress bar"""
     tensorboard: bool = True
     """write TensorBoard events to the folder"""
+    json: bool = False
+    """print the result as a row of JSON at the end, as result.jsonl has it, not in three lines"""
     plot: bool = True
     """draw the score against wall clock and frames at the end"""
 
@@ -172,14 +177,13 @@ class Args:
         return lambda frames: value * max(0.0, 1.0 - frames / end)
 
     def use_threads(self) -> None:
-        """Lets torch use as many CPU threads as the emulator.
+        """Sets how many CPU threads torch uses.
 
         Raises:
             ValueError: the number is negative.
         """
         at_least(0, self, "num_threads")
-        if self.num_threads:
-            torch.set_num_threads(self.num_threads)
+        compute_with(self.num_threads)
 
     def on(self: Self, device: torch.device, known: Mapping[str, Any] | None = None) -> Self:
         """The settings for this device.

@@ -20,7 +20,7 @@ import tyro
 from tqdm import tqdm
 
 import cule
-from cule.device import find_device
+from cule.device import compute_with, find_device
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import run_program
 from cule.train.emulator import FRAMESKIP
@@ -48,6 +48,8 @@ class Args:
     """frames after which an episode is truncated; 3,600 are a minute"""
     device: str | None = None
     """where the policy computes and the game is emulated; by default cuda if there is one"""
+    num_threads: int = 0
+    """CPU threads of the emulator and of torch; 0: as in training"""
     progress: bool = True
     """show a progress bar"""
     program: tuple[str, ...] = ()
@@ -62,7 +64,9 @@ def play(policy: Policy, env: cule.RecordVideo, args: Args) -> list[float]:
     observations, _ = env.reset(seed=args.seed)
     scores = torch.zeros(env.num_envs, dtype=torch.float64, device=device)
     playing = torch.ones(env.num_envs, dtype=torch.bool, device=device)
-    with tqdm(unit="step", disable=not args.progress, file=sys.stderr) as bar:
+    # An episode that ends sooner leaves the rest of the bar empty.
+    most = -(-args.max_frames // FRAMESKIP)
+    with tqdm(total=most, unit="step", disable=not args.progress, file=sys.stderr) as bar:
         while playing.any():
             chances = policy(observations)
             actions = chances.argmax(dim=1) if args.greedy else sample(chances, generator)
@@ -70,6 +74,7 @@ def play(policy: Policy, env: cule.RecordVideo, args: Args) -> list[float]:
             scores += info["reward"] * playing
             playing &= ~(terminated | truncated)
             bar.update()
+            bar.set_postfix_str(f"{int(playing.sum())} of {len(scores)} episodes go on", False)
     return scores.tolist()
 
 
@@ -81,16 +86,18 @@ def watch(args: Args) -> list[float]:
         ValueError: there is no checkpoint, a setting is wrong, or the video cannot be written.
     """
     at_least(1, args, "episodes", "max_frames")
+    at_least(0, args, "num_threads")
     within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
     device = find_device(args.device)
+    compute_with(args.num_threads)
     policy, state = load_policy(args.run, device, args.program)
     trained = state["args"]
     game = trained["game"]
     env = cule.AtariEnv(
         game, args.episodes, device, frameskip=FRAMESKIP, repeat_action_probability=args.sticky,
         max_num_frames_per_episode=args.max_frames,
-        full_action_space=full_actions_of(state),
+        full_action_space=full_actions_of(state), num_threads=args.num_threads,
     )  # fmt: skip
     with closing(env), closing(cule.RecordVideo(env, args.output)) as video:
         scores = play(policy, video, args)

@@ -175,7 +175,7 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
         args.folder / TRAINING, episodes=args.episodes, sticky=(protocol.sticky,),
         noops=protocol.noops, max_frames=args.max_frames,
         device=args.device if args.evaluate_on == "gpu" else "cpu",
-        num_threads=args.num_threads,
+        num_threads=args.num_threads, progress=args.progress,
         num_processes=-(-(args.num_threads or usable_cpus()) // THREADS),
     )  # fmt: skip
     (row,) = evaluate.evaluate(wanted)

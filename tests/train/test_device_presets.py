@@ -9,8 +9,10 @@ import pytest
 import torch
 import tyro
 
+from cule import device as devices
 from cule import train
 from cule.train import presets, progress
+from cule.train.log import Log
 from cule.train.trainer import Trainer
 from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
@@ -117,6 +119,48 @@ def test_progress_tells_frames_and_when_it_ends(capsys):
     bar.tell({"score": -20.5, "fps": None})
     assert re.search(r"pong:  50%.* 500/1.00k \[.*, score=-20.5\]", capsys.readouterr().err)
     bar.close()
+
+
+def test_bar_has_what_unfinished_episodes_scored_until_one_has_ended(tmp_path, capsys):
+    args = train.Args(folder=tmp_path, total_frames=1000, tensorboard=False)
+    log = Log(args, 0, 0, 0, speak=True)
+    log.write("training", 100, {"score": None, "score_so_far": 1.25})
+    assert ", score so far=1.25]" in capsys.readouterr().err
+    log.write("training", 200, {"score": 7.0, "score_so_far": 2.5})
+    log.write("training", 300, {"score": None, "score_so_far": 3.5})
+    told = capsys.readouterr().err
+    assert ", score=7]" in told and "so far" not in told
+    log.close()
+
+
+def test_torch_computes_with_half_of_the_cpus_unless_told(monkeypatch):
+    """It takes no more than it would by itself, such as one where OMP_NUM_THREADS is 1."""
+    threads = [8]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads[-1])
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    for cpus, given, before, wanted in (
+        (1, 0, 8, 1), (2, 0, 8, 1), (8, 0, 8, 4), (8, 0, 1, 1), (2, 6, 1, 6),
+    ):  # fmt: skip
+        monkeypatch.setattr(devices, "usable_cpus", lambda cpus=cpus: cpus)
+        threads.append(before)
+        train.Args(num_threads=given).use_threads()
+        assert threads[-1] == wanted
+
+
+def test_resumed_run_says_from_where(tmp_path, capsys):
+    args = a2c.Args(
+        **TINY, folder=tmp_path, num_envs=20, warmup_steps=0, total_frames=500, eval_episodes=0,
+        tensorboard=False, plot=False, resume=True,
+    )  # fmt: skip
+    told = []
+    for frames in (500, 1000, 1000):
+        row = train.train(a2c.A2C, dataclasses.replace(args, total_frames=frames))
+        told.append(capsys.readouterr().err)
+    folder = tmp_path / "checkpoints"
+    assert f"There is no checkpoint in {folder}: a new run begins." in told[0]
+    assert f"Going on from the checkpoint in {folder}, after 560 frames and " in told[1]
+    ended = f"after {row['frames']:,} frames and {row['seconds']:,.1f} seconds of training"
+    assert f"The run in {tmp_path} ended {ended}: nothing is left to train." in told[2]
 
 
 def test_run_that_goes_on_keeps_what_the_machine_chose(tmp_path):

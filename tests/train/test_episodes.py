@@ -37,7 +37,7 @@ def test_scores_and_rewards_are_those_of_a_loop(says_so):
         episodes.follow(rewards.sign(), ends, torch.zeros_like(ends), infos)
         if step % 7 == 6:
             found.append(episodes.take_scores().tolist())
-            assert found[-1] == [sum(finished), len(finished), received]
+            assert found[-1] == [sum(finished), len(finished), received, sum(running)]
             finished, received = [], 0.0
-    assert sum(number for _, number, _ in found) > 10
-    assert len({rewards for *_, rewards in found}) > 4
+    assert sum(number for _, number, *_ in found) > 10
+    assert len({rewards for *_, rewards, _ in found}) > 4

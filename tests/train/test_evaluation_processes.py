@@ -29,11 +29,20 @@ def wanted(run, **changes):
     return evaluate.Args(run, episodes=20, sticky=(0.25,), device="cpu", num_threads=2, **changes)
 
 
-def test_scores_do_not_depend_on_processes(run):
-    rows = []
+def test_scores_do_not_depend_on_processes(run, monkeypatch):
+    rows, bars = [], []
+
+    class Bar(evaluate.tqdm):
+        def close(self):
+            bars.append((self.desc, self.n, self.total))
+            super().close()
+
+    monkeypatch.setattr(evaluate, "tqdm", Bar)
     for num_processes in (1, 2, 9):
         args = wanted(run, max_frames=400, num_processes=num_processes)
         rows.append(evaluate.evaluate(args)[0])
+    # The bar has counted all episodes.
+    assert set(bars) == {("pong, sticky 0.25: ", 20, 20)}
     for row in rows[1:]:
         for name in ("score", "score_deviation", "score_min", "score_max", "num_threads"):
             assert row[name] == rows[0][name]

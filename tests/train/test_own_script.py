@@ -63,7 +63,7 @@ def test_script_is_trained_and_evaluated(tmp_path):
     words = "--device cpu --num-envs 4 --width 0.1 --total-frames 500 --num-threads 1 --no-plot "
     words += "--no-tensorboard --no-progress --eval-episodes 1 --eval-max-frames 40 --folder run "
     done = subprocess.run(
-        [sys.executable, "mine.py", *words.split(), "--bonus", "0.25"], cwd=tmp_path,
+        [sys.executable, "mine.py", *words.split(), "--bonus", "0.25", "--json"], cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -75,7 +75,7 @@ def test_recurrent_policy_remembers(lag):
     trainer.stage.episodes.take_scores()
     while trainer.steps < 1300:
         trainer.iterate()
-    total, episodes, _ = trainer.stage.episodes.take_scores().tolist()
+    total, episodes, *_ = trainer.stage.episodes.take_scores().tolist()
     # Without memory it is 0; 1 is the most.
     assert episodes > 100 and total / episodes > 0.8
 

@@ -47,7 +47,7 @@ def test_layouts_are_tried_with_other_settings(run, tmp_path):
 
 def test_a_layout_that_was_found_is_used_and_kept_in_resumed_runs(run, tmp_path):
     def trained(folder, **more):
-        return json.loads(run(*TWO_PROCESSES, *options(tmp_path / folder, **more)))
+        return json.loads(run(*TWO_PROCESSES, *options(tmp_path / folder, json=True, **more)))
 
     run(*TUNE, *options(tmp_path), "--search", "layout=decoupled:1+1", "lag=1")
     row = trained("parts", total_frames=1_000, tuned=True)

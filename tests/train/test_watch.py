@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import cule
-from cule.train import pictures, plot, watch
+from cule.train import pictures, plot, result, watch
 from cule.train.command import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,6 +46,13 @@ def test_two_commands_make_an_agent_and_its_film(tmp_path):
         assert done.returncode == 0, done.stderr
         told.append(done)
     assert told[0].stderr.splitlines()[0].startswith("Training A2C+V-trace on pong, on the CPU (1 ")
+    trained, score, where = told[0].stdout.splitlines()
+    told_first = r"A2C\+V-trace on pong: 1,536 frames and \d+ updates in [\d.]+ seconds, [\d,]+ "
+    assert re.fullmatch(told_first + "frames a second", trained)
+    assert score == "Score: none, as no episode has ended; not evaluated"
+    assert where == (
+        "In runs/pong: log, checkpoints, result. A video: python -m cule.train.watch runs/pong"
+    )
     scores, video = told[1].stdout.splitlines()
     assert re.fullmatch(r"pong, A2C\+V-trace after 1,536 frames: score -?\d+", scores)
     assert video == "The video is in pong.mp4."
@@ -74,9 +81,11 @@ def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_
     path = tmp_path / "video.gif"
     args = watch.Args(
         tmp_path, path, episodes=2, max_frames=600, seed=5, device="cpu", greedy=greedy,
-        progress=False,
+        num_threads=1,
     )  # fmt: skip
     scores = watch.watch(args)
+    told = capsys.readouterr()
+    assert re.search(r"0/150 .*2 of 2 episodes go on", told.err, re.DOTALL)
     env = cule.AtariEnv("pong", 2, "cpu", max_num_frames_per_episode=600)
     observations, _ = env.reset(seed=5)
     wanted, screens = torch.zeros(2), [env.get_screen_rgb().numpy().copy()]
@@ -86,7 +95,7 @@ def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_
         screens.append(env.get_screen_rgb().numpy().copy())
     assert scores == wanted.tolist() and min(scores) < 0
     line = ", ".join(f"{score:g}" for score in scores)
-    assert capsys.readouterr().out.splitlines()[0] == f"pong, A2C after 1,234 frames: score {line}"
+    assert told.out.splitlines()[0] == f"pong, A2C after 1,234 frames: score {line}"
     video = imageio.mimread(path)
     np.testing.assert_array_equal(video[0], cule.screens.mosaic(screens[0], ["pong 0", "pong 1"]))
     np.testing.assert_array_equal(video[-1], cule.screens.mosaic(screens[-1], ["pong 0", "pong 1"]))
@@ -141,6 +150,39 @@ def test_plot_names_game_algorithm_and_commit(tmp_path, monkeypatch):
     assert seen == [([-20.0], ".")] * 4
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert labels == [f"{name}, training" for name in "abcd"]
+
+
+def test_end_of_a_training_is_three_lines(tmp_path):
+    row = {
+        "algorithm": "PPO", "game": "pong", "frames": 10_000_000, "updates": 1_234,
+        "seconds": 61.25, "fps": 163_265.3, "score": 18.5, "score_deviation": 1.25,
+        "eval_episodes": 32,
+    }  # fmt: skip
+    first, score, where = result.summary(row, tmp_path, "examples.ppo.ppo").splitlines()
+    assert first == (
+        "PPO on pong: 10,000,000 frames and 1,234 updates in 61.2 seconds, 163,265 frames a second"
+    )
+    assert score == "Score: 18.50 +- 1.25 on ale-py, 32 episodes"
+    files = f"In {tmp_path}: log, checkpoints, result. A video: python -m cule.train.watch"
+    assert where == f"{files} {tmp_path}"
+    line = {"kind": "training", "score": -20.0, "seconds": 60.0, "frames": 1_000_000}
+    write_log(tmp_path / "run", [line, {**line, "score": None}])
+    told = result.summary({**row, "score": None}, tmp_path / "run", "/home/mine.py")
+    assert "\nScore: -20.00, of the last episodes in training; not evaluated\n" in told
+    assert told.endswith("watch " + f"{tmp_path / 'run'} --program /home/mine.py")
+
+
+def test_plot_of_one_score_says_so(tmp_path, capsys):
+    line = {"kind": "training", "score": -20.0, "seconds": 60.0, "frames": 1_000_000}
+    for count in (1, 2):
+        write_log(tmp_path / str(count), [line] * count)
+        out = tmp_path / f"{count}.png"
+        assert plot.main([str(tmp_path / str(count)), "--out", str(out)]) == 0 and out.exists()
+        told = capsys.readouterr().out
+        assert told.startswith(f"The plot is in {out}")
+        assert ("has a single point: scores are logged once episodes have ended" in told) is (
+            count == 1
+        )
 
 
 def test_plot_of_nothing_is_no_picture(tmp_path, monkeypatch, capsys):
