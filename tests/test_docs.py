@@ -21,13 +21,14 @@ FOLDERS = ("docs", "design", "benchmarks", "examples", "roms")
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))]
 )
-TRAININGS = (
-    "examples.a2c_vtrace.train",
-    "examples.ppo.ppo",
-    "examples.dqn.dqn",
-    "examples.pqn.pqn",
-    "examples.reinforce.reinforce",
-)
+# With some updates in so few frames.
+TRAININGS = {
+    "examples.a2c_vtrace.train": ["--num-steps", "4", "--warmup-steps", "0"],
+    "examples.ppo.ppo": ["--num-steps", "4", "--minibatch-size", "80"],
+    "examples.dqn.dqn": ["--memory", "400", "--first-update", "80", "--minibatch-size", "20"],
+    "examples.pqn.pqn": ["--num-steps", "4", "--minibatch-size", "80"],
+    "examples.reinforce.reinforce": ["--n-step", "2"],
+}
 SHORT_TRAINING = [
     "--num-envs", "20", "--width", "0.1", "--total-frames", "500", "--eval-episodes", "0",
     "--device", "cpu", "--no-plot",
@@ -73,7 +74,7 @@ SHORTER = {
     "examples.atari57.search": ["--help"],
     "cule.train.sweep": ["--help"],
     "cule.train.tune": ["--help"],
-    **dict.fromkeys(TRAININGS, SHORT_TRAINING),
+    **{program: [*SHORT_TRAINING, *words] for program, words in TRAININGS.items()},
     "cule.scope": [],
     "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
     "examples/mixed_games.py": ["--steps", "2", "--games", "pong", "breakout"],

@@ -89,6 +89,7 @@ class Run:
             line = announcement(given, args, world.device, self.algorithm.name)
             sys.stderr.write(line + "\n")
         self.trainer = Trainer(self.algorithm, world)
+        self._check_frames()
         self.light = annotate.Light(world.device)
         self.seconds = self.evaluation_seconds = 0.0
         # When this process began to train, and when it ended, in seconds since 1970.
@@ -138,6 +139,20 @@ class Run:
         if self.finished:
             return f"The run in {self.args.folder} ended after {after}: nothing is left to train."
         return f"Going on from the checkpoint in {self.folder_of_checkpoints}, after {after}."
+
+    def _check_frames(self) -> None:
+        """Checks that there is something to learn in, unless no frames are asked for.
+
+        Raises:
+            ValueError: all frames are played before the first update.
+        """
+        first, total = self.trainer.warm_up_frames, self.args.total_frames
+        if 0 < total <= first:
+            self.trainer.close()
+            raise InvalidValue(
+                f"expected total_frames to be more than the {first:,} that {self.args.num_envs:,} "
+                f"envs play before the first update, got {total:,}: nothing would be learned"
+            )
 
     @property
     def folder_of_checkpoints(self) -> Path:

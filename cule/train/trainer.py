@@ -296,8 +296,12 @@ class Trainer:
     @property
     def phases(self) -> int:
         """Phases of learning so far."""
-        period = self.plan.program.period
-        return max(0, (self.steps - self.declaration.start - 1) // period + 1)
+        return max(0, (self.steps - self.declaration.start - 1) // self.period + 1)
+
+    @property
+    def warm_up_frames(self) -> int:
+        """Frames in iterations without learning, before the first one with it."""
+        return self.declaration.start // self.period * self.period * self.args.num_envs * FRAMESKIP
 
     @property
     def updates(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,33 @@ def test_own_settings_are_checked_too():
         dqn.Args(double="yes")
     with pytest.raises(ValueError, match="expected steps_per_update to be an integer"):
         dqn.Args(steps_per_update=0.5)
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_warm_up_that_takes_all_frames_is_refused(lag, tmp_path):
+    """Of 8 envs, 32 frames in a step; an update every 2 steps, from after the 10th on."""
+    args = a2c_settings(
+        tmp_path / "run", warmup_steps=9, total_frames=8 * 32 + 32 * 2 * lag, lag=lag
+    )
+    played = args.total_frames
+    message = (
+        f"expected total_frames to be more than the {played} that 8 envs play before the first "
+        f"update, got {played}: nothing would be learned"
+    )
+    with pytest.raises(ValueError, match=message):
+        trained(args)
+    assert not (tmp_path / "run" / "log.jsonl").exists()
+    row = trained(dataclasses.replace(args, total_frames=played + 1))
+    assert row["updates"] == 1 and row["frames"] == played + 64
+
+
+def test_memory_that_is_never_full_enough_is_refused(tmp_path):
+    args = dqn.Args(
+        **TINY, folder=tmp_path, memory=200, first_update=100, minibatch_size=4, total_frames=300,
+        device="cpu",
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="more than the 384 that 4 envs play before the first"):
+        train.train(dqn.DQN, args)
 
 
 def test_setting_that_was_changed_later_is_checked_when_training_begins():
