@@ -61,37 +61,52 @@ def _lock(descriptor: int, *, wait: bool) -> bool:
     return True
 
 
+def is_own(status: os.stat_result) -> bool:
+    """Whether a file belongs to this user, or to root, and only they can write to it."""
+    shared = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
+    return status.st_uid in (os.geteuid(), 0) and not shared
+
+
 # Reading -----------------------------------------------------------------------------------------
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path, *, own: bool = False) -> Iterator[BinaryIO]:
     """Opens a regular file for reading. Never waits, as opening a FIFO would.
 
+    Args:
+        path: the file.
+        own: it has to belong to this user or to root, as has its folder, and to be no link.
+
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is no such file.
     """
     with _naming(path):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_NOFOLLOW if own else 0)
+        descriptor = os.open(path, flags)
         try:
-            _check_regular(os.fstat(descriptor).st_mode)
+            found = os.fstat(descriptor)
+            _check_regular(found.st_mode)
+            if own and not (is_own(found) and is_own(os.stat(path.parent))):
+                raise PermissionError(errno.EPERM, "Belongs to another user")
             with open(descriptor, "rb", closefd=False) as file:
                 yield file
         finally:
             os.close(descriptor)
 
 
-def content_of(path: Path, most: int = 1 << 28) -> bytes:
+def content_of(path: Path, most: int = 1 << 28, *, own: bool = False) -> bytes:
     """All bytes of a regular file. Never waits.
 
     Args:
         path: the file.
         most: bytes that it may have.
+        own: as in `opened`.
 
     Raises:
         OSError: it cannot be read, is no regular file or has more bytes.
     """
-    with opened(path) as file, _naming(path):
+    with opened(path, own=own) as file, _naming(path):
         if os.fstat(file.fileno()).st_size > most:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         return file.read()

@@ -20,12 +20,13 @@ import torch
 
 from cule import _core, nvrtc
 from cule.architecture import missing_code
+from cule.cache import cache_folder, nearest
 from cule.command_line import Parser, run_main
+from cule.files import is_own
 from cule.rom import ROM_DIR_VARIABLE, Game, games, load_rom, rom_path
-from cule.translation import cache_folder
 from cule.vector_env import AtariEnv
 
-REQUIRED = ("torch", "gymnasium", "ale-py", "numpy", "opencv-python-headless", "tqdm")
+REQUIRED = ("torch", "gymnasium", "ale-py", "numpy", "opencv-python-headless", "tqdm", "typeguard")
 OPTIONAL = ("imageio", "pygame", "matplotlib", "stable-baselines3", "torchrl", "jax", "moviepy")
 
 
@@ -219,11 +220,6 @@ def roms() -> Section:
     return found
 
 
-def _nearest(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
-    return next(path for path in (folder, *folder.parents) if path.exists())
-
-
 def caches() -> Section:
     """The folder that keeps games compiled for a GPU."""
     folder = cache_folder().absolute()
@@ -232,10 +228,15 @@ def caches() -> Section:
     size = sum(path.stat().st_size for path in files) / 2**20
     count = sum(path.suffix == ".cubin" for path in files)
     found.lines.append(f"{count} compiled games, {size:.1f} MiB, in {folder}, which can be deleted")
-    if not os.access(_nearest(folder), os.W_OK) or (folder.exists() and not folder.is_dir()):
+    if not os.access(nearest(folder), os.W_OK) or (folder.exists() and not folder.is_dir()):
         found.problems.append(
             f"{folder} cannot be written, so each process compiles its game again: "
             "name another folder in CULE_CACHE_DIR"
+        )
+    elif folder.is_dir() and not is_own(folder.stat()):
+        found.problems.append(
+            f"{folder} belongs to another user, so nothing is read from it and each process "
+            "compiles its game again: name another folder in CULE_CACHE_DIR"
         )
     return found
 

@@ -88,14 +88,18 @@ class Kind:
             raise InvalidValue(f"{wanted}, got {path}: {problem.strerror or problem}") from problem
 
     @contextmanager
-    def reading(self, path: Path) -> Iterator[BinaryIO]:
+    def reading(self, path: Path, *, own: bool = False) -> Iterator[BinaryIO]:
         """Opens a file, checks it, and gives it at the beginning of its content.
+
+        Args:
+            path: the file.
+            own: as in `cule.files.opened`.
 
         Raises:
             ValueError: the file cannot be read, is of another kind or version, or is damaged.
         """
         try:
-            with opened(path) as file:
+            with opened(path, own=own) as file:
                 self._check(path, file)
                 yield file
         except OSError as problem:

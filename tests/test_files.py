@@ -21,6 +21,7 @@ import pytest
 from cule import claims, files
 from cule.claims import Claim
 from cule.files import Unfinished, append, append_line, delete_stale, opened, replacing
+from cule.sealed import Kind
 
 OLD, NEW = b"what was there", b"what is new"
 
@@ -407,6 +408,40 @@ def test_append_line_by_processes_at_once_tears_nothing(tmp_path: Path) -> None:
         numbers = [int(line.split(" ")[1]) for line in lines if line.startswith(name)]
         assert numbers == list(range(150))
     assert len(lines) == 300
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("foreign", ["file", "folder", "writable folder", "link"])
+def test_opened_as_own_refuses_what_others_can_have_written(
+    foreign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept between processes is code: a kernel, settings of a training."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "file"
+    kind = Kind("cubin", 1)
+    kind.write(path, lambda file: file.write(OLD))
+
+    def read() -> bytes:
+        with kind.reading(path, own=True) as file:
+            return file.read()
+
+    assert read() == OLD, "root's own"
+    os.chown(folder, 54321, -1)
+    os.chown(path, 54321, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    assert read() == OLD, "a user's own"
+    if foreign == "link":
+        path.rename(folder / "other")
+        path.symlink_to(folder / "other")
+    elif foreign == "writable folder":
+        folder.chmod(0o777)
+    else:
+        os.chown(path if foreign == "file" else folder, 12345, -1)
+    with pytest.raises(ValueError, match=r"Belongs to another user|Too many levels"):
+        read()
+    with kind.reading(path) as file:
+        assert file.read() == OLD, "a file that the user names may be anyone's"
 
 
 # Claims -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -14,6 +15,7 @@ import torch
 
 import cule
 from cule import _core, info, nvrtc
+from cule.cache import cache_folder, make_folder
 from cule.rom import games
 
 SMI = "Tesla T4, 580.95.05, 7.5"
@@ -95,6 +97,7 @@ def test_info_lists_problems_once_at_the_end() -> None:
 
 def test_versions_that_are_too_old_or_lacking_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"torch": "2.3.1+cpu", "gymnasium": "1.10.0", "numpy": "2.0.0", "tqdm": "4.0"}
+    found["typeguard"] = "4.4"
 
     def version(package: str) -> str:
         if package not in found:
@@ -197,3 +200,36 @@ def test_cache_that_cannot_be_written_is_a_problem(
     monkeypatch.setenv("CULE_CACHE_DIR", str(file))
     (problem,) = info.caches().problems
     assert problem.endswith("name another folder in CULE_CACHE_DIR")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_cache_of_another_user_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
+    os.chown(tmp_path, 12345, 12345)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    (problem,) = info.caches().problems
+    assert problem.startswith(f"{tmp_path} belongs to another user, so nothing is read from it")
+
+
+@pytest.mark.parametrize("home", [None, "/proc", "/proc/none"])
+def test_cache_of_a_user_without_a_home_is_among_the_temporary_files(
+    home: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that runs under a number of which it knows nothing."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    for name in ("CULE_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    if home is not None:
+        monkeypatch.setenv("HOME", home)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("os.access", lambda path, mode: not str(path).startswith("/proc"))
+    folder = tmp_path / f"cule-{os.geteuid()}"
+    assert cache_folder() == folder and info.caches().problems == []
+    make_folder(folder / "tuned")
+    assert (folder / "tuned").is_dir() and folder.stat().st_mode & 0o777 == 0o700

@@ -12,7 +12,6 @@ from cule.translation.blocks import Block, blocks_of, longest_block, most_freque
 from cule.translation.executed import profile, runs_in_ram
 from cule.translation.kernel import (
     Translation,
-    cache_folder,
     compiler_options,
     translate,
     translate_again,
@@ -20,7 +19,7 @@ from cule.translation.kernel import (
 from cule.translation.source import kernel_source, marked_ops, source_of
 
 __all__ = [
-    "Block", "Translation", "blocks_of", "cache_folder", "compiler_options", "kernel_source",
+    "Block", "Translation", "blocks_of", "compiler_options", "kernel_source",
     "longest_block", "marked_ops", "most_frequent", "profile", "runs_in_ram", "source_of",
     "stays_decimal", "translate", "translate_again",
 ]  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cule import nvrtc
+from cule.cache import cache_folder, make_folder
 from cule.console.console import Snapshot
 from cule.console.options import Group
 from cule.rom import Game
@@ -25,16 +25,6 @@ from cule.translation.source import headers, kernel_source, marked_ops
 LEAST_GAIN = 0.002
 # A kernel's file: a cubin with a checksum.
 _FILE = Kind("cubin", 1)
-
-
-def cache_folder() -> Path:
-    """The folder of compiled kernels: CULE_CACHE_DIR, or `cule` in the user's cache folder."""
-    named = os.environ.get("CULE_CACHE_DIR")
-    return (
-        Path(named)
-        if named
-        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cule"
-    )
 
 
 class Translation(NamedTuple):
@@ -78,9 +68,9 @@ class _Source:
         self._path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
 
     def kept(self) -> bytes | None:
-        """The cubin in cache_folder(); None if it is missing or damaged."""
+        """The cubin in cache_folder(); None if it is missing, damaged or another user's."""
         try:
-            with _FILE.reading(self._path) as file:
+            with _FILE.reading(self._path, own=True) as file:
                 return file.read()
         except ValueError:
             return None
@@ -157,5 +147,6 @@ def translate_again(
 def _keep(path: Path, cubin: bytes) -> None:
     """Writes a kernel's file. If that fails, there is none, and the next process compiles again."""
     with contextlib.suppress(OSError, ValueError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
+        path.unlink(missing_ok=True)  # else one of another user's would keep its owner
         _FILE.write(path, lambda file: file.write(cubin))

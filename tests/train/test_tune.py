@@ -221,6 +221,19 @@ def test_damaged_kept_settings_are_a_sentence(settings, message, folder, monkeyp
         train.train(ppo.PPO, small(tuned=True, folder=folder / "run", total_frames=64))
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_kept_settings_of_another_user_are_not_used_and_are_replaced(folder, monkeypatch):
+    monkeypatch.setattr(
+        tuning, "measure", lambda make, args, settings, world, **_: Trial(settings, fps=1.0)
+    )
+    train.tune(ppo.PPO, small(), {"num_envs": (4,)})
+    (file,) = folder.glob("tuned/*.json")
+    os.chown(file, 12345, -1)
+    for again in (False, True):
+        assert train.tune(ppo.PPO, small(), {"num_envs": (4,)}).again == again
+        assert file.stat().st_uid == os.geteuid()
+
+
 def test_tune_says_why_nothing_works():
     with pytest.raises(ValueError, match=r"a combination of settings that works, got 2 that do "
                        r"not; the first: expected minibatch of Learning to divide"):  # fmt: skip

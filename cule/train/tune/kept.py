@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from cule import results
+from cule.cache import cache_folder, make_folder
 from cule.claims import Claim
 from cule.device import usable_cpus
 from cule.errors import InvalidValue
@@ -28,7 +29,6 @@ from cule.train.command import options_of
 from cule.train.settings import Args
 from cule.train.tune.search import Trial
 from cule.train.world import World
-from cule.translation import cache_folder
 
 # Settings that a result is kept for, besides the game: those that change what is computed.
 SAME = (
@@ -126,9 +126,9 @@ def _trial(values: dict[str, Any]) -> Trial:
 
 
 def load(key: Key) -> Tuned | None:
-    """What was found before; None if there is nothing, or it cannot be read."""
+    """What was found before; None if nothing can be read, or only another user's."""
     with suppress(OSError, *DAMAGE):
-        found = json.loads(content_of(key.path))["tuned"]
+        found = json.loads(content_of(key.path, own=True))["tuned"]
         trials = [_trial(trial) for trial in found.pop("trials")]
         best = _trial(found.pop("best"))
         return Tuned(best=best, trials=trials, **found | {"again": True})
@@ -156,7 +156,8 @@ def keep(key: Key, tuned: Tuned) -> None:
     """Keeps a result; a warning says so if it cannot be written."""
     text = json.dumps({"key": dataclasses.asdict(key), "tuned": dataclasses.asdict(tuned)})
     try:
-        key.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(key.path.parent)
+        key.path.unlink(missing_ok=True)  # else one of another user's would keep its owner
         with replacing(key.path) as file:
             file.write(text.encode())
     except OSError as problem:

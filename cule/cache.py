@@ -1,0 +1,40 @@
+"""The user's folder of what can be made again: games compiled for a GPU, tuned settings."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+def nearest(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def cache_folder() -> Path:
+    """The folder: CULE_CACHE_DIR, or `cule` in the user's cache folder.
+
+    A user without a home, or with one that cannot be written, as in a container that runs under any
+    number, has one among the temporary files. Nothing is read from it that is another user's.
+    """
+    if named := os.environ.get("CULE_CACHE_DIR"):
+        return Path(named)
+    with suppress(RuntimeError):  # neither HOME nor the list of users has a home
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
+        folder /= "cule"
+        if folder.is_dir() or os.access(nearest(folder), os.W_OK):
+            return folder
+    return Path(tempfile.gettempdir()) / f"cule-{os.geteuid()}"
+
+
+def make_folder(folder: Path) -> None:
+    """Makes the cache, which only the user can read, and a folder in it.
+
+    Raises:
+        OSError: they cannot be made.
+    """
+    cache_folder().parent.mkdir(parents=True, exist_ok=True)
+    cache_folder().mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
