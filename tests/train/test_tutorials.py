@@ -14,6 +14,8 @@ import torch
 from scripted import SignalEnv
 
 import cule
+from cule import train
+from cule.train.emulator import FRAMESKIP
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "examples").rglob("*.ipynb"))
@@ -38,7 +40,7 @@ def code_of(notebook):
 def test_notebook_runs(path, tmp_path):
     """Runs its cells in order, in a folder like its own."""
     code = "\n".join(code_of(json.loads(path.read_text())))
-    code, count = re.subn(r"total_frames=[\d_]+, ", SHORTER, code)
+    code, count = re.subn("total_frames=frames,", SHORTER, code)
     assert count == 1
     code = code.replace('Path("pong.mp4"))', 'Path("pong.mp4"), max_frames=200, device="cpu")')
     code = code.replace("range(100)", "range(3)")
@@ -49,7 +51,28 @@ def test_notebook_runs(path, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "pong.mp4").stat().st_size > 500
-    assert "1,216 frames in " in done.stdout
+    found = re.search(r"1,216 frames and ([\d,]+) updates in ", done.stdout)
+    assert found and int(found[1].replace(",", "")) > 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_learns_in_most_of_its_frames(path, device, monkeypatch):
+    """With its own arguments and a device's defaults: the warm-up takes a part of the frames."""
+    (code,) = (one for one in code_of(json.loads(path.read_text())) if "train.train(" in one)
+    given = []
+
+    def note(made, args):
+        given.append((made, args))
+        return {"frames": 1, "updates": 1, "seconds": 1.0}
+
+    monkeypatch.setattr(train, "train", note)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
+    exec(code, {"torch": torch, "Path": Path})
+    ((made, args),) = given
+    args = args.on(torch.device(device))
+    first = made(args).learning().first(args.num_envs)
+    assert 0 < first * args.num_envs * FRAMESKIP < args.total_frames / 2
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
