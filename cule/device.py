@@ -107,11 +107,6 @@ def cpus_of_threads(threads: int, offset: int, device: torch.device) -> tuple[in
     return tuple(usable[(offset + i) % len(usable)] for i in range(threads))
 
 
-def usable_cpus() -> int:
-    """The CPUs that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def compute_with(num_threads: int) -> None:
     """Sets how many CPU threads torch uses.
 
@@ -126,28 +121,63 @@ def compute_with(num_threads: int) -> None:
     torch.set_num_threads(num_threads or fewer)
 
 
-def _memory_limits(root: Path) -> Iterator[int]:
-    """The limits of this process's control groups, of version 1 or 2, and of the groups above them.
+def _groups(root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
+    """The folders of this process's control groups, and of the groups above them.
 
     In a container, a group's path may be the path on the host. The container's own group is then at
     the root.
+
+    Args:
+        root: where the system's folders `proc` and `sys` are.
+        controller: what the groups limit, such as "memory".
+
+    Yields:
+        A folder, which may not be there, and whether its files are those of version 2.
     """
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
-        lines = ["0::/", "1:memory:/"]
+        lines = ["0::/", f"1:{controller}:/"]
     for line in lines:
         number, controllers, path = [*line.split(":", 2), "", ""][:3]
         if number == "0":
-            folder, name = root / "sys/fs/cgroup", "memory.max"
-        elif "memory" in controllers.split(","):
-            folder, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+            folder = root / "sys/fs/cgroup"
+        elif controller in controllers.split(","):
+            folder = root / "sys/fs/cgroup" / controller
         else:
             continue
         group = PurePosixPath(path.lstrip("/"))
         for each in (group, *group.parents):
-            with suppress(OSError, ValueError):  # no such group, or its limit is "max"
-                yield int((folder / each / name).read_text())
+            yield folder / each, number == "0"
+
+
+def _memory_limits(root: Path) -> Iterator[int]:
+    """The limits of this process's control groups, in bytes."""
+    for folder, second in _groups(root, "memory"):
+        with suppress(OSError, ValueError):  # no such group, or its limit is "max"
+            yield int((folder / ("memory.max" if second else "memory.limit_in_bytes")).read_text())
+
+
+def _cpu_limits(root: Path) -> Iterator[int]:
+    """How many CPUs the quotas of this process's control groups are, rounded up."""
+    for folder, second in _groups(root, "cpu"):
+        with suppress(OSError, ValueError):  # no such group, or its limit is "max"
+            names = ("cpu.max",) if second else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            words = " ".join((folder / name).read_text() for name in names).split()
+            quota, period = map(int, words)
+            if quota > 0 and period > 0:  # -1: no limit
+                yield -(-quota // period)
+
+
+def usable_cpus(root: Path = Path("/")) -> int:
+    """The CPUs that this process may run on, or its container's quota if that is fewer.
+
+    Args:
+        root: where the system's folders `proc` and `sys` are.
+    """
+    pinned = hasattr(os, "sched_getaffinity")
+    here = len(os.sched_getaffinity(0)) if pinned else os.cpu_count() or 1
+    return min((here, *_cpu_limits(root)))
 
 
 def usable_memory(root: Path = Path("/")) -> int:

@@ -1,4 +1,4 @@
-"""How much memory a process may use, by control groups of both versions, and how much envs take."""
+"""How much memory and how many CPUs a process may use, by its control groups; what envs take."""
 
 from __future__ import annotations
 
@@ -10,12 +10,22 @@ from typing import Any
 import pytest
 
 from cule.console import Group, Options, boot
-from cule.device import usable_memory
+from cule.device import usable_cpus, usable_memory
 from cule.engine.layout import Layout
 from cule.rom import find_game
 
 ALL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 V2, V1 = "sys/fs/cgroup", "sys/fs/cgroup/memory"
+CPU_V1 = "sys/fs/cgroup/cpu/a/cpu.cfs"
+
+
+def write_groups(root: Path, groups: str | None, files: dict[str, str]) -> None:
+    """Writes the system's files that say in which groups a process is, and their limits."""
+    if groups is not None:
+        files = files | {"proc/self/cgroup": groups + "\n"}
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text + "\n")
 
 
 @pytest.mark.parametrize(
@@ -49,12 +59,35 @@ V2, V1 = "sys/fs/cgroup", "sys/fs/cgroup/memory"
 def test_usable_memory_is_the_least_that_the_groups_allow(
     groups: str | None, files: dict[str, str], expected: int, tmp_path: Path
 ) -> None:
-    if groups is not None:
-        files = files | {"proc/self/cgroup": groups + "\n"}
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text + "\n")
+    write_groups(tmp_path, groups, files)
     assert usable_memory(tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "expected"),
+    [
+        ("0::/", {}, 16),
+        ("0::/", {f"{V2}/cpu.max": "max 100000"}, 16),
+        ("0::/", {f"{V2}/cpu.max": "200000 100000"}, 2),
+        ("0::/", {f"{V2}/cpu.max": "150000 100000"}, 2),
+        ("0::/", {f"{V2}/cpu.max": "10000 100000"}, 1),
+        ("0::/", {f"{V2}/cpu.max": "9900000 100000"}, 16),
+        ("0::/a/b", {f"{V2}/a/b/cpu.max": "max 100000", f"{V2}/a/cpu.max": "300000 100000"}, 3),
+        ("4:cpu,cpuacct:/a", {f"{CPU_V1}_quota_us": "400000", f"{CPU_V1}_period_us": "100000"}, 4),
+        ("4:cpu,cpuacct:/a", {f"{CPU_V1}_quota_us": "-1", f"{CPU_V1}_period_us": "100000"}, 16),
+        ("4:cpu,cpuacct:/a", {f"{CPU_V1}_quota_us": "400000"}, 16),
+        ("4:memory:/a", {f"{CPU_V1}_quota_us": "1", f"{CPU_V1}_period_us": "1"}, 16),
+        (None, {f"{V2}/cpu.max": "200000 100000"}, 2),
+        ("0::/", {f"{V2}/cpu.max": "damaged"}, 16),
+    ],
+)
+def test_usable_cpus_are_the_fewest_that_the_groups_allow(
+    groups: str | None, files: dict[str, str], expected: int, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(16)))
+    write_groups(tmp_path, groups, files)
+    assert usable_cpus(tmp_path) == expected
 
 
 def test_usable_memory_of_this_machine_is_some() -> None:
