@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from cule.arguments import INTEGERS, UNSIGNED, array
+from cule.arguments import tensor as readable
 from cule.errors import InvalidType, InvalidValue
 
 ACTIONS = (
@@ -42,7 +43,7 @@ def on_device(name: str, values: Any, device: torch.device) -> torch.Tensor:
     if isinstance(values, torch.Tensor):
         if values.device != device:
             raise InvalidValue(f"expected {name} on {device}, got a tensor on {values.device}")
-        return values.detach()
+        return readable(name, values)
     return torch.from_numpy(np.array(array(name, values), order="C")).to(device)
 
 

@@ -85,6 +85,37 @@ def array(name: str, values: Any) -> np.ndarray:
     return found.astype(f"{found.dtype.kind}{found.dtype.itemsize}")
 
 
+def _has_memory(tensor: torch.Tensor) -> bool:
+    """Whether its values are in memory, as strides say."""
+    if tensor.is_nested or tensor.layout != torch.strided:
+        return False
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((size - 1) * stride for size, stride in steps)
+    try:
+        storage = tensor.untyped_storage()
+    except NotImplementedError:  # as of a tensor under torch.func.vmap
+        return False
+    # That of a fake tensor is on "meta", and that of a freed one has no bytes.
+    return storage.device.type != "meta" and (
+        not tensor.numel() or storage.nbytes() > last * tensor.element_size()
+    )
+
+
+def tensor(name: str, value: torch.Tensor) -> torch.Tensor:
+    """A tensor from outside, without its gradient: one whose values can be read.
+
+    Raises:
+        TypeError: it is sparse, nested, on "meta", fake, or its memory was freed.
+    """
+    if not _has_memory(value):
+        kind = "nested" if value.is_nested else str(value.layout)
+        raise InvalidType(
+            f"expected {name} to be a dense tensor whose values are in memory, got one that is "
+            f"fake, freed or of another kind ({type(value).__name__}, {kind}, {value.device})"
+        )
+    return value.detach()
+
+
 def per_env(name: str, value: Any, num_envs: int) -> list[int | None]:
     """One integer of at least 0, or None, for each env."""
     one = value is None or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
@@ -103,7 +134,10 @@ def env_ids(values: Any, num_envs: int, device: torch.device) -> torch.Tensor:
     """Indices of envs, (n,) int64 on `device`; all of them for None."""
     if values is None:
         return torch.arange(num_envs, device=device)
-    ids = values if isinstance(values, torch.Tensor) else torch.from_numpy(array("env_ids", values))
+    if isinstance(values, torch.Tensor):
+        ids = tensor("env_ids", values)
+    else:
+        ids = torch.from_numpy(array("env_ids", values))
     # An empty list has no dtype of its own.
     if ids.dim() != 1 or not (ids.dtype in INTEGERS or ids.numel() == 0):
         raise InvalidType(
@@ -140,6 +174,7 @@ def reset_mask(options: Any, num_envs: int) -> torch.Tensor | None:
     if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
         kind = getattr(mask, "dtype", type(mask).__name__)
         raise InvalidType(f"expected reset_mask to be a boolean array, got {kind}")
+    mask = tensor("reset_mask", mask)
     if tuple(mask.shape) != (num_envs,):
         raise InvalidValue(
             f"expected reset_mask to have shape {(num_envs,)}, got {tuple(mask.shape)}"

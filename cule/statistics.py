@@ -8,6 +8,7 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from cule.arguments import integer
+from cule.env.guard import outside_inference_mode
 from cule.env.wrapper import AtariWrapper
 from cule.errors import InvalidValue
 
@@ -33,6 +34,7 @@ class EpisodeStatistics(AtariWrapper):
         ValueError: `buffer_length` is below 1, or the env has output="numpy".
     """
 
+    @outside_inference_mode
     def __init__(self, env: VectorEnv, buffer_length: int = 100):
         super().__init__(env)
         base = self.atari

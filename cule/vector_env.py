@@ -24,7 +24,7 @@ from cule.engine import Engine
 from cule.env import compiled, settings, spaces
 from cule.env.array_wrappers import refuse_wrappers
 from cule.env.consoles import Array
-from cule.env.guard import changes
+from cule.env.guard import changes, outside_inference_mode
 from cule.env.inputs import Inputs
 from cule.env.keywords import names_what_was_meant
 from cule.env.lineup import choose_action_space, games_of_envs, in_words, make_groups
@@ -129,6 +129,7 @@ class AtariEnv(Playing, VectorEnv):
     single_action_space: Any  # Discrete, or with `continuous` a Box.
 
     @names_what_was_meant
+    @outside_inference_mode
     def __init__(
         self,
         game: str | Sequence[str],

@@ -152,9 +152,6 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         """Starts new episodes in some envs."""
         if seed is None:
             seed = self._seed
-        elif np.shape(seed) == ids.shape:
-            # AtariEnv has them in ascending order of the envs.
-            seed = np.asarray(seed)[np.argsort(ids)]
         self._stepping.reset(ids, seed)
         self._seed = None
 

@@ -51,7 +51,8 @@ class Stepping(Protocol):
 
         Args:
             ids: (n,) which envs.
-            seed: as AtariEnv.reset has it, in ascending order of the envs; None: as they are.
+            seed: one for each of them, in their order; or one for all, where the i-th of them in
+                ascending order gets `seed + i`; None: as they are.
 
         Raises:
             TypeError, ValueError, gymnasium.error.ResetNeeded: as AtariEnv.reset.
@@ -85,6 +86,9 @@ class Together:
         mask = np.zeros(self.env.num_envs, bool)
         mask[ids] = True
         options = None if mask.all() else {"reset_mask": mask}
+        if np.shape(seed) == ids.shape:
+            # AtariEnv has them in ascending order of the envs.
+            seed = np.asarray(seed)[np.argsort(ids)]
         observations, info = self.env.reset(seed=seed, options=options)
         none = np.zeros(self.env.num_envs, np.int32)
         self._fresh = Rows(

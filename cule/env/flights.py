@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ RESULTS = (
     "observations", "rewards", "raw_rewards", "terminated", "truncated", "over", "began",
     "lives", "frame_numbers", "episode_frame_numbers", "faults",
 )  # fmt: skip
-# Numbers of envs: an array of them, or a range.
-Envs = np.ndarray | slice
+# Numbers of envs: an array or a list of them, or a range.
+Envs = np.ndarray | torch.Tensor | Sequence[int] | slice
 
 
 class Flights:
@@ -76,7 +76,8 @@ class Flights:
         if isinstance(envs, slice):
             numbers = np.arange(*envs.indices(self.env.num_envs), dtype=np.int32)
         else:
-            numbers = np.ascontiguousarray(envs, dtype=np.int32)
+            ids = arguments.env_ids(envs, self.env.num_envs, self.env.device)
+            numbers = ids.numpy().astype(np.int32)
         if not len(numbers):
             raise InvalidValue("expected the number of at least one env, got none")
         if self._flying[numbers].any():
@@ -114,7 +115,7 @@ class Flights:
         Raises:
             gymnasium.error.AlreadyPendingCallError: one of the envs is in flight.
             gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded: as AtariEnv.step.
-            TypeError, ValueError: the actions are not as described.
+            TypeError, ValueError: there are no such envs, or the actions are not as described.
         """
         self.env._check_open("step")
         self.env._check_started("step")
@@ -129,7 +130,8 @@ class Flights:
 
         Args:
             envs: which, each once.
-            seed: as in AtariEnv.reset.
+            seed: one for each of them, in their order; or one for all, where the i-th of them in
+                ascending order gets `seed + i`.
             singly: as in `step`.
 
         Returns:
@@ -149,9 +151,11 @@ class Flights:
             seed = env._first_seed()
         seeds = None
         if seed is not None:
-            mask = torch.zeros(env.num_envs, dtype=torch.bool)
-            mask[torch.from_numpy(numbers.astype(np.int64))] = True
-            seeds = arguments.seeds(seed, mask, env.num_envs).numpy()
+            given = arguments.seeds(seed, None, len(numbers)).numpy()
+            if np.ndim(seed) == 0:  # counts in ascending order of the envs
+                given = given[np.argsort(np.argsort(numbers))]
+            seeds = np.full(env.num_envs, -1, np.int64)
+            seeds[numbers] = given
         flight = self._start(numbers, True, seeds, singly)
         env._started = True
         return flight
@@ -184,6 +188,7 @@ class Flights:
             ValueError: fewer are in flight.
         """
         self.env._check_open("take")
+        count = arguments.integer("count", count, 0)
         taken = np.array(self.env.engine.backend.take(count), np.int32)
         self._flying[taken] = False
         return taken

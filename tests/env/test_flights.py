@@ -90,7 +90,7 @@ def test_resets_in_flight_are_those_of_the_batch(pool: int) -> None:
     some = np.array([4, 1])
     mask = torch.zeros(6, dtype=torch.bool)
     mask[some] = True
-    observations, _ = together.reset(seed=[5, 9], options={"reset_mask": mask})
+    observations, _ = together.reset(seed=[9, 5], options={"reset_mask": mask})
     flight = flights.reset(some, [5, 9])
     other = flights.step(np.array([0]), [1])
     flights.wait(flight)
@@ -102,6 +102,16 @@ def test_resets_in_flight_are_those_of_the_batch(pool: int) -> None:
     fresh.wait(fresh.reset(slice(None), 3))
     again = make(GAMES, 6, **(OPTIONS | {"reset_pool_size": pool}))
     assert torch.equal(fresh.results(slice(None))[0], again.reset(seed=3)[0])
+
+
+def test_seeds_are_for_the_envs_in_the_order_in_which_they_are_named() -> None:
+    together, flights = pair(4, noop_max=30, reset_pool_size=0)
+    together.reset(seed=[2, 1], options={"reset_mask": [True, False, False, True]})
+    flights.wait(flights.reset([3, 0], seed=[1, 2]))
+    assert torch.equal(flights.env.get_ram(), together.get_ram())
+    together.reset(seed=7, options={"reset_mask": [True, False, True, False]})
+    flights.wait(flights.reset([2, 0], seed=7))
+    assert torch.equal(flights.env.get_ram(), together.get_ram())
 
 
 def test_wrong_calls_are_refused_and_start_nothing() -> None:
@@ -128,6 +138,20 @@ def test_wrong_calls_are_refused_and_start_nothing() -> None:
     ):
         with pytest.raises(ValueError, match=sentence):
             flights.step(np.array(ids), actions)
+    for ids, sentence in (
+        ([2.0, 3.9], "env_ids to be a list of integers, got torch.float64"),
+        ([False, True], "env_ids to be a list of integers, got torch.bool"),
+        ([2**32 + 2, 3], "env_ids from 0 to 3, got"),
+        ([2, -1], "env_ids from 0 to 3, got"),
+        ([[2, 3]], "env_ids to be a list of integers, got torch.int64 of shape"),
+        (torch.zeros(2, dtype=torch.int64, device="meta"), "env_ids to be a dense tensor"),
+    ):
+        for start in (lambda ids: flights.step(ids, [0, 0]), flights.reset):
+            with pytest.raises((TypeError, ValueError), match=sentence):
+                start(ids)
+    with pytest.raises(TypeError, match="expected count to be an integer, got True"):
+        flights.take(True)
+    assert flights.flying == 2
     flights.wait(flight)
     with pytest.raises(ValueError, match="number of a flight"):
         flights.wait(flight)
