@@ -42,7 +42,7 @@ def test_scores_do_not_depend_on_processes(run, monkeypatch):
         args = wanted(run, max_frames=400, num_processes=num_processes)
         rows.append(evaluate.evaluate(args)[0])
     # The bar has counted all episodes.
-    assert set(bars) == {("pong, sticky 0.25: ", 20, 20)}
+    assert set(bars) == {("breakout, sticky 0.25", 20, 20)}
     for row in rows[1:]:
         for name in ("score", "score_deviation", "score_min", "score_max", "num_threads"):
             assert row[name] == rows[0][name]
