@@ -89,7 +89,7 @@ def test_what_means_nothing_is_refused_before_the_first_step(algorithm, message)
 @pytest.mark.parametrize("condition", [
     lambda t: t == 0, lambda t: t != 0, lambda t: t - 3 > U, lambda t: t // 2 <= 1, bool,
     lambda t: t % 2, lambda t: t / 2,
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_condition_on_an_index_is_refused(condition):
     with pytest.raises(TypeError, match="expected an index"):
         condition(T + 1)
