@@ -197,6 +197,17 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         """Starts new episodes in all envs; `recv` gives their first observations."""
         self._restart(self.all_env_ids, None)
 
+    def settle(self) -> None:
+        """Waits for all envs, and drops what was sent and not received. EnvPool's has no such call.
+
+        After an interrupt, as by Ctrl-C, of any call of an asynchronous EnvPool each env can be
+        sent an action or be reset then.
+        """
+        if isinstance(self._stepping, Singly):
+            self._stepping.flights.settle()
+        elif self.env.engine.in_flight:
+            self.env.step_wait()
+
     def send(self, actions: Any, env_id: Any = None) -> None:
         """Starts a step, with actions in the order of `env_id`; does not wait for it.
 

@@ -193,6 +193,22 @@ class Flights:
         self._flying[taken] = False
         return taken
 
+    @changes
+    def settle(self) -> None:
+        """Waits until no env is in flight any more; each can be stepped and reset then.
+
+        It is for what comes after an interrupt, as by Ctrl-C, of any of these calls: an env has
+        played the whole step or nothing of it, and it need not be known which. Its results are
+        those of `results`. Can be called again, and at any time.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+        """
+        self.env._check_open("settle")
+        self.env.engine.backend.finish()
+        self._flights.clear()
+        self._flying[:] = False
+
     @reads
     def results(self, rows: torch.Tensor | slice) -> Step:
         """What AtariEnv.step returned, of envs that are not in flight; new tensors.

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from gymnasium import error
 
 import cule
+from cule.adapters import envpool
+from cule.env.flights import Flights
 
 ENVS = 2
 STILL, RIGHT = [0] * ENVS, [2] * ENVS
@@ -347,3 +350,50 @@ def test_steps_that_another_thread_interrupts_go_on(count: int) -> None:
     thread.join()
     assert not problems
     assert 0 < tally.played <= tally.interrupts == count
+
+
+@pytest.mark.parametrize("singly", [False, True])
+def test_flights_interrupted_before_any_byte_code_are_usable_once_settled(singly: bool) -> None:
+    env = cule.AtariEnv("pong", 3, device="cpu", num_threads=2, reset_pool_size=1)
+    env.reset(seed=0)
+    flights = Flights(env)
+
+    def call() -> None:
+        flight = flights.step([2, 0], [1, 2], singly=singly)
+        flights.take(2) if singly else flights.wait(flight)
+        flight = flights.reset([1], 5, singly=singly)
+        flights.take(1) if singly else flights.wait(flight)
+
+    def check() -> None:
+        flights.settle()
+        assert flights.flying == 0
+        before = env.engine.tensors["episode_frame_numbers"].clone()
+        env.step([0, 0, 0])
+        flights.wait(flights.step(slice(3), [0, 0, 0]))
+        after = env.engine.tensors["episode_frame_numbers"]
+        assert (after - before).tolist() == [8, 8, 8]
+
+    assert interrupted_everywhere(call, check, 5) > 50
+    env.close()
+    with pytest.raises(error.ClosedEnvironmentError):
+        flights.settle()
+
+
+def test_asynchronous_envpool_interrupted_before_any_byte_code_is_usable_once_settled() -> None:
+    env = envpool.make("Pong-v5", num_envs=3, batch_size=2, num_threads=2, reset_pool_size=1)
+    env.async_reset()
+    ids = env.recv()[-1]["env_id"]
+
+    def call() -> None:
+        nonlocal ids
+        env.send(np.zeros(2, np.int32), ids)
+        ids = env.recv()[-1]["env_id"]
+
+    def check() -> None:
+        nonlocal ids
+        env.settle()
+        env.async_reset()
+        ids = env.recv()[-1]["env_id"]
+
+    assert interrupted_everywhere(call, check, 5) > 50
+    env.close()
