@@ -24,6 +24,7 @@ MAX_FRAMESKIP: int
 MAX_NOOPS: int
 MAX_START_STATES: int
 STEP_OPTIONS: tuple[str, ...]
+ELAPSED_BYTE: int
 FRONT_BYTE: int
 PREDECODED: dict[str, int]
 GO_ON_AT_OPERAND: frozenset[int]

@@ -264,6 +264,7 @@ void bind_constants(py::module_& m) {
   m.attr("LINE_PIXELS") = kLinePixels;
   m.attr("PICTURE_ROWS") = Pictures::kRows;
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
+  m.attr("ELAPSED_BYTE") = offsetof(EnvRecord, env) + offsetof(EnvState, elapsed_frames);
   m.attr("FRONT_BYTE") = offsetof(EnvRecord, screen) + offsetof(ScreenState, front);
   m.attr("FAULTS") = py::dict(
       py::arg("jam") = static_cast<int>(kFaultJam),

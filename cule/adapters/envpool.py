@@ -58,9 +58,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         self._stepping: Stepping = (
             Singly(self.env, config.batch_size) if self.is_async else Together(self.env)
         )
-        self._steps = np.zeros(self.num_envs, np.int32)
         self._lives = np.zeros(self.num_envs, np.int32)
-        self._over = np.zeros(self.num_envs, bool)
 
     def _make_spaces(self) -> None:
         self.observation_space = self.single_observation_space = self.spec.observation_space
@@ -95,12 +93,16 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
 
     # What calls return ----------------------------------------------------------------------------
 
+    def _steps(self, rows: Rows) -> np.ndarray:
+        """(n,) int32: the steps of these episodes. The last may have fewer frames than others."""
+        return -(-rows.frames // self.config["frame_skip"])
+
     def _images(self, rows: Rows) -> np.ndarray:
         """AtariEnv's observations as EnvPool has them.
 
         At the start of an episode all planes show its first frame. Colors are planes, too.
         """
-        observations, steps = rows.observations, self._steps[rows.ids]
+        observations, steps = rows.observations, self._steps(rows)
         stack = observations.shape[1]
         for row in np.flatnonzero(steps < stack - 1):
             first = stack - 1 - steps[row]
@@ -118,7 +120,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
             "reward": rows.raw_rewards.astype(np.float32),
             "terminated": over.astype(np.int32),
             "ram": rows.ram,
-            "elapsed_step": self._steps[rows.ids],
+            "elapsed_step": self._steps(rows),
         }
 
     def _reset_result(self, observations: np.ndarray, info: dict[str, Any]) -> Any:
@@ -200,13 +202,11 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
     def settle(self) -> None:
         """Waits for all envs, and drops what was sent and not received. EnvPool's has no such call.
 
-        After an interrupt, as by Ctrl-C, of any call of an asynchronous EnvPool each env can be
-        sent an action or be reset then.
+        After an interrupt, as by Ctrl-C, of any other call, each env can be sent an action or be
+        reset then.
         """
-        if isinstance(self._stepping, Singly):
-            self._stepping.flights.settle()
-        elif self.env.engine.in_flight:
-            self.env.step_wait()
+        self._stepping.settle()
+        self._lives = self.env.engine.tensors["lives"].cpu().numpy().copy()
 
     def send(self, actions: Any, env_id: Any = None) -> None:
         """Starts a step, with actions in the order of `env_id`; does not wait for it.
@@ -256,14 +256,11 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         """Observations, rewards, terminated, truncated and the info of what was sent."""
         rows = self._stepping.recv()
         ids, lives = rows.ids, rows.lives
-        # The step after a game has ended or was truncated resets the env.
-        steps = np.where(rows.fresh | self._over[ids], 0, self._steps[ids] + 1)
-        self._steps[ids] = steps
-        truncated = ~rows.fresh & (steps >= self.config["max_episode_steps"])
+        truncated = ~rows.fresh & (self._steps(rows) >= self.config["max_episode_steps"])
         # A life may be lost in the very step that is the episode's last by its length.
         lost = (lives > 0) & (lives < self._lives[ids])
         over = rows.over & rows.terminated & ~(truncated & lost)
-        self._over[ids], self._lives[ids] = over | truncated, lives
+        self._lives[ids] = lives
         return (
             self._images(rows), rows.rewards.astype(np.float32), rows.terminated & ~truncated,
             truncated, self._info(rows, over),

@@ -27,6 +27,7 @@ class Rows:
         over: (n,) bool: the game is over; False after a reset.
         lives: (n,) int32.
         ram: (n, 128) uint8.
+        frames: (n,) int32: of the steps of these episodes; the resets' no-ops do not count.
     """
 
     ids: np.ndarray
@@ -38,6 +39,7 @@ class Rows:
     over: np.ndarray
     lives: np.ndarray
     ram: np.ndarray
+    frames: np.ndarray
 
     def __getitem__(self, places: np.ndarray) -> Rows:
         return Rows(*(getattr(self, field.name)[places] for field in fields(self)))
@@ -68,6 +70,9 @@ class Stepping(Protocol):
     def recv(self) -> Rows:
         """What the envs did that are done."""
 
+    def settle(self) -> None:
+        """Waits for all envs, and drops what was not received."""
+
 
 class Together:
     """All envs at once.
@@ -93,7 +98,7 @@ class Together:
         none = np.zeros(self.env.num_envs, np.int32)
         self._fresh = Rows(
             self._ids, mask, observations, none, none, none.astype(bool), info["game_over"],
-            info["lives"], self.env.get_ram(),
+            info["lives"], self.env.get_ram(), self._frames(),
         )[ids]  # fmt: skip
 
     def send(self, ids: np.ndarray, actions: np.ndarray) -> None:
@@ -120,8 +125,18 @@ class Together:
         observations, rewards, terminated, _, info = self.env.step_wait()
         return Rows(
             self._ids, np.zeros(self.env.num_envs, bool), observations, rewards, info["reward"],
-            terminated, info["game_over"], info["lives"], self.env.get_ram(),
+            terminated, info["game_over"], info["lives"], self.env.get_ram(), self._frames(),
         )  # fmt: skip
+
+    def settle(self) -> None:
+        """See Stepping."""
+        self._fresh = None
+        self.env._check_open("settle")
+        if self.env.engine.in_flight:
+            self.env.step_wait()
+
+    def _frames(self) -> np.ndarray:
+        return self.env.engine.elapsed_frames().cpu().numpy().copy()
 
 
 class Singly:
@@ -163,13 +178,13 @@ class Singly:
         ids = self.flights.take(self.batch_size)
         places = torch.from_numpy(ids.astype(np.int64))
         observations, rewards, terminated, _, info = self.flights.results(places)
-        ram = self.env.engine.tensors["ram"][places]
+        engine = self.env.engine
         rows = Rows(
             ids, self._fresh[ids], *(
                 tensor.numpy()
                 for tensor in (
                     observations, rewards, info["reward"], terminated, info["game_over"],
-                    info["lives"], ram,
+                    info["lives"], engine.tensors["ram"][places], engine.elapsed_frames()[places],
                 )
             ),
         )  # fmt: skip
@@ -178,3 +193,7 @@ class Singly:
             rows, rewards=rows.rewards * played, raw_rewards=rows.raw_rewards * played,
             terminated=rows.terminated & played,
         )  # fmt: skip
+
+    def settle(self) -> None:
+        """See Stepping."""
+        self.flights.settle()

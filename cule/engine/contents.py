@@ -26,6 +26,10 @@ class Contents:
             return words.view(_core.RECORD_WORDS, num_envs).t()
         return words.view(num_envs, _core.RECORD_WORDS)
 
+    def elapsed_frames(self) -> torch.Tensor:
+        """(num_envs,) int32: the frames of each episode's steps, without its reset's no-ops."""
+        return self.records()[:, _core.ELAPSED_BYTE // 4]
+
     def screen(self, env: int) -> torch.Tensor:
         """One env's (height, 160) uint8 palette indices, as `screens` gives them."""
         word = int(self.records()[env, _core.FRONT_BYTE // 4])

@@ -373,27 +373,39 @@ def test_flights_interrupted_before_any_byte_code_are_usable_once_settled(singly
         after = env.engine.tensors["episode_frame_numbers"]
         assert (after - before).tolist() == [8, 8, 8]
 
-    assert interrupted_everywhere(call, check, 5) > 50
+    assert interrupted_everywhere(call, check, 11) > 50
     env.close()
     with pytest.raises(error.ClosedEnvironmentError):
         flights.settle()
 
 
-def test_asynchronous_envpool_interrupted_before_any_byte_code_is_usable_once_settled() -> None:
-    env = envpool.make("Pong-v5", num_envs=3, batch_size=2, num_threads=2, reset_pool_size=1)
-    env.async_reset()
-    ids = env.recv()[-1]["env_id"]
+@pytest.mark.parametrize("batch_size", [2, 3])
+def test_envpool_interrupted_before_any_byte_code_is_usable_once_settled(batch_size: int) -> None:
+    env = envpool.make(
+        "Pong-v5", num_envs=3, batch_size=batch_size, num_threads=2, reset_pool_size=1, noop_max=1,
+        max_episode_steps=2, frame_skip=1, device="cpu",
+    )  # fmt: skip
+    assert env.reset()[1]["elapsed_step"].tolist() == [0] * batch_size
+    first = env.env.engine.tensors["episode_frame_numbers"].numpy().copy()
+    ids = np.arange(batch_size)
 
     def call() -> None:
         nonlocal ids
-        env.send(np.zeros(2, np.int32), ids)
+        env.settle()
+        env.send(np.zeros(3, np.int32))
         ids = env.recv()[-1]["env_id"]
+        env.reset(ids)
 
     def check() -> None:
-        nonlocal ids
         env.settle()
-        env.async_reset()
-        ids = env.recv()[-1]["env_id"]
+        env.send(np.zeros(3, np.int32))
+        *_, truncated, info = env.recv()
+        ids = info["env_id"]
+        frames = env.env.engine.tensors["episode_frame_numbers"].numpy() - first
+        assert info["elapsed_step"].tolist() == frames[ids].tolist()
+        assert truncated.tolist() == (frames[ids] == 2).tolist()
 
-    assert interrupted_everywhere(call, check, 5) > 50
+    assert interrupted_everywhere(call, check, 29) > 50
     env.close()
+    with pytest.raises(error.ClosedEnvironmentError):
+        env.settle()
