@@ -18,8 +18,8 @@ class Replay:
     """Learn from transitions sampled uniformly from the newest ones.
 
     Attributes:
-        memory: transitions of all envs together; of each env so many whole steps as fit.
-        minibatch: transitions in an update.
+        memory: transitions of all envs of a process together; of each env so many whole steps as fit.
+        minibatch: transitions in an update, in each process.
 
     Raises:
         TypeError, ValueError: one is no whole number, or below 1.
@@ -59,7 +59,7 @@ class Learning:
         times: updates in a phase; with minibatches it follows from `epochs`.
         groups: groups of envs that learn in turn.
         epochs: how often a phase goes through all steps, with minibatches.
-        minibatch: transitions in an update; None: whole sequences of steps.
+        minibatch: transitions in an update, in each process; None: whole sequences of steps.
         replay: the memory; None: there is none.
         lag: 0: learn between two steps. 1: learn while the envs play on, with weights that are one
             iteration old.

@@ -38,15 +38,15 @@ class Args(train.Args):
     num_envs: int | None = train.by_device(gpu=128, cpu=16)
     """number of envs, over all processes (128 on a GPU, 16 on a CPU)"""
     memory: int | None = train.by_device(gpu=1_000_000, cpu=100_000)
-    """transitions that the memory holds (1,000,000 on a GPU, 100,000 on a CPU)"""
+    """transitions that the memory of each process holds (1,000,000 on a GPU, 100,000 on a CPU)"""
     first_update: int | None = train.by_device(gpu=80_000, cpu=10_000)
-    """transitions before the first update (80,000 on a GPU, 10,000 on a CPU)"""
+    """transitions of all processes before the first update (80,000 on a GPU, 10,000 on a CPU)"""
     steps_per_update: int = 1
     """steps of all envs between two rounds of updates"""
     updates_at_once: int | None = train.by_device(gpu=4, cpu=1)
     """updates in a round (4 on a GPU, 1 on a CPU)"""
     minibatch_size: int | None = train.by_device(gpu=512, cpu=64)
-    """transitions of an update (512 on a GPU, 64 on a CPU)"""
+    """transitions of an update, in each process (512 on a GPU, 64 on a CPU)"""
     target_every: int = 500
     """updates between two copies of the network to the target network"""
     double: bool = False

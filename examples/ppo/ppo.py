@@ -40,7 +40,8 @@ class Args(train.Args):
     update_epochs: int = 3
     """epochs: how many times a phase of learning uses each step"""
     minibatch_size: int | None = train.by_device(gpu=1024, cpu=256)
-    """steps of a minibatch, from which an update is made (1,024 on a GPU, 256 on a CPU)"""
+    """steps of a minibatch, from which an update is made, in each process (1,024 on a GPU, 256 on a
+    CPU)"""
     learning_rate: float | None = train.by_device(gpu=6.5e-4, cpu=2.5e-4)
     """the optimizer's learning rate (0.00065 on a GPU, 0.00025 on a CPU)"""
     anneal_lr: bool = True

@@ -35,7 +35,7 @@ class Args(train.Args):
     update_epochs: int = 2
     """epochs: how many times a phase of learning uses each step"""
     minibatch_size: int | None = train.by_device(gpu=1024, cpu=128)
-    """steps in an update (1,024 on a GPU, 128 on a CPU)"""
+    """steps in an update, in each process (1,024 on a GPU, 128 on a CPU)"""
     learning_rate: float | None = train.by_device(gpu=5e-4, cpu=2.5e-4)
     """the optimizer's learning rate (0.0005 on a GPU, 0.00025 on a CPU)"""
     anneal_lr: bool = True
