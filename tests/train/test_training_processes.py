@@ -19,6 +19,7 @@ from training_runs import (
     assert_same,
     one_thread_each,
     options,
+    processes,
     save,
     saved,
     settings,
@@ -28,6 +29,7 @@ from training_runs import (
 )  # fmt: skip
 
 from cule.train import checkpoint
+from cule.train.command import options_of
 from cule.train.world import World
 
 
@@ -86,6 +88,31 @@ def test_train_two_processes_learn_the_same_from_different_envs(tmp_path, launch
     again = "torchrun --nproc-per-node 2 -m examples.a2c_vtrace.train --folder"
     assert all(row["command"].startswith(again) for row in rows)
     assert rows[-1]["frames"] == lines[-1]["frames"] >= 1500 * launches
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "more", "updates"),
+    [
+        # 16 steps of its 4 envs are two minibatches; of 8 envs they would be four.
+        ("examples.ppo.ppo", {"num_steps": 4, "minibatch_size": 8, "update_epochs": 1}, 2 * 4),
+        # 10 steps of all envs come before the first update.
+        ("examples.dqn.dqn", {"memory": 64, "first_update": 80, "minibatch_size": 8}, 16 - 9),
+    ],
+)  # fmt: skip
+def test_minibatches_are_each_process_s_and_frames_all_processes(program, more, updates, tmp_path):
+    given = {
+        "folder": tmp_path, "game": "breakout", "device": "cpu", "num_envs": 8, "width": 0.1,
+        "num_threads": 1, "total_frames": 16 * 8 * 4, "eval_episodes": 0, "progress": False,
+        "tensorboard": False, "plot": False, **more,
+    }  # fmt: skip
+    done = subprocess.run(
+        [*processes(2, program), *options_of(given)], cwd=ROOT, env=one_thread_each(),
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    row = json.loads((tmp_path / "result.jsonl").read_text())
+    assert (row["frames"], row["updates"] // row.get("updates_at_once", 1)) == (16 * 8 * 4, updates)
 
 
 @pytest.mark.slow
