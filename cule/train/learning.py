@@ -18,7 +18,7 @@ class Replay:
     """Learn from transitions sampled uniformly from the newest ones.
 
     Attributes:
-        memory: transitions of all envs of a process together; of each env so many whole steps as fit.
+        memory: transitions of all envs of a process; of each env so many whole steps as fit.
         minibatch: transitions in an update, in each process.
 
     Raises:
