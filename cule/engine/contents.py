@@ -61,5 +61,8 @@ class Contents:
 def _rows(pixels: torch.Tensor, row_of: torch.Tensor) -> torch.Tensor:
     """(..., height, 160): the scanlines, each from the row of `pixels` that `row_of` names."""
     rows = pixels.unflatten(-1, (-1, _core.LINE_PIXELS))
-    chosen = row_of[..., : rows.shape[-2], None].long()
-    return rows.gather(-2, chosen.expand(rows.shape))
+    height = rows.shape[-2]
+    all_rows = rows.reshape(-1, _core.LINE_PIXELS)
+    first = torch.arange(0, len(all_rows), height, device=rows.device)
+    chosen = row_of[..., :height].reshape(-1, height) + first[:, None]  # int64
+    return all_rows.index_select(0, chosen.flatten()).view(rows.shape)

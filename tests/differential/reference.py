@@ -29,9 +29,7 @@ ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
 class Pair:
     """One game on both emulators, in the same mode and difficulty."""
 
-    def __init__(
-        self, name: str, mode: int | None = None, difficulty: int = 0, device: str = "cpu"
-    ):
+    def __init__(self, name: str, mode: int | None = None, difficulty: int = 0):
         game = find_game(name)
         mode = game.facts["default_mode"] if mode is None else mode
         self.ale = ale_py.ALEInterface()
@@ -43,9 +41,10 @@ class Pair:
             self.ale.setDifficulty(difficulty)
         self.ale.reset_game()
         self.engine = Engine(
-            [Group(game, mode, difficulty)], np.zeros(1, int), OPTIONS, torch.device(device), 1
+            [Group(game, mode, difficulty)], np.zeros(1, int), OPTIONS, torch.device("cpu"), 1
         )
-        self.engine.reset(None, torch.tensor([SEED], device=device))
+        self.memory = {name: tensor.numpy() for name, tensor in self.engine.tensors.items()}
+        self.engine.reset(None, torch.tensor([SEED]))
         self.actions = action_numbers(game, "full")
         self.height = self.engine.heights[0]
 
@@ -60,21 +59,19 @@ class Pair:
         Raises AssertionError if reward or game over differ; returns whether the game is over.
         """
         reward = self.ale.act(ale_py.Action(self.actions[index]))
-        self.engine.tensors["actions"].fill_(index)
+        self.memory["actions"][0] = index
         self.engine.step()
-        assert int(self.engine.tensors["raw_rewards"]) == reward, "reward"
+        assert self.memory["raw_rewards"][0] == reward, "reward"
         over = self.ale.game_over()
-        assert bool(self.engine.tensors["terminated"]) == over, "game over"
+        assert self.memory["terminated"][0] == over, "game over"
         return over
 
     def compare(self) -> None:
         """Raises AssertionError if anything visible differs."""
-        ram = self.engine.tensors["ram"][0].cpu().numpy()
-        np.testing.assert_array_equal(ram, self.ale.getRAM(), "RAM")
-        screen = self.engine.screens()[0, : self.height].cpu().numpy()
-        np.testing.assert_array_equal(screen, self.ale.getScreen(), "screen")
-        assert int(self.engine.tensors["lives"]) == self.ale.lives(), "lives"
-        assert int(self.engine.tensors["faults"]) == 0, "fault"
+        same("RAM", self.memory["ram"][0], self.ale.getRAM())
+        same("screen", self.engine.screen(0)[: self.height].numpy(), self.ale.getScreen())
+        assert self.memory["lives"][0] == self.ale.lives(), "lives"
+        assert self.memory["faults"][0] == 0, "fault"
 
     def play(self, frames: int, reset_every: int, seed: int = 0) -> None:
         """Plays and compares `frames` frames.
@@ -95,3 +92,9 @@ class Pair:
                     self.compare()
             except AssertionError as problem:
                 raise AssertionError(f"frame {frame}: {problem}") from problem
+
+
+def same(name: str, ours: np.ndarray, theirs: np.ndarray) -> None:
+    """Raises AssertionError, which says where, unless the arrays are equal."""
+    if not np.array_equal(ours, theirs):
+        np.testing.assert_array_equal(ours, theirs, name)

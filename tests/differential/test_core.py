@@ -9,8 +9,8 @@ from reference import Pair
 from cule.rom import games
 
 NAMES = [game.name for game in games()]
-FRAMES, SLOW_FRAMES = 2_000, 20_000
-RESET_EVERY = 700
+FRAMES, SLOW_FRAMES = 1_000, 20_000
+RESET_EVERY = 400
 
 
 def other_settings() -> list[tuple[str, int, int]]:
