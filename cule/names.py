@@ -24,7 +24,8 @@ _REPEAT_PROBABILITIES = {"0": 0.25, "4": 0.0}
 
 _ID = re.compile(
     r"(?:(?:ale|cule)/)?(?P<game>.+?)"
-    r"(?P<ram>-ram)?(?P<flavour>NoFrameskip|Deterministic)?(?:-v(?P<version>[045]))?",
+    r"(?P<ram>-ram)?(?:(?P<flavour>NoFrameskip|Deterministic)|Preprocessed)?"
+    r"(?:-v(?P<version>[045]))?",
     re.IGNORECASE | re.DOTALL,
 )
 _PUNCTUATION = re.compile(r"[\s_.,:;!&*'’-]+")

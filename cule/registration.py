@@ -9,6 +9,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from cule.names import older_ids
 from cule.rom import games
+from cule.single_env import SingleAtariEnv
 from cule.vector_env import AtariEnv
 
 # The games of "Rainbow" (Hessel et al., 2017) and later papers.
@@ -47,9 +48,8 @@ def make_vector_env(
     return AtariEnv(game, num_envs, output=output, render_mode=render_mode, **options)
 
 
-# ale-py's single env has no preprocessing: whole screens, unclipped scores, no no-ops, and each
-# reset is emulated.
-_AS_ALE = {
+# What ale-py's single env does, which has no preprocessing.
+_AS_ALE: dict[str, Any] = {
     "obs_type": "rgb",
     "reward_clipping": False,
     "noop_max": 0,
@@ -58,28 +58,46 @@ _AS_ALE = {
 }
 
 
+def make_single_env(game: str, **options: Any) -> SingleAtariEnv:
+    """What gymnasium.make makes, without preprocessing, as ale-py's single env.
+
+    By default it has whole screens, unclipped scores and no no-ops, and each reset is emulated.
+
+    Args:
+        game: as AtariEnv's.
+        **options: SingleAtariEnv's keywords.
+
+    Raises:
+        TypeError, ValueError: as SingleAtariEnv's.
+    """
+    return SingleAtariEnv(game, **(_AS_ALE | options))
+
+
 def register_envs() -> None:
     """Registers each game with gymnasium. Importing cule calls this, and once is enough.
 
-    `cule/<Game>-v5`, for make_vec and make, is AtariEnv with its defaults. The older ids, such as
+    `cule/<Game>-v5`, for make_vec and make, means what `ALE/<Game>-v5` does; the older ids, such as
     `cule/<Game>NoFrameskip-v4`, are for make and mean the same as ale-py's ids of these names (see
-    cule.names).
+    cule.names). `cule/<Game>Preprocessed-v5`, for both, is AtariEnv with its defaults.
     """
-    entry_point = "cule.single_env:SingleAtariEnv"
+    plain = "cule.single_env:SingleAtariEnv"
+    single, many = "cule.registration:make_single_env", "cule.registration:make_vector_env"
     specs = []
     for game in games():
-        vector_entry_point = "cule.registration:make_vector_env"
-        name = f"cule/{game.ale_id}-v5"
         kwargs = {"game": game.name}
-        specs.append(
-            EnvSpec(name, entry_point, vector_entry_point=vector_entry_point, kwargs=kwargs)
-        )
-        for name, meaning in older_ids(game.ale_id):
-            specs.append(
-                EnvSpec(
-                    f"cule/{name}", entry_point, kwargs={"game": game.name, **_AS_ALE, **meaning}
-                )
-            )
+        name = f"cule/{game.ale_id}"
+        sticky = {**kwargs, "repeat_action_probability": 0.25}
+        specs += [
+            EnvSpec(f"{name}-v5", single, vector_entry_point=many, kwargs=sticky),
+            EnvSpec(
+                f"{name}Preprocessed-v5", plain,
+                vector_entry_point=many, kwargs=kwargs,
+            ),
+        ]  # fmt: skip
+        specs += [
+            EnvSpec(f"cule/{older}", plain, kwargs=kwargs | _AS_ALE | meaning)
+            for older, meaning in older_ids(game.ale_id)
+        ]
     # gymnasium.register would take half a second instead of 20 ms, as for each id it goes through
     # all registered ones.
     for spec in specs:

@@ -37,7 +37,7 @@ def spec_of(
         given: the constructor's keywords and their values.
         constructor: AtariEnv's.
     """
-    registered = gymnasium.registry.get(f"cule/{games[0].ale_id}-v5")
+    registered = gymnasium.registry.get(f"cule/{games[0].ale_id}Preprocessed-v5")
     if registered is None or len(set(games)) > 1:
         return None
     defaults = {

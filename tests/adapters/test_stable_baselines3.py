@@ -25,7 +25,9 @@ def make(game: str = "pong", num_envs: int = 4, device: str = "cpu", **options: 
 
 
 def test_single_env_passes_the_checker() -> None:
-    check_env(gymnasium.make("cule/Pong-v5", **OPTIONS), warn=False, skip_render_check=True)
+    check_env(
+        gymnasium.make("cule/PongPreprocessed-v5", **OPTIONS), warn=False, skip_render_check=True
+    )
 
 
 def test_ppo_learns_from_images(device: str) -> None:

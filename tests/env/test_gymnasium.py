@@ -24,7 +24,9 @@ OPTIONS = {"device": "cpu", "num_threads": 1, "reset_pool_size": 2}
 def make_vec(
     num_envs: int = 3, game: str = "Breakout", **options: Any
 ) -> gymnasium.vector.VectorEnv:
-    return gymnasium.make_vec(f"cule/{game}-v5", num_envs=num_envs, **(OPTIONS | options))
+    return gymnasium.make_vec(
+        f"cule/{game}Preprocessed-v5", num_envs=num_envs, **(OPTIONS | options)
+    )
 
 
 def play(env: gymnasium.vector.VectorEnv, steps: int) -> list[tuple[Any, ...]]:
@@ -40,8 +42,9 @@ def entry_point(name: str) -> str:
 def test_every_game_is_registered() -> None:
     gymnasium.register_envs(ale_py)
     registered = {name for name in gymnasium.registry if name.startswith("cule/")}
-    latest = {name for name in registered if name.endswith("-v5")}
-    assert latest == {f"cule/{game.ale_id}-v5" for game in cule.games()}
+    latest = {f"cule/{game.ale_id}-v5" for game in cule.games()}
+    preprocessed = {name.replace("-v5", "Preprocessed-v5") for name in latest}
+    assert {name for name in registered if name.endswith("-v5")} == latest | preprocessed
     assert {name.replace("cule/", "ALE/") for name in latest} <= set(gymnasium.registry)
     older = {
         name
@@ -54,7 +57,7 @@ def test_every_game_is_registered() -> None:
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_made_env_says_how_it_resets(mode: AutoresetMode) -> None:
     env = make_vec(2, autoreset_mode=mode)
-    assert env.spec.id == "cule/Breakout-v5"
+    assert env.spec.id == "cule/BreakoutPreprocessed-v5"
     assert env.metadata["autoreset_mode"] is mode
     assert env.num_envs == 2
     assert env.observation_space.shape == (2, 4, 84, 84)
@@ -100,10 +103,35 @@ def test_infos_have_masks() -> None:
     assert {"lives", "reward"} <= set(infos[1])
 
 
+def test_vector_env_of_ales_version_means_what_ales_does() -> None:
+    """Sticky actions are drawn from other random numbers, so the results are compared without."""
+    same = {"num_envs": 2, "repeat_action_probability": 0.0, "max_num_frames_per_episode": 200}
+    theirs = gymnasium.make_vec("ALE/Breakout-v5", **same)
+    ours = gymnasium.make_vec("cule/Breakout-v5", **same, **(OPTIONS | {"reset_pool_size": 0}))
+    assert theirs.single_observation_space == ours.single_observation_space
+    assert theirs.single_action_space == ours.single_action_space
+    np.testing.assert_array_equal(theirs.reset(seed=3)[0], ours.reset(seed=3)[0])
+    ours.action_space.seed(0)
+    for _ in range(120):
+        actions = ours.action_space.sample()
+        for a, b in zip(theirs.step(actions)[:4], ours.step(actions)[:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+    meant = gymnasium.spec("ALE/Breakout-v5").kwargs
+    options = make_vec_of("cule/Breakout-v5").engine.options
+    assert options.repeat_action_probability == meant["repeat_action_probability"] == 0.25
+    assert options.frameskip == meant["frameskip"]
+    assert options.max_frames == meant["max_num_frames_per_episode"]
+    assert make_vec_of("cule/BreakoutPreprocessed-v5").engine.options.repeat_action_probability == 0
+
+
+def make_vec_of(name: str) -> Any:
+    return gymnasium.make_vec(name, num_envs=1, **OPTIONS).unwrapped
+
+
 def test_single_env_plays_as_the_vector_env_does() -> None:
     """So does gymnasium's own vector env of single envs, as long as no episode ends."""
     options = OPTIONS | {"reset_pool_size": 0}
-    many = SyncVectorEnv([lambda: gymnasium.make("cule/Pong-v5", **options)] * 2)
+    many = SyncVectorEnv([lambda: gymnasium.make("cule/PongPreprocessed-v5", **options)] * 2)
     ours = make_vec(2, "Pong", **options)
     assert data_equivalence(many.reset(seed=3)[0], ours.reset(seed=3)[0])
     for _ in range(20):
@@ -115,7 +143,7 @@ def test_single_env_plays_as_the_vector_env_does() -> None:
 
 
 def test_single_env_stays_at_its_end() -> None:
-    env = gymnasium.make("cule/Pong-v5", max_num_frames_per_episode=20, **OPTIONS)
+    env = gymnasium.make("cule/PongPreprocessed-v5", max_num_frames_per_episode=20, **OPTIONS)
     env.reset(seed=0)
     ends = [env.step(0)[2:4] for _ in range(5)]
     assert ends[-1] == (False, True)
@@ -186,4 +214,4 @@ def test_gymnasium_records_a_video(tmp_path: Path) -> None:
 def test_keywords_that_one_console_sets_are_refused(options: dict[str, str]) -> None:
     (name,) = options
     with pytest.raises(TypeError, match=f"expected no {name} for SingleAtariEnv, as "):
-        gymnasium.make("cule/Pong-v5", **options)
+        gymnasium.make("cule/PongPreprocessed-v5", **options)

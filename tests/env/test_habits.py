@@ -106,7 +106,7 @@ def test_spec_makes_the_same_env() -> None:
     }  # fmt: skip
     env = make(**options)
     again = gymnasium.make_vec(env.spec)
-    assert env.spec.id == again.spec.id == "cule/Pong-v5"
+    assert env.spec.id == again.spec.id == "cule/PongPreprocessed-v5"
     assert again.engine.options == env.engine.options
     assert (again.engine.groups, again.num_envs) == (env.engine.groups, 2)
     assert (again.output, again.render_mode, again._seed) == ("torch", "rgb_array", 7)

@@ -29,7 +29,7 @@ def test_atari_preprocessing_gives_what_it_gives_around_ale() -> None:
 
 
 def test_atari_preprocessing_hears_of_the_frameskip() -> None:
-    wrappers.AtariPreprocessing(gymnasium.make("cule/Pong-v5", frameskip=1, obs_type="rgb"))
+    wrappers.AtariPreprocessing(gymnasium.make("cule/Pong-v5", frameskip=1))
     for frameskip in (4, (2, 5)):
         with pytest.raises(ValueError, match="Disable frame-skipping"):
             wrappers.AtariPreprocessing(
@@ -38,7 +38,7 @@ def test_atari_preprocessing_hears_of_the_frameskip() -> None:
 
 
 def test_atari_preprocessing_of_what_is_preprocessed_says_so() -> None:
-    env = wrappers.AtariPreprocessing(gymnasium.make("cule/Pong-v5", frameskip=1))
+    env = wrappers.AtariPreprocessing(gymnasium.make("cule/PongPreprocessed-v5", frameskip=1))
     with pytest.raises(
         ValueError, match=r"shape \(210, 160\) .* \(4, 84\); .* with obs_type='rgb'"
     ):
