@@ -13,6 +13,7 @@ from typing import Any
 from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.wrappers import vector
 
+from cule.env import guard
 from cule.errors import InvalidValue
 
 # The other wrappers pass values on, or call the user's function.
@@ -42,7 +43,7 @@ def refuse_wrappers(env: VectorEnv, output: str) -> None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         caller = frame.f_locals.get("self")
-        if caller is not env:
+        if caller is not env and frame.f_globals is not vars(guard):
             _refuse_arrays(caller, output)
             if output == "torch_shared":
                 _refuse_handing_on(caller)
