@@ -21,10 +21,12 @@ _FRAMESKIPS: dict[str, int | tuple[int, int]] = {"": (2, 5), "NoFrameskip": 1, "
 # Space Invaders draws its lasers in every fourth frame: steps of four frames would never show them.
 _SPACE_INVADERS_DETERMINISTIC = 3
 _REPEAT_PROBABILITIES = {"0": 0.25, "4": 0.0}
+# Of ids such as "ALE/Pong-v5". EnvPool's "Pong-v5" has no sticky actions.
+_REPEAT_PROBABILITY_OF_V5 = 0.25
 
 _ID = re.compile(
-    r"(?:(?:ale|cule)/)?(?P<game>.+?)"
-    r"(?P<ram>-ram)?(?:(?P<flavour>NoFrameskip|Deterministic)|Preprocessed)?"
+    r"(?P<namespace>(?:ale|cule)/)?(?P<game>.+?)"
+    r"(?P<ram>-ram)?(?:(?P<flavour>NoFrameskip|Deterministic)|(?P<ours>Preprocessed))?"
     r"(?:-v(?P<version>[045]))?",
     re.IGNORECASE | re.DOTALL,
 )
@@ -80,7 +82,8 @@ def _meaning(game: str, ram: bool, flavour: str, version: str) -> dict[str, Any]
 def take_apart(name: str) -> Name:
     """The parts of a name: PongNoFrameskip-v4 is pong, frameskip=1, repeat_action_probability=0.
 
-    "-v5" adds nothing to the game, as cule's defaults are those of ale-py's vector env.
+    ALE/Pong-v5 is pong, repeat_action_probability=0.25, and Pong-v5 is pong: all else in them is a
+    default of AtariEnv.
     """
     found = _ID.fullmatch(name)
     if not found:
@@ -89,7 +92,10 @@ def take_apart(name: str) -> Name:
     flavour = next(
         part for part in _FRAMESKIPS if part.casefold() == (found["flavour"] or "").casefold()
     )
-    return Name(game, _meaning(game, bool(found["ram"]), flavour, found["version"] or ""))
+    meaning = _meaning(game, bool(found["ram"]), flavour, found["version"] or "")
+    if found["namespace"] and found["version"] == "5" and not found["ours"]:
+        meaning["repeat_action_probability"] = _REPEAT_PROBABILITY_OF_V5
+    return Name(game, meaning)
 
 
 def older_ids(ale_id: str) -> Iterator[tuple[str, dict[str, Any]]]:

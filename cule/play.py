@@ -18,6 +18,7 @@ from cule import record
 from cule.actions import ACTIONS, action_number
 from cule.command_line import Parser, number, run_main
 from cule.errors import MissingPackage
+from cule.rom import find_game
 from cule.vector_env import AtariEnv
 from cule.window import INVISIBLE_DRIVERS
 
@@ -157,7 +158,7 @@ def run(options: argparse.Namespace) -> None:
         ValueError: an argument is wrong.
     """
     env = AtariEnv(
-        options.game,
+        find_game(options.game).name,
         device="cpu",
         frameskip=1,
         full_action_space=True,

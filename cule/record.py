@@ -14,6 +14,7 @@ from tqdm import tqdm
 from cule.command_line import Parser, number, run_main
 from cule.device import find_device
 from cule.recording import RecordVideo
+from cule.rom import find_game
 from cule.vector_env import AtariEnv
 
 
@@ -57,7 +58,9 @@ def run(arguments: argparse.Namespace) -> None:
         ValueError: an argument is wrong.
     """
     options = vars(arguments)
-    games, frameskip = options["games"], options["frameskip"]
+    # Of an id only the game is meant, so that no warning has to say so.
+    games = [find_game(name).name for name in options["games"]]
+    frameskip = options["frameskip"]
     device = find_device(options["device"])
     env = AtariEnv(
         games if len(games) > 1 else games[0],

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from cule.names import older_ids
+from cule.names import older_ids, take_apart
 from cule.rom import games
 from cule.single_env import SingleAtariEnv
 from cule.vector_env import AtariEnv
@@ -86,14 +86,11 @@ def register_envs() -> None:
     for game in games():
         kwargs = {"game": game.name}
         name = f"cule/{game.ale_id}"
-        sticky = {**kwargs, "repeat_action_probability": 0.25}
+        meant = kwargs | take_apart(f"{name}-v5").meaning
         specs += [
-            EnvSpec(f"{name}-v5", single, vector_entry_point=many, kwargs=sticky),
-            EnvSpec(
-                f"{name}Preprocessed-v5", plain,
-                vector_entry_point=many, kwargs=kwargs,
-            ),
-        ]  # fmt: skip
+            EnvSpec(f"{name}-v5", single, vector_entry_point=many, kwargs=meant),
+            EnvSpec(f"{name}Preprocessed-v5", plain, vector_entry_point=many, kwargs=kwargs),
+        ]
         specs += [
             EnvSpec(f"cule/{older}", plain, kwargs=kwargs | _AS_ALE | meaning)
             for older, meaning in older_ids(game.ale_id)

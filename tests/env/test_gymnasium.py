@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -116,16 +117,43 @@ def test_vector_env_of_ales_version_means_what_ales_does() -> None:
         actions = ours.action_space.sample()
         for a, b in zip(theirs.step(actions)[:4], ours.step(actions)[:4], strict=True):
             np.testing.assert_array_equal(a, b)
-    meant = gymnasium.spec("ALE/Breakout-v5").kwargs
-    options = make_vec_of("cule/Breakout-v5").engine.options
-    assert options.repeat_action_probability == meant["repeat_action_probability"] == 0.25
-    assert options.frameskip == meant["frameskip"]
-    assert options.max_frames == meant["max_num_frames_per_episode"]
-    assert make_vec_of("cule/BreakoutPreprocessed-v5").engine.options.repeat_action_probability == 0
+    sticky = {name: make_vec_of(f"cule/{name}-v5") for name in ("Breakout", "BreakoutPreprocessed")}
+    assert sticky["Breakout"].engine.options.repeat_action_probability == 0.25
+    assert sticky["BreakoutPreprocessed"].engine.options.repeat_action_probability == 0
 
 
 def make_vec_of(name: str) -> Any:
     return gymnasium.make_vec(name, num_envs=1, **OPTIONS).unwrapped
+
+
+def test_ids_of_ales_version_say_what_ales_say() -> None:
+    """What AtariEnv has by default, the id does not repeat."""
+    gymnasium.register_envs(ale_py)
+    defaults = {
+        name: parameter.default for name, parameter in signature(cule.AtariEnv).parameters.items()
+    }
+    for game in cule.games():
+        theirs = gymnasium.registry.get(f"ALE/{game.ale_id}-v5")
+        if theirs is None:  # ale-py registers no games for two
+            continue
+        ours = gymnasium.spec(f"cule/{game.ale_id}-v5")
+        kept = ("max_episode_steps", "order_enforce", "disable_env_checker", "nondeterministic")
+        assert [getattr(ours, name) for name in kept] == [getattr(theirs, name) for name in kept]
+        assert {name: (defaults | ours.kwargs)[name] for name in theirs.kwargs} == theirs.kwargs
+
+
+def test_specs_make_the_same_envs_again() -> None:
+    env = gymnasium.make("cule/Pong-v5", frameskip=3, device="cpu")
+    again = gymnasium.make(env.spec)
+    assert again.spec == env.spec
+    assert again.unwrapped.env.engine.options == env.unwrapped.env.engine.options
+    np.testing.assert_array_equal(env.reset(seed=1)[0], again.reset(seed=1)[0])
+    many = gymnasium.make_vec("cule/Pong-v5", num_envs=2, frameskip=3, **OPTIONS)
+    for spec in (many.spec, many.unwrapped.spec):
+        copy = gymnasium.make_vec(spec)
+        assert copy.spec == spec
+        assert copy.unwrapped.engine.options == many.unwrapped.engine.options
+        np.testing.assert_array_equal(many.reset(seed=1)[0], copy.reset(seed=1)[0])
 
 
 def test_single_env_plays_as_the_vector_env_does() -> None:

@@ -281,6 +281,9 @@ def test_name_that_means_more_than_the_keywords_of_a_batch_is_told_of() -> None:
     ) as told:
         cule.AtariEnv(["pong", "PongNoFrameskip-v4", "Qbert-v0"], 3, "cpu", reset_pool_size=1)
     assert [warning.filename for warning in told] == [__file__]
+    sticky = "means repeat_action_probability=0.25 in gymnasium, but this env has .*=0.0:"
+    with pytest.warns(UserWarning, match=f"'ALE/Pong-v5' {sticky}"):
+        cule.AtariEnv("ALE/Pong-v5", 1, "cpu", reset_pool_size=1)
     with pytest.warns(
         UserWarning, match="'Pong-ramNoFrameskip-v5' means obs_type='ram' .* has obs_type='image'"
     ):
@@ -292,7 +295,8 @@ def test_name_that_means_more_than_the_keywords_of_a_batch_is_told_of() -> None:
     ("name", "options"),
     [
         ("PongNoFrameskip-v4", {"frameskip": 1}), ("Pong-v4", {"frameskip": [2, 5]}),
-        ("pong", {}), ("ALE/Pong-v5", {}),
+        ("pong", {}), ("Pong-v5", {}), ("cule/PongPreprocessed-v5", {}),
+        ("ALE/Pong-v5", {"repeat_action_probability": 0.25}),
         ("PongDeterministic-v0", {"repeat_action_probability": 0.25}),
         ("Pong-ramDeterministic-v4", {"obs_type": "ram"}),
     ],
