@@ -86,7 +86,7 @@ def register_envs() -> None:
     for game in games():
         kwargs = {"game": game.name}
         name = f"cule/{game.ale_id}"
-        meant = kwargs | take_apart(f"{name}-v5").meaning
+        meant = {**kwargs, **take_apart(f"{name}-v5").meaning}
         specs += [
             EnvSpec(f"{name}-v5", single, vector_entry_point=many, kwargs=meant),
             EnvSpec(f"{name}Preprocessed-v5", plain, vector_entry_point=many, kwargs=kwargs),
