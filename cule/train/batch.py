@@ -43,10 +43,17 @@ class Batch:
 
 
 class Rows(Protocol):
-    """An update's rows, of which some at a time make a batch."""
+    """An update's rows, of which some at a time make a batch.
+
+    Attributes:
+        count: how many.
+        observations_each: observations of a row.
+        dimension: of each part of a batch, over rows.
+    """
 
     count: int
     observations_each: int
+    dimension: int
 
     def batch(self, begin: int, end: int) -> Batch:
         """The batch of some rows."""
@@ -66,6 +73,8 @@ class Sequences:
         envs: (B,) int64.
         normalize: names of tensors in `whole` to normalize.
     """
+
+    dimension = 1
 
     def __init__(
         self,
@@ -104,6 +113,8 @@ class Transitions:
         envs: (B,) int64.
         normalize: names of tensors in `whole` to normalize.
     """
+
+    dimension = 0
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from cule.errors import InvalidValue
-from cule.train import annotate
+from cule.train import annotate, chunks
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.batch import Batch, Rows
 from cule.train.plan.program import Work
@@ -53,6 +53,9 @@ class Learner:
         self.metrics = torch.zeros(0, dtype=torch.float64, device=device)
         self.used: tuple[str, ...] = ()
         self.work: Work | None = None
+        # The phase of learning in which chunks are checked next; whether they ever were.
+        self._check_in: int | None = None
+        self._checked = False
 
     def try_out(self, nets: Nets, rows: Rows) -> int:
         """Computes the loss of a few rows, to know what it reads and returns.
@@ -88,9 +91,40 @@ class Learner:
         activations = sum(size for place, size in kept.items() if place not in weights)
         return activations // count
 
+    def checks_in(self, phase: int) -> bool:
+        """Whether the first gradient of this phase of learning checks that it may be in chunks.
+
+        The first phase's does, and those of phases 2, 4, 8, ...: what the loss gets changes. It is
+        not captured, as the host waits for what is found.
+        """
+        chunked = self.work is not None and self.work.at_once < self.work.samples
+        due = chunked and (not self._checked or phase & (phase - 1) == 0)
+        self._check_in = phase if due else None
+        return due
+
+    def _check_chunks(self, nets: Nets, rows: Rows, at_once: int, phase: int) -> None:
+        self._check_in, self._checked = None, True
+        own_envs = type(self.algorithm).environment is not Algorithm.environment
+
+        def gradients(parts: chunks.Parts) -> Sequence[torch.Tensor | None]:
+            values = self.algorithm.loss(nets, SimpleNamespace(**parts))
+            return torch.autograd.grad(values["loss"], self.weights.used, allow_unused=True)
+
+        with self.trials():
+            chunks.check(
+                gradients, nets, rows, self.used, at_once=at_once, seed=phase,
+                rewards=() if own_envs else (-1.0, 0.0, 1.0),
+            )  # fmt: skip
+
     def compute_gradient(self, nets: Nets, rows: Rows) -> None:
-        """Computes this process's gradient of the rows' loss."""
+        """Computes this process's gradient of the rows' loss.
+
+        Raises:
+            ValueError: it would be computed in chunks, and the loss is no mean over rows.
+        """
         at_once = self.work.at_once if self.work is not None else rows.count
+        if self._check_in is not None:
+            self._check_chunks(nets, rows, at_once, self._check_in)
         for begin in range(0, rows.count, at_once):
             end = min(begin + at_once, rows.count)
             share = (end - begin) / rows.count

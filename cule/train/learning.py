@@ -66,6 +66,8 @@ class Learning:
         start: no learning before so many steps.
         normalize: names of parts of a batch that are shifted and scaled to mean 0 and deviation 1
             in each minibatch.
+        whole: an update's loss needs all its rows at once, as it is no mean over rows. Otherwise
+            its gradient may be computed in chunks, to which the loss must not make a difference.
     """
 
     steps: int = 1
@@ -78,6 +80,7 @@ class Learning:
     lag: int = 0
     start: int = 0
     normalize: tuple[str, ...] = ()
+    whole: bool = False
 
     @property
     def period(self) -> int:

@@ -372,8 +372,14 @@ def _work(
     made = rows(read, some)
     boxes = [*d.nets.trained.values(), *(net for net, _ in d.nets.copies.values())]
     each = d.learner.try_out(spaces(_net_names(d), boxes), made)
-    limit = max(1, d.algorithm.args.learner_chunk // made.observations_each)
-    return Work(made.count, each, least=1, limit=limit)
+    chunk, needed = d.algorithm.args.learner_chunk, made.count * made.observations_each
+    if learning.whole and chunk < needed:
+        raise InvalidValue(
+            f"expected learner_chunk to be at least {needed}, the observations of an update, as "
+            f"with Learning(whole=True) they are learned from at once, got {chunk}"
+        )
+    limit = max(1, chunk // made.observations_each)
+    return Work(made.count, each, least=made.count if learning.whole else 1, limit=limit)
 
 
 def _declare_update(d: Declaration, loops: Loops) -> None:

@@ -296,7 +296,10 @@ class Trainer:
     @property
     def phases(self) -> int:
         """Phases of learning so far."""
-        return max(0, (self.steps - self.declaration.start - 1) // self.period + 1)
+        return self._phases_at(self.steps)
+
+    def _phases_at(self, steps: int) -> int:
+        return max(0, (steps - self.declaration.start - 1) // self.period + 1)
 
     @property
     def warm_up_frames(self) -> int:
@@ -338,8 +341,10 @@ class Trainer:
                     self.learner.set_learning_rate(value(learns_from))
                 else:
                     getattr(self.algorithm.now, name).fill_(value(self.frames))
-        each = self.args.num_envs * FRAMESKIP
-        self.plan.run(tell=lambda steps: tell(steps * each))
+        each, after = self.args.num_envs * FRAMESKIP, self._phases_at(self.steps + self.period)
+        learns = self.world.learns and after > self.phases
+        checks = learns and self.learner.checks_in(after)
+        self.plan.run(tell=lambda steps: tell(steps * each), captured=not checks)
 
     def adapt(self, seconds: float) -> None:
         """Lets emulation on a GPU follow what is played: its code, and where it runs.

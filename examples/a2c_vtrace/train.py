@@ -61,8 +61,8 @@ class Args(train.Args):
     anneal_ent: bool = False
     """decrease the entropy's weight linearly, to 0 at total_frames"""
     scale_ent: bool = False
-    """multiply the entropy's weight by the root mean square of the advantages of an update, or of
-    its chunks, so that it is as strong in games with small ones"""
+    """multiply the entropy's weight by the root mean square of the advantages of an update, which
+    is then never in chunks, so that it is as strong in games with small ones"""
     rho_bar: float = 1.0
     """V-trace's threshold of ratios in the targets and in the policy gradient"""
     c_bar: float = 1.0
@@ -120,6 +120,7 @@ class A2C(train.Algorithm[Args]):
         return train.Learning(
             steps=a.num_steps, every=a.steps_per_update, times=a.updates_at_once,
             groups=a.num_batches, lag=int(a.overlap or a.lag), start=a.warmup_steps,
+            whole=a.scale_ent,
         )  # fmt: skip
 
     def loss(self, nets, batch):

@@ -135,17 +135,18 @@ class Launcher:
         self._calls: dict[Hashable, int] = {}
         self._graphs: dict[Hashable, Callable[[], None]] = {}
 
-    def run(self, iteration: int) -> None:
-        """Launches an iteration; does not wait for it."""
+    def run(self, iteration: int, *, captured: bool = True) -> None:
+        """Launches an iteration, on demand without graphs; does not wait for it."""
+        capture = self.capture and captured
         work = [(executor, executor.steps(iteration)) for executor in self.executors]
-        whole = self.capture and all(executor.group.captured for executor in self.executors)
+        whole = capture and all(executor.group.captured for executor in self.executors)
         if whole and sum(len(steps) for _, steps in work) <= self.most_steps:
             key = tuple(tuple(steps) for _, steps in work)
             planned = [o for executor in self.executors for o in executor.group.operations]
             with annotate.operation(annotate.parts_of(planned)):
                 self._replayed(key, lambda: self._launch(work, self._step))
         else:
-            self._launch(work, self._pieces if self.capture else self._step, annotate.launching)
+            self._launch(work, self._pieces if capture else self._step, annotate.launching)
 
     def _launch(
         self,

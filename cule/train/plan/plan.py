@@ -90,17 +90,24 @@ class Plan:
         if recurrent in self.memory.kept:
             self.storage.begin(recurrent, value)
 
-    def run(self, iterations: int = 1, tell: Callable[[int], object] = lambda steps: None) -> None:
+    def run(
+        self,
+        iterations: int = 1,
+        tell: Callable[[int], object] = lambda steps: None,
+        *,
+        captured: bool = True,
+    ) -> None:
         """Executes some iterations. Does not wait for a GPU.
 
         Args:
             iterations: how many.
             tell: called with the steps so far while they are executed; on a GPU after an iteration
                 is launched.
+            captured: use CUDA graphs, if the plan has them.
         """
         for _ in range(iterations):
             if self.launcher is not None:
-                self.launcher.run(self.iteration)
+                self.launcher.run(self.iteration, captured=captured)
                 tell(self.steps + self.program.period)
             else:
                 in_order(self.executors, self.iteration, tell)
