@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -190,7 +190,8 @@ def precise(parts: Parts) -> Iterator[None]:
     if not any(part.is_cuda for part in parts.values()):
         yield
         return
-    backends = (torch.backends.cudnn.conv, torch.backends.cudnn.rnn, torch.backends.cuda.matmul)
+    cudnn: Any = torch.backends.cudnn
+    backends: Sequence[Any] = (cudnn.conv, cudnn.rnn, torch.backends.cuda.matmul)
     before = [one.fp32_precision for one in backends]
     try:
         for one in backends:

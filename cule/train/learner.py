@@ -107,7 +107,8 @@ class Learner:
         own_envs = type(self.algorithm).environment is not Algorithm.environment
 
         def gradients(parts: chunks.Parts) -> Sequence[torch.Tensor | None]:
-            values = self.algorithm.loss(nets, SimpleNamespace(**parts))
+            batch: Any = SimpleNamespace(**parts)
+            values = self.algorithm.loss(nets, batch)
             return torch.autograd.grad(values["loss"], self.weights.used, allow_unused=True)
 
         with self.trials():

@@ -112,11 +112,11 @@ def test_loss_with_a_mean_over_rows_is_refused_before_its_first_update():
 def test_loss_of_whole_updates_is_never_in_chunks():
     trainer, _ = walk(WholeWalker)
     assert trainer.learner.work.least == 16
-    with pytest.raises(ValueError, match="learner_chunk to be at least 528.*got 66"):
+    with pytest.raises(ValueError, match=r"learner_chunk to be at least 528.*got 66"):
         walk(WholeWalker, learner_chunk=66)
     with pytest.raises(ValueError, match="a memory budget of at least"):
         walk(WholeWalker, memory_budget=1e-5)
-    with pytest.raises(ValueError, match="learner_chunk to be at least 84.*got 20"):
+    with pytest.raises(ValueError, match=r"learner_chunk to be at least 84.*got 20"):
         trainer_of(A2C, A2CArgs, num_batches=2, num_steps=20, scale_ent=True, learner_chunk=20)
 
 
