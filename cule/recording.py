@@ -171,11 +171,13 @@ class VideoFile:
         frames = getattr(writer, "_write_gen", None)
         if frames is None:
             return
+        ffmpeg = inspect.getgeneratorlocals(frames).get("p")
+        if ffmpeg is None:  # not started yet, or this very child is going to be ffmpeg
+            return
         # While the child holds the pipe's end, ffmpeg waits for more. It is not closed but leads
         # nowhere, as what Python has not written yet would be written when it is closed.
-        pipe = inspect.getgeneratorlocals(frames)["p"].stdin
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, pipe.fileno(), inheritable=False)
+        os.dup2(nowhere, ffmpeg.stdin.fileno(), inheritable=False)
         os.close(nowhere)
 
     def _abandon(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,16 @@ def test_forked_children_neither_end_nor_hold_up_a_video(suffix: str, tmp_path: 
     os.close(written)
     os.waitpid(lives, 0)
     os.close(read)
+
+
+def test_child_that_becomes_ffmpeg_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    """imageio forks to start ffmpeg; in that child there is no pipe yet that leads to ffmpeg."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)  # pytest's keeps it
+    with VideoFile(tmp_path / "video.mp4") as video:
+        video.write(np.zeros((20, 20, 3), np.uint8))
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("where", ["write", "close"])
