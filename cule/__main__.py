@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 
 import cule
-from cule.command_line import listed, run_one_of
+from cule.command_line import listed, run_one_of, told
 
 # The programs: the module with its `main`, and what it does.
 PROGRAMS = {
@@ -51,10 +51,9 @@ def overview() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program that the command line names; returns the exit status."""
     words = sys.argv[1:] if argv is None else argv
-    if words and words[0] == "--version":
-        print(versions())
-        return 0
-    return run_one_of("cule", PROGRAMS, overview(), words)
+    if words[:1] == ["--version"]:
+        return told("cule", lambda: print(versions()))
+    return run_one_of("cule", PROGRAMS, overview, words)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
-from cule.errors import SHORTAGES, InvalidValue, sentence_of
+from cule.errors import SHORTAGES, Failed, InvalidValue, sentence_of
 
 
 class Parser(argparse.ArgumentParser):
@@ -58,6 +59,106 @@ def check_output(option: str, path: Path) -> None:
         ) from problem
 
 
+class _Output:
+    """stdout, which keeps the error that comes when nobody reads it or the disk is full."""
+
+    def __init__(self, file: Any):
+        self.file = file
+        self.problem: OSError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            self.problem = problem
+            raise
+
+    def write(self, text: str) -> int:
+        """Writes a text."""
+        with self._noticing():
+            return int(self.file.write(text))
+
+    def flush(self) -> None:
+        """Writes what is buffered."""
+        with self._noticing():
+            self.file.flush()
+
+    def end(self) -> None:
+        """Writes what is buffered; after an error, Python does not try it again at its end."""
+        with suppress(OSError):
+            self.flush()
+        if self.problem is not None:
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+
+@contextmanager
+def _streams() -> Iterator[None]:
+    """Lets a program write to stdout and stderr, even if they are closed.
+
+    Raises:
+        RuntimeError: nobody reads stdout any more, or its disk is full.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # who started the program has closed it
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (it stays)
+    output = _Output(sys.stdout)
+    try:
+        try:
+            with redirect_stdout(output):
+                yield
+        finally:
+            output.end()
+    except (OSError, SystemExit):  # other errors say more
+        if output.problem is None:
+            raise
+    if output.problem is not None:
+        raise Failed(
+            f"expected an output that takes what is written, got: {output.problem.strerror}"
+        ) from output.problem
+
+
+def told(
+    name: str,
+    run: Callable[[], Any],
+    shortages: tuple[type[Exception], ...] = SHORTAGES,
+    interrupted: str = "interrupted",
+) -> int:
+    """Runs a program, and tells what cule refuses as a line on stderr.
+
+    Args:
+        name: the program's, with which the line begins.
+        run: is called.
+        shortages: which errors are the machine's.
+        interrupted: the line after Ctrl-C.
+
+    Returns:
+        The exit status: what `run` returns if that is an int, else 0. It is 2 after a wrong
+        setting, a file that cannot be read or written, or if the machine lacks a package or
+        memory, and 130 after Ctrl-C.
+
+    Raises:
+        Exception: any other error, such as one of the algorithm's own, with its traceback.
+    """
+    try:
+        with _streams():
+            result = run()
+    except Exception as problem:
+        line, status = sentence_of(problem, shortages), 2
+        if line is None:
+            raise
+    except KeyboardInterrupt:
+        line, status = interrupted, 130
+    else:
+        return result if isinstance(result, int) else 0
+    sys.stderr.write(f"{name}: {line}\n")
+    return status
+
+
 def run_main(
     parser: Parser,
     run: Callable[[argparse.Namespace], int | None],
@@ -73,25 +174,14 @@ def run_main(
         interrupted: the message after Ctrl-C.
 
     Returns:
-        The exit status. It is 2 after what cule refuses, or if the machine lacks memory, threads or
-        a working device, and 130 after Ctrl-C; a line on stderr then says why.
+        The exit status, as of `told`.
 
     Raises:
         Exception: any other error, with its traceback.
     """
-    arguments = parser.parse_args(argv)
-    try:
-        return run(arguments) or 0
-    except Exception as problem:
-        # Threads and CUDA say by a RuntimeError what the machine lacks.
-        said, status = sentence_of(problem, (*SHORTAGES, RuntimeError)), 2
-        if said is None:
-            raise
-        line = said.partition("\n")[0]
-    except KeyboardInterrupt:
-        line, status = interrupted, 130
-    print(f"{parser.program}: {line}", file=sys.stderr)
-    return status
+    # Threads and CUDA say by a RuntimeError what the machine lacks.
+    lacking = (*SHORTAGES, RuntimeError)
+    return told(parser.program, lambda: run(parser.parse_args(argv)), lacking, interrupted)
 
 
 def listed(lines: Mapping[str, str]) -> list[str]:
@@ -101,28 +191,31 @@ def listed(lines: Mapping[str, str]) -> list[str]:
 
 
 def run_one_of(
-    program: str, programs: Mapping[str, tuple[str, str]], overview: str, words: Sequence[str]
+    program: str,
+    programs: Mapping[str, tuple[str, str]],
+    overview: Callable[[], str],
+    words: Sequence[str],
 ) -> int:
     """Runs the program that the command line names first, or prints what there is.
 
     Args:
         program: the name that begins a message, such as "cule".
         programs: by name, the module with its `main` and what it does.
-        overview: is printed if no program is named, or --help.
+        overview: what is printed if no program is named, or --help.
         words: the command line.
 
     Returns:
         The exit status; 2 if there is no such program.
     """
     name, *arguments = words or ["--help"]
-    if name in ("--help", "-h"):
-        print(overview)
-        return 0
-    if name not in programs:
-        close = difflib.get_close_matches(name, programs, n=1)
-        hint = f"; the closest is {close[0]!r}" if close else ""
-        print(
-            f"{program}: expected one of {', '.join(programs)}, got {name!r}{hint}", file=sys.stderr
-        )
-        return 2
-    return importlib.import_module(programs[name][0]).main(arguments)
+    if name in programs:
+        return int(importlib.import_module(programs[name][0]).main(arguments))
+
+    def tell() -> None:
+        if name not in ("--help", "-h"):
+            close = difflib.get_close_matches(name, programs, n=1)
+            hint = f"; the closest is {close[0]!r}" if close else ""
+            raise InvalidValue(f"expected one of {', '.join(programs)}, got {name!r}{hint}")
+        print(overview())
+
+    return told(program, tell)

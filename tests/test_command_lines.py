@@ -4,6 +4,7 @@ mistakes."""
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -20,8 +21,8 @@ import torch
 
 import cule
 from cule import __main__ as overview
-from cule import play, record
-from cule.command_line import Parser
+from cule import command_line, play, record
+from cule.command_line import Parser, told
 from cule.screens import mosaic
 from cule.train import __main__ as trainings
 
@@ -319,3 +320,36 @@ def test_help_explains_every_option(program: str) -> None:
     parser = __import__(module, fromlist=["make_parser"]).make_parser()
     assert parser.description in " ".join(done.stdout.split())
     assert all(action.help for action in parser._actions)
+
+
+@pytest.mark.parametrize(
+    ("to", "wrong"), [("/dev/full", "No space left on device"), ("nobody", "Broken pipe")]
+)
+@pytest.mark.parametrize("what", ["a result", "--help"])
+@pytest.mark.parametrize("buffered", [True, False])
+def test_an_output_that_nobody_takes_is_a_sentence(to, wrong, what, buffered, capfd):
+    def program() -> int:
+        if what == "--help":
+            return command_line.run_main(Parser(prog="train"), len, [what])
+        return told("train", lambda: print(what))
+
+    reading, writing = os.pipe()
+    os.close(reading)
+    with (
+        open(writing if to == "nobody" else to, "w") as output,
+        pytest.MonkeyPatch.context() as now,
+    ):
+        output.reconfigure(write_through=not buffered)
+        now.setattr(sys, "stdout", output)
+        assert program() == 2
+        output.flush()  # as Python does at its end
+    said = capfd.readouterr().err
+    assert said == f"train: expected an output that takes what is written, got: {wrong}\n"
+
+
+def test_a_program_runs_without_outputs(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert told("train", lambda: sys.stdout.write(sys.stderr.write("a") * "b") * 0) == 0
+    sys.stdout.close()
+    sys.stderr.close()

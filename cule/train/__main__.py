@@ -42,7 +42,7 @@ def overview() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program that the command line names; returns the exit status."""
-    return run_one_of("cule.train", AROUND, overview(), sys.argv[1:] if argv is None else argv)
+    return run_one_of("cule.train", AROUND, overview, sys.argv[1:] if argv is None else argv)
 
 
 if __name__ == "__main__":

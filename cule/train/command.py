@@ -1,14 +1,13 @@
-"""Shared by the programs: settings from and for the command line, and errors as one line."""
+"""Shared by the programs: settings from and for the command line."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import tyro
 
-from cule.errors import sentence_of
+from cule.command_line import told
 
 Args = TypeVar("Args")
 
@@ -44,28 +43,3 @@ def run_program(
     """
     name = program.split(" ")[-1].removesuffix(".py").rpartition(".")[2]
     return told(name, lambda: run(tyro.cli(settings, prog=program, args=words)))
-
-
-def told(name: str, run: Callable[[], Any]) -> int:
-    """Runs, and tells what cule refuses as a line on stderr.
-
-    Args:
-        name: the program's, with which the line begins.
-        run: is called.
-
-    Returns:
-        The exit status: what `run` returns if that is an int, else 0. It is 2 after a wrong
-        setting, a file that cannot be read or written, or a missing package.
-
-    Raises:
-        Exception: any other error, such as one of the algorithm's own, with its traceback.
-    """
-    try:
-        result = run()
-    except Exception as problem:
-        line = sentence_of(problem)
-        if line is None:
-            raise
-        sys.stderr.write(f"{name}: {line}\n")
-        return 2
-    return result if isinstance(result, int) else 0

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from cule.command_line import told
 from cule.errors import InvalidValue
-from cule.train.command import told
 from cule.train.stopper import Stopper
 
 CONTROL, VISIBLE = "nvidia-cuda-mps-control", "CUDA_VISIBLE_DEVICES"
@@ -116,10 +116,14 @@ def run(command: Sequence[str]) -> int:
 def main() -> int:
     """Runs the command after `--`; returns its exit status."""
     words = sys.argv[1:]
-    if words[:1] in (["-h"], ["--help"]):
-        sys.stdout.write(f"usage: {USAGE}\n\n{__doc__}")
-        return 0
-    return told("mps", lambda: run(words[1:] if words[:1] == ["--"] else words))
+
+    def chosen() -> int:
+        if words[:1] in (["-h"], ["--help"]):
+            sys.stdout.write(f"usage: {USAGE}\n\n{__doc__}")
+            return 0
+        return run(words[1:] if words[:1] == ["--"] else words)
+
+    return told("mps", chosen)
 
 
 if __name__ == "__main__":

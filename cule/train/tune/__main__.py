@@ -19,10 +19,10 @@ from typing import Any
 import tyro
 from tqdm import tqdm
 
-from cule.command_line import Parser, number
+from cule.command_line import Parser, number, told
 from cule.scope.table import columns
 from cule.train.address import program_in
-from cule.train.command import options_of, told
+from cule.train.command import options_of
 from cule.train.plan.memory import GIB
 from cule.train.tune.kept import Tuned
 from cule.train.tune.search import Trial
@@ -134,8 +134,7 @@ def run(options: Namespace, words: Sequence[str]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Searches; returns the exit status."""
-    options, words = make_parser().parse_known_args(argv)
-    return told("tune", lambda: run(options, words))
+    return told("tune", lambda: run(*make_parser().parse_known_args(argv)))
 
 
 if __name__ == "__main__":
