@@ -25,9 +25,10 @@ OTHERS_FILES = {
 # Code of other projects, placeholders, keys of rows that were made by older programs, and names
 # that a program puts together.
 OTHERS_NAMES = {
-    "CULE_0", "atari_py", "concrete_allocator", "gpu_utilization_min", "include_rng",
+    "CULE_0", "any_allocator", "atari_py", "concrete_allocator", "game_path",
+    "gpu_utilization_min", "include_rng",
     "integer_traits", "ms_learning",
-    "part_milliseconds", "q_learner", "rom_id", "sound_obs",
+    "part_milliseconds", "q_learner", "rom_id", "sound_obs", "unique_function",
 }  # fmt: skip
 # Options of other programs: pytest-xdist, ruff, compute-sanitizer, torchrun.
 OTHERS_OPTIONS = {

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from tests.figures import modules
-from tests.figures.pages import problems, with_sources
+from tests.figures import modules, rewritten
+from tests.figures.pages import problems
 from tests.figures.results import RESULTS, ROOT, all_rows
 
 MODULES = {module.PAGE: module for module in modules()}
@@ -46,7 +46,7 @@ def test_rows_that_say_something_wrong_are_those_that_are_listed() -> None:
 
 @pytest.mark.parametrize("page", MODULES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_names_the_rows_of_its_figures(page: Path) -> None:
-    written = with_sources(page, MODULES[page].SOURCES)
+    written = rewritten(MODULES[page])
     assert page.read_text() == written, "run python -m tests.figures"
 
 

@@ -5,6 +5,7 @@ A page with figures has a module here, with
 - `PAGE`, the page's path;
 - `SOURCES`, the rows behind it. They are the page's table of sources, which
   `python -m tests.figures` writes;
+- `WRITTEN`, if there are any, other blocks of the page that it writes, by their names;
 - `figures()`, what the page says: sentences and lines of tables with holes, and what the rows give
   for each hole. A hole's format has as many digits as the page prints;
 - `GIVEN`, the numbers with a unit that are no measurement of ours, and what they are instead:
@@ -20,9 +21,19 @@ import importlib
 import pkgutil
 from types import ModuleType
 
+from tests.figures.pages import table_of_sources, with_written
+
 
 def modules() -> list[ModuleType]:
     """The modules of pages."""
     names = [f"{__name__}.{found.name}" for found in pkgutil.iter_modules(__path__)]
     found = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
     return [module for module in found if hasattr(module, "GIVEN")]
+
+
+def rewritten(module: ModuleType) -> str:
+    """The page's text with what is written by `python -m tests.figures`."""
+    blocks = {name: text() for name, text in getattr(module, "WRITTEN", {}).items()}
+    if module.SOURCES:
+        blocks["sources"] = table_of_sources(module.PAGE, module.SOURCES)
+    return with_written(module.PAGE, blocks)

@@ -1,9 +1,8 @@
-"""Writes the pages' tables of sources: python -m tests.figures."""
+"""Writes the tables in pages that are made of rows: python -m tests.figures."""
 
 from __future__ import annotations
 
-from tests.figures import modules
-from tests.figures.pages import with_sources
+from tests.figures import modules, rewritten
 
 for module in modules():
-    module.PAGE.write_text(with_sources(module.PAGE, module.SOURCES))
+    module.PAGE.write_text(rewritten(module))

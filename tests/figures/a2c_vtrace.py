@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import functools
 from collections.abc import Iterator
 
 from examples.a2c_vtrace.paper import reports, rows
@@ -15,19 +15,22 @@ from tests.figures.results import ROOT, Row, Source, source
 PAGE = ROOT / "examples" / "a2c_vtrace" / "README.md"
 DAY = "2026-11-22-h200"
 H100, H200 = ("2026-11-24-h100", "2026-11-25-h100"), "2026-11-26-h200"
-VERSIONS = "baeaa44 db3094f 7130a84 e7a73e1"
-
-
-CHOICES = {
-    name: Choice(games=reports.REPORTS[name].games, num_envs=reports.REPORTS[name].num_envs)
-    for name in ("table3", "table4")
-}
+# The file and the commit of the rows of the paper's tables and figures.
+PAPER = {
+    "table3": ("2026-11-27-h200", "da64b5e"), "figure2": ("2026-11-27-h200", "da64b5e"),
+    "figure3": ("2026-11-27-h200", "da64b5e"), "table4": (DAY, "7130a84"),
+}  # fmt: skip
 COLUMN = {column.name: column for column in COLUMNS}
 
 
-def in_table(name: str) -> Source:
-    """The rows of a table of the paper."""
-    asked = reports.REPORTS[name].cases(CHOICES[name])
+def choice_of(name: str) -> Choice:
+    """All of a table or figure of the paper."""
+    return Choice(games=reports.REPORTS[name].games, num_envs=reports.REPORTS[name].num_envs)
+
+
+def rows_of(name: str) -> Source:
+    """The rows of a table or figure of the paper."""
+    asked = reports.REPORTS[name].cases(choice_of(name))
 
     def test(row: Row) -> bool:
         found = rows.Row(row, row["file"], rows.facts(row))
@@ -36,30 +39,33 @@ def in_table(name: str) -> Source:
             rows.matches(found, values) for case in asked for values in case.wanted
         )
 
-    return source(name.replace("table", "table "), DAY, VERSIONS, test, mode="training")
+    title = name.replace("table", "table ").replace("figure", "figure ")
+    return source(f"the paper's {title}", *PAPER[name], test)
 
 
-def shown(name: str, of: Source) -> Iterator[Said]:
-    """The lines of a table of the paper, and what its letters stand for."""
-    known = [rows.Row(row, row["file"], rows.facts(row)) for row in of.rows]
-    found = rows.Found(known, ["all"], reports.REPORTS[name].cases(CHOICES[name]))
-    for line in reports.REPORTS[name].text(CHOICES[name], found).splitlines()[2:]:
-        label, *cells = (cell.strip() for cell in line.strip("|").split("|"))
-        yield table_line(f"{label} | {' | '.join('{}' for _ in cells)}", *cells)
-    for line in found.sources().splitlines():
-        yield said(line)
+def shown(name: str) -> str:
+    """What `examples.a2c_vtrace.paper --show` prints of a table or figure, without its title."""
+    choice, report = choice_of(name), reports.REPORTS[name]
+    known = [rows.Row(row, row["file"], rows.facts(row)) for row in OF_PAPER[name].rows]
+    found = rows.Found(known, [PAPER[name][1]], report.cases(choice))
+    return f"{report.text(choice, found)}\n\n{found.sources()}\n"
 
 
-TABLE3, TABLE4 = in_table("table3"), in_table("table4")
+OF_PAPER = {name: rows_of(name) for name in PAPER}
+WRITTEN = {name: functools.partial(shown, name) for name in PAPER}
+WITH_32_THREADS = source(
+    "table 4, ale-py with 32 threads", DAY, "e7a73e1",
+    lambda row: row.get("stop_at_score") is None and row["num_threads"] == 32,
+    mode="training", system="ale-py",
+)  # fmt: skip
 FASTEST = {**PLAIN, **COLUMN["fastest"].settings, "stop_at_score": 18, "game": "pong"}
 SEVERAL = source(
-    "`fastest`, Pong, by GPUs", DAY, VERSIONS,
+    "Pong to 18 points, several GPUs", DAY, "7130a84",
     lambda row: all(
         rows.facts(row).get(key) == value for key, value in FASTEST.items() if key != "num_gpus"
     ) and row["num_envs"] == 1200 * row["num_gpus"] and row.get("trainings_on_gpu", 1) == 1,
     mode="training",
 )  # fmt: skip
-FASTER = source("`fastest`, Pong, emulation faster", "2026-11-24-h200", "d6d0166", **pong.TO_18)
 LONG = source(
     "200 million frames", DAY, "7130a84", lambda row: row["frames"] > 200e6, mode="training"
 )
@@ -81,8 +87,9 @@ OPTIONS = source(
 EARLIER = source("three seconds, the day before", H200, "6b8f61e", num_envs=2400, num_gpus=1,
                  frames=5568000, mode="training")  # fmt: skip
 SOURCES = (
-    TABLE3, SEVERAL, FASTER, TABLE4, pong.VTRACE, pong.SHORTEST, pong.SEEDS, EARLIER, pong.SHORTER,
-    pong.ON_FOUR, pong.APART, LONG, LONG_LATER, EVALUATED, FIGURE4, LARGE, PROFILES, OPTIONS,
+    *OF_PAPER.values(), WITH_32_THREADS, SEVERAL, pong.VTRACE, pong.SHORTEST, pong.SEEDS, EARLIER,
+    pong.SHORTER, pong.ON_FOUR, pong.APART, LONG, LONG_LATER, EVALUATED, FIGURE4, LARGE, PROFILES,
+    OPTIONS,
 )  # fmt: skip
 SETTING = "a setting"
 GIVEN = {
@@ -90,45 +97,23 @@ GIVEN = {
     "every 2 million frames (500,000": SETTING,
     "how long 200 million frames take": SETTING,
     "on each GPU. 200 million frames: Where": SETTING,
+    "### Several GPUs 200 million frames of Pong": SETTING,
+    "18 points with `--updates-at-once": SETTING,
     "2.4 to 9.4 minutes": "stated by the paper",
     "### Pong in three seconds": "2.94 to 2.99",
     "It is not four times as fast": "no figure",
-    "evaluated every 2 million frames; on several one seed, every 4 million). 200 million": SETTING,
-    "| 200 M frames |": SETTING,
     "The policy after 200 million frames": SETTING,
     "without `--compile`, 200 million frames": SETTING,
 }
 
 
-def of_column(name: str) -> list[Row]:
-    """The rows of a column of table 3."""
-    settings = {**PLAIN, **COLUMN[name].settings}
-    return TABLE3.where(
-        lambda row: all(rows.facts(row).get(key) == settings[key] for key in settings)
-    )
-
-
 def of_table3() -> Iterator[Said]:
-    yield from shown("table3", TABLE3)
-    fastest = of_column("fastest")
-    by_game = [
-        seconds
-        for game in ("pong", "ms_pacman", "asterix", "assault")
-        for seconds in [
-            row["seconds_to_score"]
-            for row in sorted(fastest, key=lambda row: row["seed"])
-            if row["game"] == game
-        ]
-    ]
-    three = "{:.1f}, {:.1f} and {:.1f}"
     yield said(
-        f"Pong {three} seconds, Ms. Pac-Man {three}, Asterix {three}, Assault {three}.", *by_game
-    )
-    yield said(
-        f"When emulation had become faster it took {three} for Pong, and with the kernels of "
-        f"training, on an H100, {three}.",
-        *FASTER.values("seconds_to_score"), *pong.VTRACE.values("seconds_to_score"),
+        "Pong took {:.1f}, {:.1f} and {:.1f} seconds with `--overlap` on an H100 in an earlier "
+        "version, seeds 0, 1 and 2.",
+        *pong.VTRACE.values("seconds_to_score"),
     )  # fmt: skip
+    assert pong.VTRACE.values("seed") == [0, 1, 2]
 
 
 def of_shortest() -> Iterator[Said]:
@@ -159,15 +144,18 @@ def of_shortest() -> Iterator[Said]:
 
 def of_several_gpus() -> Iterator[Said]:
     for gpus in (1, 2, 4):
-        to_18 = SEVERAL.where(num_gpus=gpus)
-        assert len(to_18) == (3 if gpus == 1 else 1)
         long = LONG.one(num_gpus=gpus)
         yield table_line(
-            "{} | {:.1f} s | {:.1f} M | {:.1f} s | {:.2f} M | {:.1f}", gpus,
-            statistics.mean(row["seconds_to_score"] for row in to_18),
-            statistics.mean(row["frames_to_score"] for row in to_18) / 1e6,
-            long["seconds"], long["fps"] / 1e6, long["score"],
+            "{} | {:.1f} s | {:.2f} M | {:.1f}", gpus, long["seconds"], long["fps"] / 1e6,
+            long["score"],
         )  # fmt: skip
+    two, four = (SEVERAL.one(num_gpus=gpus) for gpus in (2, 4))
+    yield said(
+        "took {:.1f} seconds and {:.0f} million frames on two, and {:.1f} seconds and {:.0f} "
+        "million on four",
+        *(value for row in (two, four)
+          for value in (row["seconds_to_score"], row["frames_to_score"] / 1e6)),
+    )  # fmt: skip
     plain, sticky = (EVALUATED.one(sticky=chance) for chance in (0.0, 0.25))
     yield said(
         "scores {:.2f} ± {:.2f} in 100 episodes on ale-py, and {:.2f} ± {:.2f} with sticky actions "
@@ -295,7 +283,8 @@ def of_options() -> Iterator[Said]:
 
 
 def of_table4() -> Iterator[Said]:
-    yield from shown("table4", TABLE4)
+    fps = [row["fps"] / 1e3 for row in WITH_32_THREADS.rows]
+    yield said("With 32 it made {:.0f} to {:.0f} thousand", min(fps), max(fps))
 
 
 def of_batching() -> Iterator[Said]:

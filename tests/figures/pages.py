@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from typing import Any
 from tests.figures.results import Source
 
 Span = tuple[int, int]
-BEGIN = "<!-- sources: written by python -m tests.figures -->\n"
-END = "<!-- end of sources -->\n"
+BEGIN, END = "<!-- {}: written by python -m tests.figures -->\n", "<!-- end of {} -->\n"
+WRITTEN = re.compile(rf"{BEGIN.format('([^:]*)')}.*?{END.format('[^>]*?')}", re.DOTALL)
 HEAD = "| figures | machine | rows | how many | commits |\n|---|---|---|---:|---|\n"
 
 NUMBER = r"(?<![\w.,/-])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w-]|\.\d|,\d)"
@@ -90,7 +90,7 @@ def one_line(text: str) -> str:
 
 def prose(text: str) -> str:
     """A page without the code that it shows and without what tests write."""
-    text = re.sub(rf"{BEGIN}.*?{END}", "", text, flags=re.DOTALL)
+    text = WRITTEN.sub("", text)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     return one_line(re.sub(r"^```\w+\n.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
 
@@ -153,12 +153,13 @@ def table_of_sources(path: Path, sources: Iterable[Source]) -> str:
     return HEAD + "".join(f"{source.line(path)}\n" for source in sources)
 
 
-def with_sources(path: Path, sources: Sequence[Source]) -> str:
-    """The page's text with that table."""
+def with_written(path: Path, blocks: Mapping[str, str]) -> str:
+    """The page's text with its blocks, by their names, as rows have them now."""
     text = path.read_text()
-    if not sources:
-        return text
-    before, _, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    assert end, f"expected {path} to have {BEGIN.strip()} and {END.strip()}"
-    return before + BEGIN + table_of_sources(path, sources) + END + after
+    for name, block in blocks.items():
+        begin, end = BEGIN.format(name), END.format(name)
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(end)
+        assert found, f"expected {path} to have {begin.strip()} and {end.strip()}"
+        text = before + begin + block + end + after
+    return text

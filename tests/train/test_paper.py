@@ -203,7 +203,38 @@ def test_rows_that_lack_what_is_shown_are_no_table(tmp_path, capsys):
     lines = shown(written(path, rows), "table3", capsys, "--commits", "abc")
     assert lines.count("| pong") == lines.count("| assault") == 4
     written(path, [row for row in rows if row["game"] == "pong"])
-    assert "assault" not in shown(path, "table3", capsys)
+    assert "| assault" not in shown(path, "table3", capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out", "missing"),
+    [
+        ("table3", {"engine": "ale-py"},
+         "Not measured: ale-py, 120 envs, 1 batch; ale-py, 120, 5; ale-py, 120, 20; ale-py, 1,200"),
+        ("table3", {"game": "assault"}, "8 GPUs, 1,200 on each, 20; assault."),
+        ("table4", {"engine": "cule-cpu", "num_envs": 256}, " | not measured | "),
+        ("figure2", {"engine": "cule", "num_envs": 32}, "measured: emulation only, cule, 32 envs"),
+        ("figure2", {"engine": "cule", "game": "pong"}, "| 128 | 1 of 2 |"),
+        ("figure3", {"engine": "cule", "game": "pong"}, "Not measured: pong, cule."),
+    ],
+)  # fmt: skip
+def test_what_has_no_row_is_named(name, left_out, missing, tmp_path, capsys):
+    games = ("pong", "assault")
+    rows = invented(name, games=games, seeds=(0,))
+    path = tmp_path / "rows.jsonl"
+    words = ("--games", *games)
+
+    def text(some):
+        return " ".join(shown(written(path, some), name, capsys, *words).split())
+
+    assert missing not in text(rows)
+    kept = [
+        row
+        for row in rows
+        if not left_out.items() <= (row | {"engine": facts(row)["engine"]}).items()
+    ]
+    assert len(kept) < len(rows)
+    assert missing in text(kept)
 
 
 def test_rows_of_old_programs_have_the_settings_that_they_lack():

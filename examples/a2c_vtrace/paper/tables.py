@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from examples.a2c_vtrace.paper.choices import Choice, figure2_cases, figure3_cas
 from examples.a2c_vtrace.paper.curves import curve_of, mean_curve
 from examples.a2c_vtrace.paper.rows import Found, Row
 
-NOTHING = "."
+MISSING = "not measured"
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -30,10 +31,14 @@ def fps_of(row: Row) -> float:
     return float(row.values["fps"])
 
 
+def without_rows(names: Iterable[str]) -> str:
+    """A sentence after a table, of what it leaves out because there are no rows of it."""
+    missing = "; ".join(names)
+    return "\n\n" + textwrap.fill(f"Not measured: {missing}.", 100) if missing else ""
+
+
 def range_of(found: Found, rows: Sequence[Row]) -> str:
     """The least and the greatest FPS of rows, in thousands."""
-    if not rows:
-        return NOTHING
     fps = [fps_of(row) for row in rows]
     text = "-".join(dict.fromkeys(thousand(value) for value in (min(fps), max(fps))))
     return found.cell(text, rows)
@@ -65,7 +70,8 @@ def table1(choice: Choice, found: Found) -> str:
                 name = f"{column.engine}, training, A2C+V-trace, 20 batches, {gpus}"
                 groups.append((name, rows_of(found, cases)))
     head = ["", "thousand FPS", "games", "minutes for 200 M frames", "measured on"]
-    return markdown(head, [_line1(found, name, rows) for name, rows in groups if rows])
+    table = markdown(head, [_line1(found, name, rows) for name, rows in groups if rows])
+    return table + without_rows(name for name, rows in groups if not rows)
 
 
 def _line1(found: Found, name: str, rows: Sequence[Row]) -> list[str]:
@@ -95,31 +101,34 @@ def table3(choice: Choice, found: Found) -> str:
         for game in choice.games
     }
     titles = [title for title, *_ in shown if any(rows[title, game] for game in choice.games)]
+    missing = [title for title, *_ in shown if title not in titles]
     lines = []
     for game in choice.games:
         if not any(rows[title, game] for title in titles):
+            missing.append(game)
             continue
         cells = [_cells3(found, rows[title, game]) for title in titles]
         names = ("thousand FPS", "updates a second", f"seconds to {GOALS[game]}", "million frames")
         for i, name in enumerate(names):
             lines.append([f"{game}, {name}", *(cell[i] for cell in cells)])
-    return markdown(["", *titles], lines)
+    return markdown(["", *titles], lines) + without_rows(missing)
 
 
 def _cells3(found: Found, rows: Sequence[Row]) -> tuple[str, str, str, str]:
     if not rows:
-        return (NOTHING,) * 4
+        return (MISSING,) * 4
     reached = [row for row in rows if row.number("seconds_to_score") is not None]
     if reached:
         share = "" if len(reached) == len(rows) else f" ({len(reached)} of {len(rows)})"
         seconds = f"{_mean(reached, 'seconds_to_score'):.1f}{share}"
         frames = f"{(_mean(reached, 'frames_to_score') or 0) / 1e6:.1f}"
     else:
-        seconds, frames = f"> {max(row.number('seconds') or 0 for row in rows):.0f}", NOTHING
+        seconds = f"> {max(row.number('seconds') or 0 for row in rows):.0f}"
+        frames = "not reached"
     updates = _mean(rows, "updates_per_second")
     return (
         found.cell(thousand(statistics.mean(map(fps_of, rows))), rows),
-        NOTHING if updates is None else f"{updates:.1f}", seconds, frames,
+        MISSING if updates is None else f"{updates:.1f}", seconds, frames,
     )  # fmt: skip
 
 
@@ -140,7 +149,7 @@ def speeds(choice: Choice, found: Found, groups: Sequence[tuple[str, dict[str, A
                 for engine in choice.engines
             ]
             if any(rows):
-                cells = [NOTHING if row is None else _speed(found, row) for row in rows]
+                cells = [MISSING if row is None else _speed(found, row) for row in rows]
                 lines.append([name, f"{count:,}", *cells])
     return markdown(["", "envs", *(f"{engine}, FPS" for engine in choice.engines)], lines)
 
@@ -183,22 +192,28 @@ def figure4(choice: Choice, found: Found) -> str:
 def figure2(choice: Choice, found: Found) -> str:
     """Minimum, quartiles and maximum over games of FPS, and the median of an env's FPS."""
     cases = figure2_cases(choice)
-    lines = []
+    lines, missing = [], []
     for load in ("end-to-end", "with-policy"):
         for engine in choice.engines:
+            no_rows = []
             for count in choice.num_envs:
                 rows = rows_of(found, cases, engine=engine, mode=load, num_envs=count)
-                if rows:
+                if not rows:
+                    no_rows.append(f"{count:,}")
+                else:
                     fps = sorted(map(fps_of, rows))
                     quartiles = [fps[0], *_quartiles(fps), fps[-1]]
                     marked = found.cell(thousand(fps[0]), rows)
                     lines.append([
-                        f"{LOAD_NAMES[load]}, {engine}", f"{count:,}", f"{len(rows)}", marked,
+                        f"{LOAD_NAMES[load]}, {engine}", f"{count:,}",
+                        f"{len(rows)} of {len(choice.games)}", marked,
                         *map(thousand, quartiles[1:]), f"{quartiles[2] / count:,.0f}",
                     ])  # fmt: skip
+            if no_rows:
+                missing.append(f"{LOAD_NAMES[load]}, {engine}, {', '.join(no_rows)} envs")
     head = ["", "envs", "games", "thousand FPS, minimum", "25%", "median", "75%", "maximum",
             "median FPS an env"]  # fmt: skip
-    return markdown(head, lines)
+    return markdown(head, lines) + without_rows(missing)
 
 
 def _quartiles(values: Sequence[float]) -> list[float]:
@@ -222,7 +237,18 @@ def figure3(choice: Choice, found: Found) -> str:
         ])  # fmt: skip
     head = ["", "steps", "thousand FPS in the first tenth", "in the last", "change", "resets",
             "distinct states at the end"]  # fmt: skip
-    return markdown(head, lines)
+    missing = [
+        f"{values['game']}, {values['engine']}"
+        for case in figure3_cases(choice)
+        for values in case.wanted
+        if found.of(values) is None
+    ]
+    return markdown(head, lines) + without_rows(missing)
+
+
+def spread(deviation: float, rows: Sequence[Row]) -> str:
+    """A deviation of seeds, which one seed has not."""
+    return f" ± {deviation:,.1f}" if len(rows) > 1 else ""
 
 
 def figure5(choice: Choice, found: Found) -> str:
@@ -235,7 +261,7 @@ def figure5(choice: Choice, found: Found) -> str:
                 rows = [row for row in rows_of(found, cases) if curve_of(row)]
                 if rows:
                     seconds, means, deviations = mean_curve([curve_of(row) for row in rows])
-                    told = [f"{means[i]:,.1f} ± {deviations[i]:,.1f} at {seconds[i]:.0f} s"
+                    told = [f"{means[i]:,.1f}{spread(deviations[i], rows)} at {seconds[i]:.0f} s"
                             for i in (len(seconds) // 4, len(seconds) // 2, -1)]  # fmt: skip
                     title = column.title.format(gpus=count)
                     name = f"{game}: {title}"
