@@ -4,8 +4,8 @@
 they are easy to compare; other keywords have AtariEnv's defaults. A preset cannot be changed:
 `cule.presets.DQN_2015 | {"frameskip": 3}` makes a new one.
 
-`noop_max` is one more than the highest number of no-ops, as in AtariEnv. Some sources start with at
-least one no-op, or press a second button after FIRE; cule does not.
+`noop_max` is one more than the highest number of no-ops, as in AtariEnv. The DQN paper and EnvPool
+may start with other numbers of no-ops; `episode_start` says what is pressed.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ DQN_2015: Mapping[str, Any] = MappingProxyType(
     | {
         "frameskip": 4,
         "noop_max": 31,
+        "episode_start": "ale",
         "use_fire_reset": False,
         "life_loss_info": True,
         "reward_clipping": True,
@@ -46,6 +47,7 @@ MACHADO_2017: Mapping[str, Any] = MappingProxyType(
     | {
         "frameskip": 5,
         "noop_max": 0,
+        "episode_start": "ale",
         "use_fire_reset": False,
         "life_loss_info": False,
         "reward_clipping": True,
@@ -76,6 +78,7 @@ BASELINES: Mapping[str, Any] = MappingProxyType(
     | {
         "frameskip": 4,
         "noop_max": 31,
+        "episode_start": "baselines",
         "use_fire_reset": True,
         "life_loss_info": True,
         "reward_clipping": True,
@@ -86,15 +89,16 @@ BASELINES: Mapping[str, Any] = MappingProxyType(
 )
 """OpenAI baselines: `make_atari` and `wrap_deepmind(frame_stack=True)` of
 baselines/common/atari_wrappers.py, around gym's "PongNoFrameskip-v4", whose limit is 400,000
-frames. A lost life reports an end, and the game goes on. One thing differs: theirs then plays a
-step of no-ops, one of FIRE and one of the third action before the next life begins, with a fresh
-stack. Here the next action is played at once, so a policy that never presses FIRE waits."""
+frames. A lost life reports an end; then a step of no-ops, one of FIRE and one of the third action
+are played, and the next life of the same game begins with a fresh stack. An explicit `reset` always
+starts a new game."""
 
 ENVPOOL: Mapping[str, Any] = MappingProxyType(
     _DQN_OBSERVATION
     | {
         "frameskip": 4,
         "noop_max": 30,
+        "episode_start": "ale",
         "use_fire_reset": True,
         "life_loss_info": False,
         "reward_clipping": False,

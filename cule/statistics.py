@@ -44,13 +44,16 @@ class EpisodeStatistics(AtariWrapper):
                 "use gymnasium.wrappers.vector.RecordEpisodeStatistics for it"
             )
         self._same_step = base.autoreset_mode == AutoresetMode.SAME_STEP
+        options = base.engine.options
+        # Whether a lost life is followed by a step that plays no action, as the end of a game is.
+        self._starts_lives = bool(options.life_loss_info and options.episode_start)
         self._size = max(integer("buffer_length", buffer_length), base.num_envs)
 
         def zeros(count: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
             return torch.zeros(count, dtype=dtype, device=base.device)
 
         self._returns, self._lengths = (zeros(base.num_envs) for _ in range(2))
-        self._were_over = zeros(base.num_envs, torch.bool)
+        self._waited = zeros(base.num_envs, torch.bool)
         # The last place takes the values of envs whose episode goes on.
         self._last_returns, self._last_lengths = (
             zeros(self._size + 1, torch.float32) for _ in range(2)
@@ -65,7 +68,7 @@ class EpisodeStatistics(AtariWrapper):
         observations, info = self.env.reset(seed=seed, options=options)
         mask = (options or {}).get("reset_mask")
         chosen = slice(None) if mask is None else torch.as_tensor(mask, device=self._count.device)
-        for tensor in (self._returns, self._lengths, self._were_over):
+        for tensor in (self._returns, self._lengths, self._waited):
             tensor[chosen] = 0
         return observations, info
 
@@ -76,9 +79,9 @@ class EpisodeStatistics(AtariWrapper):
         observations, rewards, terminated, truncated, info = super().step(actions, player_b_actions)
         over = info["game_over"]
         # The step after an episode only resets the env, or does nothing if autoreset is disabled.
-        ended = over.clone() if self._same_step else over & ~self._were_over
+        ended = over.clone() if self._same_step else over & ~self._waited
         self._returns += info["reward"]
-        self._lengths += 1 if self._same_step else ~self._were_over
+        self._lengths += 1 if self._same_step else ~self._waited
         info["episode"] = {
             "r": torch.where(ended, self._returns, 0).float(),
             "l": torch.where(ended, self._lengths, 0),
@@ -87,7 +90,9 @@ class EpisodeStatistics(AtariWrapper):
         self._remember(ended)
         self._returns.masked_fill_(ended, 0)
         self._lengths.masked_fill_(ended, 0)
-        self._were_over.copy_(over)
+        # A game may also end while the start of its next life is played: then the next has begun.
+        waits = over & ~info["new_game"]
+        self._waited.copy_(waits | terminated | truncated if self._starts_lives else waits)
         return observations, rewards, terminated, truncated, info
 
     def _remember(self, ended: torch.Tensor) -> None:

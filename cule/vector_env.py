@@ -74,10 +74,15 @@ class AtariEnv(Playing, VectorEnv):
         frameskip: frames in a step.
         maxpool: observations are the maximum of a step's last two frames.
         noop_max: an episode starts after 0 to noop_max - 1 no-ops.
+        episode_start: what is played before an episode's first step. "ale": as in ale-py, a frame
+            of FIRE, then no-ops; after a lost life nothing. "baselines": as stable-baselines3's
+            AtariWrapper and OpenAI baselines do: at least one no-op, then a step of FIRE and one of
+            the third action; with `life_loss_info` also after each lost life, where a step of
+            no-ops comes first. The stack then shows the new life alone.
         episodic_life: a lost life ends the game, and the reset starts a new one with all lives, as
             in ale-py. EnvPool's keyword of this name goes on with the game: see `life_loss_info`.
         life_loss_info: a lost life reports a termination, but nothing is reset: the game, the stack
-            and the next action go on. stable-baselines3 and EnvPool press FIRE here; cule does not.
+            and the next action go on, unless `episode_start` is "baselines".
         reward_clipping: rewards are -1, 0 or 1.
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
@@ -149,6 +154,7 @@ class AtariEnv(Playing, VectorEnv):
         frameskip: int = 4,
         maxpool: bool = True,
         noop_max: int = 30,
+        episode_start: Literal["ale", "baselines"] = "ale",
         episodic_life: bool = False,
         life_loss_info: bool = False,
         reward_clipping: bool = True,

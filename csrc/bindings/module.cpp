@@ -129,6 +129,13 @@ void checked_pool_episode(CheckedBatch& batch, const py::object& noops) {
   start_pool_episode(batch, count);
 }
 
+void checked_ended_episode(CheckedBatch& batch, const py::object& noops) {
+  const auto count = static_cast<int>(integer("noops", noops, 0, kMaxNoops));
+  batch.check_powered_on();
+  py::gil_scoped_release release;
+  end_pool_episode(batch, count);
+}
+
 void checked_continued_episode(CheckedBatch& batch, const py::object& played,
                                const py::object& noops) {
   const auto before = static_cast<int>(integer("played", played, 0, kMaxNoops)),
@@ -369,6 +376,7 @@ PYBIND11_MODULE(_core, m) {
         py::arg("seed") = 1);
   m.def("start_pool_episode", &checked_pool_episode);
   m.def("continue_pool_episode", &checked_continued_episode);
+  m.def("end_pool_episode", &checked_ended_episode);
   Guard::watch_forks();
   py::class_<Guard>(m, "Guard").def(py::init<>()).def("call", &Guard::call);
   bind_constants(m);

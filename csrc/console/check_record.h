@@ -89,7 +89,7 @@ inline bool fits_env(const EnvState& env, const ConsoleConfig& config) {
   for (int32_t number : {env.frame_number, env.episode_frame_number, env.elapsed_frames}) {
     if (number < 0 || number >= 1 << 30) return false;
   }
-  return is_moderate(env.lives) && env.over <= 1;
+  return is_moderate(env.lives) && env.over <= 2;
 }
 
 // Checks the cartridge's bytes if they are a DPC's registers. In other cartridges they are RAM, and

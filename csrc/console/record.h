@@ -32,7 +32,8 @@ struct EnvState {
   uint32_t resets;               // resets since the last seeding
   uint32_t action_draws;         // frames with a draw for sticky actions since the last seeding
   uint32_t faults;               // see Fault
-  uint32_t over;                 // 1: the episode has ended, and the env waits for its reset
+  uint32_t over;                 // 1: the game has ended, 2: a life, after which something is
+                                 // pressed; the env waits for the next one's start
 };
 
 // What the newest frame of the newest observation shows.

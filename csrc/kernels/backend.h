@@ -91,6 +91,8 @@ void start_pool_episode(const Batch& batch, int noops);
 // Goes on from the state that start_pool_episode left after `played` no-ops, to the state that it
 // would have left after `noops`.
 void continue_pool_episode(const Batch& batch, int played, int noops);
+// Plays what an episode's start has after its no-ops, of which there were `noops`.
+void end_pool_episode(const Batch& batch, int noops);
 // Plays episodes with random actions, each held for some frames: a new one, unless `from_start` is
 // false. Counts in `entries` what is executed: one entry for each byte of the ROM, and one for code
 // that is elsewhere.

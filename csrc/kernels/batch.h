@@ -13,6 +13,8 @@
 namespace cule {
 
 enum class AutoresetMode : uint32_t { kNextStep, kSameStep, kDisabled };
+// What is pressed before the first step of an episode (kernels/episode_start.h).
+enum class EpisodeStart : int32_t { kAle, kBaselines };
 
 struct StepOptions {
 #define CULE_OPTION(name, least, most) int32_t name;
@@ -57,13 +59,16 @@ struct ResetPool {
   const uint8_t* pictures;
 };
 
+// What the phase `restart` does with an env.
+enum class Restart : uint8_t { kNone, kNewGame, kNextLife };
+
 // What the CPU part of a step tells the later phases, for each env.
 struct StepTrace {
   uint32_t entries;       // how many are in the instruction buffer
   uint32_t after_clear;   // see InstructionBuffer
   uint16_t frames;        // how many were emulated
   ObservationPlan plan;
-  bool resets;            // a later phase of this call resets the env
+  Restart restart;        // what a later phase of this call starts
   uint32_t latches_read;  // the collision latches that the program has read
   uint32_t spare;  // the number of the spare buffer with the entries, from 1 on; 0: the env's own
 };
@@ -131,6 +136,14 @@ CULE_INLINE const uint32_t* entries_of(const Batch& batch, size_t env) {
   const SpareBuffers& spares = batch.spares;
   return spare ? spares.entries + static_cast<size_t>(spare - 1) * spares.capacity
                : own_buffer(batch, env);
+}
+
+CULE_INLINE bool starts_as_baselines(const StepOptions& options) {
+  return static_cast<EpisodeStart>(options.episode_start) == EpisodeStart::kBaselines;
+}
+// Whether something is pressed after a lost life, too.
+CULE_INLINE bool starts_lives(const StepOptions& options) {
+  return starts_as_baselines(options) && options.life_loss_info;
 }
 
 CULE_INLINE StickyActions sticky_actions_of(const Batch& batch, size_t env) {

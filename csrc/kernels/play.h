@@ -72,11 +72,18 @@ CULE_INLINE PlayerAction player_b(const Batch& batch, size_t env) {
           batch.strengths_b ? batch.strengths_b[env] : 1.0f};
 }
 
-// For an env whose episode ended in an earlier step: it is reset instead of this step.
-CULE_INLINE void play_nothing(const Batch& batch, size_t env) {
-  batch.traces[env] = {0, 0, 0, plan_of(NewFrame::kNone), true, 0, 0};
+// For an env whose episode ended in an earlier step: the next one starts instead of this step.
+CULE_INLINE void play_nothing(const Batch& batch, size_t env, Restart restart) {
+  batch.traces[env] = {0, 0, 0, plan_of(NewFrame::kNone), restart, 0, 0};
   batch.rewards[env] = batch.raw_rewards[env] = 0;
   batch.terminated[env] = batch.truncated[env] = batch.over[env] = batch.began[env] = 0;
+}
+
+// What the env waits for. A state of another env may wait for the start of a life; if this one
+// starts none, the game goes on.
+CULE_INLINE Restart awaited(const StepOptions& options, const EnvState& state) {
+  const auto waits = static_cast<Restart>(state.over);
+  return waits == Restart::kNextLife && !starts_lives(options) ? Restart::kNone : waits;
 }
 
 // The results of a step, in addition to its observation.
@@ -91,7 +98,7 @@ CULE_INLINE void report_step(const Batch& batch, size_t env, const StepResult& r
   batch.rewards[env] = batch.options.reward_clipping ? (reward > 0) - (reward < 0) : reward;
   batch.terminated[env] = result.terminated;
   batch.truncated[env] = result.truncated;
-  batch.over[env] = state.over;
+  batch.over[env] = static_cast<Restart>(state.over) == Restart::kNewGame;
   batch.began[env] = 0;
   report_state(batch, env, state);
 }
@@ -105,7 +112,9 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   StepTrace& trace = batch.traces[env];
   EnvState state;
   load_part(batch.records, env, kEnv, state);
-  if (state.over && options.autoreset == AutoresetMode::kNextStep) return play_nothing(batch, env);
+  const Restart due = awaited(options, state);
+  if (due != Restart::kNone && options.autoreset == AutoresetMode::kNextStep)
+    return play_nothing(batch, env, due);
   // The program is likely to read the same collision latches as in the last step.
   machine.latches_read = trace.latches_read;
   GameState game;
@@ -137,7 +146,10 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
               (options.episodic_life && life_lost);
   }
   state.lives = lives;
-  state.over = stopped;
+  const Restart restart = stopped ? Restart::kNewGame
+                          : life_lost && starts_lives(options) ? Restart::kNextLife
+                                                               : Restart::kNone;
+  state.over = static_cast<uint32_t>(restart);
   frames.leaves_lines |= (machine.devices.faults & kFaultBufferFull) != 0;
   const ObservationPlan plan =
       plan_observation(options, frames, done, stopped, screen_of(batch, env).front);
@@ -154,8 +166,8 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   result.truncated = state.elapsed_frames >= options.max_frames && !result.terminated;
   report_step(batch, env, result, state);
   trace = {machine.buffer.count, machine.buffer.after_clear, static_cast<uint16_t>(frames.count),
-           plan, stopped && options.autoreset == AutoresetMode::kSameStep, machine.latches_read,
-           machine.trail.spare};
+           plan, options.autoreset == AutoresetMode::kSameStep ? restart : Restart::kNone,
+           machine.latches_read, machine.trail.spare};
 }
 
 }  // namespace cule

@@ -1,8 +1,10 @@
-// Starts an episode of one env: copies a state from the reset pool, or emulates what ale-py does.
+// Starts an episode of one env: copies a state from the reset pool, or emulates the start.
 #pragma once
 
+#include "kernels/episode_start.h"
 #include "kernels/lanes.h"
 #include "kernels/memory.h"
+#include "kernels/prepare.h"
 #include "kernels/screen.h"
 #include "tia/picture_view.h"
 
@@ -51,34 +53,6 @@ CULE_INLINE size_t choose_pool_slot(const Batch& batch, size_t env, const EnvSta
   return static_cast<size_t>(batch.group[env]) * size + below(word, size);
 }
 
-// Plays no-ops, as ale-py's vector reset does after reset_game. `fire` says that FIRE was played
-// first. `noops` and `played`, which says how many have been played already, both count that FIRE.
-// If the game ends meanwhile, a new episode starts.
-template <class AnySession>
-CULE_HD void play_noops(AnySession& session, bool fire, int played, int noops) {
-  for (int i = played > fire ? played : fire; i < noops; ++i) {
-    session.act(kNoop);
-    if (session.game.terminal) session.start_episode();
-  }
-}
-
-// Sets the state from which the first step begins.
-template <class AnySession>
-CULE_HD void end_of_start(AnySession& session) {
-  session.env.lives = lives_of(session.config.game, session.game);
-  session.env.elapsed_frames = 0;
-  session.env.over = 0;
-}
-
-// Plays the start of a new episode, until its first step.
-template <class AnySession>
-CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
-  session.start_episode();
-  if (fire) session.act(kFire);
-  play_noops(session, fire, 0, noops);
-  end_of_start(session);
-}
-
 // Runs `body` with a session of env, which one thread plays, drawing every frame. Then stores the
 // state that it has left, and returns the env's part of it.
 template <class Core, class Body>
@@ -104,12 +78,12 @@ CULE_HD inline EnvState with_session(const Batch& batch, size_t env, const Core&
   return record.env;
 }
 
-// Whether env's episodes start with FIRE.
-CULE_INLINE bool starts_with_fire(const Batch& batch, size_t env) {
+// What is pressed at the start of env's episodes.
+CULE_INLINE StartButtons buttons_of(const Batch& batch, size_t env) {
   const uint8_t* ids = batch.action_ids + batch.group[env] * kNumActions;
   bool found = false;
   for (int i = 0; i < kNumActions; ++i) found |= ids[i] == kFire;
-  return found && batch.options.fire_reset;
+  return {found && batch.options.fire_reset, ids[2]};
 }
 
 CULE_INLINE void seed_state(EnvState& state, int64_t seed) {
@@ -136,45 +110,65 @@ CULE_HD inline void seed_exactly(const Batch& batch, size_t env, int64_t seed) {
 // In a reset: marks the env to be reset if its byte in `mask` is set (null: all are reset).
 CULE_INLINE void choose_reset(const Batch& batch, size_t env, const uint8_t* mask) {
   const bool resets = !mask || mask[env];
-  batch.traces[env].resets = resets;
+  batch.traces[env].restart = resets ? Restart::kNewGame : Restart::kNone;
   batch.began[env] = 0;
   if (resets) batch.over[env] = 0;
   batch.traces[env].plan = plan_of(NewFrame::kNone);
 }
 
-// Reports the new episode, and plans its first observation.
-CULE_INLINE void finish_reset(const Batch& batch, size_t env, const EnvState& state) {
+// Reports the new game or life, and plans its first observation.
+CULE_INLINE void finish_restart(const Batch& batch, size_t env, const EnvState& state,
+                                EpisodeBegun begun) {
+  StepTrace& trace = batch.traces[env];
   report_state(batch, env, state);
-  batch.began[env] = 1;
-  batch.traces[env].plan = plan_of_start();
+  batch.began[env] = begun.new_game;
+  // The game has ended while the start of its next life was played.
+  if (begun.new_game && trace.restart == Restart::kNextLife) batch.over[env] = 1;
+  trace.plan = plan_of_start(begun.last_two);
 }
 
-// Starts env's next episode from the pool, except for the pictures. The caller copies these from
-// the slot that this returns.
+// Whether the pool has the state that env starts from.
+CULE_INLINE bool restarts_from_pool(const Batch& batch, size_t env) {
+  return batch.pool.size && batch.traces[env].restart == Restart::kNewGame;
+}
+
+// Starts env's next game from the pool, except for the pictures. The caller copies these from the
+// slot that this returns.
 CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t seed) {
   EnvState state;
   load_part(batch.records, env, offsetof(EnvRecord, env), state);
   if (seed != kNoSeed) seed_state(state, seed);
   const size_t slot = choose_pool_slot(batch, env, state);
   ++state.resets;
-  finish_reset(batch, env, copy_record_from(batch, env, batch.pool, slot, state));
+  const bool last_two = starts_as_baselines(batch.options) && buttons_of(batch, env).fire &&
+                        pools_last_two(batch.options);
+  finish_restart(batch, env, copy_record_from(batch, env, batch.pool, slot, state),
+                 {true, last_two});
   return slot;
 }
 
-// Starts env's next episode by emulating it, as ale-py does.
+// Starts env's next episode by emulating it. With a pool that is a life, and if the game ends
+// meanwhile, the next one comes from the pool.
 template <class Core>
-CULE_HD inline void restart_exactly(const Batch& batch, size_t env, int64_t seed, const Core& core,
+CULE_HD inline void emulate_restart(const Batch& batch, size_t env, int64_t seed, const Core& core,
                                     const Workplace& place) {
   if (seed != kNoSeed) seed_exactly(batch, env, seed);
-  const StepOptions& options = batch.options;
-  const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
-  const int noops = static_cast<int>(
-      random.below(options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1));
+  const bool next_life = batch.traces[env].restart == Restart::kNextLife;
+  const bool emulates_games = batch.pool.size == 0;
+  if (next_life) separate_rows(batch, env, OneLane{});
+  const auto draw_noops = [&]() {
+    const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
+    const auto below = [&](uint32_t end) { return random.below(end); };
+    return static_cast<int>(noops_of(batch.options, below));
+  };
+  EpisodeBegun begun{};
   const EnvState state = with_session(batch, env, core, place, [&](auto& session) {
-    start_with_noops(session, starts_with_fire(batch, env), noops);
-    ++session.env.resets;
+    begun = start_episode(session, batch.options, buttons_of(batch, env), !next_life,
+                          emulates_games, draw_noops);
+    if (begun.new_game && emulates_games) ++session.env.resets;
   });
-  finish_reset(batch, env, state);
+  if (!begun.new_game || emulates_games) return finish_restart(batch, env, state, begun);
+  copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, kNoSeed));
 }
 
 }  // namespace cule

@@ -33,10 +33,11 @@ class AtariVecEnv(VecEnv):
     Observations are images with the channels first, (num_envs, stack_num, img_height, img_width)
     uint8; in color there are three channels for each frame. Each step's infos have `lives`,
     `frame_number` and `episode_frame_number`, as ale-py's have them (after an episode's end, of the
-    new one), and at an end what a Monitor reports, with unclipped rewards. With
-    `life_loss_info=True` a lost life is reported as the end of an episode, but the game goes on, as
-    with stable-baselines3's own AtariWrapper. Unlike there, no no-op and no FIRE begin the next
-    life, and the stack goes on: the policy has to press FIRE.
+    new one), and at an end what a Monitor reports, with unclipped rewards. Episodes start as with
+    stable-baselines3's own AtariWrapper, unless `episode_start="ale"` is given. With
+    `life_loss_info=True` a lost life is reported as the end of an episode; a step of no-ops, one of
+    FIRE and one of the third action begin the next life of the same game, with a fresh stack. What
+    is scored in these steps is in no reward, as there.
 
     Args:
         game: as AtariEnv's.
@@ -63,6 +64,7 @@ class AtariVecEnv(VecEnv):
                 "expected obs_type to be 'image' for AtariVecEnv, as an episode's final "
                 f"observation is an image, got {options['obs_type']!r}"
             )
+        options = {"episode_start": "baselines"} | options
         self.env = AtariEnv(
             game, num_envs, device, autoreset_mode="SameStep", render_mode="rgb_array",
             output="torch_shared", **options,

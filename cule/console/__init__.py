@@ -13,9 +13,10 @@ process ends.
 
 from cule.console.cartridge import rom_of
 from cule.console.console import Console
-from cule.console.options import AUTORESET_MODES, Group, Options, action_numbers
+from cule.console.options import AUTORESET_MODES, EPISODE_STARTS, Group, Options, action_numbers
 from cule.console.start_states import boot
 
 __all__ = [
-    "AUTORESET_MODES", "Console", "Group", "Options", "action_numbers", "boot", "rom_of",
+    "AUTORESET_MODES", "EPISODE_STARTS", "Console", "Group", "Options", "action_numbers", "boot",
+    "rom_of",
 ]  # fmt: skip

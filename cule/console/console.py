@@ -64,7 +64,8 @@ class Console:
         self.batch.buffer_capacity = buffer_entries(1)
         self.batch.power_on_count = POWER_ON_NUMBERS
         self.batch.record_word_stride, self.batch.record_env_stride = 1, _core.RECORD_WORDS
-        self.batch.fire_reset, self.batch.noop_max = options.fire_reset, options.noop_max
+        for name in _core.STEP_OPTIONS:
+            setattr(self.batch, name, getattr(options, name))
         self.batch.channels = 1
         rows = self.batch.arrays(envs=False, on_gpu=False)
         self.arrays |= {

@@ -10,6 +10,7 @@ from cule import _core, actions
 from cule.rom import Game
 
 AUTORESET_MODES = ("NextStep", "SameStep", "Disabled")
+EPISODE_STARTS = ("ale", "baselines")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Options:
     frameskip: int = 4
     max_frames: int = 108_000
     noop_max: int = 30
+    episode_start: int = 0
     maxpool: bool = True
     episodic_life: bool = False
     life_loss_info: bool = False
@@ -41,6 +43,19 @@ class Options:
     channels: int = 1
     stack: int = 4
     reset_pool_size: int = 30
+
+    @property
+    def least_noops(self) -> int:
+        """The fewest no-ops of a game's start; the most are one below `noop_max`."""
+        return int(EPISODE_STARTS[self.episode_start] == "baselines" and self.noop_max > 1)
+
+    @property
+    def of_starts(self) -> Options:
+        """The options on which start states depend; all others have their defaults."""
+        names = ("noop_max", "fire_reset", "action_space", "reset_pool_size")
+        if EPISODE_STARTS[self.episode_start] == "baselines":
+            names += ("episode_start", "life_loss_info", "frameskip", "maxpool")
+        return Options(**{name: getattr(self, name) for name in names})
 
 
 def action_numbers(game: Game, space: str) -> tuple[int, ...]:

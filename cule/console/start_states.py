@@ -46,33 +46,35 @@ def boot(game: Game) -> Boot:
     return Boot(console.snapshot(), console.pal, picture_height(game, console.pal))
 
 
-def reset_pool(
-    group: Group, size: int, noop_max: int, fire_reset: bool, action_space: str
-) -> tuple[Snapshot, ...]:
-    """`size` states that episodes of the group start from.
+def reset_pool(group: Group, options: Options) -> tuple[Snapshot, ...]:
+    """The `options.reset_pool_size` states that episodes of the group start from.
 
-    Their numbers of no-ops are spread evenly over [0, noop_max).
+    Their numbers of no-ops are spread evenly over [least_noops, noop_max).
     """
-    make = kept_reset_pool if size <= MAX_KEPT_STATES else make_reset_pool
-    return make(group, size, noop_max, fire_reset, action_space)
+    kept = options.reset_pool_size <= MAX_KEPT_STATES
+    return (kept_reset_pool if kept else make_reset_pool)(group, options.of_starts)
 
 
-def make_reset_pool(
-    group: Group, size: int, noop_max: int, fire_reset: bool, action_space: str
-) -> tuple[Snapshot, ...]:
+def make_reset_pool(group: Group, options: Options) -> tuple[Snapshot, ...]:
     """The states that `reset_pool` returns, emulated."""
     booted = boot(group.game)
-    options = Options(noop_max=noop_max, fire_reset=fire_reset, action_space=action_space)
     console = Console(group, options, booted.pal)
     console.configure()
     console.load(booted.snapshot)
-    _core.start_pool_episode(console.batch, 0)
-    # Each state is some no-ops after the one before it.
-    states = [console.snapshot()]
-    for i in range(1, size):
-        before, after = ((k * noop_max // size) for k in (i - 1, i))
-        _core.continue_pool_episode(console.batch, before, after)
+    size, least = options.reset_pool_size, options.least_noops
+    span = max(options.noop_max - least, 0)
+    noops = [least + i * span // size for i in range(size)]
+    states = []
+    for before, count in zip([None, *noops], noops, strict=False):
+        # Each state is some no-ops after the one before it.
+        if before is None:
+            _core.start_pool_episode(console.batch, count)
+        else:
+            _core.continue_pool_episode(console.batch, before, count)
+        after_noops = console.snapshot()
+        _core.end_pool_episode(console.batch, count)
         states.append(console.snapshot())
+        console.load(after_noops)
     return tuple(states)
 
 

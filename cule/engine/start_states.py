@@ -40,14 +40,7 @@ def place_start_states(memory: Memory, layout: Layout, progress: bool) -> None:
     _place(memory, layout, "boot", [[booted.snapshot] for booted in layout.boots])
     if options.reset_pool_size:
         pools = [
-            reset_pool(
-                group,
-                options.reset_pool_size,
-                options.noop_max,
-                options.fire_reset,
-                options.action_space,
-            )
-            for group in _bar(layout.groups, "start states", progress)
+            reset_pool(group, options) for group in _bar(layout.groups, "start states", progress)
         ]
         _place(memory, layout, "pool", pools)
 

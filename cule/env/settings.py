@@ -19,7 +19,7 @@ from cule.arguments import (
     per_env,
     probability,
 )
-from cule.console import AUTORESET_MODES, Options
+from cule.console import AUTORESET_MODES, EPISODE_STARTS, Options
 from cule.device import cpus_of_threads, find_device, usable_cpus
 from cule.errors import InvalidValue
 
@@ -55,6 +55,7 @@ _CHECKS: dict[str, Check] = {
     "frameskip": partial(integer, most=MAX_FRAMESKIP),
     "max_num_frames_per_episode": integer,
     "noop_max": partial(integer, least=0, most=MAX_NOOPS),
+    "episode_start": partial(choice, choices=EPISODE_STARTS),
     "maxpool": flag,
     "episodic_life": flag,
     "life_loss_info": flag,
@@ -85,6 +86,12 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
         raise InvalidValue(
             "expected obs_type='image' with autoreset_mode SAME_STEP, as RAM keeps no final "
             "observation"
+        )
+    starts_lives = checked.episode_start == "baselines" and checked.life_loss_info
+    if starts_lives and checked.autoreset_mode == AutoresetMode.DISABLED:
+        raise InvalidValue(
+            "expected autoreset_mode NEXT_STEP or SAME_STEP with episode_start='baselines' and "
+            "life_loss_info, as the env itself starts the next life, got DISABLED"
         )
     if checked.batch_size not in (0, count):
         raise InvalidValue(
@@ -120,6 +127,7 @@ def step_options(checked: SimpleNamespace, action_space: str) -> Options:
         frameskip=checked.frameskip,
         max_frames=checked.max_num_frames_per_episode,
         noop_max=checked.noop_max,
+        episode_start=EPISODE_STARTS.index(checked.episode_start),
         maxpool=checked.maxpool,
         episodic_life=checked.episodic_life,
         life_loss_info=checked.life_loss_info,

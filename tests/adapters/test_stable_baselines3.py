@@ -74,6 +74,7 @@ def test_step_gives_what_the_env_gives(grayscale: bool, device: str) -> None:
         num_threads=1,
         output="numpy",
         autoreset_mode="SameStep",
+        episode_start="baselines",
         **options,
     )
     ours.seed(5)

@@ -9,23 +9,25 @@ import pytest
 
 import cule
 from cule import _core
-from cule.console import Console, Group, Options, boot
+from cule.console import EPISODE_STARTS, Console, Group, Options, boot
 from cule.console.console import Snapshot
 from cule.console.start_states import make_reset_pool
 from cule.engine import start_states
 from cule.rom import find_game
 
 
-def emulated_alone(group: Group, noops: int, fire_reset: bool) -> Snapshot:
+def emulated_alone(group: Group, noops: int, options: Options) -> Snapshot:
     """A start state that is emulated from power-on, in an episode of its own."""
     booted = boot(group.game)
-    console = Console(group, Options(fire_reset=fire_reset), booted.pal)
+    console = Console(group, options, booted.pal)
     console.configure()
     console.load(booted.snapshot)
     _core.start_pool_episode(console.batch, noops)
+    _core.end_pool_episode(console.batch, noops)
     return console.snapshot()
 
 
+@pytest.mark.parametrize("episode_start", EPISODE_STARTS)
 @pytest.mark.parametrize(
     ("game", "noop_max", "size", "fire_reset"),
     [
@@ -35,17 +37,22 @@ def emulated_alone(group: Group, noops: int, fire_reset: bool) -> Snapshot:
     ],
 )  # fmt: skip
 def test_pool_is_what_episodes_of_their_own_give(
-    game: str, noop_max: int, size: int, fire_reset: bool
+    game: str, noop_max: int, size: int, fire_reset: bool, episode_start: str
 ) -> None:
     """In the pool, each state continues from the one before it.
 
     Without input, assault ends after 642 frames.
     """
     group = Group(find_game(game), find_game(game).facts["default_mode"], 0)
-    pool = make_reset_pool(group, size, noop_max, fire_reset, "minimal")
+    options = Options(
+        noop_max=noop_max, fire_reset=fire_reset, reset_pool_size=size, life_loss_info=True,
+        episode_start=EPISODE_STARTS.index(episode_start),
+    )  # fmt: skip
+    pool, least = make_reset_pool(group, options), options.least_noops
+    assert least == (episode_start == "baselines" and noop_max > 0)
     assert len(pool) == size
     for i, state in enumerate(pool):
-        alone = emulated_alone(group, i * noop_max // size, fire_reset)
+        alone = emulated_alone(group, least + i * (noop_max - least) // size, options)
         for name in ("record", "ram", "cartridge_bytes", "pictures"):
             np.testing.assert_array_equal(
                 getattr(state, name), getattr(alone, name), err_msg=f"{i} {name}"

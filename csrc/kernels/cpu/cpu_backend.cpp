@@ -86,11 +86,11 @@ struct EnvPhases {
   }
   void choose() const { choose_reset(batch, env, mask); }
   void restart() const {
-    if (!trace().resets) return;
+    if (trace().restart == Restart::kNone) return;
     const int64_t seed = seeds ? seeds[env] : kNoSeed;
-    if (batch.pool.size)
+    if (restarts_from_pool(batch, env))
       copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, seed));
-    else restart_exactly(batch, env, seed, core, workspace.place());
+    else emulate_restart(batch, env, seed, core, workspace.place());
   }
   void observe_start() const {
     if (trace().plan.begins_episode) observe();
@@ -304,17 +304,32 @@ void start_first_episode(const Batch& batch) {
   });
 }
 
+// Whether the no-ops of a pool's states count a FIRE that was played before them.
+static bool counts_fire(const Batch& batch) {
+  return !starts_as_baselines(batch.options) && buttons_of(batch, 0).fire;
+}
+
 void start_pool_episode(const Batch& batch, int noops) {
   with_first_session(batch, [&](auto& session) {
     session.env.frame_number = 0;
-    start_with_noops(session, starts_with_fire(batch, 0), noops);
+    start_with_noops(session, counts_fire(batch), noops);
   });
 }
 
 void continue_pool_episode(const Batch& batch, int played, int noops) {
   with_first_session(batch, [&](auto& session) {
-    play_noops(session, starts_with_fire(batch, 0), played, noops);
+    play_noops(session, counts_fire(batch), played, noops);
     end_of_start(session);
+  });
+}
+
+void end_pool_episode(const Batch& batch, int noops) {
+  if (!starts_as_baselines(batch.options)) return;
+  const auto draw_noops = [&]() { return noops; };
+  with_first_session(batch, [&](auto& session) {
+    BaselinesStart<std::decay_t<decltype(session)>, decltype(draw_noops)> start{
+        session, batch.options, buttons_of(batch, 0), true, draw_noops, {true, false}};
+    start.press_buttons();
   });
 }
 

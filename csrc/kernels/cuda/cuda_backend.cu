@@ -270,8 +270,10 @@ class CudaBackend final : public Backend {
       start(choose_resets, blocks_for(batch.num_envs, kThreads), kThreads, 0, stream, batch, mask);
     }
     void restart() {
-      if (batch.pool.size)
-        return start(restart_from_pool, batch.num_envs, kThreads, 0, stream, batch, seeds);
+      if (batch.pool.size) {
+        start(restart_from_pool, batch.num_envs, kThreads, 0, stream, batch, seeds);
+        if (!starts_lives(batch.options)) return;
+      }
       // An emulated start may overwrite a spare instruction buffer, and `pool` may still read one.
       // All other envs are drawn by now.
       join_pooled();

@@ -77,11 +77,11 @@ __device__ __forceinline__ void resample_band(const Batch& batch, size_t env,
                                   newest_frame(batch, env), window, WarpLanes{});
 }
 
-// Copies a state of the pool over each env that starts an episode; a block for each env.
+// Copies a state of the pool over each env that starts a game; a block for each env.
 __global__ void __launch_bounds__(kThreads, 8)
     restart_from_pool(const __grid_constant__ Batch batch, const int64_t* seeds) {
   const size_t env = blockIdx.x;
-  if (!batch.traces[env].resets) return;
+  if (!restarts_from_pool(batch, env)) return;
   __shared__ size_t slot;
   if (threadIdx.x == 0) slot = restart_record(batch, env, seeds ? seeds[env] : kNoSeed);
   __syncthreads();
@@ -94,18 +94,19 @@ __global__ void __launch_bounds__(kThreads, 8)
   own_rows(pictures, BlockLanes{});
 }
 
-// Emulates the start of an episode for each env that starts one; a thread for each env.
+// Emulates the start of an episode for each env that starts one without the pool; a thread for each
+// env.
 __global__ void __launch_bounds__(kWarp, 10)
     restart_by_emulation(const __grid_constant__ Batch batch, const int64_t* seeds) {
   const size_t env = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (env >= static_cast<size_t>(batch.num_envs)) return;
-  if (!batch.traces[env].resets) return;
+  if (batch.traces[env].restart == Restart::kNone || restarts_from_pool(batch, env)) return;
   TiaState tia;
   TiaTrail trail;
   trail.starts = starts_of_env(batch, env);
   trail.spares = batch.spares;
   const Workplace place{own_buffer(batch, env), trail, tia};
-  restart_exactly(batch, env, seeds ? seeds[env] : kNoSeed, DynamicCore{}, place);
+  emulate_restart(batch, env, seeds ? seeds[env] : kNoSeed, DynamicCore{}, place);
 }
 
 __global__ void __launch_bounds__(kThreads)

@@ -41,9 +41,10 @@ CULE_INLINE ObservationPlan plan_of(NewFrame new_frame) {
   plan.new_frame = new_frame;
   return plan;
 }
-// The first observation of an episode shows its newest frame alone.
-CULE_INLINE ObservationPlan plan_of_start() {
-  ObservationPlan plan = plan_of(NewFrame::kLast);
+// The first observation of an episode shows its newest frame alone: the last one, or the maximum of
+// the `last_two`.
+CULE_INLINE ObservationPlan plan_of_start(bool last_two) {
+  ObservationPlan plan = plan_of(last_two ? NewFrame::kLastTwo : NewFrame::kLast);
   plan.begins_episode = true;
   return plan;
 }
