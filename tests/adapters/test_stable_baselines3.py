@@ -172,7 +172,7 @@ def test_options_of_a_reset_reach_the_env() -> None:
     env.reset()
     after = [info["episode_frame_number"] for info in env.reset_infos]
     assert [after[0] - frames[0], after[2] - frames[2]] == [12, 12], "these go on"
-    plain = cule.AtariEnv("breakout", 3, device="cpu", **OPTIONS)
+    plain = cule.AtariEnv("breakout", 3, device="cpu", episode_start="baselines", **OPTIONS)
     plain.reset(seed=1)
     plain.reset(seed=[6], options={"reset_mask": np.array([False, True, False])})
     assert env.env.get_ram()[1].equal(plain.get_ram()[1]), "env 1 got the seed of env 1"

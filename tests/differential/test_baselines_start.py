@@ -53,16 +53,16 @@ def frames(observation: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("lives_end", [True, False])
 @pytest.mark.parametrize(
-    ("game", "steps", "options"),
+    ("game", "steps", "least_ends", "options"),
     [
-        ("Breakout", 500, {}), ("MsPacman", 500, {}), ("Seaquest", 400, {}), ("Pong", 60, {}),
-        ("SpaceInvaders", 400, {}), ("Breakout", 200, {"frame_skip": 2}),
-        ("Assault", 300, {"frame_skip": 1}),
+        ("Breakout", 250, 2, {}), ("MsPacman", 370, 1, {}), ("Seaquest", 250, 2, {}),
+        ("SpaceInvaders", 250, 1, {}), ("Pong", 60, 0, {}), ("Breakout", 150, 0, {"frame_skip": 2}),
+        ("Assault", 150, 0, {"frame_skip": 1}),
     ],
     ids=str,
 )  # fmt: skip
 def test_steps_are_stable_baselines3s(
-    game: str, steps: int, options: dict[str, Any], lives_end: bool, device: str,
+    game: str, steps: int, least_ends: int, options: dict[str, Any], lives_end: bool, device: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     theirs = wrapped(game, 1, monkeypatch, terminal_on_life_loss=lives_end, **options)
@@ -80,7 +80,7 @@ def test_steps_are_stable_baselines3s(
         assert console.lives() == info["lives"][0], step
         assert console.getEpisodeFrameNumber() == info["episode_frame_number"][0], step
         ends += int(dones[0])
-    assert game == "Pong" or not lives_end or ends >= 2
+    assert ends >= least_ends or not lives_end
 
 
 def test_policy_of_no_ops_loses_all_lives_of_breakout(
@@ -114,10 +114,11 @@ def test_next_step_mode_starts_lives_in_steps_of_their_own(pool: int, device: st
         rng, seen = np.random.default_rng(2), []
         while len(seen) < 500:
             obs, reward, terminated, truncated, _ = counted.step(rng.integers(4, size=1))
+            result = int(reward), bool(terminated)
             if mode == "next_step" and bool(terminated | truncated):
                 obs, nothing, *ends, _ = counted.step(torch.zeros(1, dtype=torch.int64))
                 assert int(nothing) == 0 and not any(map(bool, ends))
-            seen.append((obs.clone(), int(reward), bool(terminated)))
+            seen.append((obs.clone(), *result))
         assert int(counted.episode_count) >= 2
         played.append((seen, float(counted.mean_return), float(counted.mean_length)))
     (same, *same_means), (later, *later_means) = played
