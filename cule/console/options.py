@@ -52,9 +52,9 @@ class Options:
     @property
     def of_starts(self) -> Options:
         """The options on which start states depend; all others have their defaults."""
-        names = ("noop_max", "fire_reset", "action_space", "reset_pool_size")
+        names = ["noop_max", "fire_reset", "action_space", "reset_pool_size"]
         if EPISODE_STARTS[self.episode_start] == "baselines":
-            names += ("episode_start", "life_loss_info", "frameskip", "maxpool")
+            names += ["episode_start", "life_loss_info", "frameskip", "maxpool"]
         return Options(**{name: getattr(self, name) for name in names})
 
 
