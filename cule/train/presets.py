@@ -52,7 +52,8 @@ def announcement(given: Any, args: Any, device: torch.device, algorithm: str) ->
         device: where the program computes.
         algorithm: its name.
     """
-    where, kind = f"the CPU ({torch.get_num_threads()} threads)", "a CPU"
+    threads = torch.get_num_threads()
+    where, kind = f"the CPU ({threads} thread{'s' * (threads > 1)})", "a CPU"
     if device.type == "cuda":
         where, kind = torch.cuda.get_device_name(device), "a GPU"
     line = f"Training {algorithm} on {args.game}, on {where}."

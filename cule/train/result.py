@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,7 @@ def result_of(run: Run) -> dict[str, Any]:
         updates=trainer.updates, updates_per_second=round(trainer.updates / run.seconds, 2),
         seconds=round(run.seconds, 3), evaluation_seconds=round(run.evaluation_seconds, 3),
         startup_seconds=round(run.startup_seconds, 3),
+        cpu_seconds=round(time.process_time(), 3),
         planning_seconds=round(trainer.plan.seconds, 3), **part_trained(run),
         **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
         **({"trainings_on_gpu": trainer.sharing} if trainer.sharing > 1 else {}),
