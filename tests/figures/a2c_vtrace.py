@@ -92,7 +92,15 @@ SOURCES = (
     OPTIONS,
 )  # fmt: skip
 SETTING = "a setting"
+NUMBERS = "0 1 2 3 4 5 14 16 18 20 30 32 57 64 100 120 230 256 300 512 1,024 1,200 2019"
 GIVEN = {
+    "used twice. `--overlap` learns": "no measurement",
+    "(`--multiprocessors`): half of them": "no measurement",
+    "the third has over": "no measurement",
+    "table 3 Thousand FPS,": "no measurement",
+    "a quarter of these),": "no measurement",
+    "Of half as many": "no measurement",
+    "a quarter of the": "no measurement",
     "1,200 envs play 200 million frames on a GPU, or 120 envs 20 million frames": SETTING,
     "every 2 million frames (500,000": SETTING,
     "how long 200 million frames take": SETTING,
@@ -238,6 +246,8 @@ def of_milliseconds() -> Iterator[Said]:
         envs = 1200 if row["commit"].startswith("0fb30bf") else 1024
         assert f"--num-envs {envs}" in row["command"]
         yield table_line(f"{name} | {{:,}} | {form}{' |' if digits == 1 else ''}", envs, *cells)
+    kernels = profile(list(NAMED)[2])["operations"]["backpropagation"]["kernels"]
+    yield said("some {:.0f} small kernels for each update", round(kernels / 3, -1))
     row = profile("with kernels")
     yield said(
         "takes {:.2f} ms: {:.2f} simulation, {:.2f} inference, {:.2f} storage, {:.2f} gathering, "

@@ -68,7 +68,27 @@ def minutes(rows: Source) -> float:
 
 SOURCES = (NOOPS, SEEDS, MACHADO, *atari57_search.SOURCES)
 SETTING, THEIRS, BY_HAND = "a setting", "stated by its source", "noted while it ran"
+NUMBERS = (
+    "-1 0 1 2 3 4 6 8 10 12 16 18 20 30 32 34 40 49 50 57 64 100 200 300 1,280 2015 2016 "
+    "2018 2021 2022 2025 2,048 2,560 4,096 5,120 8,192 12,288 16,384 18,000 27,000 "
+    "108,000"
+)
 GIVEN = {
+    "than half; in 13": "no measurement",
+    "Zone, Double Dunk, Name": "no measurement",
+    "its half of the": "no measurement",
+    "a quarter to a": "no measurement",
+    "a half of the": "no measurement",
+    "from twice as many": "no measurement",
+    "| twice the rate": "no measurement",
+    "of twice as many": "no measurement",
+    "same, twice the rate": "no measurement",
+    "of half as many": "no measurement",
+    "zero, half as many": "no measurement",
+    "together, twice the rate": "no measurement",
+    "| half of that": "no measurement",
+    "| half the rate": "no measurement",
+    "middle half of all": "no measurement",
     "200 million frames each": SETTING,
     "After ten minutes the suite was stopped": BY_HAND,
     "an episode, five minutes at most": SETTING,
@@ -195,6 +215,21 @@ def of_more_seeds() -> Iterator[Said]:
     )  # fmt: skip
 
 
+def of_video_pinball() -> Iterator[Said]:
+    """How much one game makes of means."""
+    shares = [
+        scores["video_pinball"] / sum(scores.values())
+        for scores in (
+            normalised(NOOPS),
+            *map(of_reference, ("impala_shallow", "impala_deep", "rainbow")),
+        )
+    ]
+    yield said(
+        "is {:.0%} of ours and {:.0%} to {:.0%} of those of IMPALA and Rainbow", shares[0],
+        min(shares[1:]), max(shares[1:]),
+    )  # fmt: skip
+
+
 def of_the_literature() -> Iterator[Said]:
     """The aggregates of others once more, as shares."""
     text = PAGE.read_text()
@@ -222,5 +257,6 @@ def figures() -> Iterator[Said]:
     yield from of_noops()
     yield from of_more_seeds()
     yield from of_machado()
+    yield from of_video_pinball()
     yield from of_the_literature()
     yield from atari57_search.figures()

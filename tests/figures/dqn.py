@@ -13,7 +13,10 @@ from tests.figures.results import ROOT, source
 PAGE = ROOT / "examples" / "dqn" / "README.md"
 SPEED = source("frames a second, DQN", "2026-11-24-h100", "72a7e5b", algorithm="DQN")
 SOURCES = (pong.DQN, SPEED)
-GIVEN: dict[str, str] = {}
+NUMBERS = "256 512 2015 2016"
+GIVEN = {
+    "`--double` [double DQN](https://arxiv.org/abs/1509.06461) (van": "no measurement",
+}
 
 
 def figures() -> Iterator[Said]:

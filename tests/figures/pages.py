@@ -13,7 +13,7 @@ from tests.figures.results import Source
 
 Span = tuple[int, int]
 BEGIN, END = "<!-- {}: written by python -m tests.figures -->\n", "<!-- end of {} -->\n"
-WRITTEN = re.compile(rf"{BEGIN.format('([^:]*)')}.*?{END.format('[^>]*?')}", re.DOTALL)
+WRITTEN = re.compile(r"<!-- [^:>]*: written by [^>]* -->\n.*?<!-- end of [^>]* -->\n", re.DOTALL)
 HEAD = "| figures | machine | rows | how many | commits |\n|---|---|---|---:|---|\n"
 
 NUMBER = r"(?<![\w.,/-])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w-]|\.\d|,\d)"
@@ -23,15 +23,23 @@ WORDS = (
     r"fifty|half an?|a third of an?|a hundred|a thousand)"
 )
 UNIT = (
-    r"(?:%|[KMGT]i?B\b|s\b|ms\b|us\b|ns\b|FPS\b|GPU-hours?\b|TFLOP/s|MFLOP|TB/s|M\b|points?\b|"
-    r"times\b|launches\b|frames (?:a|per) second|"
+    r"(?:%|per ?cent\b|[KMGT]i?B\b|s\b|ms\b|us\b|ns\b|FPS\b|GPU-hours?\b|TFLOP/s|MFLOP|TB/s|"
+    r"M\b|points?\b|times\b|launches\b|frames (?:a|per) second|"
     r"(?:milli|micro|nano)?seconds?\b|minutes?\b|hours?\b|bytes\b|gigabytes\b|"
     r"(?:thousand|million)\b)"
 )
+# Ratios in words.
+A_RATIO = (
+    r"\b(?:twice|thrice|half|halves|halved|doubles?|doubled|triples?|tripled|quarters?|thirds?|"
+    r"\w+fold|orders? of magnitude|(?:several|many|some|a few|a dozen) times)\b"
+)
 # "12.9, 14.4 and 15.3 seconds", "thirty seconds", and decimals, which are seldom anything else.
 A_FIGURE = re.compile(
-    rf"{NUMBER}(?:{BETWEEN}{NUMBER})*(?: ?|-){UNIT}|{WORDS} {UNIT}"
-    r"|(?<![\w.,/-])[-+]?\d[\d,]*\.\d+(?![\w-]|\.\d)"
+    rf"{NUMBER}(?:{BETWEEN}{NUMBER})*(?: ?|-){UNIT}|{WORDS} {UNIT}|{A_RATIO}"
+    rf"|(?<![\w.,/-])\d[\d.,]*-\d[\d.,]* ?{UNIT}"
+    r"|(?<![\w.,/-])\d[\d.]*x(?!\w)|(?<![\w/])\d/\d\b"
+    r"|(?<![\w.,/-])[-+]?\d[\d,]*\.\d+(?![\w-]|\.\d)",
+    re.IGNORECASE,
 )
 A_VERSION = re.compile(
     r"\b(?:Python|torch|CUDA|gymnasium|gym|ale-py|EnvPool|CuLE|TorchRL|glibc|numpy|stable-baselines3"
@@ -110,10 +118,16 @@ def in_tables(text: str) -> Iterator[Span]:
                     yield start + number.start(), start + number.end()
 
 
+def without_names(text: str) -> str:
+    """A text with code, addresses and versions blanked, so that their numbers do not count."""
+    for pattern in (r"`[^`]*`", r"\[[\w-]+ \d+\](?=\()", r"\]\([^)]*\)", A_VERSION):
+        text = re.sub(pattern, lambda hidden: "\0" * len(hidden[0]), text)
+    return text
+
+
 def looks_measured(text: str) -> set[Span]:
     """The numbers of a page that look measured, as places in `prose` of it."""
-    for pattern in (r"`[^`]*`", r"\]\([^)]*\)", A_VERSION):
-        text = re.sub(pattern, lambda hidden: "\0" * len(hidden[0]), text)
+    text = without_names(text)
     found = set(in_tables(text))
     for figure in A_FIGURE.finditer(text):
         numbers = [*re.finditer(NUMBER, figure[0])] or [re.match(r".*", figure[0])]
@@ -123,8 +137,17 @@ def looks_measured(text: str) -> set[Span]:
     return found
 
 
-def problems(page: str, figures: Sequence[Said], given: Iterable[str]) -> list[str]:
-    """What is wrong with the figures of a page, given its text."""
+def problems(
+    page: str, figures: Sequence[Said], given: Iterable[str], numbers: str = ""
+) -> list[str]:
+    """What is wrong with the figures of a page.
+
+    Args:
+        page: its text.
+        figures: what rows say.
+        given: words with figures that are no measurements.
+        numbers: separated by spaces: those that may stand without a unit anywhere.
+    """
     text, covered, found = prose(page), set(), []
     for figure in figures:
         places = [place.start() for place in re.finditer(re.escape(figure.text()), text)]
@@ -141,7 +164,11 @@ def problems(page: str, figures: Sequence[Said], given: Iterable[str]) -> list[s
             # A heading stands for its whole section.
             end = text.find("## ", place + 3) if words.startswith("## ") else place + len(words)
             covered.add(range(place, end if end > 0 else len(text)))
-    for start, end in sorted(looks_measured(text)):
+    measured = looks_measured(text)
+    plain = [number.span() for number in re.finditer(NUMBER, without_names(text))]
+    known = set(numbers.split())
+    bare = {(start, end) for start, end in plain if text[start:end] not in known}
+    for start, end in sorted(measured | bare):
         if not any(start in span and end - 1 in span for span in covered):
             context = text[max(0, start - 50) : end + 30].replace("\n", " ")
             found.append(f"no rows for {text[start:end]} in: ...{context}...")

@@ -14,6 +14,7 @@ from tests.figures.results import ROOT, source
 PAGE = ROOT / "examples" / "ppo" / "README.md"
 SPEED = source("frames a second, PPO", "2026-11-24-h100", "72a7e5b", algorithm="PPO")
 SOURCES = (pong.PPO, SPEED)
+NUMBERS = "32 1,024 2017 4,096"
 GIVEN: dict[str, str] = {}
 
 

@@ -27,7 +27,9 @@ def whole(row: Row) -> bool:
 ONE_AND_FOUR = source("200 million frames", "2026-11-26-h200", "806d891", whole, mode="training")
 OF_ALGORITHMS = (pong.SHORTEST, pong.VTRACE, pong.PPO, pong.PQN, pong.DQN)
 SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, ACTING, LEARNING, PROCESSES, ONE_AND_FOUR)
+NUMBERS = "0 1 2 18 20 21 32 64 66 120 128 129 1,200 2024"
 GIVEN = {
+    "| double DQN, `--double": "no measurement",
     "200 million frames of Pong": "a setting",
 }
 
