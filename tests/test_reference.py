@@ -1,9 +1,10 @@
-"""The API reference has every public name, and each has a docstring."""
+"""The API reference has every public name, each with a docstring, and the guides."""
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -87,3 +88,19 @@ def test_reference_has_every_public_name(pages: Path) -> None:
             for member, _ in members(getattr(module, name)):
                 assert f'id="{name}.{member}"' in page, f"{module.__name__}.{name}.{member}"
     assert not (pages / "cule" / "engine.html").exists()
+
+
+@pytest.mark.filterwarnings("ignore:Error parsing type annotation:UserWarning")
+def test_reference_has_the_guides_and_their_links_lead_somewhere(pages: Path) -> None:
+    guides = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"release"}
+    assert {path.stem.replace("_", "-") for path in (pages / "guides").glob("*.html")} == guides
+    index = (pages / "guides.html").read_text()
+    for guide in guides:
+        page = pages / "guides" / f"{guide.replace('-', '_')}.html"
+        assert f"guides/{page.name}" in index
+        text = page.read_text()
+        for link in re.findall(r'(?:href|src)="([^"#:$]+)(?:#[^"]*)?"', text):
+            assert (page.parent / link).exists(), f"{guide}: {link}"
+    api = (pages / "guides" / "api.html").read_text()
+    assert 'id="which-life-keyword"' in api
+    assert 'href="games.html"' in api and "design/" in (pages / "guides/training.html").read_text()

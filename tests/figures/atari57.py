@@ -74,6 +74,8 @@ NUMBERS = (
     "108,000"
 )
 GIVEN = {
+    "at a tenth of the way": "a bound, and a setting of theirs",
+    "a fifth of the frames": "a bound, and a setting of theirs",
     "than half; in 13": "no measurement",
     "Zone, Double Dunk, Name": "no measurement",
     "its half of the": "no measurement",

@@ -30,8 +30,9 @@ UNIT = (
 )
 # Ratios in words.
 A_RATIO = (
-    r"\b(?:twice|thrice|half|halves|halved|doubles?|doubled|triples?|tripled|quarters?|thirds?|"
-    r"\w+fold|orders? of magnitude|(?:several|many|some|a few|a dozen) times)\b"
+    r"\b(?:twice|thrice|half|halves|halved|doubles?|doubled|triples?|tripled|\w+fold|"
+    r"(?:a|one|two|three|four) (?:third|quarter|fifth|sixth|eighth|tenth|fifteenth|hundredth)s?|"
+    r"orders? of magnitude|(?:several|many|some|a few|a dozen) times)\b"
 )
 # "12.9, 14.4 and 15.3 seconds", "thirty seconds", and decimals, which are seldom anything else.
 A_FIGURE = re.compile(

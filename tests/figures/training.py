@@ -29,6 +29,8 @@ OF_ALGORITHMS = (pong.SHORTEST, pong.VTRACE, pong.PPO, pong.PQN, pong.DQN)
 SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, ACTING, LEARNING, PROCESSES, ONE_AND_FOUR)
 NUMBERS = "0 1 2 18 20 21 32 64 66 120 128 129 1,200 2024"
 GIVEN = {
+    "A fifth of the frames": "of the two plans above",
+    "a fifteenth of the memory": "of the two plans above",
     "| double DQN, `--double": "no measurement",
     "200 million frames of Pong": "a setting",
 }
