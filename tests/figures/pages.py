@@ -162,9 +162,7 @@ def problems(
         if not places:
             found.append(f"given, but not in the page: {words}")
         for place in places:
-            # A heading stands for its whole section.
-            end = text.find("## ", place + 3) if words.startswith("## ") else place + len(words)
-            covered.add(range(place, end if end > 0 else len(text)))
+            covered.add(range(place, place + len(words)))
     measured = looks_measured(text)
     plain = [number.span() for number in re.finditer(NUMBER, without_names(text))]
     known = set(numbers.split())
