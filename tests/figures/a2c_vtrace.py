@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import statistics
 from collections.abc import Iterator
 
 from examples.a2c_vtrace.paper import reports, rows
 from examples.a2c_vtrace.paper.cases import COLUMNS, PLAIN
 from examples.a2c_vtrace.paper.choices import Choice
-from tests.figures import pong
+from tests.figures import pong, readme
 from tests.figures.pages import Said, said, table_line
 from tests.figures.results import ROOT, Row, Source, source
 
@@ -87,9 +88,9 @@ OPTIONS = source(
 EARLIER = source("three seconds, the day before", H200, "6b8f61e", num_envs=2400, num_gpus=1,
                  frames=5568000, mode="training")  # fmt: skip
 SOURCES = (
-    *OF_PAPER.values(), WITH_32_THREADS, SEVERAL, pong.VTRACE, pong.SHORTEST, pong.SEEDS, EARLIER,
-    pong.SHORTER, pong.ON_FOUR, pong.APART, LONG, LONG_LATER, EVALUATED, FIGURE4, LARGE, PROFILES,
-    OPTIONS,
+    *OF_PAPER.values(), readme.ONE_THREAD, WITH_32_THREADS, SEVERAL, pong.VTRACE, pong.SHORTEST,
+    pong.SEEDS, EARLIER, pong.SHORTER, pong.ON_FOUR, pong.APART, LONG, LONG_LATER, EVALUATED,
+    FIGURE4, LARGE, PROFILES, OPTIONS,
 )  # fmt: skip
 SETTING = "a setting"
 NUMBERS = "0 1 2 3 4 5 14 16 18 20 30 32 57 64 100 120 230 256 300 512 1,024 1,200 2019"
@@ -297,6 +298,15 @@ def of_table4() -> Iterator[Said]:
     yield said("With 32 it made {:.0f} to {:.0f} thousand", min(fps), max(fps))
 
 
+def of_figure2() -> Iterator[Said]:
+    (run,) = readme.runs(readme.ONE_THREAD)
+    yield said(
+        "the CPU build is {:.2f} times as fast as ale-py with as many threads, in the median of {} "
+        "games",
+        statistics.median(readme.ratios(run).values()), len(readme.ratios(run)),
+    )  # fmt: skip
+
+
 def of_batching() -> Iterator[Said]:
     for label, name in (("vanilla A2C", "a2c"), ("A2C+V-trace, 5 batches", "vtrace5"),
                         ("A2C+V-trace, 20 batches", "vtrace20")):  # fmt: skip
@@ -309,6 +319,7 @@ def of_batching() -> Iterator[Said]:
 def figures() -> Iterator[Said]:
     yield from of_batching()
     yield from of_table3()
+    yield from of_figure2()
     yield from of_shortest()
     yield from of_several_gpus()
     yield from of_figure4()
