@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from cule import command_line, play, record
 from cule.command_line import Parser, told
 from cule.screens import mosaic
 from cule.train import __main__ as trainings
+from tests.support import warm
 
 ROOT = Path(__file__).resolve().parents[1]
 SHORT = ["--seconds", "0.3", "--quiet"]
@@ -135,11 +135,9 @@ def test_play_records_where_the_display_shows_no_window(
     """It runs in a process, as SDL looks for a display only once, and as a window would stay
     open forever."""
     monkeypatch.setenv(variable, value)
-    command = [sys.executable, "-m", "cule.play", "pong", *SHORT]
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
-    )
+    done = warm.run(["-m", "cule.play", "pong", *SHORT], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(reason)
     assert done.stdout.splitlines()[0].endswith(": recording a video of random play instead.")
     assert (tmp_path / "pong.mp4").stat().st_size > 500
@@ -285,7 +283,7 @@ def test_cule_runs_a_program(tmp_path: Path) -> None:
     """Both `python -m cule` and the console script return what the program returns."""
     path = tmp_path / "video.gif"
     words = ["record", "pong", *SHORT, "--output", str(path), "--device", "cpu"]
-    done = subprocess.run([sys.executable, "-m", "cule", *words], capture_output=True, timeout=120)
+    done = warm.run(["-m", "cule", *words])
     assert done.returncode == 0 and path.stat().st_size > 500
     (script,) = re.findall(r'^cule = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     module, _, function = script.partition(":")
@@ -307,14 +305,8 @@ def test_one_parser_serves_all_programs() -> None:
 
 @pytest.mark.parametrize("program", ["bench", "demo", "info", "play", "record"])
 def test_help_explains_every_option(program: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", f"cule.{program}", "--help"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert done.stderr == ""
+    done = warm.run(["-m", f"cule.{program}", "--help"])
+    assert (done.returncode, done.stderr) == (0, "")
     assert f"usage: python -m cule.{program}" in done.stdout
     module = "cule.bench.__main__" if program == "bench" else f"cule.{program}"
     parser = __import__(module, fromlist=["make_parser"]).make_parser()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +15,7 @@ import cule
 from cule import _core, info, nvrtc
 from cule.cache import cache_folder, make_folder
 from cule.rom import games
+from tests.support import warm
 
 SMI = "Tesla T4, 580.95.05, 7.5"
 
@@ -44,8 +43,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_info_names_versions_build_roms_and_makes_an_env() -> None:
-    command = [sys.executable, "-m", "cule.info"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = warm.run(["-m", "cule.info"])
     assert done.returncode == 0, done.stderr
     for needed in (
         f"cule {cule.__version__} in {Path(cule.__file__).parent}",

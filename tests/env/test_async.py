@@ -16,6 +16,7 @@ from runs import actions_of, digest, make, outputs, same
 from started_envs import started
 
 import cule
+from tests.support import warm
 
 GAMES = ["breakout", "pong", "space_invaders"]
 HALVES = {
@@ -146,10 +147,7 @@ def test_close_with_a_step_in_flight(device: str) -> None:
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True,
-        timeout=120, check=False,
-    )  # fmt: skip
+    return warm.run(["-c", textwrap.dedent(code)])
 
 
 def test_process_may_end_drop_or_fork_with_a_step_in_flight() -> None:

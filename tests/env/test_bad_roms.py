@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from cule.rom import LARGEST_IMAGE, ROM_DIR_VARIABLE, find_game, load_rom, rom_path
+from tests.support import warm
 
 
 def corrupt(kind: str, image: bytes) -> bytes:
@@ -102,10 +101,7 @@ def test_what_is_no_file_is_refused_as_a_rom(target: str | None, says: str, tmp_
         "except ValueError as problem:\n"
         "    print(problem)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False,
-        env={**os.environ, ROM_DIR_VARIABLE: str(tmp_path)},
-    )  # fmt: skip
+    done = warm.run(["-c", code], env={**os.environ, ROM_DIR_VARIABLE: str(tmp_path)}, timeout=60)
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
     assert str(path) in done.stdout
@@ -131,9 +127,7 @@ def test_env_reads_the_rom_that_the_variable_names(
         "else:\n"
         "    print('fine')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = warm.run(["-c", code])
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
     assert not done.stderr

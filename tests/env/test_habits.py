@@ -20,6 +20,7 @@ from gymnasium.wrappers import vector as wrappers
 
 import cule
 from cule.env import keywords as env_keywords
+from tests.support import warm
 
 SMALL: dict[str, Any] = {"device": "cpu", "num_threads": 1, "reset_pool_size": 1}
 
@@ -298,10 +299,7 @@ def play_in(
         "PYTHONPATH": str(Path(cule.__file__).parents[1]),
         "HOME": "/nowhere",
     }
-    return subprocess.run(
-        [sys.executable, "-c", program], env=kept | environment, capture_output=True, text=True,
-        timeout=300, check=False,
-    )  # fmt: skip
+    return warm.run(["-c", program], env=kept | environment)
 
 
 def test_human_shows_the_mosaic_in_a_window() -> None:

@@ -304,7 +304,7 @@ def test_tia_buffer_that_overflows_is_a_fault_and_harms_no_other_env(device: str
     alone = make("breakout", 3, device, **options)
     for one in (env, alone):
         one.reset(seed=0)
-    for row in actions_of(env, 15):
+    for row in actions_of(env, 5):
         obs, reward, terminated, truncated, info = env.step(row)
         expected = alone.step(row[::2])
         for ours, theirs in zip((obs, reward, terminated, truncated), expected, strict=False):

@@ -6,8 +6,6 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-import subprocess
-import sys
 import textwrap
 
 import gymnasium
@@ -16,6 +14,7 @@ from gymnasium import error
 
 import cule
 from cule.env.flights import Flights
+from tests.support import warm
 
 
 def make() -> cule.AtariEnv:
@@ -33,13 +32,7 @@ def test_env_is_not_copied(copying: object) -> None:
 
 def run(code: str) -> str:
     """Runs Python code in a process, and returns what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = warm.run(["-c", textwrap.dedent(code)])
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -4,12 +4,10 @@ refused."""
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from started_envs import play, started
 
 import cule
 from cule.state import VERSION
+from tests.support import warm
 
 
 @pytest.mark.parametrize("pool", [0, 2])
@@ -266,25 +265,28 @@ def test_thousands_of_loads_while_three_threads_save_are_of_whole_states(tmp_pat
 
 
 def test_process_that_is_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> None:
+    """Four processes are, one after the other, each a little later than the one before."""
     path = tmp_path / "game.state"
-    code = (
-        "import sys, cule\n"
-        "env = cule.AtariEnv('breakout', 8, device='cpu', num_threads=1, reset_pool_size=1)\n"
-        "env.reset(seed=0)\n"
-        "while True:\n"
-        "    env.step([1] * 8)\n"
-        f"    env.clone_state().save({str(path)!r})\n"
-        "    print('saved', flush=True)\n"
-    )
-    for attempt in range(4):
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        for _ in range(3):
-            assert process.stdout.readline() == b"saved\n"
-        time.sleep(0.003 * attempt)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        assert cule.State.load(path).tensors["ram"].shape == (8, 128)
+    done = warm.run(["-c", textwrap.dedent(f"""
+        import os, signal, time, cule
+        for attempt in range(4):
+            saved, told = os.pipe()
+            child = os.fork()
+            if not child:
+                env = cule.AtariEnv("breakout", 8, "cpu", num_threads=1, reset_pool_size=1)
+                env.reset(seed=0)
+                while True:
+                    env.step([1] * 8)
+                    env.clone_state().save({str(path)!r})
+                    os.write(told, b"+")
+            os.close(told)
+            assert [os.read(saved, 1) for _ in range(3)] == [b"+"] * 3
+            time.sleep(0.003 * attempt)
+            os.kill(child, signal.SIGKILL)
+            assert os.waitpid(child, 0)[1] == signal.SIGKILL
+            os.close(saved)
+            print(*cule.State.load({str(path)!r}).tensors["ram"].shape)
+    """)])  # fmt: skip
+    assert done.stdout.splitlines() == ["8 128"] * 4, done.stderr
     cule.State.load(path).save(path)
     assert os.listdir(tmp_path) == ["game.state"], "what the killed processes left is deleted"

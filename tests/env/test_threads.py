@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 import signal
-import subprocess
 import sys
 import textwrap
 import threading
@@ -20,6 +19,7 @@ from gymnasium import error
 
 import cule
 from cule.single_env import SingleAtariEnv
+from tests.support import warm
 
 ENVS = 4
 
@@ -321,13 +321,7 @@ def test_forked_child_is_told_of_the_fork_though_a_thread_was_in_the_env() -> No
         env.step([0, 0])
         print("parent played")
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = warm.run(["-c", textwrap.dedent(code)])
     assert done.stdout.splitlines() == [
         "expected step() in the process that made the env", "child ended with 1", "parent played",
     ], done.stderr  # fmt: skip

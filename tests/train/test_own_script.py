@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from cule import train
 from cule.train import checkpoint, evaluate
 from cule.train.address import find, load
 from cule.train.tune import __main__ as tune_program
+from tests.support import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = '''
@@ -62,10 +62,9 @@ def test_script_is_trained_and_evaluated(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT)
     words = "--device cpu --num-envs 4 --width 0.1 --total-frames 500 --num-threads 1 --no-plot "
     words += "--no-tensorboard --no-progress --eval-episodes 1 --eval-max-frames 40 --folder run "
-    done = subprocess.run(
-        [sys.executable, "mine.py", *words.split(), "--bonus", "0.25", "--json"], cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    environment = {"PYTHONPATH": str(ROOT)}
+    words = ["mine.py", *words.split(), "--bonus", "0.25", "--json"]
+    done = warm.run(words, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert (row["algorithm"], row["bonus"], row["updates"]) == ("Mine", 0.25, 8)
@@ -81,10 +80,7 @@ def test_script_is_trained_and_evaluated(tmp_path):
     (tmp_path / "mine.py").unlink()
     with pytest.raises(ValueError, match=r"the Algorithm that was trained at .*mine\.py:Mine, got"):
         evaluate.evaluate(args)
-    wrong = subprocess.run(
-        [sys.executable, "-c", SCRIPT, "--num-envs", "0"], cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    wrong = warm.run(["-c", SCRIPT, "--num-envs", "0"], cwd=tmp_path, env=environment)
     assert wrong.returncode == 2 and "expected num_envs to be at least 1, got 0" in wrong.stderr
 
 

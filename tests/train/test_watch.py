@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import torch
 import cule
 from cule.train import pictures, plot, result, watch
 from cule.train.command import run_program
+from tests.support import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "examples" / "a2c_vtrace" / "README.md"
@@ -38,11 +38,8 @@ def test_two_commands_make_an_agent_and_its_film(tmp_path):
     told = []
     for words in two_commands():
         assert words[:2] == ["python", "-m"]
-        command = [sys.executable, *words[1:], *TINY[words[2].rpartition(".")[2]].split()]
-        done = subprocess.run(
-            command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-            timeout=300,
-        )  # fmt: skip
+        command = [*words[1:], *TINY[words[2].rpartition(".")[2]].split()]
+        done = warm.run(command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
         assert done.returncode == 0, done.stderr
         told.append(done)
     assert told[0].stderr.splitlines()[0].startswith("Training A2C+V-trace on pong, on the CPU (1 ")
