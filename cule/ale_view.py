@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from cule import _core
 from cule.console import action_numbers
 from cule.env.guard import reads
 from cule.errors import InvalidValue
@@ -39,12 +40,12 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _reads(method: Method) -> Method:
-    """A method that reads the env: it is refused where the env's own methods are."""
+    """A method that reads the console: it is refused where the env's own methods are."""
     name = f"unwrapped.ale.{method.__name__}"
 
     @functools.wraps(method)
     def checked(self: AleView, *arguments: Any, **keywords: Any) -> Any:
-        self._env._check_idle(name)
+        self._env._check_shown(name)
         return method(self, *arguments, **keywords)
 
     return reads(cast(Method, checked))
@@ -61,7 +62,7 @@ class AleView:
     def __init__(self, env: AtariEnv, ended: Callable[[], tuple[bool, bool]]):
         self._env, self._guard, self._ended = env, env._guard, ended
         self._game = env.games[0]
-        pal = env.engine.boots[0].pal
+        pal, self._height = env.engine.boots[0].pal, env.engine.heights[0]
         self._colors, self._greys = (
             rgb_palette(pal),
             np.ascontiguousarray(grey_palette(pal).reshape(-1)),
@@ -103,16 +104,13 @@ class AleView:
         """(128,) uint8."""
         return _out(self._env.engine.tensors["ram"][0].cpu().numpy().copy(), ram)
 
-    @_reads
     def getRAMSize(self) -> int:
         """128."""
-        return int(self._env.engine.tensors["ram"].shape[1])
+        return _core.RAM_BYTES
 
-    @_reads
     def getScreenDims(self) -> tuple[int, int]:
         """Height and width of the screen."""
-        height, width = self._env.engine.screen(0).shape
-        return int(height), int(width)
+        return self._height, _core.LINE_PIXELS
 
     def _screen(self) -> np.ndarray:
         """Palette indices; on a CPU the console's own."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import numbers
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,11 +54,18 @@ def probability(name: str, value: Any) -> float:
     return number(name, value, 0, 1)
 
 
+def closest_of(value: Any, choices: Iterable[str]) -> str:
+    """The end of a refusal: the word that is most like the value; empty if none is like it."""
+    alike = difflib.get_close_matches(str(value).lower(), list(choices), n=1, cutoff=0.6)
+    return f"; closest: {alike[0]!r}" if alike else ""
+
+
 def choice(name: str, value: Any, choices: Sequence[str | None]) -> Any:
     """One of a few words, or None where that is one of them."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         raise InvalidValue(
             f"expected {name} to be {' or '.join(map(repr, choices))}, got {value!r}"
+            f"{closest_of(value, filter(None, choices))}"
         )
     return value
 
@@ -65,12 +74,15 @@ def autoreset_mode(name: str, value: Any) -> AutoresetMode:
     """One of gymnasium's autoreset modes, or its name: "NextStep", "next_step", "NEXT_STEP"."""
     if isinstance(value, AutoresetMode):
         return value
-    names = {mode.value.lower(): mode for mode in AutoresetMode}
-    plain = value.lower().replace("_", "").replace("-", "") if isinstance(value, str) else None
-    if plain not in names:
-        known = tuple(mode.value for mode in AutoresetMode)
-        raise InvalidValue(f"expected {name} to be one of {known}, got {value!r}")
-    return names[plain]
+    names = {mode.name.lower(): mode for mode in AutoresetMode}
+    plain = {spelling.replace("_", ""): mode for spelling, mode in names.items()}
+    spelled = value.lower().replace("_", "").replace("-", "") if isinstance(value, str) else None
+    if spelled not in plain:
+        known = " or ".join(map(repr, names))
+        raise InvalidValue(
+            f"expected {name} to be {known}, got {value!r}{closest_of(value, names)}"
+        )
+    return plain[spelled]
 
 
 def array(name: str, values: Any) -> np.ndarray:
@@ -125,7 +137,8 @@ def per_env(name: str, value: Any, num_envs: int) -> list[int | None]:
     values = [value] * num_envs if one else list(value)
     if len(values) != num_envs:
         raise InvalidValue(
-            f"expected {name} to be one integer or {num_envs} of them, got {len(values)}"
+            f"expected {name} to be one integer for all envs or a list of {num_envs}, one for each "
+            f"env, got {len(values)} of them, {reprlib.repr(values)}"
         )
     return [None if one is None else integer(name, one, 0) for one in values]
 
@@ -138,6 +151,10 @@ def env_ids(values: Any, num_envs: int, device: torch.device) -> torch.Tensor:
         ids = tensor("env_ids", values)
     else:
         ids = torch.from_numpy(array("env_ids", values))
+    if ids.dim() == 0 and ids.dtype in INTEGERS:
+        raise InvalidType(
+            f"expected env_ids to be a list of integers, such as [{int(ids)}], got {int(ids)}"
+        )
     # An empty list has no dtype of its own.
     if ids.dim() != 1 or not (ids.dtype in INTEGERS or ids.numel() == 0):
         raise InvalidType(

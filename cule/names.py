@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cule.errors import InvalidValue
+
 # Frames in a step, by the part of an id. Of a pair (low, high), each step draws a number from low
 # to high - 1.
 _FRAMESKIPS: dict[str, int | tuple[int, int]] = {"": (2, 5), "NoFrameskip": 1, "Deterministic": 4}
@@ -84,10 +86,19 @@ def take_apart(name: str) -> Name:
 
     ALE/Pong-v5 is pong, repeat_action_probability=0.25, and Pong-v5 is pong: all else in them is a
     default of AtariEnv.
+
+    Raises:
+        ValueError: the parts are of different versions, as in PongNoFrameskip-v5.
     """
     found = _ID.fullmatch(name)
     if not found:
         return Name(spelled_alike(name), {})
+    if found["flavour"] and found["version"] == "5":
+        older = f"{found['game']}{found['ram'] or ''}{found['flavour']}-v4"
+        raise InvalidValue(
+            f"expected an id that gymnasium has, such as {older!r} or "
+            f"'{found['game']}-v5', got {name!r}: {found['flavour']} is of versions 0 and 4"
+        )
     game = spelled_alike(found["game"])
     flavour = next(
         part for part in _FRAMESKIPS if part.casefold() == (found["flavour"] or "").casefold()

@@ -151,7 +151,8 @@ class State:
         games = State._games(engine, env_ids)
         if len(games) != len(self.games):
             raise InvalidValue(
-                f"expected {len(games)} states, one for each env, got {len(self.games)}"
+                f"expected {len(games)} states, one for each env, got {len(self.games)}; to put "
+                "one state into several envs, restore it to one of them and call copy_state"
             )
         if games != self.games:
             mine, its = next((a, b) for a, b in zip(games, self.games, strict=True) if a != b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 from gymnasium.spaces import Box
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from cule import arguments
 from cule.env.keywords import refuse
@@ -25,6 +26,14 @@ _RESERVED = {
 }
 # What each step's infos have, under ale-py's names.
 PLAYED = ("lives", "frame_number", "episode_frame_number")
+
+
+def _vec_monitor_asks() -> bool:
+    """Whether this is called for a VecMonitor that is being made: it tells its env nothing else."""
+    frame, constructor = sys._getframe(1), VecMonitor.__init__.__code__
+    while frame.f_back and frame.f_code is not constructor:
+        frame = frame.f_back
+    return frame.f_code is constructor
 
 
 class AtariVecEnv(VecEnv):
@@ -186,5 +195,15 @@ class AtariVecEnv(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type, indices: int | Iterable[int] | None = None
     ) -> list[bool]:
-        """True only for Monitor: no env is wrapped, but infos have what a Monitor adds."""
+        """True only for Monitor: no env is wrapped, but infos have what a Monitor adds.
+
+        Raises:
+            ValueError: a VecMonitor asks, and lives are reported as episodes.
+        """
+        if self.env.engine.options.life_loss_info and _vec_monitor_asks():
+            raise InvalidValue(
+                "expected no VecMonitor around an AtariVecEnv with life_loss_info=True, as it "
+                "counts each lost life as an episode, got one; infos have each whole game's "
+                "'episode' without it"
+            )
         return [wrapper_class is Monitor] * self._count(indices)

@@ -101,10 +101,15 @@ class Consoles:
 
     # Looking inside -------------------------------------------------------------------------------
 
+    def _check_shown(self, what: str) -> None:
+        """Checks that there is something to look at: memory is zeros before the first reset."""
+        self._check_idle(what)
+        self._check_started(what)
+
     @reads
     def get_ram(self) -> Array:
         """(num_envs, 128) uint8: the consoles' RAM, $80 to $FF."""
-        self._check_idle("get_ram")
+        self._check_shown("get_ram")
         return self._outputs.give(self.engine.tensors["ram"].clone())
 
     @reads
@@ -113,31 +118,31 @@ class Consoles:
 
         If the games' screens differ in height, the smaller ones are filled with rows of zeros.
         """
-        self._check_idle("get_screen")
+        self._check_shown("get_screen")
         return self._outputs.give(self.engine.screens())
 
     @reads
     def get_screen_rgb(self) -> Array:
         """(num_envs, height, 160, 3) uint8: the last emulated frame in color."""
-        self._check_idle("get_screen_rgb")
+        self._check_shown("get_screen_rgb")
         return self._outputs.give(self.rgb_screens())
 
     @reads
     def rgb_screens(self, env_ids: torch.Tensor | None = None) -> torch.Tensor:
         """(n, height, 160, 3) uint8, on the device: some envs' (None: all) last frames in color."""
-        self._check_idle("get_screen_rgb")
+        self._check_shown("get_screen_rgb")
         return colored(self.engine, rgb_palette, env_ids)
 
     @reads
     def get_screen_grayscale(self) -> Array:
         """(num_envs, height, 160) uint8: the last emulated frame in grey."""
-        self._check_idle("get_screen_grayscale")
+        self._check_shown("get_screen_grayscale")
         return self._outputs.give(colored(self.engine, grey_palette)[..., 0].contiguous())
 
     @reads
     def render(self) -> Any:
         """The screens as `render_mode` says; "mosaic": (rows * height, columns * 320, 3) uint8."""
-        self._check_idle("render")
+        self._check_shown("render")
         return self._renderer.render()
 
     # States ---------------------------------------------------------------------------------------
@@ -196,4 +201,10 @@ class Consoles:
         self._check_started("copy_state")
         sources = self._env_ids(src_ids)
         targets = self._target_ids(dst_ids)
+        if len(sources) != len(targets):
+            raise InvalidValue(
+                "expected src_ids and dst_ids of the same length, as each target has its source, "
+                f"got {len(sources)} and {len(targets)}: copy_state([0, 0], [1, 2]) copies env 0 "
+                "to two others"
+            )
         State.take(self.engine, sources).put(self.engine, targets, trusted=True)

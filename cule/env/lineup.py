@@ -47,7 +47,7 @@ def make_groups(
             raise InvalidValue(f"expected a mode of {game.name!r} ({listed}), got {mode}")
         # ale-py starts every game at difficulty 0, listed or not.
         if difficulty != 0 and difficulty not in game.difficulties:
-            listed = ", ".join(map(str, game.difficulties))
+            listed = ", ".join(map(str, sorted({0, *game.difficulties})))
             raise InvalidValue(
                 f"expected a difficulty of {game.name!r} ({listed}), got {difficulty}"
             )

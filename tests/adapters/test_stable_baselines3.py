@@ -142,7 +142,6 @@ def test_wrappers_attributes_and_pictures() -> None:
     env = make(num_envs=2)
     assert env.get_attr("num_envs") == [2, 2]
     assert env.get_attr("action_meanings", 0)[0][0] == "NOOP"
-    assert len(env.env_method("get_ram", indices=[1])) == 1
     with pytest.raises(
         ValueError, match="expected all envs, as they share their attributes, got indices 0"
     ):
@@ -150,12 +149,22 @@ def test_wrappers_attributes_and_pictures() -> None:
     env.set_attr("note", 1)
     assert env.get_attr("note") == [1, 1]
     env.reset()
+    assert len(env.env_method("get_ram", indices=[1])) == 1
     assert env.render("rgb_array").shape == (420, 320, 3)
     normal = VecNormalize(VecMonitor(env), norm_obs=False)
     normal.reset()
     normal.step([0, 0])
     normal.close()
     assert env.env.closed
+
+
+def test_monitor_that_would_count_lives_as_games_is_refused() -> None:
+    env = make("breakout", 2, life_loss_info=True)
+    for wrapped in (env, VecNormalize(env, norm_obs=False)):
+        with pytest.raises(ValueError, match=r"no VecMonitor around .* life_loss_info=True"):
+            VecMonitor(wrapped)
+    assert env.env_is_wrapped(Monitor) == [True, True]
+    env.close()
 
 
 def test_options_of_a_reset_reach_the_env() -> None:

@@ -200,7 +200,8 @@ def test_call_before_reset_is_refused() -> None:
     state = started(num_envs=1).clone_state()
     for call in (
         lambda: env.step([0, 0]), env.clone_state, lambda: env.copy_state([0], [1]),
-        lambda: env.restore_state(state, [1]),
+        lambda: env.restore_state(state, [1]), env.render, env.get_ram, env.get_screen,
+        env.get_screen_rgb, env.get_screen_grayscale, env.rgb_screens,
     ):  # fmt: skip
         with pytest.raises(error.ResetNeeded, match=r"expected reset\(\) before the first"):
             call()
@@ -210,9 +211,9 @@ def test_call_before_reset_is_refused() -> None:
         env.reset(options={"reset_mask": np.array([True, False])})
     with pytest.raises(error.ResetNeeded, match="before the first step"):
         env.step([0, 0])
-    assert env.get_screen().shape == (2, 210, 160)
     env.reset(seed=0)
     env.step([0, 0])
+    assert env.get_screen().shape == (2, 210, 160)
 
 
 def test_constructor_that_raises_leaves_an_env_that_can_be_closed() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium import error
 from gymnasium.utils.env_checker import check_env
 from single_envs import assert_plays_the_same, pair
 
@@ -285,9 +286,26 @@ def test_name_that_means_more_than_the_keywords_of_a_batch_is_told_of() -> None:
     with pytest.warns(UserWarning, match=f"'ALE/Pong-v5' {sticky}"):
         cule.AtariEnv("ALE/Pong-v5", 1, "cpu", reset_pool_size=1)
     with pytest.warns(
-        UserWarning, match="'Pong-ramNoFrameskip-v5' means obs_type='ram' .* has obs_type='image'"
+        UserWarning, match="'Pong-ramNoFrameskip-v4' means obs_type='ram' .* has obs_type='image'"
     ):
-        cule.AtariEnv("Pong-ramNoFrameskip-v5", 1, "cpu", reset_pool_size=1, frameskip=1)
+        cule.AtariEnv("Pong-ramNoFrameskip-v4", 1, "cpu", reset_pool_size=1, frameskip=1)
+
+
+@pytest.mark.parametrize("name", ["PongNoFrameskip-v5", "ALE/Pong-ramDeterministic-v5"])
+def test_id_of_two_versions_is_refused(name: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"an id that gymnasium has, such as 'Pong.*-v4' .* of ver"
+    ):
+        cule.AtariEnv(name, 1, "cpu")
+
+
+def test_console_cannot_be_looked_at_before_the_first_reset() -> None:
+    env = SingleAtariEnv("pong", reset_pool_size=1)
+    ale = env.unwrapped.ale
+    for look in (ale.lives, ale.getRAM, ale.getScreenRGB, ale.getFrameNumber, env.render):
+        with pytest.raises(error.ResetNeeded, match=r"expected reset\(\) before the first"):
+            look()
+    assert (ale.getScreenDims(), ale.getRAMSize()) == ((210, 160), 128)
 
 
 @pytest.mark.filterwarnings("error")
