@@ -39,16 +39,27 @@ def _out(values: np.ndarray, into: np.ndarray | None) -> np.ndarray:
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def _reads(method: Method) -> Method:
-    """A method that reads the console: it is refused where the env's own methods are."""
+def _checked(method: Method, looks: bool) -> Method:
     name = f"unwrapped.ale.{method.__name__}"
 
     @functools.wraps(method)
     def checked(self: AleView, *arguments: Any, **keywords: Any) -> Any:
-        self._env._check_shown(name)
+        self._env._check_idle(name)
+        if looks:
+            self._env._check_started(name)
         return method(self, *arguments, **keywords)
 
     return reads(cast(Method, checked))
+
+
+def _reads(method: Method) -> Method:
+    """A method that reads the env: it is refused where the env's own methods are."""
+    return _checked(method, False)
+
+
+def _looks(method: Method) -> Method:
+    """The same for what is there after the first reset only."""
+    return _checked(method, True)
 
 
 class AleView:
@@ -75,7 +86,7 @@ class AleView:
             "cule has no ALEInterface, and its env's own methods do the rest"
         )
 
-    @_reads
+    @_looks
     def lives(self) -> int:
         """The lives that are left, after the last reset or step."""
         return int(self._env.engine.tensors["lives"][0])
@@ -89,25 +100,27 @@ class AleView:
         """Whether the last step truncated the episode."""
         return self._ended()[1]
 
-    @_reads
+    @_looks
     def getFrameNumber(self) -> int:
         """Frames since the console was seeded."""
         return int(self._env.engine.tensors["frame_numbers"][0])
 
-    @_reads
+    @_looks
     def getEpisodeFrameNumber(self) -> int:
         """Frames of this episode."""
         return int(self._env.engine.tensors["episode_frame_numbers"][0])
 
-    @_reads
+    @_looks
     def getRAM(self, ram: np.ndarray | None = None) -> np.ndarray:
         """(128,) uint8."""
         return _out(self._env.engine.tensors["ram"][0].cpu().numpy().copy(), ram)
 
+    @_reads
     def getRAMSize(self) -> int:
         """128."""
         return _core.RAM_BYTES
 
+    @_reads
     def getScreenDims(self) -> tuple[int, int]:
         """Height and width of the screen."""
         return self._height, _core.LINE_PIXELS
@@ -116,17 +129,17 @@ class AleView:
         """Palette indices; on a CPU the console's own."""
         return self._env.engine.screen(0).cpu().numpy()
 
-    @_reads
+    @_looks
     def getScreen(self, screen_data: np.ndarray | None = None) -> np.ndarray:
         """(height, 160) uint8: palette indices of the last frame."""
         return _out(self._screen().copy(), screen_data)
 
-    @_reads
+    @_looks
     def getScreenRGB(self, screen_data: np.ndarray | None = None) -> np.ndarray:
         """(height, 160, 3) uint8: the last frame in color."""
         return _out(np.take(self._colors, self._screen(), axis=0), screen_data)
 
-    @_reads
+    @_looks
     def getScreenGrayscale(self, screen_data: np.ndarray | None = None) -> np.ndarray:
         """(height, 160) uint8: the last frame in grey."""
         return _out(np.take(self._greys, self._screen()), screen_data)

@@ -73,6 +73,10 @@ def make_single_env(game: str, **options: Any) -> SingleAtariEnv:
     return SingleAtariEnv(game, **(_AS_ALE | options))
 
 
+# gymnasium.make looks here for the render modes that it has to add, such as "rgb_array_list".
+make_single_env.metadata = SingleAtariEnv.metadata  # type: ignore[attr-defined]
+
+
 def register_envs() -> None:
     """Registers each game with gymnasium. Importing cule calls this, and once is enough.
 

@@ -41,6 +41,7 @@ class Consoles:
     engine: Engine
     games: list[Game]
     device: torch.device
+    render_mode: str | None
     _guard: _core.Guard
     _process: int
     _started: bool
@@ -142,7 +143,9 @@ class Consoles:
     @reads
     def render(self) -> Any:
         """The screens as `render_mode` says; "mosaic": (rows * height, columns * 320, 3) uint8."""
-        self._check_shown("render")
+        self._check_idle("render")
+        if self.render_mode is not None:
+            self._check_started("render")
         return self._renderer.render()
 
     # States ---------------------------------------------------------------------------------------

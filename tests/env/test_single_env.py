@@ -300,7 +300,7 @@ def test_id_of_two_versions_is_refused(name: str) -> None:
 
 
 def test_console_cannot_be_looked_at_before_the_first_reset() -> None:
-    env = SingleAtariEnv("pong", reset_pool_size=1)
+    env = SingleAtariEnv("pong", reset_pool_size=1, render_mode="rgb_array")
     ale = env.unwrapped.ale
     for look in (ale.lives, ale.getRAM, ale.getScreenRGB, ale.getFrameNumber, env.render):
         with pytest.raises(error.ResetNeeded, match=r"expected reset\(\) before the first"):
