@@ -50,7 +50,7 @@ class About(_Needed, total=False):
     world_size: int
     host: str
     children: dict[str, str]
-    command: str
+    command: str | None
     torch: str
     cuda: str | None
     instruments: list[str]

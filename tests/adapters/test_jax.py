@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -17,11 +18,19 @@ OPTIONS: dict[str, Any] = {"num_threads": 1, "reset_pool_size": 2}
 
 
 @pytest.fixture
-def jax_device(device: str) -> str:
-    """A device that this JAX has."""
+def jax_device(device: str) -> Iterator[str]:
+    """A device that this JAX has, on which it makes arrays."""
     if device == "cuda" and jax.default_backend() != "gpu":
         pytest.skip("needs a JAX with CUDA")
-    return device
+    with jax.default_device(jax.devices(device)[0]):
+        yield device
+
+
+@pytest.fixture
+def arrays_on_cpu() -> Iterator[None]:
+    """JAX makes arrays on the CPU, where there is a GPU, too."""
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
@@ -188,6 +197,7 @@ def test_calls_that_jax_traces_say_what_to_do(jax_device: str) -> None:
     np.testing.assert_array_equal(env.get_ram(), ram, "nothing was played")
 
 
+@pytest.mark.usefixtures("arrays_on_cpu")
 @pytest.mark.parametrize(
     "options",
     [{}, {"grayscale": False}, {"autoreset_mode": "Disabled"}, {"obs_type": "ram"}],
@@ -227,6 +237,7 @@ def compare(ours: Any, theirs: Any) -> None:
         assert a.dtype == b.dtype
 
 
+@pytest.mark.usefixtures("arrays_on_cpu")
 def test_compiled_loop_reports_wrong_actions() -> None:
     env = AtariJaxEnv("pong", 2, "cpu", **OPTIONS)
     handle, reset, step = env.xla()

@@ -259,6 +259,7 @@ def test_emulation_is_measured_once_and_what_is_left_later(tmp_path, monkeypatch
     budget = ["--seconds", "0.04", "--rounds", "2", "--warmup-steps", "2", "--num-threads", "1",
               "--steps", "20", "--no-progress", "--results", "rows.jsonl"]  # fmt: skip
     words = ["figure2", "--games", "pong", "--loads", "end-to-end", *budget]
+    words += ["--engines", "cule-cpu", "ale-py"]
     assert program.main([*words, "--num-envs", "2"]) == 0
     first = (tmp_path / "rows.jsonl").read_text().splitlines()
     assert [json.loads(row)["system"] for row in first] == ["cule", "ale-py"]
@@ -333,7 +334,7 @@ def test_trainings_are_run_once_and_their_rows_have_evaluations(tmp_path, monkey
     monkeypatch.setattr(program, "COLUMNS", columns)
     words = ["table3", "--games", "pong", "--seeds", "3", "--seconds", "0.2", "--num-threads", "1",
              "--no-progress", "--folder", str(tmp_path)]  # fmt: skip
-    words += ["--results", str(tmp_path / "r.jsonl")]
+    words += ["--results", str(tmp_path / "r.jsonl"), "--engines", "cule-cpu"]
     assert program.main(words) == 0
     (row,) = (json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines())
     assert (row["system"], row["env_device"], row["seed"]) == ("cule", "cpu", 3)

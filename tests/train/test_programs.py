@@ -19,7 +19,8 @@ def test_program_names_itself_as_it_is_called(path, monkeypatch, capsys):
     file's path."""
     file = path.relative_to(ROOT)
     module = ".".join(file.with_suffix("").parts)
-    called = f"python {file}" if file.parent.name == "examples" else f"python -m {module}"
+    package = module.removesuffix(".__main__")
+    called = f"python {file}" if file.parent.name == "examples" else f"python -m {package}"
     told = {}
     for option, status in (("--help", 0), ("--no-such-option", 2)):
         monkeypatch.setattr("sys.argv", [str(path), option])

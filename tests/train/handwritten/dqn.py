@@ -186,8 +186,10 @@ class Dqn:
         # They have the parameters' memory format, as a fused optimizer needs.
         for parameter in self.parameters:
             parameter.grad = torch.zeros_like(parameter)
+        # A tensor, as a schedule changes it within a captured step: its rounding is float32's.
+        rate = torch.tensor(args.learning_rate, device=device)
         self.optimizer = torch.optim.Adam(
-            self.parameters, lr=args.learning_rate, eps=1e-5, fused=True, capturable=on_gpu
+            self.parameters, lr=rate, eps=1e-5, fused=True, capturable=on_gpu
         )
         self.memory = Memory(args.memory // args.num_envs, args.num_envs, device)
         self.episodes = Episodes(args.num_envs, device)
