@@ -75,6 +75,7 @@ class Batch:
     buffer_capacity: int
     channels: int
     envs_per_pooled: int
+    episode_start: int
     episodic_life: bool
     fire_reset: bool
     frameskip: int

@@ -263,7 +263,7 @@ def test_emulation_is_measured_once_and_what_is_left_later(tmp_path, monkeypatch
     assert program.main([*words, "--num-envs", "2"]) == 0
     first = (tmp_path / "rows.jsonl").read_text().splitlines()
     assert [json.loads(row)["system"] for row in first] == ["cule", "ale-py"]
-    assert "| emulation only, cule-cpu | 2 | 1 |" in capsys.readouterr().out
+    assert "| emulation only, cule-cpu | 2 | 1 of 1 |" in capsys.readouterr().out
     assert program.main([*words, "--num-envs", "2", "3"]) == 0
     assert capsys.readouterr().err == "figure2: 1 of 2 cases are left.\n"
     rows = (tmp_path / "rows.jsonl").read_text().splitlines()
