@@ -19,6 +19,7 @@ from typing import Any
 from cule import _core
 from cule.errors import InvalidType, InvalidValue, MissingFile
 from cule.names import OTHER_TITLES, spelled_alike, take_apart
+from cule.second_players import SECOND_PLAYERS
 
 ROM_DIR_VARIABLE = "CULE_ROM_DIR"
 # In bytes: Solaris and five other games are this large.
@@ -61,6 +62,11 @@ class Game:
     def difficulties(self) -> tuple[int, ...]:
         """The difficulties that ale-py lists."""
         return tuple(self.facts["difficulties"])
+
+    @property
+    def modes_of_two(self) -> tuple[int, ...]:
+        """The modes in which a second player can join in."""
+        return tuple(SECOND_PLAYERS.get(self.name, ()))
 
 
 @functools.cache

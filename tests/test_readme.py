@@ -39,12 +39,13 @@ def modes(game: Game) -> str:
 
 def game_table() -> str:
     """The table as Markdown."""
-    lines = ["| game | modes | difficulties | actions |", "|---|---|---|---|"]
+    lines = ["| game | modes | difficulties | actions | two players |", "|---|---|---|---|---|"]
     for game in games():
         actions = len(action_numbers(game, "minimal"))
         paddles = " (paddle)" if game.facts["uses_paddles"] else ""
         lines.append(
-            f"| `{game.name}` | {modes(game)} | {ranges(game.difficulties)} | {actions}{paddles} |"
+            f"| `{game.name}` | {modes(game)} | {ranges(game.difficulties)} | {actions}{paddles} "
+            f"| {ranges(game.modes_of_two)} |"
         )
     return "\n".join(lines) + "\n"
 

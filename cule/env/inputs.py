@@ -8,6 +8,7 @@ import torch
 
 from cule.actions import ACTIONS, ContinuousActions, check_numbers
 from cule.engine import Engine
+from cule.errors import InvalidValue
 
 
 class Inputs:
@@ -21,6 +22,9 @@ class Inputs:
 
     def __init__(self, engine: Engine, num_actions: int, threshold: float | None):
         self._engine, self._num_actions = engine, num_actions
+        self._has_second_player = any(
+            group.mode in group.game.modes_of_two for group in engine.groups
+        )
         self._continuous: ContinuousActions | None = None
         if threshold is not None:
             self._continuous = ContinuousActions(threshold, engine.device)
@@ -34,7 +38,7 @@ class Inputs:
 
         Raises:
             TypeError, ValueError: dtype, shape, device or, on the CPU, range is not as described in
-                AtariEnv.step.
+                AtariEnv.step; or no game has a second player.
         """
         self._set_player_a(actions, None, self._engine.num_envs)
         self._set_player_b(player_b_actions)
@@ -75,6 +79,12 @@ class Inputs:
         if actions is None:
             engine.batch.actions_b = 0
             return
+        if not self._has_second_player:
+            played = ", ".join(f"{one.game.name!r} in mode {one.mode}" for one in engine.groups[:3])
+            raise InvalidValue(
+                "expected player_b_actions in games that have a second player (docs/games.md lists "
+                f"them), got them in {played}"
+            )
         numbers = check_numbers(
             "player_b_actions", actions, engine.num_envs, len(ACTIONS), engine.device
         )

@@ -41,7 +41,7 @@ class Playing(Consoles):
                 env's device, or an array. The values are checked on the CPU only: a GPU plays a
                 wrong number as a no-op, and clamps the radius.
             player_b_actions: (num_envs,) integers from 0 to 17 (see cule.ACTIONS): what the second
-                player does.
+                player does, in the envs whose game has one (docs/games.md lists them).
 
         Returns:
             observations (num_envs, stack_num, img_height, img_width) uint8, rewards (num_envs,)
@@ -56,7 +56,8 @@ class Playing(Consoles):
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
             gymnasium.error.ResetNeeded: it has not been reset.
             gymnasium.error.AlreadyPendingCallError: a step is in flight.
-            TypeError, ValueError: the actions' dtype, shape, device or range is not as described.
+            TypeError, ValueError: the actions' dtype, shape, device or range is not as described,
+                or no game has a second player.
         """
         if torch.compiler.is_dynamo_compiling():
             return compiled.step(cast("AtariEnv", self), actions, player_b_actions)

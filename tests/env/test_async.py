@@ -63,7 +63,7 @@ def test_halves_of_a_step_give_what_a_step_gives(device: str, options: dict[str,
 
 def test_halves_take_both_players_and_continuous_actions() -> None:
     for options, count in (({}, (2,)), ({"continuous": True}, (2, 3))):
-        whole, halves = (make("tennis", 2, mode=2, **options) for _ in range(2))
+        whole, halves = (make("freeway", 2, mode=2, **options) for _ in range(2))
         for env in (whole, halves):
             env.reset(seed=0)
         actions = torch.ones(count, dtype=torch.float32 if options else torch.int64)

@@ -133,7 +133,7 @@ def allocations() -> tuple[int, int]:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_step_of_shared_tensors_allocates_nothing(options: dict[str, Any]) -> None:
-    env = started(output="torch_shared", **options)
+    env = started("pong", output="torch_shared", **options)
     rows = actions_of(env, 40)
     b = torch.zeros_like(rows[0])
     env.step(rows[0], player_b_actions=b)
@@ -170,7 +170,7 @@ def test_step_takes_no_memory_from_the_driver(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", [*OPTIONS, {"continuous": True}], ids=str)
 def test_step_and_masked_reset_do_not_wait_for_the_device(options: dict[str, Any]) -> None:
-    env = started(**options)
+    env = started("pong", **options)
     rows = (
         torch.rand((20, env.num_envs, 3), device="cuda") if env.continuous else actions_of(env, 20)
     )
@@ -338,7 +338,7 @@ def test_gpu_that_is_not_there_is_refused() -> None:
 
 
 def test_tensors_on_the_wrong_device_are_refused() -> None:
-    cpu, cuda = (started(num_envs=2, device=device) for device in ("cpu", "cuda"))
+    cpu, cuda = (started("pong", num_envs=2, device=device) for device in ("cpu", "cuda"))
     here = torch.zeros(2, dtype=torch.int64)
     with pytest.raises(ValueError, match=r"expected actions on cuda:\d, got a tensor on cpu"):
         cuda.step(here)
