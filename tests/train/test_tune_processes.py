@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 import torch
-from training_runs import ROOT, TWO_PROCESSES, assert_same, one_thread_each, options, saved
+from training_runs import ROOT, assert_same, one_thread_each, options, saved
 
 from cule import train
 from cule.train.tune.space import _layouts, read_space
 from cule.train.world import World
 from examples.a2c_vtrace.train import Args
+from tests.support import warm
 
-TUNE = [*TWO_PROCESSES[:-1], "cule.train.tune", "examples.a2c_vtrace.train"]
+TRAIN = ["-m", "examples.a2c_vtrace.train"]
+TUNE = ["-m", "cule.train.tune", "examples.a2c_vtrace.train"]
 
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a command with results kept in the test's folder; returns what it prints."""
+    """Runs a program in two processes, with results kept in the test's folder; returns what the
+    first one prints."""
 
     def run(*words):
         environment = one_thread_each() | {"CULE_CACHE_DIR": str(tmp_path / "cache")}
-        done = subprocess.run(
-            words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        done = warm.run_ranks(2, words, env=environment)
+        assert [one.returncode for one in done] == [0, 0], [one.stderr for one in done]
+        return done[0].stdout
 
     return run
 
@@ -47,7 +47,7 @@ def test_layouts_are_tried_with_other_settings(run, tmp_path):
 
 def test_a_layout_that_was_found_is_used_and_kept_in_resumed_runs(run, tmp_path):
     def trained(folder, **more):
-        return json.loads(run(*TWO_PROCESSES, *options(tmp_path / folder, json=True, **more)))
+        return json.loads(run(*TRAIN, *options(tmp_path / folder, json=True, **more)))
 
     run(*TUNE, *options(tmp_path), "--search", "layout=decoupled:1+1", "lag=1")
     row = trained("parts", total_frames=1_000, tuned=True)
@@ -112,7 +112,7 @@ for number in range(20):
 def test_processes_that_leave_can_join_again(run, tmp_path):
     script = tmp_path / "joins.py"
     script.write_text(JOINS)
-    run(*TWO_PROCESSES[:-2], str(script))
+    run(script)
 
 
 FAILS = """
@@ -151,4 +151,4 @@ def test_what_fails_in_one_process_alone_fails_in_all(run, tmp_path, monkeypatch
     script = tmp_path / "fails.py"
     script.write_text(FAILS)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'tests' / 'train'}")
-    run(*TWO_PROCESSES[:-2], str(script))
+    run(script)
