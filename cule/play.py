@@ -135,7 +135,7 @@ def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
                     score = 0
             action = action_of_keys(pygame.key.get_pressed(), pygame, env.action_meanings)
             _, _, terminated, truncated, info = env.step([action])
-            score += int(info["reward"][0])
+            score += int(info["raw_reward"][0])
             pygame.display.set_caption(
                 f"{env.games[0].name}  score {score}  lives {int(info['lives'][0])}"
             )

@@ -216,7 +216,7 @@ class SingleAtariEnv(gymnasium.Env):
         )
         if self._truncated and self._last and not self.env.closed:
             observation, _, terminated, truncated, info = self._last
-            return observation.copy(), 0.0, terminated, truncated, info | {"reward": 0}
+            return observation.copy(), 0.0, terminated, truncated, info | {"raw_reward": 0}
         if drawn is not None and not self.env.closed:
             self.env.engine.batch.frameskip = drawn
         observations, rewards, ends, cuts, infos = self.env.step(np.asarray(action)[None])

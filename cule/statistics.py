@@ -80,7 +80,7 @@ class EpisodeStatistics(AtariWrapper):
         over = info["game_over"]
         # The step after an episode only resets the env, or does nothing if autoreset is disabled.
         ended = over.clone() if self._same_step else over & ~self._waited
-        self._returns += info["reward"]
+        self._returns += info["raw_reward"]
         self._lengths += 1 if self._same_step else ~self._waited
         info["episode"] = {
             "r": torch.where(ended, self._returns, 0).float(),

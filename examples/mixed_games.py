@@ -50,7 +50,7 @@ def main() -> None:
     env.reset(seed=0)
     for _ in tqdm(range(options.steps), unit="step"):
         info = env.step(actions.random_(0, int(env.single_action_space.n), generator=generator))[4]
-        scores += info["reward"]
+        scores += info["raw_reward"]
     means = scores.view(games, options.envs_per_game).double().mean(1).tolist()
     for game, mean in zip(env.games[:: options.envs_per_game], means, strict=True):
         print(f"{game.name:<20}{mean:>10.1f} points a console")

@@ -124,7 +124,7 @@ class Together:
             return rows
         observations, rewards, terminated, _, info = self.env.step_wait()
         return Rows(
-            self._ids, np.zeros(self.env.num_envs, bool), observations, rewards, info["reward"],
+            self._ids, np.zeros(self.env.num_envs, bool), observations, rewards, info["raw_reward"],
             terminated, info["game_over"], info["lives"], self.env.get_ram(), self._frames(),
         )  # fmt: skip
 
@@ -183,7 +183,7 @@ class Singly:
             ids, self._fresh[ids], *(
                 tensor.numpy()
                 for tensor in (
-                    observations, rewards, info["reward"], terminated, info["game_over"],
+                    observations, rewards, info["raw_reward"], terminated, info["game_over"],
                     info["lives"], engine.tensors["ram"][places], engine.elapsed_frames()[places],
                 )
             ),

@@ -210,7 +210,7 @@ class AtariJaxEnv:
             (self.num_envs, *self.single_observation_space.shape), jnp.uint8
         )
         numbers = ["env_id", "lives", "frame_number", "episode_frame_number", "fault"]
-        info = {name: each(jnp.int32) for name in numbers + ["reward"] * stepped}
+        info = {name: each(jnp.int32) for name in numbers + ["raw_reward"] * stepped}
         info |= {name: each(jnp.bool_) for name in ("game_over", "new_game")}
         if stepped:
             return observations, each(jnp.int32), each(jnp.bool_), each(jnp.bool_), info

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # with its mask, else two empty tensors.
 _RESULTS = ("observations", "rewards", "terminated", "truncated")
 _KEYS = (
-    "lives", "frame_number", "episode_frame_number", "fault", "game_over", "new_game", "reward",
+    "lives", "frame_number", "episode_frame_number", "fault", "game_over", "new_game", "raw_reward",
 )  # fmt: skip
 _FINAL = ("final_obs", "_final_obs")
 _SCHEMA = (

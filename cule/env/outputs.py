@@ -49,7 +49,7 @@ class Outputs:
     @property
     def step_info(self) -> dict[str, torch.Tensor]:
         """The entries of a step's info, (num_envs,) each."""
-        return {**self.info, "reward": self._engine.tensors["raw_rewards"]}
+        return {**self.info, "raw_reward": self._engine.tensors["raw_rewards"]}
 
     def give(self, tensor: torch.Tensor) -> Any:
         """A tensor that belongs to the caller, as `output` asks for it."""

@@ -46,7 +46,7 @@ class Playing(Consoles):
         Returns:
             observations (num_envs, stack_num, img_height, img_width) uint8, rewards (num_envs,)
             int32, terminated and truncated (num_envs,) bool, and a dict of (num_envs,) arrays:
-            `env_id`, `lives`, `frame_number`, `episode_frame_number`, `reward` (not clipped),
+            `env_id`, `lives`, `frame_number`, `episode_frame_number`, `raw_reward` (not clipped),
             `fault` (see cule.FAULTS), and in SAME_STEP `final_obs`. Two of them, bool, say what
             happened to the game: `game_over`, that it ended in this step, so that a reset follows
             (a lost life that `life_loss_info` reports does not end it); and `new_game`, that this

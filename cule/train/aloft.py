@@ -18,7 +18,7 @@ from cule.train.episodes import Episodes
 from cule.train.rewards import LearnedRewards
 
 # What is read of a step's infos.
-INFOS = ("reward", "new_game")
+INFOS = ("raw_reward", "new_game")
 
 
 class Aloft:

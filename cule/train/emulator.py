@@ -50,7 +50,7 @@ class Env(Protocol):
     def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
         """Frames, clipped rewards (num_envs,), terminated, truncated (num_envs,) bool, and infos.
 
-        Training reads two entries of the infos, both (num_envs,): `reward`, not clipped, and
+        Training reads two entries of the infos, both (num_envs,): `raw_reward`, not clipped, and
         `new_game`, bool: this step reset the env.
         """
 
@@ -98,12 +98,12 @@ class AleEnv:
         frames, rewards, terminated, truncated, infos = self.env.step(actions.long().cpu().numpy())
         before, self._before = self._before, self._frames_before(infos)
         placed = {
-            "reward": self._place(rewards),
+            "raw_reward": self._place(rewards),
             "new_game": self._place(self._before != before),
         }
         return (
             self._place(frames),
-            placed["reward"].sign(),
+            placed["raw_reward"].sign(),
             self._place(terminated),
             self._place(truncated),
             placed,

@@ -67,7 +67,7 @@ class Episodes(nn.Module):
         started = infos["new_game"].clone() if "new_game" in infos else done.clone()
         self.score_sum += (score * started).sum()
         self.score_count += started.sum()
-        score.add_(infos.get("reward", rewards)).masked_fill_(started, 0.0)
+        score.add_(infos.get("raw_reward", rewards)).masked_fill_(started, 0.0)
         torch.logical_or(terminated, truncated, out=done)
         return started
 

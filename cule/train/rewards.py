@@ -38,7 +38,7 @@ def learned_rewards(kind: RewardName) -> LearnedRewards:
 
     Args:
         kind: clipped: those of the step, which of a game's are -1, 0 or 1. root: those of the infos
-            (`reward`, not clipped), or of the step if there are none, squashed by signed_root.
+            (`raw_reward`, not clipped), or of the step if there are none, squashed by signed_root.
 
     Raises:
         ValueError: there is no such kind.
@@ -48,4 +48,4 @@ def learned_rewards(kind: RewardName) -> LearnedRewards:
         raise InvalidValue(f"expected rewards to be one of {names}, got {kind!r}")
     if kind == "clipped":
         return lambda rewards, infos: rewards
-    return lambda rewards, infos: signed_root(infos.get("reward", rewards))
+    return lambda rewards, infos: signed_root(infos.get("raw_reward", rewards))

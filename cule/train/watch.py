@@ -71,7 +71,7 @@ def play(policy: Policy, env: cule.RecordVideo, args: Args) -> list[float]:
             chances = policy(observations)
             actions = chances.argmax(dim=1) if args.greedy else sample(chances, generator)
             observations, _, terminated, truncated, info = env.step(actions)
-            scores += info["reward"] * playing
+            scores += info["raw_reward"] * playing
             playing &= ~(terminated | truncated)
             bar.update()
             bar.set_postfix_str(f"{int(playing.sum())} of {len(scores)} episodes go on", False)

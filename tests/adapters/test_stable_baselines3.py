@@ -100,7 +100,7 @@ def test_step_gives_what_the_env_gives(grayscale: bool, device: str) -> None:
         np.testing.assert_array_equal(rewards, theirs[1])
         np.testing.assert_array_equal(dones, theirs[2] | theirs[3])
         assert rewards.dtype == np.float32 and dones.dtype == np.bool_
-        total += theirs[4]["reward"]
+        total += theirs[4]["raw_reward"]
         for i in range(3):
             played = {key: theirs[4][key][i] for key in PLAYED}
             assert {key: infos[i][key] for key in PLAYED} == played

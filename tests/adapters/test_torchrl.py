@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium
 import pytest
 import torch
 from torchrl.collectors import Collector
-from torchrl.envs import RewardSum, StepCounter, TransformedEnv
+from torchrl.envs import GymEnv, GymWrapper, RewardSum, SerialEnv, StepCounter, TransformedEnv
 from torchrl.envs.utils import RandomPolicy, check_env_specs
 
 import cule
@@ -88,3 +89,50 @@ def test_closed_env_frees_the_consoles() -> None:
     env.close()
     assert env.is_closed and env.atari.closed
     env.close()
+
+
+# TorchRL's own doors ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "Disabled"])
+def test_torchrls_wrapper_takes_vector_envs(mode: str) -> None:
+    """Rewards are the env's, whatever the infos have."""
+    options = OPTIONS | {"device": "cpu", "max_num_frames_per_episode": 60, "noop_max": 8}
+    name = "cule/PongPreprocessed-v5"
+    env = GymWrapper(gymnasium.make_vec(name, num_envs=2, autoreset_mode=mode, **options))
+    if mode == "Disabled":  # otherwise TorchRL does this by itself
+        env.auto_register_info_dict()
+    check_env_specs(env)
+    env.set_seed(0)
+    data = env.rollout(40, break_when_any_done=False)
+    assert data.batch_size == (2, 40)
+    assert data["next", "done"].sum() >= 4
+    rewards = data["next", "reward"]
+    assert rewards.shape == (2, 40, 1)
+    assert rewards.dtype == torch.float32
+    assert torch.equal(data["next", "raw_reward"].sign(), rewards[..., 0])
+
+
+def test_torchrls_env_takes_the_id() -> None:
+    data = SerialEnv(2, lambda: GymEnv("cule/Pong-v5", frameskip=2)).rollout(5)
+    assert data["pixels"].shape == (2, 5, 210, 160, 3)
+    assert data["next", "reward"].shape == (2, 5, 1)
+    (batch,) = Collector(lambda: GymEnv("cule/Pong-v5"), None, frames_per_batch=6, total_frames=6)
+    assert batch["next", "reward"].shape == (6, 1)
+
+
+@pytest.mark.slow
+def test_torchrls_env_takes_the_id_in_processes() -> None:
+    """The part before the colon is what gymnasium imports in each process."""
+    env = GymEnv("cule:cule/Pong-v5", num_envs=2)
+    check_env_specs(env)
+    data = env.rollout(5)
+    env.close()
+    assert data["next", "reward"].shape == (2, 5, 1)
+    assert torch.equal(data["next", "raw_reward"], data["next", "reward"][..., 0])
+
+
+def test_torchrls_wrapper_refuses_tensors_that_change() -> None:
+    env = cule.AtariEnv("pong", 2, "cpu", autoreset_mode="Disabled", output="torch_shared")
+    with pytest.raises(ValueError, match="expected an env with output='torch' in torchrl's"):
+        GymWrapper(env).rollout(2)

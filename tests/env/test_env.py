@@ -122,8 +122,8 @@ def test_reward_in_info_is_not_clipped() -> None:
     rewards = set()
     for row in actions_of(env, 100):
         _, reward, _, _, info = env.step(row)
-        assert torch.equal(reward, info["reward"].sign())
-        rewards |= set(info["reward"].tolist())
+        assert torch.equal(reward, info["raw_reward"].sign())
+        rewards |= set(info["raw_reward"].tolist())
     assert 10 in rewards
 
 

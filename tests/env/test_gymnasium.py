@@ -101,7 +101,7 @@ def test_infos_have_masks() -> None:
         keys = {key for key in info if not key.startswith("_")}
         assert {key for key in info if key.startswith("_")} == {f"_{key}" for key in keys}
         assert all(info[f"_{key}"].all() and info[f"_{key}"].dtype == np.bool_ for key in keys)
-    assert {"lives", "reward"} <= set(infos[1])
+    assert {"lives", "raw_reward"} <= set(infos[1])
 
 
 def test_vector_env_of_ales_version_means_what_ales_does() -> None:

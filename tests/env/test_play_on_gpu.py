@@ -58,7 +58,7 @@ def assert_play_the_same(plain: cule.AtariEnv, other: cule.AtariEnv, steps: int)
         ours, theirs = other.step(actions), plain.step(actions)
         for a, b in zip(ours[:4], theirs[:4], strict=True):
             assert torch.equal(a, b), step
-        for name in ("lives", "fault", "episode_frame_number", "reward"):
+        for name in ("lives", "fault", "episode_frame_number", "raw_reward"):
             assert torch.equal(ours[4][name], theirs[4][name]), (step, name)
         assert torch.equal(other.get_ram(), plain.get_ram()), step
 

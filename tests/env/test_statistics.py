@@ -69,7 +69,7 @@ def test_statistics_count_unclipped_rewards() -> None:
     total, returns = torch.zeros(2), []
     for _ in range(200):
         _, _, _, truncated, info = env.step(rng.integers(9, size=2))
-        total += info["reward"]
+        total += info["raw_reward"]
         returns += total[truncated].tolist()
         assert info["episode"]["r"][truncated].tolist() == total[truncated].tolist()
         total[truncated] = 0
@@ -182,7 +182,7 @@ def games_of(
     waiting: set[int] = set()
     for step in range(steps):
         _, _, terminated, truncated, info = env.step(rng.integers(4, size=env.num_envs))
-        rewards = info["reward"].tolist()
+        rewards = info["raw_reward"].tolist()
         done = (terminated | truncated).tolist()
         over = {i for i in range(env.num_envs) if done[i] and i not in waiting}
         for i in set(range(env.num_envs)) - waiting:

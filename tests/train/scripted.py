@@ -19,7 +19,7 @@ class ScriptedEnv:
     def _out(self, reward, reset):
         frames = torch.full((1, 1, 84, 84), self.row, dtype=torch.uint8)
         infos = {
-            "reward": torch.tensor([10 * reward]),
+            "raw_reward": torch.tensor([10 * reward]),
             "new_game": torch.tensor([reset]),
         }
         return frames, infos
@@ -70,7 +70,7 @@ class SignalEnv:
         rewards = torch.where(resets, 0, (actions == self.signal).long() * 2 - 1)
         self.frame = torch.where(resets, 0, self.frame + 4).int()
         terminated = self.frame == 4 * 8
-        infos = {"reward": rewards, "new_game": resets}
+        infos = {"raw_reward": rewards, "new_game": resets}
         return self._frames(), rewards, terminated, torch.zeros_like(terminated), infos
 
     def close(self):

@@ -33,10 +33,10 @@ def test_ale_env_gives_what_cule_gives():
         *wanted, wanted_infos = ours.step(actions)
         for output, want in zip(outputs, wanted, strict=True):
             assert torch.equal(output, want) and output.dtype == want.dtype
-        for name in ("reward", "new_game"):
+        for name in ("raw_reward", "new_game"):
             assert torch.equal(infos[name], wanted_infos[name])
         ends += int((outputs[2] | outputs[3]).sum())
-        points += int((infos["reward"] > 1).sum())
+        points += int((infos["raw_reward"] > 1).sum())
         games += int(infos["new_game"].sum())
     assert ends > 5 and points > 3 and 0 < games < ends
     ale.close()

@@ -30,7 +30,7 @@ def test_scores_and_rewards_are_those_of_a_loop(says_so):
                 running[env] += rewards[env].item()
                 received += rewards[env].item()
         ends &= ~torch.tensor(over)
-        infos = {"reward": rewards} | ({"new_game": torch.tensor(over)} if says_so else {})
+        infos = {"raw_reward": rewards} | ({"new_game": torch.tensor(over)} if says_so else {})
         over = ends.tolist()
         if says_so:  # lost lives are reported as ends, too
             ends |= torch.rand(ENVS, generator=generator) < 0.15

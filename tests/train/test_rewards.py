@@ -32,7 +32,7 @@ def played(rewards, groups=1):
     follow = stage.episodes.follow
 
     def watched(*results):
-        infos.append(results[3]["reward"].clone())
+        infos.append(results[3]["raw_reward"].clone())
         return follow(*results)
 
     stage.episodes.follow = watched

@@ -88,7 +88,7 @@ def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_
     wanted, screens = torch.zeros(2), [env.get_screen_rgb().numpy().copy()]
     for _ in range(600 // 4):
         observations, *_, info = env.step(up_and_down(observations).argmax(1))
-        wanted += info["reward"]
+        wanted += info["raw_reward"]
         screens.append(env.get_screen_rgb().numpy().copy())
     assert scores == wanted.tolist() and min(scores) < 0
     line = ", ".join(f"{score:g}" for score in scores)

@@ -38,7 +38,7 @@ class Episodes(nn.Module):
         started = infos["new_game"].clone()
         self.score_sum += (self.score * started).sum()
         self.score_count += started.sum()
-        self.score.add_(infos["reward"]).masked_fill_(started, 0.0)
+        self.score.add_(infos["raw_reward"]).masked_fill_(started, 0.0)
         return started
 
     def take_scores(self) -> torch.Tensor:
