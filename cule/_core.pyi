@@ -25,6 +25,7 @@ MAX_NOOPS: int
 MAX_START_STATES: int
 STEP_OPTIONS: tuple[str, ...]
 ELAPSED_BYTE: int
+RANDOM_BYTES: tuple[int, ...]
 FRONT_BYTE: int
 PREDECODED: dict[str, int]
 GO_ON_AT_OPERAND: frozenset[int]

@@ -1,8 +1,8 @@
 """`env.unwrapped.ale` of ale-py's single env, answered by cule, for code written for that env.
 
 It has what wrappers of such envs read: stable-baselines3's and CleanRL's call lives(), and
-gymnasium's AtariPreprocessing also reads the screens. It changes nothing: only the env's own
-methods play and reset.
+gymnasium's AtariPreprocessing also reads the screens. States can be put back; otherwise only the
+env's own methods change anything.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from cule.console import action_numbers
 from cule.env.guard import reads
 from cule.errors import InvalidValue
 from cule.palette import grey_palette, rgb_palette
+from cule.state import State
 from cule.vector_env import AtariEnv
 
 
@@ -68,10 +69,16 @@ class AleView:
     Args:
         env: an env of one console.
         ended: whether the last step (terminated, truncated) the episode.
+        restore: what puts a state back.
     """
 
-    def __init__(self, env: AtariEnv, ended: Callable[[], tuple[bool, bool]]):
-        self._env, self._guard, self._ended = env, env._guard, ended
+    def __init__(
+        self,
+        env: AtariEnv,
+        ended: Callable[[], tuple[bool, bool]],
+        restore: Callable[[State], None],
+    ):
+        self._env, self._guard, self._ended, self._restore = env, env._guard, ended, restore
         self._game = env.games[0]
         pal, self._height = env.engine.boots[0].pal, env.engine.heights[0]
         self._colors, self._greys = (
@@ -82,7 +89,7 @@ class AleView:
     def __getattr__(self, name: str) -> Any:
         offered = ", ".join(sorted(name for name in dir(type(self)) if not name.startswith("_")))
         raise AttributeError(
-            f"expected one of what cule's env.unwrapped.ale can tell ({offered}), got {name!r}: "
+            f"expected one of what cule's env.unwrapped.ale has ({offered}), got {name!r}: "
             "cule has no ALEInterface, and its env's own methods do the rest"
         )
 
@@ -159,3 +166,19 @@ class AleView:
     def getAvailableDifficulties(self) -> list[int]:
         """The game's difficulties."""
         return list(self._game.difficulties)
+
+    def cloneState(self, *, include_rng: bool = False) -> State:
+        """The console's state, without the random numbers of sticky actions by default."""
+        return self._env.clone_state(include_rng=include_rng)
+
+    def restoreState(self, state: State) -> None:
+        """Puts a state from cloneState back; `lives()` is right after the next step."""
+        self._restore(state)
+
+    def cloneSystemState(self) -> State:
+        """The console's state with its random numbers: it plays the same after each restore."""
+        return self._env.clone_state(include_rng=True)
+
+    def restoreSystemState(self, state: State) -> None:
+        """Puts a state from cloneSystemState back; `lives()` is right after the next step."""
+        self._restore(state)

@@ -9,22 +9,24 @@ import math
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
+import torch
 from gymnasium.vector import VectorEnv
 
 from cule.arguments import env_ids as check_env_ids
 from cule.arguments import integer, number
 from cule.env.wrapper import AtariWrapper
-from cule.errors import InvalidValue, MissingPackage
+from cule.errors import InvalidType, InvalidValue, MissingPackage
 from cule.files import Unfinished
 from cule.forks import leave_in_child
 from cule.screens import mosaic, titles_of
+from cule.vector_env import AtariEnv
 
 # A GIF counts time in hundredths of a second, and players show less than two of them as ten.
 SHORTEST_GIF_FRAME_MS = 20
@@ -219,22 +221,110 @@ class VideoFile:
         self.close()
 
 
+class _OneVideo:
+    """A video of all chosen envs side by side."""
+
+    def __init__(
+        self, atari: AtariEnv, path: Path, ids: torch.Tensor, length: int | None, fps: float
+    ):
+        self._atari, self._ids, self._length = atari, ids, length
+        filmed = ids.tolist()
+        names = [atari.games[i].name for i in filmed]
+        self._titles = titles_of(names, filmed) if len(names) > 1 else None
+        self._video = VideoFile(path, fps)
+
+    def film(self, _info: dict[str, Any]) -> None:
+        if self._length is not None and self._video.frames >= self._length:
+            return
+        screens = self._atari.rgb_screens(self._ids).cpu().numpy()
+        self._video.write(mosaic(screens, self._titles))
+        if self._video.frames == self._length:
+            self._video.close()
+
+    def close(self) -> None:
+        self._video.close()
+
+
+class _EpisodeVideos:
+    """A video of each episode of the chosen envs that the trigger picks."""
+
+    def __init__(
+        self, atari: AtariEnv, path: Path, ids: torch.Tensor, length: int | None, fps: float,
+        trigger: Callable[[int], bool],
+    ):  # fmt: skip
+        if not callable(trigger):
+            raise InvalidType(
+                f"expected episode_trigger to be a function of an episode's number, got {trigger!r}"
+            )
+        self._atari, self._path, self._length, self._fps = atari, path, length, fps
+        self._trigger = trigger
+        # The number of each env's episode.
+        self._episodes = dict.fromkeys(ids.tolist(), -1)
+        self._ids = torch.tensor(list(self._episodes), device=atari.device)
+        self._open: dict[int, VideoFile] = {}
+        VideoFile(path, fps).close()  # what cannot be made is refused before anything is played
+
+    def film(self, info: dict[str, Any]) -> None:
+        marks = torch.stack([torch.as_tensor(info[key]) for key in ("new_game", "game_over")])
+        began, over = marks[:, self._ids.to(marks.device)].tolist()
+        for i, begins in zip(self._episodes, began, strict=True):
+            if begins:
+                self._begin(i)
+        filmed = [i for i in self._episodes if i in self._open]
+        if not filmed:
+            return
+        ids = torch.tensor(filmed, device=self._atari.device)
+        screens = self._atari.rgb_screens(ids).cpu().numpy()
+        ended = {
+            i for i, *marks in zip(self._episodes, began, over, strict=True)
+            if marks == [False, True]
+        }  # fmt: skip
+        for i, screen in zip(filmed, screens, strict=True):
+            video = self._open[i]
+            video.write(mosaic(screen[None], None))
+            if i in ended or video.frames == self._length:
+                self._open.pop(i).close()
+
+    def _begin(self, env: int) -> None:
+        """Begins the video of a new episode if it is wanted. One that was left ends."""
+        if env in self._open:
+            self._open.pop(env).close()
+        self._episodes[env] += 1
+        episode = self._episodes[env]
+        if self._trigger(episode):
+            path = self._path
+            name = f"{path.stem}-env-{env}-episode-{episode}{path.suffix}"
+            self._open[env] = VideoFile(path.with_name(name), self._fps)
+
+    def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
+
+
 class RecordVideo(AtariWrapper):
     """Records a video of some envs of a batch, with one frame for each reset and step.
 
     Several envs are side by side, each under the name of its game, with its number if other envs
     play that game, too. A single env fills the picture.
 
+    With `episode_trigger` each env has a video of its own of each episode that the trigger picks:
+    `video-env-3-episode-8.mp4` in place of `video.mp4`. It begins with the reset's frame and ends
+    with the game (a lost life that `life_loss_info` reports is no end). In SAME_STEP the step that
+    ends a game shows the next one already, so that its last frame is missing.
+
     Args:
         env: an AtariEnv, or a wrapper of one.
         path: the file, .mp4 or .gif.
-        env_ids: which envs (None: all). Only their screens leave the device.
-        length: how many frames to record, at least 1 (None: until close).
+        env_ids: which envs (None: all; with `episode_trigger`, env 0). Only their screens leave the
+            device.
+        length: how many frames to record, at least 1 (None: until close), in each video.
         fps: frames per second of the video (None: the console's speed).
+        episode_trigger: as in gymnasium's RecordVideo, is given the number of an env's episode,
+            from 0, and returns whether to record it. None: all is recorded, in one file.
 
     Raises:
-        TypeError, ValueError: there are no such envs, `length` is not a count, or the file cannot
-            be made.
+        TypeError, ValueError: there are no such envs, `length` is not a count, `episode_trigger` is
+            not a function, or the file cannot be made.
     """
 
     def __init__(
@@ -244,30 +334,29 @@ class RecordVideo(AtariWrapper):
         env_ids: Sequence[int] | None = None,
         length: int | None = None,
         fps: float | None = None,
+        episode_trigger: Callable[[int], bool] | None = None,
     ):
         super().__init__(env)
-        self._length = None if length is None else integer("length", length)
-        self._ids = check_env_ids(env_ids, self.atari.num_envs, self.atari.device)
-        filmed = range(self.atari.num_envs) if self._ids is None else self._ids.tolist()
-        names = [self.atari.games[i].name for i in filmed]
-        self._titles = titles_of(names, filmed) if len(names) > 1 else None
-        console_fps = self.atari.metadata["render_fps"] / self.atari.engine.options.frameskip
-        self.video = VideoFile(path, console_fps if fps is None else fps)
-
-    def _film(self) -> None:
-        if self._length is not None and self.video.frames >= self._length:
-            return
-        screens = self.atari.rgb_screens(self._ids).cpu().numpy()
-        self.video.write(mosaic(screens, self._titles))
-        if self.video.frames == self._length:
-            self.video.close()
+        atari = self.atari
+        length = None if length is None else integer("length", length)
+        if env_ids is None and episode_trigger is not None:
+            env_ids = [0]
+        ids = check_env_ids(env_ids, atari.num_envs, atari.device)
+        if not ids.numel():
+            raise InvalidValue("expected env_ids of the envs to record, got none")
+        if fps is None:
+            fps = atari.metadata["render_fps"] / atari.engine.options.frameskip
+        what = (atari, Path(path), ids, length, fps)
+        self._videos = (
+            _OneVideo(*what) if episode_trigger is None else _EpisodeVideos(*what, episode_trigger)
+        )
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets the env and records its screens."""
         result = self.env.reset(seed=seed, options=options)
-        self._film()
+        self._videos.film(result[1])
         return result
 
     def step(
@@ -275,10 +364,10 @@ class RecordVideo(AtariWrapper):
     ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps the env, with the second player's actions if given, and records its screens."""
         result = super().step(actions, player_b_actions)
-        self._film()
+        self._videos.film(result[4])
         return result
 
     def close(self, **arguments: Any) -> None:
-        """Finishes the video and closes the env."""
-        self.video.close()
+        """Finishes the videos and closes the env."""
+        self._videos.close()
         super().close(**arguments)

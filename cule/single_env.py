@@ -138,7 +138,9 @@ class SingleAtariEnv(gymnasium.Env):
         self._guard = _core.Guard()
         self._terminated = self._truncated = False
         self._last: tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None = None
-        self.ale = AleView(self.env, lambda: (self._terminated, self._truncated))
+        self.ale = AleView(
+            self.env, lambda: (self._terminated, self._truncated), self.restore_state
+        )
         self.observation_space = self._make_observation_space()
         self.action_space = self.env.single_action_space
 
@@ -263,9 +265,13 @@ class SingleAtariEnv(gymnasium.Env):
         }
 
     @reads
-    def clone_state(self) -> State:
-        """The console's state, random numbers included, as AtariEnv.clone_state gives it."""
-        return self.env.clone_state()
+    def clone_state(self, include_rng: bool = False) -> State:
+        """The console's state, as AtariEnv.clone_state gives it.
+
+        As in ale-py, by default it is without random numbers: after each restore, sticky actions
+        are other ones. `np_random`, which draws frameskips, is no part of it.
+        """
+        return self.env.clone_state(include_rng=include_rng)
 
     @changes
     def restore_state(self, state: State) -> None:

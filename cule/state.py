@@ -27,6 +27,8 @@ VERSION = 4
 _FILE = Kind("state", VERSION)
 # The env is the second axis of these tensors. They exist only without a reset pool.
 _RANDOM_TENSORS = ("noop_random", "env_random")
+# The words of a record that say where an env's other random numbers go on.
+_RANDOM_WORDS = [byte // 4 for byte in _core.RANDOM_BYTES]
 # The engine's other tensors that hold the state of an env, except `records`: the env is their first
 # axis.
 _TENSORS = tuple(
@@ -78,18 +80,23 @@ class State:
         version: of this format.
         games: for each env, its game, mode and difficulty.
         tensors: the parts of the states, each with the env as first axis.
+        include_rng: whether they hold random numbers; otherwise an env that they are put into goes
+            on with its own.
     """
 
     version: int
     games: list[tuple[str, int, int]]
     tensors: dict[str, torch.Tensor]
+    include_rng: bool = True
 
     def __eq__(self, other: object) -> bool:
         """Whether both hold the same states, bit for bit. They may be on different devices."""
         if not isinstance(other, State):
             return NotImplemented
         mine, theirs = self.tensors, other.tensors
-        if (self.version, self.games, mine.keys()) != (other.version, other.games, theirs.keys()):
+        if (self.version, self.games, self.include_rng, mine.keys()) != (
+            other.version, other.games, other.include_rng, theirs.keys()
+        ):  # fmt: skip
             return False
         pairs = [(mine[name].cpu(), theirs[name].cpu()) for name in mine]
         return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
@@ -110,17 +117,20 @@ class State:
         ]
 
     @staticmethod
-    def take(engine: Engine, env_ids: torch.Tensor) -> State:
-        """The states of envs `env_ids` (int64)."""
+    def take(engine: Engine, env_ids: torch.Tensor, include_rng: bool = True) -> State:
+        """The states of envs `env_ids` (int64), with or without their random numbers."""
         made = {"pictures": engine.pictures(env_ids).flatten(-2), "pooled": engine.pooled(env_ids)}
         tensors = {
             name: engine.tensors[name][env_ids] for name in _TENSORS if name not in made
         } | made
         tensors["records"] = engine.records()[env_ids]
-        for name in _RANDOM_TENSORS:
-            if name in engine.tensors:
-                tensors[name] = engine.tensors[name].t()[env_ids]
-        return State(VERSION, State._games(engine, env_ids), tensors)
+        if include_rng:
+            for name in _RANDOM_TENSORS:
+                if name in engine.tensors:
+                    tensors[name] = engine.tensors[name].t()[env_ids]
+        else:
+            tensors["records"][:, _RANDOM_WORDS] = 0
+        return State(VERSION, State._games(engine, env_ids), tensors, include_rng)
 
     def consoles(self) -> list[tuple[Group, Snapshot]]:
         """What each state plays, and its console without pictures, which no program can read."""
@@ -160,9 +170,10 @@ class State:
                 f"expected a state of (game, mode, difficulty) {mine}, got one of {its}"
             )
         targets = {name: engine.tensors[name] for name in _TENSORS} | {"records": engine.records()}
-        targets |= {
-            name: engine.tensors[name].t() for name in _RANDOM_TENSORS if name in engine.tensors
-        }
+        if self.include_rng:
+            targets |= {
+                name: engine.tensors[name].t() for name in _RANDOM_TENSORS if name in engine.tensors
+            }
         self._check_parts(targets)
         if not trusted:
             self._check_contents(engine, env_ids)
@@ -171,6 +182,9 @@ class State:
         parts = []
         for name, target in targets.items():
             part = self.tensors[name].to(engine.device)
+            if name == "records" and not self.include_rng:
+                part = part.clone()
+                part[:, _RANDOM_WORDS] = target[env_ids][:, _RANDOM_WORDS]
             shared = part.untyped_storage().data_ptr() == target.untyped_storage().data_ptr()
             parts.append(part.clone() if shared else part)
         # In a state's pictures each scanline has a row of its own.
@@ -184,6 +198,10 @@ class State:
             ValueError: a type is wrong.
         """
         games, tensors = self.games, self.tensors
+        if not isinstance(self.include_rng, bool):
+            raise InvalidValue(
+                f"expected include_rng to be True or False, got {self.include_rng!s:.100}"
+            )
         if not isinstance(games, list) or not all(
             isinstance(game, tuple) and [type(part) for part in game] == [str, int, int]
             for game in games
@@ -263,7 +281,11 @@ class State:
         """
         self._check_form()
         tensors = {name: tensor.cpu() for name, tensor in self.tensors.items()}
-        parts = {"games": [list(game) for game in self.games], "tensors": tensors}
+        parts = {
+            "games": [list(game) for game in self.games],
+            "tensors": tensors,
+            "include_rng": self.include_rng,
+        }
         _FILE.write(Path(path), lambda file: torch.save(parts, file), self.version)
 
     @staticmethod
@@ -281,7 +303,9 @@ class State:
                     (str(name), int(mode), int(difficulty))
                     for name, mode, difficulty in parts["games"]
                 ]
-                state = State(VERSION, games, dict(parts["tensors"]))
+                # Files of cule's first versions say nothing of random numbers: they hold them.
+                included = parts.get("include_rng", True)
+                state = State(VERSION, games, dict(parts["tensors"]), included)
                 state._check_form()
             except Exception as problem:  # torch.load can raise any error
                 raise InvalidValue(

@@ -272,6 +272,11 @@ void bind_constants(py::module_& m) {
   m.attr("PICTURE_ROWS") = Pictures::kRows;
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
   m.attr("ELAPSED_BYTE") = offsetof(EnvRecord, env) + offsetof(EnvState, elapsed_frames);
+  // Where the random numbers of resets and sticky actions go on.
+  const size_t env_at = offsetof(EnvRecord, env), seed_at = env_at + offsetof(EnvState, seed);
+  m.attr("RANDOM_BYTES") =
+      py::make_tuple(seed_at, seed_at + sizeof(uint32_t), env_at + offsetof(EnvState, resets),
+                     env_at + offsetof(EnvState, action_draws));
   m.attr("FRONT_BYTE") = offsetof(EnvRecord, screen) + offsetof(ScreenState, front);
   m.attr("FAULTS") = py::dict(
       py::arg("jam") = static_cast<int>(kFaultJam),

@@ -160,23 +160,31 @@ class Consoles:
         return ids
 
     @reads
-    def clone_state(self, env_ids: Any = None) -> State:
+    def clone_state(self, env_ids: Any = None, *, include_rng: bool = True) -> State:
         """The states of the given envs (None: all). They can be pickled and saved with torch.save.
+
+        Args:
+            env_ids: which envs.
+            include_rng: whether the states hold the random numbers of sticky actions and of resets.
+                If so, the same env plays the same again after each restore. If not, it goes on with
+                the random numbers that it has then: each restore has another future.
 
         Raises:
             gymnasium.error.ResetNeeded: there is no state before the first reset.
-            TypeError, ValueError: `env_ids` is not a list of envs.
+            TypeError, ValueError: `env_ids` is not a list of envs, or `include_rng` is no bool.
         """
+        included = arguments.flag("include_rng", include_rng)
         self._check_idle("clone_state")
         self._check_started("clone_state")
-        return State.take(self.engine, self._env_ids(env_ids))
+        return State.take(self.engine, self._env_ids(env_ids), included)
 
     @changes
     def restore_state(self, state: State, env_ids: Any = None) -> None:
         """Puts states from clone_state back, one into each of the given envs (None: all).
 
         Raises:
-            gymnasium.error.ResetNeeded: before the first reset, envs are left out.
+            gymnasium.error.ResetNeeded: before the first reset, envs are left out, or the states
+                hold no random numbers.
             TypeError, ValueError: the state is of another version, game or kind of env, or the
                 number of states is not that of the envs.
         """
@@ -186,20 +194,28 @@ class Consoles:
         ids = self._target_ids(env_ids)
         if len(ids) < self.num_envs:
             self._check_started("restore_state to some of the envs")
+        if not state.include_rng:
+            self._check_started("restore_state without random numbers")
         state.put(self.engine, ids)
         self._started = True
 
     @changes
-    def copy_state(self, src_ids: Any, dst_ids: Any) -> None:
+    def copy_state(self, src_ids: Any, dst_ids: Any, *, include_rng: bool = True) -> None:
         """Copies the state of each env in `src_ids` to the env at the same place in `dst_ids`.
 
         The states stay on the device.
 
+        Args:
+            src_ids: the envs to copy from.
+            dst_ids: the envs to copy to.
+            include_rng: as clone_state's.
+
         Raises:
             gymnasium.error.ResetNeeded: there is no state before the first reset.
             TypeError, ValueError: the lists differ in length, or an env would get two states or the
-                state of another game.
+                state of another game, or `include_rng` is no bool.
         """
+        included = arguments.flag("include_rng", include_rng)
         self._check_idle("copy_state")
         self._check_started("copy_state")
         sources = self._env_ids(src_ids)
@@ -210,4 +226,4 @@ class Consoles:
                 f"got {len(sources)} and {len(targets)}: copy_state([0, 0], [1, 2]) copies env 0 "
                 "to two others"
             )
-        State.take(self.engine, sources).put(self.engine, targets, trusted=True)
+        State.take(self.engine, sources, included).put(self.engine, targets, trusted=True)

@@ -197,6 +197,46 @@ def test_restored_state_goes_on_identically(
     assert same(first, digest(other, actions[11:]))
 
 
+@pytest.mark.parametrize("reset_pool_size", [0, 2])
+def test_states_have_one_future_with_random_numbers_and_several_without(
+    reset_pool_size: int, device: str, tmp_path: Path
+) -> None:
+    options = {"reset_pool_size": reset_pool_size, "repeat_action_probability": 0.5}
+    env = make("breakout", 2, device, **options)
+    env.reset(seed=2)
+    actions = actions_of(env, 20)
+    digest(env, actions)
+    ram = env.get_ram()
+    with_them, without = env.clone_state(), env.clone_state(include_rng=False)
+    without.save(tmp_path / "state")
+    assert without == cule.State.load(tmp_path / "state") != with_them
+
+    def futures(state: cule.State) -> int:
+        found = []
+        for _ in range(8):
+            env.restore_state(state)
+            assert torch.equal(env.get_ram(), ram)
+            found.append(digest(env, actions))
+        return sum(
+            not any(same(one, other) for other in found[:at]) for at, one in enumerate(found)
+        )
+
+    assert (futures(with_them), futures(without)) == (1, 8)
+    # An env goes on with its own numbers: they are what a state that holds them has.
+    own = env.clone_state()
+    env.restore_state(without)
+    assert env.clone_state(include_rng=False) == without != own
+    env.copy_state([0], [1], include_rng=False)
+    first, second = (env.clone_state([i]).tensors["records"] for i in range(2))
+    assert (first != second).any()
+    env.copy_state([0], [1])
+    assert torch.equal(env.clone_state([1]).tensors["records"], first)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="without random numbers"):
+        make("breakout", 2, device, **options).restore_state(without)
+    with pytest.raises(TypeError, match="expected include_rng to be True or False, got 1"):
+        env.clone_state(include_rng=1)
+
+
 def test_states_are_equal_bit_for_bit(device: str) -> None:
     env = make("breakout", 2, device)
     env.reset(seed=2)

@@ -43,6 +43,59 @@ def test_video_shows_the_chosen_envs(suffix: str, tmp_path: Path) -> None:
         assert difference < 4 if suffix == ".mp4" else difference == 0
 
 
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_each_env_has_videos_of_the_episodes_that_are_asked_for(mode: str, tmp_path: Path) -> None:
+    """Episodes are of 8 steps here. Frames are the reset's and the steps', as in gymnasium's."""
+    asked: list[int] = []
+
+    def trigger(episode: int) -> bool:
+        asked.append(episode)
+        return episode % 2 == 1
+
+    env = make(3, autoreset_mode=mode, max_num_frames_per_episode=32, noop_max=0, output="numpy")
+    env = cule.RecordVideo(
+        env, tmp_path / "pong.mp4", env_ids=[2, 0], fps=15, episode_trigger=trigger
+    )
+    env.reset(seed=0)
+    for _ in range(30):
+        _, _, terminated, truncated, _ = env.step([0, 1, 2])
+        if mode == "Disabled" and (terminated | truncated).any():
+            env.reset(options={"reset_mask": terminated | truncated})
+    env.close()
+    assert sorted(asked) == [0, 0, 1, 1, 2, 2, 3, 3]
+    files = {path.name: len(imageio.mimread(path)) for path in tmp_path.iterdir()}
+    last = {"NextStep": 4, "SameStep": 7, "Disabled": 7}[mode]  # the env was closed in it
+    whole = 8 if mode == "SameStep" else 9
+    assert files == {
+        f"pong-env-{i}-episode-{episode}.mp4": whole if episode == 1 else last
+        for i in (0, 2)
+        for episode in (1, 3)
+    }
+
+
+def test_video_of_an_episode_shows_that_env(tmp_path: Path) -> None:
+    env = cule.RecordVideo(make(3), tmp_path / "a.gif", length=4, episode_trigger=lambda _: True)
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step([2, 3, 4])
+    screen = env.unwrapped.get_screen_rgb()[0].numpy()
+    env.step([2, 3, 4])
+    env.close()
+    (path,) = tmp_path.iterdir()
+    assert path.name == "a-env-0-episode-0.gif"
+    np.testing.assert_array_equal(imageio.mimread(path)[-1][:, ::2], screen)
+
+
+def test_triggers_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"episode_trigger to be a function .*, got 3"):
+        cule.RecordVideo(make(1), tmp_path / "a.gif", episode_trigger=3)
+    with pytest.raises(ValueError, match=r"to end in \.mp4 or \.gif"):
+        cule.RecordVideo(make(1), tmp_path / "a.avi", episode_trigger=bool)
+    with pytest.raises(ValueError, match="expected env_ids of the envs to record, got none"):
+        cule.RecordVideo(make(1), tmp_path / "a.gif", env_ids=[])
+    assert not list(tmp_path.iterdir())
+
+
 def test_video_has_margins_and_names_the_games_of_several_envs(tmp_path: Path) -> None:
     """A title has the env's number if several show the same game.
 

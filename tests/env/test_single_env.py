@@ -131,7 +131,7 @@ def test_ale_tells_what_ales_does() -> None:
         )
     assert ours.ale.game_truncated()
     with pytest.raises(
-        AttributeError, match=r"env.unwrapped.ale can tell \(game_over, .* lives\), got 'setRAM'"
+        AttributeError, match=r"env.unwrapped.ale has \(cloneState, .* lives, .*\), got 'setRAM'"
     ):
         ours.ale.setRAM(0, 0)
 
@@ -186,13 +186,18 @@ def test_state_is_put_back() -> None:
         "breakout", obs_type="rgb", repeat_action_probability=0.25, reset_pool_size=2
     )
     env.reset(seed=0)
-    state = env.clone_state()
+    state, fresh = env.clone_state(include_rng=True), env.clone_state()
+    assert (state, fresh) == (env.ale.cloneSystemState(), env.ale.cloneState())
     first = [env.step(action % 4) for action in range(30)]
-    env.restore_state(state)
-    for action, result in enumerate(first):
-        again = env.step(action % 4)
-        np.testing.assert_array_equal(again[0], result[0])
-        assert again[1:] == result[1:]
+    for restore in (env.restore_state, env.ale.restoreState, env.ale.restoreSystemState):
+        restore(state)
+        for action, result in enumerate(first):
+            again = env.step(action % 4)
+            np.testing.assert_array_equal(again[0], result[0])
+            assert again[1:] == result[1:]
+    env.restore_state(fresh)
+    others = [env.step(action % 4) for action in range(30)]
+    assert any((a[0] != b[0]).any() for a, b in zip(first, others, strict=True))
 
 
 @pytest.mark.parametrize(
