@@ -26,7 +26,7 @@ OTHERS_FILES = {
 # that a program puts together.
 OTHERS_NAMES = {
     "CULE_0", "any_allocator", "atari_py", "concrete_allocator", "game_path",
-    "gpu_utilization_min", "include_rng",
+    "gpu_utilization_min",
     "integer_traits", "ms_learning",
     "part_milliseconds", "q_learner", "rom_id", "sound_obs", "unique_function",
 }  # fmt: skip
