@@ -3,6 +3,7 @@ arrays."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import subprocess
@@ -201,6 +202,23 @@ def test_tensors_handed_on_by_a_wrapper_do_not_change_later() -> None:
     expected = [plain.reset(seed=0)[0]] + [plain.step([2, 3])[0] for _ in range(9)]
     for mine, theirs in zip(kept, expected, strict=True):
         np.testing.assert_array_equal(mine.numpy(), theirs)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("output", ["torch", "numpy"])
+def test_buffers_behind_wrappers_keep_what_came(mode: str, output: str) -> None:
+    """All that calls return, infos too, is as it was when later steps have been played."""
+    env: Any = make(output=output, autoreset_mode=mode, max_num_frames_per_episode=30)
+    env = cule.EpisodeStatistics(env) if output == "torch" else env
+    env = wrappers.TransformAction(env, lambda action: action)
+    kept: list[tuple[Any, Any]] = []
+    for results in (env.reset(seed=0), *(env.step([2, 3]) for _ in range(20))):
+        info = results[-1]
+        entries = info | info.pop("episode", {})
+        parts = [*results[:-1], *entries.values()]
+        kept += [(part, copy.deepcopy(part)) for part in parts]
+    assert len(kept) > 300
+    assert all((part == then).all() for part, then in kept)
 
 
 def test_wrappers_of_other_libraries_refuse_shared_tensors() -> None:
