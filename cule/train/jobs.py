@@ -17,11 +17,13 @@ from typing import Any, Literal
 
 from cule.errors import InvalidValue
 from cule.files import opened
+from cule.forms import are_numbers
 from cule.json_lines import DAMAGE
 from cule.results import read_rows
 from cule.scope.program import program_of
-from cule.train.log import LOG, RESULT, are_numbers, parse_line
+from cule.train.log import LOG, RESULT, parse_line
 from cule.train.parent import end_with
+from cule.train.rows import is_result
 from cule.train.turn import environment_with
 
 OUTPUT = "output.log"
@@ -167,7 +169,7 @@ def result_in(folder: Path) -> dict[str, Any] | None:
     """The newest row of results of a training's folder; None if it is not finished."""
     with suppress(OSError):
         for row in reversed(read_rows(folder / RESULT)):
-            if are_numbers(row, ("frames", "fps", "score")):
+            if is_result(row):
                 return None if row.get("interrupted") else row
             warnings.warn(f"left out a row of {folder / RESULT}, which is no result", stacklevel=2)
     return None

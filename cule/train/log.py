@@ -6,13 +6,14 @@ import itertools
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cule.errors import InvalidType, InvalidValue
 from cule.files import append_line, check_appendable, replacing
+from cule.forms import are_numbers, is_score
 from cule.json_lines import read_lines
 from cule.train.emulator import FRAMESKIP
 from cule.train.progress import Progress
@@ -32,15 +33,6 @@ NEEDED = {
 }
 
 
-def are_numbers(values: Mapping[str, Any], names: Iterable[str]) -> bool:
-    """Whether all these values are there and are numbers, or None where there is none yet."""
-    return all(
-        name in values and isinstance(values[name], int | float | None)
-        and not isinstance(values[name], bool)
-        for name in names
-    )  # fmt: skip
-
-
 def parse_line(line: dict[str, Any]) -> dict[str, Any]:
     """A line of a log.
 
@@ -50,7 +42,8 @@ def parse_line(line: dict[str, Any]) -> dict[str, Any]:
     needed = NEEDED[line["kind"]]
     if missing := needed - line.keys():
         raise InvalidValue(f"expected {', '.join(sorted(missing))} in it")
-    if not are_numbers(line, needed) or not isinstance(line["frames"], int):
+    numbers = are_numbers(line, needed - {"score"}) and is_score(line.get("score"))
+    if not numbers or not isinstance(line["frames"], int):
         raise InvalidType(f"expected {', '.join(sorted(needed))} to be numbers, got another value")
     return line
 

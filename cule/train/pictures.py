@@ -10,6 +10,7 @@ from typing import Any
 
 from cule.errors import InvalidValue
 from cule.files import content_of, replacing
+from cule.json_lines import DAMAGE
 from cule.train.log import LOG, RESULT, read_log
 
 # What is said of a plot of one score, which has no line.
@@ -21,7 +22,7 @@ SINGLE = (
 
 def title_of(run: Path) -> str:
     """A run's game, algorithm and commit, from its newest result; its name if it has none."""
-    with suppress(OSError, ValueError, LookupError, TypeError):
+    with suppress(OSError, *DAMAGE):
         row = json.loads(content_of(run / RESULT).splitlines()[-1])
         commit = f", commit {row['commit']}" if row["commit"] else ""  # outside a checkout
         return f"{row['game']}, {row['algorithm']}{commit}"

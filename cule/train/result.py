@@ -8,13 +8,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cule.forms import are_numbers
 from cule.results import read_rows
 from cule.train.address import ships
 from cule.train.emulator import FRAMESKIP
 from cule.train.log import RESULT
 from cule.train.pictures import scores_of
 from cule.train.repeat import command_of
-from cule.train.rows import row_of
+from cule.train.rows import is_result, row_of
 from cule.train.settings import Args
 
 if TYPE_CHECKING:
@@ -101,9 +102,10 @@ def row_before(run: Run) -> dict[str, Any] | None:
     wanted |= {"frames": trainer.frames, "updates": trainer.updates}
     for row in reversed(read_rows(path)):
         same = all(row.get(name) == value for name, value in wanted.items())
-        if same and not row.get("interrupted"):
+        if same and is_result(row) and not row.get("interrupted"):
             # A row without a score: its evaluation was stopped.
-            return row if not args.eval_episodes or row.get("score") is not None else None
+            scored = are_numbers(row, ("score", "score_deviation"))
+            return row if scored == bool(args.eval_episodes) else None
     return None
 
 

@@ -9,6 +9,7 @@ import torch
 
 from cule import results
 from cule.device import usable_cpus
+from cule.forms import are_numbers, is_score
 from cule.rom import find_game
 from cule.train.emulator import FRAMESKIP
 
@@ -58,6 +59,12 @@ def row_of(
         "command": results.command_line(),
         **more,
     }
+
+
+def is_result(row: dict[str, Any]) -> bool:
+    """Whether a row of a file has what is shown of a training's result."""
+    named = isinstance(row.get("game"), str) and isinstance(row.get("algorithm"), str)
+    return named and are_numbers(row, ("frames", "fps", "seconds")) and is_score(row.get("score"))
 
 
 def append_row(row: dict[str, Any], *paths: Path | None, once: bool = False) -> None:

@@ -16,6 +16,8 @@ from cule.train.jobs import JobState
 HEAD = ("training", "game", "seed", "device", "state", "frames", "FPS", "score", "time left")
 # In a file the whole table is written once in so many seconds.
 EVERY = 300.0
+# Seconds; of a time left that is longer nothing is known.
+LONGEST = 1e9
 UP, CLEAR = "\x1b[{}F", "\x1b[J"
 
 
@@ -30,7 +32,7 @@ def _cells(state: JobState) -> list[str]:
     return [
         job.name, job.option("game") or ".", job.option("seed") or ".", state.device or ".",
         does + again, f"{state.frames:,}", _number(state.fps), _number(state.score, ",.1f"),
-        "." if left is None else str(timedelta(seconds=round(left))),
+        "." if left is None or left > LONGEST else str(timedelta(seconds=round(left))),
     ]  # fmt: skip
 
 

@@ -214,7 +214,20 @@ def test_sweep_refuses_a_folder_whose_list_of_jobs_is_damaged(tmp_path, program,
         Sweep([job(program, 1)], tmp_path, ["dev0"])
 
 
-@pytest.mark.parametrize("row", ['{"a": 1}', '{"frames": "9", "fps": 1, "score": 1}', "[]"])
+WHOLE = {"algorithm": "P", "game": "pong", "frames": 9, "fps": 1.0, "seconds": 1.0, "score": None}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"a": 1}',
+        "[]",
+        *(json.dumps(WHOLE | {name: value}) for name, value in {
+            "algorithm": None, "game": [], "frames": None, "fps": float("nan"), "seconds": "9",
+            "score": 10**400,
+        }.items()),
+    ],
+)  # fmt: skip
 def test_sweep_leaves_out_a_damaged_row_and_lines_of_a_log(tmp_path, program, row):
     """What a training wrote is read while it runs, too."""
     folder = tmp_path / "pong-1"

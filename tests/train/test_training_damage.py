@@ -273,8 +273,13 @@ def test_train_without_the_checkpoints_of_a_log_keeps_its_lines(resume, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("seconds", "12"), ("score", []), ("frames", "9"), ("frames", True)]
-)
+    ("name", "value"),
+    [
+        ("seconds", "12"), ("seconds", None), ("seconds", float("inf")), ("score", []),
+        ("score", 10**400), ("frames", "9"), ("frames", True), ("frames", None),
+    ],
+    ids=lambda value: str(value)[:9],
+)  # fmt: skip
 def test_line_of_a_log_with_another_type_is_damaged(name, value, tmp_path):
     good = {"kind": "training", "frames": 1, "seconds": 2.0, "score": None, "fps": 3.0}
     path = tmp_path / "log.jsonl"
