@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -182,14 +183,15 @@ def _share(
 
 
 def _send_share(
-    theirs: Connection, parent: int, saved: bytes, args: Args, sticky: float, share: tuple[int, int]
-) -> None:  # fmt: skip
-    """Sends a share's scores, or what went wrong."""
+    theirs: Connection, parent: int, args: Args, sticky: float, share: tuple[int, int]
+) -> None:
+    """Receives a checkpoint's state, and sends a share's scores, or what went wrong."""
     end_with(parent)
     torch.set_num_threads(1)  # its threads compute by themselves
     found: Any
     try:
-        state, device = torch.load(io.BytesIO(saved), weights_only=True), torch.device("cpu")
+        saved, device = io.BytesIO(theirs.recv_bytes()), torch.device("cpu")
+        state = torch.load(saved, weights_only=True)
         found = _share(policy_of(state, device, args.program), state, args, device, sticky, share)
     except Exception as problem:  # whatever it is, it is raised again where it is received
         found = ExceptionWithTraceback(problem, problem.__traceback__)
@@ -213,14 +215,18 @@ def _from_processes(
     found: dict[Connection, np.ndarray] = {}
     try:
         for number in range(count):
-            ours, theirs = context.Pipe(duplex=False)
+            ours, theirs = context.Pipe()
             worker = context.Process(
                 target=_send_share, daemon=True,
-                args=(theirs, os.getpid(), saved.getvalue(), args, sticky, (number, count)),
+                args=(theirs, os.getpid(), args, sticky, (number, count)),
             )  # fmt: skip
             worker.start()
             workers[ours] = worker
             theirs.close()
+        # Not as an argument: who starts a process that ends before it reads them waits for ever.
+        for ours in workers:
+            with suppress(ConnectionError):  # it has ended, which is told below
+                ours.send_bytes(saved.getvalue())
         while waiting := [ours for ours in workers if ours not in found]:
             ready = connection.wait(waiting)
             for ours in (ours for ours in waiting if ours in ready):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.spawn
 import signal
 import subprocess
 import sys
@@ -61,6 +62,13 @@ def test_a_process_that_is_killed_ends_the_evaluation_with_a_sentence(run):
         evaluate.evaluate(wanted(run, max_frames=108_000, num_processes=2))
     killer.join()
     assert multiprocessing.active_children() == []
+
+
+def test_a_process_that_ends_before_it_has_the_policy_is_a_sentence(run, monkeypatch):
+    """A pipe takes 64 KB from who starts a process that does not read, and the weights are more."""
+    monkeypatch.setattr(multiprocessing.spawn, "_python_exe", b"/bin/false")
+    with pytest.raises(RuntimeError, match=r"scores from each of 2 processes.*\(exit status 1\)"):
+        evaluate.evaluate(wanted(run, max_frames=80, num_processes=2))
 
 
 def test_what_goes_wrong_in_a_process_is_raised(run):
