@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import numbers
-import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,11 +11,13 @@ import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
 
-from cule.errors import InvalidType, InvalidValue
+from cule.errors import InvalidType, InvalidValue, shown
 
 # The core keeps counts in 32 bits.
 MOST = 2**31 - 1
 MAX_SEED = 2**63 - 1
+# More than any call takes. A range of a billion would take minutes to become an array.
+MOST_NUMBERS = 2**24
 # Most of torch's functions do not work with these.
 UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, *UNSIGNED)
@@ -25,7 +26,7 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, *UNS
 def integer(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
     """An integer from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InvalidType(f"expected {name} to be an integer, got {value!r}")
+        raise InvalidType(f"expected {name} to be an integer, got {shown(value)}")
     if value < least:
         raise InvalidValue(f"expected {name} to be at least {least}, got {value}")
     if value > most:
@@ -36,14 +37,14 @@ def integer(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
 def flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise InvalidType(f"expected {name} to be True or False, got {value!r}")
+        raise InvalidType(f"expected {name} to be True or False, got {shown(value)}")
     return bool(value)
 
 
 def number(name: str, value: Any, least: float, most: float) -> float:
     """A number from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise InvalidType(f"expected {name} to be a number, got {value!r}")
+        raise InvalidType(f"expected {name} to be a number, got {shown(value)}")
     if not value <= most or value < least:
         raise InvalidValue(f"expected {name} to be from {least} to {most}, got {value}")
     return float(value)
@@ -56,7 +57,8 @@ def probability(name: str, value: Any) -> float:
 
 def closest_of(value: Any, choices: Iterable[str]) -> str:
     """The end of a refusal: the word that is most like the value; empty if none is like it."""
-    alike = difflib.get_close_matches(str(value).lower(), list(choices), n=1, cutoff=0.6)
+    spelled = value.lower() if isinstance(value, str) else ""
+    alike = difflib.get_close_matches(spelled, list(choices), n=1, cutoff=0.6)
     return f"; closest: {alike[0]!r}" if alike else ""
 
 
@@ -64,7 +66,7 @@ def choice(name: str, value: Any, choices: Sequence[str | None]) -> Any:
     """One of a few words, or None where that is one of them."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         raise InvalidValue(
-            f"expected {name} to be {' or '.join(map(repr, choices))}, got {value!r}"
+            f"expected {name} to be {' or '.join(map(repr, choices))}, got {shown(value)}"
             f"{closest_of(value, filter(None, choices))}"
         )
     return value
@@ -80,19 +82,29 @@ def autoreset_mode(name: str, value: Any) -> AutoresetMode:
     if spelled not in plain:
         known = " or ".join(map(repr, names))
         raise InvalidValue(
-            f"expected {name} to be {known}, got {value!r}{closest_of(value, names)}"
+            f"expected {name} to be {known}, got {shown(value)}{closest_of(value, names)}"
         )
     return plain[spelled]
 
 
 def array(name: str, values: Any) -> np.ndarray:
     """An array of numbers."""
+    if isinstance(values, Sequence) and len(values) > MOST_NUMBERS:
+        raise InvalidValue(
+            f"expected {name} to be at most {MOST_NUMBERS} numbers, got {len(values)}"
+        )
+    if isinstance(values, (list, tuple)):
+        for one in values:
+            if isinstance(one, torch.Tensor):
+                tensor(name, one)
     try:
         found = np.asarray(values)
-    except ValueError as problem:
-        raise InvalidType(f"expected {name} to be an array of numbers, got {values!r}") from problem
+    except Exception as problem:  # what a value's own conversion raises
+        raise InvalidType(
+            f"expected {name} to be an array of numbers, got {shown(values)}"
+        ) from problem
     if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
-        raise InvalidType(f"expected {name} to be an array of numbers, got {values!r}")
+        raise InvalidType(f"expected {name} to be an array of numbers, got {shown(values)}")
     # The plain type of this size: torch knows neither big-endian types nor C types of other names.
     return found.astype(f"{found.dtype.kind}{found.dtype.itemsize}")
 
@@ -128,17 +140,30 @@ def tensor(name: str, value: torch.Tensor) -> torch.Tensor:
     return value.detach()
 
 
+def on_host(name: str, values: Any) -> np.ndarray:
+    """An array of numbers, or a tensor of any device as one.
+
+    Raises:
+        TypeError, ValueError: they are not numbers, or cannot be read.
+    """
+    if isinstance(values, torch.Tensor):
+        values = tensor(name, values).cpu()
+    return array(name, values)
+
+
 def per_env(name: str, value: Any, num_envs: int) -> list[int | None]:
     """One integer of at least 0, or None, for each env."""
     one = value is None or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
     plain = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
     if not (one or plain or (isinstance(value, np.ndarray) and value.ndim == 1)):
-        raise InvalidType(f"expected {name} to be an integer or one for each env, got {value!r}")
+        raise InvalidType(
+            f"expected {name} to be an integer or one for each env, got {shown(value)}"
+        )
     values = [value] * num_envs if one else list(value)
     if len(values) != num_envs:
         raise InvalidValue(
             f"expected {name} to be one integer for all envs or a list of {num_envs}, one for each "
-            f"env, got {len(values)} of them, {reprlib.repr(values)}"
+            f"env, got {len(values)} of them, {shown(values)}"
         )
     return [None if one is None else integer(name, one, 0) for one in values]
 
@@ -153,7 +178,7 @@ def env_ids(values: Any, num_envs: int, device: torch.device) -> torch.Tensor:
         ids = torch.from_numpy(array("env_ids", values))
     if ids.dim() == 0 and ids.dtype in INTEGERS:
         raise InvalidType(
-            f"expected env_ids to be a list of integers, such as [{int(ids)}], got {int(ids)}"
+            f"expected env_ids to be a list of integers, such as [0, 1], got {shown(values)}"
         )
     # An empty list has no dtype of its own.
     if ids.dim() != 1 or not (ids.dtype in INTEGERS or ids.numel() == 0):
@@ -175,12 +200,12 @@ def reset_mask(options: Any, num_envs: int) -> torch.Tensor | None:
     """`reset_mask` of the options of a reset, (num_envs,) bool; None where there is none."""
     if options is not None and not isinstance(options, dict):
         raise InvalidType(
-            f"expected options to be a dict, such as {{'reset_mask': mask}}, got {options!r}"
+            f"expected options to be a dict, such as {{'reset_mask': mask}}, got {shown(options)}"
         )
     for key in options or {}:
         if key not in RESET_OPTIONS:
             known = " or ".join(RESET_OPTIONS)
-            raise InvalidValue(f"expected options of a reset to be {known}, got {key!r}")
+            raise InvalidValue(f"expected options of a reset to be {known}, got {shown(key)}")
     if not options or options.get("reset_mask") is None:
         return None
     mask = options["reset_mask"]
@@ -213,7 +238,7 @@ def seeds(seed: Any, mask: torch.Tensor | None, num_envs: int) -> torch.Tensor:
             )
         lowest, highest = (int(values.min()), int(values.max())) if count else (0, 0)
     else:
-        raise InvalidType(f"expected seed to be an integer or one for each env, got {seed!r}")
+        raise InvalidType(f"expected seed to be an integer or one for each env, got {shown(seed)}")
     if lowest < 0 or highest > MAX_SEED:
         raise InvalidValue(
             f"expected seeds from 0 to {MAX_SEED}, got {lowest if lowest < 0 else highest}"

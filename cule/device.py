@@ -16,7 +16,7 @@ import torch
 
 from cule import _core
 from cule.architecture import missing_code
-from cule.errors import Failed, InvalidValue
+from cule.errors import Failed, InvalidValue, shown
 
 
 def default_device() -> str:
@@ -37,39 +37,38 @@ def find_device(device: str | torch.device | None) -> torch.device:
         found = torch.device(device if device is not None else default_device())
     except (RuntimeError, TypeError, ValueError) as problem:
         raise InvalidValue(
-            f"expected a device such as 'cpu', 'cuda' or 'cuda:1', got {device!r}"
+            f"expected a device such as 'cpu', 'cuda' or 'cuda:1', got {shown(device)}"
         ) from problem
     if found.type == "cpu":
         return torch.device("cpu")
     if found.type != "cuda":
-        raise InvalidValue(f"expected device 'cpu' or 'cuda', got {device!r}")
+        raise InvalidValue(f"expected device 'cpu' or 'cuda', got {shown(device)}")
     if not _core.has_cuda():
         raise InvalidValue(
-            f"device={device!r} was asked for, but this cule was built without CUDA; "
+            f"device={shown(device)} was asked for, but this cule was built without CUDA; "
             "reinstall it where nvcc is found (CULE_CUDA=ON makes a build without it fail), or use "
             "device='cpu'"
         )
     if _forked_after_cuda:
         raise Failed(
-            f"device={device!r} was asked for in a process that was forked after its parent had "
-            "used CUDA, where CUDA "
-            "cannot work; start processes with multiprocessing's 'spawn' instead, or use CUDA in "
-            "the children only"
+            f"device={shown(device)} was asked for in a process that was forked after its parent "
+            "had used CUDA, where CUDA cannot work; start processes with multiprocessing's "
+            "'spawn' instead, or use CUDA in the children only"
         )
     if not torch.cuda.is_available():
         raise InvalidValue(
-            f"device={device!r} was asked for, but torch finds no usable CUDA GPU here; use "
+            f"device={shown(device)} was asked for, but torch finds no usable CUDA GPU here; use "
             "device='cpu'"
         )
     index = found.index if found.index is not None else torch.cuda.current_device()
     if index >= torch.cuda.device_count():
         raise InvalidValue(
-            f"expected a CUDA device below cuda:{torch.cuda.device_count()}, got {device!r}"
+            f"expected a CUDA device below cuda:{torch.cuda.device_count()}, got {shown(device)}"
         )
     if lacking := missing_code(index):
         if device is not None:
             raise InvalidValue(
-                f"device={device!r} was asked for, but {lacking}, or use device='cpu'"
+                f"device={shown(device)} was asked for, but {lacking}, or use device='cpu'"
             )
         warnings.warn(f"envs run on the CPU: {lacking}", stacklevel=3)
         return torch.device("cpu")

@@ -6,9 +6,11 @@ people's code, such as an algorithm's loss, are none of these, and keep their tr
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import torch
 from gymnasium.error import Error
@@ -52,6 +54,26 @@ class Failed(RuntimeError, Refusal):
 
 class OutOfMemory(torch.OutOfMemoryError, Refusal):
     """A device has too little memory."""
+
+
+class _Shown(reprlib.Repr):
+    """Shortens what is long. Tensors are described, as printing one may read freed memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = 200
+        self.maxlist = self.maxtuple = self.maxdict = 8
+
+    def repr1(self, x: Any, level: int) -> str:
+        """One value, or part of one."""
+        if not isinstance(x, torch.Tensor):
+            return super().repr1(x, level)
+        shape = "" if x.is_nested else f" and shape {tuple(x.shape)}"
+        return f"a {type(x).__name__} of {x.dtype}{shape} on {x.device}"
+
+
+shown = _Shown().repr
+"""A value as messages name it, in a line of some hundred characters at most."""
 
 
 def _place(frames: TracebackType | None) -> str | None:

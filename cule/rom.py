@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cule import _core
-from cule.errors import InvalidType, InvalidValue, MissingFile
+from cule.errors import InvalidType, InvalidValue, MissingFile, shown
 from cule.names import OTHER_TITLES, spelled_alike, take_apart
 from cule.second_players import SECOND_PLAYERS
 
@@ -112,7 +112,7 @@ def find_game(name: str) -> Game:
         ValueError: if there is no such game; names the closest ones.
     """
     if not isinstance(name, str):
-        raise InvalidType(f"expected the name of a game, such as 'pong', got {name!r}")
+        raise InvalidType(f"expected the name of a game, such as 'pong', got {shown(name)}")
     spelling = take_apart(name).game
     found = _games_by_spelling().get(spelling)
     if found:
@@ -120,7 +120,7 @@ def find_game(name: str) -> Game:
     guesses = _closest(spelling)
     hint = f"; closest: {', '.join(map(repr, guesses))}" if guesses else ""
     raise InvalidValue(
-        f"expected one of the {len(games())} games of cule.list_games(), got {name!r}{hint}"
+        f"expected one of the {len(games())} games of cule.list_games(), got {shown(name)}{hint}"
     )
 
 

@@ -22,7 +22,7 @@ from cule.env.guard import changes, reads
 from cule.env.keywords import refuse
 from cule.env.lineup import games_of_envs
 from cule.env.rendering import FRAMES_PER_SECOND
-from cule.errors import InvalidType, InvalidValue
+from cule.errors import InvalidType, InvalidValue, shown
 from cule.names import warn_of_other_meanings
 from cule.state import State
 from cule.vector_env import AtariEnv
@@ -52,12 +52,12 @@ def _frameskips(value: Any) -> int | tuple[int, int]:
         isinstance(end, bool) or not isinstance(end, (int, np.integer)) for end in value
     ):
         raise InvalidType(
-            f"expected frameskip to be an integer or two of them, (low, high), got {value!r}"
+            f"expected frameskip to be an integer or two of them, (low, high), got {shown(value)}"
         )
     low, high = map(int, value)
     if not 1 <= low < high:
         raise InvalidValue(
-            f"expected frameskip to be (low, high) with 1 <= low < high, got {value!r}"
+            f"expected frameskip to be (low, high) with 1 <= low < high, got {shown(value)}"
         )
     return low, high
 
@@ -190,7 +190,9 @@ class SingleAtariEnv(gymnasium.Env):
             TypeError, ValueError: `seed` is not an integer of at least 0, or there are options.
         """
         if options:
-            raise InvalidValue(f"expected no options, as one console takes none, got {options!r}")
+            raise InvalidValue(
+                f"expected no options, as one console takes none, got {shown(options)}"
+            )
         if seed is not None:
             seed = arguments.integer("seed", seed, 0, arguments.MAX_SEED)
         super().reset(seed=seed)
@@ -221,7 +223,9 @@ class SingleAtariEnv(gymnasium.Env):
             return observation.copy(), 0.0, terminated, truncated, info | {"raw_reward": 0}
         if drawn is not None and not self.env.closed:
             self.env.engine.batch.frameskip = drawn
-        observations, rewards, ends, cuts, infos = self.env.step(np.asarray(action)[None])
+        observations, rewards, ends, cuts, infos = self.env.step(
+            arguments.on_host("action", action)[None]
+        )
         self._terminated, self._truncated = bool(ends[0]), bool(cuts[0])
         self._last = (
             self._observation(observations),

@@ -18,7 +18,7 @@ from cule import _core
 from cule.console import Group
 from cule.console.console import Snapshot
 from cule.engine import Engine
-from cule.errors import InvalidValue
+from cule.errors import InvalidValue, shown
 from cule.rom import find_game
 from cule.sealed import Kind
 
@@ -154,7 +154,7 @@ class State:
         """
         if self.version != VERSION:
             raise InvalidValue(
-                f"expected a state of version {VERSION}, got version {self.version!r}"
+                f"expected a state of version {VERSION}, got version {shown(self.version)}"
             )
         if not trusted:
             self._check_form()
@@ -207,10 +207,10 @@ class State:
             for game in games
         ):
             wanted = "expected games as a list of (game, mode, difficulty)"
-            raise InvalidValue(f"{wanted}, got {games!s:.100}")
+            raise InvalidValue(f"{wanted}, got {shown(games)}")
         if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
             wanted = "expected tensors as a dict of tensors by their names"
-            raise InvalidValue(f"{wanted}, got {tensors!s:.100}")
+            raise InvalidValue(f"{wanted}, got {shown(tensors)}")
         for name, part in tensors.items():
             if oddity := _oddity(part):
                 raise InvalidValue(f"expected {name} to be a plain tensor, got {oddity}")

@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from cule import arguments
 from cule.adapters.envpool_rows import Rows, Singly, Stepping, Together
 from cule.adapters.envpool_spec import EnvSpec, make_spec
-from cule.errors import Failed, InvalidValue
+from cule.errors import Failed, InvalidValue, shown
 from cule.rom import games
 from cule.vector_env import AtariEnv
 
@@ -230,7 +230,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
                 )
             env_id = actions.get("env_id", env_id)
             actions = actions["action"]
-        actions = np.asarray(actions.cpu() if isinstance(actions, torch.Tensor) else actions)
+        actions = arguments.on_host("actions", actions)
         if env_id is None:
             self._stepping.send(self.all_env_ids, actions)
             return
@@ -334,7 +334,7 @@ def make(
         TypeError, ValueError: a keyword is unknown, or its value is wrong.
     """
     if env_type not in ("gym", "gymnasium"):
-        raise InvalidValue(f"expected env_type to be 'gym' or 'gymnasium', got {env_type!r}")
+        raise InvalidValue(f"expected env_type to be 'gym' or 'gymnasium', got {shown(env_type)}")
     if not options.get("gym_reset_return_info", True):
         raise InvalidValue(
             "expected gym_reset_return_info to be True, as in EnvPool 1.x; "

@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Discrete
 from cule import arguments
 from cule.console import action_numbers
 from cule.env.lineup import choose_action_space, games_of_envs, make_groups
-from cule.errors import InvalidType, InvalidValue
+from cule.errors import InvalidType, InvalidValue, shown
 
 RAM_BYTES = 128
 
@@ -203,7 +203,7 @@ def _check(config: Config) -> None:
         if isinstance(default, bool):
             arguments.flag(name, getattr(config, name))
     if config.max_num_players != 1:
-        raise InvalidValue(f"expected max_num_players to be 1, got {config.max_num_players!r}")
+        raise InvalidValue(f"expected max_num_players to be 1, got {shown(config.max_num_players)}")
     if len(config.env_seed):
         arguments.seeds(config.env_seed, None, config.num_envs)
     else:

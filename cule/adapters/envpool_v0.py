@@ -14,7 +14,7 @@ import numpy as np
 from cule.adapters.envpool import EnvPool, list_all_envs
 from cule.adapters.envpool_rows import Rows
 from cule.adapters.envpool_spec import EnvSpec, make_spec
-from cule.errors import InvalidValue
+from cule.errors import InvalidValue, shown
 
 __all__ = [
     "EnvPool",
@@ -76,7 +76,7 @@ def make(task_id: str, env_type: Literal["gym", "gymnasium"] = "gym", **options:
         TypeError, ValueError: a keyword is unknown, or its value is wrong.
     """
     if env_type not in ("gym", "gymnasium"):
-        raise InvalidValue(f"expected env_type to be 'gym' or 'gymnasium', got {env_type!r}")
+        raise InvalidValue(f"expected env_type to be 'gym' or 'gymnasium', got {shown(env_type)}")
     if env_type == "gymnasium":
         return EnvPool(make_spec(task_id, **options))
     return GymEnvPool(make_spec(task_id, **({"gym_reset_return_info": False} | options)))

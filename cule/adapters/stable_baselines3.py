@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from cule import arguments
 from cule.env.keywords import refuse
-from cule.errors import InvalidValue
+from cule.errors import InvalidValue, shown
 from cule.statistics import EpisodeStatistics
 from cule.vector_env import AtariEnv
 
@@ -71,7 +71,7 @@ class AtariVecEnv(VecEnv):
         if options.get("obs_type", "image") != "image":
             raise InvalidValue(
                 "expected obs_type to be 'image' for AtariVecEnv, as an episode's final "
-                f"observation is an image, got {options['obs_type']!r}"
+                f"observation is an image, got {shown(options['obs_type'])}"
             )
         options = {"episode_start": "baselines"} | options
         self.env = AtariEnv(
@@ -110,7 +110,7 @@ class AtariVecEnv(VecEnv):
             if len(options) != self.num_envs or not same:
                 raise InvalidValue(
                     f"expected the same options for all {self.num_envs} envs, as they are one "
-                    f"batch, got {options}"
+                    f"batch, got {shown(options)}"
                 )
             options = options[0]
         arguments.reset_mask(options, self.num_envs)

@@ -132,7 +132,8 @@ class Consoles:
     def rgb_screens(self, env_ids: torch.Tensor | None = None) -> torch.Tensor:
         """(n, height, 160, 3) uint8, on the device: some envs' (None: all) last frames in color."""
         self._check_shown("get_screen_rgb")
-        return colored(self.engine, rgb_palette, env_ids)
+        chosen = None if env_ids is None else self._env_ids(env_ids)
+        return colored(self.engine, rgb_palette, chosen)
 
     @reads
     def get_screen_grayscale(self) -> Array:

@@ -12,7 +12,7 @@ from gymnasium import error
 from cule import arguments
 from cule.env.guard import changes, reads
 from cule.env.playing import Step
-from cule.errors import InvalidValue
+from cule.errors import InvalidValue, shown
 from cule.vector_env import AtariEnv
 
 # The engine's tensors that the results of a step are views of.
@@ -71,13 +71,24 @@ class Flights:
         """How many envs are in flight."""
         return int(self._flying.sum())
 
+    @staticmethod
+    def _range(envs: slice) -> slice:
+        for end in (envs.start, envs.stop, envs.step):
+            if end is not None:
+                arguments.integer("the ends and the step of a slice", end, -arguments.MOST)
+        if envs.step == 0:
+            raise InvalidValue("expected the step of a slice not to be 0, got 0")
+        return envs
+
     def _numbers(self, envs: Envs) -> np.ndarray:
         """(n,) int32; checks that none of them is in flight."""
         if isinstance(envs, slice):
-            numbers = np.arange(*envs.indices(self.env.num_envs), dtype=np.int32)
+            numbers = np.arange(*self._range(envs).indices(self.env.num_envs), dtype=np.int32)
         else:
             ids = arguments.env_ids(envs, self.env.num_envs, self.env.device)
             numbers = ids.numpy().astype(np.int32)
+            if len(np.unique(numbers)) != len(numbers):
+                raise InvalidValue(f"expected each env once, got {shown(numbers.tolist())}")
         if not len(numbers):
             raise InvalidValue("expected the number of at least one env, got none")
         if self._flying[numbers].any():
@@ -115,7 +126,8 @@ class Flights:
         Raises:
             gymnasium.error.AlreadyPendingCallError: one of the envs is in flight.
             gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded: as AtariEnv.step.
-            TypeError, ValueError: there are no such envs, or the actions are not as described.
+            TypeError, ValueError: there are no such envs, one is named twice, or the actions are
+                not as described.
         """
         self.env._check_open("step")
         self.env._check_started("step")
@@ -167,9 +179,10 @@ class Flights:
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
             MemoryError, RuntimeError: what went wrong in a thread that played.
-            ValueError: there is no such flight.
+            TypeError, ValueError: there is no such flight.
         """
         self.env._check_open("wait")
+        flight = arguments.integer("flight", flight, 0, arguments.MAX_SEED)
         try:
             self.env.engine.backend.wait_for(flight)
         finally:
@@ -219,18 +232,21 @@ class Flights:
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
             RuntimeError: another process made the env, or another thread is in it.
+            TypeError, ValueError: there are no such envs.
         """
+        self.env._check_open("results")
         if isinstance(rows, slice):
-            return self._some(lambda tensor: tensor[rows].clone())
-        return self._some(lambda tensor: tensor[rows])
+            return self._some(lambda tensor: tensor[self._range(rows)].clone())
+        chosen = arguments.env_ids(rows, self.env.num_envs, self.env.device)
+        return self._some(lambda tensor: tensor[chosen])
 
     @reads
     def shared_results(self, rows: slice) -> Step:
         """As `results`, but views of the env's tensors, which the envs' next step overwrites."""
+        self.env._check_open("results")
         return self._some(lambda tensor: tensor[rows])
 
     def _some(self, of: Callable[[torch.Tensor], torch.Tensor]) -> Step:
-        self.env._check_open("results")
         outputs, tensors = self.env._outputs, self.env.engine.tensors
         infos = {key: of(value) for key, value in outputs.step_info.items()}
         return (

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec
 
-from cule.errors import InvalidType
+from cule.errors import InvalidType, shown
 
 P = ParamSpec("P")
 
@@ -86,4 +86,6 @@ def refuse(owner: str, options: dict[str, Any], reserved: dict[str, str]) -> Non
     """
     for name, reason in reserved.items():
         if name in options:
-            raise InvalidType(f"expected no {name} for {owner}, as {reason}, got {options[name]!r}")
+            raise InvalidType(
+                f"expected no {name} for {owner}, as {reason}, got {shown(options[name])}"
+            )

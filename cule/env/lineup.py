@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cule.console import Group, action_numbers
-from cule.errors import InvalidType, InvalidValue
+from cule.errors import InvalidType, InvalidValue, shown
 from cule.rom import Game, find_game
 
 
@@ -20,7 +20,7 @@ def games_of_envs(game: str | Sequence[str], num_envs: int) -> list[Game]:
     if isinstance(game, str):
         return [find_game(game)] * num_envs
     if isinstance(game, bytes) or not isinstance(game, Sequence) or not game:
-        raise InvalidType(f"expected the name of a game or a sequence of names, got {game!r}")
+        raise InvalidType(f"expected the name of a game or a sequence of names, got {shown(game)}")
     if len(game) > num_envs:
         raise InvalidValue(
             f"expected num_envs to be at least the number of games ({len(game)}), got {num_envs}"

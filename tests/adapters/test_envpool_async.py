@@ -142,7 +142,7 @@ def test_wrong_calls_are_refused() -> None:
         ([0], ids, "an action for each of the 2 envs, got shape"),
         ([0, 99], ids, "actions from 0 to 5"),
         ([0], [7], "env_ids from 0 to 2, got"),
-        ([0, 0], [ids[0], ids[0]], "envs that are not in flight, got env"),
+        ([0, 0], [ids[0], ids[0]], "each env once, got"),
     ):
         with pytest.raises(ValueError, match=sentence):
             env.send(actions, names)

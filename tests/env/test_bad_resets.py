@@ -142,7 +142,7 @@ def test_wrong_state_is_refused(pong: cule.AtariEnv) -> None:
         (state, [-1, 0], ValueError, r"env_ids from 0 to 1, got \[-1, 0\]"),
         (state, [0.0, 1.0], TypeError, "env_ids to be a list of integers, got torch.float64"),
         (state, [True, False], TypeError, "env_ids to be a list of integers, got torch.bool"),
-        (state, 0, TypeError, r"env_ids to be a list of integers, such as \[0\], got 0"),
+        (state, 0, TypeError, r"env_ids to be a list of integers, such as \[0, 1\], got 0"),
         (state, "01", TypeError, "env_ids to be an array of numbers, got '01'"),
     ]  # fmt: skip
     for wrong, ids, exception, message in cases:

@@ -131,7 +131,8 @@ def test_wrong_calls_are_refused_and_start_nothing() -> None:
     with pytest.raises(ValueError, match="number of a flight that has not landed, got 99"):
         flights.wait(99)
     for ids, actions, sentence in (
-        ([3, 3], [0, 0], "envs that are not in flight, got env 3"),
+        ([3, 3], [0, 0], r"expected each env once, got \[3, 3\]"),
+        (slice(2, 4, 0), [0, 0], "the step of a slice not to be 0"),
         ([3, 2], [0], r"actions to have shape \(2,\)"),
         ([3], [77], "actions from 0 to"),
         ([], [], "the number of at least one env, got none"),

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import cule
 from cule.env.flights import Flights
+from cule.single_env import SingleAtariEnv
 
 
 def make(**options: Any) -> cule.AtariEnv:
@@ -59,7 +60,10 @@ UNREADABLE = [freed, cut, fake, nested, torch.Tensor.to_sparse, lambda tensor: t
         (lambda env, bad: env.clone_state(bad), torch.int64),
         (lambda env, bad: env.copy_state([0, 1], bad), torch.int64),
         (lambda env, bad: env.restore_state(env.clone_state(), bad), torch.int64),
+        (lambda env, bad: env.rgb_screens(bad), torch.int64),
         (lambda env, bad: Flights(env).step(bad, [0, 0]), torch.int64),
+        (lambda env, bad: Flights(env).results(bad), torch.int64),
+        (lambda env, bad: env.step([bad, 0]), torch.int64),
         (lambda env, bad: cule.EpisodeStatistics(env).reset(options={"reset_mask": bad}),
          torch.bool),
     ],
@@ -75,6 +79,28 @@ def test_tensor_that_cannot_be_read_is_refused(
     with pytest.raises((TypeError, ValueError), match=r"expected \w+ (to be a dense|on cpu, got)"):
         use(env, bad)
     assert torch.equal(env.get_ram(), before)
+
+
+@pytest.mark.parametrize("inside", [lambda bad: bad, lambda bad: [bad], lambda bad: {0: [bad]}])
+@pytest.mark.parametrize("spoil", [freed, cut, fake, nested])
+def test_message_about_a_value_does_not_print_memory_that_is_not_there(
+    env: cule.AtariEnv, spoil: Callable[..., torch.Tensor], inside: Callable[[torch.Tensor], Any]
+) -> None:
+    bad = inside(spoil(torch.zeros(2)))
+    for use in (
+        lambda: env.reset(seed=bad), lambda: make(obs_type=bad), lambda: make(output=bad),
+        lambda: make(mode=bad), lambda: cule.AtariEnv("pong", device=bad),
+        lambda: make(noop_max=bad), lambda: SingleAtariEnv("pong").step(bad),
+        lambda: Flights(env).wait(bad), lambda: Flights(env).take(bad),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match=r"expected .*, got .*Tensor"):
+            use()
+
+
+def test_range_that_no_call_takes_is_refused_at_once(env: cule.AtariEnv) -> None:
+    for use in (lambda many: env.reset(seed=many), env.step, env.clone_state):
+        with pytest.raises(ValueError, match="at most 16777216 numbers, got 1000000000"):
+            use(range(10**9))
 
 
 def played() -> list[torch.Tensor]:
