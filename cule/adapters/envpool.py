@@ -274,9 +274,8 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         """
         if self.render_mode is None:
             raise Failed("expected render_mode='rgb_array' in make() for render(), got None")
-        ids = arguments.env_ids(
-            np.atleast_1d(0 if env_ids is None else env_ids), self.num_envs, torch.device("cpu")
-        )
+        named = arguments.on_host("env_ids", 0 if env_ids is None else env_ids)
+        ids = arguments.env_ids(np.atleast_1d(named), self.num_envs, torch.device("cpu"))
         return self.env.get_screen_rgb()[ids.numpy()]
 
     def close_extras(self, **_: Any) -> None:

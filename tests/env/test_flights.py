@@ -132,13 +132,14 @@ def test_wrong_calls_are_refused_and_start_nothing() -> None:
         flights.wait(99)
     for ids, actions, sentence in (
         ([3, 3], [0, 0], r"expected each env once, got \[3, 3\]"),
-        (slice(2, 4, 0), [0, 0], "the step of a slice not to be 0"),
         ([3, 2], [0], r"actions to have shape \(2,\)"),
         ([3], [77], "actions from 0 to"),
         ([], [], "the number of at least one env, got none"),
     ):
         with pytest.raises(ValueError, match=sentence):
             flights.step(np.array(ids), actions)
+    with pytest.raises(ValueError, match="the step of a slice not to be 0"):
+        flights.step(slice(2, 4, 0), [0, 0])
     for ids, sentence in (
         ([2.0, 3.9], "env_ids to be a list of integers, got torch.float64"),
         ([False, True], "env_ids to be a list of integers, got torch.bool"),
