@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import inspect
 import io
@@ -9,6 +10,8 @@ import math
 import os
 import re
 import subprocess
+import sys
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -108,6 +111,7 @@ class VideoFile:
             self._unfinished.abandon()
             raise
         leave_in_child(self)
+        _open_files.add(self)
 
     def write(self, frame: np.ndarray) -> None:
         """Appends a frame, (height, width, 3) uint8 RGB; all frames have the same shape.
@@ -299,6 +303,20 @@ class _EpisodeVideos:
     def close(self) -> None:
         while self._open:
             self._open.popitem()[1].close()
+
+
+# Those that nobody has closed. Python may delete one that is part of a cycle only after it has taken
+# away the modules that writing needs.
+_open_files: weakref.WeakSet[VideoFile] = weakref.WeakSet()
+
+
+@atexit.register
+def _finish_open_files() -> None:
+    for file in list(_open_files):
+        try:
+            file.close()
+        except InvalidValue as problem:
+            print(problem, file=sys.stderr)
 
 
 class RecordVideo(AtariWrapper):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,22 @@ def test_video_that_nobody_closes_is_finished(tmp_path: Path) -> None:
     video.write(np.zeros((20, 20, 3), np.uint8))
     del video
     assert [file.name for file in tmp_path.iterdir()] == ["video.gif"]
+
+
+def test_videos_that_are_open_at_the_programs_end_are_finished(tmp_path: Path) -> None:
+    """Also those that something refers to until the interpreter has taken modules away."""
+    program = (
+        "import sys, numpy, cule; from cule.recording import VideoFile\n"
+        "env = cule.AtariEnv('pong', 1, 'cpu', reset_pool_size=1, num_threads=1)\n"
+        "env = cule.RecordVideo(env, sys.argv[1] + '/env.gif'); env.reset(seed=0); env.step([0])\n"
+        "file = VideoFile(sys.argv[1] + '/file.mp4'); file.itself = file\n"
+        "for i in range(3): file.write(numpy.full((16, 16, 3), 9 * i, numpy.uint8))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [len(imageio.mimread(tmp_path / name)) for name in ("env.gif", "file.mp4")] == [2, 3]
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
