@@ -305,8 +305,8 @@ class _EpisodeVideos:
             self._open.popitem()[1].close()
 
 
-# Those that nobody has closed. Python may delete one that is part of a cycle only after it has taken
-# away the modules that writing needs.
+# Those that nobody has closed. Python may delete one that is part of a cycle only after it has
+# taken away the modules that writing needs.
 _open_files: weakref.WeakSet[VideoFile] = weakref.WeakSet()
 
 
