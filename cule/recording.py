@@ -316,7 +316,7 @@ def _finish_open_files() -> None:
         try:
             file.close()
         except InvalidValue as problem:
-            print(problem, file=sys.stderr)
+            sys.stderr.write(f"{problem}\n")
 
 
 class RecordVideo(AtariWrapper):
