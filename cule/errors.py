@@ -88,6 +88,11 @@ def _place(frames: TracebackType | None) -> str | None:
     return found
 
 
+def is_others(problem: BaseException) -> bool:
+    """Whether code outside of cule, Python and torch has raised or passed on an error."""
+    return _place(problem.__traceback__) is not None
+
+
 def sentence_of(
     problem: BaseException, shortages: tuple[type[Exception], ...] = SHORTAGES
 ) -> str | None:

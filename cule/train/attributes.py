@@ -14,12 +14,13 @@ import io
 import random
 import sys
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 
-from cule.errors import InvalidValue
+from cule.errors import InvalidValue, is_others
 
 # Attributes that the program around an algorithm sets.
 GIVEN = frozenset({"args", "now", "num_actions", "device"})
@@ -161,6 +162,36 @@ def _put_attributes(now: Any, taken: Mapping[str, Taken]) -> None:
             object.__setattr__(now, name, value)
 
 
+def _class_marks(algorithm: Any) -> dict[str, tuple[Any, ...]]:
+    """What shows that a value of an algorithm's classes was changed, by name."""
+    found = {}
+    for kind in type(algorithm).__mro__:
+        if kind.__module__.partition(".")[0] == "cule" or kind is object:
+            break
+        for name, value in vars(kind).items():
+            version = value._version if isinstance(value, torch.Tensor) else None
+            sized = isinstance(value, (list, dict, set, collections.deque))
+            found[f"{kind.__name__}.{name}"] = (id(value), version, len(value) if sized else None)
+    return found
+
+
+@contextmanager
+def constant_classes(algorithm: Any) -> Iterator[None]:
+    """Checks that an algorithm keeps nothing in its class, which no checkpoint holds.
+
+    Raises:
+        ValueError: something of the class was changed in the block.
+    """
+    before = _class_marks(algorithm)
+    yield
+    now = _class_marks(algorithm)
+    if changed := [name for name, mark in now.items() if before.get(name) != mark]:
+        raise InvalidValue(
+            f"expected an algorithm to make what it changes in __init__, got {', '.join(changed)} "
+            "changed, of its class, which no checkpoint holds"
+        )
+
+
 class Attributes:
     """An algorithm's attributes.
 
@@ -192,6 +223,8 @@ class Attributes:
         try:
             _put_attributes(self._algorithm, own)
         except (TypeError, ValueError, AttributeError, LookupError, RuntimeError) as problem:
+            if is_others(problem):
+                raise
             raise InvalidValue(
                 f"expected the attributes of {type(self._algorithm).__name__} in the checkpoint, "
                 f"got others: {' '.join(str(problem).split())}"

@@ -6,6 +6,7 @@ That is sequences of a group of envs, shuffled transitions, or transitions sampl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import torch
@@ -29,6 +30,7 @@ class Batch:
 
     def __init__(self, parts: Mapping[str, Part]):
         self._parts = parts
+        self._versions: dict[str, int] = {}
         self.asked: set[str] = set()
 
     def __getattr__(self, name: str) -> torch.Tensor:
@@ -39,7 +41,23 @@ class Batch:
         self.asked.add(name)
         value = parts[name]()
         self.__dict__[name] = value
+        self._versions[name] = value._version
         return value
+
+    @property
+    def changed(self) -> list[str]:
+        """The parts that were changed in place since they were asked for."""
+        return [name for name, was in self._versions.items() if vars(self)[name]._version != was]
+
+
+class Used(SimpleNamespace):
+    """The parts of a batch that the loss has used when it was tried, as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise MissingPart(
+            f"expected a part of the batch that the loss also read when it was tried with zeros "
+            f"({', '.join(vars(self))}), got {name}"
+        )
 
 
 class Rows(Protocol):

@@ -25,7 +25,14 @@ from cule.train.learning import Copy, Learning
 from cule.train.phase import Phase, blank, declare_phase
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Program, Recurrent
-from cule.train.returned import check_tensors
+from cule.train.returned import (
+    check_dtypes,
+    check_kinds,
+    check_learning,
+    check_names,
+    check_parts,
+    check_tensors,
+)
 from cule.train.stage import Stage
 from cule.train.weights import Weights
 
@@ -50,10 +57,15 @@ class Networks:
     weights: Weights
     unread: frozenset[str] = frozenset()
 
+    def named(self) -> dict[str, nn.Module]:
+        """All of them, by the names of their objects in a program."""
+        copies = {name: net for name, (net, _) in self.copies.items()}
+        acting = {f"{name} (acting)": net for name, net in self.acting.items()}
+        return self.trained | copies | acting
+
     def all(self) -> list[nn.Module]:
         """All of them."""
-        copies = [net for net, _ in self.copies.values()]
-        return [*self.trained.values(), *copies, *self.acting.values()]
+        return list(self.named().values())
 
 
 @dataclass
@@ -89,6 +101,8 @@ class Declaration:
 
     def __post_init__(self) -> None:
         n = self.stage.num_envs
+        check_kinds("keeps", self.algorithm.keeps)
+        check_kinds("evaluates", self.algorithm.evaluates)
         names = {"actions": torch.int64, **STEP, **self.algorithm.keeps}
         self.kept = {name: self.recurrent(name, dtype) for name, dtype in names.items()}
         for name, dtype in self.algorithm.evaluates.items():
@@ -158,7 +172,13 @@ class Declaration:
                 "expected declare() to declare learning once, got a second declaration: one loss "
                 "learns from all"
             )
+        if check_learning(learning) != self.algorithm.learning():
+            raise InvalidValue(
+                f"expected declare() to declare what learning() returns, "
+                f"{self.algorithm.learning()}, got {learning}"
+            )
         learning.check(self.stage.num_envs)
+        check_parts(self.algorithm, reads or {})
         prepares = type(self.algorithm).prepare is not Algorithm.prepare
         prepare = self.algorithm.prepare if prepares else None
         if learning.replay is not None and (prepares or self.algorithm.evaluates):
@@ -183,6 +203,7 @@ class Declaration:
         if not lag:
             declare_phase(self, self._phase)
         self._declare_handing_over()
+        check_names(self.program)
         return self.program
 
     # Steps ----------------------------------------------------------------------------------------
@@ -255,8 +276,9 @@ class Declaration:
         with self.learner.autocast, self._draws_at(step):
             result = act(nets, *values)
         names = dict.fromkeys(["actions", *self.algorithm.keeps, *writes])
+        evaluates = self.algorithm.evaluates
         check_tensors("act", result, names)
-        numbers = {*names, *self.algorithm.evaluates}
+        numbers = {*names, *evaluates}
         for name, value in result.items():
             wanted: tuple[int, ...] = (self.stage.num_envs,)
             if name in writes:
@@ -267,6 +289,8 @@ class Declaration:
                     f"{self.stage.num_envs} envs, {wanted}, got {tuple(value.shape)}; more than a "
                     "number for each is kept by a recurrent of its own, which declare() declares"
                 )
+        kinds = {name: kept.dtype for name, kept in self.kept.items()} | dict(evaluates)
+        check_dtypes("act", result, kinds | {n: a.recurrent.dtype for n, a in writes.items()})
         return result
 
     def _namespace(self, names: Sequence[str], boxes: Sequence[nn.Module]) -> Nets:

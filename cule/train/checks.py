@@ -59,12 +59,14 @@ def check_types(args: Any) -> None:
     """
     forms = get_type_hints(type(args))
     for field in dataclasses.fields(args):
-        form, value = forms[field.name], getattr(args, field.name)
+        form, given = forms[field.name], getattr(args, field.name)
+        value = given
         if isinstance(value, str) and Path in _alternatives(form):
             value = Path(value)
         elif isinstance(value, np.generic):
             value = value.item()
-        setattr(args, field.name, value)
+        if value is not given:
+            setattr(args, field.name, value)
         if not _is_formed(value, form):
             raise InvalidValue(f"expected {field.name} to be {_in_words(form)}, got {value!r}")
 

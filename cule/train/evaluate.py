@@ -28,7 +28,7 @@ import tyro
 from tqdm import tqdm
 
 from cule.device import find_device, usable_cpus
-from cule.errors import Failed, InvalidValue
+from cule.errors import Failed, InvalidValue, is_others
 from cule.train import checkpoint
 from cule.train.address import find, settings_from
 from cule.train.algorithm import Algorithm
@@ -40,6 +40,7 @@ from cule.train.evaluator import NOOPS, Evaluator, Policy, groups_of
 from cule.train.learner import spaces
 from cule.train.models import to_channels_last
 from cule.train.parent import end_with
+from cule.train.returned import check_scores
 from cule.train.rows import append_row, row_of
 from cule.train.settings import Args as TrainArgs
 
@@ -104,6 +105,8 @@ def policy_of(
         try:
             net.load_state_dict(state["trainer"]["networks"][name])
         except (KeyError, TypeError, RuntimeError, AttributeError) as problem:
+            if is_others(problem):
+                raise
             raise InvalidValue(
                 f"expected the weights of {made.__name__}'s network {name!r} in the checkpoint, "
                 f"got others: {' '.join(str(problem).split())}"
@@ -118,7 +121,8 @@ def policy_of(
 
     def scores(observations: torch.Tensor) -> torch.Tensor:
         with torch.autocast(device.type, torch.bfloat16, enabled=rounded):
-            return algorithm.scores(named, observations)
+            found = algorithm.scores(named, observations)
+        return check_scores(found, len(observations), algorithm.num_actions)
 
     return scores
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -12,11 +11,17 @@ from torch import nn
 from cule.errors import InvalidValue
 from cule.train import annotate, chunks
 from cule.train.algorithm import Algorithm, Nets
-from cule.train.batch import Batch, Rows
+from cule.train.batch import Batch, Rows, Used
 from cule.train.plan.program import Work
 from cule.train.reads import OPTIMIZER, reading
 from cule.train.reduction import Reduction
-from cule.train.returned import check_loss
+from cule.train.returned import (
+    check_loss,
+    check_norm,
+    check_optimizer,
+    described,
+    strange_weights,
+)
 from cule.train.trying import Trials, unchanged
 from cule.train.weights import Weights
 
@@ -43,6 +48,7 @@ class Learner:
         self.optimizer, self.unread = reading(
             algorithm, OPTIMIZER, lambda: algorithm.optimizer(weights.parameters)
         )
+        check_optimizer(self.optimizer, weights.parameters)
         self.loss: Any = algorithm.loss
         if self.args.compile:
             self.loss = torch.compile(algorithm.loss)
@@ -80,10 +86,26 @@ class Learner:
         with self.autocast, hooks:
             values = self.algorithm.loss(nets, batch)
             check_loss(values)
+            if others := strange_weights(values["loss"], self.weights.used):
+                raise InvalidValue(
+                    "expected the loss to depend on weights of networks() only, got one that needs "
+                    f"the gradient of {described(others[0])}, which nothing would train"
+                )
             gradients = torch.autograd.grad(values["loss"], self.weights.used, allow_unused=True)
-        if all(gradient is None for gradient in gradients):
+        reached = {
+            p for p, one in zip(self.weights.used, gradients, strict=True) if one is not None
+        }
+        for name, net in vars(nets).items():
+            own = [p for p in net.parameters() if p.requires_grad]
+            if own and reached.isdisjoint(own):
+                raise InvalidValue(
+                    f"expected the loss to depend on each network's weights, but it does not on "
+                    f"those of {name}"
+                )
+        if batch.changed:
             raise InvalidValue(
-                "expected the loss to depend on a network's weights, but it does not"
+                "expected loss not to change in place what it reads of a batch, got "
+                f"{', '.join(batch.changed)} changed"
             )
         self.names = (*(name for name in values if name != "loss"), "grad_norm")
         self.metrics = torch.zeros(len(self.names), dtype=torch.float64, device=self.turn.device)
@@ -107,7 +129,7 @@ class Learner:
         own_envs = type(self.algorithm).environment is not Algorithm.environment
 
         def gradients(parts: chunks.Parts) -> Sequence[torch.Tensor | None]:
-            batch: Any = SimpleNamespace(**parts)
+            batch: Any = Used(**parts)
             values = self.algorithm.loss(nets, batch)
             return torch.autograd.grad(values["loss"], self.weights.used, allow_unused=True)
 
@@ -133,6 +155,7 @@ class Learner:
                 batch = self._gathered(rows.batch(begin, end))
             with self.autocast:
                 values = self.loss(nets, batch)
+            check_loss(values, self.names[:-1])
             loss = values["loss"] if share == 1 else values["loss"] * share
             gradients = torch.autograd.grad(loss, self.weights.used, allow_unused=True)
             self.weights.set_gradient(gradients, add=begin > 0)
@@ -144,13 +167,14 @@ class Learner:
 
     def _gathered(self, batch: Batch) -> Any:
         """What the loss uses of a batch, as plain attributes, which torch.compile understands."""
-        return SimpleNamespace(**{name: getattr(batch, name) for name in self.used})
+        return Used(**{name: getattr(batch, name) for name in self.used})
 
     @torch.no_grad()
     def apply_gradient(self) -> None:
         """Clips the gradient and takes a step of the optimizer."""
         gradient = self.weights.gradient
         norm = self.algorithm.norm(gradient, self.weights.gradients)
+        check_norm(norm)
         self.metrics[-1].add_(norm)
         if self.args.max_grad_norm is not None:
             gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from cule.errors import InvalidValue
-from cule.train.checks import at_least_whole
+from cule.train.checks import at_least_whole, check_types
 
 # What means nothing beside a replay memory.
 NO_REPLAY = ("steps", "groups", "epochs", "minibatch", "normalize")
@@ -30,6 +30,7 @@ class Replay:
 
     def __post_init__(self) -> None:
         at_least_whole(1, self, "memory", "minibatch")
+        check_types(self)
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,16 @@ class Copy:
     Attributes:
         of: the name of the other one.
         every: updates between two copies.
+
+    Raises:
+        TypeError, ValueError: `every` is no whole number, or below 1.
     """
 
     of: str
     every: int = 1
+
+    def __post_init__(self) -> None:
+        at_least_whole(1, self, "every")
 
 
 @dataclass(frozen=True)
@@ -97,9 +104,10 @@ class Learning:
             TypeError, ValueError: one is wrong, or means nothing beside others.
         """
         at_least_whole(1, self, "steps", "every", "times", "groups", "epochs", "minibatch")
-        at_least_whole(0, self, "start")
-        if self.lag not in (0, 1):
+        at_least_whole(0, self, "start", "lag")
+        if self.lag > 1:
             raise InvalidValue(f"expected lag of Learning to be 0 or 1, got {self.lag}")
+        check_types(self)
         if self.replay is not None:
             self._check_replay(self.replay, num_envs)
             return

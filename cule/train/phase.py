@@ -16,7 +16,7 @@ from cule.train.learning import Learning
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Program, Recurrent, Work
 from cule.train.plan.stores import Window
-from cule.train.returned import check_tensors
+from cule.train.returned import check_dtypes, check_parts, check_tensors, described
 
 if TYPE_CHECKING:
     from cule.train.build import Declaration
@@ -66,7 +66,14 @@ def windows_of(d: Declaration, phase: Phase) -> Windows:
     reads = {"observations": d.observation[first : stop + 1]}
     reads |= {name: d.kept[name][first:stop] for name in names}
     reads = {name: replace(access, since=since) for name, access in reads.items()}
-    return Windows(reads | {name: make(stop) for name, make in phase.reads.items()}, stop, steps)
+    for name, make in phase.reads.items():
+        reads[name] = make(stop)
+        if not isinstance(reads[name], Access):
+            raise InvalidValue(
+                f"expected what learning reads as {name} to be a window of a recurrent, got "
+                f"{described(reads[name])}"
+            )
+    return Windows(reads, stop, steps)
 
 
 @dataclass
@@ -155,6 +162,7 @@ def _try_evaluation(d: Declaration) -> None:
                 f"expected evaluate to return {name} with a number for each of "
                 f"{d.stage.num_envs} envs, got {tuple(values[name].shape)}"
             )
+    check_dtypes("evaluate", values, d.algorithm.evaluates)
 
 
 def _declare_preparation(
@@ -176,6 +184,7 @@ def _declare_preparation(
     def function(*read: Any) -> tuple[torch.Tensor, ...]:
         found = dict(zip(reads, read, strict=False))
         values = prepared(d, phase, found, read[len(reads) :], set())
+        check_tensors("prepare", values, names)
         return tuple(values[name] for name in names)
 
     made = {
@@ -207,6 +216,7 @@ def prepared(
     with d.learner.autocast:
         values = phase.prepare(spaces(_net_names(d), boxes), batch)
         check_tensors("prepare", values)
+        check_parts(d.algorithm, phase.reads, values)
     asked |= batch.asked
     return values
 

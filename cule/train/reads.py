@@ -25,15 +25,38 @@ def _noting_reads(args: Any) -> tuple[Any, set[str]]:
             read.add(name)
             return super().__getattribute__(name)
 
+    Noting.__name__ = type(args).__name__
     noting = copy.copy(args)
     noting.__class__ = Noting
     return noting, read
+
+
+def _check_constant(noting: Any, args: Any) -> None:
+    """Checks that an algorithm has not changed its settings, of which it had a copy.
+
+    Raises:
+        ValueError: it has.
+    """
+    found = object.__getattribute__(noting, "__dict__")  # reading it is noted, too
+    for name, was in vars(args).items():
+        now = found.get(name)
+        if now is not was and now != was:
+            raise InvalidValue(
+                f"expected an algorithm to leave its settings as they are, got {name} changed from "
+                f"{was!r} to {now!r}: rows and checkpoints would not say what was trained"
+            )
 
 
 def made(make: Callable[[Any], Algorithm[Any]], args: Any) -> Algorithm[Any]:
     """An algorithm made from settings, of which it is known what its constructor has read."""
     noting, read = _noting_reads(args)
     algorithm = make(noting)
+    if getattr(algorithm, "args", None) is not noting:
+        raise InvalidValue(
+            f"expected {type(algorithm).__name__} to keep the settings that it was made with as "
+            "args, got others: rows and checkpoints would not say what was trained"
+        )
+    _check_constant(noting, args)
     algorithm.args, algorithm.read_at_start = args, read
     return algorithm
 
@@ -53,6 +76,7 @@ def reading(
     algorithm.args, read = _noting_reads(args)
     try:
         result = make()
+        _check_constant(algorithm.args, args)
     finally:
         algorithm.args = args
     if algorithm.read_at_start is None or "__dict__" in read | algorithm.read_at_start:

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+import collections
+import keyword
+import math
+import numbers
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from cule.errors import InvalidValue
-from cule.train.learning import Copy
+from cule.train.learning import Copy, Learning
+
+if TYPE_CHECKING:
+    from cule.train.algorithm import Algorithm
+    from cule.train.plan.program import Program
+
+# Parts of every batch.
+PARTS = ("observations", "next_observations", "actions", "rewards", "discounts", "played")
+# What each line of a log has, besides what a loss returns.
+LOGGED = frozenset({
+    "kind", "frames", "training_frames", "updates", "seconds", "fps", "ups", "episodes", "score",
+    "score_so_far", "reward", "grad_norm", "multiprocessors", "ordered",
+})  # fmt: skip
+
+
+def _is_name(name: Any) -> bool:
+    """Whether something can be an attribute's name."""
+    return isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)
 
 
 def described(value: Any) -> str:
@@ -33,12 +54,209 @@ def check_networks(declared: Any) -> None:
             f"{described(declared)}"
         )
     for name, net in declared.items():
-        if not isinstance(name, str) or not name.isidentifier():
+        if not _is_name(name):
             raise InvalidValue(f"expected networks() to name networks as attributes, got {name!r}")
         if not isinstance(net, (nn.Module, Copy)):
             raise InvalidValue(
                 f"expected networks() to return a torch.nn.Module or a train.Copy as {name}, got "
                 f"{described(net)}"
+            )
+    _check_weights({name: net for name, net in declared.items() if isinstance(net, nn.Module)})
+
+
+def _check_weights(nets: Mapping[str, nn.Module]) -> None:
+    """Checks that networks have weights that can be trained, each in one place.
+
+    Raises:
+        ValueError: one has none, shares some, or has some that are frozen or not in float32.
+    """
+    owners: dict[nn.Parameter, str] = {}
+    for name, net in nets.items():
+        for own, p in net.named_parameters():
+            if isinstance(p, nn.parameter.UninitializedParameter):
+                wrong = "which has no shape yet: call the network once in networks()"
+            elif p.dtype != torch.float32:
+                wrong = f"which is in {p.dtype}, not in float32 (bf16 of the settings rounds it)"
+            elif not p.requires_grad:
+                wrong = "which is frozen: weights that stay as they are belong in buffers"
+            elif p in owners:
+                wrong = f"which is also of {owners[p]}: parts that are shared belong in one network"
+            else:
+                owners[p] = name
+                continue
+            raise InvalidValue(f"expected weights that can be trained, got {name}.{own}, {wrong}")
+    if not owners:
+        raise InvalidValue("expected a network that is trained, got none")
+
+
+def check_kinds(attribute: str, kinds: Any) -> None:
+    """Checks `keeps` or `evaluates`.
+
+    Raises:
+        ValueError: it is no mapping of names to dtypes.
+    """
+    if not isinstance(kinds, Mapping):
+        raise InvalidValue(
+            f'expected {attribute} to have dtypes by name, such as {{"values": torch.float32}}, '
+            f"got {described(kinds)}"
+        )
+    for name, kind in kinds.items():
+        if not _is_name(name):
+            raise InvalidValue(f"expected {attribute} to name parts as attributes, got {name!r}")
+        if not isinstance(kind, torch.dtype):
+            raise InvalidValue(f"expected a torch.dtype as {name} of {attribute}, got {kind!r}")
+
+
+def check_parts(
+    algorithm: Algorithm[Any], reads: Collection[str], prepared: Collection[str] = ()
+) -> None:
+    """Checks that no two parts of a batch have the same name.
+
+    Args:
+        algorithm: whose `keeps` and `evaluates` name some.
+        reads: the names of what declare() reads besides.
+        prepared: the names of what `prepare` returns, which may replace what `evaluates` names.
+
+    Raises:
+        ValueError: two have.
+    """
+    evaluates = algorithm.evaluates
+    taken = dict.fromkeys(PARTS, "a part of every batch")
+    for source, names in (
+        ("keeps", algorithm.keeps.keys() - {"actions"}),
+        ("evaluates", evaluates),
+        ("what learning reads", reads),
+        ("prepare", [name for name in prepared if name not in evaluates]),
+    ):
+        for name in names:
+            if name in taken:
+                raise InvalidValue(
+                    f"expected {source} to have names of its own for parts of a batch, got {name}, "
+                    f"which is {taken[name]}"
+                )
+            taken[name] = f"one of {source}"
+
+
+def check_names(program: Program) -> None:
+    """Checks that no two tensors over time, and no two objects, are saved by the same name.
+
+    Raises:
+        ValueError: two are.
+    """
+    names = collections.Counter((r.name, r.box is not None) for r in program.recurrents)
+    if twice := [name for (name, _), count in names.items() if count > 1]:
+        raise InvalidValue(
+            f"expected names of their own for all that a program keeps, got {', '.join(twice)} "
+            "for two, of which a checkpoint would hold one"
+        )
+
+
+def check_learning(learning: Any) -> Learning:
+    """What `learning` returns, checked.
+
+    Raises:
+        ValueError: it is no Learning.
+    """
+    if not isinstance(learning, Learning):
+        raise InvalidValue(
+            f"expected learning() to return a train.Learning, got {described(learning)}"
+        )
+    return learning
+
+
+def check_knobs(knobs: Any) -> dict[str, Callable[[int], float]]:
+    """What `knobs` returns, checked.
+
+    Raises:
+        ValueError: it is no mapping of names to functions.
+    """
+    if not isinstance(knobs, Mapping):
+        raise InvalidValue(
+            f"expected knobs() to return functions of the frames by name, got {described(knobs)}"
+        )
+    for name, function in knobs.items():
+        if not _is_name(name):
+            raise InvalidValue(f"expected knobs() to name numbers as attributes, got {name!r}")
+        if not callable(function):
+            raise InvalidValue(
+                f"expected knobs() to return a function of the frames as {name}, got "
+                f"{described(function)}"
+            )
+    return dict(knobs)
+
+
+def number_of(name: str, function: Callable[[int], float], frames: int) -> float:
+    """The value of a knob.
+
+    Raises:
+        ValueError: it is no finite number, or a negative learning rate.
+    """
+    value = function(frames)
+    number = isinstance(value, numbers.Real) and math.isfinite(value)
+    if not number or (name == "learning_rate" and value < 0):
+        wanted = "a number of at least 0" if name == "learning_rate" else "a finite number"
+        raise InvalidValue(
+            f"expected knob {name} to be {wanted} after {frames:,} frames, got {described(value)}"
+        )
+    return float(value)
+
+
+def check_optimizer(optimizer: Any, parameters: Sequence[nn.Parameter]) -> None:
+    """Checks what `optimizer` returns.
+
+    Raises:
+        ValueError: it is no optimizer of all these parameters and no others.
+    """
+    if isinstance(optimizer, type) or not hasattr(optimizer, "param_groups"):
+        raise InvalidValue(
+            f"expected optimizer() to return a torch.optim.Optimizer, got {described(optimizer)}"
+        )
+    own = [p for group in optimizer.param_groups for p in group["params"]]
+    if len(own) != len(parameters) or set(own) != set(parameters):
+        raise InvalidValue(
+            f"expected optimizer() to return one of all {len(parameters)} parameters that it gets, "
+            f"and of no others, got one of {len(set(own) & set(parameters))} of them and of "
+            f"{len(set(own) - set(parameters))} others"
+        )
+
+
+def check_norm(norm: Any) -> None:
+    """Checks what `norm` returns.
+
+    Raises:
+        ValueError: it is no tensor of one number.
+    """
+    if not isinstance(norm, torch.Tensor) or norm.dim():
+        raise InvalidValue(f"expected norm to return a tensor of one number, got {described(norm)}")
+
+
+def check_scores(scores: Any, count: int, num_actions: int) -> torch.Tensor:
+    """What `scores` returns, checked.
+
+    Raises:
+        ValueError: it is no number for each of `num_actions` actions of `count` observations.
+    """
+    if not isinstance(scores, torch.Tensor) or tuple(scores.shape) != (count, num_actions):
+        raise InvalidValue(
+            f"expected scores to return log-probabilities, {(count, num_actions)}, a number "
+            f"for each action, got {described(scores)}"
+        )
+    return scores
+
+
+def check_dtypes(
+    method: str, values: Mapping[str, torch.Tensor], kinds: Mapping[str, torch.dtype]
+) -> None:
+    """Checks that what a method returns can be kept as what it is declared to be.
+
+    Raises:
+        ValueError: numbers would be cut off, such as fractions in an int64.
+    """
+    for name, kind in kinds.items():
+        if name in values and not torch.can_cast(values[name].dtype, kind):
+            raise InvalidValue(
+                f"expected {method} to return {name} as {kind}, which is kept, got "
+                f"{values[name].dtype}"
             )
 
 
@@ -68,8 +286,27 @@ def check_tensors(method: str, values: Any, names: Collection[str] = ()) -> None
             )
 
 
-def check_loss(values: Any) -> None:
-    """Checks what `loss` returns.
+def strange_weights(loss: torch.Tensor, known: Collection[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors with a gradient that a loss depends on, besides those that are known."""
+    nodes, seen, found = [loss.grad_fn], set(), []
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and not any(leaf is one for one in known):
+            found.append(leaf)
+        nodes += [before for before, _ in node.next_functions]
+    return found
+
+
+def check_loss(values: Any, names: Collection[str] | None = None) -> None:
+    """Checks what `loss` returns; does not wait for the device.
+
+    Args:
+        values: that.
+        names: what it returned before besides "loss"; None: it was not called before.
 
     Raises:
         ValueError: there is no scalar "loss" with a gradient, or something else is no scalar.
@@ -81,8 +318,23 @@ def check_loss(values: Any) -> None:
         shape = tuple(found.shape) if isinstance(found, torch.Tensor) else found
         raise InvalidValue(f"expected a loss that is a scalar with a gradient, got {shape}")
     for name, value in values.items():
+        if not isinstance(name, str) or name in LOGGED or name.startswith("ms_"):
+            raise InvalidValue(
+                f"expected loss to name what is logged otherwise than the log itself does, got "
+                f"{name!r}"
+            )
         if not isinstance(value, torch.Tensor) or value.dim():
             raise InvalidValue(
                 f"expected loss to return what is logged as tensors of one number, which stay on "
                 f"the device (without .item()), got {name} as {described(value)}"
             )
+        if value.is_complex() or value.is_meta:
+            raise InvalidValue(
+                f"expected loss to return {name} as a real number, got {value.dtype} on "
+                f"{value.device}"
+            )
+    if names is not None and values.keys() != {"loss", *names}:
+        raise InvalidValue(
+            f"expected loss to return the same in each call, {', '.join(['loss', *names])}, got "
+            f"{', '.join(values)}"
+        )

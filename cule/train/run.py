@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from cule.errors import InvalidValue
+from cule.errors import InvalidValue, is_others
 from cule.train import annotate, checkpoint
 from cule.train.address import address_of
 from cule.train.algorithm import Algorithm
@@ -30,6 +30,7 @@ from cule.train.log import Log
 from cule.train.presets import announcement
 from cule.train.reads import made
 from cule.train.result import row_before
+from cule.train.returned import check_scores
 from cule.train.saved import SavedRun
 from cule.train.settings import Args
 from cule.train.stopper import Stopper
@@ -259,7 +260,8 @@ class Run:
 
         def scores(observations: torch.Tensor) -> torch.Tensor:
             with autocast:
-                return self.algorithm.scores(nets, observations)
+                found = self.algorithm.scores(nets, observations)
+            return check_scores(found, len(observations), self.algorithm.num_actions)
 
         return scores
 
@@ -369,6 +371,8 @@ class Run:
         try:
             self.trainer.load_state_dict(state["trainer"])
         except (AttributeError, LookupError, TypeError, RuntimeError) as problem:
+            if is_others(problem):
+                raise
             raise InvalidValue(
                 f"expected the state of this training in {self.folder_of_checkpoints}, got "
                 f"another's: {type(problem).__name__} {problem}"

@@ -17,6 +17,7 @@ from cule.train.devices import multiprocessors_of
 from cule.train.emulator import STACK, make_env
 from cule.train.episodes import Episodes
 from cule.train.learning import Learning
+from cule.train.own_envs import check_envs, check_reset, check_step
 from cule.train.rewards import RewardName, learned_rewards
 
 # Steps of each env after which it is first looked what code they execute. It is looked again each
@@ -73,6 +74,7 @@ def make_envs(
     }
     own = algorithm.environment(num_envs, device)
     if own is not None:
+        check_envs(own, num_envs)
         if isinstance(own, cule.AtariEnv):
             # A CUDA graph keeps the kernels that it captured: the game has to be compiled before.
             own.wait_until_translated()
@@ -138,7 +140,7 @@ class Stage:
 
     def reset(self, seed: int) -> torch.Tensor:
         """Resets all envs; returns the first observations."""
-        frames, _ = self.env.reset(seed=seed)
+        frames = check_reset(self.env.reset(seed=seed), self.num_envs)
         self.episodes.begin()
         return frames.to(self.device)
 
@@ -179,7 +181,10 @@ class Stage:
         """
         if self.aloft is not None:
             actions = actions.cpu()
-        *results, infos = self.env.step(actions)
+        stepped = self.env.step(actions)
+        if not isinstance(self.env, cule.AtariEnv) and self._first is not None:
+            check_step(stepped, self._first)
+        *results, infos = stepped
         if self.aloft is not None:
             results = [result.to(self.device) for result in results]
             infos = {name: infos[name].to(self.device) for name in INFOS}

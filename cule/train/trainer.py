@@ -2,94 +2,39 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
 
 from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
-from cule.train.attributes import Attributes
+from cule.train.attributes import Attributes, constant_classes
 from cule.train.balance import Balance, Way
-from cule.train.build import Declaration, Networks, fixed_bytes, observation_of
+from cule.train.build import Declaration, fixed_bytes, observation_of
 from cule.train.decoupled import FarEnvs, Messages, facts_of
 from cule.train.devices import compute_deterministically, multiprocessors_of
 from cule.train.emulator import FRAMESKIP
 from cule.train.layout import Layout
 from cule.train.learner import Learner, spaces
-from cule.train.learning import Copy, Learning
-from cule.train.models import to_channels_last
+from cule.train.learning import Learning
+from cule.train.networks import make_networks
 from cule.train.partition import Partition, split
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
-from cule.train.reads import NETWORKS, reading
 from cule.train.reduction import make_reduction
-from cule.train.returned import check_networks
+from cule.train.returned import check_knobs, check_learning, number_of
 from cule.train.stage import Stage, make_envs
-from cule.train.trying import Trials
+from cule.train.trying import Trials, constant
 from cule.train.turn import trainings_at_once
-from cule.train.weights import Weights
 from cule.train.world import World
 
 # Env i of run `seed` gets seed * SEED_STRIDE + i, so that two runs have different env seeds.
 SEED_STRIDE = 1_000_003
-
-
-def on_its_device(name: str, net: nn.Module, device: torch.device) -> nn.Module:
-    """The network, moved from the CPU to the device if it has to be.
-
-    Raises:
-        ValueError: it is on neither.
-    """
-    for tensor in (*net.parameters(), *net.buffers()):
-        if tensor.device.type not in ("cpu", device.type):
-            raise InvalidValue(
-                f"expected network {name} on the CPU or on {device}, got one on {tensor.device}"
-            )
-    return net.to(device)
-
-
-def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
-    """The networks, with the same weights in all processes.
-
-    Raises:
-        ValueError: a copy is of a network that there is not, or none is trained.
-    """
-    args, device = algorithm.args, algorithm.device
-    declared: Mapping[str, nn.Module | Copy]
-    declared, unread = reading(
-        algorithm, NETWORKS, lambda: algorithm.networks(algorithm.num_actions)
-    )
-    check_networks(declared)
-    trained = {
-        name: on_its_device(name, net, device)
-        for name, net in declared.items()
-        if isinstance(net, nn.Module)
-    }
-    if not trained:
-        raise InvalidValue("expected a network that is trained, got none")
-    for net in trained.values():
-        world.share([p.detach() for p in net.parameters()])
-        if args.channels_last:
-            to_channels_last(net)
-    weights = Weights(list(trained.values()), device, rounded=args.bf16)
-    copies = {}
-    for name, made in declared.items():
-        if isinstance(made, Copy):
-            if made.of not in trained or made.every < 1:
-                raise InvalidValue(
-                    f"expected {name} to be a copy of one of {', '.join(trained)} every 1 update "
-                    f"or more, got of {made.of} every {made.every}"
-                )
-            copies[name] = copy.deepcopy(trained[made.of]).requires_grad_(False), made
-    acting = {name: copy.deepcopy(net).requires_grad_(False) for name, net in trained.items()}
-    return Networks(trained, copies, acting, weights, frozenset(unread))
 
 
 def check_lag(layout: Layout, learning: Learning) -> None:
@@ -133,7 +78,7 @@ class Trainer:
         each = self.args.num_envs // len(actors)
         number = actors.index(world.rank) if world.acts else len(actors) + world.rank
         seed = self.args.seed * SEED_STRIDE + number * each
-        learning = algorithm.learning()
+        learning = check_learning(algorithm.learning())
         check_lag(world.layout, learning)
         self.sharing = trainings_at_once() if world.size == 1 else 1
         self.apart: tuple[Partition, Partition] | None = None
@@ -160,11 +105,12 @@ class Trainer:
         if self.learner.reduction is not None:
             # Of zeros. NCCL connects GPUs when they first add up, which would be after the start.
             self.learner.reduction.average(self.nets.weights.gradient)
-        self._knobs = dict(algorithm.knobs())
+        self._knobs = check_knobs(algorithm.knobs())
         if self.args.anneal_lr:
             self._knobs.setdefault("learning_rate", self.args.falling("learning_rate"))
         for name in self._knobs:
             setattr(algorithm.now, name, torch.zeros((), device=self.device))
+            number_of(name, self._knobs[name], 0)
         self.declaration = Declaration(
             algorithm,
             self.nets,
@@ -172,7 +118,7 @@ class Trainer:
             self.learner,
             observation_of(self.stage, compiled=algorithm.args.compile),
         )
-        with self.trials():
+        with self.trials(), constant(self.nets.named()), constant_classes(algorithm):
             algorithm.declare(self.declaration)
             program = self.declaration.finish()
         messages = None
@@ -338,9 +284,9 @@ class Trainer:
         with annotate.operation("knobs"):
             for name, value in self._knobs.items():
                 if name == "learning_rate":
-                    self.learner.set_learning_rate(value(learns_from))
+                    self.learner.set_learning_rate(number_of(name, value, learns_from))
                 else:
-                    getattr(self.algorithm.now, name).fill_(value(self.frames))
+                    getattr(self.algorithm.now, name).fill_(number_of(name, value, self.frames))
         each, after = self.args.num_envs * FRAMESKIP, self._phases_at(self.steps + self.period)
         learns = self.world.learns and after > self.phases
         checks = learns and self.learner.checks_in(after)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 import torch
 from torch import nn
 
+from cule.errors import InvalidValue
 from cule.train.attributes import Attributes
 
 
@@ -23,6 +24,24 @@ def unchanged(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
         with torch.no_grad():
             for tensor, was in zip(tensors, before, strict=True):
                 tensor.copy_(was)
+
+
+@contextmanager
+def constant(nets: Mapping[str, nn.Module]) -> Iterator[None]:
+    """Checks that the weights of networks are after the block what they were before it.
+
+    Raises:
+        ValueError: some are not.
+    """
+    named = {f"{name}.{own}": p for name, net in nets.items() for own, p in net.named_parameters()}
+    before = {name: p.detach().clone() for name, p in named.items()}
+    yield
+    changed = [name for name, p in named.items() if not torch.equal(p.detach(), before[name])]
+    if changed:
+        raise InvalidValue(
+            "expected an algorithm's methods to leave weights to the optimizer, got "
+            f"{', '.join(changed)} changed by one of them"
+        )
 
 
 class Trials:

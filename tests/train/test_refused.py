@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
+import json
 import random
 from types import SimpleNamespace
 
@@ -11,9 +13,12 @@ import pytest
 import torch
 from torch import nn
 
+import cule
 from cule import train
 from cule.train.plan.index import T, U
-from tests.train.walker import Walker, trainer_of, weights
+from cule.train.reads import made
+from cule.train.returned import LOGGED
+from tests.train.walker import Corridor, Walker, trainer_of, weights
 
 
 def walker(**methods):
@@ -22,6 +27,10 @@ def walker(**methods):
 
 def learning(**fields):
     return walker(learning=lambda self: train.Learning(**fields))
+
+
+def net(num_actions):
+    return nn.Sequential(nn.Linear(1, 8), nn.Linear(8, num_actions))
 
 
 class OfMemory(Walker):
@@ -75,6 +84,56 @@ SLIPS = [
         "value": observations[:, 0]}), "expected evaluate to return values, got value"),
     (walker(declare=lambda self, d: [d.learning(self.learning()), d.learning(self.learning())]),
      r"declare\(\) to declare learning once"),
+    (learning(steps=8, lag=True), "expected lag of Learning to be a whole number, got True"),
+    (learning(steps=8, whole="no"), "expected whole to be True or False, got 'no'"),
+    (learning(steps=8, normalize="advantages"), r"normalize to be tuple\[str, ...\], got 'adv"),
+    (of_memory(None, 8), "expected memory to be an integer, got None"),
+    (walker(learning=lambda self: {"steps": 8}), r"learning\(\) to return a train.Learning, got"),
+    (walker(learning=lambda self: train.Learning(replay=(1000, 8))), "expected replay to be"),
+    (walker(declare=lambda self, d: d.learning(train.Learning(steps=4))),
+     r"declare\(\) to declare what learning\(\) returns, .*steps=8.* got .*steps=4"),
+    (walker(networks=lambda self, n: {"net": net(n), "old": train.Copy("net", 1.5)}),
+     "expected every of Copy to be a whole number, got 1.5"),
+    (walker(networks=lambda self, n: {"net": net(n), "lambda": net(n)}), "got 'lambda'"),
+    (walker(networks=lambda self, n: {"net": net(n), "critic": net(n)}),
+     "depend on each network's weights, but it does not on those of critic"),
+    (walker(networks=lambda self, n: dict.fromkeys(["net", "other"], net(n))),
+     r"got other\.0\.weight, which is also of net"),
+    (walker(networks=lambda self, n: {"net": net(n).double()}), "which is in torch.float64"),
+    (walker(networks=lambda self, n: {"net": net(n).requires_grad_(False)}), "which is frozen"),
+    (walker(networks=lambda self, n: {"net": nn.LazyLinear(n)}), "which has no shape yet"),
+    (walker(networks=lambda self, n: {"net": nn.Flatten()}), "a network that is trained, got none"),
+    (walker(keeps={"rewards": torch.float32}),
+     "keeps to have names of its own .* got rewards, which is a part of every batch"),
+    (walker(keeps={"mu": torch.float32}, evaluates={"mu": torch.float32}), "mu, which is one of k"),
+    (walker(prepare=lambda self, nets, batch: {"actions": batch.rewards}), "prepare to have names"),
+    (walker(keeps=["mu"]), "expected keeps to have dtypes by name, .* got one of list"),
+    (walker(keeps={"mu": float}), "expected a torch.dtype as mu of keeps, got <class 'float'>"),
+    (walker(act=lambda self, nets, observations: {"actions": torch.full((8,), 0.7)}),
+     "act to return actions as torch.int64, which is kept, got torch.float32"),
+    (walker(loss=lambda self, nets, batch: {
+        "loss": nets.net(batch.observations).mean(), "score": batch.rewards.mean()}),
+     "name what is logged otherwise than the log itself does, got 'score'"),
+    (walker(loss=lambda self, nets, batch: {
+        "loss": nets.net(batch.observations).mean() + batch.rewards.mul_(2).mean()}),
+     "expected loss not to change in place .* got rewards changed"),
+    (walker(loss=lambda self, nets, batch: {
+        "loss": nets.net(batch.observations).mean() + torch.zeros((3, 4), requires_grad=True).sum()
+     }), r"weights of networks\(\) only, .* of a tensor of shape \(3, 4\), which nothing"),
+    (walker(loss=lambda self, nets, batch: nets.net[0].weight.data.mul_(2) is None or {
+        "loss": nets.net(batch.observations).mean()}),
+     r"leave weights to the optimizer, got net\.0\.weight changed"),
+    (walker(knobs=lambda self: {"epsilon": 0.5}), "a function of the frames as epsilon, got 0.5"),
+    (walker(knobs=lambda self: {"epsilon": lambda frames: float("nan")}),
+     "expected knob epsilon to be a finite number after 0 frames, got nan"),
+    (walker(optimizer=lambda self, parameters: torch.optim.SGD(parameters[:1])),
+     "one of all 4 parameters that it gets, .* got one of 1 of them and of 0 others"),
+    (walker(optimizer=lambda self, parameters: None), "return a torch.optim.Optimizer, got None"),
+    (walker(norm=lambda self, gradient, gradients: 1.0), "norm to return a tensor of one number"),
+    (walker(declare=lambda self, d: [d.recurrent("a", initial="zero")]), "initial value of a to"),
+    (walker(environment=lambda self, n, device: Corridor(4)), "8 envs that .* asked for, got 4"),
+    (walker(environment=lambda self, n, device: cule.AtariEnv(
+        "pong", n, num_threads=1, autoreset_mode="SameStep")), "NEXT_STEP, got .*SAME_STEP"),
     (walker(knobs=lambda self: setattr(self, "a", iter([])) or {}),
      "attributes of an algorithm that a checkpoint can hold, got a, a list_iterator"),
 ]  # fmt: skip
@@ -84,6 +143,128 @@ SLIPS = [
 def test_what_means_nothing_is_refused_before_the_first_step(algorithm, message):
     with pytest.raises((ValueError, TypeError), match=message):
         trainer_of(algorithm)
+
+
+def stepping(change):
+    """A Walker whose envs return something else."""
+
+    class Changed(Corridor):
+        def step(self, actions):
+            return change(*super().step(actions))
+
+    return walker(environment=lambda self, num_envs, device: Changed(num_envs))
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda obs, r, end, cut, infos: (obs, r, end, infos), "truncated and infos, got one of tuple"),
+    (lambda obs, r, end, cut, infos: (obs, r.unsqueeze(1), end, cut, infos),
+     r"rewards as a tensor of shape \(8,\), .* got a tensor of shape \(8, 1\)"),
+    (lambda obs, r, end, cut, infos: (obs, r, end.float(), cut, infos),
+     r"terminated as a tensor of shape \(8,\), torch.bool, got .* torch.float32"),
+    (lambda obs, r, end, cut, infos: (obs.numpy(), r, end, cut, infos), "got one of ndarray"),
+    (lambda obs, r, end, cut, infos: (obs.expand(8, 3), r, end, cut, infos), r"got .* \(8, 3\)"),
+])  # fmt: skip
+def test_envs_that_return_something_else_are_refused_at_once(change, message):
+    trainer = trainer_of(stepping(change))
+    with pytest.raises(ValueError, match=f"expected step.. of envs to return .*{message}"):
+        trainer.iterate()
+
+
+class Later(Walker):
+    """Its loss returns and reads something else where there is a reward."""
+
+    keeps = {"mu": torch.float32}
+
+    def act(self, nets, observations):
+        return {"actions": torch.ones(8, dtype=torch.int64), "mu": observations[:, 0]}
+
+    def loss(self, nets, batch):
+        found = {"loss": nets.net(batch.observations).mean()}
+        return found | self.more(batch) if batch.rewards.any() else found
+
+
+@pytest.mark.parametrize("more, message", [
+    (lambda self, batch: {"mean": batch.rewards.mean()}, "same in each call, loss, got loss, m"),
+    (lambda self, batch: {"loss": batch.mu.mean()}, "also read when it was tried .*, got mu"),
+])  # fmt: skip
+def test_loss_that_returns_or_reads_something_else_later_is_refused(more, message):
+    trainer = trainer_of(type("Later", (Later,), {"more": more}))
+    with pytest.raises((ValueError, AttributeError), match=message):
+        trainer.iterate()
+
+
+def test_what_an_algorithm_keeps_in_its_class_is_refused():
+    class Counting(Walker):
+        mean = torch.zeros(())
+
+        def advantages(self, returns):
+            Counting.mean += 1
+            return returns
+
+    with pytest.raises(ValueError, match=r"got Counting\.mean changed, of its class"):
+        trainer_of(Counting)
+
+
+def changing(args):
+    args.gamma = 0.5
+    return Walker(args)
+
+
+@pytest.mark.parametrize("make, message", [
+    (changing, "leave its settings as they are, got gamma changed from 0.99 to 0.5"),
+    (lambda args: Walker(dataclasses.replace(args, gamma=0.5)), "keep the settings that it was"),
+])  # fmt: skip
+def test_algorithm_that_changes_its_settings_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        made(make, train.Args())
+
+
+def test_names_that_a_checkpoint_would_mix_up_are_refused():
+    class Twice(Walker):
+        def declare(self, d):
+            a, b = (d.recurrent("a", initial=0.0) for _ in range(2))
+
+            def act(nets, observations, one, two):
+                return self.act(nets, observations) | {"one": one + 1, "two": two + 2}
+
+            d.acting(act, reads=[a[d.t], b[d.t]], writes={"one": a[d.t + 1], "two": b[d.t + 1]})
+            d.emulating()
+            d.learning(self.learning())
+
+    with pytest.raises(ValueError, match="got a for two, of which a checkpoint would hold one"):
+        trainer_of(Twice)
+
+
+def test_log_has_the_names_that_a_loss_may_not_use(tmp_path):
+    train.train(Walker, settings(tmp_path))
+    line = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[0])
+    own = {name for name in line if not name.startswith("ms_")}
+    assert own <= LOGGED and LOGGED - own == {"multiprocessors", "ordered"}
+
+
+class Loads(Corridor):
+    def load_state_dict(self, state):
+        self.place = state["nothing"]
+
+
+class LoadingWalker(Walker):
+    def environment(self, num_envs, device):
+        return Loads(num_envs)
+
+
+def test_own_mistake_at_a_resume_keeps_its_traceback(tmp_path):
+    args = settings(tmp_path)
+    train.train(LoadingWalker, args)
+    with pytest.raises(KeyError, match="nothing") as caught:
+        train.train(LoadingWalker, dataclasses.replace(args, resume=True, total_frames=4096))
+    assert caught.traceback[-1].name == "load_state_dict"
+
+
+def settings(folder):
+    return train.Args(
+        device="cpu", num_envs=8, num_threads=1, total_frames=2048, folder=folder, plot=False,
+        progress=False, tensorboard=False, eval_episodes=0,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("condition", [

@@ -8,6 +8,7 @@ of times at the same steps share a loop: all of them are called for j = 0, then 
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, get_args
@@ -284,10 +285,14 @@ class Program:
         """A new tensor over time; see Recurrent.
 
         Raises:
-            ValueError: `over` is neither "step" nor "update".
+            ValueError: `over` is neither "step" nor "update", or `initial` is no number or tensor.
         """
         if over not in OVERS:
             raise InvalidValue(f'expected over to be "step" or "update", got {over!r}')
+        if initial is not NOTHING and not isinstance(initial, (numbers.Real, torch.Tensor)):
+            raise InvalidValue(
+                f"expected the initial value of {name} to be a number or a tensor, got {initial!r}"
+            )
         return Recurrent(name, tuple(shape), dtype, over, initial, **more)
 
     def object(self, name: str, box: Any, *, kept: bool = False) -> Recurrent:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 import torch
 from torch import nn
 
+from cule.errors import InvalidValue
 from cule.train import kernels
 from cule.train.plan.program import NOTHING, Recurrent
 
@@ -112,6 +113,10 @@ class Ring(nn.Module):
 
     def write(self, slots: torch.Tensor, value: Any) -> None:
         """Puts values into slots."""
+        if not torch.can_cast(value.dtype, self.values.dtype):
+            raise InvalidValue(
+                f"expected values of {self.values.dtype} to be kept, got some of {value.dtype}"
+            )
         shape = (len(slots), *self.values.shape[1:])
         self.values.index_copy_(0, slots, value.to(self.values.dtype).reshape(shape))
 
