@@ -6,8 +6,10 @@ people's code, such as an algorithm's loss, are none of these, and keep their tr
 
 from __future__ import annotations
 
+import re
 import reprlib
 import sys
+import sysconfig
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -86,6 +88,15 @@ def _place(frames: TracebackType | None) -> str | None:
             found = f"{Path(code.co_filename).name}:{frames.tb_lineno}, in {code.co_name}"
         frames = frames.tb_next
     return found
+
+
+def is_own_frame(line: str) -> bool:
+    """Whether a line of a traceback names a file outside of cule, Python and installed packages."""
+    found = re.match(r'  File "([^"]+)", line \d+', line)
+    libraries = (_PACKAGE, sysconfig.get_path("stdlib") + "/", "<frozen ")
+    if found is None or "site-packages" in line:
+        return False
+    return not found[1].startswith(libraries)
 
 
 def is_others(problem: BaseException) -> bool:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from cule.errors import InvalidValue
+from cule.errors import InvalidValue, is_own_frame
 from cule.files import opened
 from cule.forms import are_numbers
 from cule.json_lines import DAMAGE
@@ -27,6 +27,7 @@ from cule.train.rows import is_result
 from cule.train.turn import environment_with
 
 OUTPUT = "output.log"
+TRACEBACK = "Traceback (most recent call last):"
 # What a sweep adds to a command itself.
 ADDED = ("folder", "device", "resume", "overwrite")
 # Bytes at the end of a log that are sure to hold a line.
@@ -176,11 +177,16 @@ def result_in(folder: Path) -> dict[str, Any] | None:
 
 
 def last_lines(folder: Path, count: int = 5) -> str:
-    """The end of what a training wrote to the terminal."""
+    """The end of what a training wrote to the terminal; of a traceback the last line of its own."""
     with suppress(OSError), opened(folder / OUTPUT) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
         text = file.read().decode(errors="replace")
-        return "\n".join([line for line in text.splitlines() if line.strip()][-count:])
+        lines = [line for line in text.splitlines() if line.strip()]
+        frames = [i for i, line in enumerate(lines) if is_own_frame(line)]
+        end = max(0, len(lines) - count)
+        if TRACEBACK in lines and frames and lines.index(TRACEBACK) < frames[-1] < end:
+            return "\n".join([*lines[frames[-1] : frames[-1] + 2], *lines[2 - count :]])
+        return "\n".join(lines[end:])
     return ""
 
 

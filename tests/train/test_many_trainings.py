@@ -448,3 +448,18 @@ def test_sweep_answers_mistakes_with_a_sentence_before_it_starts_anything(
     error = capsys.readouterr().err
     assert message in error and error.startswith("sweep: ") and error.count("\n") == 1
     assert not (tmp_path / "x").exists()
+
+
+def test_traceback_of_a_failed_training_shows_the_last_line_of_its_own(tmp_path):
+    (tmp_path / jobs.OUTPUT).write_text(
+        "Training\n"
+        f"{jobs.TRACEBACK}\n"
+        f'  File "{jobs.__file__}", line 3, in iterate\n    loss()\n'
+        '  File "/home/me/mine.py", line 7, in loss\n    self.net(x)\n    ^^^^^\n'
+        '  File "/usr/lib/site-packages/torch/linear.py", line 1, in forward\n    linear(x)\n'
+        '  File "/usr/lib/site-packages/torch/linear.py", line 2, in linear\n    multiply(x)\n'
+        "RuntimeError: shapes\n"
+    )
+    told = jobs.last_lines(tmp_path).splitlines()
+    assert told[:2] == ['  File "/home/me/mine.py", line 7, in loss', "    self.net(x)"]
+    assert told[-1] == "RuntimeError: shapes" and len(told) == 5
