@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,14 @@ def build(
         compile_flags=[*FLAGS, *flags],
         link_flags=["-shared", *map(str, libraries)],
     )
+
+
+def build_text(name: str, text: str, folder: Path, library: Path) -> Path:
+    """Builds a library of one source, of this text, for kernels that `library` loads."""
+    source, scratch = folder / f"{name}.cu", folder / f"{os.getpid()}_{name}.cu"
+    scratch.write_text(text)
+    os.replace(scratch, source)  # another process may compile the same text
+    return build(name, [source], folder, [library])
 
 
 class SimulatedGpu:

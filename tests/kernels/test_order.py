@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +13,33 @@ from simulated import SimulatedGpu
 from test_translated import FEW, translate
 
 KEYS = 8192  # kOrderKeys
+# Options of steps that do little; which envs are put together is the same.
+BRIEF = {"frameskip": 1, "stack": 1, "observation_height": 2, "observation_width": 2}
+
+
+MakeOrdered = Callable[..., Pair]
 
 
 @pytest.fixture
-def ordered(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pair:
-    """40 envs on three multiprocessors; the next step plays them in order."""
+def make_ordered(library: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> MakeOrdered:
+    """Makes a pair whose next step plays envs in order."""
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
-    pair = Pair(SimulatedGpu(library, 3, seed=1), ["pong"], 40, some_options())
-    pair.reset(None, torch.arange(40))
-    translate(pair, "pong", True, False, library, tmp_path)
-    assert pair.gpu.backend.reserve(40, 3, True)
+
+    def make(num_envs: int, multiprocessors: int, **options: int) -> Pair:
+        gpu = SimulatedGpu(library, multiprocessors, seed=1)
+        pair = Pair(gpu, ["pong"], num_envs, some_options(**options))
+        pair.reset(None, torch.arange(num_envs))
+        translate(pair, "pong", True, False, library, folder)
+        assert pair.gpu.backend.reserve(num_envs, multiprocessors, True)
+        return pair
+
+    return make
+
+
+@pytest.fixture
+def ordered(make_ordered: MakeOrdered) -> Pair:
+    """40 envs on three multiprocessors; the next step plays them in order."""
+    pair = make_ordered(40, 3)
     pair.step()
     return pair
 
@@ -57,7 +75,9 @@ def test_keys_say_what_envs_did(ordered: Pair) -> None:
         assert 500 < quarter.float().mean() < 2040
 
 
-def test_a_block_that_takes_longer_gets_fewer_envs(ordered: Pair) -> None:
+def test_a_block_that_takes_longer_gets_fewer_envs(make_ordered: MakeOrdered) -> None:
+    ordered = make_ordered(40, 3, **BRIEF)
+    ordered.step()
     clocks = ordered.gpu.tensors["order_clocks"]
     assert clocks[:3].gt(0).all(), "they are measured"
     seen = []
@@ -83,15 +103,9 @@ def test_what_was_never_measured_is_divided_evenly(ordered: Pair) -> None:
         assert sorted(sizes(ordered)) == [13, 13, 14]
 
 
-def test_a_share_is_at_most_what_a_block_holds(
-    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_share_is_at_most_what_a_block_holds(make_ordered: MakeOrdered) -> None:
     """Two blocks, which hold at most 512 envs each, have 1,000."""
-    monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
-    pair = Pair(SimulatedGpu(library, 2, seed=1), ["pong"], 1000, some_options())
-    pair.reset(None, torch.arange(1000))
-    translate(pair, "pong", True, False, library, tmp_path)
-    assert pair.gpu.backend.reserve(1000, 2, True)
+    pair = make_ordered(1000, 2, **BRIEF)
     for clocks, first in (((1, 1), 500), ((1, 1_000_000), 511), ((1_000_000, 1), 489)):
         pair.gpu.tensors["order_clocks"][:2] = torch.tensor(clocks)
         pair.gpu.tensors["order_shares"][:2] = 500

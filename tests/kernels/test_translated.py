@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from pairs import SAME_STEP, Pair, some_options
-from simulated import SimulatedGpu, build
+from simulated import SimulatedGpu, build_text
 
 from cule import nvrtc, translation
 from cule.console import Group
@@ -46,10 +46,10 @@ def translate(
     blocks = translation.blocks_of(found)
     if not whole:
         blocks = translation.most_frequent(found, blocks)
-    name = f"{game}_{'in_step' if in_step else 'freely'}"
-    source = folder / f"{name}.cu"
-    source.write_text(translation.kernel_source(found, blocks, in_step) + CALL)
-    made = build(name, [source], folder, [library])
+    name = f"{game}_{'in_step' if in_step else 'freely'}_{'whole' if whole else 'few'}"
+    made = build_text(
+        name, translation.kernel_source(found, blocks, in_step) + CALL, folder, library
+    )
     played = translation.profile(found)
     kernel = Translation(str(made).encode(), translation.marked_ops(found, blocks), True, played)
     ready = SimpleNamespace(done=True, result=lambda _: kernel)
@@ -68,9 +68,11 @@ def compare(
     folder: Path,
     steps: int = 8,
     multiprocessors: int = 2,
+    frameskip: int = 4,
 ) -> None:
     gpu = SimulatedGpu(library, multiprocessors, seed=1)
-    pair = Pair(gpu, [game], num_envs, some_options(autoreset=SAME_STEP))
+    options = some_options(autoreset=SAME_STEP, frameskip=frameskip)
+    pair = Pair(gpu, [game], num_envs, options)
     assert pair.gpu.backend.plays_in_step(num_envs) == in_step
     pair.reset(None, torch.arange(num_envs))
     for step in range(steps):
@@ -83,26 +85,26 @@ def compare(
 
 @pytest.mark.parametrize(("num_envs", "in_step"), [(11, False), (141, True)])
 def test_part_of_a_game_is_played_as_interpreted(
-    num_envs: int, in_step: bool, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    num_envs: int, in_step: bool, library: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
-    compare("pong", num_envs, in_step, False, library, tmp_path)
+    compare("pong", num_envs, in_step, False, library, folder)
 
 
 @pytest.mark.parametrize(
     ("num_envs", "multiprocessors"), [(13, 1), pytest.param(70, 1, marks=pytest.mark.slow)]
 )
 def test_all_ways_of_playing_give_the_same(
-    num_envs: int, multiprocessors: int, library: Path, tmp_path: Path,
+    num_envs: int, multiprocessors: int, library: Path, folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """There are enough steps to try each way (kernels/cuda/play_choice.cuh)."""
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
-    compare("pong", num_envs, True, False, library, tmp_path, 80, multiprocessors)
+    compare("pong", num_envs, True, False, library, folder, 80, multiprocessors, frameskip=1)
 
 
 def test_other_multiprocessors_can_be_reserved_while_a_game_is_played(
-    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
     num_envs = 40
@@ -111,7 +113,7 @@ def test_other_multiprocessors_can_be_reserved_while_a_game_is_played(
     backend = pair.gpu.backend
     in_step = backend.plays_in_step(num_envs)
     assert in_step and backend.reserve(num_envs, 2, None)
-    translate(pair, "pong", in_step, False, library, tmp_path)
+    translate(pair, "pong", in_step, False, library, folder)
     for multiprocessors, ordered, lanes in (
         (2, False, 10), (2, True, IN_ORDER), (1, True, IN_ORDER), (1, False, 20),
         (3, True, IN_ORDER), (3, False, 7), (3, None, IN_ORDER),
@@ -128,14 +130,12 @@ def test_other_multiprocessors_can_be_reserved_while_a_game_is_played(
 
 
 def test_a_game_is_translated_again_while_it_is_played(
-    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second kernel has what a first one of few instructions lacks."""
 
     def compile_cubin(text: str, *_: object) -> bytes:
-        source = tmp_path / "again.cu"
-        source.write_text(text + CALL)
-        return str(build("again", [source], tmp_path, [library])).encode()
+        return str(build_text("again", text + CALL, folder, library)).encode()
 
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
     monkeypatch.setattr(nvrtc, "compile_cubin", compile_cubin)
@@ -143,7 +143,7 @@ def test_a_game_is_translated_again_while_it_is_played(
     num_envs = 11
     pair = Pair(SimulatedGpu(library, 2, seed=1), ["pong"], num_envs, some_options())
     pair.reset(None, torch.arange(num_envs))
-    translate(pair, "pong", False, False, library, tmp_path)
+    translate(pair, "pong", False, False, library, folder)
 
     def states() -> list[tuple[Group, Snapshot]]:
         return State.take(pair.gpu, torch.arange(num_envs)).consoles()
@@ -176,6 +176,6 @@ def test_a_game_is_translated_again_while_it_is_played(
 @pytest.mark.parametrize(("num_envs", "in_step"), [(11, False), (141, True)])
 @pytest.mark.parametrize("game", GAMES)
 def test_translated_game_is_played_as_interpreted(
-    game: str, num_envs: int, in_step: bool, library: Path, tmp_path: Path
+    game: str, num_envs: int, in_step: bool, library: Path, folder: Path
 ) -> None:
-    compare(game, num_envs, in_step, True, library, tmp_path)
+    compare(game, num_envs, in_step, True, library, folder)
