@@ -102,8 +102,14 @@ train.tune(A2C, args, {"num_envs": [8]}, again=True, tell=wait)
 """
 
 
-@pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("waiting", [TRAINING, SEARCH], ids=["training", "search"])
+@pytest.mark.parametrize(
+    ("waiting", "count"),
+    [
+        pytest.param(TRAINING, 1, id="training-1"), pytest.param(TRAINING, 2, id="training-2"),
+        pytest.param(SEARCH, 1, id="search-1"),
+        pytest.param(SEARCH, 2, id="search-2", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_they_end_with_a_sentence_if_torchrun_is_killed(waiting, count, tmp_path):
     script, output = tmp_path / "waiting.py", tmp_path / "output"
     script.write_text(waiting.replace("{folder}", str(tmp_path)).replace("{count}", str(count)))

@@ -39,16 +39,24 @@ def assert_equal(trained, by_hand):
 
 
 A2C = [
-    {"num_batches": 4, "n_steps": 5, "steps_per_update": 1},
     {"num_batches": 4, "n_steps": 5, "steps_per_update": 1, "overlap": True, "updates_at_once": 3},
+    {"num_batches": 4, "n_steps": 5, "steps_per_update": 1},
     {"num_batches": 1, "n_steps": 5, "steps_per_update": 5},
     {"num_batches": 2, "n_steps": 6, "steps_per_update": 3, "overlap": True, "learner_chunk": 14},
     {"num_batches": 2, "n_steps": 6, "steps_per_update": 3, "optimizer": "rmsprop"},
 ]
 
 
-@pytest.mark.parametrize("passes", ONE_OFF, ids=str)
-@pytest.mark.parametrize("settings", A2C, ids=str)
+def each_with(first, second):
+    """The pairs of two lists' members; those that have neither list's first one are slow."""
+    return [
+        pytest.param(one, other, marks=[pytest.mark.slow] if i and k else [])
+        for i, one in enumerate(first)
+        for k, other in enumerate(second)
+    ]
+
+
+@pytest.mark.parametrize(("settings", "passes"), each_with(A2C, ONE_OFF), ids=str)
 def test_a2c(settings, passes):
     both = {"life_loss_ends": True, "max_episode_frames": 60, "warmup_steps": 7, **settings}
     hand = a2c_by_hand.Trainer(A2CArgs(**COMMON, **both).on(CPU), World(0, 1, CPU))
@@ -84,8 +92,7 @@ def test_ppo(passes):
     assert_equal(trainer.nets.trained["net"], hand.model.parameters())
 
 
-@pytest.mark.parametrize("passes", ONE_OFF, ids=str)
-@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize(("double", "passes"), each_with([False, True], ONE_OFF), ids=str)
 def test_dqn(double, passes):
     both = {
         "memory": 160, "first_update": 80, "steps_per_update": 2, "updates_at_once": 3,

@@ -238,14 +238,13 @@ def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
 def scores_and_steps(num_threads, monkeypatch, **more):
     """The scores of 20 episodes, and the steps of each, by group."""
     evaluator = Evaluator(
-        "space_invaders", 20, torch.device("cpu"), sticky=0.25, max_frames=4000,
-        num_threads=num_threads,
+        "breakout", 20, torch.device("cpu"), sticky=0.25, max_frames=4000, num_threads=num_threads,
     )  # fmt: skip
     given = counted_steps(evaluator, monkeypatch)
 
     def policy(observations):
         brightness = observations.float().mean(dim=(1, 2, 3)).unsqueeze(1)
-        return (brightness * torch.tensor([0.01, 0.02, 0.01, 0.01, 0.01, 0.02])).log_softmax(1)
+        return (brightness * torch.tensor([0.01, 0.02, 0.01, 0.01])).log_softmax(1)
 
     scores = evaluator.scores(policy, seed=3, **more)
     evaluator.close()
@@ -255,8 +254,8 @@ def scores_and_steps(num_threads, monkeypatch, **more):
 def test_scores_do_not_depend_on_threads_and_no_env_waits_for_another(monkeypatch):
     scores, steps = scores_and_steps(1, monkeypatch)
     assert [len(group) for group in steps] == [6, 7, 7]
-    assert len(set(scores)) > 5 and len({count for group in steps for count in group}) > 5
-    for num_threads in (2, 3, 7, 70):
+    assert len(set(scores)) > 3 and len({count for group in steps for count in group}) > 5
+    for num_threads in (2, 70):
         again, same = scores_and_steps(num_threads, monkeypatch)
         assert (again == scores).all() and same == steps
 

@@ -219,7 +219,7 @@ def test_frames_of_a_ring(length, part, monkeypatch):
     num_envs = part.stop - part.start if part else 4
     envs = torch.tensor([1, 0, num_envs - 1, 1], device=device)
     slots = torch.tensor([[0], [length - 1], [length // 2]], device=device)
-    for step in range(12):
+    for step in range(9):  # so that the longest ring has gone round
         frames = torch.randint(0, 256, (num_envs, 1, 8, 20), dtype=torch.uint8, generator=made)
         started = torch.rand(num_envs, generator=made) < 0.2
         stacks = []
@@ -227,12 +227,13 @@ def test_frames_of_a_ring(length, part, monkeypatch):
             monkeypatch.setattr(stores.kernels, "serve", lambda tensor, served=served: served)
             value = (frames.to(device), started.to(device))
             ring.write(torch.tensor([step % length], device=device), value)
-            read = ring.take(slots, envs), ring.read(slots[:, 0])
-            stacks.append((*read, ring.take(envs % length, envs)))
-        for one, other in zip(*stacks, strict=True):
+            if step % 4 == 0:
+                read = ring.take(slots, envs), ring.read(slots[:, 0])
+                stacks.append((*read, ring.take(envs % length, envs)))
+        for one, other in zip(*stacks, strict=True) if stacks else ():
             assert type(other) is Stacks
             assert one.shape == other.shape and torch.equal(one, other)
-            if step == 11:
+            if step == 8:
                 one, other = (each.view(-1, 4, 8, 20).flatten(0, -4) for each in (one, other))
                 found = layers.centred_patches(other, torch.float32)
                 assert torch.equal(found, layers.centred_patches(one, torch.float32))
