@@ -8,6 +8,8 @@ import pybind11
 
 from tests.support.build import CSRC, TESTS, compiler
 
+# The header that another one includes before anything else.
+BEGIN = re.compile(r'\A(?://.*\n)*#pragma once\s+#include "(.+)"')
 CHIPS = {"cpu_6507", "m6532", "tia", "cartridge"}
 
 
@@ -38,19 +40,21 @@ def test_folders_include_only_those_above_them() -> None:
 
 
 def test_headers_compile_by_themselves() -> None:
-    """One call of the compiler has a translation unit for each header.
+    """One call of the compiler has a translation unit for each header, except those with which
+    another one begins: there they are as alone as in a file of their own.
 
     The games' headers are parts of games.h. Those in vectors/ are for one kind of processor each;
     observe.h includes the right one.
     """
     parts = ("games", "vectors")
     headers = sorted(path for path in CSRC.rglob("*.h") if path.parent.name not in parts)
-    assert len(headers) > 40
+    begins = {CSRC / name for header in headers for name in BEGIN.findall(header.read_text())}
+    assert len(headers) > 90 and len(begins) < len(headers) / 2
     # The bindings' own headers know Python.
     folders = (CSRC, pybind11.get_include(), sysconfig.get_paths()["include"])
     includes = [f"-I{folder}" for folder in folders]
     # Without warnings: a header that is compiled as a file of its own has no use for #pragma once.
     options = ["-std=c++17", "-w", "-fsyntax-only", *includes, "-x", "c++"]
-    command = [*compiler(), *options, *map(str, headers)]
+    command = [*compiler(), *options, *(str(path) for path in headers if path not in begins)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -70,7 +70,7 @@ def test_older_id_plays_as_ale_does(name: str, options: dict[str, Any]) -> None:
     ours = gymnasium.make(f"cule/{name}", **options).unwrapped
     assert ours.observation_space == theirs.observation_space
     assert ours.action_space == theirs.action_space
-    assert_plays_the_same(theirs, ours, 500)
+    assert_plays_the_same(theirs, ours, 320)
 
 
 @pytest.mark.slow
