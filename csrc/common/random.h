@@ -32,7 +32,7 @@ CULE_HD inline RandomWords philox(uint64_t key, uint64_t counter_low, uint64_t c
 }
 
 // What a random number is for. Each purpose has its own sequence.
-enum RandomPurpose : uint32_t { kSampleStickyActions, kSampleResetState };
+enum RandomPurpose : uint32_t { kSampleStickyActions, kSampleResetState, kSampleLifeNoops };
 
 CULE_INLINE RandomWords sample(uint64_t seed, uint32_t env, RandomPurpose purpose,
                                uint32_t counter) {

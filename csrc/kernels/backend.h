@@ -85,13 +85,13 @@ bool has_cuda();
 int power_on_env(const Batch& batch);
 // Pulls the console's RESET line and starts a whole new episode.
 void start_first_episode(const Batch& batch);
-// Starts a new episode, then plays FIRE if the options ask for it, and `noops` no-ops, as ale-py's
-// vector reset does.
+// Starts a new episode, and plays its no-ops, and the FIRE before them if there is one
+// (kernels/episode_start.h). `noops` is the number that a reset would draw.
 void start_pool_episode(const Batch& batch, int noops);
-// Goes on from the state that start_pool_episode left after `played` no-ops, to the state that it
-// would have left after `noops`.
+// Goes on from the state that start_pool_episode left with the number `played`, to the state that
+// it would have left with `noops`.
 void continue_pool_episode(const Batch& batch, int played, int noops);
-// Plays what an episode's start has after its no-ops, of which there were `noops`.
+// Plays what an episode's start has after its no-ops.
 void end_pool_episode(const Batch& batch, int noops);
 // Plays episodes with random actions, each held for some frames: a new one, unless `from_start` is
 // false. Counts in `entries` what is executed: one entry for each byte of the ROM, and one for code

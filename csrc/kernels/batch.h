@@ -14,7 +14,7 @@ namespace cule {
 
 enum class AutoresetMode : uint32_t { kNextStep, kSameStep, kDisabled };
 // What is pressed before the first step of an episode (kernels/episode_start.h).
-enum class EpisodeStart : int32_t { kAle, kBaselines };
+enum class EpisodeStart : int32_t { kAle, kBaselines, kEnvpool };
 
 struct StepOptions {
 #define CULE_OPTION(name, least, most) int32_t name;
@@ -138,12 +138,12 @@ CULE_INLINE const uint32_t* entries_of(const Batch& batch, size_t env) {
                : own_buffer(batch, env);
 }
 
-CULE_INLINE bool starts_as_baselines(const StepOptions& options) {
-  return static_cast<EpisodeStart>(options.episode_start) == EpisodeStart::kBaselines;
+CULE_INLINE EpisodeStart start_of(const StepOptions& options) {
+  return static_cast<EpisodeStart>(options.episode_start);
 }
 // Whether something is pressed after a lost life, too.
 CULE_INLINE bool starts_lives(const StepOptions& options) {
-  return starts_as_baselines(options) && options.life_loss_info;
+  return start_of(options) != EpisodeStart::kAle && options.life_loss_info;
 }
 
 CULE_INLINE StickyActions sticky_actions_of(const Batch& batch, size_t env) {

@@ -146,7 +146,7 @@ struct Use {
   /* The longest episode, without the no-ops of its start. */                                      \
   OPTION(max_frames, 1, INT32_MAX)                                                                 \
   OPTION(noop_max, 0, kMaxNoops)                                                                   \
-  OPTION(episode_start, 0, 1)                                                                      \
+  OPTION(episode_start, 0, 2)                                                                      \
   FLAG(maxpool)                                                                                    \
   FLAG(episodic_life)                                                                              \
   FLAG(life_loss_info)                                                                             \

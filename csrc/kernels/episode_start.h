@@ -2,6 +2,9 @@
 //
 // As in ale-py (EpisodeStart::kAle): one frame of FIRE, then no-ops; after a lost life nothing.
 //
+// As in EnvPool (kEnvpool): no-ops, then one frame of FIRE. After a lost life the same, on top of
+// the stack of before.
+//
 // As in the wrappers of OpenAI baselines, which stable-baselines3 has, too (kBaselines): a game
 // starts with at least one no-op of a frame (NoopResetEnv), a life with a step of no-ops
 // (EpisodicLifeEnv); then both with a step of FIRE and one of the third action (FireResetEnv). A
@@ -29,27 +32,40 @@ CULE_INLINE bool pools_last_two(const StepOptions& options) {
   return options.frameskip >= 2 && options.maxpool;
 }
 
-// The least number of no-ops; the greatest is one below noop_max.
+// The least number that is drawn for the no-ops; the greatest is one below noop_max.
 CULE_INLINE int least_noops(const StepOptions& options) {
-  return starts_as_baselines(options) && options.noop_max > 1;
+  return start_of(options) == EpisodeStart::kBaselines && options.noop_max > 1;
 }
-// The number of no-ops, by `below`, which gives a random number below another one.
+// That number, by `below`, which gives a random number below another one.
 template <class Below>
-CULE_HD uint32_t noops_of(const StepOptions& options, const Below& below) {
+CULE_HD int draw_noops(const StepOptions& options, const Below& below) {
   const uint32_t least = static_cast<uint32_t>(least_noops(options));
   const uint32_t end = options.noop_max > 0 ? static_cast<uint32_t>(options.noop_max) : 1;
-  return least + below(end - least);
+  return static_cast<int>(least + below(end - least));
+}
+// How many no-ops are played if `drawn` was drawn. In ale-py FIRE is one of them. In EnvPool there
+// is one more, unless that is FIRE.
+CULE_INLINE int noops_of(const StepOptions& options, bool fire, int drawn) {
+  switch (start_of(options)) {
+    case EpisodeStart::kBaselines: return drawn;
+    case EpisodeStart::kEnvpool: return drawn + !fire;
+    default: return drawn > fire ? drawn - fire : 0;
+  }
 }
 
-// Plays no-ops, as ale-py's vector reset does after reset_game. `fire` says that FIRE was played
-// first. `noops` and `played`, which says how many have been played already, both count that FIRE.
-// If the game ends meanwhile, a new episode starts.
+// Plays no-ops, up to number `noops`, of which `played` have been played already. If the game ends
+// meanwhile, a new one starts. Returns whether it did; if games are not emulated, it is then due.
 template <class AnySession>
-CULE_HD void play_noops(AnySession& session, bool fire, int played, int noops) {
-  for (int i = played > fire ? played : fire; i < noops; ++i) {
+CULE_HD bool play_noops(AnySession& session, int played, int noops, bool emulates_games = true) {
+  bool new_game = false;
+  for (int i = played; i < noops; ++i) {
     session.act(kNoop);
-    if (session.game.terminal) session.start_episode();
+    if (!session.game.terminal) continue;
+    if (!emulates_games) return true;
+    session.start_episode();
+    new_game = true;
   }
+  return new_game;
 }
 
 // Sets the state from which the first step begins.
@@ -65,8 +81,25 @@ template <class AnySession>
 CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
   session.start_episode();
   if (fire) session.act(kFire);
-  play_noops(session, fire, 0, noops);
+  play_noops(session, 0, noops);
   end_of_start(session);
+}
+
+// Plays what comes after the no-ops in EnvPool.
+template <class AnySession>
+CULE_HD void end_as_envpool(AnySession& session, bool fire, int32_t elapsed_frames) {
+  if (fire) session.act(kFire);
+  end_of_start(session, elapsed_frames);
+}
+// Plays the start of a new game or life as EnvPool does. If the game ends in a life's start, the
+// limit of frames stays that of the old one.
+template <class AnySession>
+CULE_HD EpisodeBegun start_as_envpool(AnySession& session, bool fire, bool new_game,
+                                      bool emulates_games, int noops) {
+  if (new_game) session.start_episode();
+  const bool again = play_noops(session, 0, noops, emulates_games);
+  end_as_envpool(session, fire, new_game ? 0 : session.env.elapsed_frames);
+  return {new_game || again, false};
 }
 
 // The start of an episode as OpenAI baselines' wrappers play it, one function for each.
@@ -125,20 +158,36 @@ struct BaselinesStart {
 };
 
 // Plays the start of a new game, or of the next life, until its first step. `draw_noops()` gives
-// the number of a game's no-ops.
+// the number of no-ops.
 template <class AnySession, class DrawNoops>
 CULE_HD EpisodeBegun start_episode(AnySession& session, const StepOptions& options,
                                    StartButtons buttons, bool new_game, bool emulates_games,
                                    const DrawNoops& draw_noops) {
-  if (!starts_as_baselines(options)) {
-    start_with_noops(session, buttons.fire, draw_noops());
-    return {true, false};
+  switch (start_of(options)) {
+    case EpisodeStart::kBaselines: {
+      BaselinesStart<AnySession, DrawNoops> start{session,        options,    buttons,
+                                                  emulates_games, draw_noops, {}};
+      start.start_life(new_game);
+      start.press_buttons();
+      return start.begun;
+    }
+    case EpisodeStart::kEnvpool:
+      return start_as_envpool(session, buttons.fire, new_game, emulates_games, draw_noops());
+    default: start_with_noops(session, buttons.fire, draw_noops()); return {true, false};
   }
-  BaselinesStart<AnySession, DrawNoops> start{session,        options,    buttons,
-                                              emulates_games, draw_noops, {}};
-  start.start_life(new_game);
+}
+
+// Plays what the start of a new game has after its no-ops. If the game ends meanwhile, the next one
+// begins with `draw_noops()` of them.
+template <class AnySession, class DrawNoops>
+CULE_HD void end_game_start(AnySession& session, const StepOptions& options, StartButtons buttons,
+                            const DrawNoops& draw_noops) {
+  const EpisodeStart as = start_of(options);
+  if (as == EpisodeStart::kEnvpool) end_as_envpool(session, buttons.fire, 0);
+  if (as != EpisodeStart::kBaselines) return;
+  BaselinesStart<AnySession, DrawNoops> start{session, options,    buttons,
+                                              true,    draw_noops, {true, false}};
   start.press_buttons();
-  return start.begun;
 }
 
 }  // namespace cule

@@ -28,6 +28,7 @@ CULE_HD inline EnvState copy_record_from(const Batch& batch, size_t env, const R
   record.env.seed[0] = old.seed[0];
   record.env.seed[1] = old.seed[1];
   record.env.resets = old.resets;
+  record.env.elapsed_frames = old.elapsed_frames;
   record.env.action_draws = old.action_draws;
   store_part(batch.records, env, 0, record);
   copy_bytes(batch.ram + env * kRamBytes, pool.ram + slot * kRamBytes, kRamBytes);
@@ -124,7 +125,9 @@ CULE_INLINE void finish_restart(const Batch& batch, size_t env, const EnvState& 
   batch.began[env] = begun.new_game;
   // The game has ended while the start of its next life was played.
   if (begun.new_game && trace.restart == Restart::kNextLife) batch.over[env] = 1;
-  trace.plan = plan_of_start(begun.last_two);
+  const bool keeps_stack =
+      start_of(batch.options) == EpisodeStart::kEnvpool && !begun.new_game;
+  trace.plan = plan_of_start(begun.last_two, keeps_stack);
 }
 
 // Whether the pool has the state that env starts from.
@@ -138,13 +141,30 @@ CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t see
   EnvState state;
   load_part(batch.records, env, offsetof(EnvRecord, env), state);
   if (seed != kNoSeed) seed_state(state, seed);
+  if (restarts_from_pool(batch, env)) state.elapsed_frames = 0;
   const size_t slot = choose_pool_slot(batch, env, state);
   ++state.resets;
-  const bool last_two = starts_as_baselines(batch.options) && buttons_of(batch, env).fire &&
-                        pools_last_two(batch.options);
+  const bool last_two = start_of(batch.options) == EpisodeStart::kBaselines &&
+                        buttons_of(batch, env).fire && pools_last_two(batch.options);
   finish_restart(batch, env, copy_record_from(batch, env, batch.pool, slot, state),
                  {true, last_two});
   return slot;
+}
+
+// Draws how many no-ops are played at an emulated start. As in ale-py and EnvPool, games are
+// emulated with the numbers of an MT19937. Where there is a pool, the lives have Philox's.
+CULE_HD inline int random_noops(const Batch& batch, size_t env, const EnvState& state) {
+  const auto of_mt19937 = [&](uint32_t end) {
+    return Mt19937{batch.noop_random + env, static_cast<size_t>(batch.num_envs)}.below(end);
+  };
+  const auto of_philox = [&](uint32_t end) {
+    const uint32_t now = static_cast<uint32_t>(state.frame_number);
+    const uint32_t id = static_cast<uint32_t>(env);
+    return below(sample(seed_of(state), id, kSampleLifeNoops, now).words[0], end);
+  };
+  const int drawn = batch.pool.size ? draw_noops(batch.options, of_philox)
+                                    : draw_noops(batch.options, of_mt19937);
+  return noops_of(batch.options, buttons_of(batch, env).fire, drawn);
 }
 
 // Starts env's next episode by emulating it. With a pool that is a life, and if the game ends
@@ -156,15 +176,11 @@ CULE_HD inline void emulate_restart(const Batch& batch, size_t env, int64_t seed
   const bool next_life = batch.traces[env].restart == Restart::kNextLife;
   const bool emulates_games = batch.pool.size == 0;
   if (next_life) separate_rows(batch, env, OneLane{});
-  const auto draw_noops = [&]() {
-    const Mt19937 random{batch.noop_random + env, static_cast<size_t>(batch.num_envs)};
-    const auto below = [&](uint32_t end) { return random.below(end); };
-    return static_cast<int>(noops_of(batch.options, below));
-  };
   EpisodeBegun begun{};
   const EnvState state = with_session(batch, env, core, place, [&](auto& session) {
+    const auto draw = [&]() { return random_noops(batch, env, session.env); };
     begun = start_episode(session, batch.options, buttons_of(batch, env), !next_life,
-                          emulates_games, draw_noops);
+                          emulates_games, draw);
     if (begun.new_game && emulates_games) ++session.env.resets;
   });
   if (!begun.new_game || emulates_games) return finish_restart(batch, env, state, begun);

@@ -98,18 +98,10 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         return -(-rows.frames // self.config["frame_skip"])
 
     def _images(self, rows: Rows) -> np.ndarray:
-        """AtariEnv's observations as EnvPool has them.
-
-        At the start of an episode all planes show its first frame. Colors are planes, too.
-        """
-        observations, steps = rows.observations, self._steps(rows)
-        stack = observations.shape[1]
-        for row in np.flatnonzero(steps < stack - 1):
-            first = stack - 1 - steps[row]
-            observations[row, :first] = observations[row, first]
-        if observations.ndim == 4:
-            return observations
-        planes = observations.transpose(0, 1, 4, 2, 3)
+        """AtariEnv's observations as EnvPool has them: colors are planes, too."""
+        if rows.observations.ndim == 4:
+            return rows.observations
+        planes = rows.observations.transpose(0, 1, 4, 2, 3)
         return planes.reshape(len(planes), -1, *planes.shape[3:])
 
     def _info(self, rows: Rows, over: np.ndarray) -> dict[str, Any]:

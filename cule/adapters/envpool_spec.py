@@ -53,7 +53,7 @@ class Config(NamedTuple):
         """AtariEnv's keywords for the same envs.
 
         AtariEnv's `episodic_life` starts a new game after each life, as ale-py's does. EnvPool's
-        goes on with the next life, which is AtariEnv's `life_loss_info`.
+        goes on with the next life, which is AtariEnv's `life_loss_info` with its `episode_start`.
         """
         device = self.device
         if device is None and 0 < self.batch_size < self.num_envs:
@@ -66,6 +66,7 @@ class Config(NamedTuple):
             "frameskip": self.frame_skip,
             "noop_max": self.noop_max,
             "life_loss_info": self.episodic_life,
+            "episode_start": "envpool",
             "reward_clipping": self.reward_clip,
             "use_fire_reset": self.use_fire_reset,
             "img_height": self.img_height,

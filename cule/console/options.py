@@ -10,7 +10,7 @@ from cule import _core, actions
 from cule.rom import Game
 
 AUTORESET_MODES = ("NextStep", "SameStep", "Disabled")
-EPISODE_STARTS = ("ale", "baselines")
+EPISODE_STARTS = ("ale", "baselines", "envpool")
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Options:
 
     @property
     def least_noops(self) -> int:
-        """The fewest no-ops of a game's start; the most are one below `noop_max`."""
+        """The least number that is drawn for no-ops; the greatest is one below `noop_max`."""
         return int(EPISODE_STARTS[self.episode_start] == "baselines" and self.noop_max > 1)
 
     @property
     def of_starts(self) -> Options:
         """The options on which start states depend; all others have their defaults."""
         names = ["noop_max", "fire_reset", "action_space", "reset_pool_size"]
-        if EPISODE_STARTS[self.episode_start] == "baselines":
+        if EPISODE_STARTS[self.episode_start] != "ale":
             names += ["episode_start", "life_loss_info", "frameskip", "maxpool"]
         return Options(**{name: getattr(self, name) for name in names})
 

@@ -87,11 +87,12 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
             "expected obs_type='image' with autoreset_mode SAME_STEP, as RAM keeps no final "
             "observation"
         )
-    starts_lives = checked.episode_start == "baselines" and checked.life_loss_info
+    starts_lives = checked.episode_start != "ale" and checked.life_loss_info
     if starts_lives and checked.autoreset_mode == AutoresetMode.DISABLED:
         raise InvalidValue(
-            "expected autoreset_mode NEXT_STEP or SAME_STEP with episode_start='baselines' and "
-            "life_loss_info, as the env itself starts the next life, got DISABLED"
+            "expected autoreset_mode NEXT_STEP or SAME_STEP with "
+            f"episode_start={checked.episode_start!r} and life_loss_info, as the env itself starts "
+            "the next life, got DISABLED"
         )
     if checked.batch_size not in (0, count):
         raise InvalidValue(

@@ -80,7 +80,7 @@ void observe_by_pixels(const Batch& batch, size_t env, ObservationPlan plan) {
   const size_t bytes = observed_frame_bytes(format);
   uint8_t* stack = batch.observations + env * bytes * static_cast<size_t>(format.stack);
   for (size_t i = 0; i < bytes * static_cast<size_t>(format.stack - 1); ++i)
-    stack[i] = plan.begins_episode ? uint8_t{0} : stack[i + bytes];
+    stack[i] = plan.clears_stack ? uint8_t{0} : stack[i + bytes];
   if (!adds_frame(plan)) return;
   const int height = static_cast<int>(config_of(batch, env).height);
   const uint32_t row_bytes = kLinePixels * static_cast<uint32_t>(format.channels);
@@ -131,9 +131,9 @@ std::vector<std::string> levels_here() {
   return names;
 }
 
-int plan_bits(int new_frame, bool begins_episode, bool last_two_share_picture) {
+int plan_bits(int new_frame, bool clears_stack, bool last_two_share_picture) {
   ObservationPlan plan = plan_of(static_cast<NewFrame>(new_frame));
-  plan.begins_episode = begins_episode;
+  plan.clears_stack = clears_stack;
   plan.last_two_share_picture = last_two_share_picture;
   uint8_t bits;
   std::memcpy(&bits, &plan, sizeof bits);

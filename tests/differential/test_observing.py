@@ -33,14 +33,14 @@ class Plan(NamedTuple):
     """What is set of an ObservationPlan (csrc/kernels/observe/plan.h)."""
 
     new_frame: int
-    begins_episode: bool = False
+    clears_stack: bool = False
     last_two_share_picture: bool = False
 
 
 PLANS = [
     Plan(LAST_TWO),
     Plan(LAST),
-    Plan(LAST, begins_episode=True),
+    Plan(LAST, clears_stack=True),
     Plan(NONE),
     Plan(SHOWN_AND_LAST_BUT_ONE),
     Plan(LAST_TWO, last_two_share_picture=True),
@@ -192,4 +192,4 @@ def test_levels_agree_with_pixels_in_every_plan(
     )
     unchanged = plan == Plan(SHOWN_AND_LAST_BUT_ONE, last_two_share_picture=True)
     assert np.array_equal(before.pooled, after.pooled) == (not pools or unchanged)
-    assert (after.observations[:, :-1] == 0).all() == plan.begins_episode
+    assert (after.observations[:, :-1] == 0).all() == plan.clears_stack

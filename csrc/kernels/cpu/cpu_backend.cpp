@@ -93,7 +93,7 @@ struct EnvPhases {
     else emulate_restart(batch, env, seed, core, workspace.place());
   }
   void observe_start() const {
-    if (trace().plan.begins_episode) observe();
+    if (trace().restart != Restart::kNone) observe();
   }
 };
 
@@ -304,32 +304,27 @@ void start_first_episode(const Batch& batch) {
   });
 }
 
-// Whether the no-ops of a pool's states count a FIRE that was played before them.
-static bool counts_fire(const Batch& batch) {
-  return !starts_as_baselines(batch.options) && buttons_of(batch, 0).fire;
-}
-
 void start_pool_episode(const Batch& batch, int noops) {
+  const bool fire = buttons_of(batch, 0).fire, by_ale = start_of(batch.options) == EpisodeStart::kAle;
   with_first_session(batch, [&](auto& session) {
     session.env.frame_number = 0;
-    start_with_noops(session, counts_fire(batch), noops);
+    start_with_noops(session, fire && by_ale, noops_of(batch.options, fire, noops));
   });
 }
 
 void continue_pool_episode(const Batch& batch, int played, int noops) {
+  const bool fire = buttons_of(batch, 0).fire;
   with_first_session(batch, [&](auto& session) {
-    play_noops(session, counts_fire(batch), played, noops);
+    play_noops(session, noops_of(batch.options, fire, played),
+               noops_of(batch.options, fire, noops));
     end_of_start(session);
   });
 }
 
 void end_pool_episode(const Batch& batch, int noops) {
-  if (!starts_as_baselines(batch.options)) return;
-  const auto draw_noops = [&]() { return noops; };
+  const auto draw = [&]() { return noops; };
   with_first_session(batch, [&](auto& session) {
-    BaselinesStart<std::decay_t<decltype(session)>, decltype(draw_noops)> start{
-        session, batch.options, buttons_of(batch, 0), true, draw_noops, {true, false}};
-    start.press_buttons();
+    end_game_start(session, batch.options, buttons_of(batch, 0), draw);
   });
 }
 

@@ -60,6 +60,7 @@ inline void observe(const Batch& batch, size_t env, ObservationPlan plan, const 
   if (!adds_frame(plan)) return;
   if (needs_pooled(plan)) pool_frame(batch, env, plan, picture_pair(batch, env), lane);
   level.make_frame(batch, env, plan, space);
+  if (fills_stack(batch, plan)) fill_stack(batch, env, lane);
   screen_of(batch, env).shown = shown_by(plan);
 }
 

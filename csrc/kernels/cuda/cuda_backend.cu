@@ -286,6 +286,8 @@ class CudaBackend final : public Backend {
     void observe_all(bool only_starts) const {
       const auto sized = [](auto channels, auto most) { return observe_envs<channels, most>; };
       start(pick(batch, sized), batch.num_envs, kThreads, 0, stream, batch, only_starts);
+      if (start_of(batch.options) == EpisodeStart::kEnvpool)
+        start(fill_stacks, batch.num_envs, kThreads, 0, stream, batch);
     }
     // What comes on the stream after this waits for `pool`.
     void join_pooled() {

@@ -220,7 +220,8 @@ __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
   __shared__ uint32_t row_of[2][kRowWords];
   const size_t env = blockIdx.x;
   const ObservationPlan plan = batch.traces[env].plan;
-  if (needs_pooled(plan) || (only_starts && !plan.begins_episode)) return;
+  const bool wanted = !only_starts || batch.traces[env].restart != Restart::kNone;
+  if (needs_pooled(plan) || !wanted) return;
   if (adds_frame(plan)) {
     const PicturePair pictures = frame_source(batch, env, plan).pictures;
     for_each_item<2 * kRowWords / kThreads>(BlockLanes{}, 2 * kRowWords, [&](int, int i) {
@@ -238,6 +239,12 @@ __global__ void __launch_bounds__(kThreads, kChannels == 1 ? 7 : 4)
   __syncthreads();
   resample_band<kChannels, kMax>(batch, env, source, palette, windows[threadIdx.x / kWarp]);
   if (threadIdx.x == 0) screen_of(batch, env).shown = shown_by(plan);
+}
+
+// After observe_envs: fills the stack of each env that wants it; a block for each env.
+__global__ void __launch_bounds__(kThreads) fill_stacks(const __grid_constant__ Batch batch) {
+  const size_t env = blockIdx.x;
+  if (fills_stack(batch, batch.traces[env].plan)) fill_stack(batch, env, BlockLanes{});
 }
 
 }  // namespace cule

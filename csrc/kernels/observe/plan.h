@@ -21,7 +21,7 @@ enum class NewFrame : uint8_t {
 
 struct ObservationPlan {
   NewFrame new_frame : 2;
-  bool begins_episode : 1;  // older frames of the stack are black
+  bool clears_stack : 1;  // older frames are of another episode: they go
   // The instruction limit cut off the last frame but one, and the last went on in its picture.
   bool last_two_share_picture : 1;
   // A frame left lines undrawn, and an earlier frame of this step shows there.
@@ -41,11 +41,11 @@ CULE_INLINE ObservationPlan plan_of(NewFrame new_frame) {
   plan.new_frame = new_frame;
   return plan;
 }
-// The first observation of an episode shows its newest frame alone: the last one, or the maximum of
-// the `last_two`.
-CULE_INLINE ObservationPlan plan_of_start(bool last_two) {
+// The first observation of an episode shows its newest frame: the last one, or the maximum of the
+// `last_two`. Unless it `keeps_stack`, it shows no other.
+CULE_INLINE ObservationPlan plan_of_start(bool last_two, bool keeps_stack) {
   ObservationPlan plan = plan_of(last_two ? NewFrame::kLastTwo : NewFrame::kLast);
-  plan.begins_episode = true;
+  plan.clears_stack = !keeps_stack;
   return plan;
 }
 

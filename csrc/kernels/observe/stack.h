@@ -36,7 +36,7 @@ struct alignas(16) SixteenBytes {
   uint32_t words[4];
 };
 
-// Makes room for a new frame at the end of an env's stack. If an episode begins, all older frames
+// Makes room for a new frame at the end of an env's stack. If the plan clears it, all older frames
 // become black.
 template <class Lanes>
 CULE_HD inline void shift_stack(const Batch& batch, size_t env, ObservationPlan plan,
@@ -44,7 +44,7 @@ CULE_HD inline void shift_stack(const Batch& batch, size_t env, ObservationPlan 
   const size_t bytes = observed_frame_bytes(batch.observation);
   const int frames = batch.observation.stack;
   uint8_t* stack = batch.observations + env * bytes * frames;
-  const bool fresh = plan.begins_episode;
+  const bool fresh = plan.clears_stack;
   if constexpr (Lanes::kCount == 1) {
     const size_t older = bytes * static_cast<size_t>(frames - 1);
     if (fresh) memset(stack, 0, older);
@@ -60,6 +60,21 @@ CULE_HD inline void shift_stack(const Batch& batch, size_t env, ObservationPlan 
 CULE_INLINE uint8_t* newest_frame(const Batch& batch, size_t env) {
   return batch.observations +
          ((env + 1) * batch.observation.stack - 1) * observed_frame_bytes(batch.observation);
+}
+
+// Whether a stack that is cleared shows its newest frame in all places, as in EnvPool.
+CULE_INLINE bool fills_stack(const Batch& batch, ObservationPlan plan) {
+  return plan.clears_stack && start_of(batch.options) == EpisodeStart::kEnvpool;
+}
+// Copies the newest frame to all places of an env's stack.
+template <class Lanes>
+CULE_HD inline void fill_stack(const Batch& batch, size_t env, const Lanes& lanes) {
+  const size_t bytes = observed_frame_bytes(batch.observation);
+  const uint8_t* newest = newest_frame(batch, env);
+  uint8_t* stack = batch.observations + env * bytes * batch.observation.stack;
+  const size_t older = bytes * static_cast<size_t>(batch.observation.stack - 1);
+  for (size_t i = static_cast<size_t>(lanes.lane()); i < older; i += Lanes::kCount)
+    stack[i] = newest[i % bytes];
 }
 
 }  // namespace cule
