@@ -4,8 +4,8 @@
 they are easy to compare; other keywords have AtariEnv's defaults. A preset cannot be changed:
 `cule.presets.DQN_2015 | {"frameskip": 3}` makes a new one.
 
-`noop_max` is one more than the highest number of no-ops, as in AtariEnv. The DQN paper and EnvPool
-may start with other numbers of no-ops; `episode_start` says what is pressed.
+`noop_max` is one more than the highest number of no-ops, as in AtariEnv. The DQN paper may start
+with other numbers of no-ops; `episode_start` says what is pressed.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ ENVPOOL: Mapping[str, Any] = MappingProxyType(
     | {
         "frameskip": 4,
         "noop_max": 30,
-        "episode_start": "ale",
+        "episode_start": "envpool",
         "use_fire_reset": True,
         "life_loss_info": False,
         "reward_clipping": False,
@@ -108,5 +108,4 @@ ENVPOOL: Mapping[str, Any] = MappingProxyType(
     }
 )
 """EnvPool: the defaults of its Atari envs, https://envpool.readthedocs.io/en/latest/env/atari.html
-(27,000 steps of 4 frames). `| {"life_loss_info": True}` is nearest to its `episodic_life=True`,
-which plays no-ops and FIRE after a lost life where cule plays the next action."""
+(27,000 steps of 4 frames). `| {"life_loss_info": True}` is its `episodic_life=True`."""

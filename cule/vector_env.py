@@ -78,11 +78,14 @@ class AtariEnv(Playing, VectorEnv):
             of FIRE, then no-ops; after a lost life nothing. "baselines": as stable-baselines3's
             AtariWrapper and OpenAI baselines do: at least one no-op, then a step of FIRE and one of
             the third action; with `life_loss_info` also after each lost life, where a step of
-            no-ops comes first. The stack then shows the new life alone.
+            no-ops comes first. The stack then shows the new life alone. "envpool": as EnvPool does:
+            no-ops, then a frame of FIRE, or one more no-op in games without FIRE; with
+            `life_loss_info` also after each lost life, where the stack goes on. That of a new game
+            shows its first frame in all places, where the others are black.
         episodic_life: a lost life ends the game, and the reset starts a new one with all lives, as
             in ale-py. EnvPool's keyword of this name goes on with the game: see `life_loss_info`.
         life_loss_info: a lost life reports a termination, but nothing is reset: the game, the stack
-            and the next action go on, unless `episode_start` is "baselines".
+            and the next action go on, unless `episode_start` says otherwise.
         reward_clipping: rewards are -1, 0 or 1.
         use_fire_reset: press FIRE at the start of an episode in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
@@ -154,7 +157,7 @@ class AtariEnv(Playing, VectorEnv):
         frameskip: int = 4,
         maxpool: bool = True,
         noop_max: int = 30,
-        episode_start: Literal["ale", "baselines"] = "ale",
+        episode_start: Literal["ale", "baselines", "envpool"] = "ale",
         episodic_life: bool = False,
         life_loss_info: bool = False,
         reward_clipping: bool = True,

@@ -296,11 +296,8 @@ def make(
     - A `batch_size` below `num_envs` is for the CPU, which `device=None` then means.
     - `reset` uses its seed, which EnvPool's ignores; a seed is at least 0.
     - Games are played from the ROMs and by the rules of ale-py 0.12.1.
-    - The random no-ops at the start of an episode are different. Games without FIRE start after 0
-      to noop_max - 1 of them, EnvPool's after 1 to noop_max.
-    - Resets draw from a pool of start states, unless `reset_pool_size=0`.
-    - With `episodic_life`, the step after a lost life plays its action; EnvPool's plays no-ops and
-      FIRE instead.
+    - Resets draw from a pool of start states, unless `reset_pool_size=0`: then the random no-ops
+      are EnvPool's, seed for seed.
     - The last observation of an episode is pooled from the same frames as ale-py's, which are not
       EnvPool's.
     - Games whose screen has more than 210 lines show all of them.

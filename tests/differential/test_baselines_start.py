@@ -100,14 +100,17 @@ def test_policy_of_no_ops_loses_all_lives_of_breakout(
 
 
 @pytest.mark.parametrize("pool", [0, 3])
-def test_next_step_mode_starts_lives_in_steps_of_their_own(pool: int, device: str) -> None:
+@pytest.mark.parametrize("episode_start", ["baselines", "envpool"])
+def test_next_step_mode_starts_lives_in_steps_of_their_own(
+    episode_start: str, pool: int, device: str
+) -> None:
     """The same observations as in SAME_STEP, and the same statistics, though each start of a life
     or game is a step without an action."""
     played = []
     for mode in ("same_step", "next_step"):
         env = cule.AtariEnv(
             "breakout", 1, device, autoreset_mode=mode, life_loss_info=True, noop_max=4,
-            reset_pool_size=pool, **OPTIONS,
+            reset_pool_size=pool, **(OPTIONS | {"episode_start": episode_start}),
         )  # fmt: skip
         counted = cule.EpisodeStatistics(env)
         counted.reset(seed=5)

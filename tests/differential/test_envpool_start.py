@@ -19,7 +19,6 @@ from cule.adapters import envpool
 from cule.rom import find_game
 
 Row = dict[str, Any]
-SIZE = {"img_height": 210, "img_width": 160, "use_inter_area_resize": False}
 
 
 def below(random: np.random.MT19937, bound: int) -> int:
@@ -117,23 +116,29 @@ def played(env: Any, actions: np.ndarray) -> Iterator[Row]:
             yield row_of(observations, info, *ends)
 
 
+def started_a_game(row: Row, before: Row) -> bool:
+    """Whether this step started a life, and the game ended meanwhile."""
+    same = (row["observation"] == row["observation"][:1]).all()
+    return bool(row["steps"] == before["steps"] > 0 and same)
+
+
 def assert_plays_by_the_rules(env: Any, rules: EnvPoolsRules, steps: int) -> np.ndarray:
     """Compares all but the last observation of a game, for which EnvPool takes other frames.
 
     Returns how many games ended, lives were lost, and games ended while a life started.
     """
     actions = np.random.default_rng(0).integers(len(rules.actions), size=steps)
-    found, before = np.zeros(3, int), None
+    found, before = np.zeros(3, int), {"steps": 0}
     for step, (row, expected) in enumerate(
         zip(played(env, actions), played(rules, actions), strict=True)
     ):
-        ended = expected["game_over"] or expected["truncated"]
+        over = expected["game_over"]
         for name, value in expected.items():
-            if name != "observation" or not ended:
+            if name != "observation" or not (over or expected["truncated"]):
                 np.testing.assert_array_equal(row[name], value, err_msg=f"{name}, step {step}")
-        found += [expected["game_over"], expected["terminated"] and not ended, before == expected["steps"] > 0
-                  and (expected["observation"] == expected["observation"][:1]).all()]  # fmt: skip
-        before = expected["steps"]
+        lost = expected["terminated"] and not over
+        found += [over, lost, started_a_game(expected, before)]
+        before = expected
     return found
 
 
@@ -148,19 +153,29 @@ CASES = [
 ]  # fmt: skip
 
 
+def make(maker: Any, task: str, **options: Any) -> Any:
+    sized = {"num_threads": 1, "img_height": 210, "img_width": 160, "use_inter_area_resize": False}
+    return maker.make(task, num_envs=1, **sized, **options)
+
+
 @pytest.mark.parametrize("episodic_life", [True, False])
 @pytest.mark.parametrize(("task", "seed", "steps", "least", "options"), CASES, ids=str)
-@pytest.mark.parametrize("system", ["cule", "envpool"])
 def test_steps_are_envpools(
-    system: str, task: str, seed: int, steps: int, least: tuple[int, ...],
-    options: dict[str, Any], episodic_life: bool,
+    task: str, seed: int, steps: int, least: tuple[int, ...], options: dict[str, Any],
+    episodic_life: bool, device: str,
 ) -> None:  # fmt: skip
-    options = {"noop_max": 30, "episodic_life": episodic_life} | options
-    rules = EnvPoolsRules(task, seed, **options)
-    common = {"num_envs": 1, "seed": seed, "num_threads": 1}
-    if system == "cule":
-        env = envpool.make(task, **common, **SIZE, **options, device="cpu", reset_pool_size=0)
-    else:
-        env = pytest.importorskip("envpool").make_gymnasium(task, **common, **SIZE, **options)
-    found = assert_plays_by_the_rules(env, rules, steps)
+    options = {"seed": seed, "episodic_life": episodic_life} | options
+    env = make(envpool, task, device=device, reset_pool_size=0, **options)
+    found = assert_plays_by_the_rules(env, EnvPoolsRules(task, **options), steps)
     assert (found >= least).all() or not episodic_life
+
+
+@pytest.mark.parametrize("episodic_life", [True, False])
+@pytest.mark.parametrize(("task", "seed", "steps", "least", "options"), CASES, ids=str)
+def test_envpool_itself_plays_by_the_rules(
+    task: str, seed: int, steps: int, least: tuple[int, ...], options: dict[str, Any],
+    episodic_life: bool,
+) -> None:  # fmt: skip
+    options = {"seed": seed, "episodic_life": episodic_life} | options
+    env = make(pytest.importorskip("envpool"), task, **options)
+    assert_plays_by_the_rules(env, EnvPoolsRules(task, **options), steps)

@@ -87,7 +87,7 @@ def test_envpools_preset_is_its_defaults() -> None:
     documented["max_num_frames_per_episode"] = (
         documented.pop("max_episode_steps") * documented["frameskip"]
     )
-    assert dict(presets.ENVPOOL) == documented | {"maxpool": True, "episode_start": "ale"}
+    assert dict(presets.ENVPOOL) == documented | {"maxpool": True, "episode_start": "envpool"}
 
 
 def test_documentation_has_the_table_of_presets() -> None:

@@ -130,12 +130,22 @@ def test_observations_of_any_size(library: Path, shape: tuple[int, int, int]) ->
     assert pair.endings >= 5
 
 
-@pytest.mark.parametrize("pool", [0, 2])
-@pytest.mark.parametrize("autoreset", [NEXT_STEP, SAME_STEP])
-def test_lives_that_start_with_fire(library: Path, autoreset: int, pool: int) -> None:
+OTHER_STARTS = [(1, NEXT_STEP, 2), (1, SAME_STEP, 0), (2, NEXT_STEP, 0), (2, SAME_STEP, 2)]
+
+
+@pytest.mark.parametrize(
+    ("episode_start", "autoreset", "pool"),
+    [
+        (1, NEXT_STEP, 0), (1, SAME_STEP, 2), (2, NEXT_STEP, 2), (2, SAME_STEP, 0),
+        *(pytest.param(*others, marks=pytest.mark.slow) for others in OTHER_STARTS),
+    ],
+)  # fmt: skip
+def test_lives_that_start_with_fire(
+    library: Path, episode_start: int, autoreset: int, pool: int
+) -> None:
     """Half a minute of play, so that lives are lost in Breakout."""
     options = some_options(
-        autoreset=autoreset, reset_pool_size=pool, max_frames=4000, episode_start=1,
+        autoreset=autoreset, reset_pool_size=pool, max_frames=4000, episode_start=episode_start,
         life_loss_info=True, frameskip=9, fire_reset=True,
     )  # fmt: skip
     pair = Pair(SimulatedGpu(library, seed=1), ("breakout", "ms_pacman"), 4, options)
@@ -151,7 +161,7 @@ def test_lives_that_start_with_fire(library: Path, autoreset: int, pool: int) ->
         {"frameskip": 1}, {"frameskip": 2, "maxpool": False}, {"frameskip": 5, "stack": 1},
         {"episodic_life": True, "max_frames": 1000}, {"life_loss_info": True, "max_frames": 1000},
         {"action_space": "all", "reward_clipping": False, "fire_reset": False},
-        {"episode_start": 1},
+        {"episode_start": 1}, {"episode_start": 2},
     ],
     ids=str,
 )  # fmt: skip
