@@ -155,7 +155,7 @@ CASES = [
 
 def make(maker: Any, task: str, **options: Any) -> Any:
     sized = {"num_threads": 1, "img_height": 210, "img_width": 160, "use_inter_area_resize": False}
-    return maker.make(task, num_envs=1, **sized, **options)
+    return maker.make_gymnasium(task, num_envs=1, **sized, **options)
 
 
 @pytest.mark.parametrize("episodic_life", [True, False])
