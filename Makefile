@@ -1,4 +1,4 @@
-# make demo | bench | test | lint | docs | dist | clean. Each sets up what it needs, in .venv.
+# make demo | train | bench | test | lint | docs | dist | clean. Each sets up what it needs, in .venv.
 #
 #   PYTHON=python3.12       which Python to make the environment with (3.10 or newer)
 #   CULE_VENV=DIR           use this virtual environment instead of .venv (made if it is not there)
@@ -17,6 +17,10 @@ TORCH ?= torch
 TORCH_INDEX ?= $(if $(shell command -v nvidia-smi),,https://download.pytorch.org/whl/cpu)
 PYTEST_ARGS ?= -n 2 -m "not slow"
 BENCH_ARGS ?= pong
+# A game in which PPO learns within minutes on two cores.
+TRAIN_ARGS ?= --game kaboom --device cpu --width 0.25 --num-envs 16 --num-steps 32 \
+  --minibatch-size 128 --update-epochs 2 --clip-coef 0.2 --optimizer muon --learning-rate 0.004 \
+  --no-anneal-lr --total-frames 160_000 --folder runs/kaboom
 DIST_ARGS ?=
 
 IN_VENV := $(VENV)/bin/python
@@ -27,10 +31,13 @@ INSTALL_CULE := $(PIP_INSTALL) -c $(CONSTRAINTS) --no-build-isolation
 BUILD_TOOLS := setuptools wheel cmake ninja pybind11
 
 .DELETE_ON_ERROR:
-.PHONY: demo bench test lint docs dist clean setup develop rebuild
+.PHONY: demo train bench test lint docs dist clean setup develop rebuild
 
 demo: setup
 	$(IN_VENV) -m cule.demo
+
+train: $(VENV)/.cule-trains
+	$(IN_VENV) -m examples.ppo.ppo $(TRAIN_ARGS)
 
 test: develop
 	$(IN_VENV) -m pytest $(PYTEST_ARGS)
@@ -53,7 +60,7 @@ dist: setup
 clean:
 	rm -rf build dist *.egg-info cule/_core*.so demo.png
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	rm -f $(VENV)/.cule-installed $(VENV)/.cule-developed
+	rm -f $(VENV)/.cule-installed $(VENV)/.cule-trains $(VENV)/.cule-developed
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 	$(if $(CULE_VENV),,rm -rf .venv)
 
@@ -84,10 +91,15 @@ $(STAMP): $(VENV)/.cule-tools CMakeLists.txt setup.py pyproject.toml $(shell fin
 	$(INSTALL_CULE) -e .
 	@echo '$(WANTED)' > $@
 
-# What the tests need. cule itself is there, so that nothing of it is built or fetched.
+# What trainings and their videos need, and what tests need. cule itself is there, so that nothing
+# of it is built or fetched.
+$(VENV)/.cule-trains: $(VENV)/.cule-tools pyproject.toml | $(STAMP)
+	$(INSTALL_CULE) 'cule[train,video]'
+	@touch $@
+
 $(VENV)/.cule-developed: $(VENV)/.cule-tools pyproject.toml | $(STAMP)
 	$(INSTALL_CULE) 'cule[dev]'
-	@touch $@
+	@touch $@ $(VENV)/.cule-trains
 
 $(VENV)/.cule-tools: constraints.txt
 	@command -v $(PYTHON) > /dev/null || { \

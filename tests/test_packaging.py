@@ -284,7 +284,8 @@ def recipe(target: str, folder: Path) -> str:
 def test_make_installs_for_the_demo_no_more_than_it_needs(tmp_path: Path) -> None:
     for target in ("demo", "bench"):
         assert " -e ." in recipe(target, tmp_path)
-        assert "[dev]" not in recipe(target, tmp_path), target
+        assert "'cule[" not in recipe(target, tmp_path), target
+    assert " 'cule[train,video]'" in recipe("train", tmp_path)
     for target in ("test", "lint", "docs"):
         assert " 'cule[dev]'" in recipe(target, tmp_path), target
 
@@ -307,9 +308,21 @@ def test_make_installs_once(tmp_path: Path) -> None:
     (venv / ".cule-installed").write_text(wanted.group(1) + "\n")
     assert "pip install" not in recipe("demo", tmp_path)
     assert recipe("test", tmp_path).count("pip install") == 1
+    assert recipe("train", tmp_path).count("pip install") == 1
+    assert "/.cule-trains" in recipe("test", tmp_path)  # tests need what trainings need, and more
     (venv / ".cule-developed").touch()
+    (venv / ".cule-trains").touch()
     assert "pip install" not in recipe("test", tmp_path)
+    assert "pip install" not in recipe("train", tmp_path)
     assert "pip install" not in recipe("demo", tmp_path)
+
+
+def test_make_trains_with_the_settings_that_are_documented(tmp_path: Path) -> None:
+    page = (ROOT / "examples" / "ppo" / "README.md").read_text()
+    command = re.search(r"^python (-m examples.ppo.ppo --game kaboom (?:.*\\\n)*.*)", page, re.M)
+    assert command
+    words = command.group(1).replace("\\\n", " ").split()
+    assert recipe("train", tmp_path).split()[-len(words) :] == words
 
 
 def test_make_has_a_target_for_each_that_it_names() -> None:

@@ -13,9 +13,24 @@ from tests.figures.results import ROOT, source
 
 PAGE = ROOT / "examples" / "ppo" / "README.md"
 SPEED = source("frames a second, PPO", "2026-11-24-h100", "72a7e5b", algorithm="PPO")
-SOURCES = (pong.PPO, SPEED)
-NUMBERS = "32 1,024 2017 4,096"
+UNTRAINED = source("Kaboom!, untrained", "2026-11-27", "a78cb6d", game="kaboom")
+ON_CPU = source("Kaboom! on a CPU", "2026-11-27", "0534e5d", game="kaboom")
+SOURCES = (pong.PPO, SPEED, UNTRAINED, ON_CPU)
+NUMBERS = "0 1 2 32 100 1,024 2017 4,096"
 GIVEN: dict[str, str] = {}
+
+
+def on_cpu() -> Iterator[Said]:
+    """What `make train` comes to, with three seeds that chose nothing."""
+    assert UNTRAINED.values("seed") == ON_CPU.values("seed") == [0, 1, 2]
+    (untrained,), (frames,) = set(UNTRAINED.values("score")), set(ON_CPU.values("frames"))
+    yield said(
+        "Untrained, an agent scores {:.1f} points on ale-py, and after {:.0f} thousand frames "
+        "{:.1f}, {:.1f} and {:.1f} (seeds 0, 1 and 2).",
+        untrained, frames / 1e3, *ON_CPU.values("score"),
+    )  # fmt: skip
+    seconds = ON_CPU.values("cpu_seconds")
+    yield said("That took {:.0f} to {:.0f} seconds of one core", min(seconds), max(seconds))
 
 
 def figures() -> Iterator[Said]:
@@ -35,3 +50,4 @@ def figures() -> Iterator[Said]:
         "that made {:.0f} thousand frames a second in place of {:.0f}",
         thousands(SPEED, lag=1), thousands(SPEED, lag=0),
     )  # fmt: skip
+    yield from on_cpu()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tests.figures import atari57, pong
+from tests.figures import atari57, pong, ppo
 from tests.figures.pages import Said, said, table_line
 from tests.figures.results import ROOT, Row, Source, source
 
@@ -25,9 +25,14 @@ SOURCES = (
     pong.SHORTEST,
     pong.SEEDS,
     pong.SHORTER,
+    ppo.UNTRAINED,
+    ppo.ON_CPU,
 )
 NUMBERS = "0 1 2 4 16 +17 18 32 57 64 104 500 2019 2600 4,096 6507 65,536"
 GIVEN = {
+    "takes two to three minutes, of which one compiles": "by hand: it depends on the network",
+    "It fetches 0.3 GB, and `.venv` has 1.2 GB; after `make test` it has 3 GB": "by hand",
+    "one to two minutes for each architecture": "by hand",
     "game twice for 0.3": "no measurement",
     "| quarter | median": "no measurement",
     "three quarters | fastest": "no measurement",
@@ -162,3 +167,4 @@ def figures() -> Iterator[Said]:
     yield from on_cpu()
     yield from on_gpu()
     yield from of_trainings()
+    yield from ppo.on_cpu()

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import signal
+import time
 
 import ale_py
 import numpy as np
@@ -149,6 +150,7 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
     assert row["frames_to_score"] == row["frames"] < 2000
     assert 0 < row["seconds_to_score"] <= row["seconds"]
     assert row["score"] >= -3 and row["evaluation_seconds"] > 0
+    assert 0 < row["cpu_seconds"] <= time.process_time()
     assert (row["mode"], row["algorithm"], row["seed"], row["game"]) == (
         "training",
         "A2C+V-trace",
