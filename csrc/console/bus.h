@@ -5,17 +5,19 @@
 // them. So the rare paths are free functions: they get what they need by value, and change only
 // what is outside of these fields: `Devices`, the TIA's state and its trail, the cartridge's bytes.
 //
-// `Ram` and `Rom` say how a backend reaches its memory. `Ram` has `get(index)` and
-// `set(index, byte)` for the 128 bytes, and `tia()`, the TIA's state as of the last write
-// (tia/eager.h). `Rom` has `operator()(offset)`, a byte of the image; `predecoded_at(offset)`, the
-// instruction that begins there; `marked_op(offset)`, the same, but in a translated ROM the mark
-// where a block begins; and `operation(opcode)`, an instruction without its operand.
+// `Ram` and `Rom` say how a backend reaches its memory. `Ram` has `get(index)` and `set(index,
+// byte)` for the 128 bytes, and `tia()`, the TIA's state as of the last write
+// (tia/deferred_beam.h). `Rom` has `operator()(offset)`, a byte of the image;
+// `predecoded_at(offset)`, the instruction that begins there; `marked_op(offset)`, the same, but in
+// a translated ROM the mark where a block begins; and `operation(opcode)`, an instruction without
+// its operand.
 #pragma once
 
 #include "cartridge/access.h"
 #include "console/devices.h"
 #include "console/latch_search.h"
 #include "cpu_6507/bus.h"
+#include "tia/deferred_beam.h"
 
 namespace cule {
 
@@ -43,8 +45,8 @@ CULE_INLINE uint32_t read_chip(Bus& m, uint32_t address) {
 }
 
 // The effect of some writes depends on how long ago HMOVE was. Their entries have that time instead
-// of the value, which a strobe ignores (tia/instruction_buffer.h). HMM0's entry has a flag for it
-// in the bits of the value that HMM0 does not use.
+// of the value, which a strobe ignores (tia/log/instruction_buffer.h). HMM0's entry has a flag for
+// it in the bits of the value that HMM0 does not use.
 template <class Bus>
 CULE_INLINE uint32_t note_hmove(Bus& m, uint32_t reg, uint32_t value) {
   using namespace tia_write;
@@ -131,7 +133,7 @@ struct ConsoleBus {
   int32_t touched_cycle = 0;
   int32_t instructions_left = 0;
   uint32_t latches_read = 0;  // the collision latches that the program has read
-  Sightings seen = {};        // since the trail's start
+  ShownBounds seen = {};        // since the trail's start
   bool frame_ended = false;
   bool moved = false;    // the bank changed: the next instruction is not where it was looked up
   // For this write to the TIA, the frame is not at its limit, and the buffer is not full.

@@ -4,8 +4,8 @@
 
 #include "cartridge/cartridge.h"
 #include "games/game.h"
-#include "tia/ports.h"
-#include "tia/state.h"
+#include "tia/chip/ports.h"
+#include "tia/chip/state.h"
 
 namespace cule {
 

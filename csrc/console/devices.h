@@ -5,7 +5,7 @@
 #include "console/config.h"
 #include "console/memory_map.h"
 #include "cpu_6507/predecoded.h"
-#include "tia/write_facts.h"
+#include "tia/chip/write_facts.h"
 
 namespace cule {
 

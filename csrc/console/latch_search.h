@@ -3,14 +3,15 @@
 //
 // The latches that a program has read before are kept up to date while it runs. After each stretch
 // of scanlines, when the lanes of a warp are together, this looks at what the objects have shown
-// and where they have been (tia/sightings.h). Only if both objects of a latch can have been in the
-// same place (tia/reach.h), it searches what was written since the last look (tia/meetings.h). For
-// a latch that is read for the first time, it searches all segments since the last CXCLR.
+// and where they have been (tia/collisions/bounds.h). Only if both objects of a latch can have been
+// in the same place (tia/collisions/prefilter.h), it searches what was written since the last look
+// (tia/collisions/search.h). For a latch that is read for the first time, it searches all segments
+// since the last CXCLR.
 #pragma once
 
 #include "console/record.h"
-#include "tia/meetings.h"
-#include "tia/reach.h"
+#include "tia/collisions/prefilter.h"
+#include "tia/collisions/search.h"
 
 namespace cule {
 
@@ -177,10 +178,10 @@ CULE_INLINE uint32_t search_since_last(const TiaTrail& trail, const TiaFormat& f
   return search_entries(at, format, replay, trail.followed, end, latches);
 }
 
-// Lets the next look begin at `clock`, at which `tia` is the state. Returns the Sightings from
+// Lets the next look begin at `clock`, at which `tia` is the state. Returns the ShownBounds from
 // there on; they go on with those of `seen` if the replay still has to begin at the old place.
-CULE_INLINE Sightings go_on_from(TiaTrail& trail, const InstructionBuffer& buffer,
-                                 const TiaState& tia, const Sightings& seen, uint32_t latches,
+CULE_INLINE ShownBounds go_on_from(TiaTrail& trail, const InstructionBuffer& buffer,
+                                 const TiaState& tia, const ShownBounds& seen, uint32_t latches,
                                  int32_t clock) {
   trail.followed = clock;
   if (trail.start.entry == buffer.count) return seen;  // only the beam has moved
@@ -190,22 +191,22 @@ CULE_INLINE Sightings go_on_from(TiaTrail& trail, const InstructionBuffer& buffe
   if (written + kLongestDelay > (clock > visible ? clock : visible)) return seen;
   trail.start = {tia, buffer.count};
   trail.left.begin(tia, latches);
-  return Sightings(tia);
+  return ShownBounds(tia);
 }
 
 // Brings the latches of `wanted` in `tia` up to date, as of `cycle`. `seen` has the sightings since
 // the last look; this returns those since the new one. `drawn` says that an access to the TIA has
 // drawn the frame up to `cycle`. Else the next access will, if there is one in this frame
 // (finish_frame).
-CULE_COLD Sightings follow_collisions(TiaTrail& trail, const TiaFormat& format,
+CULE_COLD ShownBounds follow_collisions(TiaTrail& trail, const TiaFormat& format,
                                       const InstructionBuffer buffer, TiaState& tia,
-                                      const Sightings seen, uint32_t wanted, int32_t cycle,
+                                      const ShownBounds seen, uint32_t wanted, int32_t cycle,
                                       bool drawn) {
   const int32_t clock = cycle * kClocksPerCycle;
   trail.before = tia.collisions;
   uint32_t possible = wanted & ~tia.collisions & possible_latches(seen.on());
   if (clock + kLongestDelay <= format.first_clock) possible = 0;
-  if (possible) possible = latches_in_reach(tia, trail.left, seen, possible);
+  if (possible) possible = latches_within_bounds(tia, trail.left, seen, possible);
   if (possible) {
     tia.collisions |= static_cast<uint16_t>(search_since_last(
         trail, format, buffer, possible, cycle, drawn ? format.last_clock : clock));
@@ -214,9 +215,9 @@ CULE_COLD Sightings follow_collisions(TiaTrail& trail, const TiaFormat& format,
 }
 
 // The same when a program reads `latches`. It has not read those of `new_ones` before.
-CULE_COLD Sightings read_latches(TiaTrail& trail, const TiaFormat& format,
+CULE_COLD ShownBounds read_latches(TiaTrail& trail, const TiaFormat& format,
                                  const InstructionBuffer buffer, TiaState& tia,
-                                 const Sightings seen, uint32_t wanted, uint32_t latches,
+                                 const ShownBounds seen, uint32_t wanted, uint32_t latches,
                                  uint32_t new_ones, int32_t cycle) {
   if (new_ones) {
     begin_segments(trail, format, cycle * kClocksPerCycle + kLongestDelay);

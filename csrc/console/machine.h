@@ -143,7 +143,7 @@ struct Machine : ConsoleBus<Ram, Rom> {
 
   CULE_INLINE void begin_following() {
     trail.begin_following(ram.tia(), buffer.count, latches_read);
-    seen = Sightings(ram.tia());
+    seen = ShownBounds(ram.tia());
   }
 
   // Ends the frame. Returns the color clock up to which its picture is drawn, or kUnknownReach.

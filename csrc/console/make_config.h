@@ -8,7 +8,7 @@
 #include "cartridge/schemes.h"
 #include "console/config.h"
 #include "games/games.h"
-#include "tia/pictures.h"
+#include "tia/render/pictures.h"
 
 namespace cule {
 

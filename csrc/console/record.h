@@ -5,8 +5,8 @@
 #include "cpu_6507/registers.h"
 #include "games/game.h"
 #include "m6532/m6532.h"
-#include "tia/ports.h"
-#include "tia/state.h"
+#include "tia/chip/ports.h"
+#include "tia/chip/state.h"
 
 namespace cule {
 

@@ -97,7 +97,7 @@ struct Thread {
   // Parts of the machine, which are copied back when the thread stops.
   TiaState tia;
   InstructionBuffer buffer;
-  Sightings seen;
+  ShownBounds seen;
   int32_t touched_cycle, hmove_cycle;
   // Where the thread stops, and whether the instruction there needs the slow path.
   const MicroOp<M>* op;
@@ -162,7 +162,7 @@ struct MachineOfHandler {
   InstructionBuffer& buffer = t.buffer;
   TiaTrail& trail = whole.trail;
   Devices& devices = whole.devices;
-  Sightings& seen = t.seen;
+  ShownBounds& seen = t.seen;
   uint32_t& latches_read = whole.latches_read;
   int32_t &touched_cycle = t.touched_cycle, &hmove_cycle = t.hmove_cycle;
   bool& frame_ended = whole.frame_ended;

@@ -8,7 +8,7 @@
 #include "console/session.h"
 #include "kernels/batch_fields.h"
 #include "kernels/observe/plan.h"
-#include "tia/pictures.h"
+#include "tia/render/pictures.h"
 
 namespace cule {
 

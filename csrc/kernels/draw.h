@@ -8,12 +8,12 @@
 //
 // If lines of earlier frames show (ObservationPlan), a piece is the same scanlines of all frames,
 // drawn in order. If all of a picture is drawn, scanlines of a piece may share rows
-// (tia/pictures.h).
+// (tia/render/pictures.h).
 #pragma once
 
 #include "kernels/observe/stack.h"
 #include "kernels/prepare.h"
-#include "tia/picture_view.h"
+#include "tia/render/span_renderer.h"
 
 namespace cule {
 
@@ -55,7 +55,7 @@ CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recordi
 // below that place turn grey. The frame begins at entry `at`, and the log ends before entry `end`.
 // Returns the first entry after the frame.
 CULE_INLINE uint32_t end_frame(const TiaFormat& format, const uint32_t* entries, uint32_t at,
-                               uint32_t end, PictureView& view, int first_line) {
+                               uint32_t end, SpanRenderer& view, int first_line) {
   // If the buffer became full, the last frame has no kMarkFrameEnd.
   for (bool ended = false; at < end && !ended; ++at) {
     ended = entry_register(entries[at]) == kMarkFrameEnd;
@@ -77,7 +77,7 @@ CULE_COLD uint32_t draw_all_frames(const Batch& batch, size_t env, const Recordi
   const int end_line = segment + count < kSegments && (segment + count) * kSegmentLines < height
                            ? (segment + count) * kSegmentLines
                            : height;
-  PictureView view(pictures_of(batch, env), trace.plan.first_picture, end_line, room);
+  SpanRenderer view(pictures_of(batch, env), trace.plan.first_picture, end_line, room);
   uint32_t found = 0, at = 0;
   for (uint32_t frame = 0; frame < trace.frames; ++frame) {
     const bool begins = at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
@@ -125,7 +125,7 @@ CULE_INLINE Part part_of(const StepTrace& trace, const SegmentStarts& starts, si
 
 // The view that draws segments of the frame in which `slot` is.
 template <Painting kPainting>
-CULE_INLINE PictureViewOf<kPainting> view_of(const Batch& batch, size_t env, size_t slot,
+CULE_INLINE SpanRendererOf<kPainting> view_of(const Batch& batch, size_t env, size_t slot,
                                              const LineRoom<LineBits>& room, uint8_t* canvas) {
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
   return {pictures_of(batch, env), picture_of_frame(batch.traces[env].plan, frame),
@@ -134,7 +134,7 @@ CULE_INLINE PictureViewOf<kPainting> view_of(const Batch& batch, size_t env, siz
 
 CULE_COLD uint32_t draw_own_rows(const Batch& batch, size_t env, const Recording recording,
                                  size_t slot, int count, const LineRoom<LineBits> room) {
-  PictureView view = view_of<Painting::kOwnRows>(batch, env, slot, room, nullptr);
+  SpanRenderer view = view_of<Painting::kOwnRows>(batch, env, slot, room, nullptr);
   return draw_segments(batch, env, recording, slot, count, view);
 }
 
@@ -214,7 +214,7 @@ CULE_INLINE uint32_t draw_in_warp(const Batch& batch, size_t env, bool mine,
     found = draw_rare_part(batch, env, recording, part, slot, 1, room);
   }
   at.tia.collisions = static_cast<uint16_t>(found);
-  using View = PictureViewOf<Painting::kOnCanvas>;
+  using View = SpanRendererOf<Painting::kOnCanvas>;
   View view = view_of<Painting::kOnCanvas>(batch, env, slot, room, canvases.of(lanes.lane()));
   SegmentReplay<View> replay{at, format, replay_of(trace, recording.entries), begin, view};
   int32_t line_end = at.tia.cursor < begin ? begin : at.tia.cursor - clocks_into_line(at.tia);

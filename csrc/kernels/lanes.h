@@ -6,7 +6,7 @@
 // threads of a warp have `ballot`.
 #pragma once
 
-#include "tia/pictures.h"
+#include "tia/render/pictures.h"
 
 namespace cule {
 

@@ -6,7 +6,7 @@
 #include "kernels/memory.h"
 #include "kernels/prepare.h"
 #include "kernels/screen.h"
-#include "tia/picture_view.h"
+#include "tia/render/span_renderer.h"
 
 namespace cule {
 
@@ -63,12 +63,12 @@ CULE_HD inline EnvState with_session(const Batch& batch, size_t env, const Core&
   EnvRecord record;
   load_part(batch.records, env, 0, record);
   LineBits words[LineRoom<LineBits>::kSize] = {};
-  PictureView view(pictures_of(batch, env), record.screen.front, static_cast<int>(config.height),
+  SpanRenderer view(pictures_of(batch, env), record.screen.front, static_cast<int>(config.height),
                    {words, 1});
   Devices devices{};
   PlainMachine machine = make_plain_machine(batch, env, devices, place);
   machine.load(record.console);
-  Session<PlainMachine, Core, PictureView> session{
+  Session<PlainMachine, Core, SpanRenderer> session{
       config, machine, core, view, record.tia, record.game, record.env, batch.power_on,
       sticky_actions_of(batch, env)};
   body(session);

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tia/collision.h"
+#include "tia/chip/collision_latches.h"
 
 namespace cule {
 

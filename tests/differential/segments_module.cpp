@@ -83,8 +83,8 @@ void draw_by_entries(const Step& step) {
   separate_rows(batch, 0, OneLane{});
   LineBits words[LineRoom<LineBits>::kSize] = {};
   ScreenState& screen = screen_of(batch, 0);
-  PictureView view(pictures_of(batch, 0), screen.front, static_cast<int>(config_of(batch, 0).height),
-                   {words, 1});
+  SpanRenderer view(pictures_of(batch, 0), screen.front,
+                    static_cast<int>(config_of(batch, 0).height), {words, 1});
   TiaState tia = load_tia(batch);
   for (uint32_t i = 0, frame = 0; i < trace.entries; ++i) {
     if (entry_register(step.entries[i]) == kMarkFrameEnd && ++frame + 1 == trace.frames &&

@@ -124,12 +124,12 @@ def test_kernel_is_made_from_what_it_includes(
     monkeypatch.setattr(nvrtc, "compile_cubin", lambda *made: compiled.append(made) or b"cubin")
     monkeypatch.setattr(_core, "headers", lambda: texts)
     game = find_game("pong")
-    for changed in (None, "kernels/draw.h", "tia/state.h"):
+    for changed in (None, "kernels/draw.h", "tia/chip/state.h"):
         if changed:
             texts[changed] += "// changed\n"
         translation.translate(game, "sm_90")
     assert len(compiled) == 2
-    assert "tia/state.h" in compiled[1][1]
+    assert "tia/chip/state.h" in compiled[1][1]
     assert "kernels/draw.h" not in compiled[1][1]
 
 

@@ -22,5 +22,5 @@ TIA_WRITES = range(0x40)
 SWCHA, SWACNT, SWCHB, SWBCNT, INTIM, TIMINT = range(0x280, 0x286)
 TIM1T, TIM8T, TIM64T, T1024T = range(0x294, 0x298)
 
-# Marks in the TIA instruction buffer, which are no registers (csrc/tia/instruction_buffer.h).
+# Marks in the TIA instruction buffer, which are no registers (csrc/tia/log/instruction_buffer.h).
 FRAME_BEGIN, TOUCH, GREY_OUT, FRAME_END = range(0x30, 0x34)

@@ -5,11 +5,11 @@
 #pragma once
 
 #include "kernels/draw.h"
-#include "tia/line_replay.h"
+#include "tia/render/scanline_replay.h"
 
 namespace cule {
 
-// Does one piece. Paints with vectors of `Pixels` (tia/line_painter.h).
+// Does one piece. Paints with vectors of `Pixels` (tia/render/line_painter.h).
 template <class Pixels>
 CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& recording,
                                size_t slot, int count, const LineRoom<LineBits>& room) {
@@ -19,8 +19,9 @@ CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& 
     return draw_rare_part(batch, env, recording, part, slot, count, room);
   }
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
-  LineView<LinePainter<Pixels>> view(pictures_of(batch, env), picture_of_frame(trace.plan, frame),
-                                     static_cast<int>(config_of(batch, env).height));
+  ScanlineRenderer<LinePainter<Pixels>> view(pictures_of(batch, env),
+                                             picture_of_frame(trace.plan, frame),
+                                             static_cast<int>(config_of(batch, env).height));
   return draw_segments(batch, env, recording, slot, count, view);
 }
 

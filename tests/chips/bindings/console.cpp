@@ -16,7 +16,7 @@
 #include "execution/decode_rom.h"
 #include "execution/threaded_core.h"
 #include "predecoded_fields.h"
-#include "tia/picture_view.h"
+#include "tia/render/span_renderer.h"
 
 namespace py = pybind11;
 using namespace cule;
@@ -165,7 +165,7 @@ struct Console {
     std::vector<uint8_t> pictures(2 * out.size(), 0xEE);
     std::vector<uint8_t> row_of(2 * Pictures::kRows);
     LineBits words[LineRoom<LineBits>::kSize] = {};
-    PictureView view({pictures.data(), static_cast<uint32_t>(out.size()), row_of.data()}, front,
+    SpanRenderer view({pictures.data(), static_cast<uint32_t>(out.size()), row_of.data()}, front,
                      static_cast<int>(config.height), {words, 1});
     for (uint32_t i = 0; i < machine.buffer.count; ++i)
       replay_entry(drawn, config.format, entries[i], view);

@@ -7,7 +7,7 @@
 #include "../pixel_view.h"
 #include "bindings.h"
 #include "searched.h"
-#include "tia/reach.h"
+#include "tia/collisions/prefilter.h"
 
 namespace py = pybind11;
 using namespace cule;
@@ -53,7 +53,7 @@ struct Collisions {
   PixelView pixels;
   Searched searched;
   TiaState early;  // as the CPU part keeps it
-  Sightings seen;
+  ShownBounds seen;
   PlacesLeft left{};
 
   explicit Collisions(uint32_t seed)
@@ -70,7 +70,7 @@ struct Collisions {
   }
   uint32_t find(uint32_t latches) const { return searched.find(format, latches); }
   uint32_t in_reach(uint32_t latches) const {
-    return latches_in_reach(early, left, seen, latches & possible_latches(seen.on()));
+    return latches_within_bounds(early, left, seen, latches & possible_latches(seen.on()));
   }
   uint32_t expected() const {
     TiaState tia = oracle;
@@ -82,7 +82,7 @@ struct Collisions {
 
 // A state whose writes take effect at once, before the beam is there, and one whose entries are
 // replayed.
-struct Eager {
+struct DeferredBeam {
   struct BlindView : NoView {
     void show(const TiaState&, int, int, int) {}
   };
@@ -92,7 +92,7 @@ struct Eager {
   PlacesLeft left{};
   bool known_alike = true;
 
-  explicit Eager(uint32_t seed) : tia(random_state(seed)), oracle(tia) {
+  explicit DeferredBeam(uint32_t seed) : tia(random_state(seed)), oracle(tia) {
     move_both(0, kMarkFrameBegin, 0);
   }
 
@@ -157,11 +157,11 @@ void bind_random_tia(py::module_& m) {
       .def("find", &Collisions::find)
       .def("in_reach", &Collisions::in_reach)
       .def_property_readonly("expected", &Collisions::expected);
-  py::class_<Eager>(m, "Eager")
+  py::class_<DeferredBeam>(m, "DeferredBeam")
       .def(py::init<uint32_t>(), py::arg("seed"))
-      .def("write", &Eager::write)
-      .def("mark", &Eager::move_both)
-      .def("agrees", &Eager::agrees)
-      .def("moves_as_it_draws", &Eager::moves_as_it_draws)
-      .def_property_readonly("cursor", &Eager::cursor);
+      .def("write", &DeferredBeam::write)
+      .def("mark", &DeferredBeam::move_both)
+      .def("agrees", &DeferredBeam::agrees)
+      .def("moves_as_it_draws", &DeferredBeam::moves_as_it_draws)
+      .def_property_readonly("cursor", &DeferredBeam::cursor);
 }

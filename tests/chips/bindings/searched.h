@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tia/meetings.h"
+#include "tia/collisions/search.h"
 
 namespace cule {
 

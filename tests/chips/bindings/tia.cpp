@@ -1,4 +1,4 @@
-// The TIA, fed through encoded entries. It draws through a PictureView, and keeps what is written
+// The TIA, fed through encoded entries. It draws through a SpanRenderer, and keeps what is written
 // for a search for collisions.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -9,7 +9,7 @@
 
 #include "bindings.h"
 #include "searched.h"
-#include "tia/picture_view.h"
+#include "tia/render/span_renderer.h"
 
 namespace py = pybind11;
 using namespace cule;
@@ -22,7 +22,7 @@ struct Tia {
   TiaFormat format;
   std::vector<uint8_t> pictures, row_of;
   LineBits words[LineRoom<LineBits>::kSize] = {};
-  PictureView view;
+  SpanRenderer view;
   uint32_t height;
 
   Tia(int first_line, int lines, bool hmove_blanks)

@@ -18,9 +18,8 @@
 // ale-py's.
 #pragma once
 
-#include "tia/beam.h"
-#include "tia/instruction_buffer.h"
-#include "tia/objects.h"
+#include "tia/chip/beam.h"
+#include "tia/chip/objects.h"
 
 namespace cule {
 

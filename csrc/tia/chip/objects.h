@@ -8,7 +8,7 @@
 // one pixel late, as on a chip. Cosmic Ark's stars follow ale-py (motion.h).
 #pragma once
 
-#include "tia/state.h"
+#include "tia/chip/state.h"
 
 namespace cule {
 

@@ -9,7 +9,7 @@
 // for every cycle and value. Special cases for some games follow ale-py, not the chip.
 #pragma once
 
-#include "tia/state.h"
+#include "tia/chip/state.h"
 
 namespace cule {
 

@@ -1,12 +1,12 @@
 // Which collision latches may have been set since some moment. For each object this takes all
-// pixels that the object may have shown in all its places (tia/sightings.h). Two objects with no
-// common pixel cannot have collided.
+// pixels that the object may have shown in all its places (tia/collisions/bounds.h). Two objects
+// with no common pixel cannot have collided.
 //
 // The chip compares objects pixel by pixel. This is only a quick check before such a search
-// (meetings.h).
+// (search.h).
 #pragma once
 
-#include "tia/sightings.h"
+#include "tia/collisions/bounds.h"
 
 namespace cule {
 
@@ -49,11 +49,11 @@ struct LinePixels {
 };
 
 // All pixels that one copy of a movable object may have shown, if the copy is `width` wide.
-CULE_INLINE uint32_t pattern_seen(const TiaState& tia, const Sightings& seen, uint32_t object,
+CULE_INLINE uint32_t pattern_seen(const TiaState& tia, const ShownBounds& seen, uint32_t object,
                                   uint32_t width) {
   if (object > kPlayer1) return (1u << width) - 1;
   const uint32_t graphics = seen.shapes >> 8 * object & 0xFF;
-  const uint32_t turned = seen.shapes & Sightings::kTurned << object ? ~0u : 0;
+  const uint32_t turned = seen.shapes & ShownBounds::kTurned << object ? ~0u : 0;
   const uint32_t reflected = tia.refp[object] ? ~0u : 0;
   return widened((graphics & (reflected | turned)) |
                      (reverse_byte(graphics) & (~reflected | turned)),
@@ -62,8 +62,8 @@ CULE_INLINE uint32_t pattern_seen(const TiaState& tia, const Sightings& seen, ui
 
 // The latches among `latches` that may have been set since `left` and `seen` began. The rest have
 // certainly not been set. `tia` is the current state.
-CULE_INLINE uint32_t latches_in_reach(const TiaState& tia, const PlacesLeft& left,
-                                      const Sightings& seen, uint32_t latches) {
+CULE_INLINE uint32_t latches_within_bounds(const TiaState& tia, const PlacesLeft& left,
+                                      const ShownBounds& seen, uint32_t latches) {
   constexpr uint64_t kFirst = latch_objects(false), kSecond = latch_objects(true);
   if (!left.knows_all() || has_stars(tia)) return latches;
   LinePixels shown[kNumTiaObjects];
@@ -72,9 +72,10 @@ CULE_INLINE uint32_t latches_in_reach(const TiaState& tia, const PlacesLeft& lef
     const uint32_t object = static_cast<uint32_t>(count_bits((objects & (0u - objects)) - 1));
     LinePixels pixels;
     if (object == kPlayfield) {
-      const uint32_t half = seen.playfield & Sightings::kPlayfieldBits;
-      const uint32_t right = (seen.playfield & Sightings::kRepeated ? half : 0) |
-                             (seen.playfield & Sightings::kMirrored ? reverse_playfield(half) : 0);
+      const uint32_t half = seen.playfield & ShownBounds::kPlayfieldBits;
+      const uint32_t mirrored = reverse_playfield(half);
+      const uint32_t right = (seen.playfield & ShownBounds::kRepeated ? half : 0) |
+                             (seen.playfield & ShownBounds::kMirrored ? mirrored : 0);
       pixels.add_playfield(half | uint64_t{right} << 20);
     } else {
       // Adds the place where the object is, and the places that it has left.

@@ -5,15 +5,15 @@
 // A scanline that has the same pixels as the one above shares its row. All of each scanline must be
 // shown, from left to right.
 //
-// The rules of the chip are in draw.h, priority.h and collision.h, with their sources. The result
-// is that of PictureView, pixel by pixel.
+// The rules of the chip are in draw.h, priority.h and collision_latches.h, with their sources. The
+// result is that of SpanRenderer, pixel by pixel.
 #pragma once
 
-#include "tia/collision.h"
-#include "tia/draw.h"
-#include "tia/line_painter.h"
-#include "tia/pictures.h"
-#include "tia/priority.h"
+#include "tia/chip/collision_latches.h"
+#include "tia/chip/draw.h"
+#include "tia/chip/priority.h"
+#include "tia/render/line_painter.h"
+#include "tia/render/pictures.h"
 
 namespace cule {
 
@@ -71,11 +71,11 @@ struct LineObjects {
 };
 
 template <class Painter>
-class LineView {
+class ScanlineRenderer {
  public:
   static constexpr bool kSeesColors = true;
 
-  CULE_INLINE LineView(const Pictures& shown, uint32_t front, int lines)
+  CULE_INLINE ScanlineRenderer(const Pictures& shown, uint32_t front, int lines)
       : pictures_(shown), front_(front), height_(lines) {}
 
   CULE_INLINE void begin_picture() {}

@@ -1,17 +1,17 @@
-// Replays a part of a frame for a LineView, scanline by scanline: in each, first the writes before
-// its first pixel, then those within it.
+// Replays a part of a frame for a ScanlineRenderer, scanline by scanline: in each, first the writes
+// before its first pixel, then those within it.
 //
 // The result is that of replay_segment with any other view (segment.h). This is only faster: the
 // beam is a number of this loop, and most writes set a field or a player's graphics.
 #pragma once
 
-#include "tia/line_view.h"
-#include "tia/segment.h"
+#include "tia/log/segment.h"
+#include "tia/render/scanline_renderer.h"
 
 namespace cule {
 
-// How a LineReplay does an entry: it sets a field of the TIA's state (kField), it is a write to a
-// player's graphics, or something else, which may need more than this table says (kOther).
+// How a ScanlineReplay does an entry: it sets a field of the TIA's state (kField), it is a write to
+// a player's graphics, or something else, which may need more than this table says (kOther).
 enum class EntryKind : uint8_t { kField, kGraphics0, kGraphics1, kOther };
 struct EntryRow {
   uint32_t field = 0;
@@ -59,7 +59,7 @@ constexpr bool entries_have_write_delays() {
 static_assert(entries_have_write_delays(), "expected delay_at and write_delay to agree");
 
 template <class View>
-struct LineReplay {
+struct ScanlineReplay {
   SegmentStart& at;
   const TiaFormat& format;
   const Replay& replay;
@@ -140,12 +140,12 @@ CULE_COLD bool replay_hidden(SegmentStart& at, const TiaFormat& format, const Re
 // Replays a segment as a whole.
 template <class Painter>
 CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const Replay& replay,
-                                int32_t begin, int32_t end, LineView<Painter>& view) {
+                                int32_t begin, int32_t end, ScanlineRenderer<Painter>& view) {
   TiaState& tia = at.tia;
   bool goes_on = tia.cursor >= begin || replay_hidden(at, format, replay, begin);
   CULE_CHECK(!goes_on || tia.cursor == begin);
   bool at_end = tia.line_left == 0;  // of the scanline above
-  LineReplay<LineView<Painter>> lines{at, format, replay, view};
+  ScanlineReplay<ScanlineRenderer<Painter>> lines{at, format, replay, view};
   int line = (begin - tia.origin) / kClocksPerLine;
   for (int32_t clock = begin; goes_on && clock < end; ++line) {
     if (at_end) view.objects_changed(end_lines(tia, 1));

@@ -1,20 +1,20 @@
 // What the objects have shown since some moment, and the places that they have left. It is noted as
 // the program writes. Mostly no two objects of a latch that is read have been in the same place.
-// Then there is no need to search for collisions (tia/reach.h).
+// Then there is no need to search for collisions (tia/collisions/prefilter.h).
 //
 // This is never too little, but may be too much: whatever an object has shown at one moment counts
 // for the whole time, and for all places where the object has been. The chip has nothing like it.
 // It spares the work of drawing for collisions.
 #pragma once
 
-#include "tia/collision.h"
-#include "tia/motion.h"
-#include "tia/write_facts.h"
+#include "tia/chip/collision_latches.h"
+#include "tia/chip/motion.h"
+#include "tia/chip/write_facts.h"
 
 namespace cule {
 
 // What the objects have shown. Most writes need one or two instructions to add to it.
-struct Sightings {
+struct ShownBounds {
   // From the lowest bit: all bits of player 0's graphics (8 bits), those of player 1 (8 bits), a
   // bit each for whether missile 0, missile 1 and the ball have been on, and a bit for each player
   // whose REFPx has changed.
@@ -27,9 +27,9 @@ struct Sightings {
   static constexpr uint32_t kTurned = 1u << 19;     // for player 0; player 1's is the next bit
   static constexpr uint32_t kPlayfieldBits = 0xFFFFF, kRepeated = 1u << 20, kMirrored = 1u << 21;
 
-  Sightings() = default;
+  ShownBounds() = default;
   // Begins with what `tia` shows.
-  CULE_INLINE explicit Sightings(const TiaState& tia) { add(tia); }
+  CULE_INLINE explicit ShownBounds(const TiaState& tia) { add(tia); }
 
   // Adds what `tia` shows. New graphics always count, as they can become old ones and then show.
   CULE_INLINE void add(const TiaState& tia) {
@@ -73,7 +73,7 @@ struct Sightings {
   static CULE_INLINE uint32_t halves_of(const TiaState& tia) {
     return (tia.reflect_now ? kMirrored : kRepeated) | (tia.ctrlpf & 1 ? kMirrored : kRepeated);
   }
-  static CULE_COLD Sightings with_all_of(Sightings seen, const TiaState& tia) {
+  static CULE_COLD ShownBounds with_all_of(ShownBounds seen, const TiaState& tia) {
     seen.add(tia);
     return seen;
   }

@@ -9,8 +9,8 @@
 // The chip sets its latches while it draws. The result is the same.
 #pragma once
 
-#include "tia/collision.h"
-#include "tia/segment.h"
+#include "tia/chip/collision_latches.h"
+#include "tia/log/segment.h"
 
 namespace cule {
 
@@ -63,9 +63,9 @@ CULE_INLINE uint32_t common_blocks(const uint32_t (&blocks)[kNumTiaObjects], uin
 
 // Searches for collisions of the objects of some latches. Keeps the blocks in which these objects
 // can meet until one of them changes, and the latches found so far.
-class Meetings {
+class CollisionSearch {
  public:
-  CULE_INLINE explicit Meetings(uint32_t latches)
+  CULE_INLINE explicit CollisionSearch(uint32_t latches)
       : open_(latches), objects_(objects_of_latches(latches)) {
     CULE_OPAQUE(objects_);  // otherwise it is computed again at each use
   }
@@ -229,8 +229,8 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
                                registers_that_move_players();
   constexpr int32_t kCyclesToEffect = 3;  // all writes except RESPx take effect in this time
   TiaState& tia = at.tia;
-  Meetings meetings(latches);
-  const uint64_t registers = registers_of_objects(meetings.objects()) | kAlways;
+  CollisionSearch search(latches);
+  const uint64_t registers = registers_of_objects(search.objects()) | kAlways;
   uint32_t low = static_cast<uint32_t>(registers), high = static_cast<uint32_t>(registers >> 32);
   CULE_OPAQUE(low);
   CULE_OPAQUE(high);
@@ -247,21 +247,21 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
     const bool apart = entry_cycle(next) - entry_cycle(entry) >= kCyclesToEffect;
     if (apart && !is_among(low | uint64_t{high} << 32, reg)) continue;
     if (ends_drawing(entry)) break;
-    if (apart && is_quiet(tia, entry, meetings.objects())) {
+    if (apart && is_quiet(tia, entry, search.objects())) {
       if (reg != HMOVE) write_graphics(tia, reg == GRP1, entry_value(entry));
       continue;
     }
     const Effect effect = effect_of<NoView>(tia, entry);
     const int32_t clock = effect.clock < end ? effect.clock : end;
     if (clock > shown) {
-      if (i >= replay.after_clear) meetings.look_between(tia, format, shown, clock);
-      if (meetings.has_all()) break;
+      if (i >= replay.after_clear) search.look_between(tia, format, shown, clock);
+      if (search.has_all()) break;
       shown = clock;
     }
     if (shown == end || i >= replay.count) break;
     if (reg >= kMarkFrameBegin) continue;
-    if (!is_direct(reg, effect.value) || Meetings::alters_with_beam(tia)) {
-      meetings.pass(tia, format, effect.clock);
+    if (!is_direct(reg, effect.value) || CollisionSearch::alters_with_beam(tia)) {
+      search.pass(tia, format, effect.clock);
     }
     const ObjectFacts facts = kTable.of[reg];
     ChangesView view;
@@ -269,9 +269,9 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
     if (effect.clock == kNoClock) continue;
     // HMOVE may move any object, but usually moves few.
     const uint32_t moved = reg == HMOVE ? view.changed : facts.moves;
-    meetings.change(facts.shows | moved | facts.alters, moved);
+    search.change(facts.shows | moved | facts.alters, moved);
   }
-  return meetings.found();
+  return search.found();
 }
 
 }  // namespace cule

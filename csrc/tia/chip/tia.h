@@ -1,14 +1,13 @@
-// The TIA part: replays entries of the instruction buffer. For each entry it moves the beam to
-// where the entry takes effect, and then changes the TIA's state.
+// What a write to the TIA does to its state, register by register. When it does so is in
+// write_facts.h; draw.h shows the state in pixels.
 //
-// Source: Stella Programmer's Guide; write_facts.h has how long a write takes to show. PAL color
-// loss, special cases of RESPx and greying out follow ale-py. As there, RSYNC is not emulated.
+// Source: Stella Programmer's Guide. PAL color loss and special cases of RESPx follow ale-py. As
+// there, RSYNC is not emulated.
 #pragma once
 
-#include "tia/collision.h"
-#include "tia/draw.h"
-#include "tia/priority.h"
-#include "tia/write_facts.h"
+#include "tia/chip/beam.h"
+#include "tia/chip/objects.h"
+#include "tia/chip/write_facts.h"
 
 namespace cule {
 
@@ -202,8 +201,8 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Re
 
 // Whether a write changes nothing: the register already holds the value, and the write has no other
 // effect. Programs write most registers on every line. About half of these writes change nothing,
-// and need not be recorded. If the beam lags behind (eager.h), this is true only of writes that
-// change nothing wherever the beam is.
+// and need not be recorded. If the beam lags behind (deferred_beam.h), this is true only of writes
+// that change nothing wherever the beam is.
 template <class Reg>
 CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t value) {
   using namespace tia_write;
@@ -234,88 +233,6 @@ CULE_INLINE bool changes_nothing(const TiaState& tia, const Reg reg, uint32_t va
     case HMCLR: return tia.motion.word == 0;
     default: return false;
   }
-}
-
-// Whether the picture must be drawn up to a write before the write is applied. The motion registers
-// show only at the next HMOVE, except that HMM0 can start the stars at once. A frame is always
-// drawn up to its last write (Machine::finish_frame).
-template <class View>
-CULE_INLINE bool draws_before(uint32_t reg, uint32_t value) {
-  using namespace tia_write;
-  constexpr uint64_t kMotion = registers_where(&WriteFacts::shown, Shown::kAtNextHmove);
-  constexpr uint64_t kColors = registers_where(&WriteFacts::shown, Shown::kInColors);
-  constexpr uint64_t kUnseen = kMotion | (View::kSeesColors ? 0 : kColors);
-  return !is_among(kUnseen, reg) || (reg == HMM0 && (value & 0x0F));
-}
-
-// The first visible line that turns grey if the frame is cut off at `cycle`.
-CULE_INLINE int grey_out_line(const TiaFormat& format, int32_t cycle) {
-  const int line = cycle / kCyclesPerLine - format.first_clock / kClocksPerLine;
-  return line > 0 ? line : 0;
-}
-
-// The effect of an entry of the instruction buffer: first the picture is drawn up to `clock`
-// (kNoClock: it need not be drawn), then `reg` is set to `value`.
-struct Effect {
-  int32_t clock, cycle;
-  uint32_t reg, value;
-  ResetPhase phase;
-};
-
-// An effect that only draws up to `clock`.
-CULE_INLINE Effect drawing_until(int32_t clock) {
-  return {clock, 0, kMarkTouch, 0, ResetPhase::kIdle};
-}
-
-// The effect on `tia` of a write at `cycle`. If a player is reset while it is being drawn, drawing
-// first continues for kPlayerFinishClocks.
-template <class View, class Reg>
-CULE_INLINE Effect effect_of_write(const TiaState& tia, const Reg reg, uint32_t value,
-                                   int32_t cycle) {
-  using namespace tia_write;
-  Effect effect{kNoClock, cycle, reg.number, value, ResetPhase::kIdle};
-  const int32_t clock = cycle * kClocksPerCycle;
-  if (reg.number == RESP0 || reg.number == RESP1) {
-    effect.phase = reset_phase(tia, reg.number & 1, reset_player_position(clock % kClocksPerLine));
-    effect.clock = clock + (effect.phase == ResetPhase::kDrawing ? kPlayerFinishClocks : 0);
-  } else if (draws_before<View>(reg.number, value)) {
-    effect.clock = clock + write_delay(reg.number, cycle);
-  }
-  return effect;
-}
-
-template <class View>
-CULE_INLINE Effect effect_of(const TiaState& tia, uint32_t entry) {
-  const uint32_t reg = entry_register(entry), value = entry_value(entry);
-  const int32_t cycle = entry_cycle(entry);
-  if (reg == kMarkTouch) return drawing_until(cycle * kClocksPerCycle);
-  if (reg >= kMarkFrameBegin) return {kNoClock, cycle, reg, value, ResetPhase::kIdle};
-  return effect_of_write<View>(tia, AnyRegister{reg}, value, cycle);
-}
-
-// Applies `effect`. The picture must have been drawn up to its clock.
-template <class View>
-CULE_INLINE void take_effect(TiaState& tia, const TiaFormat& format, const Effect& effect,
-                             View& view) {
-  switch (effect.reg) {
-    case kMarkFrameBegin:
-      begin_picture(tia, format, effect.value);
-      view.begin_picture();
-      break;
-    case kMarkGreyOut: view.grey_out(grey_out_line(format, effect.cycle)); break;
-    default:
-      write_register(tia, format, AnyRegister{effect.reg}, effect.value, effect.cycle, effect.phase,
-                     view);
-  }
-}
-
-// Replays one entry of the instruction buffer. A loop over entries calls only this function. So the
-// loop has the long code for drawing only once.
-template <class View>
-CULE_INLINE void replay_entry(TiaState& tia, const TiaFormat& format, uint32_t entry, View& view) {
-  const Effect effect = effect_of<View>(tia, entry);
-  draw_until(tia, format, effect.clock, view);
-  take_effect(tia, format, effect, view);
 }
 
 }  // namespace cule

@@ -12,7 +12,7 @@
 // own.
 #pragma once
 
-#include "tia/registers.h"
+#include "tia/chip/registers.h"
 
 namespace cule {
 

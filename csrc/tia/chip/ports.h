@@ -6,7 +6,7 @@
 #pragma once
 
 #include "common/cycles.h"
-#include "tia/registers.h"
+#include "tia/chip/registers.h"
 
 namespace cule {
 

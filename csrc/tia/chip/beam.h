@@ -5,7 +5,7 @@
 // Source: ale-py, whose rules for the comb and for the stars of Cosmic Ark (motion.h) it follows.
 #pragma once
 
-#include "tia/motion.h"
+#include "tia/chip/motion.h"
 
 namespace cule {
 

@@ -7,7 +7,7 @@
 // the two.
 #pragma once
 
-#include "tia/state.h"
+#include "tia/chip/state.h"
 
 namespace cule {
 

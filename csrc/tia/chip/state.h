@@ -5,7 +5,7 @@
 #pragma once
 
 #include "common/packed.h"
-#include "tia/registers.h"
+#include "tia/chip/registers.h"
 
 namespace cule {
 

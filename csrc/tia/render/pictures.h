@@ -8,7 +8,7 @@
 // The chip has no such memory. This layout is the project's own.
 #pragma once
 
-#include "tia/registers.h"
+#include "tia/chip/registers.h"
 
 namespace cule {
 

@@ -4,7 +4,7 @@
 // The chip draws a frame from top to bottom. Segments give the same picture, bit for bit.
 #pragma once
 
-#include "tia/eager.h"
+#include "tia/log/replay.h"
 
 namespace cule {
 
@@ -13,7 +13,7 @@ constexpr int kSegments = 16;  // of the tallest picture, 250 lines
 
 // A state from which a segment can be drawn, and the next entry to replay. Both belong to
 // the start of the segment, or to a point some lines before it. The state's beam may lag further
-// behind (eager.h). `entry` is kNoSegment if there is nothing to draw.
+// behind (deferred_beam.h). `entry` is kNoSegment if there is nothing to draw.
 struct SegmentStart {
   TiaState tia;
   uint32_t entry;

@@ -4,7 +4,7 @@
 // objects.h models what the objects show, and has the source. This cache only saves work.
 #pragma once
 
-#include "tia/objects.h"
+#include "tia/chip/objects.h"
 
 namespace cule {
 

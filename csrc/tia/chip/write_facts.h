@@ -4,7 +4,7 @@
 // Source: Stella Programmer's Guide. The delays until a write shows were measured on ale-py.
 #pragma once
 
-#include "tia/fields.h"
+#include "tia/chip/fields.h"
 
 namespace cule {
 
@@ -40,9 +40,10 @@ enum class CpuEffect : uint8_t {
   kHmove,       // notes the time of this HMOVE
   kClears,      // notes that the collision latches are cleared
 };
-// How a write changes a state whose beam lags behind (eager.h). A direct write sets only what the
-// beam does not change, and takes few instructions. All other writes first bring the beam to where
-// they take effect: they may read or set something that the beam changes, or they are rare.
+// How a write changes a state whose beam lags behind (deferred_beam.h). A direct write sets only
+// what the beam does not change, and takes few instructions. All other writes first bring the beam
+// to where they take effect: they may read or set something that the beam changes, or they are
+// rare.
 enum class Applied : uint8_t { kWithBeam, kDirectly };
 // How long a write takes to show: no time, 1 color clock, 8 color clocks, or until the next pixel
 // of the playfield that has not been fetched, which is 2 to 5 clocks. Some writes show at once, but
@@ -50,7 +51,7 @@ enum class Applied : uint8_t { kWithBeam, kDirectly };
 enum class Shown : uint8_t {
   kAtOnce, kAfterOne, kAfterEight, kAtNextPixel, kInColors, kAtNextHmove
 };
-// How Sightings notes what a write shows (sightings.h): the value is graphics, or part of the
+// How ShownBounds notes what a write shows (bounds.h): the value is graphics, or part of the
 // playfield; its bit 1 switches an object on; or the write may reveal what other writes have set.
 enum class Noted : uint8_t { kNot, kGraphics, kPlayfield, kSwitch, kReveals };
 
@@ -289,7 +290,7 @@ CULE_INLINE constexpr bool is_recorded(uint32_t reg) { return is_among(kAllRecor
 // Whether the CPU part does nothing at a write to `reg` except record it.
 CULE_INLINE constexpr bool only_recorded(uint32_t reg) { return is_among(kOnlyRecorded, reg); }
 // Whether a write to `reg` is applied directly, without the beam. For HMM0 the value decides too
-// (eager.h).
+// (deferred_beam.h).
 CULE_INLINE constexpr bool is_direct(uint32_t reg) { return is_among(kAppliedDirectly, reg); }
 
 }  // namespace cule

@@ -7,7 +7,7 @@
 // rule is ale-py's.
 #pragma once
 
-#include "tia/objects.h"
+#include "tia/chip/objects.h"
 
 namespace cule {
 

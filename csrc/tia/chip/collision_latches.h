@@ -5,7 +5,7 @@
 // Source: Stella Programmer's Guide, "TIA read address summary".
 #pragma once
 
-#include "tia/objects.h"
+#include "tia/chip/objects.h"
 
 namespace cule {
 

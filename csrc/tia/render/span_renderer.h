@@ -1,16 +1,17 @@
 // The renderer: a view that draws palette indices into an env's two pictures, and latches
-// collisions. A CPU draws whole pictures with another one (line_view.h).
+// collisions. A CPU draws whole pictures with another one (scanline_renderer.h).
 //
-// The rules of the chip are in draw.h, priority.h and collision.h, with their sources. What differs
-// here is only the order of the work: pixels are painted in groups, and collisions latched late.
+// The rules of the chip are in draw.h, priority.h and collision_latches.h, with their sources. What
+// differs here is only the order of the work: pixels are painted in groups, and collisions latched
+// late.
 #pragma once
 
-#include "tia/collision.h"
-#include "tia/draw.h"
-#include "tia/inks.h"
-#include "tia/line_cache.h"
-#include "tia/pictures.h"
-#include "tia/priority.h"
+#include "tia/chip/collision_latches.h"
+#include "tia/chip/draw.h"
+#include "tia/chip/priority.h"
+#include "tia/render/line_cache.h"
+#include "tia/render/palette_fill.h"
+#include "tia/render/pictures.h"
 
 namespace cule {
 
@@ -22,7 +23,7 @@ namespace cule {
 enum class Painting { kOwnRows, kOnCanvas };
 
 template <Painting kPainting>
-struct PictureViewOf {
+struct SpanRendererOf {
   static constexpr bool kSeesColors = true;
   static constexpr bool kShares = kPainting != Painting::kOwnRows;
   using Word = LineBits;
@@ -46,7 +47,7 @@ struct PictureViewOf {
   Cache cache;
   uint8_t* canvas;  // room for a scanline
 
-  CULE_INLINE PictureViewOf(const Pictures& shown, uint32_t front, int lines,
+  CULE_INLINE SpanRendererOf(const Pictures& shown, uint32_t front, int lines,
                             const typename Cache::Room& room, uint8_t* canvas = nullptr)
       : pictures(shown), front(front), height(lines), cache{room}, canvas(canvas) {}
 
@@ -121,7 +122,7 @@ struct PictureViewOf {
     uint8_t* pixels = pictures.own_row(front, line_);
     if (kPainting == Painting::kOnCanvas) pixels = canvas;
     const bool lit = look_.flags & kLit, combed = look_.flags & kCombed;
-    const Inks<Word> inks(lit ? look_.colors : 0);
+    const PaletteFill<Word> fill(lit ? look_.colors : 0);
     const int painted_end = combed && end_ < kCombPixels ? kCombPixels : end_;
     uint32_t collisions = 0;
 #pragma unroll 1
@@ -131,7 +132,7 @@ struct PictureViewOf {
       const int high = to_end < Cache::kBits ? to_end : Cache::kBits;
       ColorWord<Word> shown{};
       if (lit) shown = colors_of(word, collisions);
-      paint(pixels + first, shown, inks, low, high, combed && word == 0);
+      paint(pixels + first, shown, fill, low, high, combed && word == 0);
     }
     if (!(look_.flags & kCleared)) tia.collisions |= static_cast<uint16_t>(collisions);
     painted_ = line_;
@@ -184,15 +185,15 @@ struct PictureViewOf {
 
   // Paints pixels [low, high) of a word. `pixels` is where the word's pixel 0 goes. `combed` makes
   // the pixels of the comb black.
-  CULE_INLINE void paint(uint8_t* pixels, const ColorWord<Word>& shown, const Inks<Word>& inks,
-                         int low, int high, bool combed) {
+  CULE_INLINE void paint(uint8_t* pixels, const ColorWord<Word>& shown,
+                         const PaletteFill<Word>& fill, int low, int high, bool combed) {
 #pragma unroll 1
     for (int x = low & -kChunk; x < high; x += kChunk) {
       const uint32_t bits0 = static_cast<uint32_t>(shown.p0 >> x);
       const uint32_t bits1 = static_cast<uint32_t>(shown.p1 >> x);
       const uint32_t bitsf = static_cast<uint32_t>(shown.pf >> x);
       Chunk chunk;
-      inks.paint(bits0, bits1, bitsf, chunk.parts);
+      fill.paint(bits0, bits1, bitsf, chunk.parts);
       if (combed && x == 0) {
 #pragma unroll
         for (int i = 0; i < kCombPixels / kPartPixels; ++i) chunk.parts[i] = 0;
@@ -221,6 +222,6 @@ struct PictureViewOf {
 };
 
 // Paints every pixel as soon as it is shown.
-using PictureView = PictureViewOf<Painting::kOwnRows>;
+using SpanRenderer = SpanRendererOf<Painting::kOwnRows>;
 
 }  // namespace cule

@@ -3,7 +3,7 @@
 // priority.h decides which object a pixel shows, and has the source.
 #pragma once
 
-#include "tia/priority.h"
+#include "tia/chip/priority.h"
 
 namespace cule {
 
@@ -103,8 +103,8 @@ struct LinePainter {
 
   // Paints a scanline in which no color changes.
   static CULE_INLINE void paint(uint8_t* pixels, const LinePixelMasks& masks, uint32_t colors) {
-    const Inks inks(colors);
-    for (int x = 0; x < kLinePixels; x += kCount) store(pixels + x, inks.chunk(masks, x));
+    const PaletteFill fill(colors);
+    for (int x = 0; x < kLinePixels; x += kCount) store(pixels + x, fill.chunk(masks, x));
   }
 
   // Paints a scanline of several pieces.
@@ -114,20 +114,20 @@ struct LinePainter {
     for (int i = 0; i < count; ++i) {
       const int begin = pieces[i].begin();
       const int end = i + 1 < count ? pieces[i + 1].begin() : kLinePixels;
-      const Inks inks(pieces[i].colors());
+      const PaletteFill fill(pieces[i].colors());
       if (x > begin) {  // in the vector that has been painted last
         uint8_t* at = pixels + x - kCount;
-        store(at, merge(load(at), inks.chunk(masks, x - kCount), begin - (x - kCount)));
+        store(at, merge(load(at), fill.chunk(masks, x - kCount), begin - (x - kCount)));
       }
-      for (; x < end; x += kCount) store(pixels + x, inks.chunk(masks, x));
+      for (; x < end; x += kCount) store(pixels + x, fill.chunk(masks, x));
     }
   }
 
  private:
-  struct Inks {
+  struct PaletteFill {
     Vector bk, p0, p1, pf;  // the background, and the bits in which the others differ from it
 
-    CULE_INLINE explicit Inks(uint32_t colors)
+    CULE_INLINE explicit PaletteFill(uint32_t colors)
         : bk(all_of(colors >> 24)), p0(all_of(colors) ^ bk), p1(all_of(colors >> 8) ^ bk),
           pf(all_of(colors >> 16) ^ bk) {}
     static CULE_INLINE Vector all_of(uint32_t color) {

@@ -13,15 +13,15 @@
 namespace cule {
 
 template <class Word>
-struct Inks;
+struct PaletteFill;
 
 // For a CPU: eight pixels at a time, by a table. Keeps the background, and for each other color the
 // bits in which it differs from the background.
 template <>
-struct Inks<uint64_t> {
+struct PaletteFill<uint64_t> {
   uint64_t bk, p0, p1, pf;
 
-  CULE_INLINE explicit Inks(uint32_t colors)
+  CULE_INLINE explicit PaletteFill(uint32_t colors)
       : bk(all_of(colors >> 24)), p0(all_of(colors & 0xFF) ^ bk),
         p1(all_of(colors >> 8 & 0xFF) ^ bk), pf(all_of(colors >> 16 & 0xFF) ^ bk) {}
   static CULE_INLINE uint64_t all_of(uint32_t color) { return color * (~uint64_t{0} / 0xFF); }
@@ -39,10 +39,10 @@ struct Inks<uint64_t> {
 // For a GPU: four pixels at a time. Picks a byte of `colors` for each pixel, by its number in a
 // nibble.
 template <>
-struct Inks<uint32_t> {
+struct PaletteFill<uint32_t> {
   uint32_t colors;
 
-  CULE_INLINE explicit Inks(uint32_t colors) : colors(colors) {}
+  CULE_INLINE explicit PaletteFill(uint32_t colors) : colors(colors) {}
 
   CULE_INLINE void paint(uint32_t bits0, uint32_t bits1, uint32_t bitsf, uint32_t* parts) const {
     const uint32_t low = ~(bits0 | bitsf), high = ~(bits0 | bits1);  // bits of the numbers

@@ -10,18 +10,10 @@
 // one (replay_entry), once the beam is at the same place. Only the collision latches differ.
 #pragma once
 
-#include "tia/sightings.h"
-#include "tia/tia.h"
+#include "tia/collisions/bounds.h"
+#include "tia/log/replay.h"
 
 namespace cule {
-
-// A view that shows nothing.
-struct NoView {
-  static constexpr bool kSeesColors = false;
-  CULE_INLINE void begin_picture() {}
-  CULE_INLINE void objects_changed(uint32_t) {}
-  CULE_INLINE void grey_out(int) {}
-};
 
 // Brings the beam to where the last writes of a frame take effect, as drawing would have. Several
 // writes can share the last cycle, such as the two bytes that JSR pushes. All writes before that
@@ -45,16 +37,6 @@ CULE_COLD void apply_mark(TiaState& tia, const TiaFormat& format, uint32_t entry
   const Effect effect = effect_of<NoView>(tia, entry);
   move_beam(tia, format, effect.clock);
   take_effect(tia, format, effect, view);
-}
-
-// Whether a write is to HMM0 and carries the flag that it comes when stars can begin (motion.h).
-CULE_INLINE bool notes_stars(uint32_t reg, uint32_t value) {
-  return reg == tia_write::HMM0 && (value & 0x0F);
-}
-
-// Whether a write is applied directly (write_facts.h).
-CULE_INLINE bool is_direct(uint32_t reg, uint32_t value) {
-  return is_direct(reg) && !notes_stars(reg, value);
 }
 
 // Brings the beam to where a write takes effect, and applies the write, which must change
@@ -87,33 +69,6 @@ CULE_INLINE bool apply_write(TiaState& tia, const TiaFormat& format, const Known
   if (changes_nothing(tia, reg, value)) return false;
   apply_with_beam<kReg>(tia, format, value, cycle, left);
   return true;
-}
-
-// Applies a write if it is a frequent one: one that only sets a field or a player's graphics.
-// Returns whether it is, and sets `changes` to whether the write changes anything. The lanes of a
-// warp diverge little here, even if they write to different registers.
-CULE_INLINE bool apply_frequent(TiaState& tia, uint32_t reg, uint32_t value, bool& changes) {
-  using namespace tia_write;
-  if (is_direct(reg, value) && is_among(kWithField, reg)) {
-    changes = set_field(tia, field_of(reg), value);
-  } else if (reg == GRP0 || reg == GRP1) {
-    changes = write_graphics(tia, reg == GRP1, value);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-// Applies the `effect` of a write whose register is known only at run time. The beam must be where
-// the write takes effect, unless the write is direct. Tells `view` which objects look different,
-// unless the write is a frequent one.
-template <class View>
-CULE_INLINE void apply_effect(TiaState& tia, const TiaFormat& format, const Effect& effect,
-                              View& view) {
-  bool changes;
-  if (apply_frequent(tia, effect.reg, effect.value, changes)) return;
-  write_register(tia, format, AnyRegister{effect.reg}, effect.value, effect.cycle, effect.phase,
-                 view);
 }
 
 // The same as the first apply_write, for a register that is known only at run time.
