@@ -8,6 +8,7 @@
 #include "bindings.h"
 #include "searched.h"
 #include "tia/collisions/prefilter.h"
+#include "tia/deferred_beam.h"
 
 namespace py = pybind11;
 using namespace cule;
