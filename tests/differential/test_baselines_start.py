@@ -13,7 +13,6 @@ import ale_py
 import gymnasium
 import numpy as np
 import pytest
-import torch
 from stable_baselines3.common import atari_wrappers
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 
@@ -38,7 +37,9 @@ def wrapped(game: str, seed: int, monkeypatch: pytest.MonkeyPatch, **options: An
 
 def ours(game: str, device: str, **options: Any) -> cule.AtariEnv:
     """The same in cule."""
-    size = cule.AtariEnv(game, 1, "cpu", num_threads=1, reset_pool_size=1).render().shape
+    screen = cule.AtariEnv(game, 1, "cpu", num_threads=1, reset_pool_size=1)
+    screen.reset()
+    size = screen.render().shape
     return cule.AtariEnv(
         game, 1, device, noop_max=2, reset_pool_size=0, output="numpy", grayscale=False,
         img_height=size[0], img_width=160, autoreset_mode="same_step", **(OPTIONS | options),
@@ -119,7 +120,7 @@ def test_next_step_mode_starts_lives_in_steps_of_their_own(
             obs, reward, terminated, truncated, _ = counted.step(rng.integers(4, size=1))
             result = int(reward), bool(terminated)
             if mode == "next_step" and bool(terminated | truncated):
-                obs, nothing, *ends, _ = counted.step(torch.zeros(1, dtype=torch.int64))
+                obs, nothing, *ends, _ = counted.step([0])
                 assert int(nothing) == 0 and not any(map(bool, ends))
             seen.append((obs.clone(), *result))
         assert int(counted.episode_count) >= 2

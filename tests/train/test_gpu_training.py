@@ -115,6 +115,8 @@ def flat(tensors):
 def test_trainer_gradient_is_that_of_the_cpu(changes, monkeypatch):
     """A gradient of a later group, in float32, after captured iterations."""
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    # A training of an earlier test in this process may have allowed it.
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
     trainer = make_trainer(bf16=False, num_steps=5, **changes)
     while trainer.updates < 10:
         trainer.iterate()

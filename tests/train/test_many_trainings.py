@@ -111,10 +111,9 @@ def test_sweep_runs_some_on_each_device_and_returns_rows_in_order(tmp_path, prog
 
 def test_the_next_training_starts_while_the_last_one_is_evaluated(tmp_path, program, monkeypatch):
     monkeypatch.setattr(sweep, "LOOK", 0.02)
-    monkeypatch.setattr(sweep, "BESIDE", 2)
     jobs = [job(program, seed, "--evaluates", "2") for seed in range(4)]
     shown = []
-    Sweep(jobs, tmp_path / "runs", ["dev0"]).run(
+    Sweep(jobs, tmp_path / "runs", ["dev0"], beside=2).run(
         lambda states: shown.append([state.evaluating for state in states])
     )
     folders = [tmp_path / "runs" / one.name for one in jobs]

@@ -305,7 +305,8 @@ void start_first_episode(const Batch& batch) {
 }
 
 void start_pool_episode(const Batch& batch, int noops) {
-  const bool fire = buttons_of(batch, 0).fire, by_ale = start_of(batch.options) == EpisodeStart::kAle;
+  const bool fire = buttons_of(batch, 0).fire;
+  const bool by_ale = start_of(batch.options) == EpisodeStart::kAle;
   with_first_session(batch, [&](auto& session) {
     session.env.frame_number = 0;
     start_with_noops(session, fire && by_ale, noops_of(batch.options, fire, noops));
