@@ -22,7 +22,8 @@ def formed(value: Any, form: type[Form]) -> Form:
     try:
         return check_type(value, form, collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS)
     except TypeCheckError as problem:
-        raise InvalidValue(str(problem)) from problem
+        # In one line, as what is said of a union of types has several.
+        raise InvalidValue(" ".join(str(problem).split())) from problem
 
 
 def is_number(value: Any, *, finite: bool = True) -> bool:

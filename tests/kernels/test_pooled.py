@@ -24,11 +24,11 @@ from tests.support.traces import last_two_share_picture, pools_onto_shown
     ("num_envs", "autoreset", "changes"),
     [
         (141, NEXT_STEP, {}),
-        (43, SAME_STEP, {}),
+        (141, SAME_STEP, {}),
         (43, DISABLED, {}),
         (141, NEXT_STEP, {"channels": 3, "observation_height": 50, "observation_width": 40}),
-        (43, SAME_STEP, {"channels": 3, "frameskip": 2}),
-        (43, NEXT_STEP, {"maxpool": False}),
+        (141, SAME_STEP, {"channels": 3, "frameskip": 2}),
+        (141, NEXT_STEP, {"maxpool": False}),
     ],
     ids=str,
 )
