@@ -89,7 +89,7 @@ def test_training_says_at_once_what_it_does(program, tmp_path, monkeypatch, caps
             train.train(algorithm, args)
     first = told[0].splitlines()[0]
     threads = torch.get_num_threads()
-    where = rf"on the CPU \({threads} threads\)"
+    where = rf"on the CPU \({threads} thread{'s' * (threads > 1)}\)"
     assert re.match(rf"Training .+ on pong, {where}\. Chosen for a CPU: ", first)
     assert "--num-envs " in first and "--total-frames" not in first
 
@@ -149,16 +149,16 @@ def test_torch_computes_with_half_of_the_cpus_unless_told(monkeypatch):
 
 def test_resumed_run_says_from_where(tmp_path, capsys):
     args = a2c.Args(
-        **TINY, folder=tmp_path, num_envs=20, warmup_steps=0, total_frames=500, eval_episodes=0,
+        **TINY, folder=tmp_path, num_envs=20, warmup_steps=0, total_frames=2000, eval_episodes=0,
         tensorboard=False, plot=False, resume=True,
     )  # fmt: skip
     told = []
-    for frames in (500, 1000, 1000):
+    for frames in (2000, 3000, 3000):
         row = train.train(a2c.A2C, dataclasses.replace(args, total_frames=frames))
         told.append(capsys.readouterr().err)
     folder = tmp_path / "checkpoints"
     assert f"There is no checkpoint in {folder}: a new run begins." in told[0]
-    assert f"Going on from the checkpoint in {folder}, after 560 frames and " in told[1]
+    assert f"Going on from the checkpoint in {folder}, after 2,000 frames and " in told[1]
     ended = f"after {row['frames']:,} frames and {row['seconds']:,.1f} seconds of training"
     assert f"The run in {tmp_path} ended {ended}: nothing is left to train." in told[2]
 
