@@ -42,13 +42,23 @@ def number(kind: type[int] | type[float], least: float = 1) -> Callable[[str], f
     return read
 
 
-def check_output(option: str, path: Path) -> None:
+def check_output(option: str, path: Path, *, makes_folder: bool = False) -> None:
     """Checks, before any work is done, that a file can be written. The file is not changed.
 
+    Args:
+        option: which the user has given.
+        path: the file.
+        makes_folder: make its folder if that is missing.
+
     Raises:
-        ValueError: it cannot.
+        ValueError: it cannot, or it is a FIFO of some name, which keeps nothing and which a program
+            waits for until somebody reads it.
     """
+    if path.resolve().is_fifo():
+        raise InvalidValue(f"expected {option} to name a file, got {path}, which is a FIFO")
     try:
+        if makes_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
         was_there = path.exists()
         path.open("ab").close()
         if not was_there:

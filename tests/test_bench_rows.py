@@ -222,6 +222,14 @@ def test_bench_without_matplotlib_says_so_before_it_measures(
     assert not results.exists()
 
 
+def test_results_into_a_fifo_are_refused_instead_of_waiting(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    os.mkfifo(tmp_path / "rows.jsonl")
+    assert run("pong", *SHORT, "--results", str(tmp_path / "rows.jsonl")) == 2
+    assert "rows.jsonl, which is a FIFO" in capsys.readouterr().err
+
+
 # Mistakes -----------------------------------------------------------------------------------------
 
 
@@ -235,7 +243,7 @@ def test_bench_without_matplotlib_says_so_before_it_measures(
         (["pong", "--frobnicate"], "unrecognized arguments: --frobnicate"),
         (
             ["pong", "--results", "/dev/null/rows.jsonl"],
-            "--results has to name a file that can be written",
+            "expected --results to name a file that can be written, got /dev/null/rows.jsonl: ",
         ),
         ([], "expected a GAME, or 'all'; or --from with files of results"),
         (["pong", "--from", "rows.txt"], "expected either games or --from, got pong and --from"),

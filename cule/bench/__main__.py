@@ -211,13 +211,7 @@ def measure_and_append(options: argparse.Namespace) -> list[Row]:
     """
     cases = cases_of(options)
     results = options.results or default_results()
-    try:
-        results.parent.mkdir(parents=True, exist_ok=True)
-        results.open("a").close()
-    except OSError as error:
-        raise InvalidValue(
-            f"--results has to name a file that can be written: {results}: {error.strerror}"
-        ) from error
+    check_output("--results", results, makes_folder=True)
     rows: list[Row] = []
     try:
         with tqdm(total=len(cases), unit="case", disable=options.quiet, file=sys.stderr) as bar:

@@ -139,11 +139,17 @@ def load_policy(
             named; of others the checkpoint runs none that is not named here.
 
     Raises:
-        ValueError: there is no checkpoint, all are damaged, or the algorithm's code is not there or
-            not named.
+        ValueError: there is no checkpoint, all are damaged, it lacks the game or the seed, or the
+            algorithm's code is not there or not named.
     """
     state = checkpoint.networks_of(checkpoint.newest(run, device))
-    return policy_of(state, device, programs), state
+    policy = policy_of(state, device, programs)
+    if lacking := [name for name in ("game", "seed") if name not in state["args"]]:
+        raise InvalidValue(
+            f"expected a training's game and seed in the checkpoint of {run}, got no "
+            f"{' and no '.join(lacking)}"
+        )
+    return policy, state
 
 
 def full_actions_of(state: dict[str, Any]) -> bool:

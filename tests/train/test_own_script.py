@@ -241,6 +241,13 @@ def test_checkpoint_of_another_runs_none_of_its_code(attack, tmp_path, monkeypat
         assert marker.exists()
 
 
+def test_checkpoint_without_a_game_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluate, "policy_of", lambda *_: None)
+    save(tmp_path / "checkpoints", 1, STATE | {"args": {"seed": 1}})
+    with pytest.raises(ValueError, match=r"expected a training's game and seed .* got no game"):
+        evaluate.load_policy(tmp_path, torch.device("cpu"))
+
+
 @pytest.mark.parametrize("changes", [
     {"program": 5}, {"args": []}, {"trainer": {}}, {"trainer": None}, {"logged": (1, "2", 3.0)},
     {"more": 1},
