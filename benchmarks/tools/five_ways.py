@@ -19,10 +19,10 @@ from typing import Any
 import torch
 
 from cule.results import command_line, commit, machine, now
-from cule.train.emulator import FRAMESKIP, make_env
+from cule.train.distributed.process_group import World
+from cule.train.envs.emulator import FRAMESKIP, make_env
 from cule.train.layout import Layout
 from cule.train.tune import trial
-from cule.train.world import World
 from examples.a2c_vtrace.train import A2C, Args
 
 

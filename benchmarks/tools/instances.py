@@ -18,10 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 from cule.results import command_line, commit, machine, now
+from cule.train.distributed.process_group import World
 from cule.train.layout import Layout
 from cule.train.trainer import Trainer
 from cule.train.tune import trial
-from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 from examples.ppo import ppo
 

@@ -18,8 +18,8 @@ import tyro
 import cule
 from cule import translation
 from cule.rom import find_game
-from cule.train.evaluate import full_actions_of, load_policy
-from cule.train.models import sample
+from cule.train.evaluate.policies import full_actions_of, load_policy
+from cule.train.nn.models import sample
 from cule.translation.blocks import share_of
 from cule.translation.executed import both, profile_from
 

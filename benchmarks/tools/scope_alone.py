@@ -20,10 +20,10 @@ import torch
 from cule import scope
 from cule.results import PROFILER, append_row, command_line, commit, machine, now
 from cule.scope.events import BOOKKEEPING
-from cule.train.draws import keyed
+from cule.train.distributed.process_group import World
+from cule.train.nn.draws import keyed
 from cule.train.plan.graphs import CALLS_BEFORE_CAPTURE, CudaStreams
 from cule.train.trainer import Trainer
-from cule.train.world import World
 from examples.a2c_vtrace.train import A2C, Args
 
 REPLAYS = 50

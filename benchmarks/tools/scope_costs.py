@@ -21,8 +21,8 @@ from cule import scope
 from cule.device import find_device
 from cule.results import PROFILER, append_row, command_line, commit, machine, now
 from cule.scope.loops import CALLS, ROUNDS, annotation_cost, nanoseconds_of
+from cule.train.distributed.process_group import World
 from cule.train.trainer import Trainer
-from cule.train.world import World
 from examples.a2c_vtrace.train import A2C, Args
 
 

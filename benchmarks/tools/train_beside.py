@@ -26,10 +26,10 @@ from torch import nn
 
 import cule
 from cule.registration import make_vector_env
-from cule.train.models import ActorCritic, sample
-from cule.train.returns import gae
+from cule.train.distributed.process_group import World
+from cule.train.nn.models import ActorCritic, sample
+from cule.train.nn.returns import gae
 from cule.train.trainer import Trainer
-from cule.train.world import World
 from examples.ppo import ppo
 
 SIZES = ((42, 32), (84, 64), (105, 80), (210, 160), (420, 320), (840, 640))

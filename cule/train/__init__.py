@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.batch import Batch
-from cule.train.build import Declaration
 from cule.train.layout import Instance, Layout
 from cule.train.learning import Copy, Learning, Replay
+from cule.train.lowering.declaration import Declaration
 from cule.train.main import explain, main, train
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan

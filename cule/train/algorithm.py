@@ -15,7 +15,7 @@ from cule.train.settings import Args
 
 if TYPE_CHECKING:
     from cule.train.batch import Batch
-    from cule.train.build import Declaration
+    from cule.train.lowering.declaration import Declaration
 
 A = TypeVar("A", bound=Args)
 Values = Mapping[str, torch.Tensor]
@@ -47,7 +47,7 @@ class Algorithm(Generic[A]):
 
     keeps: ClassVar[Mapping[str, torch.dtype]] = {}
     evaluates: ClassVar[Mapping[str, torch.dtype]] = {}
-    # Which settings the constructor has read (reads.py); None: that is not known.
+    # Which settings the constructor has read (settings_read.py); None: that is not known.
     read_at_start: set[str] | None = None
 
     def __init__(self, args: A):

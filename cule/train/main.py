@@ -13,21 +13,21 @@ import torch
 
 from cule.errors import MissingPackage
 from cule.train import annotate
-from cule.train.address import module_of, program_of
 from cule.train.algorithm import Algorithm
 from cule.train.command import run_program
-from cule.train.companions import Companions
+from cule.train.distributed.process_group import World
+from cule.train.distributed.watchdog import Companions
+from cule.train.import_path import module_of, program_of
 from cule.train.layout import Layout
-from cule.train.log import RESULT
-from cule.train.pictures import SINGLE, plot
-from cule.train.reads import made
-from cule.train.result import result_of, summary
-from cule.train.rows import append_row
-from cule.train.run import Run
-from cule.train.stopper import Stopper
+from cule.train.logs.log import RESULT
+from cule.train.logs.pictures import SINGLE, plot
+from cule.train.logs.rows import append_row
+from cule.train.lowering.settings_read import made
+from cule.train.run.result import result_of, summary
+from cule.train.run.run import Run
+from cule.train.run.stopper import Stopper
 from cule.train.trainer import Trainer
 from cule.train.tune import kept
-from cule.train.world import World
 
 LEAST_TORCH = (2, 11)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cule.command_line import told
 from cule.errors import InvalidValue
-from cule.train.stopper import Stopper
+from cule.train.run.stopper import Stopper
 
 CONTROL, VISIBLE = "nvidia-cuda-mps-control", "CUDA_VISIBLE_DEVICES"
 # Seconds: how long the service may take to start, and to end; and between two looks.

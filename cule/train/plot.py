@@ -14,7 +14,7 @@ import tyro
 
 from cule.errors import InvalidValue
 from cule.train.command import run_program
-from cule.train.pictures import SINGLE, plot
+from cule.train.logs.pictures import SINGLE, plot
 
 
 @dataclass

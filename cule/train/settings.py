@@ -14,11 +14,11 @@ from torch import nn
 from cule.device import compute_with
 from cule.errors import InvalidValue
 from cule.train.checks import MAX_SEED, above, at_least, check_types, within
+from cule.train.envs.rewards import RewardName
 from cule.train.layout import Layout
-from cule.train.models import ModelName
-from cule.train.optimizers import Adam, Muon
+from cule.train.nn.models import ModelName
+from cule.train.nn.optimizers import Adam, Muon
 from cule.train.presets import by_device, filled
-from cule.train.rewards import RewardName
 
 Self = TypeVar("Self", bound="Args")
 

@@ -11,27 +11,27 @@ from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
 from cule.train import annotate
 from cule.train.algorithm import Algorithm, Nets
-from cule.train.attributes import Attributes, constant_classes
-from cule.train.balance import Balance, Way
-from cule.train.build import Declaration, fixed_bytes, observation_of
-from cule.train.decoupled import FarEnvs, Messages, facts_of
 from cule.train.devices import compute_deterministically, multiprocessors_of
-from cule.train.emulator import FRAMESKIP
+from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
+from cule.train.distributed.gpu_lock import trainings_at_once
+from cule.train.distributed.process_group import World
+from cule.train.distributed.reduction import make_reduction
+from cule.train.distributed.sm_autotuner import Balance, Way
+from cule.train.distributed.sm_partition import Partition, split
+from cule.train.envs.collector import Stage, make_envs
+from cule.train.envs.emulator import FRAMESKIP
 from cule.train.layout import Layout
-from cule.train.learner import Learner, spaces
 from cule.train.learning import Learning
-from cule.train.networks import make_networks
-from cule.train.partition import Partition, split
+from cule.train.lowering.attributes import Attributes, constant_classes
+from cule.train.lowering.declaration import Declaration, fixed_bytes, observation_of
+from cule.train.lowering.learner import Learner, spaces
+from cule.train.lowering.networks import make_networks
+from cule.train.lowering.returned import check_knobs, check_learning, number_of
+from cule.train.lowering.trials import Trials, constant
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
-from cule.train.reduction import make_reduction
-from cule.train.returned import check_knobs, check_learning, number_of
-from cule.train.stage import Stage, make_envs
-from cule.train.trying import Trials, constant
-from cule.train.turn import trainings_at_once
-from cule.train.world import World
 
 # Env i of run `seed` gets seed * SEED_STRIDE + i, so that two runs have different env seeds.
 SEED_STRIDE = 1_000_003

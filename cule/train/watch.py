@@ -23,9 +23,9 @@ import cule
 from cule.device import compute_with, find_device
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import run_program
-from cule.train.emulator import FRAMESKIP
-from cule.train.evaluate import Policy, full_actions_of, load_policy
-from cule.train.models import sample
+from cule.train.envs.emulator import FRAMESKIP
+from cule.train.evaluate.policies import Policy, full_actions_of, load_policy
+from cule.train.nn.models import sample
 
 
 @dataclass

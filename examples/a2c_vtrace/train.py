@@ -17,8 +17,8 @@ import torch
 from cule import train
 from cule.errors import InvalidValue
 from cule.train.checks import at_least, within
-from cule.train.losses import vtrace_loss
-from cule.train.models import ActorCritic, policy_terms, sample_with_log
+from cule.train.nn.losses import vtrace_loss
+from cule.train.nn.models import ActorCritic, policy_terms, sample_with_log
 
 
 @dataclass
@@ -129,7 +129,7 @@ class A2C(train.Algorithm[Args]):
         log_pi_all = log_pi_all[: steps * width].unflatten(0, (steps, width))
         log_pi, entropy = policy_terms(log_pi_all, batch.actions)
         ent_coef = self.now.ent_coef if a.anneal_ent else a.ent_coef
-        # What it computes is in cule/train/losses.py, in a few lines of torch.
+        # What it computes is in cule/train/nn/losses.py, in a few lines of torch.
         return vtrace_loss(
             log_pi, entropy, values.unflatten(0, (steps + 1, width)), batch.log_mu,
             batch.rewards, batch.discounts, batch.played, vf_coef=a.vf_coef, ent_coef=ent_coef,

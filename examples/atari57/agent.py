@@ -27,14 +27,16 @@ import torch
 
 from cule import train
 from cule.device import usable_cpus
-from cule.train import checkpoint, evaluate, watch
+from cule.train import watch
+from cule.train.checkpoints import checkpoint
 from cule.train.checks import at_least
 from cule.train.command import run_program
-from cule.train.jobs import result_in
-from cule.train.log import LOG, RESULT
-from cule.train.result import parts_in
-from cule.train.rows import append_row
-from cule.train.sweep import STOPPED
+from cule.train.evaluate import evaluation
+from cule.train.logs.log import LOG, RESULT
+from cule.train.logs.rows import append_row
+from cule.train.run.result import parts_in
+from cule.train.sweep.jobs import result_in
+from cule.train.sweep.sweep import STOPPED
 from examples.atari57.games import game_of
 from examples.atari57.references import human_normalised
 from examples.atari57.settings import (
@@ -171,14 +173,14 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     # A policy of a few envs is no work for several, which would wait for each other's cores.
     torch.set_num_threads(1)
     begun, protocol = time.perf_counter(), PROTOCOLS[args.protocol]
-    wanted = evaluate.Args(
+    wanted = evaluation.Args(
         args.folder / TRAINING, episodes=args.episodes, sticky=(protocol.sticky,),
         noops=protocol.noops, max_frames=args.max_frames,
         device=args.device if args.evaluate_on == "gpu" else "cpu",
         num_threads=args.num_threads, progress=args.progress,
         num_processes=-(-(args.num_threads or usable_cpus()) // THREADS),
     )  # fmt: skip
-    (row,) = evaluate.evaluate(wanted)
+    (row,) = evaluation.evaluate(wanted)
     seconds = time.perf_counter() - begun
     film(args)
     row |= {

@@ -23,7 +23,7 @@ from cule.errors import InvalidValue
 from cule.files import replacing
 from cule.results import read_rows
 from cule.train.command import run_program
-from cule.train.sweep import RESULTS
+from cule.train.sweep.sweep import RESULTS
 from examples.atari57 import pictures
 from examples.atari57.agent import VIDEO
 from examples.atari57.aggregates import STATISTICS, interval

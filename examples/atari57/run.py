@@ -16,11 +16,11 @@ from typing import Literal
 
 from cule.errors import InvalidValue
 from cule.recording import video_library
-from cule.train import sweep
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import options_of, run_program
-from cule.train.jobs import Job
-from cule.train.sweep_table import Live
+from cule.train.sweep import sweep
+from cule.train.sweep.jobs import Job
+from cule.train.sweep.table import Live
 from examples.atari57.agent import PROGRAM
 from examples.atari57.games import games_of, longest_first
 from examples.atari57.report import REPORT, write_report

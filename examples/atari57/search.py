@@ -23,11 +23,11 @@ import numpy as np
 
 from cule.errors import InvalidValue
 from cule.scope.table import columns
-from cule.train import sweep
 from cule.train.checks import at_least
 from cule.train.command import options_of, run_program
-from cule.train.jobs import Job
-from cule.train.sweep_table import Live
+from cule.train.sweep import sweep
+from cule.train.sweep.jobs import Job
+from cule.train.sweep.table import Live
 from examples.atari57 import aggregates, run
 from examples.atari57.agent import PROGRAM
 from examples.atari57.games import games_of

@@ -23,10 +23,10 @@ from torch.nn import functional
 
 from cule import train
 from cule.errors import InvalidValue
-from cule.train import draws
 from cule.train.checks import at_least, within
-from cule.train.emulator import STACK
-from cule.train.models import QNetwork
+from cule.train.envs.emulator import STACK
+from cule.train.nn import draws
+from cule.train.nn.models import QNetwork
 
 
 @dataclass

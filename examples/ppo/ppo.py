@@ -22,9 +22,9 @@ from torch import nn
 
 from cule import train
 from cule.train.checks import at_least, within
-from cule.train.losses import clipped_loss
-from cule.train.models import ActorCritic, policy_terms, sample_with_log
-from cule.train.returns import explained_variance, gae, vtrace
+from cule.train.nn.losses import clipped_loss
+from cule.train.nn.models import ActorCritic, policy_terms, sample_with_log
+from cule.train.nn.returns import explained_variance, gae, vtrace
 
 
 @dataclass
@@ -134,7 +134,7 @@ class PPO(train.Algorithm[Args]):
         log_pi_all, values = nets.net(batch.observations)
         log_pi, entropy = policy_terms(log_pi_all, batch.actions)
         ent_coef = self.now.ent_coef if a.anneal_ent else a.ent_coef
-        # What it computes is in cule/train/losses.py, in a few lines of torch.
+        # What it computes is in cule/train/nn/losses.py, in a few lines of torch.
         parts = clipped_loss(
             log_pi, entropy, values, batch.log_near, batch.advantages, batch.targets,
             batch.played, clip_coef=a.clip_coef, vf_coef=a.vf_coef, ent_coef=ent_coef,

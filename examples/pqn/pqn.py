@@ -17,9 +17,9 @@ import torch
 from torch.nn import functional
 
 from cule import train
-from cule.train import draws
-from cule.train.models import QNetwork
-from cule.train.returns import explained_variance, lambda_returns
+from cule.train.nn import draws
+from cule.train.nn.models import QNetwork
+from cule.train.nn.returns import explained_variance, lambda_returns
 
 
 @dataclass

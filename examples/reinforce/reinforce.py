@@ -17,8 +17,8 @@ from pathlib import Path
 
 from cule import train
 from cule.train.checks import at_least
-from cule.train.models import ActorCritic, policy_terms, sample
-from cule.train.returns import discounted_returns
+from cule.train.nn.models import ActorCritic, policy_terms, sample
+from cule.train.nn.returns import discounted_returns
 
 
 @dataclass

@@ -54,8 +54,8 @@ def test_philox_draws_by_seed_env_purpose_and_counter(chips: ModuleType) -> None
 
 
 def test_numbers_of_acting_are_philoxs(chips: ModuleType) -> None:
-    """cule.train.draws: the counter is four numbers' place, the step, the env and the draw."""
-    draws = pytest.importorskip("cule.train.draws")
+    """cule.train.nn.draws: the counter is four numbers' place, the step, the env and the draw."""
+    draws = pytest.importorskip("cule.train.nn.draws")
     seed, step, first, number = 2**62 + 12_345, 2**31 + 7, 2**20, 9
     found = draws.words(seed, first, torch.tensor([step]), number, (3, 6)).tolist()
     for env, row in enumerate(found):

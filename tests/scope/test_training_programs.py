@@ -8,9 +8,9 @@ import torch
 from cule import scope, train
 from cule.scope.recording import Recording
 from cule.train.annotate import log_values
-from cule.train.log import read_log
+from cule.train.distributed.process_group import World
+from cule.train.logs.log import read_log
 from cule.train.trainer import Trainer
-from cule.train.world import World
 from examples.a2c_vtrace.train import A2C
 from examples.a2c_vtrace.train import Args as A2CArgs
 from examples.dqn import dqn

@@ -12,7 +12,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from cule.train.kernels import adam, draws, frames, layers, losses, muon, policy, returns
+from cule.train.nn.kernels import adam, draws, frames, layers, losses, muon, policy, returns
 
 TARGET = GPUTarget("cuda", 90, 32)
 # What Triton calls types; an argument that is not in a kernel's own list has that of its name.

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from cule import train
-from cule.train.models import entropy_of, sample
-from cule.train.returns import discounted_returns
+from cule.train.nn.models import entropy_of, sample
+from cule.train.nn.returns import discounted_returns
 
 
 class LstmPolicy(nn.Module):

@@ -11,8 +11,8 @@ from scripted import SignalEnv
 from torch import nn
 
 from cule import train
+from cule.train.distributed.process_group import World
 from cule.train.trainer import Trainer
-from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
 from examples.ppo import ppo

@@ -17,8 +17,8 @@ import torch
 from scipy import stats
 
 import cule
-from cule.train import evaluate
-from cule.train.evaluator import Evaluator
+from cule.train.evaluate import policies
+from cule.train.evaluate.evaluator import Evaluator
 from examples.atari57 import agent, aggregates, run, settings
 from examples.atari57.games import ATARI_5, LONGEST, games_of, longest_first
 from examples.atari57.references import AGENTS, SOURCES, human_normalised, references
@@ -152,7 +152,7 @@ def test_agent_is_trained_and_evaluated_by_its_protocol(tmp_path, protocol, acti
     asked = {"protocol": protocol, "game": "qbert", **SMALL}
     args = agent.Args(folder=tmp_path / "a", progress=False, **asked)
     row = agent.make(args)
-    policy, state = evaluate.load_policy(tmp_path / "a" / "training", torch.device("cpu"))
+    policy, state = policies.load_policy(tmp_path / "a" / "training", torch.device("cpu"))
     trained = state["args"]
     machado = protocol == "machado"
     assert policy(torch.zeros(1, 4, 84, 84, dtype=torch.uint8)).shape == (1, actions)

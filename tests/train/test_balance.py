@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from cule.engine import fewest_multiprocessors
-from cule.train import stage
-from cule.train.balance import EIGHTHS, Balance, Way
 from cule.train.devices import multiprocessors_of
+from cule.train.distributed.sm_autotuner import EIGHTHS, Balance, Way
+from cule.train.envs import collector as stage
 
 ALL = 132
 NUMBERS = [ALL * eighths // 8 for eighths in EIGHTHS]

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from cule import train
-from cule.train.learner import Learner
-from cule.train.models import sample
+from cule.train.distributed.process_group import World
+from cule.train.lowering.learner import Learner
+from cule.train.nn.models import sample
 from cule.train.trainer import Trainer
 from cule.train.tune import trial as trials
-from cule.train.world import World
 from examples.a2c_vtrace.train import A2C
 from examples.a2c_vtrace.train import Args as A2CArgs
 from examples.dqn.dqn import DQN

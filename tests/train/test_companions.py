@@ -19,8 +19,8 @@ import torch
 import torch.distributed as dist
 from training_runs import ROOT, children_of, one_thread_each, processes
 
-from cule.train.companions import STATUS, Companions
-from cule.train.world import World
+from cule.train.distributed.process_group import World
+from cule.train.distributed.watchdog import STATUS, Companions
 
 
 def member(rank, port, told, killed):
@@ -76,8 +76,8 @@ def runs(pid):
 TRAINING = """
 import time
 from pathlib import Path
-from cule.train.companions import Companions
-from cule.train.world import World
+from cule.train.distributed.watchdog import Companions
+from cule.train.distributed.process_group import World
 
 world = World.join("cpu")
 with Companions(world):

@@ -26,9 +26,9 @@ from training_runs import (
 
 from cule import train
 from cule.train.command import options_of
+from cule.train.distributed.process_group import World
 from cule.train.layout import Layout
 from cule.train.trainer import Trainer
-from cule.train.world import World
 from examples.a2c_vtrace.train import A2C
 
 

@@ -11,10 +11,11 @@ import tyro
 
 from cule import device as devices
 from cule import train
-from cule.train import presets, progress
-from cule.train.log import Log
+from cule.train import presets
+from cule.train.distributed.process_group import World
+from cule.train.logs import progress
+from cule.train.logs.log import Log
 from cule.train.trainer import Trainer
-from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
 from examples.ppo import ppo
@@ -84,7 +85,7 @@ def test_training_says_at_once_what_it_does(program, tmp_path, monkeypatch, caps
         raise ValueError("no env")
 
     with monkeypatch.context() as patch:
-        patch.setattr("cule.train.stage.make_env", make_env)
+        patch.setattr("cule.train.envs.collector.make_env", make_env)
         with pytest.raises(ValueError, match="no env"):
             train.train(algorithm, args)
     first = told[0].splitlines()[0]

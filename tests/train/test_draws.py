@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cule.train import draws, kernels
-from cule.train.models import sample
+from cule.train.nn import draws, kernels
+from cule.train.nn.models import sample
 
 CHANCES = torch.rand(7, 5, generator=torch.Generator().manual_seed(0)).log_softmax(1)
 STEP = torch.tensor([12])

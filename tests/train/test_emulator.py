@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import cule
-from cule.train.emulator import make_env
+from cule.train.envs.emulator import make_env
 
 CPU = torch.device("cpu")
 

@@ -12,8 +12,8 @@ from torch import nn
 from training_runs import SMALL, assert_same, saved, settings, trained, without_times
 
 from cule import train
+from cule.train.distributed.process_group import World
 from cule.train.trainer import Trainer
-from cule.train.world import World
 
 CPU = torch.device("cpu")
 GAME = {"game": "breakout", "num_envs": 8, "max_episode_frames": 150, "life_loss_ends": True}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cule.train.episodes import Episodes
+from cule.train.envs.episodes import Episodes
 
 ENVS, STEPS = 5, 60
 

@@ -11,10 +11,10 @@ from handwritten import dqn as dqn_by_hand
 from handwritten import ppo as ppo_by_hand
 from handwritten.arguments import Args as A2CArgs
 
+from cule.train.distributed.process_group import World
 from cule.train.plan.passes import Passes
 from cule.train.presets import filled
 from cule.train.trainer import SEED_STRIDE, Trainer
-from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
 from examples.ppo import ppo

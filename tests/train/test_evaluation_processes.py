@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from training_runs import ROOT, children_of, settings, trained
 
-from cule.train import evaluate
+from cule.train.evaluate import evaluation
 
 
 @pytest.fixture(scope="module")
@@ -27,21 +27,21 @@ def run(tmp_path_factory):
 
 def wanted(run, **changes):
     """20 episodes are three groups."""
-    return evaluate.Args(run, episodes=20, sticky=(0.25,), device="cpu", num_threads=2, **changes)
+    return evaluation.Args(run, episodes=20, sticky=(0.25,), device="cpu", num_threads=2, **changes)
 
 
 def test_scores_do_not_depend_on_processes(run, monkeypatch):
     rows, bars = [], []
 
-    class Bar(evaluate.tqdm):
+    class Bar(evaluation.tqdm):
         def close(self):
             bars.append((self.desc, self.n, self.total))
             super().close()
 
-    monkeypatch.setattr(evaluate, "tqdm", Bar)
+    monkeypatch.setattr(evaluation, "tqdm", Bar)
     for num_processes in (1, 2, 9):
         args = wanted(run, max_frames=400, num_processes=num_processes)
-        rows.append(evaluate.evaluate(args)[0])
+        rows.append(evaluation.evaluate(args)[0])
     # The bar has counted all episodes.
     assert set(bars) == {("breakout, sticky 0.25", 20, 20)}
     for row in rows[1:]:
@@ -59,7 +59,7 @@ def test_a_process_that_is_killed_ends_the_evaluation_with_a_sentence(run):
     killer = threading.Thread(target=kill)
     killer.start()
     with pytest.raises(RuntimeError, match=r"scores from each of 2 processes.*\(exit status -9\)"):
-        evaluate.evaluate(wanted(run, max_frames=108_000, num_processes=2))
+        evaluation.evaluate(wanted(run, max_frames=108_000, num_processes=2))
     killer.join()
     assert multiprocessing.active_children() == []
 
@@ -68,12 +68,12 @@ def test_a_process_that_ends_before_it_has_the_policy_is_a_sentence(run, monkeyp
     """A pipe takes 64 KB from who starts a process that does not read, and the weights are more."""
     monkeypatch.setattr(multiprocessing.spawn, "_python_exe", b"/bin/false")
     with pytest.raises(RuntimeError, match=r"scores from each of 2 processes.*\(exit status 1\)"):
-        evaluate.evaluate(wanted(run, max_frames=80, num_processes=2))
+        evaluation.evaluate(wanted(run, max_frames=80, num_processes=2))
 
 
 def test_what_goes_wrong_in_a_process_is_raised(run):
     with pytest.raises(TypeError, match="incompatible"):
-        evaluate.evaluate(wanted(run, noops=2**40, num_processes=2))
+        evaluation.evaluate(wanted(run, noops=2**40, num_processes=2))
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 import cule
-from cule.train.emulator import make_env
-from cule.train.episodes import Episodes
+from cule.train.envs.emulator import make_env
+from cule.train.envs.episodes import Episodes
 from cule.train.plan.program import Recurrent
 from cule.train.plan.stores import FrameRing
 

@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 from training_runs import ROOT, assert_same, options, processes, saved
 
-from cule.train.partition import split
-from cule.train.reduction import make_reduction
+from cule.train.distributed.reduction import make_reduction
+from cule.train.distributed.sm_partition import split
 
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")
@@ -139,7 +139,7 @@ def test_layout_goes_on_exactly(layout, count, gpus, tmp_path):
 TRIALS = """
 import sys
 from cule.train.tune import trial
-from cule.train.world import World
+from cule.train.distributed.process_group import World
 from examples.a2c_vtrace import train as a2c
 
 world = World.join("cuda")

@@ -11,14 +11,14 @@ from training_runs import assert_same, saved
 
 import cule
 from cule import train
-from cule.train.balance import Balance, Way
-from cule.train.evaluator import Evaluator
+from cule.train.distributed.process_group import World
+from cule.train.distributed.sm_autotuner import Balance, Way
+from cule.train.evaluate.evaluator import Evaluator
 from cule.train.layout import Layout
 from cule.train.plan.execution import Step
 from cule.train.plan.graphs import CudaStreams
 from cule.train.plan.memory import GIB
 from cule.train.trainer import Trainer
-from cule.train.world import World
 from examples.a2c_vtrace.train import A2C, Args
 from examples.dqn import dqn
 from examples.ppo import ppo

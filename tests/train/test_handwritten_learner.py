@@ -14,8 +14,8 @@ from scripted import ScriptedEnv, SignalEnv
 from torch import distributed as dist
 from torch import multiprocessing
 
-from cule.train.models import ActorCritic
-from cule.train.world import World
+from cule.train.distributed.process_group import World
+from cule.train.nn.models import ActorCritic
 
 CPU = torch.device("cpu")
 

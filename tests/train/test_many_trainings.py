@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from training_runs import one_thread_each, without_times
 
-from cule.train import jobs, sweep
-from cule.train.jobs import JobState
-from cule.train.sweep import Job, Sweep
-from cule.train.sweep_table import Live, summary
+from cule.train.sweep import Job, Sweep, jobs, sweep
+from cule.train.sweep.__main__ import main
+from cule.train.sweep.jobs import JobState
+from cule.train.sweep.table import Live, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 # A program that trains nothing but behaves as a training does.
@@ -443,7 +443,7 @@ def test_sweep_answers_mistakes_with_a_sentence_before_it_starts_anything(
 ):
     told = ["--algorithm", "examples.ppo.ppo", "--folder", str(tmp_path / "x"), "--device", "cpu"]
     monkeypatch.setattr(sys, "argv", ["sweep", *told, *words, "--", *options])
-    assert sweep.main() == 2
+    assert main() == 2
     error = capsys.readouterr().err
     assert message in error and error.startswith("sweep: ") and error.count("\n") == 1
     assert not (tmp_path / "x").exists()

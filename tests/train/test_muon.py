@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from cule.train import optimizers
-from cule.train.models import ActorCritic
-from cule.train.optimizers import Muon
-from cule.train.weights import Weights
+from cule.train.nn import optimizers
+from cule.train.nn.models import ActorCritic
+from cule.train.nn.optimizers import Muon
+from cule.train.nn.weights import Weights
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 pytestmark = pytest.mark.gpu if torch.cuda.is_available() else []

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cule.train.models import ActorCritic, PixelConv, patches, sample
+from cule.train.nn.models import ActorCritic, PixelConv, patches, sample
 
 
 def random_images(count):

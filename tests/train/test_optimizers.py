@@ -10,9 +10,9 @@ from torch import nn
 
 pytest.importorskip("triton")
 
-from cule.train import optimizers
-from cule.train.models import ActorCritic
-from cule.train.weights import Weights
+from cule.train.nn import optimizers
+from cule.train.nn.models import ActorCritic
+from cule.train.nn.weights import Weights
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 pytestmark = pytest.mark.gpu if torch.cuda.is_available() else []

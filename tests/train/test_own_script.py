@@ -12,8 +12,9 @@ import torch
 from training_runs import save
 
 from cule import train
-from cule.train import checkpoint, evaluate
-from cule.train.address import find, load
+from cule.train.checkpoints import checkpoint
+from cule.train.evaluate import evaluation, policies
+from cule.train.import_path import find, load
 from cule.train.tune import __main__ as tune_program
 from tests.support import warm
 
@@ -22,7 +23,7 @@ SCRIPT = '''
 import sys
 from dataclasses import dataclass
 from cule import train
-from cule.train.models import ActorCritic, sample
+from cule.train.nn.models import ActorCritic, sample
 
 
 @dataclass
@@ -69,17 +70,17 @@ def test_script_is_trained_and_evaluated(tmp_path):
     row = json.loads(done.stdout)
     assert (row["algorithm"], row["bonus"], row["updates"]) == ("Mine", 0.25, 8)
     assert row["command"].startswith("python mine.py --device cpu")
-    args = evaluate.Args(
+    args = evaluation.Args(
         tmp_path / "run", episodes=1, sticky=(0.0,), max_frames=40, device="cpu", num_threads=1
     )
     with pytest.raises(ValueError, match=r"mine\.py:Mine: its code .* --program mine\.py$"):
-        evaluate.evaluate(args)
+        evaluation.evaluate(args)
     args.program = (str(tmp_path / "mine.py"),)
-    (tried,) = evaluate.evaluate(args)
+    (tried,) = evaluation.evaluate(args)
     assert tried["algorithm"] == "Mine"
     (tmp_path / "mine.py").unlink()
     with pytest.raises(ValueError, match=r"the Algorithm that was trained at .*mine\.py:Mine, got"):
-        evaluate.evaluate(args)
+        evaluation.evaluate(args)
     wrong = warm.run(["-c", SCRIPT, "--num-envs", "0"], cwd=tmp_path, env=environment)
     assert wrong.returncode == 2 and "expected num_envs to be at least 1, got 0" in wrong.stderr
 
@@ -234,18 +235,18 @@ def test_checkpoint_of_another_runs_none_of_its_code(attack, tmp_path, monkeypat
         else STATE | changes,
     )
     with pytest.raises(ValueError, match=message):
-        evaluate.load_policy(tmp_path, torch.device("cpu"))
+        policies.load_policy(tmp_path, torch.device("cpu"))
     assert not marker.exists()
     if attack == "a script":  # what the user names does run
-        evaluate.find("/gone/evil.py:Evil", train.Algorithm, [str(tmp_path / "evil.py")])
+        policies.find("/gone/evil.py:Evil", train.Algorithm, [str(tmp_path / "evil.py")])
         assert marker.exists()
 
 
 def test_checkpoint_without_a_game_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluate, "policy_of", lambda *_: None)
+    monkeypatch.setattr(policies, "policy_of", lambda *_: None)
     save(tmp_path / "checkpoints", 1, STATE | {"args": {"seed": 1}})
     with pytest.raises(ValueError, match=r"expected a training's game and seed .* got no game"):
-        evaluate.load_policy(tmp_path, torch.device("cpu"))
+        policies.load_policy(tmp_path, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("changes", [

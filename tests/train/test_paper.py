@@ -13,7 +13,7 @@ import pytest
 import tyro
 
 from cule import results
-from cule.train.sweep import Sweep
+from cule.train.sweep.sweep import Sweep
 from examples.a2c_vtrace import train
 from examples.a2c_vtrace.paper import __main__ as program
 from examples.a2c_vtrace.paper import cases, measure

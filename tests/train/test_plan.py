@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from cule import train
+from cule.train.distributed.process_group import World
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
 from cule.train.trainer import Trainer
-from cule.train.world import World
 from examples.a2c_vtrace.train import A2C
 from examples.a2c_vtrace.train import Args as A2CArgs
 from examples.dqn.dqn import DQN

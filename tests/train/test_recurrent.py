@@ -12,8 +12,8 @@ from recurrent import Args, RecurrentA2C
 from training_runs import assert_same, saved, without_times
 
 from cule import train
+from cule.train.distributed.process_group import World
 from cule.train.trainer import Trainer
-from cule.train.world import World
 
 CPU = torch.device("cpu")
 

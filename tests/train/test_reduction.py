@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from cule.train.reduction import choose, make_reduction
+from cule.train.distributed.reduction import choose, make_reduction
 
 SIZE = 4
 

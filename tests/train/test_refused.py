@@ -15,9 +15,9 @@ from torch import nn
 
 import cule
 from cule import train
+from cule.train.lowering.returned import LOGGED
+from cule.train.lowering.settings_read import made
 from cule.train.plan.index import T, U
-from cule.train.reads import made
-from cule.train.returned import LOGGED
 from tests.train.walker import Corridor, Walker, trainer_of, weights
 
 

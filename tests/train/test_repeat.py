@@ -14,8 +14,8 @@ import tyro
 from training_runs import settings, trained
 
 from cule.results import command_line
-from cule.train import repeat
 from cule.train.command import options_of
+from cule.train.logs import repeat
 from examples.a2c_vtrace.train import A2C, Args
 from examples.dqn.dqn import DQN
 from examples.dqn.dqn import Args as DQNArgs

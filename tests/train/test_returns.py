@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cule.train.returns import discounted_returns, explained_variance, gae, lambda_returns
+from cule.train.nn.returns import discounted_returns, explained_variance, gae, lambda_returns
 
 T, B = 9, 4
 

@@ -9,8 +9,8 @@ import torch
 from training_runs import saved, settings, trained
 
 import cule
-from cule.train.rewards import learned_rewards, signed_root
-from cule.train.stage import Stage
+from cule.train.envs.collector import Stage
+from cule.train.envs.rewards import learned_rewards, signed_root
 
 CPU = torch.device("cpu")
 

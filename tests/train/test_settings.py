@@ -12,10 +12,10 @@ from training_runs import settings as a2c_settings
 from training_runs import trained
 
 from cule import train
-from cule.train.models import ActorCritic
-from cule.train.reads import made
+from cule.train.distributed.process_group import World
+from cule.train.lowering.settings_read import made
+from cule.train.nn.models import ActorCritic
 from cule.train.trainer import Trainer
-from cule.train.world import World
 from examples.dqn import dqn
 from examples.ppo import ppo
 

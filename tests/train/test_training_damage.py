@@ -27,8 +27,9 @@ from training_runs import (
 )  # fmt: skip
 
 from cule import train
-from cule.train import checkpoint, evaluate
-from cule.train.log import read_log
+from cule.train.checkpoints import checkpoint
+from cule.train.evaluate import policies
+from cule.train.logs.log import read_log
 from examples.a2c_vtrace.train import A2C
 
 STATE = {"weights": torch.arange(3000.0), "seconds": 1.5, "args": {"game": "pong"}}
@@ -178,7 +179,7 @@ def test_train_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path):
         UserWarning,
         match=f"left out the checkpoint of step {newest.steps}: expected {path} to be as",
     ):
-        tried = evaluate.load_policy(parts, torch.device("cpu"))[1]
+        tried = policies.load_policy(parts, torch.device("cpu"))[1]
     assert tried["frames"] == before.steps * 8 * 4
     with pytest.warns(
         UserWarning,

@@ -15,8 +15,8 @@ import warnings
 import pytest
 from training_runs import WORLD, options
 
-from cule.train import checkpoint
-from cule.train.log import read_log
+from cule.train.checkpoints import checkpoint
+from cule.train.logs.log import read_log
 from examples.a2c_vtrace import train
 
 

@@ -28,9 +28,9 @@ from training_runs import (
     without_times,
 )  # fmt: skip
 
-from cule.train import checkpoint
+from cule.train.checkpoints import checkpoint
 from cule.train.command import options_of
-from cule.train.world import World
+from cule.train.distributed.process_group import World
 
 
 def test_train_saves_and_exits_on_sigterm_and_goes_on_exactly(tmp_path):
@@ -220,7 +220,9 @@ def test_world_of_which_the_environment_says_a_part_is_refused(environment, mess
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("cule.train.world.find_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr(
+        "cule.train.distributed.process_group.find_device", lambda name: torch.device("cuda")
+    )
     with pytest.raises(ValueError, match=message):
         World.join("cuda")
 

@@ -15,10 +15,12 @@ import torch
 from training_runs import assert_same, saved, settings, trained, without_times
 
 from cule.claims import Claim
-from cule.train import checkpoint, evaluate, pictures
-from cule.train.evaluator import Evaluator, groups_of
-from cule.train.log import read_log
-from cule.train.models import sample
+from cule.train.checkpoints import checkpoint
+from cule.train.evaluate import evaluation
+from cule.train.evaluate.evaluator import Evaluator, groups_of
+from cule.train.logs import pictures
+from cule.train.logs.log import read_log
+from cule.train.nn.models import sample
 
 
 @pytest.mark.parametrize(
@@ -160,8 +162,8 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
     assert (run / "scores.png").stat().st_size > 5000
     assert list((run / "tensorboard").glob("events*"))
 
-    rows = evaluate.evaluate(
-        evaluate.Args(
+    rows = evaluation.evaluate(
+        evaluation.Args(
             run, episodes=3, sticky=(0.0, 0.25), max_frames=400, device="cpu", num_threads=1
         )
     )
@@ -202,10 +204,10 @@ def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
     )
     assert (row["system"], row["algorithm"]) == ("ale-py", "A2C")
     assert row["updates"] == row["frames"] // (4 * 4 * 4) > 0
-    evaluation = evaluate.Args(
+    wanted = evaluation.Args(
         tmp_path, episodes=2, sticky=(0.0,), max_frames=100, device="cpu", num_threads=1
     )
-    (tried,) = evaluate.evaluate(evaluation)
+    (tried,) = evaluation.evaluate(wanted)
     assert tried["frames"] == row["frames"]
 
 
@@ -361,7 +363,7 @@ def test_train_refuses_to_resume_another_run(tmp_path):
 ])  # fmt: skip
 def test_evaluate_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
-        evaluate.evaluate(evaluate.Args(tmp_path, device="cpu", **changes))
+        evaluation.evaluate(evaluation.Args(tmp_path, device="cpu", **changes))
 
 
 def test_plot_refuses_nothing_and_a_folder_without_a_log(tmp_path):

@@ -13,11 +13,11 @@ from torch.nn import functional
 
 pytest.importorskip("triton")
 
-from cule.train import losses, models, returns
-from cule.train.kernels import layers, policy
-from cule.train.kernels import losses as fused_losses
-from cule.train.kernels import returns as fused
-from cule.train.kernels.frames import Stacks
+from cule.train.nn import losses, models, returns
+from cule.train.nn.kernels import layers, policy
+from cule.train.nn.kernels import losses as fused_losses
+from cule.train.nn.kernels import returns as fused
+from cule.train.nn.kernels.frames import Stacks
 from cule.train.plan import stores
 from cule.train.plan.program import Recurrent
 

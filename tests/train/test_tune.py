@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from cule import train
+from cule.train.distributed.process_group import World
 from cule.train.tune import trial as trials
 from cule.train.tune import tuning
 from cule.train.tune.__main__ import main
 from cule.train.tune.search import Trial
 from cule.train.tune.space import default_space, read_space
-from cule.train.world import World
 from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
 from examples.ppo import ppo

@@ -9,8 +9,9 @@ import torch
 from training_runs import ROOT, assert_same, one_thread_each, options, saved
 
 from cule import train
+from cule.train.distributed import process_group
+from cule.train.distributed.process_group import World
 from cule.train.tune.space import _layouts, read_space
-from cule.train.world import World
 from examples.a2c_vtrace.train import Args
 from tests.support import warm
 
@@ -73,9 +74,10 @@ def test_a_world_takes_another_layout():
 def test_a_process_computes_on_the_gpu_of_its_layout_after_it_had_another(monkeypatch):
     # Where the process computes now, as torch.cuda.set_device says; rank 0 learns on the last GPU.
     now = []
-    monkeypatch.setattr("cule.train.world.find_device", torch.device)
+    monkeypatch.setattr(process_group, "find_device", torch.device)
     monkeypatch.setattr(
-        "cule.train.world.choose_device", lambda name: now.append(name) or torch.device(name)
+        "cule.train.distributed.process_group.choose_device",
+        lambda name: now.append(name) or torch.device(name),
     )
     monkeypatch.setenv("LOCAL_RANK", "0")
     world = World(0, 2, torch.device("cuda:0"))
@@ -85,7 +87,7 @@ def test_a_process_computes_on_the_gpu_of_its_layout_after_it_had_another(monkey
 
 
 def test_candidates_are_layouts_of_as_many_gpus(monkeypatch):
-    monkeypatch.setattr("cule.train.partition.is_there", lambda: True)
+    monkeypatch.setattr("cule.train.distributed.sm_partition.is_there", lambda: True)
     assert _layouts(Args(), 1, (32, 64)) == ("together", "apart:32", "apart:64")
     assert _layouts(Args(layout="apart:40"), 4, (32,)) == (
         "apart:40", "together", "apart:32", "decoupled:3+1",
@@ -100,7 +102,8 @@ def test_candidates_are_layouts_of_as_many_gpus(monkeypatch):
 
 JOINS = """
 import time
-from cule.train.world import World
+from cule.train.distributed import process_group
+from cule.train.distributed.process_group import World
 for number in range(20):
     world = World.join("cpu")
     time.sleep(0.01 * world.rank * (number % 3))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cule.train.turn import Turn, environment_with, trainings_at_once
+from cule.train.distributed.gpu_lock import Turn, environment_with, trainings_at_once
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,7 +45,7 @@ def test_without_files_it_is_always_a_trainings_turn():
 def test_a_process_that_is_killed_leaves_its_turn(tmp_path):
     environment = environment_with([tmp_path / "turn.lock"])
     code = (
-        "import time; from cule.train.turn import Turn; turn = Turn(); "
+        "import time; from cule.train.distributed.gpu_lock import Turn; turn = Turn(); "
         "turn.take(lambda: False); print('mine', flush=True); time.sleep(600)"
     )
     with subprocess.Popen(

@@ -13,7 +13,7 @@ from scripted import SignalEnv
 
 import cule
 from cule import train
-from cule.train.emulator import FRAMESKIP
+from cule.train.envs.emulator import FRAMESKIP
 from tests.support import warm
 
 ROOT = Path(__file__).resolve().parents[2]

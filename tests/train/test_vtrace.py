@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from cule.train.losses import vtrace_loss
-from cule.train.returns import vtrace
+from cule.train.nn.losses import vtrace_loss
+from cule.train.nn.returns import vtrace
 
 
 def defined(log_ratios, rewards, discounts, values, rho_bar, c_bar, trace_decay):

@@ -13,8 +13,10 @@ import pytest
 import torch
 
 import cule
-from cule.train import pictures, plot, result, watch
+from cule.train import plot, watch
 from cule.train.command import run_program
+from cule.train.logs import pictures
+from cule.train.run import result
 from tests.support import warm
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from cule.train.learner import copy_weights
-from cule.train.models import ActorCritic, QNetwork
+from cule.train.distributed.process_group import World
+from cule.train.lowering.learner import copy_weights
+from cule.train.nn.models import ActorCritic, QNetwork
+from cule.train.nn.weights import Weights
 from cule.train.trainer import Trainer
-from cule.train.weights import Weights
-from cule.train.world import World
 from examples.a2c_vtrace.train import A2C
 from examples.a2c_vtrace.train import Args as A2CArgs
 from examples.ppo.ppo import PPO

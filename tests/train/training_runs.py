@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 
 from cule import train
-from cule.train import checkpoint
+from cule.train.checkpoints import checkpoint
 from cule.train.command import options_of
-from cule.train.log import read_log
-from cule.train.world import World
+from cule.train.distributed.process_group import World
+from cule.train.logs.log import read_log
 from examples.a2c_vtrace.train import A2C, Args
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import torch
 
 from cule import train
-from cule.train.models import entropy_of, sample
+from cule.train.distributed.process_group import World
+from cule.train.nn.models import entropy_of, sample
 from cule.train.trainer import Trainer
-from cule.train.world import World
 
 CPU = torch.device("cpu")
 

@@ -12,7 +12,8 @@ import functools
 import itertools
 from collections.abc import Callable, Hashable, Sequence
 
-from cule.train import annotate, draws
+from cule.train import annotate
+from cule.train.nn import draws
 from cule.train.plan.execution import Executor, Step, Storage
 from cule.train.plan.groups import Group
 from cule.train.plan.program import Flight, Operation, Recurrent

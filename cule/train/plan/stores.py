@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from cule.errors import InvalidValue
-from cule.train import kernels
+from cule.train.nn import kernels
 from cule.train.plan.program import NOTHING, Recurrent
 
 
@@ -181,7 +181,7 @@ class FrameRing(nn.Module):
         frames, started = value
         words = frames.reshape(1, self.num_envs, -1).contiguous().view(torch.int64)
         if kernels.serve(self.words):
-            from cule.train.kernels import frames as fused
+            from cule.train.nn.kernels import frames as fused
 
             fused.add(self.words, self.age, slots, words[0], started, self.oldest)
             return
@@ -202,7 +202,7 @@ class FrameRing(nn.Module):
         """
         slots, envs = torch.broadcast_tensors(slots, envs)
         if kernels.serve(self.words):
-            from cule.train.kernels import frames as fused
+            from cule.train.nn.kernels import frames as fused
 
             found = fused.Stacks(self, slots, envs)
             return found if self.deferred else found.whole()

@@ -21,8 +21,8 @@ from tqdm import tqdm
 
 from cule.command_line import Parser, number, told
 from cule.scope.table import columns
-from cule.train.address import program_in
 from cule.train.command import options_of
+from cule.train.import_path import program_in
 from cule.train.plan.memory import GIB
 from cule.train.tune.kept import Tuned
 from cule.train.tune.search import Trial

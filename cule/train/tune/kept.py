@@ -23,12 +23,12 @@ from cule.files import content_of, replacing
 from cule.forms import formed
 from cule.json_lines import DAMAGE
 from cule.rom import find_game
-from cule.train.address import module_of
 from cule.train.algorithm import Algorithm
 from cule.train.command import options_of
+from cule.train.distributed.process_group import World
+from cule.train.import_path import module_of
 from cule.train.settings import Args
 from cule.train.tune.search import Trial
-from cule.train.world import World
 
 # Settings that a result is kept for, besides the game: those that change what is computed.
 SAME = (

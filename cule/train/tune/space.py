@@ -13,8 +13,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import torch
 
 from cule.errors import InvalidValue
-from cule.train import partition
 from cule.train.algorithm import Algorithm
+from cule.train.distributed import sm_partition as partition
 from cule.train.layout import Layout
 
 Space = Mapping[str, Sequence[Any]]

@@ -15,12 +15,12 @@ from cule.errors import SHORTAGES, InvalidValue, sentence_of
 from cule.scope.light import Light
 from cule.train import annotate
 from cule.train.algorithm import Algorithm
-from cule.train.emulator import STACK
+from cule.train.distributed.process_group import World
+from cule.train.envs.emulator import STACK
 from cule.train.layout import Layout
-from cule.train.reads import made
+from cule.train.lowering.settings_read import made
 from cule.train.trainer import Trainer
 from cule.train.tune.search import Trial
-from cule.train.world import World
 
 # Seconds that a trial measures.
 SECONDS = 0.5

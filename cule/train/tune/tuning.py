@@ -10,13 +10,13 @@ from typing import Any
 
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
-from cule.train.companions import Companions
+from cule.train.distributed.process_group import World
+from cule.train.distributed.watchdog import Companions
 from cule.train.layout import Layout
 from cule.train.tune.kept import Tuned, claimed, keep, key_of, load
 from cule.train.tune.search import Search, Trial
 from cule.train.tune.space import Space, check_space, default_space, reserves_for_nothing
 from cule.train.tune.trial import SECONDS, measure
-from cule.train.world import World
 
 # What processes say if another one of the search is gone.
 ADVICE = "start the search again"

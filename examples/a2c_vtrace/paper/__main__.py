@@ -21,7 +21,7 @@ from cule.files import replacing
 from cule.rom import find_game
 from cule.train.checks import above, at_least
 from cule.train.command import run_program
-from cule.train.sweep import STOPPED, devices_of
+from cule.train.sweep.sweep import STOPPED, devices_of
 from examples.a2c_vtrace.paper import rows
 from examples.a2c_vtrace.paper.cases import COLUMNS, ENGINES, LOADS, Column
 from examples.a2c_vtrace.paper.choices import Choice

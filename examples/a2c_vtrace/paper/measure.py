@@ -21,11 +21,11 @@ from cule.bench.rows import RowMaker
 from cule.device import find_device
 from cule.json_lines import read_lines
 from cule.train.command import options_of
-from cule.train.jobs import Job, JobState
-from cule.train.log import LOG
-from cule.train.rows import append_row
-from cule.train.sweep import Sweep, tell_end
-from cule.train.sweep_table import Live
+from cule.train.logs.log import LOG
+from cule.train.logs.rows import append_row
+from cule.train.sweep.jobs import Job, JobState
+from cule.train.sweep.sweep import Sweep, tell_end
+from cule.train.sweep.table import Live
 from examples.a2c_vtrace.paper import rows
 from examples.a2c_vtrace.paper.cases import Case
 from examples.a2c_vtrace.paper.steps import measure_steps

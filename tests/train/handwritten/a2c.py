@@ -21,9 +21,9 @@ import torch
 import cule
 from cule import scope
 from cule.engine import fewest_multiprocessors
-from cule.train.emulator import FRAMESKIP, make_env
-from cule.train.models import ActorCritic
-from cule.train.world import World
+from cule.train.distributed.process_group import World
+from cule.train.envs.emulator import FRAMESKIP, make_env
+from cule.train.nn.models import ActorCritic
 from handwritten.arguments import Args
 from handwritten.graphed import Graphed
 from handwritten.learner import Learner

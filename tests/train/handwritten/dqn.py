@@ -24,10 +24,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cule.train import draws
 from cule.train.checks import MAX_SEED, above, at_least, within
-from cule.train.emulator import FRAMESKIP, STACK, make_env
-from cule.train.models import initialised, make_features
+from cule.train.envs.emulator import FRAMESKIP, STACK, make_env
+from cule.train.nn import draws
+from cule.train.nn.models import initialised, make_features
 from cule.train.presets import by_device
 from handwritten.episodes import Episodes
 from handwritten.graphed import Graphed

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from cule.train.emulator import STACK
+from cule.train.envs.emulator import STACK
 
 HEIGHT, WIDTH = 84, 84
 WORDS = HEIGHT * WIDTH // 8

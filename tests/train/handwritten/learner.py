@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import nn
 
 from cule import scope
-from cule.train.returns import vtrace
+from cule.train.nn.returns import vtrace
 from handwritten.arguments import Args
 from handwritten.rollout import Batch, Rollout
 

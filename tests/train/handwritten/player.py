@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from cule import scope
-from cule.train import draws
-from cule.train.emulator import Env
-from cule.train.models import sample
+from cule.train.envs.emulator import Env
+from cule.train.nn import draws
+from cule.train.nn.models import sample
 from handwritten.episodes import Episodes
 from handwritten.rollout import Rollout
 

@@ -3,7 +3,7 @@
 The envs play `n_steps` steps. Then the network is trained on them for some epochs of shuffled
 minibatches; the clipped loss keeps the policy near the one that played. The rollout of
 ../a2c_vtrace stores each frame once and stacks them when a minibatch reads them. Advantages are
-Schulman et al.'s (2016) GAE. In the notation of cule/train/returns.py:
+Schulman et al.'s (2016) GAE. In the notation of cule/train/nn/returns.py:
 
     delta_t = r_t + gamma_t V(x_{t+1}) - V(x_t)
     A_t     = delta_t + gamma_t lambda A_{t+1},   0 for a step that was not played but reset the env
@@ -23,8 +23,8 @@ import torch
 from torch import nn
 
 from cule.train.checks import MAX_SEED, above, at_least, within
-from cule.train.emulator import FRAMESKIP, make_env
-from cule.train.models import ActorCritic
+from cule.train.envs.emulator import FRAMESKIP, make_env
+from cule.train.nn.models import ActorCritic
 from cule.train.presets import by_device
 from handwritten.graphed import Graphed
 from handwritten.player import Player

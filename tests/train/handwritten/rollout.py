@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from cule.train.emulator import STACK
+from cule.train.envs.emulator import STACK
 from handwritten.steps import StepRing
 
 

@@ -1,0 +1,133 @@
+"""What is different in a process that only acts or only learns: envs elsewhere, messages.
+
+The messages of an iteration: each step of an actor goes to its learner when it is played; at the
+end of an iteration the learner's networks go to its actors. So acting always uses weights that are
+one iteration old, as in one process with a lag of 1, whatever is faster; and between two iterations
+no message is on its way, so that a checkpoint there has everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import nn
+
+from cule.train.distributed.channels import Like, Receiver, Sender
+from cule.train.distributed.process_group import World
+from cule.train.envs.collector import Stage
+from cule.train.plan.program import Access, Program
+from cule.train.plan.split import Ends, acting_part, crossing, learning_part
+
+# Steps that may be on their way from a GPU; on a CPU those of a whole iteration may be.
+SLOTS = 2
+
+
+class FarEnvs:
+    """Envs that other processes have; observations are black.
+
+    Args:
+        num_envs: of all these processes.
+        facts: what an env of theirs looks like.
+        device: where observations go.
+    """
+
+    def __init__(self, num_envs: int, facts: Mapping[str, Any], device: torch.device):
+        self.num_envs = num_envs
+        self.single_action_space = SimpleNamespace(n=facts["num_actions"])
+        self._blank = torch.zeros((num_envs, *facts["shape"]), dtype=facts["dtype"], device=device)
+
+    def reset(self, *, seed: int) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Black observations."""
+        return self._blank, {}
+
+    def close(self) -> None:
+        """Frees nothing."""
+
+
+def facts_of(stage: Stage) -> dict[str, Any]:
+    """What the processes that learn have to know of envs."""
+    first = stage.first
+    return {"num_actions": stage.num_actions, "shape": first.shape[1:], "dtype": first.dtype}
+
+
+class Messages:
+    """The messages of this process.
+
+    Args:
+        world: this process and its partners.
+        program: all of it.
+        networks: those that act, by the names of their Recurrents.
+        rows: envs of which this process has rows in its tensors.
+    """
+
+    def __init__(
+        self, world: World, program: Program, networks: Mapping[str, nn.Module], rows: int
+    ):
+        self.world, self.parts = world, crossing(program)
+        self.rows = rows if world.acts else rows // len(world.partners)
+        device, partners = world.device, world.partners
+        slots = min(program.period, SLOTS) if device.type == "cuda" else program.period
+        like = [one for part in self.parts for one in self._like(part)]
+        self.steps: Sender | Receiver
+        self.networks: dict[str, Sender | Receiver]
+        weights = {name: [_like(t) for t in tensors_of(net)] for name, net in networks.items()}
+        if world.acts:
+            self.steps = Sender(like, device, partners, slots)
+            self.networks = {
+                name: Receiver(some, device, partners) for name, some in weights.items()
+            }
+            self.program = acting_part(program, Ends(self._send, self._receive_network))
+        else:
+            self.steps = Receiver(like, device, partners)
+            self.networks = {name: Sender(some, device, partners) for name, some in weights.items()}
+            self.program = learning_part(program, Ends(self._receive, self._send_network))
+
+    def _like(self, part: Access) -> list[Like]:
+        recurrent = part.recurrent
+        one: Like = (self.rows, *recurrent.shape[1:]), recurrent.dtype
+        return [one, ((self.rows,), torch.bool)] if recurrent.stack > 1 else [one]
+
+    def first(self, observations: torch.Tensor) -> torch.Tensor:
+        """The first observations: of this process's envs, or those that the actors have sent."""
+        device, partners = self.world.device, self.world.partners
+        like: Like = (self.rows, *observations.shape[1:]), observations.dtype
+        if self.world.learns:
+            return Receiver([like], device, partners).receive()[0]
+        self._first = Sender([like], device, partners)
+        self._first.send([observations])
+        return observations
+
+    def _send(self, *values: torch.Tensor) -> None:
+        assert isinstance(self.steps, Sender)
+        self.steps.send(values)
+
+    def _receive(self) -> list[Any]:
+        assert isinstance(self.steps, Receiver)
+        received = iter(self.steps.receive())
+        return [
+            (next(received), next(received)) if part.recurrent.stack > 1 else next(received)
+            for part in self.parts
+        ]
+
+    def _send_network(self, name: str, net: nn.Module) -> None:
+        sender = self.networks[name]
+        assert isinstance(sender, Sender)
+        sender.send(tensors_of(net))
+
+    @torch.no_grad()
+    def _receive_network(self, name: str, net: nn.Module) -> None:
+        receiver = self.networks[name]
+        assert isinstance(receiver, Receiver)
+        torch._foreach_copy_(tensors_of(net), receiver.receive())
+
+
+def tensors_of(net: nn.Module) -> list[torch.Tensor]:
+    """Weights and buffers."""
+    return [*(p.detach() for p in net.parameters()), *net.buffers()]
+
+
+def _like(tensor: torch.Tensor) -> Like:
+    return tuple(tensor.shape), tensor.dtype

@@ -1,0 +1,119 @@
+"""Ends this process with a sentence when another one of the same training or search has ended.
+
+A process that is killed cannot say so, and the others would wait for its messages: with NCCL until
+a timeout. Linux tells when a process ends by a pidfd (pidfd_open(2)), which a thread waits for.
+Processes of other machines are left to torchrun. If torchrun itself is killed, the processes that
+it started would keep their GPUs until the training's end: so its end is waited for, too.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import threading
+
+import torch
+import torch.distributed as dist
+
+from cule.train.distributed.process_group import World
+
+STATUS = 2
+# What the sentence says of a training.
+RESUME = "--resume goes on from the newest checkpoint"
+# A variable that torchrun gives to the processes that it starts.
+BY_TORCHRUN = "TORCHELASTIC_RUN_ID"
+# How long an error of a connection waits for the thread to find out who has ended.
+PATIENCE_SECONDS = 5.0
+
+
+class Companions:
+    """While a `with` block runs, the end of another process, or of torchrun, ends this one.
+
+    At the end of the block all processes wait for each other, unless it is left by an error.
+
+    Args:
+        world: the processes.
+        advice: what to do then; the sentence ends with it.
+    """
+
+    def __init__(self, world: World, advice: str = RESUME):
+        self.world, self.advice = world, advice
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Companions:
+        if not hasattr(os, "pidfd_open"):
+            return self
+        watched = {}
+        for pid, rank in self._others().items():
+            try:
+                watched[os.pidfd_open(pid)] = rank
+            except ProcessLookupError:
+                self._end(rank)
+            except OSError:  # not allowed here
+                continue
+        if not watched:
+            return self
+        self._stop = os.eventfd(0)
+        self._thread = threading.Thread(target=self._watch, args=(watched,), daemon=True)
+        self._thread.start()
+        return self
+
+    def _others(self) -> dict[int, int | None]:
+        """The ranks of this machine's other processes by their ids; torchrun's is None."""
+        others: dict[int, int | None] = {}
+        if self.world.size > 1:
+            for rank, (machine, pid) in enumerate(self._told()):
+                if rank != self.world.rank and machine == _machine():
+                    others[pid] = rank
+        if BY_TORCHRUN in os.environ:
+            others[os.getppid()] = None
+        return others
+
+    def _told(self) -> list[list[int]]:
+        """The machine and the process id of each process."""
+        mine = torch.tensor([_machine(), os.getpid()])
+        told = [torch.zeros_like(mine) for _ in range(self.world.size)]
+        dist.all_gather(told, mine)
+        return [one.tolist() for one in told]
+
+    def _watch(self, watched: dict[int, int | None]) -> None:
+        poll = select.poll()
+        for handle in (*watched, self._stop):
+            poll.register(handle, select.POLLIN)
+        found = {handle for handle, _ in poll.poll()}
+        if self._stop not in found:
+            self._end(watched[found.pop()])
+        for handle in (*watched, self._stop):
+            os.close(handle)
+
+    def _end(self, rank: int | None) -> None:
+        """Ends this process, whose main thread may wait for a GPU for ever."""
+        name = "torchrun" if rank is None else f"process {rank} ({self.world.role_of(rank)})"
+        sys.stderr.write(
+            f"expected {name} to go on, but it has ended, and so does process {self.world.rank} "
+            f"({self.world.role}); {self.advice}\n"
+        )
+        sys.stderr.flush()
+        os._exit(STATUS)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        thread = self._thread
+        if thread is None:
+            return
+        try:
+            if kind is None:
+                self.world.barrier()
+            elif issubclass(kind, RuntimeError):
+                thread.join(PATIENCE_SECONDS)
+        except RuntimeError:
+            thread.join(PATIENCE_SECONDS)
+            raise
+        finally:
+            os.eventfd_write(self._stop, 1)
+            thread.join()
+
+
+def _machine() -> int:
+    """The number that torchrun gives this machine."""
+    return int(os.environ.get("GROUP_RANK", "0"))

@@ -1,0 +1,1 @@
+"""The envs that an algorithm trains on."""

@@ -1,0 +1,96 @@
+"""Envs on the CPU that play in parts, while a learner acts for other parts and learns.
+
+The parts are in flight on one pool of threads, that of their AtariEnv. With a learner on a GPU the
+results are in pinned memory: copies go over the bus on a stream of their own, and the learner's
+stream waits for them, not the host. The host waits for one thing: a part's actions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import cule
+from cule.env.flights import Flights
+from cule.train.envs.emulator import in_parts
+from cule.train.envs.episodes import Episodes
+from cule.train.envs.rewards import LearnedRewards
+
+# What is read of a step's infos.
+INFOS = ("raw_reward", "new_game")
+
+
+class Aloft:
+    """The flights of a stage's envs; see plan/program.py's Flight.
+
+    Args:
+        env: on the CPU.
+        episodes: follows their episodes, on `device`.
+        device: of the learner.
+        groups: how many parts there are.
+        learned: turns rewards and infos into the rewards that are learned from.
+
+    Attributes:
+        parts: the envs of each, as equal in number as possible.
+    """
+
+    def __init__(
+        self, env: cule.AtariEnv, episodes: Episodes, device: torch.device, groups: int,
+        learned: LearnedRewards,
+    ):  # fmt: skip
+        self.episodes, self.device, self.flights = episodes, device, Flights(env)
+        self._learned = learned
+        self.parts = in_parts(env.num_envs, groups)
+        self._numbers = [0] * groups
+        on_gpu = device.type == "cuda"
+        if on_gpu:
+            self.flights.pin_results()
+        # What the envs' steps return, and the same on the device.
+        self._made = [self._results_of(envs) for envs in self.parts]
+        self._here = [
+            {name: tensor.to(device) for name, tensor in made.items()} for made in self._made
+        ]
+        sizes = [envs.stop - envs.start for envs in self.parts]
+        self._chosen = [torch.zeros(n, dtype=torch.int64, device=device) for n in sizes]
+        self._actions = [torch.zeros(n, dtype=torch.int64, pin_memory=on_gpu) for n in sizes]
+        self._copies = torch.cuda.Stream(device) if on_gpu else None
+
+    def _results_of(self, envs: slice) -> dict[str, torch.Tensor]:
+        """Views of what a step of some envs returns, by name."""
+        frames, rewards, terminated, truncated, infos = self.flights.shared_results(envs)
+        some = {"frames": frames, "rewards": rewards, "terminated": terminated}
+        return some | {"truncated": truncated} | {name: infos[name] for name in INFOS}
+
+    def take(self, part: int, actions: torch.Tensor, *_: Any) -> None:
+        """See Flight; the actions are those of the part's envs."""
+        self._chosen[part].copy_(actions)
+
+    def depart(self, part: int) -> None:
+        """See Flight."""
+        self._actions[part].copy_(self._chosen[part], non_blocking=True)
+        if self._copies is not None:
+            event = torch.cuda.Event(blocking=True)
+            event.record(torch.cuda.current_stream(self.device))
+            event.synchronize()
+        self._numbers[part] = self.flights.step(self.parts[part], self._actions[part])
+
+    def arrive(self, part: int) -> None:
+        """See Flight."""
+        self.flights.wait(self._numbers[part])
+        if self._copies is None:
+            return
+        with torch.cuda.stream(self._copies):
+            for name, tensor in self._made[part].items():
+                self._here[part][name].copy_(tensor, non_blocking=True)
+            event = self._copies.record_event()
+        torch.cuda.current_stream(self.device).wait_event(event)
+
+    def report(self, part: int) -> tuple[torch.Tensor, ...]:
+        """What Stage.step returns, of the part's envs."""
+        here = self._here[part]
+        infos = {name: here[name] for name in INFOS}
+        started = self.episodes.follow(
+            here["rewards"], here["terminated"], here["truncated"], infos, self.parts[part]
+        )
+        return here["frames"], self._learned(here["rewards"], infos), here["terminated"], started

@@ -1,0 +1,246 @@
+"""The envs of a process, as the plan sees them: steps in, observations and rewards out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+import cule
+from cule.engine import fewest_multiprocessors
+from cule.errors import InvalidValue
+from cule.train.algorithm import Algorithm
+from cule.train.devices import multiprocessors_of
+from cule.train.envs.async_cpu import INFOS, Aloft
+from cule.train.envs.emulator import STACK, make_env
+from cule.train.envs.episodes import Episodes
+from cule.train.envs.own_envs import check_envs, check_reset, check_step
+from cule.train.envs.rewards import RewardName, learned_rewards
+from cule.train.learning import Learning
+
+# Steps of each env after which it is first looked what code they execute. It is looked again each
+# time after so many times as many steps, which takes half a second of a core: often enough for an
+# agent that finds new waves late, and seldom in a long training.
+LOOK_AT, LOOK_AGAIN = 500, 1.2
+
+
+def _reserved(
+    device: torch.device, asked: int, num_envs: int, lag: int, *, alone: bool, sharing: int
+) -> int | None:
+    """How many multiprocessors are reserved for emulation at first; None: none is.
+
+    That is so without a lag, with more envs than half of this training's part of the GPU can
+    emulate, and where acting has multiprocessors alone.
+    """
+    if device.type != "cuda":
+        return None
+    if asked or not lag or alone:
+        return asked or None
+    half = multiprocessors_of(device, sharing) // 2
+    return half if fewest_multiprocessors(num_envs) <= half else None
+
+
+def make_envs(
+    algorithm: Algorithm[Any],
+    learning: Learning,
+    num_envs: int,
+    device: torch.device,
+    *,
+    alone: bool = False,
+    sharing: int = 1,
+) -> Any:
+    """The envs that an algorithm or its settings name.
+
+    Args:
+        algorithm: that.
+        learning: when and from what it learns.
+        num_envs: how many.
+        device: where.
+        alone: nothing learns on the multiprocessors that act, whatever the lag.
+        sharing: how many trainings are on the device at the same time.
+
+    Raises:
+        ValueError: there are none such.
+    """
+    args = algorithm.args
+    options = {
+        "life_loss_ends": args.life_loss_ends,
+        "repeat_action_probability": args.sticky,
+        "full_action_space": args.full_action_space,
+        "max_frames": args.max_episode_frames,
+        "num_threads": args.num_threads,
+    }
+    own = algorithm.environment(num_envs, device)
+    if own is not None:
+        check_envs(own, num_envs)
+        if isinstance(own, cule.AtariEnv):
+            # A CUDA graph keeps the kernels that it captured: the game has to be compiled before.
+            own.wait_until_translated()
+        return own
+    env_device = torch.device(args.env_device or device)
+    multiprocessors = _reserved(
+        env_device, args.multiprocessors, num_envs, learning.lag, alone=alone, sharing=sharing
+    )
+    return make_env(
+        args.emulator, args.game, num_envs, device, multiprocessors=multiprocessors,
+        env_device=env_device, **options,
+    )  # fmt: skip
+
+
+class Stage:
+    """Envs with their episodes.
+
+    Single frames of a game, (num_envs, 1, ...) uint8, are kept once and stacked by four when they
+    are read. Other observations are kept as they are.
+
+    Args:
+        env: with AtariEnv's reset and step, which resets in NEXT_STEP mode.
+        device: where observations are wanted.
+        groups: of envs on the CPU, in flight side by side.
+        rewards: what is learned from, of rewards.py.
+
+    Attributes:
+        aloft: how the envs play in parts; None: all of them step at once.
+        captured: whether a CUDA graph may hold a step.
+        bytes: that the envs take on a GPU.
+        first_env: the number of the first env, over all processes.
+
+    Raises:
+        ValueError: there are groups, but the envs are not an AtariEnv on the CPU; or there are no
+            such rewards.
+    """
+
+    def __init__(
+        self, env: Any, device: torch.device, groups: int = 1, rewards: RewardName = "clipped"
+    ):
+        self.env, self.device, self.num_envs = env, device, int(env.num_envs)
+        self.episodes = Episodes(self.num_envs, device)
+        self._learned = learned_rewards(rewards)
+        on_cpu = isinstance(env, cule.AtariEnv) and env.device.type == "cpu"
+        if groups > 1 and not on_cpu:
+            raise InvalidValue(
+                "expected env_groups to be 1, unless the envs are an AtariEnv on the CPU "
+                f"(env_device), got {groups}"
+            )
+        self.aloft: Aloft | None = None
+        if on_cpu and (groups > 1 or device.type != "cpu"):
+            self.aloft = Aloft(env, self.episodes, device, groups, self._learned)
+        self.captured = isinstance(env, cule.AtariEnv) and self.aloft is None
+        self.bytes = self.first_env = 0
+        self._compiled: dict[nn.Module, Any] = {}
+        self._look_at = LOOK_AT
+        self._first: torch.Tensor | None = None
+
+    @property
+    def num_actions(self) -> int:
+        """Actions of an env."""
+        return int(self.env.single_action_space.n)
+
+    def reset(self, seed: int) -> torch.Tensor:
+        """Resets all envs; returns the first observations."""
+        frames = check_reset(self.env.reset(seed=seed), self.num_envs)
+        self.episodes.begin()
+        return frames.to(self.device)
+
+    def look(self, seed: int) -> None:
+        """Finds out what observations look like."""
+        self._first = self.reset(seed)
+
+    @property
+    def first(self) -> torch.Tensor:
+        """An observation of all envs."""
+        assert self._first is not None, "look() was called"
+        return self._first
+
+    @property
+    def stack(self) -> int:
+        """Frames that an observation stacks."""
+        shape = self.first.shape
+        single = self.first.dtype == torch.uint8 and len(shape) > 3 and shape[1] == 1
+        return STACK if single and math.prod(shape[2:]) % 8 == 0 else 1
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """(num_envs, ...) of what is kept of a step."""
+        shape = tuple(self.first.shape)
+        return (shape[0], *shape[2:]) if self.stack > 1 else shape
+
+    @property
+    def observation_dtype(self) -> torch.dtype:
+        """Of observations."""
+        return self.first.dtype
+
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Plays one step in every env.
+
+        Returns:
+            Observations, rewards to learn from, terminated, and started: whether the step reset the
+            env.
+        """
+        if self.aloft is not None:
+            actions = actions.cpu()
+        stepped = self.env.step(actions)
+        if not isinstance(self.env, cule.AtariEnv) and self._first is not None:
+            check_step(stepped, self._first)
+        *results, infos = stepped
+        if self.aloft is not None:
+            results = [result.to(self.device) for result in results]
+            infos = {name: infos[name].to(self.device) for name in INFOS}
+        frames, rewards, terminated, truncated = results
+        started = self.episodes.follow(rewards, terminated, truncated, infos)
+        return frames, self._learned(rewards, infos), terminated, started
+
+    def translate_again(self, steps: int) -> bool:
+        """Lets the game's code on a GPU follow what is played (AtariEnv.translate_again).
+
+        Args:
+            steps: that each env has played, which decides whether it is looked what they execute.
+
+        Returns:
+            Whether CUDA graphs have to be captured again.
+        """
+        if not (isinstance(self.env, cule.AtariEnv) and self.env.device.type == "cuda"):
+            return False
+        look = steps >= self._look_at
+        if look:
+            self._look_at = int(LOOK_AGAIN * steps)
+        return self.env.translate_again(look)
+
+    def compiled(self, net: nn.Module) -> Any:
+        """The network, compiled by torch.compile."""
+        if net not in self._compiled:
+            self._compiled[net] = torch.compile(net)
+        return self._compiled[net]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the envs' next steps depend on, except of envs that cannot be saved."""
+        envs: Any = None
+        if isinstance(self.env, cule.AtariEnv):
+            state = self.env.clone_state()
+            envs = {"version": state.version, "games": state.games, "tensors": state.tensors}
+        elif hasattr(self.env, "state_dict"):
+            envs = self.env.state_dict()
+        return {"envs": envs, "episodes": self.episodes.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what state_dict() returned.
+
+        Raises:
+            ValueError: the envs cannot be restored.
+        """
+        if isinstance(self.env, cule.AtariEnv):
+            self.env.restore_state(cule.State(**state["envs"]))
+        elif hasattr(self.env, "load_state_dict"):
+            self.env.load_state_dict(state["envs"])
+        else:
+            raise InvalidValue(
+                "expected envs with state_dict and load_state_dict to go on from a checkpoint, got "
+                f"{type(self.env).__name__}"
+            )
+        self.episodes.load_state_dict(state["episodes"])
+
+    def close(self) -> None:
+        """Frees the envs."""
+        self.env.close()

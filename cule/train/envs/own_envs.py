@@ -1,0 +1,95 @@
+"""Checks envs that an algorithm brings, and what they return, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode
+
+from cule.errors import InvalidValue, is_others
+from cule.train.lowering.returned import described
+
+RESULTS = ("observations", "rewards", "terminated", "truncated")
+
+
+def check_envs(envs: Any, num_envs: int) -> None:
+    """Checks the envs that `environment` returns.
+
+    Raises:
+        ValueError: they are not so many, reset in another way, or have no discrete actions.
+    """
+    for name in ("num_envs", "single_action_space", "reset", "step", "close"):
+        try:
+            getattr(envs, name)
+        except AttributeError as problem:
+            if is_others(problem):
+                raise
+            raise InvalidValue(
+                f"expected environment() to return envs with {name}, got {described(envs)}"
+            ) from problem
+    if envs.num_envs != num_envs:
+        raise InvalidValue(
+            f"expected environment() to return the {num_envs} envs that it was asked for, got "
+            f"{envs.num_envs}"
+        )
+    actions = getattr(envs.single_action_space, "n", None)
+    if not isinstance(actions, (int, np.integer)) or actions < 1:
+        raise InvalidValue(
+            f"expected envs with a number of actions, single_action_space.n, got "
+            f"{envs.single_action_space}"
+        )
+    mode = getattr(envs, "autoreset_mode", None) or getattr(envs, "metadata", {}).get(
+        "autoreset_mode"
+    )
+    if mode is not None and mode != AutoresetMode.NEXT_STEP:
+        raise InvalidValue(
+            f"expected envs that reset with the step after an episode's last, NEXT_STEP, got {mode}"
+        )
+
+
+def check_reset(returned: Any, num_envs: int) -> torch.Tensor:
+    """The observations of what `reset` returns.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise InvalidValue(
+            f"expected reset() of envs to return observations and infos, got {described(returned)}"
+        )
+    observations = returned[0]
+    if not isinstance(observations, torch.Tensor) or observations.shape[:1] != (num_envs,):
+        raise InvalidValue(
+            f"expected reset() of envs to return a tensor of observations of {num_envs} envs, got "
+            f"{described(observations)}"
+        )
+    return observations
+
+
+def check_step(returned: Any, like: torch.Tensor) -> None:
+    """Checks what `step` returns; does not wait for the device.
+
+    Args:
+        returned: that.
+        like: observations of before.
+
+    Raises:
+        ValueError: it is something else than (observations, rewards, terminated, truncated, infos).
+    """
+    if not isinstance(returned, tuple) or len(returned) != 5:
+        raise InvalidValue(
+            f"expected step() of envs to return {', '.join(RESULTS)} and infos, got "
+            f"{described(returned)}"
+        )
+    for name, value in zip(RESULTS, returned, strict=False):
+        shape = like.shape if name == "observations" else like.shape[:1]
+        kind = {"observations": like.dtype, "rewards": None}.get(name, torch.bool)
+        alike = isinstance(value, torch.Tensor) and value.shape == shape
+        if not alike or value.dtype != (kind or value.dtype) or value.is_complex():
+            got = f", {value.dtype}" if isinstance(value, torch.Tensor) else ""
+            raise InvalidValue(
+                f"expected step() of envs to return {name} as a tensor of shape {tuple(shape)}, "
+                f"{kind or 'real numbers'}, got {described(value)}{got}"
+            )

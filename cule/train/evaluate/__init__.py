@@ -1,0 +1,1 @@
+"""Evaluations on ale-py, which no training sees: the scores that are reported."""

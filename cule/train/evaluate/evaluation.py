@@ -1,0 +1,228 @@
+"""Plays a trained policy on ale-py, by processes that share the episodes, and keeps the scores."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.pool import ExceptionWithTraceback  # type: ignore[attr-defined]
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import tyro
+from tqdm import tqdm
+
+from cule.device import find_device, usable_cpus
+from cule.errors import Failed
+from cule.train.checks import MAX_SEED, at_least, within
+from cule.train.distributed.die_with_parent import end_with
+from cule.train.envs.emulator import in_parts
+from cule.train.evaluate.evaluator import NOOPS, Evaluator, Policy, groups_of
+from cule.train.evaluate.policies import full_actions_of, load_policy, policy_of
+from cule.train.logs.rows import append_row, row_of
+
+
+@dataclass
+class Args:
+    """Plays a trained policy on ale-py and reports mean and deviation of its score."""
+
+    run: tyro.conf.Positional[Path]
+    """the run folder that training wrote"""
+    episodes: int = 100
+    """number of episodes, for each probability of sticky actions"""
+    sticky: tuple[float, ...] = (0.0, 0.25)
+    """probabilities that a frame repeats the last frame's action; each is evaluated"""
+    noops: int = NOOPS
+    """an episode starts with fewer no-ops than this, and with none for 0"""
+    seed: int = 1_000_000
+    """seed of the envs and the actions"""
+    greedy: bool = False
+    """take the most probable action instead of sampling one"""
+    max_frames: int = 108_000
+    """frames after which an episode is truncated"""
+    device: str | None = None
+    """where the policy computes; by default cuda if there is one"""
+    num_threads: int = 0
+    """threads of all processes together, each of which plays some episodes; 0: one for each core"""
+    num_processes: int = 1
+    """processes that share the episodes, if the policy computes on a CPU: of the threads of a
+    process only one at a time can be in Python, which is 8% of a step"""
+    results: Path | None = None
+    """file to which the results are appended, as JSON lines; the run's folder always gets them"""
+    progress: bool = True
+    """show a progress bar"""
+    program: tuple[str, ...] = ()
+    """modules or scripts that have the algorithm's code, such as my_program or my_program.py. Those
+    of cule need not be named; of others a checkpoint runs none that is not named here"""
+
+
+def _share(
+    policy: Policy,
+    state: dict[str, Any],
+    args: Args,
+    device: torch.device,
+    sticky: float,
+    share: tuple[int, int] = (0, 1),
+    tell: Callable[[int], object] = lambda ended: None,
+) -> np.ndarray:
+    """The scores of a share of the episodes, in this process.
+
+    Args:
+        policy: what plays.
+        state: of its checkpoint.
+        args: the evaluation.
+        device: where the policy computes.
+        sticky: probability of sticky actions.
+        share: as in Evaluator.
+        tell: likewise.
+    """
+    number, shares = share
+    threads = in_parts(args.num_threads or usable_cpus(), shares)[number]
+    evaluator = Evaluator(
+        state["args"]["game"], args.episodes, device, sticky=sticky, max_frames=args.max_frames,
+        noops=args.noops, full_action_space=full_actions_of(state), share=share,
+        num_threads=max(1, threads.stop - threads.start),
+    )  # fmt: skip
+    try:
+        scores = evaluator.scores(policy, args.seed, greedy=args.greedy, tell=tell)
+    finally:
+        evaluator.close()
+    assert scores is not None, "nothing stops it"
+    return scores
+
+
+def _send_share(
+    theirs: Connection, parent: int, args: Args, sticky: float, share: tuple[int, int]
+) -> None:
+    """Receives a checkpoint's state, and sends a share's scores, or what went wrong."""
+    end_with(parent)
+    torch.set_num_threads(1)  # its threads compute by themselves
+    found: Any
+    try:
+        saved, device = io.BytesIO(theirs.recv_bytes()), torch.device("cpu")
+        state = torch.load(saved, weights_only=True)
+        found = _share(policy_of(state, device, args.program), state, args, device, sticky, share)
+    except Exception as problem:  # whatever it is, it is raised again where it is received
+        found = ExceptionWithTraceback(problem, problem.__traceback__)
+    theirs.send(found)
+
+
+def _from_processes(
+    state: dict[str, Any], args: Args, sticky: float, count: int, tell: Callable[[int], object]
+) -> np.ndarray:
+    """The scores of all episodes, of which each of `count` processes plays a share.
+
+    `tell` is called with how many episodes a process has played when it has ended.
+
+    Raises:
+        RuntimeError: a process was killed.
+    """
+    saved = io.BytesIO()
+    torch.save(state, saved)
+    context = multiprocessing.get_context("spawn")
+    workers: dict[Connection, Any] = {}
+    found: dict[Connection, np.ndarray] = {}
+    try:
+        for number in range(count):
+            ours, theirs = context.Pipe()
+            worker = context.Process(
+                target=_send_share, daemon=True,
+                args=(theirs, os.getpid(), args, sticky, (number, count)),
+            )  # fmt: skip
+            worker.start()
+            workers[ours] = worker
+            theirs.close()
+        # Not as an argument: who starts a process that ends before it reads them waits for ever.
+        for ours in workers:
+            with suppress(ConnectionError):  # it has ended, which is told below
+                ours.send_bytes(saved.getvalue())
+        while waiting := [ours for ours in workers if ours not in found]:
+            ready = connection.wait(waiting)
+            for ours in (ours for ours in waiting if ours in ready):
+                found[ours] = _received(ours, workers[ours], count)
+                tell(len(found[ours]))
+    finally:
+        for ours, worker in workers.items():
+            worker.terminate()
+            worker.join()
+            ours.close()
+    return np.concatenate([found[ours] for ours in workers])
+
+
+def _received(ours: Connection, worker: Any, count: int) -> np.ndarray:
+    """The scores that one of `count` processes has sent; raises what it has sent instead.
+
+    Raises:
+        RuntimeError: it was killed.
+    """
+    try:
+        received = ours.recv()
+    except (EOFError, ConnectionError):
+        worker.join()
+        raise Failed(
+            f"expected scores from each of {count} processes, but one ended without them (exit "
+            f"status {worker.exitcode})"
+        ) from None
+    if isinstance(received, Exception):
+        raise received
+    return received
+
+
+def evaluate(args: Args) -> list[dict[str, Any]]:
+    """Does what the command line asks for; returns the rows.
+
+    With several processes the program that calls this has to be safe to import, as multiprocessing
+    has it of programs whose processes are spawned.
+
+    Raises:
+        RuntimeError: one of several processes was killed.
+        ValueError: there is no checkpoint, or a setting is wrong.
+    """
+    at_least(1, args, "episodes", "max_frames", "num_processes")
+    at_least(0, args, "num_threads", "noops")
+    within(0, MAX_SEED, args, "seed")
+    within(0, 1, args, "sticky")
+    device = find_device(args.device)
+    policy, state = load_policy(args.run, device, args.program)
+    trained = state["args"]
+    groups = groups_of(args.episodes, device)
+    count = min(args.num_processes, groups) if device.type == "cpu" else 1
+    rows = []
+    for sticky in args.sticky:
+        with tqdm(
+            total=args.episodes, desc=f"{trained['game']}, sticky {sticky:g}", unit="episode",
+            disable=not args.progress, file=sys.stderr, leave=False,
+        ) as bar:  # fmt: skip
+            scores = (
+                _from_processes(state, args, sticky, count, bar.update)
+                if count > 1
+                else _share(policy, state, args, device, sticky, tell=bar.update)
+            )
+        row = row_of(
+            system="ale-py", mode="evaluation", game=trained["game"], num_envs=args.episodes,
+            fps=0.0, device=device,
+            threads=args.num_threads, algorithm=state["algorithm"], seed=trained["seed"],
+            frames=state["frames"],
+            sticky=sticky, noops=args.noops, greedy=args.greedy, episodes=args.episodes,
+            max_frames=args.max_frames, full_action_space=full_actions_of(state),
+            eval_seed=args.seed,
+            score=float(scores.mean()), score_deviation=float(scores.std()),
+            score_min=float(scores.min()), score_max=float(scores.max()),
+        )  # fmt: skip
+        for rate in ("fps", "steps_per_second"):
+            del row[rate]
+        append_row(row, args.run / "evaluations.jsonl", args.results)
+        score = f"{row['score']:.2f} +- {row['score_deviation']:.2f}"
+        sys.stdout.write(
+            f"{trained['game']}, sticky {sticky:g}: {score}, {args.episodes} episodes\n"
+        )
+        rows.append(row)
+    return rows

@@ -1,0 +1,219 @@
+"""Evaluates policies on ale-py, one episode in each of its envs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from typing import Any
+
+import ale_py
+import numpy as np
+import torch
+
+from cule.device import usable_cpus
+from cule.rom import find_game
+from cule.train import annotate
+from cule.train.envs.emulator import FRAMESKIP, in_parts
+from cule.train.nn.models import sample
+
+NOOPS = 30
+# Episodes that are played side by side, by the kind of the policy's device. On a CPU: with more,
+# more of them wait for the longest; with fewer, Python takes longer than the emulator. A GPU takes
+# as long for one as for a hundred, and if many threads call it they wait for Python; with two, one
+# group emulates while the other waits for the GPU. The number decides which random numbers an
+# episode has, and so must not depend on the number of cores.
+GROUP = {"cpu": 8, "cuda": 64}
+Policy = Callable[[torch.Tensor], torch.Tensor]
+
+
+def groups_of(episodes: int, device: torch.device) -> int:
+    """How many groups so many episodes are, if the policy is on this device."""
+    return -(-episodes // GROUP[device.type])
+
+
+class Evaluator:
+    """Envs of ale-py on which policies are evaluated.
+
+    They are in groups of at most GROUP, each with random numbers of its own. A thread plays a group
+    to its end, then the next one; if there are fewer groups than threads, several of a group's envs
+    emulate at the same time. So no episode waits for those of other groups, and scores do not
+    depend on the number of threads. Each env is a vector env of one, as all envs of a vector env
+    play on until the longest episode is over.
+
+    Args:
+        game: what to play.
+        episodes: how many, each in an env of its own.
+        device: where the policy is.
+        sticky: probability that a frame repeats the last frame's action.
+        max_frames: frames after which an episode is truncated.
+        noops: `noop_max` of the envs: an episode starts with fewer no-ops than this; 0: with none.
+        full_action_space: offer all 18 actions, as in the policy's training.
+        num_threads: how many; 0: one for each core.
+        share: (i, n): only the groups of the i-th of n parts.
+
+    Attributes:
+        envs: those of each group.
+
+    Raises:
+        ValueError: there is no such game.
+    """
+
+    def __init__(
+        self,
+        game: str,
+        episodes: int,
+        device: torch.device,
+        *,
+        sticky: float,
+        max_frames: int,
+        noops: int = NOOPS,
+        full_action_space: bool = False,
+        num_threads: int = 0,
+        share: tuple[int, int] = (0, 1),
+    ):
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self.device = device
+        name = find_game(game).name
+        parts = in_parts(episodes, groups_of(episodes, device))
+        number, shares = share
+        self._parts = parts[in_parts(len(parts), shares)[number]]
+        threads = num_threads or usable_cpus()
+        # How many of a group's envs emulate at the same time.
+        self._emulating = max(1, threads // len(self._parts))
+        self.envs = [
+            [
+                ale_py.AtariVectorEnv(
+                    name, 1, num_threads=1, noop_max=noops,
+                    full_action_space=full_action_space, reward_clipping=False,
+                    repeat_action_probability=sticky, max_num_frames_per_episode=max_frames,
+                    frameskip=FRAMESKIP,
+                )
+                for _ in range(part.start, part.stop)
+            ]
+            for part in self._parts
+        ]  # fmt: skip
+        # Each thread computes by itself: if torch had more for each, they would wait for cores.
+        self._pool = ThreadPoolExecutor(
+            min(threads, len(self._parts)), "evaluation", torch.set_num_threads, (1,)
+        )
+
+    def scores(
+        self,
+        policy: Policy,
+        seed: int,
+        *,
+        greedy: bool = False,
+        stop: Callable[[], bool] = lambda: False,
+        tell: Callable[[int], object] = lambda ended: None,
+    ) -> np.ndarray | None:
+        """Plays an episode in every env.
+
+        Args:
+            policy: maps (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions). Several threads
+                call it at the same time.
+            seed: of the envs and of the actions, which have random generators of their own.
+            greedy: take the most probable action.
+            stop: called before each step of a group; True ends the evaluation.
+            tell: called with how many episodes have just ended, by one thread at a time.
+
+        Returns:
+            (episodes of the share,) float64, the scores, of unclipped rewards; None if it was
+            stopped.
+        """
+        over, telling = threading.Event(), threading.Lock()
+        # A thread has to be told on which stream the weights were made.
+        cuda = self.device.type == "cuda"
+        stream = torch.cuda.current_stream(self.device) if cuda else None
+
+        def ended(count: int) -> None:
+            with telling:
+                tell(count)
+
+        def play(envs: list[ale_py.AtariVectorEnv], part: slice) -> np.ndarray | None:
+            on_stream = nullcontext() if stream is None else torch.cuda.stream(stream)
+            try:
+                with torch.no_grad(), on_stream:
+                    return self._play(
+                        envs, policy, seed + part.start, greedy, lambda: over.is_set() or stop(),
+                        ended,
+                    )  # fmt: skip
+            except BaseException:
+                over.set()
+                raise
+
+        threads = torch.get_num_threads()
+        try:
+            playing = [
+                self._pool.submit(play, *both) for both in zip(self.envs, self._parts, strict=True)
+            ]
+            try:
+                found = [one.result() for one in playing]
+            finally:  # after Ctrl-C, too, no other group begins, and the threads end at a step
+                over.set()
+                for one in playing:
+                    one.cancel()
+                wait(playing)
+        finally:
+            torch.set_num_threads(threads)
+        played = [one for one in found if one is not None]
+        return np.concatenate(played) if len(played) == len(found) else None
+
+    @annotate.operation("evaluation")
+    def _play(
+        self, envs: list[ale_py.AtariVectorEnv], policy: Policy, seed: int, greedy: bool,
+        stop: Callable[[], bool], ended: Callable[[int], None],
+    ) -> np.ndarray | None:  # fmt: skip
+        """The scores of a group; None if it was stopped."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        count, on_gpu = len(envs), self.device.type == "cuda"
+        shown = torch.empty((count, 4, 84, 84), dtype=torch.uint8, pin_memory=on_gpu)
+        observations = shown.numpy()
+        with ThreadPoolExecutor(self._emulating, "reset") as pool:
+            seeds = range(seed, seed + count)
+            begun = pool.map(lambda env, number: env.reset(seed=number), envs, seeds)
+            for number, (observation, _) in enumerate(begun):
+                observations[number] = observation
+        scores, playing = np.zeros(count), np.arange(count)
+        while playing.size:
+            if stop():
+                return None
+            # On a GPU those whose episode is over are asked for, too: for a batch of another size
+            # cuDNN would look for its fastest kernels again.
+            asked = shown if on_gpu else torch.from_numpy(observations[playing])
+            log_probabilities = policy(asked.to(self.device))
+            chosen = (
+                log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
+            )
+            actions = chosen.cpu().numpy()[playing] if on_gpu else chosen.numpy()
+            over = np.zeros(playing.size, dtype=bool)
+            stepped = self._steps([envs[number] for number in playing], actions)
+            for place, (observation, reward, terminated, truncated, _) in enumerate(stepped):
+                observations[playing[place]] = observation
+                scores[playing[place]] += reward[0]
+                over[place] = terminated[0] or truncated[0]
+            if over.any():
+                ended(int(over.sum()))
+            playing = playing[~over]
+        return scores
+
+    def _steps(
+        self, envs: Sequence[ale_py.AtariVectorEnv], actions: np.ndarray
+    ) -> Iterator[tuple[Any, ...]]:
+        """Takes a step in each env, with so many at work as may be; yields what each one gives."""
+        ahead = self._emulating
+        for number, env in enumerate(envs[:ahead]):
+            env.send(actions[number : number + 1])
+        for number, env in enumerate(envs):
+            given = env.recv()
+            if number + ahead < len(envs):
+                envs[number + ahead].send(actions[number + ahead : number + ahead + 1])
+            yield given
+
+    def close(self) -> None:
+        """Frees the envs and ends the threads."""
+        self._pool.shutdown()
+        for group in self.envs:
+            for env in group:
+                env.close()

@@ -1,0 +1,98 @@
+"""Policies of checkpoints: what a training's networks do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cule.errors import InvalidValue, is_others
+from cule.train.algorithm import Algorithm
+from cule.train.checkpoints import checkpoint
+from cule.train.evaluate.evaluator import Policy
+from cule.train.import_path import find, settings_from
+from cule.train.lowering.attributes import Attributes
+from cule.train.lowering.learner import spaces
+from cule.train.lowering.returned import check_scores
+from cule.train.nn.models import to_channels_last
+from cule.train.settings import Args
+
+
+def policy_of(
+    state: dict[str, Any], device: torch.device, programs: Collection[str] = ()
+) -> Policy:
+    """The policy that a checkpoint's state has.
+
+    Args:
+        state: the state.
+        device: where the policy computes.
+        programs: modules and scripts that the user has named, besides which only cule's are run.
+
+    Raises:
+        ValueError: the algorithm's code is not there or not named, or the state does not fit it.
+    """
+    made = find(state["program"], Algorithm, programs)
+    settings = find(state["settings"], Args, programs)
+    algorithm = made(settings_from(settings, state["args"]))
+    algorithm.device, algorithm.num_actions = device, state["num_actions"]
+    nets = {
+        name: net.to(device).eval().requires_grad_(False)
+        for name, net in algorithm.networks(algorithm.num_actions).items()
+        if isinstance(net, torch.nn.Module)
+    }
+    for name, net in nets.items():
+        try:
+            net.load_state_dict(state["trainer"]["networks"][name])
+        except (KeyError, TypeError, RuntimeError, AttributeError) as problem:
+            if is_others(problem):
+                raise
+            raise InvalidValue(
+                f"expected the weights of {made.__name__}'s network {name!r} in the checkpoint, "
+                f"got others: {' '.join(str(problem).split())}"
+            ) from problem
+        if state["args"].get("channels_last", False):
+            to_channels_last(net)
+    if "attributes" in state["trainer"]:
+        Attributes(algorithm, nets.values()).load_state_dict(state["trainer"]["attributes"])
+    named = spaces(list(nets), list(nets.values()))
+    # As it has acted in its training. A CPU trains in float32.
+    rounded = device.type == "cuda" and state["args"].get("bf16", False)
+
+    def scores(observations: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(device.type, torch.bfloat16, enabled=rounded):
+            found = algorithm.scores(named, observations)
+        return check_scores(found, len(observations), algorithm.num_actions)
+
+    return scores
+
+
+def load_policy(
+    run: Path, device: torch.device, programs: Collection[str] = ()
+) -> tuple[Policy, dict[str, Any]]:
+    """The policy of a run's newest checkpoint, and the checkpoint's state, its networks alone.
+
+    Args:
+        run: the run's folder.
+        device: where the policy computes.
+        programs: modules and scripts that have the algorithm's code. Those of cule need not be
+            named; of others the checkpoint runs none that is not named here.
+
+    Raises:
+        ValueError: there is no checkpoint, all are damaged, it lacks the game or the seed, or the
+            algorithm's code is not there or not named.
+    """
+    state = checkpoint.networks_of(checkpoint.newest(run, device))
+    policy = policy_of(state, device, programs)
+    if lacking := [name for name in ("game", "seed") if name not in state["args"]]:
+        raise InvalidValue(
+            f"expected a training's game and seed in the checkpoint of {run}, got no "
+            f"{' and no '.join(lacking)}"
+        )
+    return policy, state
+
+
+def full_actions_of(state: dict[str, Any]) -> bool:
+    """Whether a training offered all actions; checkpoints of earlier versions do not say."""
+    return state["args"].get("full_action_space", False)

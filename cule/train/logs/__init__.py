@@ -1,0 +1,1 @@
+"""What a training writes: log, rows of results, plots."""

@@ -1,0 +1,177 @@
+"""The log of a run: a JSONL file, TensorBoard events, a progress bar. Only process 0 writes it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cule.errors import InvalidType, InvalidValue
+from cule.files import append_line, check_appendable, replacing
+from cule.forms import are_numbers, is_score
+from cule.json_lines import read_lines
+from cule.train.envs.emulator import FRAMESKIP
+from cule.train.logs.progress import Progress
+from cule.train.settings import Args
+
+if TYPE_CHECKING:
+    from cule.train.logs.tensorboard import Board
+
+LOG, RESULT = "log.jsonl", "result.jsonl"
+# What else the progress bar shows, after the frames per second. What unfinished episodes have
+# scored until now is shown only until one has ended.
+SHOWN = ("ups", "score", "score_so_far", "test_score")
+# The keys that every line of a kind has.
+NEEDED = {
+    "training": {"frames", "seconds", "score"},
+    "evaluation": {"frames", "seconds", "test_score", "test_deviation"},
+}
+
+
+def parse_line(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of a log.
+
+    Raises:
+        AttributeError, LookupError, TypeError, ValueError: it is not one.
+    """
+    needed = NEEDED[line["kind"]]
+    if missing := needed - line.keys():
+        raise InvalidValue(f"expected {', '.join(sorted(missing))} in it")
+    numbers = are_numbers(line, needed - {"score"}) and is_score(line.get("score"))
+    if not numbers or not isinstance(line["frames"], int):
+        raise InvalidType(f"expected {', '.join(sorted(needed))} to be numbers, got another value")
+    return line
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log. Damaged ones are left out with a warning.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return read_lines(path, parse_line).kept("line of a log")
+
+
+def cut_log(path: Path, trained: int, evaluated: int) -> None:
+    """Removes the lines that a run resumed from a checkpoint will log again, and damaged ones.
+
+    Args:
+        path: the log; there may be none.
+        trained: frames at the last training line before the checkpoint.
+        evaluated: frames at the last evaluation before the checkpoint.
+    """
+    if not path.exists():
+        return
+    limits = {"training": trained, "evaluation": evaluated}
+    kept = [line for line in read_log(path) if line["frames"] <= limits[line["kind"]]]
+    with replacing(path) as file:
+        file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def begin_log(path: Path, *, keep: bool) -> None:
+    """Begins an empty log.
+
+    Args:
+        path: the log; there may be another run's.
+        keep: whether lines that are there are kept, under another name, of which a warning tells.
+    """
+    if keep and path.exists() and path.stat().st_size:
+        names = (path.with_name(f"{path.stem}-{number}.jsonl") for number in itertools.count(1))
+        kept = next(name for name in names if not os.path.lexists(name))
+        path.rename(kept)
+        warnings.warn(
+            f"{path} has lines of a training of which no checkpoint is there: they are in "
+            f"{kept.name} now, and a new training begins",
+            stacklevel=4,
+        )
+    with replacing(path):
+        pass
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        what = f"{problem.filename or path}: {problem.strerror or problem}"
+        raise InvalidValue(f"expected a log that can be written, got {what}") from problem
+
+
+class Log:
+    """Writes a run's log.
+
+    Args:
+        args: the settings.
+        trained: frames at the last training line that is kept; 0 for a new run.
+        evaluated: the same for evaluations.
+        frames: the frames at which the run starts or goes on.
+        speak: whether this process writes the log.
+
+    Raises:
+        ValueError: the log cannot be read or written.
+    """
+
+    def __init__(self, args: Args, trained: int, evaluated: int, frames: int, speak: bool):
+        self.path: Path | None = None
+        self.board: Board | None = None
+        self.shown: dict[str, float] = {}
+        shown = speak and args.progress
+        self.bar = Progress(args.game, args.total_frames or 0, shown=shown, done=frames)
+        if not speak:
+            return
+        self.path = args.folder / LOG
+        with _writing(args.folder):
+            args.folder.mkdir(parents=True, exist_ok=True)
+            for name in (LOG, RESULT):
+                check_appendable(args.folder / name)
+            if frames:
+                cut_log(self.path, trained, evaluated)
+            else:
+                begin_log(self.path, keep=not args.overwrite)
+            if args.tensorboard:
+                # The import takes seconds.
+                from cule.train.logs.tensorboard import Board
+
+                self.board = Board(
+                    args.folder / "tensorboard", 1 + max(trained, evaluated) if frames else 0
+                )
+
+    def show(self, frames: int, *, warming_up: bool) -> None:
+        """Moves the progress bar to the number of frames played."""
+        self.bar.reach(frames, "warming up" if warming_up else "")
+
+    def write(self, kind: str, frames: int, values: dict[str, Any]) -> None:
+        """Writes a line.
+
+        Args:
+            kind: "training" or "evaluation".
+            frames: emulated frames so far.
+            values: numbers, or None if there is none yet.
+
+        Raises:
+            ValueError: it cannot be written; the files are as they were.
+        """
+        self.bar.reach(frames)
+        self.shown |= {name: values[name] for name in SHOWN if values.get(name) is not None}
+        if "score" in self.shown:
+            self.shown.pop("score_so_far", None)
+        self.bar.tell(self.shown)
+        if self.path is None:
+            return
+        line = {"kind": kind, "frames": frames, "training_frames": frames // FRAMESKIP, **values}
+        with _writing(self.path):
+            append_line(self.path, json.dumps(line), durable=False)
+            if self.board is not None:
+                known = {
+                    f"{kind}/{name}": value for name, value in values.items() if value is not None
+                }
+                self.board.write(frames, known)
+
+    def close(self) -> None:
+        """Ends the progress bar."""
+        self.bar.close()

@@ -1,0 +1,1 @@
+"""An algorithm becomes a program of operations over time."""

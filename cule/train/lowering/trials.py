@@ -1,0 +1,72 @@
+"""Calls of an algorithm's methods that leave no trace: what is tried is not trained."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import nn
+
+from cule.errors import InvalidValue
+from cule.train.lowering.attributes import Attributes
+
+
+@contextmanager
+def unchanged(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
+    """After the block, tensors have the values of before it, in the same memory."""
+    before = [tensor.detach().clone() for tensor in tensors]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for tensor, was in zip(tensors, before, strict=True):
+                tensor.copy_(was)
+
+
+@contextmanager
+def constant(nets: Mapping[str, nn.Module]) -> Iterator[None]:
+    """Checks that the weights of networks are after the block what they were before it.
+
+    Raises:
+        ValueError: some are not.
+    """
+    named = {f"{name}.{own}": p for name, net in nets.items() for own, p in net.named_parameters()}
+    before = {name: p.detach().clone() for name, p in named.items()}
+    yield
+    changed = [name for name, p in named.items() if not torch.equal(p.detach(), before[name])]
+    if changed:
+        raise InvalidValue(
+            "expected an algorithm's methods to leave weights to the optimizer, got "
+            f"{', '.join(changed)} changed by one of them"
+        )
+
+
+class Trials:
+    """Lets an algorithm's methods be tried.
+
+    Args:
+        attributes: the algorithm's.
+        nets: all its networks, whose buffers it may change.
+        device: where they are.
+    """
+
+    def __init__(self, attributes: Attributes, nets: Sequence[nn.Module], device: torch.device):
+        self._attributes, self._nets = attributes, nets
+        self._devices = [device] if device.type == "cuda" else []
+
+    @contextmanager
+    def __call__(self, tensors: Sequence[torch.Tensor] = ()) -> Iterator[None]:
+        """After the block, buffers, attributes, random numbers and `tensors` are as before."""
+        buffers = [buffer for net in self._nets for buffer in net.buffers()]
+        attributes = self._attributes.state_dict()
+        own, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002
+        with unchanged([*buffers, *tensors]), torch.random.fork_rng(self._devices):
+            try:
+                yield
+            finally:
+                random.setstate(own)
+                np.random.set_state(numpys)  # noqa: NPY002
+                self._attributes.load_state_dict(attributes)

@@ -1,0 +1,1 @@
+"""Networks, and what is computed with them: losses, returns, optimizers, random numbers."""

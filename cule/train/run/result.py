@@ -1,0 +1,138 @@
+"""A run as a row of benchmarks/results."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cule.forms import are_numbers
+from cule.results import read_rows
+from cule.train.envs.emulator import FRAMESKIP
+from cule.train.import_path import ships
+from cule.train.logs.log import RESULT
+from cule.train.logs.pictures import scores_of
+from cule.train.logs.repeat import command_of
+from cule.train.logs.rows import is_result, row_of
+from cule.train.settings import Args
+
+if TYPE_CHECKING:
+    from cule.train.run.run import Run
+    from cule.train.trainer import Trainer
+
+# The settings that every row has; those of the algorithm itself are there, too.
+SETTINGS = (
+    "env_device", "env_groups", "layout", "lag", "multiprocessors", "rewards", "model", "width",
+    "optimizer", "learning_rate", "anneal_lr", "bf16", "compile", "cuda_graphs", "memory_budget",
+    "stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames",
+)  # fmt: skip
+# Of a row: where and when its process trained.
+PART = ("trained_on", "trained_from", "trained_to")
+
+
+def settings_of(args: Args) -> dict[str, Any]:
+    """The settings that a row has."""
+    shared = {field.name for field in dataclasses.fields(Args)}
+    own = [field.name for field in dataclasses.fields(args) if field.name not in shared]
+    return {name: getattr(args, name) for name in (*SETTINGS, *own)}
+
+
+def in_force(trainer: Trainer) -> dict[str, Any]:
+    """What a setting came to, where that is not its value: found while training, or not used."""
+    not_used = {*trainer.nets.unread, *trainer.learner.unread} & {*SETTINGS}
+    found: dict[str, Any] = {"lag": trainer.lag, **dict.fromkeys(not_used)}
+    if trainer.balance is not None:
+        found |= trainer.balance.way._asdict()
+    elif trainer.apart is not None:
+        found["multiprocessors"] = trainer.apart[0].multiprocessors
+    return found
+
+
+def part_trained(run: Run) -> dict[str, Any]:
+    """Where this process trained, when it began and when it ended, in seconds since 1970."""
+    if run.trained is None:
+        return {}
+    begin, end = (round(when, 3) for when in run.trained)
+    return dict(zip(PART, (str(run.world.device), begin, end), strict=True))
+
+
+def parts_in(folder: Path) -> list[list[Any]]:
+    """[device, begin, end] of each process that trained in a folder, but for killed ones.
+
+    Raises:
+        OSError: there are no results, or they cannot be read.
+    """
+    rows = read_rows(folder / RESULT)
+    return [[row[name] for name in PART] for row in rows if PART[0] in row]
+
+
+def result_of(run: Run) -> dict[str, Any]:
+    """The run as a row of benchmarks/results; "interrupted" is in it if a signal has stopped it."""
+    args, trainer = run.args, run.trainer
+    return row_of(
+        system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
+        fps=trainer.frames / run.seconds, device=run.world.device, threads=args.num_threads,
+        command=command_of(run.algorithm), algorithm=run.algorithm.name, seed=args.seed,
+        num_gpus=run.world.num_devices,
+        score=run.test.get("test_score"), score_deviation=run.test.get("test_deviation"),
+        frames=trainer.frames, training_frames=trainer.frames // FRAMESKIP,
+        updates=trainer.updates, updates_per_second=round(trainer.updates / run.seconds, 2),
+        seconds=round(run.seconds, 3), evaluation_seconds=round(run.evaluation_seconds, 3),
+        startup_seconds=round(run.startup_seconds, 3),
+        cpu_seconds=round(time.process_time(), 3),
+        planning_seconds=round(trainer.plan.seconds, 3), **part_trained(run),
+        **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
+        **({"trainings_on_gpu": trainer.sharing} if trainer.sharing > 1 else {}),
+        **settings_of(args) | in_force(trainer),
+        **({"interrupted": True} if run.interrupted else {}),
+    )  # fmt: skip
+
+
+def row_before(run: Run) -> dict[str, Any] | None:
+    """The row of this run if it was finished before, with these settings."""
+    args, trainer, path = run.args, run.trainer, run.args.folder / RESULT
+    long_enough = args.max_seconds is not None and run.seconds >= args.max_seconds
+    finished = trainer.frames >= args.total_frames or run.reached or long_enough
+    if not finished or not path.exists():
+        return None
+    names = ("stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames")
+    wanted = {name: getattr(args, name) for name in names}
+    wanted |= {"frames": trainer.frames, "updates": trainer.updates}
+    for row in reversed(read_rows(path)):
+        same = all(row.get(name) == value for name, value in wanted.items())
+        if same and is_result(row) and not row.get("interrupted"):
+            # A row without a score: its evaluation was stopped.
+            scored = are_numbers(row, ("score", "score_deviation"))
+            return row if scored == bool(args.eval_episodes) else None
+    return None
+
+
+def summary(row: dict[str, Any], folder: Path, module: str) -> str:
+    """What a training has come to, for people, in three lines.
+
+    Args:
+        row: the result.
+        folder: the run's.
+        module: where its algorithm is: a module's name or a script's path.
+
+    Raises:
+        ValueError: the log cannot be read.
+    """
+    trained = (
+        f"{row['algorithm']} on {row['game']}: {row['frames']:,} frames and {row['updates']:,} "
+        f"updates in {row['seconds']:,.1f} seconds, {row['fps']:,.0f} frames a second"
+    )
+    if row["score"] is not None:
+        score = (
+            f"{row['score']:.2f} +- {row['score_deviation']:.2f} on ale-py, "
+            f"{row['eval_episodes']} episodes"
+        )
+    elif training := scores_of(folder)[0]:
+        score = f"{training[-1]['score']:.2f}, of the last episodes in training; not evaluated"
+    else:
+        score = "none, as no episode has ended; not evaluated"
+    own = [] if ships(module) else ["--program", module]
+    watch = shlex.join(["python", "-m", "cule.train.watch", str(folder), *own])
+    return f"{trained}\nScore: {score}\nIn {folder}: log, checkpoints, result. A video: {watch}"
