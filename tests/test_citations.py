@@ -8,12 +8,14 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.anchors import anchors
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("benchmarks", "csrc", "cule", "design", "docs", "examples", "release", "roms", "tests")
 CODE = (".py", ".pyi", ".h", ".cuh", ".cu", ".cpp")
 BUILD_FILES = ("CMakeLists.txt", "Makefile", "pyproject.toml", "setup.py", ".ci/run")
 # The log may name what has been removed since.
-LOG = ROOT / "benchmarks" / "LOG.md"
+LOG = ROOT / "benchmarks" / "log"
 # Files of other projects, and of users.
 OTHERS_FILES = {
     "CuptiActivity.cpp", "SCRIPT.py", "atari_lib.py", "atari_wrappers.py", "backend.cu",
@@ -64,7 +66,7 @@ def sources() -> list[Path]:
 
 
 def documents() -> list[Path]:
-    return [path for path in files() if path.suffix == ".md" and path != LOG]
+    return [path for path in files() if path.suffix == ".md" and path.parent != LOG]
 
 
 def without_blocks(text: str, keep: str = "") -> str:
@@ -94,7 +96,7 @@ def test_files_that_documents_and_comments_name_exist() -> None:
     ends = {path[i + 1 :] for path in paths for i in range(len(path)) if path[i] == "/"} | paths
     gone = set()
     for path in files():
-        if path.suffix not in (*CODE, ".md") or path == LOG:
+        if path.suffix not in (*CODE, ".md") or path.parent == LOG:
             continue
         text = path.read_text() if path.suffix == ".md" else "\n".join(comments(path))
         for name in A_FILE.findall(re.sub(r"https?://\S+", "", text)):
@@ -102,6 +104,25 @@ def test_files_that_documents_and_comments_name_exist() -> None:
             if name not in ends | OTHERS_FILES and not beside:
                 gone.add(f"{path.relative_to(ROOT)}: {name}")
     assert gone == set()
+
+
+def test_citations_of_the_log_name_an_entry() -> None:
+    """A day of the log is cited with the anchor of an entry, in documents and in code."""
+    cited = [
+        (path, day, anchor)
+        for path in files()
+        if path.suffix in (*CODE, ".md") and path.parent != LOG
+        for day, anchor in re.findall(r"\blog/(2026-[\d-]+\.md)(?:#([\w-]+))?", path.read_text())
+    ]
+    assert len(cited) > 4
+    nowhere = [f"{path.relative_to(ROOT)}: {day}#{anchor}"
+               for path, day, anchor in cited if anchor not in anchors(LOG / day)]  # fmt: skip
+    assert nowhere == []
+
+
+def test_entries_of_a_day_have_anchors_of_their_own() -> None:
+    for page in LOG.glob("*.md"):
+        assert len(set(anchors(page))) == len(anchors(page)), page.name
 
 
 def test_code_that_documents_name_exists() -> None:
@@ -139,7 +160,7 @@ def test_lines_of_documents_end_at_column_100() -> None:
     printed = re.compile(r"^```\n.*?^```$", flags=re.DOTALL | re.MULTILINE)
     long = [
         f"{page.relative_to(ROOT)}:{number}"
-        for page in [*documents(), LOG]
+        for page in [*documents(), *LOG.glob("*.md")]
         for number, line in enumerate(
             printed.sub(lambda block: "\n" * block[0].count("\n"), page.read_text()).splitlines(), 1
         )

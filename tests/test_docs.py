@@ -15,6 +15,7 @@ import torch
 
 from cule import _core
 from tests.support import warm
+from tests.support.anchors import anchors
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -250,11 +251,7 @@ def test_links_lead_somewhere() -> None:
             file = page.parent / name if name else page
             assert file.exists(), f"{page.name}: {target}"
             if heading:
-                headings = re.findall(r"^#+ (.+)$", file.read_text(), re.MULTILINE)
-                anchors = {
-                    re.sub(r"[^\w -]", "", found).lower().replace(" ", "-") for found in headings
-                }
-                assert heading in anchors, f"{page.name}: {target}"
+                assert heading in anchors(file), f"{page.name}: {target}"
 
 
 def test_parts_of_the_package_import_those_above_them_in_the_tree() -> None:

@@ -96,8 +96,8 @@ struct GameInfo {
   // What memory an env needs (cule/engine/layout.py).
   bool draws_for_mode = false;  // `set_mode` calls `random()`
   // Who adds a game measures the next two, as tests/env/test_measured_facts.py does: with random
-  // actions, steps of four frames, and several modes. benchmarks/LOG.md has the figures of
-  // 2026-11-23 ("device memory an env"): 16 envs in up to 8 modes, 400 steps each.
+  // actions, steps of four frames, and several modes. The figures, of 16 envs in up to 8 modes, 400
+  // steps each, are in benchmarks/log/2026-11-23.md#device-memory-an-env-200-kb-to-119.
   bool writes_much = false;     // a step leaves more than 4,096 entries for the TIA
   // The instruction limit cuts frames off, and the program continues them in the next ones. Also
   // true for games that think for long, even if random play has not shown it.

@@ -87,7 +87,8 @@ struct PlayOrder {
 // A key has two numbers of a frame: how many instructions its last quarter took, in rows of 64, and
 // how many the third, in eights. Every second row is backwards, so that neighbours are alike where
 // a row ends, too. Other numbers that were tried bring no more envs together that are at the same
-// places (benchmarks/LOG.md).
+// places of the program:
+// benchmarks/log/2026-11-26.md#envs-that-are-alike-in-the-same-warps-on-a-gpu-one-h100
 constexpr int32_t kQuarterLines = 64;  // scanlines
 constexpr int kOrderRows = 32, kOrderColumns = 256, kOrderKeys = kOrderRows * kOrderColumns;
 CULE_INLINE uint32_t order_key(int32_t third, int32_t last) {

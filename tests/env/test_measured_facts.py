@@ -1,6 +1,7 @@
 """What each game's facts say about the memory that it needs, compared with what the game does.
 
-The facts were decided by the figures of longer runs, in benchmarks/LOG.md.
+The facts were decided by the figures of longer runs:
+benchmarks/log/2026-11-23.md#device-memory-an-env-200-kb-to-119.
 """
 
 from __future__ import annotations
