@@ -225,3 +225,32 @@ def oracle(program, steps):
             index = access.first.at(operation.domain, t, j)
             assert (access.recurrent, index) not in values
             values[access.recurrent, index] = made.clone()
+
+
+def run_interleaved(plan, choose, iterations):
+    """Executes iterations of a plan with groups side by side, as streams could.
+
+    Args:
+        plan: that has not run yet, or goes on.
+        choose: gets a number, and returns which of this many groups goes on.
+        iterations: how many.
+    """
+    for _ in range(iterations):
+        done, running, waiting = set(), {}, list(plan.executors)
+        while waiting or running:
+            for executor in list(waiting):
+                group = executor.group
+                before = {e.group for e in plan.executors[: plan.executors.index(executor)]}
+                same = {other for other in before if other.stream == group.stream}
+                if (same | set(group.after)) <= done:
+                    waiting.remove(executor)
+                    running[group] = executor, iter(executor.steps(plan.iteration))
+            group = list(running)[choose(len(running))]
+            executor, left = running[group]
+            step = next(left, None)
+            if step is None:
+                del running[group]
+                done.add(group)
+            else:
+                executor.make(step)
+        plan.iteration += 1

@@ -311,34 +311,3 @@ def in_order(
             if any(operation.role == "simulate" for operation, _ in step.calls):
                 steps += 1
                 tell(steps)
-
-
-def interleaved(
-    executors: Sequence[Executor], iteration: int, choose: Callable[[int], int]
-) -> None:
-    """Executes an iteration with groups side by side, as streams could.
-
-    Args:
-        executors: of all groups, in their order.
-        iteration: which.
-        choose: which of this many groups goes on.
-    """
-    done: set[Group] = set()
-    running: dict[Group, tuple[Executor, Iterator[Step]]] = {}
-    waiting = list(executors)
-    while waiting or running:
-        for executor in list(waiting):
-            group = executor.group
-            before = {e.group for e in executors[: executors.index(executor)]}
-            same = {other for other in before if other.stream == group.stream}
-            if (same | set(group.after)) <= done:
-                waiting.remove(executor)
-                running[group] = executor, iter(executor.steps(iteration))
-        group = list(running)[choose(len(running))]
-        executor, left = running[group]
-        step = next(left, None)
-        if step is None:
-            del running[group]
-            done.add(group)
-        else:
-            executor.make(step)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from cule.train.plan.execution import Storage, in_order, interleaved
+from cule.train.plan.execution import Storage, in_order
 from cule.train.plan.explain import explain
 from cule.train.plan.flights import make_executor
 from cule.train.plan.graphs import CudaStreams, Launcher, NewStream
@@ -111,12 +111,6 @@ class Plan:
                 tell(self.steps + self.program.period)
             else:
                 in_order(self.executors, self.iteration, tell)
-            self.iteration += 1
-
-    def run_interleaved(self, choose: Callable[[int], int], iterations: int = 1) -> None:
-        """Executes some iterations with groups side by side, as `choose` wants it; for tests."""
-        for _ in range(iterations):
-            interleaved(self.executors, self.iteration, choose)
             self.iteration += 1
 
     def explain(self) -> str:
