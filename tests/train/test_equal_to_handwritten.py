@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+import by_hand
 import pytest
 import torch
-from handwritten import a2c as a2c_by_hand
-from handwritten import dqn as dqn_by_hand
-from handwritten import ppo as ppo_by_hand
-from handwritten.arguments import Args as A2CArgs
+from scripted import ScriptedEnv
 
 from cule.train.distributed.process_group import World
 from cule.train.plan.passes import Passes
-from cule.train.presets import filled
-from cule.train.trainer import SEED_STRIDE, Trainer
+from cule.train.trainer import Trainer
 from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
 from examples.ppo import ppo
@@ -22,29 +19,38 @@ from examples.ppo import ppo
 CPU = torch.device("cpu")
 ALL = [Passes(*on) for on in itertools.product([True, False], repeat=4)]
 ONE_OFF = [p for p in ALL if [p.alias, p.merge, p.prune, p.batch].count(False) <= 1]
-COMMON = {"game": "breakout", "device": "cpu", "width": 0.1, "num_threads": 1, "num_envs": 8}
+COMMON = {"game": "breakout", "width": 0.1, "num_threads": 1, "num_envs": 8, "seed": 1}
 
 
-def planned(module, algorithm, passes, **settings):
-    args = module.Args(**COMMON, **settings).on(CPU)
+def planned(module, algorithm, passes, settings):
+    """A trainer after 50 updates, or as many as a phase of learning then has made."""
+    args = module.Args(device="cpu", **settings).on(CPU)
     args.check(1)
-    return Trainer(algorithm(args), World(0, 1, CPU), passes)
+    trainer = Trainer(algorithm(args), World(0, 1, CPU), passes)
+    while trainer.updates < 50:
+        trainer.iterate()
+    return trainer
 
 
-def assert_equal(trained, by_hand):
-    ours, wanted = list(trained.parameters()), list(by_hand)
-    assert len(ours) == len(wanted)
-    for mine, its in zip(ours, wanted, strict=True):
+def assert_equal(trainer, name, wanted):
+    """Both have learned the same weights in as many updates and steps."""
+    assert (trainer.updates, trainer.steps) == (wanted.updates, wanted.steps)
+    assert_equal_weights(trainer.nets.trained[name], wanted.net)
+
+
+def assert_equal_weights(ours, wanted):
+    for mine, its in zip(ours.parameters(), wanted.parameters(), strict=True):
         assert torch.equal(mine, its)
 
 
 A2C = [
-    {"num_batches": 4, "n_steps": 5, "steps_per_update": 1, "overlap": True, "updates_at_once": 3},
-    {"num_batches": 4, "n_steps": 5, "steps_per_update": 1},
-    {"num_batches": 1, "n_steps": 5, "steps_per_update": 5},
-    {"num_batches": 2, "n_steps": 6, "steps_per_update": 3, "overlap": True, "learner_chunk": 14},
-    {"num_batches": 2, "n_steps": 6, "steps_per_update": 3, "optimizer": "rmsprop"},
-]
+    {"num_batches": 4, "num_steps": 5, "steps_per_update": 1, "overlap": True,
+     "updates_at_once": 3},
+    {"num_batches": 4, "num_steps": 5, "steps_per_update": 1},
+    {"num_batches": 1, "num_steps": 5, "steps_per_update": 5},
+    {"num_batches": 2, "num_steps": 6, "steps_per_update": 3, "overlap": True, "learner_chunk": 14},
+    {"num_batches": 2, "num_steps": 6, "steps_per_update": 3, "optimizer": "rmsprop"},
+]  # fmt: skip
 
 
 def each_with(first, second):
@@ -58,53 +64,70 @@ def each_with(first, second):
 
 @pytest.mark.parametrize(("settings", "passes"), each_with(A2C, ONE_OFF), ids=str)
 def test_a2c(settings, passes):
-    both = {"life_loss_ends": True, "max_episode_frames": 60, "warmup_steps": 7, **settings}
-    hand = a2c_by_hand.Trainer(A2CArgs(**COMMON, **both).on(CPU), World(0, 1, CPU))
-    while hand.updates < 50:
-        hand.iterate()
-    both["num_steps"] = both.pop("n_steps")
-    trainer = planned(a2c, a2c.A2C, passes, **both)
-    while trainer.updates < 50:
-        trainer.iterate()
-    assert trainer.updates == hand.updates and trainer.steps == hand.steps
-    assert_equal(trainer.nets.trained["net"], hand.learner.model.parameters())
-    assert_equal(trainer.acting.net, hand.policy.parameters())
+    settings = {
+        **COMMON, "life_loss_ends": True, "max_episode_frames": 60, "warmup_steps": 7, **settings,
+    }  # fmt: skip
+    hand = by_hand.a2c(50, **settings)
+    trainer = planned(a2c, a2c.A2C, passes, settings)
+    assert_equal(trainer, "net", hand)
+    assert_equal_weights(trainer.acting.net, hand.policy)
     names = trainer.learner.names
     assert names == ("policy_loss", "value_loss", "entropy", "ratio", "grad_norm")
-    assert torch.equal(trainer.learner.metrics, hand.learner.metrics)
+    assert torch.equal(trainer.learner.metrics, hand.metrics)
     scores = trainer.stage.episodes.take_scores()[:2]
-    assert torch.equal(scores, hand.player.episodes.take_scores()) and scores[1] > 0
+    assert torch.equal(scores, hand.scores) and scores[1] > 0
 
 
 @pytest.mark.parametrize("passes", ONE_OFF, ids=str)
 def test_ppo(passes):
-    changed = {"n_steps": 8, "epochs": 3, "minibatch": 16, "total_frames": 2000}
-    hand = ppo_by_hand.Ppo(filled(ppo_by_hand.Args(**COMMON, **changed), CPU), CPU)
-    ours = {"num_steps": 8, "update_epochs": 3, "minibatch_size": 16, "total_frames": 2000}
-    torch.manual_seed(0 * SEED_STRIDE)  # where the planned one begins
-    while hand.updates < 50:
-        hand.play()
-        hand.learn()
-    trainer = planned(ppo, ppo.PPO, passes, **ours)
-    while trainer.updates < 50:
-        trainer.iterate()
-    assert trainer.updates == hand.updates
-    assert_equal(trainer.nets.trained["net"], hand.model.parameters())
+    settings = {
+        **COMMON, "num_steps": 8, "update_epochs": 3, "minibatch_size": 16, "total_frames": 2000,
+    }  # fmt: skip
+    assert_equal(planned(ppo, ppo.PPO, passes, settings), "net", by_hand.ppo(50, **settings))
 
 
 @pytest.mark.parametrize(("double", "passes"), each_with([False, True], ONE_OFF), ids=str)
 def test_dqn(double, passes):
-    both = {
-        "memory": 160, "first_update": 80, "steps_per_update": 2, "updates_at_once": 3,
-        "target_every": 7, "double": double, "epsilon_frames": 2000,
+    settings = {
+        **COMMON, "memory": 160, "first_update": 80, "steps_per_update": 2, "updates_at_once": 3,
+        "minibatch_size": 16, "target_every": 7, "double": double, "epsilon_frames": 2000,
     }  # fmt: skip
-    hand = dqn_by_hand.Dqn(filled(dqn_by_hand.Args(**COMMON, minibatch=16, **both), CPU), CPU)
-    torch.manual_seed(0 * SEED_STRIDE)
-    while hand.updates < 50:
-        hand.iterate()
-    trainer = planned(dqn, dqn.DQN, passes, minibatch_size=16, **both)
-    while trainer.updates < 50:
-        trainer.iterate()
-    assert trainer.updates == hand.updates > 0 and trainer.steps > 25
-    assert_equal(trainer.nets.trained["q"], hand.network.parameters())
-    assert_equal(trainer.nets.copies["target"][0], hand.target.parameters())
+    hand = by_hand.dqn(50, **settings)
+    trainer = planned(dqn, dqn.DQN, passes, settings)
+    assert_equal(trainer, "q", hand)
+    assert_equal_weights(trainer.nets.copies["target"][0], hand.target)
+    assert trainer.steps > 25
+
+
+@pytest.mark.parametrize(
+    ("row", "discount"),
+    [((1, True, False, False), 0.0), ((1, False, True, False), 0.9)],
+    ids=["terminated", "truncated"],
+)
+def test_by_hand_only_a_termination_cuts_the_bootstrap(row, discount):
+    """The final observation comes after the end; then the next episode's first frame is alone."""
+    nothing, reset = (0, False, False, False), (0, False, False, True)
+    window, scores = played_by_hand([nothing, row, reset, nothing])
+    torch.testing.assert_close(window.discounts[:, 0], torch.tensor([0.9, discount, 0.9, 0.9]))
+    assert window.played[:, 0].tolist() == [True, True, False, True]
+    assert window.observations[:, 0, :, 0, 0].tolist() == [
+        [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 2], [0, 0, 0, 3], [0, 0, 3, 4],
+    ]  # fmt: skip
+    assert scores == [10, 1]
+
+
+def test_by_hand_a_lost_life_cuts_the_bootstrap_while_the_game_goes_on():
+    goes_on = (1, False, False, False)
+    window, scores = played_by_hand([(1, True, False, False), goes_on, goes_on])
+    torch.testing.assert_close(window.discounts[:, 0], torch.tensor([0.0, 0.9, 0.9]))
+    assert window.played.all() and scores == [0, 0]
+    assert window.observations[-1, 0, :, 0, 0].tolist() == [0, 1, 2, 3]
+
+
+def played_by_hand(script):
+    """The steps of a script, and the scores of its episodes that ended."""
+    played = by_hand.Played(ScriptedEnv(script), len(script), 0.9, seed=0)
+    played.begin()
+    for _ in script:
+        played.step(lambda observations: {"actions": torch.zeros(1, dtype=torch.int64)})
+    return played.window(), played.scores.tolist()

@@ -1,1 +1,0 @@
-"""The training programs that cule.train replaced, without their command lines: its oracles."""
