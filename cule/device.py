@@ -106,6 +106,10 @@ def cpus_of_threads(threads: int, offset: int, device: torch.device) -> tuple[in
     return tuple(usable[(offset + i) % len(usable)] for i in range(threads))
 
 
+# The most threads that a setting may ask for.
+MAX_THREADS = 1024
+
+
 def compute_with(num_threads: int) -> None:
     """Sets how many CPU threads torch uses.
 

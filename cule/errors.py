@@ -18,6 +18,8 @@ import torch
 from gymnasium.error import Error
 
 _PACKAGE = str(Path(__file__).parent) + "/"
+# What errors about a lack of memory say, as torch's on a CPU are of no type of their own.
+NO_MEMORY = ("fit in the memory", "out of memory", "allocate memory", "memory budget")
 # What the machine has not: a file, room on a disk, memory, a package.
 SHORTAGES = (OSError, MemoryError, ImportError, torch.OutOfMemoryError)
 
@@ -104,6 +106,13 @@ def is_others(problem: BaseException) -> bool:
     return _place(problem.__traceback__) is not None
 
 
+def lacks_memory(problem: BaseException) -> bool:
+    """Whether an error says that there is not enough memory."""
+    return isinstance(problem, (torch.OutOfMemoryError, MemoryError)) or any(
+        words in str(problem) for words in NO_MEMORY
+    )
+
+
 def sentence_of(
     problem: BaseException, shortages: tuple[type[Exception], ...] = SHORTAGES
 ) -> str | None:
@@ -111,11 +120,14 @@ def sentence_of(
 
     Args:
         problem: the error, as it was caught.
-        shortages: which errors are the machine's, where no code of other people raised them.
+        shortages: which errors are the machine's, where no code of other people raised them. A
+            lack of memory is the machine's, whoever has asked for it.
     """
     place = _place(problem.__traceback__)
-    if isinstance(problem, Refusal):
-        return f"{problem} ({place})" if place else str(problem)
-    if isinstance(problem, shortages) and not place:
-        return str(problem).partition("\n")[0] or type(problem).__name__
-    return None
+    if not isinstance(problem, Refusal):
+        if not (lacks_memory(problem) or (isinstance(problem, shortages) and not place)):
+            return None
+        line = str(problem).partition("\n")[0] or type(problem).__name__
+    else:
+        line = str(problem)
+    return f"{line} ({place})" if place else line

@@ -20,13 +20,12 @@ from cule.arguments import (
     probability,
 )
 from cule.console import AUTORESET_MODES, EPISODE_STARTS, Options
-from cule.device import cpus_of_threads, find_device, usable_cpus
+from cule.device import MAX_THREADS, cpus_of_threads, find_device, usable_cpus
 from cule.errors import InvalidValue
 
 # Each thread has a buffer for the TIA writes of a step: 34 KiB, and 10 KiB for each further frame.
 # On a GPU each env has one.
 MAX_FRAMESKIP = _core.MAX_FRAMESKIP
-MAX_THREADS = 1024
 MAX_ENVS = 2**20
 # Each start state of a pool is emulated, which takes about a hundred frames and the no-ops.
 MAX_NOOPS, MAX_START_STATES = _core.MAX_NOOPS, _core.MAX_START_STATES

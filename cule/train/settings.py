@@ -11,12 +11,12 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import nn
 
-from cule.device import compute_with
+from cule.device import MAX_THREADS, compute_with
 from cule.errors import InvalidValue
 from cule.train.checks import MAX_SEED, above, at_least, check_types, within
 from cule.train.envs.rewards import RewardName
 from cule.train.layout import Layout
-from cule.train.nn.models import ModelName
+from cule.train.nn.models import MAX_WIDTH, ModelName
 from cule.train.nn.optimizers import Adam, Muon
 from cule.train.presets import by_device, filled
 
@@ -84,7 +84,7 @@ class Args:
     model: ModelName = "nature"
     """the Nature CNN, the same with each layer normalized, or the IMPALA ResNet"""
     width: float = 1.0
-    """multiplies the network's channels and features"""
+    """multiplies the network's channels and features, by at most 64"""
     optimizer: Literal["adam", "muon", "rmsprop"] = "adam"
     """the optimizer; muon: Muon for weights of layers, Adam for biases"""
     learning_rate: float = 2.5e-4
@@ -180,9 +180,9 @@ class Args:
         """Sets how many CPU threads torch uses.
 
         Raises:
-            ValueError: the number is negative.
+            ValueError: the number is negative or too large.
         """
-        at_least(0, self, "num_threads")
+        within(0, MAX_THREADS, self, "num_threads")
         compute_with(self.num_threads)
 
     def on(self: Self, device: torch.device, known: Mapping[str, Any] | None = None) -> Self:
@@ -223,6 +223,7 @@ class Args:
         within(0, 1, self, "sticky", "gamma", "rmsprop_decay", "muon_momentum", "eval_sticky")
         within(0, MAX_SEED, self, "seed")
         above(0, self, "width")
+        within(0, MAX_WIDTH, self, "width")
         if self.memory_budget is not None:
             above(0, self, "memory_budget")
         assert self.num_envs is not None

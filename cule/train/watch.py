@@ -20,7 +20,7 @@ import tyro
 from tqdm import tqdm
 
 import cule
-from cule.device import compute_with, find_device
+from cule.device import MAX_THREADS, compute_with, find_device
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import run_program
 from cule.train.envs.emulator import FRAMESKIP
@@ -86,7 +86,7 @@ def watch(args: Args) -> list[float]:
         ValueError: there is no checkpoint, a setting is wrong, or the video cannot be written.
     """
     at_least(1, args, "episodes", "max_frames")
-    at_least(0, args, "num_threads")
+    within(0, MAX_THREADS, args, "num_threads")
     within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
     device = find_device(args.device)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cule.device import MAX_THREADS
 from cule.errors import InvalidValue
 from cule.recording import video_library
 from cule.train.checks import MAX_SEED, at_least, within
@@ -70,7 +71,7 @@ def jobs_of(args: Args) -> list[Job]:
         ValueError: a setting is wrong.
     """
     at_least(1, args, "total_frames", "episodes", "max_frames", "per_gpu")
-    at_least(0, args, "num_threads")
+    within(0, MAX_THREADS, args, "num_threads")
     within(0, MAX_SEED, args, "seeds")
     if not args.seeds:
         raise InvalidValue("expected seeds, got none")

@@ -21,9 +21,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cule.device import MAX_THREADS
 from cule.errors import InvalidValue
 from cule.scope.table import columns
-from cule.train.checks import at_least
+from cule.train.checks import at_least, within
 from cule.train.command import options_of, run_program
 from cule.train.sweep import sweep
 from cule.train.sweep.jobs import Job
@@ -73,7 +74,7 @@ def jobs_of(args: Args) -> list[Job]:
         ValueError: a setting is wrong.
     """
     at_least(1, args, "total_frames", "episodes", "max_frames", "per_gpu")
-    at_least(0, args, "num_threads")
+    within(0, MAX_THREADS, args, "num_threads")
     if not args.seconds > 0:
         raise InvalidValue(f"expected seconds to be greater than 0, got {args.seconds}")
     for name in args.candidates:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import multiprocessing
 import multiprocessing.spawn
 import signal
@@ -11,10 +12,13 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from training_runs import ROOT, children_of, settings, trained
 
-from cule.train.evaluate import evaluation
+from cule.train.evaluate import evaluation, policies
+from cule.train.evaluate import evaluator as evaluator_module
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +76,44 @@ def test_a_process_that_ends_before_it_has_the_policy_is_a_sentence(run, monkeyp
 
 
 def test_what_goes_wrong_in_a_process_is_raised(run):
+    """As a number that ale-py cannot take."""
+    _, state = policies.load_policy(run, torch.device("cpu"))
     with pytest.raises(TypeError, match="incompatible"):
-        evaluation.evaluate(wanted(run, noops=2**40, num_processes=2))
+        evaluation._from_processes(state, wanted(run, noops=2**40), 0.25, 2, lambda ended: None)
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("episodes", 20_000_000), ("noops", 2**40), ("max_frames", 2**31), ("num_processes", 10**6),
+        ("num_threads", 10**9),
+    ],
+)  # fmt: skip
+def test_settings_of_an_evaluation_have_bounds(run, name, value):
+    with pytest.raises(ValueError, match=f"^expected {name} to be from . to .*, got {value}$"):
+        evaluation.evaluate(dataclasses.replace(wanted(run), **{name: value}))
+
+
+def test_envs_are_as_many_as_threads_need():
+    """However many the episodes are. Scores are those of envs that have played nothing before."""
+
+    def policy(observations):
+        return torch.zeros(len(observations), 4)
+
+    def scores(episodes, num_threads):
+        evaluator = evaluator_module.Evaluator(
+            "breakout", episodes, torch.device("cpu"), sticky=0.25, max_frames=400,
+            num_threads=num_threads,
+        )  # fmt: skip
+        try:
+            return evaluator.scores(policy, seed=3), sum(map(len, evaluator.envs))
+        finally:
+            evaluator.close()
+
+    (found, envs), (expected, all_envs) = scores(48, 1), scores(48, 6)
+    assert (envs, all_envs) == (8, 48)
+    np.testing.assert_array_equal(found, expected)
+    assert len(set(found)) > 1
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])

@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from cule import train
 from cule.train.checkpoints import checkpoint
 from cule.train.evaluate import evaluation, policies
 from cule.train.import_path import find, load
+from cule.train.nn import models
 from cule.train.tune import __main__ as tune_program
 from tests.support import warm
 
@@ -179,6 +181,22 @@ def test_machine_shortage_is_a_line_and_own_one_a_traceback(tmp_path, monkeypatc
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["cule's", "one's own"])
+def test_a_lack_of_memory_is_a_line_whoever_asks_for_it(own, tmp_path, monkeypatch, capsys):
+    """torch says it by a RuntimeError on a CPU."""
+    old = 'ActorCritic(num_actions, "nature", self.args.width)'
+    huge = "__import__('torch').nn.Linear(2**46, 2)"
+    loaded = load(str(mine(tmp_path, *[old, huge] if own else [])))
+    if not own:
+        lacking = RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        monkeypatch.setattr(models, "initialised", Mock(side_effect=lacking))
+    monkeypatch.setattr("sys.argv", ["mine.py", *arguments(tmp_path)])
+    assert train.main(loaded.Mine, loaded.Args) == 2
+    line = capsys.readouterr().err
+    assert "can't allocate memory" in line and line.count("\n") == 1
+    assert line.endswith("(mine.py:18, in networks)\n")
+
+
 def test_import_error_of_ones_own_script_keeps_its_traceback(tmp_path, capsys):
     path = mine(tmp_path, "import sys", "import sys, no_such_module")
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
@@ -209,6 +227,11 @@ ATTACKS = {
     "a wrong type": ({"args": {"game": ["pong"]}}, r"game to be a text, got \['pong'\]"),
     "a number as text": ({"args": {"width": "1.0"}}, "width to be a finite number, got '1.0'"),
     "an unknown setting": ({"args": {"gamee": "pong"}}, "expected settings of Args, got gamee"),
+    "a width without bound": ({"args": {"width": 1e9}}, r"width to be from 0 to 64\.0, got 1000"),
+    "a setting out of range": ({"args": {"clip_coef": -0.1}}, "clip_coef to be at least 0, got -0"),
+    "a game that is none": ({"args": {"game": "ponk"}}, "ponk"),
+    "less than no actions": ({"args": {}, "num_actions": -3}, "6 actions of pong .* for -3"),
+    "too many actions": ({"args": {}, "num_actions": 10**12}, "6 actions of pong .* for 10000"),
     "another network": ({}, "expected the weights of PPO's network 'net' in the checkpoint"),
 }  # fmt: skip
 

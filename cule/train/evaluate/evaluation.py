@@ -20,14 +20,18 @@ import torch
 import tyro
 from tqdm import tqdm
 
-from cule.device import find_device, usable_cpus
+from cule.arguments import MOST
+from cule.device import MAX_THREADS, find_device, usable_cpus
+from cule.env.settings import MAX_NOOPS
 from cule.errors import Failed
-from cule.train.checks import MAX_SEED, at_least, within
+from cule.train.checks import MAX_SEED, within
 from cule.train.distributed.die_with_parent import end_with
 from cule.train.envs.emulator import in_parts
-from cule.train.evaluate.evaluator import NOOPS, Evaluator, Policy, groups_of
+from cule.train.evaluate.evaluator import MAX_EPISODES, NOOPS, Evaluator, Policy, groups_of
 from cule.train.evaluate.policies import full_actions_of, load_policy, policy_of
 from cule.train.logs.rows import append_row, row_of
+
+MAX_PROCESSES = 1024
 
 
 @dataclass
@@ -186,8 +190,11 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
         RuntimeError: one of several processes was killed.
         ValueError: there is no checkpoint, or a setting is wrong.
     """
-    at_least(1, args, "episodes", "max_frames", "num_processes")
-    at_least(0, args, "num_threads", "noops")
+    within(1, MAX_EPISODES, args, "episodes")
+    within(1, MOST, args, "max_frames")
+    within(0, MAX_NOOPS, args, "noops")
+    within(1, MAX_PROCESSES, args, "num_processes")
+    within(0, MAX_THREADS, args, "num_threads")
     within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
     device = find_device(args.device)

@@ -25,6 +25,7 @@ NOOPS = 30
 # group emulates while the other waits for the GPU. The number decides which random numbers an
 # episode has, and so must not depend on the number of cores.
 GROUP = {"cpu": 8, "cuda": 64}
+MAX_EPISODES = 1_000_000
 Policy = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -37,14 +38,14 @@ class Evaluator:
     """Envs of ale-py on which policies are evaluated.
 
     They are in groups of at most GROUP, each with random numbers of its own. A thread plays a group
-    to its end, then the next one; if there are fewer groups than threads, several of a group's envs
-    emulate at the same time. So no episode waits for those of other groups, and scores do not
-    depend on the number of threads. Each env is a vector env of one, as all envs of a vector env
-    play on until the longest episode is over.
+    to its end, then the next one, with the same envs; if there are fewer groups than threads,
+    several of a group's envs emulate at the same time. So no episode waits for those of other
+    groups, and scores do not depend on the number of threads. Each env is a vector env of one, as
+    all envs of a vector env play on until the longest episode is over.
 
     Args:
         game: what to play.
-        episodes: how many, each in an env of its own.
+        episodes: how many.
         device: where the policy is.
         sticky: probability that a frame repeats the last frame's action.
         max_frames: frames after which an episode is truncated.
@@ -54,7 +55,7 @@ class Evaluator:
         share: (i, n): only the groups of the i-th of n parts.
 
     Attributes:
-        envs: those of each group.
+        envs: those of each thread.
 
     Raises:
         ValueError: there is no such game.
@@ -82,6 +83,8 @@ class Evaluator:
         threads = num_threads or usable_cpus()
         # How many of a group's envs emulate at the same time.
         self._emulating = max(1, threads // len(self._parts))
+        playing = min(threads, len(self._parts))
+        largest = max(part.stop - part.start for part in self._parts)
         self.envs = [
             [
                 ale_py.AtariVectorEnv(
@@ -90,14 +93,12 @@ class Evaluator:
                     repeat_action_probability=sticky, max_num_frames_per_episode=max_frames,
                     frameskip=FRAMESKIP,
                 )
-                for _ in range(part.start, part.stop)
+                for _ in range(largest)
             ]
-            for part in self._parts
+            for _ in range(playing)
         ]  # fmt: skip
         # Each thread computes by itself: if torch had more for each, they would wait for cores.
-        self._pool = ThreadPoolExecutor(
-            min(threads, len(self._parts)), "evaluation", torch.set_num_threads, (1,)
-        )
+        self._pool = ThreadPoolExecutor(playing, "evaluation", torch.set_num_threads, (1,))
 
     def scores(
         self,
@@ -108,7 +109,7 @@ class Evaluator:
         stop: Callable[[], bool] = lambda: False,
         tell: Callable[[int], object] = lambda ended: None,
     ) -> np.ndarray | None:
-        """Plays an episode in every env.
+        """Plays all episodes.
 
         Args:
             policy: maps (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions). Several threads
@@ -123,6 +124,8 @@ class Evaluator:
             stopped.
         """
         over, telling = threading.Event(), threading.Lock()
+        parts, first = iter(self._parts), self._parts[0].start
+        scores = np.zeros(self._parts[-1].stop - first)
         # A thread has to be told on which stream the weights were made.
         cuda = self.device.type == "cuda"
         stream = torch.cuda.current_stream(self.device) if cuda else None
@@ -131,34 +134,36 @@ class Evaluator:
             with telling:
                 tell(count)
 
-        def play(envs: list[ale_py.AtariVectorEnv], part: slice) -> np.ndarray | None:
+        def play(envs: list[ale_py.AtariVectorEnv]) -> None:
             on_stream = nullcontext() if stream is None else torch.cuda.stream(stream)
             try:
                 with torch.no_grad(), on_stream:
-                    return self._play(
-                        envs, policy, seed + part.start, greedy, lambda: over.is_set() or stop(),
-                        ended,
-                    )  # fmt: skip
+                    while (part := next(parts, None)) is not None:
+                        played = self._play(
+                            envs[: part.stop - part.start], policy, seed + part.start, greedy,
+                            lambda: over.is_set() or stop(), ended,
+                        )  # fmt: skip
+                        if played is None:
+                            over.set()
+                            return
+                        scores[part.start - first : part.stop - first] = played
             except BaseException:
                 over.set()
                 raise
 
         threads = torch.get_num_threads()
         try:
-            playing = [
-                self._pool.submit(play, *both) for both in zip(self.envs, self._parts, strict=True)
-            ]
+            playing = [self._pool.submit(play, envs) for envs in self.envs]
             try:
-                found = [one.result() for one in playing]
-            finally:  # after Ctrl-C, too, no other group begins, and the threads end at a step
-                over.set()
                 for one in playing:
-                    one.cancel()
+                    one.result()
+                whole = not over.is_set()
+            finally:  # after Ctrl-C, too, the threads end at a step
+                over.set()
                 wait(playing)
         finally:
             torch.set_num_threads(threads)
-        played = [one for one in found if one is not None]
-        return np.concatenate(played) if len(played) == len(found) else None
+        return scores if whole else None
 
     @annotate.operation("evaluation")
     def _play(

@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 
+from cule.console import action_numbers
 from cule.errors import InvalidValue, is_others
+from cule.rom import find_game
 from cule.train.algorithm import Algorithm
 from cule.train.checkpoints import checkpoint
 from cule.train.evaluate.evaluator import Policy
@@ -18,6 +20,21 @@ from cule.train.lowering.learner import spaces
 from cule.train.lowering.returned import check_scores
 from cule.train.nn.models import to_channels_last
 from cule.train.settings import Args
+
+
+def _check_actions(state: dict[str, Any]) -> None:
+    """Checks that a checkpoint's policy has the actions of its game.
+
+    Raises:
+        ValueError: there is no such game, or it has others.
+    """
+    game = find_game(state["args"].get("game", Args.game))
+    offered = action_numbers(game, "full" if full_actions_of(state) else "minimal")
+    if state["num_actions"] != len(offered):
+        raise InvalidValue(
+            f"expected a policy for the {len(offered)} actions of {game.name} in the checkpoint, "
+            f"got one for {state['num_actions']}"
+        )
 
 
 def policy_of(
@@ -34,8 +51,10 @@ def policy_of(
         ValueError: the algorithm's code is not there or not named, or the state does not fit it.
     """
     made = find(state["program"], Algorithm, programs)
-    settings = find(state["settings"], Args, programs)
-    algorithm = made(settings_from(settings, state["args"]))
+    settings = settings_from(find(state["settings"], Args, programs), state["args"])
+    settings.on(device).check(1)
+    _check_actions(state)
+    algorithm = made(settings)
     algorithm.device, algorithm.num_actions = device, state["num_actions"]
     nets = {
         name: net.to(device).eval().requires_grad_(False)

@@ -19,6 +19,8 @@ from cule.train.nn import draws, kernels
 
 ModelName = Literal["nature", "nature-norm", "impala"]
 MODELS = get_args(ModelName)
+# The Nature CNN has 8.6 billion weights then.
+MAX_WIDTH = 64.0
 
 
 def initialised(layer: nn.Conv2d | nn.Linear, gain: float = math.sqrt(2)) -> nn.Module:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from cule.errors import SHORTAGES, InvalidValue, sentence_of
+from cule.errors import SHORTAGES, InvalidValue, lacks_memory, sentence_of
 from cule.scope.light import Light
 from cule.train import annotate
 from cule.train.algorithm import Algorithm
@@ -28,8 +28,6 @@ SECONDS = 0.5
 EARLY = 2 * STACK
 # Iterations after the first learning and before the measurement: CUDA graphs are captured in them.
 ITERATIONS = {"cuda": 4, "cpu": 1}
-# What errors about a lack of memory say.
-NO_MEMORY = ("fit in the memory", "out of memory", "allocate memory", "memory budget")
 
 
 def _learning_at_once(algorithm: Algorithm[Any]) -> None:
@@ -45,13 +43,6 @@ def _planned_bytes(trainer: Trainer) -> int:
     works = [o.work for o in trainer.plan.program.operations if o.work is not None]
     needed = sum(work.at_once * work.bytes_each for work in works)
     return memory.fixed + memory.ring_bytes + needed
-
-
-def _lacks_memory(problem: BaseException) -> bool:
-    """Whether an error says that there is not enough memory."""
-    return isinstance(problem, (torch.OutOfMemoryError, MemoryError)) or any(
-        words in str(problem) for words in NO_MEMORY
-    )
 
 
 def timed(trainer: Trainer, iterations: int) -> float:
@@ -132,11 +123,10 @@ def measure(
         with world.together():
             found = dataclasses.replace(_measure(trainer, seconds, left), settings=settings)
     except Exception as problem:
-        lacks, said = _lacks_memory(problem), sentence_of(problem, (*SHORTAGES, RuntimeError))
-        if said is None and not lacks:
+        said = sentence_of(problem, (*SHORTAGES, RuntimeError))
+        if said is None:
             raise
-        line = (said or str(problem)).partition("\n")[0] or type(problem).__name__
-        found = Trial(settings, problem=line, no_memory=lacks)
+        found = Trial(settings, problem=said.partition("\n")[0], no_memory=lacks_memory(problem))
     finally:
         if trainer is not None:
             trainer.close()

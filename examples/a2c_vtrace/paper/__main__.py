@@ -14,12 +14,12 @@ import tyro
 import cule
 from cule import results
 from cule.command_line import check_output
-from cule.device import usable_cpus
+from cule.device import MAX_THREADS, usable_cpus
 from cule.errors import InvalidValue
 from cule.figures import new_figure
 from cule.files import replacing
 from cule.rom import find_game
-from cule.train.checks import above, at_least
+from cule.train.checks import above, at_least, within
 from cule.train.command import run_program
 from cule.train.sweep.sweep import STOPPED, devices_of
 from examples.a2c_vtrace.paper import rows
@@ -92,7 +92,7 @@ class Args:
             ValueError: one is wrong.
         """
         at_least(1, self, "rounds", "warmup_steps")
-        at_least(0, self, "num_threads")
+        within(0, MAX_THREADS, self, "num_threads")
         if self.seconds is not None:
             above(0, self, "seconds")
         if self.steps < 10 or self.steps % 10:
