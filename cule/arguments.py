@@ -87,14 +87,29 @@ def autoreset_mode(name: str, value: Any) -> AutoresetMode:
     return plain[spelled]
 
 
+def unmasked(name: str, values: Any) -> None:
+    """Checks that values are no masked array of NumPy's: as a plain one it would lose its mask.
+
+    Raises:
+        TypeError: they are.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidType(
+            f"expected {name} without a mask of NumPy's, such as masked.filled(0), got "
+            f"{shown(values)}"
+        )
+
+
 def array(name: str, values: Any) -> np.ndarray:
     """An array of numbers."""
+    unmasked(name, values)
     if isinstance(values, Sequence) and len(values) > MOST_NUMBERS:
         raise InvalidValue(
             f"expected {name} to be at most {MOST_NUMBERS} numbers, got {len(values)}"
         )
     if isinstance(values, (list, tuple)):
         for one in values:
+            unmasked(name, one)
             if isinstance(one, torch.Tensor):
                 tensor(name, one)
     try:
@@ -209,6 +224,7 @@ def reset_mask(options: Any, num_envs: int) -> torch.Tensor | None:
     if not options or options.get("reset_mask") is None:
         return None
     mask = options["reset_mask"]
+    unmasked("reset_mask", mask)
     if isinstance(mask, (list, tuple)):
         mask = array("reset_mask", mask)
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from gymnasium import error
 
+from cule.arguments import array
 from cule.env.flights import Flights
 from cule.errors import InvalidValue
 from cule.vector_env import AtariEnv
@@ -93,7 +94,7 @@ class Together:
         options = None if mask.all() else {"reset_mask": mask}
         if np.shape(seed) == ids.shape:
             # AtariEnv has them in ascending order of the envs.
-            seed = np.asarray(seed)[np.argsort(ids)]
+            seed = array("seed", seed)[np.argsort(ids)]
         observations, info = self.env.reset(seed=seed, options=options)
         none = np.zeros(self.env.num_envs, np.int32)
         self._fresh = Rows(

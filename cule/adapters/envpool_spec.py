@@ -175,7 +175,7 @@ def make_spec(task_id: str, **options: Any) -> EnvSpec:
             raise InvalidValue(
                 "expected either seeds for all envs as seed or as env_seed, got both"
             )
-        options |= {"seed": 0, "env_seed": np.asarray(seed).tolist()}
+        options |= {"seed": 0, "env_seed": arguments.array("seed", seed).tolist()}
     (game,) = games_of_envs(task_id, 1)
     spec = EnvSpec(Config(**options, task=game.name))
     spec.config = spec.config._replace(batch_size=spec.config.batch_size or spec.config.num_envs)

@@ -18,6 +18,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 from jax.experimental import io_callback
 
+from cule.arguments import array, unmasked
 from cule.env.keywords import refuse
 from cule.errors import InvalidType, InvalidValue
 from cule.vector_env import AtariEnv
@@ -42,7 +43,7 @@ def _plain_seed(seed: Any) -> Any:
     """A seed as AtariEnv takes it: in JAX and numpy a single number may be an array."""
     if not isinstance(seed, (jax.Array, np.ndarray)):
         return seed
-    plain = np.asarray(seed)
+    plain = array("seed", seed)
     return plain if plain.ndim else plain.item()
 
 
@@ -232,6 +233,8 @@ class AtariJaxEnv:
         return handle, io_callback(play, self._shapes(False), seed, reset_mask, ordered=True)
 
     def _traced_step(self, handle: jax.Array, actions: Any) -> tuple[jax.Array, Any]:
+        unmasked("actions", actions)
+
         def play(actions: Any) -> tuple[Any, ...]:
             return self._fresh(self.env.step(np.asarray(actions)))
 

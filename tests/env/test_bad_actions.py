@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from bad_arguments import make, started
 from gymnasium import error
 
 import cule
+from cule.adapters import envpool
+from cule.env.flights import Flights
+from cule.single_env import SingleAtariEnv
 
 # Actions ------------------------------------------------------------------------------------------
 
@@ -221,3 +225,49 @@ def test_constructor_that_raises_leaves_an_env_that_can_be_closed() -> None:
     with pytest.raises(ValueError, match="num_envs"):
         env.__init__("pong", 0)
     env.close()
+
+
+# Masked arrays ------------------------------------------------------------------------------------
+
+MASKED = np.ma.array([0, 1], mask=[True, False])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda env: env.step(MASKED),
+        lambda env: env.step([0, np.ma.masked]),
+        lambda env: env.step(np.ma.array([0, 1])),
+        lambda env: env.step_async(MASKED),
+        lambda env: env.reset(seed=MASKED),
+        lambda env: env.reset(options={"reset_mask": MASKED.astype(bool)}),
+        lambda env: env.clone_state(MASKED),
+        lambda env: env.copy_state(MASKED, [0, 1]),
+        lambda env: Flights(env).step(MASKED, [0, 1]),
+    ],
+    ids=range(9),
+)
+def test_array_with_a_mask_is_refused(pong: cule.AtariEnv, call: Callable[..., Any]) -> None:
+    """As a plain array it would lose the mask, and what is hidden would be played."""
+    with pytest.raises(TypeError, match=r"expected \w+ without a mask of NumPy's, .* got masked"):
+        call(pong)
+
+
+def test_adapters_refuse_arrays_with_a_mask() -> None:
+    with pytest.raises(TypeError, match="expected seed without a mask"):
+        envpool.make("Pong-v5", num_envs=2, seed=MASKED, num_threads=1)
+    pool = envpool.make("Pong-v5", num_envs=2, num_threads=1)
+    with closing(pool):
+        for call in (
+            lambda: pool.reset(seed=MASKED),
+            lambda: pool.reset(env_id=MASKED),
+            lambda: pool.step(MASKED),
+            lambda: pool.step([0, 1], MASKED),
+        ):
+            with pytest.raises(TypeError, match="without a mask of NumPy's"):
+                call()
+            pool.reset()
+    with closing(SingleAtariEnv("pong")) as env:
+        env.reset()
+        with pytest.raises(TypeError, match="expected action without a mask"):
+            env.step(np.ma.masked)
