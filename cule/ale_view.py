@@ -45,9 +45,9 @@ def _checked(method: Method, looks: bool) -> Method:
 
     @functools.wraps(method)
     def checked(self: AleView, *arguments: Any, **keywords: Any) -> Any:
-        self._env._check_idle(name)
+        self._env.consoles.check_idle(name)
         if looks:
-            self._env._check_started(name)
+            self._env.consoles.check_started(name)
         return method(self, *arguments, **keywords)
 
     return reads(cast(Method, checked))
@@ -78,7 +78,7 @@ class AleView:
         ended: Callable[[], tuple[bool, bool]],
         restore: Callable[[State], None],
     ):
-        self._env, self._guard, self._ended, self._restore = env, env._guard, ended, restore
+        self._env, self._guard, self._ended, self._restore = env, env.consoles.guard, ended, restore
         self._game = env.games[0]
         pal, self._height = env.engine.boots[0].pal, env.engine.heights[0]
         self._colors, self._greys = (

@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cached_property
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 import torch
-from gymnasium import error
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cule import _core, arguments
 from cule.actions import ACTIONS
-from cule.console import Group, action_numbers
-from cule.console.console import Snapshot
 from cule.engine import Engine
-from cule.env import compiled, settings, spaces
+from cule.env import game_code, settings, spaces, states, views
 from cule.env.array_wrappers import refuse_wrappers
-from cule.env.consoles import Array
+from cule.env.compiled import StepOp
+from cule.env.consoles import Consoles
 from cule.env.guard import changes, outside_inference_mode
-from cule.env.inputs import Inputs
+from cule.env.inputs import ArrayLike
 from cule.env.keywords import names_what_was_meant
-from cule.env.lineup import choose_action_space, games_of_envs, in_words, make_groups
-from cule.env.outputs import Outputs
-from cule.env.playing import Playing
-from cule.env.rendering import FRAMES_PER_SECOND, RENDERERS
+from cule.env.lineup import games_of_envs, in_words
+from cule.env.outputs import Array, Step
+from cule.env.rendering import FRAMES_PER_SECOND
 from cule.env.spec import spec_of
+from cule.errors import InvalidType
 from cule.names import warn_of_other_meanings
-from cule.state import State
-
-# How many envs are looked at to find out what all of them execute.
-LOOKED_AT = 64
 
 
-# Libraries such as skrl know an env by the bases that its class names.
-class AtariEnv(Playing, VectorEnv):
+class AtariEnv(VectorEnv):
     """Atari 2600 games, many at once, on a GPU or a CPU.
 
     Keywords that `ale_py.AtariVectorEnv` has mean the same here and have the same defaults.
@@ -179,43 +170,21 @@ class AtariEnv(Playing, VectorEnv):
         keywords = dict(locals())
         self._guard = _core.Guard()
         checked = settings.check(keywords)
-        self.num_envs, self.device, self._seed = checked.num_envs, checked.device, checked.seed
+        self.num_envs, self.device = checked.num_envs, checked.device
         self.obs_type, self.output = checked.obs_type, checked.output
         self.render_mode, self.autoreset_mode = checked.render_mode, checked.autoreset_mode
         self.continuous = checked.continuous
         self.continuous_action_threshold = checked.continuous_action_threshold
         self.games = games_of_envs(game, self.num_envs)
         warn_of_other_meanings([game] if isinstance(game, str) else game, **vars(checked))
-        self.engine, self._action_numbers = self._make_engine(checked)
-        self.spec = spec_of(self.games, keywords, AtariEnv.__init__)
-        self.closed = False
-        self._process = os.getpid()
-        self._started = False
-        self._connect()
-
-    def _make_engine(self, checked: SimpleNamespace) -> tuple[Engine, tuple[int, ...]]:
-        """The consoles, and the actions that they offer."""
-        groups, group_of_env = make_groups(self.games, checked.mode, checked.difficulty)
-        space = choose_action_space(groups, checked.full_action_space or self.continuous)
-        engine = Engine(
-            groups, group_of_env, settings.step_options(checked, space), self.device,
-            settings.threads(checked), checked.translate, checked.multiprocessors, checked.progress,
-            settings.cpus(checked),
-        )  # fmt: skip
-        return engine, action_numbers(groups[0].game, space)
-
-    def _connect(self) -> None:
-        """Connects the engine with what calls take and return."""
-        engine, num_actions = self.engine, len(self._action_numbers)
-        self.single_observation_space = spaces.observation_space(engine, self.obs_type)
+        self.consoles = Consoles(self.games, checked, self._guard)
+        num_actions = len(self.consoles.action_numbers)
+        self.single_observation_space = spaces.observation_space(self.engine, self.obs_type)
         self.single_action_space = spaces.action_space(num_actions, self.continuous)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        threshold = self.continuous_action_threshold if self.continuous else None
-        self._inputs = Inputs(engine, num_actions, threshold)
-        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        self._outputs = Outputs(engine, self.obs_type, self.output, same_step)
-        self._op_name, self._ticket, self._views = compiled.register(self)
-        self._renderer = RENDERERS[self.render_mode](engine, f"cule: {in_words(self.games)}")
+        self.spec = spec_of(self.games, keywords, AtariEnv.__init__)
+        self._op = StepOp(self.consoles, self.output)
+        self.closed = False
 
     @cached_property
     def observation_space(self) -> gymnasium.Space:  # type: ignore[override]
@@ -234,7 +203,7 @@ class AtariEnv(Playing, VectorEnv):
     @property
     def action_meanings(self) -> list[str]:
         """The names of the actions, in the order of the action space."""
-        return [ACTIONS[number] for number in self._action_numbers]
+        return [ACTIONS[number] for number in self.consoles.action_numbers]
 
     def get_action_meanings(self) -> list[str]:
         """`action_meanings`, under the name that ale-py's env has for it."""
@@ -272,118 +241,136 @@ class AtariEnv(Playing, VectorEnv):
                 raise this.
             TypeError, ValueError: `seed` or `reset_mask` is not as described.
         """
-        self._check_idle("reset")
+        self.consoles.check_idle("reset")
         if self.output != "numpy":
             refuse_wrappers(self, self.output)
-        mask = arguments.reset_mask(options, self.num_envs)
-        if mask is not None and not self._started and not bool(mask.all()):
-            raise error.ResetNeeded("expected the first reset to reset every env, got a reset_mask")
-        if seed is None and not self._started:
-            seed = self._first_seed()
-        seeds = None
-        if seed is not None:
-            seeds = arguments.seeds(seed, mask, self.num_envs).to(self.device)
-        chosen = None if mask is None else mask.to(self.device).view(torch.uint8).contiguous()
-        self.engine.reset(chosen, seeds)
-        self._started = True
-        self._renderer.reset(mask)
-        return self._outputs.after_reset()
+        return self.consoles.reset(arguments.reset_mask(options, self.num_envs), seed)
 
-    def _first_seed(self) -> int:
-        """The constructor's seed, or one at random."""
-        if self._seed is not None:
-            return self._seed
-        return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+    def step(
+        self, actions: ArrayLike, player_b_actions: ArrayLike | None = None
+    ) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """Plays one step of `frameskip` frames in every env.
 
-    @changes
-    def reserve(self, multiprocessors: int, *, ordered: bool | None = None) -> bool:
-        """Reserves another number of multiprocessors for emulation (see `multiprocessors`).
-
-        Results are the same before and after. A CUDA graph keeps what it captured.
+        If it is interrupted, as by Ctrl-C, it has played either the whole step or nothing of it.
 
         Args:
-            multiprocessors: how many, from the next step on.
-            ordered: whether a compiled game plays envs together that are alike: that executed as
-                many instructions in their last frame. It is faster where envs do different things.
-                None: some steps try both and are timed; a CUDA graph captures what was the faster
-                one until then, at first True.
+            actions: (num_envs,) integers below `single_action_space.n`; or, if `continuous`,
+                (num_envs, 3) float32: radius from 0 to 1, angle in radians, fire. A tensor on the
+                env's device, or an array. The values are checked on the CPU only: a GPU plays a
+                wrong number as a no-op, and clamps the radius.
+            player_b_actions: (num_envs,) integers from 0 to 17 (see cule.ACTIONS): what the second
+                player does, in the envs whose game has one (docs/games.md lists them).
 
         Returns:
-            Whether it did. With few envs on many multiprocessors a game needs another kernel.
+            observations (num_envs, stack_num, img_height, img_width) uint8, rewards (num_envs,)
+            int32, terminated and truncated (num_envs,) bool, and a dict of (num_envs,) arrays:
+            `env_id`, `lives`, `frame_number`, `episode_frame_number`, `raw_reward` (not clipped),
+            `fault` (see cule.FAULTS), and in SAME_STEP `final_obs`. Two of them, bool, say what
+            happened to the game: `game_over`, that it ended in this step, so that a reset follows
+            (a lost life that `life_loss_info` reports does not end it); and `new_game`, that this
+            step began one, as SAME_STEP does after a game's end, and NEXT_STEP a step later.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
-            TypeError, ValueError: there are not so many, or too few for all envs, or the envs are
-                on a CPU.
+            gymnasium.error.ResetNeeded: it has not been reset.
+            gymnasium.error.AlreadyPendingCallError: a step is in flight.
+            TypeError, ValueError: the actions' dtype, shape, device or range is not as described,
+                or no game has a second player.
         """
-        self._check_open("reserve")
-        number = arguments.integer("multiprocessors", multiprocessors, 1)
-        return self.engine.reserve(
-            number, None if ordered is None else arguments.flag("ordered", ordered)
-        )
+        if torch.compiler.is_dynamo_compiling():
+            return self._op.step(actions, player_b_actions)
+        return self._step(actions, player_b_actions)
+
+    @changes
+    def _step(self, actions: ArrayLike, player_b_actions: ArrayLike | None) -> Step:
+        self.consoles.take_actions(actions, player_b_actions)
+        self.consoles.engine.step()
+        return self.consoles.results()
+
+    @changes
+    def step_async(self, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
+        """The first half of `step`: starts the step, and returns before it is played.
+
+        On a CPU `num_threads` threads play it, while the caller does something else. On a GPU it is
+        launched on the current stream. Until `step_wait`, only `close` may be called.
+
+        Args:
+            actions: as in `step`.
+            player_b_actions: as in `step`.
+
+        Raises:
+            What `step` raises.
+        """
+        self.consoles.take_actions(actions, player_b_actions, "step_async")
+        self.consoles.engine.send()
+
+    @changes
+    def step_wait(self) -> Step:
+        """The second half of `step`: waits for the step, and returns what `step` returns.
+
+        On a GPU the current stream waits, and the host does not.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            gymnasium.error.NoAsyncCallError: no step is in flight.
+            MemoryError, RuntimeError: what went wrong in a thread that played. Some envs may not
+                have been stepped.
+        """
+        return self.consoles.receive("step_wait")
+
+    @changes
+    def send(self, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
+        """`step_async`, under the name that ale-py's env has for it."""
+        self.consoles.take_actions(actions, player_b_actions, "send")
+        self.consoles.engine.send()
+
+    @changes
+    def recv(self) -> Step:
+        """`step_wait`, under the name that ale-py's env has for it."""
+        return self.consoles.receive("recv")
+
+    # Looking inside -------------------------------------------------------------------------------
+
+    get_ram = views.get_ram
+    get_screen = views.get_screen
+    get_screen_rgb = views.get_screen_rgb
+    get_screen_grayscale = views.get_screen_grayscale
+    rgb_screens = views.rgb_screens
+    render = views.render
+    clone_state = states.clone_state
+    restore_state = states.restore_state
+    copy_state = states.copy_state
+
+    # On a GPU -------------------------------------------------------------------------------------
+
+    reserve = game_code.reserve
+    wait_until_translated = game_code.wait_until_translated
+    translate_again = game_code.translate_again
 
     @property
     def multiprocessors(self) -> int | None:
         """How many multiprocessors are reserved for emulation; None: none is."""
-        return self.engine.multiprocessors if "engine" in self.__dict__ else None
+        return None if self.consoles.closed else self.engine.multiprocessors
 
     @property
     def translated(self) -> bool:
         """Whether steps now run the game compiled for the GPU (see `translate`)."""
-        return "engine" in self.__dict__ and self.engine.translated
+        return not self.consoles.closed and self.engine.translated
 
-    @changes
-    def wait_until_translated(self) -> bool:
-        """Waits for the game to be compiled for the GPU, if it is being compiled (see `translate`).
+    @property
+    def engine(self) -> Engine:
+        """The batch and its memory; there is none after `close`."""
+        return self.consoles.engine
 
-        Results are the same before and after. Call it before you measure steps or capture them in a
-        CUDA graph: a graph keeps the kernels that it captured.
+    def close_extras(self, **_: Any) -> None:
+        """Frees the envs' memory.
 
-        Returns:
-            Whether steps run the compiled game; False: they stay interpreted.
-
-        Raises:
-            gymnasium.error.ClosedEnvironmentError: the env has been closed.
-            RuntimeError: a CUDA graph is being captured.
-
-        Warns:
-            UserWarning: the game cannot be compiled, as there is no run-time compiler, or cannot be
-                loaded.
+        close() calls it. It may be called again, and after a constructor that raised an error.
         """
-        self._check_open("wait_until_translated")
-        return self.engine.wait_until_translated()
-
-    @changes
-    def translate_again(self, look: bool = True) -> bool:
-        """Compiles the game for the GPU again if its envs execute much that is not compiled yet.
-
-        A game is compiled with the code that random play executes. Who plays well gets further, to
-        other waves and mazes, whose code is interpreted and takes several times as long. So call
-        this now and then: cule.train does, at first after 500 steps. It copies the states of some
-        envs; a thread plays on from them, and compiles the game if that pays. The first step after
-        that, or the next call, loads the new code. Results are the same before and after.
-
-        Args:
-            look: whether to look; False: only load what has been compiled since.
-
-        Returns:
-            Whether steps run other code than before the call. A CUDA graph keeps the kernels that
-            it captured, so capture it again.
-
-        Raises:
-            gymnasium.error.ClosedEnvironmentError: the env has been closed.
-
-        Warns:
-            UserWarning: the new code cannot be compiled or loaded.
-        """
-        self._check_open("translate_again")
-        self._check_idle("translate_again")
-        return self.engine.translate_again(self._some_states if look and self._started else None)
-
-    def _some_states(self) -> list[tuple[Group, Snapshot]]:
-        """The states of LOOKED_AT envs, which are spread over all."""
-        chosen = np.linspace(0, self.num_envs - 1, min(self.num_envs, LOOKED_AT)).astype(np.int64)
-        return State.take(self.engine, torch.from_numpy(chosen).to(self.device)).consoles()
+        if "consoles" in self.__dict__:
+            # Admitted like a method that only reads: a signal handler may close an env and then end
+            # the process.
+            self._guard.call("close", False, self.consoles.close)
 
     # What Python shows ----------------------------------------------------------------------------
 
@@ -392,6 +379,12 @@ class AtariEnv(Playing, VectorEnv):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> Any:
+        raise InvalidType(
+            "an AtariEnv cannot be pickled or copied, as it owns threads and memory of a device; "
+            "pickle what clone_state() returns, and make an env in the other process"
+        )
 
     def __repr__(self) -> str:
         if "closed" not in self.__dict__:  # the constructor raised

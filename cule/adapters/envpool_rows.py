@@ -132,7 +132,7 @@ class Together:
     def settle(self) -> None:
         """See Stepping."""
         self._fresh = None
-        self.env._check_open("settle")
+        self.env.consoles.check_open("settle")
         if self.env.engine.in_flight:
             self.env.step_wait()
 

@@ -10,10 +10,11 @@ import torch
 from gymnasium import error
 
 from cule import arguments
+from cule.env.consoles import HasConsoles
 from cule.env.guard import changes, reads
-from cule.env.playing import Step
+from cule.env.outputs import Step
+from cule.env.states import env_ids_of
 from cule.errors import InvalidValue, shown
-from cule.vector_env import AtariEnv
 
 # The engine's tensors that the results of a step are views of.
 RESULTS = (
@@ -38,17 +39,20 @@ class Flights:
         env: the AtariEnv.
 
     Raises:
+        gymnasium.error.ClosedEnvironmentError: the env has been closed.
         ValueError: it is on a GPU.
     """
 
-    def __init__(self, env: AtariEnv):
-        if env.device.type != "cpu":
+    def __init__(self, env: HasConsoles):
+        self.env, self._consoles, self._guard = env, env.consoles, env.consoles.guard
+        self._consoles.check_open("Flights")
+        engine = self._consoles.engine
+        if engine.device.type != "cpu":
             raise InvalidValue(
                 "expected an env with device='cpu' to step some of its envs, as a GPU steps all of "
-                f"them at once, got device {env.device}"
+                f"them at once, got device {engine.device}"
             )
-        self.env, self._guard = env, env._guard
-        self._flying = np.zeros(env.num_envs, bool)
+        self._flying = np.zeros(engine.num_envs, bool)
         # The envs of each flight that is waited for as a whole.
         self._flights: dict[int, np.ndarray] = {}
 
@@ -61,10 +65,9 @@ class Flights:
         Raises:
             gymnasium.error.AlreadyPendingCallError: envs are in flight.
         """
-        self.env._check_idle("pin_results")
-        for name in RESULTS:
-            self.env.engine.memory.place(name, self.env.engine.tensors[name].pin_memory())
-        self.env._connect()
+        self._consoles.check_idle("pin_results")
+        tensors = self._consoles.engine.tensors
+        self._consoles.replace({name: tensors[name].pin_memory() for name in RESULTS})
 
     @property
     def flying(self) -> int:
@@ -83,9 +86,10 @@ class Flights:
     def _numbers(self, envs: Envs) -> np.ndarray:
         """(n,) int32; checks that none of them is in flight."""
         if isinstance(envs, slice):
-            numbers = np.arange(*self._range(envs).indices(self.env.num_envs), dtype=np.int32)
+            ends = self._range(envs).indices(len(self._flying))
+            numbers = np.arange(*ends, dtype=np.int32)
         else:
-            ids = arguments.env_ids(envs, self.env.num_envs, self.env.device)
+            ids = env_ids_of(self._consoles, envs)
             numbers = ids.numpy().astype(np.int32)
             if len(np.unique(numbers)) != len(numbers):
                 raise InvalidValue(f"expected each env once, got {shown(numbers.tolist())}")
@@ -103,7 +107,7 @@ class Flights:
     def _start(
         self, numbers: np.ndarray, resets: bool, seeds: np.ndarray | None, singly: bool
     ) -> int:
-        engine = self.env.engine
+        engine = self._consoles.engine
         flight = engine.backend.start(engine.batch, numbers, resets, seeds, singly)
         self._flying[numbers] = True
         if not singly:
@@ -129,11 +133,11 @@ class Flights:
             TypeError, ValueError: there are no such envs, one is named twice, or the actions are
                 not as described.
         """
-        self.env._check_open("step")
-        self.env._check_started("step")
+        self._consoles.check_open("step")
+        self._consoles.check_started("step")
         numbers = self._numbers(envs)
         rows = envs if isinstance(envs, slice) else torch.from_numpy(numbers.astype(np.int64))
-        self.env._inputs.set_rows(rows, len(numbers), actions)
+        self._consoles.inputs.set_rows(rows, len(numbers), actions)
         return self._start(numbers, False, None, singly)
 
     @changes
@@ -154,22 +158,23 @@ class Flights:
             gymnasium.error.ClosedEnvironmentError, gymnasium.error.ResetNeeded, TypeError,
                 ValueError: as AtariEnv.reset.
         """
-        env = self.env
-        env._check_open("reset")
+        consoles = self._consoles
+        consoles.check_open("reset")
         numbers = self._numbers(envs)
-        if len(numbers) < env.num_envs:
-            env._check_started("reset of some envs")
-        if seed is None and not env._started:
-            seed = env._first_seed()
+        num_envs = consoles.engine.num_envs
+        if len(numbers) < num_envs:
+            consoles.check_started("reset of some envs")
+        if seed is None and not consoles.started:
+            seed = consoles.first_seed()
         seeds = None
         if seed is not None:
             given = arguments.seeds(seed, None, len(numbers)).numpy()
             if np.ndim(seed) == 0:  # counts in ascending order of the envs
                 given = given[np.argsort(np.argsort(numbers))]
-            seeds = np.full(env.num_envs, -1, np.int64)
+            seeds = np.full(num_envs, -1, np.int64)
             seeds[numbers] = given
         flight = self._start(numbers, True, seeds, singly)
-        env._started = True
+        consoles.start()
         return flight
 
     @changes
@@ -181,10 +186,10 @@ class Flights:
             MemoryError, RuntimeError: what went wrong in a thread that played.
             TypeError, ValueError: there is no such flight.
         """
-        self.env._check_open("wait")
+        self._consoles.check_open("wait")
         flight = arguments.integer("flight", flight, 0, arguments.MAX_SEED)
         try:
-            self.env.engine.backend.wait_for(flight)
+            self._consoles.engine.backend.wait_for(flight)
         finally:
             self._flying[self._flights.pop(flight, np.zeros(0, np.int32))] = False
 
@@ -200,9 +205,9 @@ class Flights:
             MemoryError, RuntimeError: what went wrong in a thread that played.
             ValueError: fewer are in flight.
         """
-        self.env._check_open("take")
+        self._consoles.check_open("take")
         count = arguments.integer("count", count, 0)
-        taken = np.array(self.env.engine.backend.take(count), np.int32)
+        taken = np.array(self._consoles.engine.backend.take(count), np.int32)
         self._flying[taken] = False
         return taken
 
@@ -217,8 +222,8 @@ class Flights:
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
         """
-        self.env._check_open("settle")
-        self.env.engine.backend.finish()
+        self._consoles.check_open("settle")
+        self._consoles.engine.backend.finish()
         self._flights.clear()
         self._flying[:] = False
 
@@ -234,20 +239,20 @@ class Flights:
             RuntimeError: another process made the env, or another thread is in it.
             TypeError, ValueError: there are no such envs.
         """
-        self.env._check_open("results")
+        self._consoles.check_open("results")
         if isinstance(rows, slice):
             return self._some(lambda tensor: tensor[self._range(rows)].clone())
-        chosen = arguments.env_ids(rows, self.env.num_envs, self.env.device)
+        chosen = env_ids_of(self._consoles, rows)
         return self._some(lambda tensor: tensor[chosen])
 
     @reads
     def shared_results(self, rows: slice) -> Step:
         """As `results`, but views of the env's tensors, which the envs' next step overwrites."""
-        self.env._check_open("results")
+        self._consoles.check_open("results")
         return self._some(lambda tensor: tensor[rows])
 
     def _some(self, of: Callable[[torch.Tensor], torch.Tensor]) -> Step:
-        outputs, tensors = self.env._outputs, self.env.engine.tensors
+        outputs, tensors = self._consoles.outputs, self._consoles.engine.tensors
         infos = {key: of(value) for key, value in outputs.step_info.items()}
         return (
             of(outputs.observations), of(tensors["rewards"]), of(outputs.terminated),

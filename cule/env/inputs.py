@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from cule.actions import ACTIONS, ContinuousActions, check_numbers
 from cule.engine import Engine
 from cule.errors import InvalidValue
+
+# What a call takes.
+ArrayLike = torch.Tensor | np.ndarray | Sequence[Any]
 
 
 class Inputs:

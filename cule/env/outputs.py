@@ -9,6 +9,12 @@ import torch
 
 from cule.engine import Engine
 
+# What a call returns: a tensor, or an array with output="numpy". It is Any and not a union, as then
+# every caller would have to check which of the two it got.
+Array = Any
+# What a step returns.
+Step = tuple[Array, Array, Array, Array, dict[str, Any]]
+
 
 class Outputs:
     """What calls return, as views of the engine's tensors that are made once, or copies of them.
@@ -21,6 +27,7 @@ class Outputs:
             observations.
 
     Attributes:
+        same_step: as given.
         observations: (num_envs, stack_num, img_height, img_width) uint8, or (num_envs, 128).
         terminated, truncated: (num_envs,) bool.
         done: (num_envs,) bool: either of them. It is computed when it is asked for.
@@ -29,7 +36,7 @@ class Outputs:
     """
 
     def __init__(self, engine: Engine, obs_type: str, output: str, same_step: bool):
-        self._engine, self._output, self._same_step = engine, output, same_step
+        self._engine, self._output, self.same_step = engine, output, same_step
         tensors, device, num_envs = engine.tensors, engine.device, engine.num_envs
         self.observations = tensors["ram" if obs_type == "ram" else "observations"]
         self.terminated = tensors["terminated"].view(torch.bool)
@@ -78,12 +85,12 @@ class Outputs:
 
     # A rollout under torch.inference_mode is learned from outside of it.
     @torch.inference_mode(False)
-    def after_reset(self) -> tuple[Any, dict[str, Any]]:
+    def after_reset(self) -> tuple[Array, dict[str, Any]]:
         """The observations and the info."""
         return self._observed(self.observations), self._infos(self.info, [])[1]
 
     @torch.inference_mode(False)
-    def after_step(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def after_step(self) -> Step:
         """The observations, rewards, terminated, truncated and the info."""
         (rewards, terminated, truncated), infos = self._infos(
             self.step_info, [self._engine.tensors["rewards"], self.terminated, self.truncated]
@@ -102,7 +109,7 @@ class Outputs:
 
     def _final_infos(self) -> dict[str, Any]:
         """In SAME_STEP the last observations of the episodes that ended in this step."""
-        if not self._same_step:
+        if not self.same_step:
             return {}
         done = self.find_done()
         # On the CPU it is known at once whether any env is done. On a GPU that would have to wait.

@@ -22,7 +22,17 @@ FRAMES_PER_SECOND = 60
 
 
 class Renderer:
-    """render_mode=None: shows nothing."""
+    """render_mode=None: shows nothing.
+
+    Args:
+        engine: the consoles.
+        title: of a window.
+
+    Attributes:
+        shows: whether it shows screens.
+    """
+
+    shows = False
 
     def __init__(self, engine: Engine, title: str):
         self.engine, self.title = engine, title
@@ -48,6 +58,8 @@ class Renderer:
 class Mosaic(Renderer):
     """One picture of all screens."""
 
+    shows = True
+
     def render(self) -> np.ndarray:
         """(rows * height, columns * 320, 3) uint8."""
         return mosaic(self.screens())
@@ -56,6 +68,8 @@ class Mosaic(Renderer):
 class Pictures(Renderer):
     """A picture of each env."""
 
+    shows = True
+
     def render(self) -> tuple[np.ndarray, ...]:
         """(height, 320, 3) uint8 for each env."""
         return tuple(self.screens().repeat(PIXEL_WIDTH, axis=2))
@@ -63,6 +77,8 @@ class Pictures(Renderer):
 
 class PictureLists(Renderer):
     """All pictures of each env since the last `render`, or since the env's last `reset`."""
+
+    shows = True
 
     def __init__(self, engine: Engine, title: str):
         super().__init__(engine, title)
@@ -104,6 +120,8 @@ class PictureLists(Renderer):
 
 class Human(Renderer):
     """A window that each reset and step draws again, at the speed of a console."""
+
+    shows = True
 
     def __init__(self, engine: Engine, title: str):
         super().__init__(engine, title)

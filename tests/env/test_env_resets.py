@@ -236,7 +236,7 @@ def test_mixed_batch_plays_each_game_as_alone(device: str) -> None:
     for i, env in enumerate(alone):
         envs, height = slice(2 * i, 2 * i + 2), env.get_screen().shape[1]
         assert torch.equal(mixed.get_ram()[envs], env.get_ram())
-        assert torch.equal(obs[envs], env._outputs.observations)
+        assert torch.equal(obs[envs], env.consoles.outputs.observations)
         assert torch.equal(mixed.get_screen()[envs, :height], env.get_screen())
         assert not mixed.get_screen()[envs, height:].any()
         assert torch.equal(mixed.get_screen_rgb()[envs, :height], env.get_screen_rgb())

@@ -33,7 +33,7 @@ def played(env: cule.AtariEnv, actions: np.ndarray) -> list[list[torch.Tensor]]:
 def rows_of(flights: Flights, rows: Any) -> list[torch.Tensor]:
     """What these envs did, in the order of `outputs`."""
     observations, rewards, terminated, truncated, infos = flights.results(rows)
-    everywhere = {f"_{key}": flights.env._outputs.everywhere[rows] for key in infos}
+    everywhere = {f"_{key}": flights.env.consoles.outputs.everywhere[rows] for key in infos}
     infos = dict(sorted((infos | everywhere).items()))
     ram = flights.env.engine.tensors["ram"][rows]
     return [observations, rewards, terminated, truncated, *infos.values(), ram]

@@ -111,7 +111,11 @@ def test_spec_makes_the_same_env() -> None:
     assert env.spec.id == again.spec.id == "cule/PongPreprocessed-v5"
     assert again.engine.options == env.engine.options
     assert (again.engine.groups, again.num_envs) == (env.engine.groups, 2)
-    assert (again.output, again.render_mode, again._seed) == ("torch", "rgb_array", 7)
+    assert (again.output, again.render_mode, again.consoles.first_seed()) == (
+        "torch",
+        "rgb_array",
+        7,
+    )
     assert torch.equal(env.reset()[0], again.reset()[0])
     assert again.spec.kwargs == env.spec.kwargs
     assert json.loads(env.spec.to_json())["kwargs"]["mode"] == [0, 1]

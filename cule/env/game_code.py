@@ -1,0 +1,107 @@
+"""Methods of AtariEnv about where and how a GPU runs its game: multiprocessors, compiled code."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+
+from cule import arguments
+from cule.console import Group
+from cule.console.console import Snapshot
+from cule.engine import Engine
+from cule.env.consoles import HasConsoles
+from cule.env.guard import changes
+from cule.state import State
+
+# How many envs are looked at to find out what all of them execute.
+LOOKED_AT = 64
+
+
+@changes
+def reserve(env: HasConsoles, multiprocessors: int, *, ordered: bool | None = None) -> bool:
+    """Reserves another number of multiprocessors for emulation (see `multiprocessors`).
+
+    Results are the same before and after. A CUDA graph keeps what it captured.
+
+    Args:
+        multiprocessors: how many, from the next step on.
+        ordered: whether a compiled game plays envs together that are alike: that executed as
+            many instructions in their last frame. It is faster where envs do different things.
+            None: some steps try both and are timed; a CUDA graph captures what was the faster
+            one until then, at first True.
+
+    Returns:
+        Whether it did. With few envs on many multiprocessors a game needs another kernel.
+
+    Raises:
+        gymnasium.error.ClosedEnvironmentError: the env has been closed.
+        TypeError, ValueError: there are not so many, or too few for all envs, or the envs are
+            on a CPU.
+    """
+    env.consoles.check_open("reserve")
+    number = arguments.integer("multiprocessors", multiprocessors, 1)
+    return env.consoles.engine.reserve(
+        number, None if ordered is None else arguments.flag("ordered", ordered)
+    )
+
+
+@changes
+def wait_until_translated(env: HasConsoles) -> bool:
+    """Waits for the game to be compiled for the GPU, if it is being compiled (see `translate`).
+
+    Results are the same before and after. Call it before you measure steps or capture them in a
+    CUDA graph: a graph keeps the kernels that it captured.
+
+    Returns:
+        Whether steps run the compiled game; False: they stay interpreted.
+
+    Raises:
+        gymnasium.error.ClosedEnvironmentError: the env has been closed.
+        RuntimeError: a CUDA graph is being captured.
+
+    Warns:
+        UserWarning: the game cannot be compiled, as there is no run-time compiler, or cannot be
+            loaded.
+    """
+    env.consoles.check_open("wait_until_translated")
+    return env.consoles.engine.wait_until_translated()
+
+
+@changes
+def translate_again(env: HasConsoles, look: bool = True) -> bool:
+    """Compiles the game for the GPU again if its envs execute much that is not compiled yet.
+
+    A game is compiled with the code that random play executes. Who plays well gets further, to
+    other waves and mazes, whose code is interpreted and takes several times as long. So call
+    this now and then: cule.train does, at first after 500 steps. It copies the states of some
+    envs; a thread plays on from them, and compiles the game if that pays. The first step after
+    that, or the next call, loads the new code. Results are the same before and after.
+
+    Args:
+        look: whether to look; False: only load what has been compiled since.
+
+    Returns:
+        Whether steps run other code than before the call. A CUDA graph keeps the kernels that
+        it captured, so capture it again.
+
+    Raises:
+        gymnasium.error.ClosedEnvironmentError: the env has been closed.
+
+    Warns:
+        UserWarning: the new code cannot be compiled or loaded.
+    """
+    consoles = env.consoles
+    consoles.check_idle("translate_again")
+    looks = look and consoles.started
+    return consoles.engine.translate_again(
+        partial(_some_states, consoles.engine) if looks else None
+    )
+
+
+def _some_states(engine: Engine) -> list[tuple[Group, Snapshot]]:
+    """The states of LOOKED_AT envs, which are spread over all."""
+    count = min(engine.num_envs, LOOKED_AT)
+    chosen = np.linspace(0, engine.num_envs - 1, count).astype(np.int64)
+    return State.take(engine, torch.from_numpy(chosen).to(engine.device)).consoles()

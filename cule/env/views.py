@@ -1,0 +1,64 @@
+"""Methods of AtariEnv that look at its consoles: RAM, screens, pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from cule.env.consoles import HasConsoles
+from cule.env.guard import reads
+from cule.env.outputs import Array
+from cule.env.states import env_ids_of
+from cule.palette import grey_palette, rgb_palette
+from cule.screens import colored
+
+
+@reads
+def get_ram(env: HasConsoles) -> Array:
+    """(num_envs, 128) uint8: the consoles' RAM, $80 to $FF."""
+    env.consoles.check_shown("get_ram")
+    return env.consoles.outputs.give(env.consoles.engine.tensors["ram"].clone())
+
+
+@reads
+def get_screen(env: HasConsoles) -> Array:
+    """(num_envs, height, 160) uint8: palette indices of the last emulated frame.
+
+    If the games' screens differ in height, the smaller ones are filled with rows of zeros.
+    """
+    env.consoles.check_shown("get_screen")
+    return env.consoles.outputs.give(env.consoles.engine.screens())
+
+
+@reads
+def get_screen_rgb(env: HasConsoles) -> Array:
+    """(num_envs, height, 160, 3) uint8: the last emulated frame in color."""
+    env.consoles.check_shown("get_screen_rgb")
+    return env.consoles.outputs.give(rgb_screens(env))
+
+
+@reads
+def rgb_screens(env: HasConsoles, env_ids: torch.Tensor | None = None) -> torch.Tensor:
+    """(n, height, 160, 3) uint8, on the device: some envs' (None: all) last frames in color."""
+    env.consoles.check_shown("get_screen_rgb")
+    chosen = None if env_ids is None else env_ids_of(env.consoles, env_ids)
+    return colored(env.consoles.engine, rgb_palette, chosen)
+
+
+@reads
+def get_screen_grayscale(env: HasConsoles) -> Array:
+    """(num_envs, height, 160) uint8: the last emulated frame in grey."""
+    env.consoles.check_shown("get_screen_grayscale")
+    return env.consoles.outputs.give(
+        colored(env.consoles.engine, grey_palette)[..., 0].contiguous()
+    )
+
+
+@reads
+def render(env: HasConsoles) -> Any:
+    """The screens as `render_mode` says; "mosaic": (rows * height, columns * 320, 3) uint8."""
+    env.consoles.check_idle("render")
+    if env.consoles.renderer.shows:
+        env.consoles.check_started("render")
+    return env.consoles.renderer.render()
