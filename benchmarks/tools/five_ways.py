@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from cule.results import command_line, commit, machine, now
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.envs.emulator import FRAMESKIP, make_env
 from cule.train.layout import Layout
 from cule.train.tune import trial
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--device")
     options = parser.parse_args()
-    world = World.join(options.device, Layout.staggered(options.each))
+    processes = ProcessGroup.join(options.device, Layout.staggered(options.each))
     ways: dict[str, tuple[Any, dict[str, Any]]] = {
         "alone": (A2C, {"overlap": False}),
         "shared": (Shared, {}),
@@ -57,20 +57,20 @@ def main() -> None:
         ways = {f"mps {options.each}": (A2C, {})}
     args = Args(
         game=options.game, num_envs=options.num_envs, updates_at_once=options.updates,
-        overlap=True, layout=str(world.layout), device=options.device,
-    ).on(world.device)  # fmt: skip
+        overlap=True, layout=str(processes.layout), device=options.device,
+    ).on(processes.device)  # fmt: skip
     for _ in range(options.turns):
         for name, (make, settings) in ways.items():
-            found = trial.measure(make, args, settings, world, seconds=options.seconds)
+            found = trial.measure(make, args, settings, processes, seconds=options.seconds)
             row = dataclasses.asdict(found) | {
                 "way": name, "game": options.game, "num_envs": options.num_envs,
                 "iteration_milliseconds": 1e3 * FRAMESKIP * options.num_envs / (found.fps or 1),
                 "commit": commit(), "date": now(), "system": "cule", "mode": "five-ways",
-                **machine(world.device, 1), "command": command_line(),
+                **machine(processes.device, 1), "command": command_line(),
             }  # fmt: skip
-            if world.rank == 0:
+            if processes.rank == 0:
                 print(json.dumps(row), flush=True)
-    world.leave()
+    processes.leave()
 
 
 if __name__ == "__main__":

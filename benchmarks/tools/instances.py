@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cule.results import command_line, commit, machine, now
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.layout import Layout
 from cule.train.trainer import Trainer
 from cule.train.tune import trial
@@ -46,10 +46,12 @@ ALGORITHMS: dict[str, tuple[Callable[[Any], Any], Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-def serving_fps(make: Callable[[Any], Any], args: Any, world: World, seconds: float) -> float:
+def serving_fps(
+    make: Callable[[Any], Any], args: Any, processes: ProcessGroup, seconds: float
+) -> float:
     """Frames a second, over all processes."""
-    with world.together():
-        trainer = Trainer(make(args), world)
+    with processes.all_or_none():
+        trainer = Trainer(make(args), processes)
         trainer.warm_up()
     try:
         for _ in range(WARM_UP):
@@ -62,7 +64,9 @@ def serving_fps(make: Callable[[Any], Any], args: Any, world: World, seconds: fl
         trainer.close()
 
 
-def fps_of(what: str, game: str, envs: int, world: World, options: argparse.Namespace) -> float:
+def fps_of(
+    what: str, game: str, envs: int, processes: ProcessGroup, options: argparse.Namespace
+) -> float:
     """Frames a second, over all processes.
 
     Raises:
@@ -70,15 +74,16 @@ def fps_of(what: str, game: str, envs: int, world: World, options: argparse.Name
     """
     make, settings = ALGORITHMS[what]
     args = settings(
-        game=game, num_envs=envs, layout=str(world.layout), lag=options.lag, device=options.device
-    ).on(world.device)  # fmt: skip
+        game=game, num_envs=envs, layout=str(processes.layout), lag=options.lag,
+        device=options.device,
+    ).on(processes.device)  # fmt: skip
     if what == "ppo":
-        each = envs * args.num_steps // world.size // MINIBATCHES
+        each = envs * args.num_steps // processes.size // MINIBATCHES
         args = dataclasses.replace(args, minibatch_size=each)
-    args.check(world.size)
+    args.check(processes.size)
     if what == "serving":
-        return serving_fps(make, args, world, options.seconds)
-    found = trial.measure(make, args, {}, world, seconds=options.seconds)
+        return serving_fps(make, args, processes, options.seconds)
+    found = trial.measure(make, args, {}, processes, seconds=options.seconds)
     if found.problem:
         raise ValueError(found.problem)
     return found.fps
@@ -95,20 +100,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--device")
     options = parser.parse_args()
-    world = World.join(options.device, Layout.staggered(options.each))
+    processes = ProcessGroup.join(options.device, Layout.staggered(options.each))
     for game, what, envs in itertools.product(options.games, options.what, options.envs):
         row = {"game": game, "what": what, "num_envs": envs, "each": options.each,
                "lag": options.lag}  # fmt: skip
         try:
-            row["fps"] = round(fps_of(what, game, envs, world, options))
+            row["fps"] = round(fps_of(what, game, envs, processes, options))
         except (RuntimeError, ValueError) as problem:
             row["problem"] = str(problem).partition("\n")[0]
-        if world.rank == 0:
+        if processes.rank == 0:
             row |= {"commit": commit(), "date": now(), "system": "cule", "mode": "instances",
-                    "num_gpus": world.num_devices, **machine(world.device, 1),
+                    "num_gpus": processes.num_devices, **machine(processes.device, 1),
                     "command": command_line()}  # fmt: skip
             print(json.dumps(row), flush=True)
-    world.leave()
+    processes.leave()
 
 
 if __name__ == "__main__":

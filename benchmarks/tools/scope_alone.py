@@ -20,7 +20,7 @@ import torch
 from cule import scope
 from cule.results import PROFILER, append_row, command_line, commit, machine, now
 from cule.scope.events import BOOKKEEPING
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.nn.draws import keyed
 from cule.train.plan.graphs import CALLS_BEFORE_CAPTURE, CudaStreams
 from cule.train.trainer import Trainer
@@ -78,15 +78,15 @@ def milliseconds_alone(name: str, function: Callable[[], Any], device: torch.dev
 
 def parts_of(trainer: Trainer) -> dict[str, Callable[[], None]]:
     """The operations of an iteration, each by itself; a gradient's rows are gathered in it."""
-    stage, algorithm = trainer.stage, trainer.algorithm
+    collector, algorithm = trainer.collector, trainer.algorithm
     [(executor, gradient)] = [
         (executor, planned) for executor in trainer.plan.executors
         for planned in executor.group.operations if planned.name == "gradient"
     ]  # fmt: skip
     observations = torch.zeros(
-        (stage.num_envs, 4, 84, 84), dtype=torch.uint8, device=trainer.device
+        (collector.num_envs, 4, 84, 84), dtype=torch.uint8, device=trainer.device
     )
-    actions = torch.zeros(stage.num_envs, dtype=torch.int64, device=trainer.device)
+    actions = torch.zeros(collector.num_envs, dtype=torch.int64, device=trainer.device)
     step = torch.zeros(1, dtype=torch.int64, device=trainer.device)
 
     @torch.no_grad()
@@ -96,7 +96,7 @@ def parts_of(trainer: Trainer) -> dict[str, Callable[[], None]]:
 
     return {
         "inference": infer,
-        "simulation": lambda: stage.step(actions.random_(0, stage.num_actions)) and None,
+        "simulation": lambda: collector.step(actions.random_(0, collector.num_actions)) and None,
         "gathering and backpropagation": lambda: executor.try_out(gradient),
         "optimizer": trainer.learner.apply_gradient,
     }
@@ -116,7 +116,7 @@ def main() -> None:
         warmup_steps=20, device="cuda", overlap=False,
     ).on(device)  # fmt: skip
     scope.mark_graphs()
-    trainer = Trainer(A2C(settings), World(0, 1, device))
+    trainer = Trainer(A2C(settings), ProcessGroup(0, 1, device))
     for _ in range(args.warmup):
         trainer.iterate()
     inside = recorded(trainer.iterate, args.iterations)

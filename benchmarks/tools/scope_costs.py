@@ -21,7 +21,7 @@ from cule import scope
 from cule.device import find_device
 from cule.results import PROFILER, append_row, command_line, commit, machine, now
 from cule.scope.loops import CALLS, ROUNDS, annotation_cost, nanoseconds_of
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C, Args
 
@@ -64,7 +64,7 @@ def light_share(device: torch.device, args: argparse.Namespace) -> tuple[float, 
         steps_per_update=1, updates_at_once=3 if device.type == "cuda" else 1,
         overlap=device.type == "cuda", warmup_steps=20, device=str(device),
     ).on(device)  # fmt: skip
-    trainer = Trainer(A2C(settings), World(0, 1, device))
+    trainer = Trainer(A2C(settings), ProcessGroup(0, 1, device))
 
     def round_of(light: bool) -> float:
         timer = scope.Light(device)

@@ -26,7 +26,7 @@ from torch import nn
 
 import cule
 from cule.registration import make_vector_env
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.nn.models import ActorCritic, sample
 from cule.train.nn.returns import gae
 from cule.train.trainer import Trainer
@@ -88,7 +88,7 @@ def by_cule(args: argparse.Namespace, size: tuple[int, int] | None, lag: int) ->
     if size is not None:
         algorithm = OnPictures(settings)
         algorithm.size = size
-    trainer = Trainer(algorithm, World(0, 1, torch.device(args.device)))
+    trainer = Trainer(algorithm, ProcessGroup(0, 1, torch.device(args.device)))
     try:
         while True:
             trainer.iterate()

@@ -41,14 +41,14 @@ def main() -> None:
     for game in options.games:
         args = settings_of(game=game, device=options.device)
         found = train.tune(make, args, space, budget_seconds=options.budget_seconds, again=True)
-        with tuning.searching(args) as world:
-            if world.rank == 0:
+        with tuning.searching(args) as processes:
+            if processes.rank == 0:
                 told = f"{game}: {dict(found.best.settings)} after {found.seconds:.1f} s"
                 print(told, file=sys.stderr, flush=True)
-            filled = args.on(world.device)
+            filled = args.on(processes.device)
 
             def measure(settings: dict, seconds: float) -> search.Trial:
-                return trial.measure(make, filled, settings, world, seconds=seconds)  # noqa: B023
+                return trial.measure(make, filled, settings, processes, seconds=seconds)  # noqa: B023
 
             begun = time.monotonic()
             values = itertools.product(*found.space.values())
@@ -63,11 +63,11 @@ def main() -> None:
                 for place, settings in enumerate(rivals):
                     rates[place] += measure(settings, SECONDS).fps / TURNS
         best = max(rates)
-        if world.rank == 0:
+        if processes.rank == 0:
             print(json.dumps({
                 "commit": commit(), "date": now(), "system": "cule", "mode": "tune-against-grid",
                 "command": command_line(), "game": game, "algorithm": options.algorithm,
-                "device_name": found.device_name, "num_gpus": world.size,
+                "device_name": found.device_name, "num_gpus": processes.size,
                 "tuned": tuned, "tuned_fps": round(rates[0]),
                 "grid": rivals[rates.index(best)], "grid_fps": round(best),
                 "share": round(rates[0] / best, 4),

@@ -40,7 +40,7 @@ class Algorithm(Generic[A]):
             reward, discount and played: name and dtype of a number for each env. "actions" may be
             named, to keep them as another dtype than int64.
         evaluates: what `evaluate` returns: name and dtype of a number for each env.
-        now: the values of `knobs`, as tensors of one number on the device, by name.
+        now: the values of `schedules`, as tensors of one number on the device, by name.
         num_actions: actions of the envs.
         device: where everything is.
     """
@@ -72,7 +72,7 @@ class Algorithm(Generic[A]):
         """The networks by name."""
         raise self._missing("networks")
 
-    def knobs(self) -> Mapping[str, Callable[[int], float]]:
+    def schedules(self) -> Mapping[str, Callable[[int], float]]:
         """Numbers that depend on the frames emulated so far, such as the chance of a random action.
 
         `learning_rate` is the optimizer's.

@@ -15,8 +15,8 @@ from cule.errors import MissingPackage
 from cule.train import annotate
 from cule.train.algorithm import Algorithm
 from cule.train.command import run_program
-from cule.train.distributed.process_group import World
-from cule.train.distributed.watchdog import Companions
+from cule.train.distributed.process_group import ProcessGroup
+from cule.train.distributed.watchdog import Watchdog
 from cule.train.import_path import module_of, program_of
 from cule.train.layout import Layout
 from cule.train.logs.log import RESULT
@@ -60,11 +60,11 @@ def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
     """
     check_torch(torch.__version__)
     args.use_threads()
-    world = World.join(args.device, Layout.parse(args.layout))
+    processes = ProcessGroup.join(args.device, Layout.parse(args.layout))
     try:
-        with world.claimed(args.folder), Companions(world) as companions:
-            run = Run(make, args, world)
-            companions.world = run.world
+        with processes.claimed(args.folder), Watchdog(processes) as watchdog:
+            run = Run(make, args, processes)
+            watchdog.processes = run.processes
             try:
                 if run.finished:
                     row = run.row_before or {}
@@ -77,7 +77,7 @@ def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
             if run.speaks:
                 _write(run, row)
     finally:
-        world.leave()
+        processes.leave()
     return row
 
 
@@ -107,22 +107,22 @@ def explain(make: Callable[[Any], Algorithm[Any]], args: Any) -> str:
     """
     check_torch(torch.__version__)
     args.use_threads()
-    world = World.join(args.device, Layout.parse(args.layout))
+    processes = ProcessGroup.join(args.device, Layout.parse(args.layout))
     try:
         if args.tuned:
-            chosen = kept.chosen(args, make(args.on(world.device)), world)
+            chosen = kept.chosen(args, make(args.on(processes.device)), processes)
             args = dataclasses.replace(args, **chosen)
-            world = world.laid_out(Layout.parse(args.layout))
-        args = args.on(world.device)
-        args.check(len(world.having("act")))
-        trainer = Trainer(made(make, args), world)
+            processes = processes.with_layout(Layout.parse(args.layout))
+        args = args.on(processes.device)
+        args.check(len(processes.having("act")))
+        trainer = Trainer(made(make, args), processes)
         text = trainer.plan.explain()
-        if world.partners:
-            acting = world.told(text, world.having("act")[0])
+        if processes.partners:
+            acting = processes.broadcast(text, processes.having("act")[0])
             text = f"Processes that learn\n\n{text}\n\nProcesses that act\n\n{acting}"
         trainer.close()
     finally:
-        world.leave()
+        processes.leave()
     return text
 
 

@@ -171,7 +171,7 @@ class Args:
         return any(value for name, value in vars(self).items() if name.startswith("anneal_"))
 
     def falling(self, name: str) -> Callable[[int], float]:
-        """A knob: the value of a setting after so many frames, which falls to 0 at total_frames."""
+        """A schedule: a setting's value after so many frames, which falls to 0 at total_frames."""
         assert self.total_frames is not None
         value, end = getattr(self, name), self.total_frames
         return lambda frames: value * max(0.0, 1.0 - frames / end)

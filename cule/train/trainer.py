@@ -14,19 +14,19 @@ from cule.train.algorithm import Algorithm, Nets
 from cule.train.devices import compute_deterministically, multiprocessors_of
 from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
 from cule.train.distributed.gpu_lock import trainings_at_once
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.distributed.reduction import make_reduction
-from cule.train.distributed.sm_autotuner import Balance, Way
+from cule.train.distributed.sm_autotuner import SmAutotuner, Way
 from cule.train.distributed.sm_partition import Partition, split
-from cule.train.envs.collector import Stage, make_envs
+from cule.train.envs.collector import Collector, make_envs
 from cule.train.envs.emulator import FRAMESKIP
 from cule.train.layout import Layout
 from cule.train.learning import Learning
 from cule.train.lowering.attributes import Attributes, constant_classes
 from cule.train.lowering.declaration import Declaration, fixed_bytes, observation_of
-from cule.train.lowering.learner import Learner, spaces
+from cule.train.lowering.learner import Learner, by_name
 from cule.train.lowering.networks import make_networks
-from cule.train.lowering.returned import check_knobs, check_learning, number_of
+from cule.train.lowering.returned import check_learning, check_schedules, number_of
 from cule.train.lowering.trials import Trials, constant
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
@@ -54,8 +54,8 @@ class Trainer:
     """Plays and learns.
 
     Args:
-        algorithm: what to do, with settings for the world's device.
-        world: this process among the others.
+        algorithm: what to do, with settings for this process's device.
+        processes: this process among the others.
         passes: which passes the plan makes; None: all.
 
     Attributes:
@@ -70,42 +70,44 @@ class Trainer:
         ValueError: the algorithm, the game or a setting is wrong.
     """
 
-    def __init__(self, algorithm: Algorithm[Any], world: World, passes: Passes | None = None):
-        self.algorithm, self.world = algorithm, world
-        self.args, self.device = algorithm.args, world.device
+    def __init__(
+        self, algorithm: Algorithm[Any], processes: ProcessGroup, passes: Passes | None = None
+    ):
+        self.algorithm, self.processes = algorithm, processes
+        self.args, self.device = algorithm.args, processes.device
         algorithm.device = self.device
-        actors, learners = world.having("act"), world.having("learn")
+        actors, learners = processes.having("act"), processes.having("learn")
         each = self.args.num_envs // len(actors)
-        number = actors.index(world.rank) if world.acts else len(actors) + world.rank
+        number = actors.index(processes.rank) if processes.acts else len(actors) + processes.rank
         seed = self.args.seed * SEED_STRIDE + number * each
         learning = check_learning(algorithm.learning())
-        check_lag(world.layout, learning)
-        self.sharing = trainings_at_once() if world.size == 1 else 1
+        check_lag(processes.layout, learning)
+        self.sharing = trainings_at_once() if processes.size == 1 else 1
         self.apart: tuple[Partition, Partition] | None = None
-        if world.layout.kind == "apart":
-            self.apart = split(self.device, world.layout.multiprocessors)
-        self.stage = self._make_stage(learning, each, seed)
-        self.stage.first_env = number * each
-        self.balance = self._make_balance()
-        algorithm.num_actions = self.stage.num_actions
+        if processes.layout.kind == "apart":
+            self.apart = split(self.device, processes.layout.multiprocessors)
+        self.collector = self._make_collector(learning, each, seed)
+        self.collector.first_env = number * each
+        self.autotuner = self._make_autotuner()
+        algorithm.num_actions = self.collector.num_actions
         torch.manual_seed(self.args.seed)
         if self.args.deterministic:
             compute_deterministically()
-        self.nets = make_networks(algorithm, world)
+        self.nets = make_networks(algorithm, processes)
         nets = self.nets.all()
-        others = [*nets, self.stage.env]
+        others = [*nets, self.collector.env]
         self.attributes = Attributes(algorithm, others)
         self.trials = Trials(self.attributes, nets, self.device)
         self.learner = Learner(algorithm, self.nets.weights, self.trials)
         others.append(self.learner.optimizer)
         if len(learners) > 1:
             self.learner.reduction = make_reduction(
-                world.layout.learners_by_device(world.size), self.nets.weights.gradient
+                processes.layout.learners_by_device(processes.size), self.nets.weights.gradient
             )
         if self.learner.reduction is not None:
             # Of zeros. NCCL connects GPUs when they first add up, which would be after the start.
             self.learner.reduction.average(self.nets.weights.gradient)
-        self._knobs = check_knobs(algorithm.knobs())
+        self._knobs = check_schedules(algorithm.schedules())
         if self.args.anneal_lr:
             self._knobs.setdefault("learning_rate", self.args.falling("learning_rate"))
         for name in self._knobs:
@@ -114,24 +116,24 @@ class Trainer:
         self.declaration = Declaration(
             algorithm,
             self.nets,
-            self.stage,
+            self.collector,
             self.learner,
-            observation_of(self.stage, compiled=algorithm.args.compile),
+            observation_of(self.collector, compiled=algorithm.args.compile),
         )
         with self.trials(), constant(self.nets.named()), constant_classes(algorithm):
             algorithm.declare(self.declaration)
             program = self.declaration.finish()
         messages = None
-        if world.partners:
+        if processes.partners:
             networks = {self.declaration.actors[n].name: net for n, net in self.nets.acting.items()}
-            messages = Messages(world, program, networks, self.stage.num_envs)
+            messages = Messages(processes, program, networks, self.collector.num_envs)
             program = messages.program
         # Before the first message, which a process that failed would never take.
-        with world.together():
+        with processes.all_or_none():
             self.plan = self._make_plan(program, passes)
         # From here on each process has its own random numbers.
         torch.manual_seed(self.args.seed * SEED_STRIDE + number)
-        first = self.stage.reset(seed)
+        first = self.collector.reset(seed)
         self.plan.begin(
             self.declaration.observation, first if messages is None else messages.first(first)
         )
@@ -139,18 +141,18 @@ class Trainer:
     def _make_plan(self, program: Program, passes: Passes | None) -> Plan:
         budget, apart = self.args.memory_budget, self.apart
         plan = Plan(
-            program, self.device, passes=passes, fixed=fixed_bytes(self.nets, self.stage),
+            program, self.device, passes=passes, fixed=fixed_bytes(self.nets, self.collector),
             budget=None if budget is None else int(budget * GIB), graphs=self.args.cuda_graphs,
             streams=None if apart is None else (apart[0].stream, apart[1].stream),
         )  # fmt: skip
         if apart is not None:
-            plan.told.append(
+            plan.notes.append(
                 f"{apart[0].multiprocessors} multiprocessors act, {apart[1].multiprocessors} "
-                f"others learn; {self.world.layout.multiprocessors} were asked for"
+                f"others learn; {self.processes.layout.multiprocessors} were asked for"
             )
         return plan
 
-    def _make_stage(self, learning: Learning, num_envs: int, seed: int) -> Stage:
+    def _make_collector(self, learning: Learning, num_envs: int, seed: int) -> Collector:
         """The envs of this process, or what stands for those of its actors.
 
         Args:
@@ -158,43 +160,43 @@ class Trainer:
             num_envs: of each process that acts.
             seed: of the envs.
         """
-        world, before, facts = self.world, self._allocated(), None
-        with world.together():
-            if world.acts:
+        processes, before, facts = self.processes, self._allocated(), None
+        with processes.all_or_none():
+            if processes.acts:
                 learning.check(num_envs)
                 envs = make_envs(
-                    self.algorithm, learning, num_envs, self.device, alone=world.layout.lags,
+                    self.algorithm, learning, num_envs, self.device, alone=processes.layout.lags,
                     sharing=self.sharing,
                 )  # fmt: skip
-                stage = Stage(envs, self.device, self.args.env_groups, self.args.rewards)
-                stage.bytes = self._allocated() - before
-                stage.look(seed)
-                facts = facts_of(stage)
-        if world.partners:
-            facts = world.told(facts, world.having("act")[0])
-        if not world.acts:
+                collector = Collector(envs, self.device, self.args.env_groups, self.args.rewards)
+                collector.bytes = self._allocated() - before
+                collector.look(seed)
+                facts = facts_of(collector)
+        if processes.partners:
+            facts = processes.broadcast(facts, processes.having("act")[0])
+        if not processes.acts:
             assert facts is not None, "a process that acts has told them"
-            num_envs *= len(world.partners)
+            num_envs *= len(processes.partners)
             learning.check(num_envs)
-            stage = Stage(FarEnvs(num_envs, facts, self.device), self.device)
-            stage.look(seed)
-        return stage
+            collector = Collector(FarEnvs(num_envs, facts, self.device), self.device)
+            collector.look(seed)
+        return collector
 
-    def _make_balance(self) -> Balance | None:
-        args, world = self.args, self.world
-        reserved = getattr(self.stage.env, "multiprocessors", None)
+    def _make_autotuner(self) -> SmAutotuner | None:
+        args, processes = self.args, self.processes
+        reserved = getattr(self.collector.env, "multiprocessors", None)
         # Of several processes on a GPU each would take more from the others.
-        alone = world.layout.kind == "together" and world.num_devices == world.size
+        alone = processes.layout.kind == "together" and processes.num_devices == processes.size
         if reserved is None or args.multiprocessors or self.own_envs or not alone:
             return None
         all_ = multiprocessors_of(self.device, self.sharing)
-        balance = Balance(all_, reserved, fewest_multiprocessors(self.stage.env.num_envs))
-        self._emulate(balance.way)
-        return balance
+        autotuner = SmAutotuner(all_, reserved, fewest_multiprocessors(self.collector.env.num_envs))
+        self._emulate(autotuner.way)
+        return autotuner
 
     def _emulate(self, way: Way) -> bool:
         """Emulates in another way from now on; returns whether that is possible."""
-        return bool(self.stage.env.reserve(way.multiprocessors, ordered=way.ordered))
+        return bool(self.collector.env.reserve(way.multiprocessors, ordered=way.ordered))
 
     def warm_up(self) -> None:
         """Computes actions, a gradient and an update once, which changes nothing.
@@ -255,9 +257,9 @@ class Trainer:
     @property
     def updates(self) -> int:
         """How many times the networks were updated."""
-        if self.world.learns:
+        if self.processes.learns:
             return self.phases * self.declaration.updates
-        rows = self.args.num_envs // len(self.world.having("learn"))
+        rows = self.args.num_envs // len(self.processes.having("learn"))
         return self.phases * self.algorithm.learning().updates(rows)
 
     @property
@@ -268,7 +270,7 @@ class Trainer:
             name: net if f"hand over {name}" in handed else self.nets.trained[name]
             for name, net in self.nets.acting.items()
         }
-        return spaces(list(nets), list(nets.values()))
+        return by_name(list(nets), list(nets.values()))
 
     def iterate(self, tell: Callable[[int], object] = lambda frames: None) -> None:
         """Executes an iteration: some steps, and a phase of learning once there is enough.
@@ -281,14 +283,14 @@ class Trainer:
         learns_from = self.frames
         if not self.lag:
             learns_from += self.plan.program.period * self.args.num_envs * FRAMESKIP
-        with annotate.operation("knobs"):
+        with annotate.operation("schedules"):
             for name, value in self._knobs.items():
                 if name == "learning_rate":
                     self.learner.set_learning_rate(number_of(name, value, learns_from))
                 else:
                     getattr(self.algorithm.now, name).fill_(number_of(name, value, self.frames))
         each, after = self.args.num_envs * FRAMESKIP, self._phases_at(self.steps + self.period)
-        learns = self.world.learns and after > self.phases
+        learns = self.processes.learns and after > self.phases
         checks = learns and self.learner.checks_in(after)
         self.plan.run(tell=lambda steps: tell(steps * each), captured=not checks)
 
@@ -301,14 +303,14 @@ class Trainer:
         Args:
             seconds: of training so far.
         """
-        seconds = self.world.most(seconds)
-        changed = self.world.any(self.stage.translate_again(self.steps))
-        if self.balance is not None:
+        seconds = self.processes.max(seconds)
+        changed = self.processes.any(self.collector.translate_again(self.steps))
+        if self.autotuner is not None:
             if changed:
-                self.balance.disturbed()
-            way = self.balance.told(self.frames, seconds)
+                self.autotuner.disturbed()
+            way = self.autotuner.observe(self.frames, seconds)
             if way is not None and not self._emulate(way):
-                self.balance.refuse()
+                self.autotuner.refuse()
             elif way is not None:
                 changed = True
         if changed:
@@ -318,7 +320,7 @@ class Trainer:
         """Everything that the rest of the run depends on."""
         precise, networks = self.nets.weights.precise, {}
         # A process that only acts has the networks that act, in its plan.
-        if self.world.learns:
+        if self.processes.learns:
             networks = {name: precise(net) for name, net in self.nets.trained.items()}
             networks |= {name: net.state_dict() for name, (net, _) in self.nets.copies.items()}
         return {
@@ -341,4 +343,4 @@ class Trainer:
     def close(self) -> None:
         """Frees the envs and the captured graphs."""
         self.plan.free_graphs()
-        self.stage.close()
+        self.collector.close()

@@ -101,7 +101,7 @@ class A2C(train.Algorithm[Args]):
         on_policy = a.num_batches == 1 and once and not (a.overlap or a.lag)
         return "A2C" if on_policy else "A2C+V-trace"
 
-    def knobs(self):
+    def schedules(self):
         return {"ent_coef": self.args.falling("ent_coef")} if self.args.anneal_ent else {}
 
     def networks(self, num_actions):

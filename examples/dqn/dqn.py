@@ -94,7 +94,7 @@ class DQN(train.Algorithm[Args]):
         net = QNetwork(num_actions, self.args.model, self.args.width)
         return {"q": net, "target": train.Copy(of="q", every=self.args.target_every)}
 
-    def knobs(self):
+    def schedules(self):
         a = self.args
 
         def epsilon(frames: int) -> float:

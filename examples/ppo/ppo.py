@@ -77,7 +77,7 @@ class PPO(train.Algorithm[Args]):
         if args.lag:
             self.evaluates = {}  # `prepare` does it, together with the policy
 
-    def knobs(self):
+    def schedules(self):
         return {"ent_coef": self.args.falling("ent_coef")} if self.args.anneal_ent else {}
 
     def networks(self, num_actions):

@@ -61,7 +61,7 @@ class PQN(train.Algorithm[Args]):
         a = self.args
         return {"q": QNetwork(num_actions, a.model, a.width, layer_norm=True)}
 
-    def knobs(self):
+    def schedules(self):
         a = self.args
 
         def epsilon(frames: int) -> float:

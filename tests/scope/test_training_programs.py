@@ -8,7 +8,7 @@ import torch
 from cule import scope, train
 from cule.scope.recording import Recording
 from cule.train.annotate import log_values
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.logs.log import read_log
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C
@@ -36,7 +36,7 @@ def test_a2c_with_vtrace_is_annotated(tmp_path, overlap):
         game="pong", num_envs=4, num_threads=1, width=0.1, num_batches=2, num_steps=2,
         steps_per_update=1, warmup_steps=2, overlap=overlap,
     ).on(torch.device("cpu"))  # fmt: skip
-    trainer = Trainer(A2C(args), World(0, 1, torch.device("cpu")))
+    trainer = Trainer(A2C(args), ProcessGroup(0, 1, torch.device("cpu")))
     with scope.record(tmp_path, iterations=(8, 20)) as recording:
         for _ in range(20):
             with scope.iteration():
@@ -82,7 +82,7 @@ def test_dqn_is_annotated(tmp_path):
     found = levels(recording)
     assert found.keys() >= {
         "simulation", "inference", "storage", "sample", "gathering", "backpropagation",
-        "optimizer", "copy q to target", "knobs", "logging",
+        "optimizer", "copy q to target", "schedules", "logging",
     }  # fmt: skip
     assert found[scope.UNATTRIBUTED] == {"python"}
     assert recording.problems == []

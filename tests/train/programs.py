@@ -213,8 +213,8 @@ def oracle(program, steps):
         for access in operation.reads:
             first = access.first.at(operation.domain, t, j)
             stop = access.stop.at(operation.domain, t, j)
-            if access.recurrent.box is not None:
-                read.append(access.recurrent.box)
+            if access.recurrent.object is not None:
+                read.append(access.recurrent.object)
             elif access.window:
                 read.append(All([value(access.recurrent, i) for i in range(first, stop)]))
             else:

@@ -10,8 +10,8 @@ import torch
 
 from cule.engine import fewest_multiprocessors
 from cule.train.devices import multiprocessors_of
-from cule.train.distributed.sm_autotuner import EIGHTHS, Balance, Way
-from cule.train.envs import collector as stage
+from cule.train.distributed.sm_autotuner import EIGHTHS, SmAutotuner, Way
+from cule.train.envs import collector
 
 ALL = 132
 NUMBERS = [ALL * eighths // 8 for eighths in EIGHTHS]
@@ -23,16 +23,16 @@ def by_number(fps):
     return lambda way, now: fps(way.multiprocessors)
 
 
-def follow(balance, fps, seconds, begin=0.0, noise=0.0):
+def follow(autotuner, fps, seconds, begin=0.0, noise=0.0):
     """Lets a training go on; returns (seconds, way) of each change. `fps` is of (way, seconds)."""
     generator = random.Random(1)
     frames, now, changes = 0, begin, []
     while now < begin + seconds:
-        rate = fps(balance.way, now) * (1 + generator.uniform(-noise, noise))
+        rate = fps(autotuner.way, now) * (1 + generator.uniform(-noise, noise))
         frames, now = frames + int(rate * LINE), now + LINE
-        way = balance.told(frames, now)
+        way = autotuner.observe(frames, now)
         if way is not None:
-            assert way == balance.way
+            assert way == autotuner.way
             changes.append((now, way))
     return changes
 
@@ -57,27 +57,27 @@ def follow(balance, fps, seconds, begin=0.0, noise=0.0):
          "at random", "49, at random"],
 )  # fmt: skip
 def test_the_fastest_way_is_found_within_seconds(fps, best):
-    balance = Balance(ALL, 66, 16)
-    assert balance.way == (66, True)
-    changes = follow(balance, fps, 35)
-    assert balance.way == best
+    autotuner = SmAutotuner(ALL, 66, 16)
+    assert autotuner.way == (66, True)
+    changes = follow(autotuner, fps, 35)
+    assert autotuner.way == best
     assert 0 < len(changes) <= 14
     assert all(way.multiprocessors in NUMBERS for _, way in changes)
     assert changes[0][0] >= 5, "the first seconds are left alone"
 
 
 def test_noise_moves_it_little():
-    balance = Balance(ALL, 66, 16)
-    follow(balance, by_number(lambda n: 1e6 - 100 * (n - 82) ** 2), 35, noise=0.004)
-    assert balance.way == (82, True)
+    autotuner = SmAutotuner(ALL, 66, 16)
+    follow(autotuner, by_number(lambda n: 1e6 - 100 * (n - 82) ** 2), 35, noise=0.004)
+    assert autotuner.way == (82, True)
 
 
 def test_it_is_found_again_as_games_go_on():
-    balance = Balance(ALL, 66, 16)
-    follow(balance, by_number(lambda n: 3e6 - 1e4 * n), 35)
-    assert balance.way == (NUMBERS[0], True)
-    changes = follow(balance, by_number(lambda n: 1e6 + 1e4 * n), 1000, begin=35)
-    assert balance.way == (NUMBERS[-1], True)
+    autotuner = SmAutotuner(ALL, 66, 16)
+    follow(autotuner, by_number(lambda n: 3e6 - 1e4 * n), 35)
+    assert autotuner.way == (NUMBERS[0], True)
+    changes = follow(autotuner, by_number(lambda n: 1e6 + 1e4 * n), 1000, begin=35)
+    assert autotuner.way == (NUMBERS[-1], True)
     # Each time it takes some seconds, and there are as many seconds between as there were before.
     assert len(changes) <= 5 + 6 * 5
     assert sum(1 for seconds, _ in changes if seconds > 600) <= 6
@@ -86,55 +86,57 @@ def test_it_is_found_again_as_games_go_on():
 @pytest.mark.parametrize("faster", [-0.03, 0.03])
 def test_games_that_get_slower_or_faster_meanwhile_do_not_mislead_it(faster):
     """FPS change by 3% a second; the first way is the fastest, by 2%."""
-    balance = Balance(ALL, 66, 16)
+    autotuner = SmAutotuner(ALL, 66, 16)
     follow(
-        balance, lambda way, now: 2e6 * (1 + faster) ** now * (1 if way == (66, True) else 0.98), 35
+        autotuner,
+        lambda way, now: 2e6 * (1 + faster) ** now * (1 if way == (66, True) else 0.98),
+        35,
     )
-    assert balance.way == (66, True)
+    assert autotuner.way == (66, True)
 
 
 def test_it_gets_past_a_number_that_is_slower_than_those_beside_it():
     """As in Road Runner, where 66 multiprocessors were best, 82 worst, and 99 between."""
-    balance = Balance(ALL, 66, 16)
-    follow(balance, by_number(lambda n: 1e6 + 1e4 * n), 35)
-    assert balance.way == (NUMBERS[-1], True)
+    autotuner = SmAutotuner(ALL, 66, 16)
+    follow(autotuner, by_number(lambda n: 1e6 + 1e4 * n), 35)
+    assert autotuner.way == (NUMBERS[-1], True)
     slow_82 = by_number(lambda n: 2e6 - 1e4 * abs(n - 66) - 5e5 * (n == 82))
-    follow(balance, slow_82, 60, begin=35)
-    assert balance.way == (66, True)
+    follow(autotuner, slow_82, 60, begin=35)
+    assert autotuner.way == (66, True)
 
 
 def test_a_number_that_is_impossible_is_left_out():
-    balance, refused = Balance(ALL, 66, 16), []
+    autotuner, refused = SmAutotuner(ALL, 66, 16), []
     frames, now = 0, 0.0
     while now < 60:
-        rate = 1e6 + 1e4 * balance.way.multiprocessors
+        rate = 1e6 + 1e4 * autotuner.way.multiprocessors
         frames, now = frames + int(rate * LINE), now + LINE
-        way = balance.told(frames, now)
+        way = autotuner.observe(frames, now)
         if way is not None and way.multiprocessors > 82:
-            balance.refuse()
+            autotuner.refuse()
             refused.append(way)
-    assert balance.way == (82, True)
+    assert autotuner.way == (82, True)
     assert refused == [(99, True)], "it is asked for once"
 
 
 def test_other_code_begins_the_measurement_anew():
-    balance = Balance(ALL, 66, 16)
+    autotuner = SmAutotuner(ALL, 66, 16)
     frames, now = 0, 0.0
     # It was half as fast before the new code came, when 66 had been measured and 49 was tried.
-    while balance.way.multiprocessors == 66:
+    while autotuner.way.multiprocessors == 66:
         frames, now = frames + int(1e6 * LINE), now + LINE
-        balance.told(frames, now)
-    balance.disturbed()
-    changes = follow(balance, by_number(lambda n: 3e6 - 1e4 * n), 35, begin=now)
+        autotuner.observe(frames, now)
+    autotuner.disturbed()
+    changes = follow(autotuner, by_number(lambda n: 3e6 - 1e4 * n), 35, begin=now)
     assert changes[0][1] == (66, True), "it goes back to the way that it had kept"
-    assert balance.way == (NUMBERS[0], True)
+    assert autotuner.way == (NUMBERS[0], True)
     assert len(changes) <= 11
 
 
 def test_too_few_multiprocessors_for_all_envs_are_not_tried():
-    balance = Balance(ALL, 66, 60)
-    changes = follow(balance, by_number(lambda n: 3e6 - 1e4 * n), 35)
-    assert balance.way == (66, True)
+    autotuner = SmAutotuner(ALL, 66, 60)
+    changes = follow(autotuner, by_number(lambda n: 3e6 - 1e4 * n), 35)
+    assert autotuner.way == (66, True)
     assert {way for _, way in changes} == {(66, True), (82, True), (66, False)}
 
 
@@ -144,11 +146,13 @@ def test_trainings_that_share_a_gpu_leave_the_others_theirs(sharing, first, monk
     gpu, envs = torch.device("cuda"), 8192
     has = SimpleNamespace(multi_processor_count=ALL)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: has)
-    reserved = stage._reserved(gpu, 0, envs, 1, alone=False, sharing=sharing)
+    reserved = collector._reserved(gpu, 0, envs, 1, alone=False, sharing=sharing)
     assert reserved == first
-    assert stage._reserved(gpu, 50, envs, 1, alone=False, sharing=sharing) == 50
+    assert collector._reserved(gpu, 50, envs, 1, alone=False, sharing=sharing) == 50
     if first is not None:
-        balance = Balance(multiprocessors_of(gpu, sharing), first, fewest_multiprocessors(envs))
-        changes = follow(balance, by_number(lambda n: 1e6 + 1e4 * n), 100)
-        assert 0 < first < balance.way.multiprocessors < ALL // sharing
+        autotuner = SmAutotuner(
+            multiprocessors_of(gpu, sharing), first, fewest_multiprocessors(envs)
+        )
+        changes = follow(autotuner, by_number(lambda n: 1e6 + 1e4 * n), 100)
+        assert 0 < first < autotuner.way.multiprocessors < ALL // sharing
         assert all(way.multiprocessors >= 16 for _, way in changes)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from cule import train
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.lowering.learner import Learner
 from cule.train.nn.models import sample
 from cule.train.trainer import Trainer
@@ -35,7 +35,7 @@ def trainer_of(algorithm, settings, *, bf16=False, device=CPU, **changes):
     args = settings(**{**TINY, "device": str(device), **changes}).on(device)
     args = dataclasses.replace(args, bf16=bf16)
     args.check(1)
-    return Trainer(algorithm(args), World(0, 1, device))
+    return Trainer(algorithm(args), ProcessGroup(0, 1, device))
 
 
 def learn(trainer, phases=1):
@@ -227,7 +227,7 @@ def test_check_of_means_leaves_no_trace(algorithm, settings, changes, bf16, monk
 class Later(PPO):
     """Is a mean at first; from the third phase on a part comes that is none."""
 
-    def knobs(self):
+    def schedules(self):
         return {"share": lambda frames: float(frames >= 3 * 8 * 8 * 4)}
 
     def loss(self, nets, batch):
@@ -246,7 +246,7 @@ def test_loss_that_is_no_mean_later_is_refused_then():
 def test_tune_does_not_choose_chunks_of_a_loss_that_is_no_mean():
     args = PPOArgs(**TINY, **PPO_SMALL).on(CPU)
     chunks, whole = (
-        trials.measure(Masked, args, {"learner_chunk": size}, World(0, 1, CPU), seconds=0.01)
+        trials.measure(Masked, args, {"learner_chunk": size}, ProcessGroup(0, 1, CPU), seconds=0.01)
         for size in (16, 64)
     )
     assert REFUSED in chunks.problem and not chunks.fps

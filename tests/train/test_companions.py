@@ -1,4 +1,4 @@
-"""A process whose companion is killed says so and ends; companions that end together do not.
+"""A process whose companion is killed says so and ends; watchdog that end together do not.
 
 So does one whose torchrun is killed.
 """
@@ -19,8 +19,8 @@ import torch
 import torch.distributed as dist
 from training_runs import ROOT, children_of, one_thread_each, processes
 
-from cule.train.distributed.process_group import World
-from cule.train.distributed.watchdog import STATUS, Companions
+from cule.train.distributed.process_group import ProcessGroup
+from cule.train.distributed.watchdog import STATUS, Watchdog
 
 
 def member(rank, port, told, killed):
@@ -29,13 +29,13 @@ def member(rank, port, told, killed):
     os.environ.update(
         RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
     )
-    world = World.join("cpu")
-    with Companions(world):
+    processes = ProcessGroup.join("cpu")
+    with Watchdog(processes):
         if killed and rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         if killed:
             dist.recv(torch.zeros(1), 1)
-    world.leave()
+    processes.leave()
 
 
 @pytest.mark.parametrize("killed", [True, False])
@@ -76,12 +76,12 @@ def runs(pid):
 TRAINING = """
 import time
 from pathlib import Path
-from cule.train.distributed.watchdog import Companions
-from cule.train.distributed.process_group import World
+from cule.train.distributed.watchdog import Watchdog
+from cule.train.distributed.process_group import ProcessGroup
 
-world = World.join("cpu")
-with Companions(world):
-    Path(f"{folder}/{world.rank}").touch()
+processes = ProcessGroup.join("cpu")
+with Watchdog(processes):
+    Path(f"{folder}/{processes.rank}").touch()
     time.sleep(600)
 """
 

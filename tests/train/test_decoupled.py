@@ -26,7 +26,7 @@ from training_runs import (
 
 from cule import train
 from cule.train.command import options_of
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.layout import Layout
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C
@@ -171,9 +171,9 @@ def test_killed_process_ends_the_others_with_a_sentence_and_the_run_goes_on(rank
 
 
 def test_decoupled_without_a_lag_says_what_it_needs(tmp_path):
-    world = World(0, 2, torch.device("cpu"), Layout.parse("decoupled:1+1"))
+    processes = ProcessGroup(0, 2, torch.device("cpu"), Layout.parse("decoupled:1+1"))
     with pytest.raises(ValueError, match="expected a lag of 1 with the layout decoupled:1"):
-        Trainer(A2C(settings(tmp_path)), world)
+        Trainer(A2C(settings(tmp_path)), processes)
 
 
 def test_apart_needs_a_gpu(tmp_path):

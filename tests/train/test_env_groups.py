@@ -12,7 +12,7 @@ from torch import nn
 from training_runs import SMALL, assert_same, saved, settings, trained, without_times
 
 from cule import train
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -24,7 +24,7 @@ def trainer_of(name, groups, device=CPU, **changes):
     args = settings(**{**TINY, **GAME, **own, **changes}, env_groups=groups)
     args = dataclasses.replace(args, env_device="cpu").on(device)
     args.check(1)
-    return Trainer(algorithm(args), World(0, 1, device))
+    return Trainer(algorithm(args), ProcessGroup(0, 1, device))
 
 
 class Exact(nn.Module):
@@ -67,11 +67,11 @@ def test_groups_play_what_all_play_together(name, groups):
     for count in (1, groups):
         changes = {**TINY, **GAME, **own, "learning_rate": 0.0, "num_threads": 2}
         made = on_exact(algorithm)(args(**changes, env_groups=count).on(CPU))
-        trainer = Trainer(made, World(0, 1, CPU))
-        assert (trainer.stage.aloft is not None) is (count > 1)
+        trainer = Trainer(made, ProcessGroup(0, 1, CPU))
+        assert (trainer.collector.async_envs is not None) is (count > 1)
         for _ in range(24):
             trainer.iterate()
-        found.append((stored(trainer), trainer.stage.state_dict(), torch.get_rng_state()))
+        found.append((stored(trainer), trainer.collector.state_dict(), torch.get_rng_state()))
         trainer.close()
     assert_same(*found)
 
@@ -129,7 +129,7 @@ def test_groups_are_for_atari_envs_on_the_cpu():
     algorithm, args, own = PROGRAMS["PPO"]
     made = on_signals(algorithm)(args(**{**TINY, **own, "num_envs": 8, "env_groups": 2}).on(CPU))
     with pytest.raises(ValueError, match="env_groups to be 1, unless the envs are an AtariEnv on"):
-        Trainer(made, World(0, 1, CPU))
+        Trainer(made, ProcessGroup(0, 1, CPU))
 
 
 @pytest.mark.gpu
@@ -157,7 +157,9 @@ def test_learner_on_a_gpu_sees_what_the_cpu_envs_play(groups, graphs):
         changes = {**TINY, **GAME, **own, "learning_rate": 0.0, "env_groups": count,
                    "num_threads": 2, "device": str(device), "env_device": "cpu", "bf16": False,
                    "channels_last": False, "cuda_graphs": graphs}  # fmt: skip
-        trainer = Trainer(likeliest(algorithm)(args(**changes).on(device)), World(0, 1, device))
+        trainer = Trainer(
+            likeliest(algorithm)(args(**changes).on(device)), ProcessGroup(0, 1, device)
+        )
         for _ in range(40):
             trainer.iterate()
         kept = {
@@ -165,7 +167,7 @@ def test_learner_on_a_gpu_sees_what_the_cpu_envs_play(groups, graphs):
             for name, values in stored(trainer).items()
             if name in ("observations", "actions", "rewards", "discounts", "played")
         }
-        episodes = {k: v.cpu() for k, v in trainer.stage.episodes.state_dict().items()}
+        episodes = {k: v.cpu() for k, v in trainer.collector.episodes.state_dict().items()}
         found.append((kept, episodes))
         trainer.close()
     assert_same(*found)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from scripted import ScriptedEnv
 
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.plan.passes import Passes
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace import train as a2c
@@ -26,7 +26,7 @@ def planned(module, algorithm, passes, settings):
     """A trainer after 50 updates, or as many as a phase of learning then has made."""
     args = module.Args(device="cpu", **settings).on(CPU)
     args.check(1)
-    trainer = Trainer(algorithm(args), World(0, 1, CPU), passes)
+    trainer = Trainer(algorithm(args), ProcessGroup(0, 1, CPU), passes)
     while trainer.updates < 50:
         trainer.iterate()
     return trainer
@@ -74,7 +74,7 @@ def test_a2c(settings, passes):
     names = trainer.learner.names
     assert names == ("policy_loss", "value_loss", "entropy", "ratio", "grad_norm")
     assert torch.equal(trainer.learner.metrics, hand.metrics)
-    scores = trainer.stage.episodes.take_scores()[:2]
+    scores = trainer.collector.episodes.take_scores()[:2]
     assert torch.equal(scores, hand.scores) and scores[1] > 0
 
 

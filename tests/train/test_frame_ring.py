@@ -7,8 +7,8 @@ import torch
 import cule
 from cule.train.envs.emulator import make_env
 from cule.train.envs.episodes import Episodes
+from cule.train.nn.frame_ring import FrameRing
 from cule.train.plan.program import Recurrent
-from cule.train.plan.stores import FrameRing
 
 
 def test_frame_ring_stacks_are_the_envs(device):
@@ -26,7 +26,7 @@ def test_frame_ring_stacks_are_the_envs(device):
         num_threads=1,
     )
     length = 9
-    recurrent = Recurrent("observations", (8, 84, 84), torch.uint8, stack=4)
+    recurrent = Recurrent("observations", (8, 84, 84), torch.uint8, stack=4, store=FrameRing)
     ring = FrameRing(recurrent, length, single.device, host=False)
     envs = torch.arange(8, device=single.device)
     observations, _ = stacking.reset(seed=3)
@@ -53,6 +53,6 @@ def test_frame_ring_stacks_are_the_envs(device):
 
 
 def test_frame_ring_keeps_each_frame_once():
-    recurrent = Recurrent("observations", (3, 84, 84), torch.uint8, stack=4)
+    recurrent = Recurrent("observations", (3, 84, 84), torch.uint8, stack=4, store=FrameRing)
     ring = FrameRing(recurrent, 10, torch.device("cpu"), host=False)
     assert ring.words.numel() * 8 == (10 + 1) * 3 * 84 * 84

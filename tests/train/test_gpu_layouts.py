@@ -139,16 +139,16 @@ def test_layout_goes_on_exactly(layout, count, gpus, tmp_path):
 TRIALS = """
 import sys
 from cule.train.tune import trial
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from examples.a2c_vtrace import train as a2c
 
-world = World.join("cuda")
-args = a2c.Args(num_envs=80, lag=1, device="cuda").on(world.device)
+processes = ProcessGroup.join("cuda")
+args = a2c.Args(num_envs=80, lag=1, device="cuda").on(processes.device)
 for layout in ("together", "decoupled:1+1", "together"):
-    found = trial.measure(a2c.A2C, args, {"layout": layout}, world, seconds=0.1)
+    found = trial.measure(a2c.A2C, args, {"layout": layout}, processes, seconds=0.1)
     if found.problem:
         sys.exit(f"{layout}: {found.problem}")
-world.leave()
+processes.leave()
 """
 
 

@@ -11,7 +11,7 @@ from training_runs import assert_same, saved
 
 import cule
 from cule import train
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.distributed.sm_autotuner import Balance, Way
 from cule.train.evaluate.evaluator import Evaluator
 from cule.train.layout import Layout
@@ -36,7 +36,7 @@ OPTIONS = {
 
 def make_trainer(device=GPU, **changes):
     args = Args(**{**OPTIONS, **changes}).on(device)
-    return Trainer(A2C(args), World(0, 1, device, Layout.parse(args.layout)))
+    return Trainer(A2C(args), ProcessGroup(0, 1, device, Layout.parse(args.layout)))
 
 
 def least_budget(trainer):
@@ -67,7 +67,7 @@ def test_trainer_plays_the_actions_that_it_keeps(changes):
         budget = least_budget(trainer)
         trainer.close()
         trainer = make_trainer(memory_budget=budget, **changes)
-        assert any("on the host" in line for line in trainer.plan.memory.told)
+        assert any("on the host" in line for line in trainer.plan.memory.notes)
     while trainer.steps < 30:
         trainer.iterate()
     store = trainer.plan.storage.far
@@ -265,7 +265,7 @@ def test_an_evaluation_asks_the_policy_for_one_size_of_batch_in_one_thread():
 def test_the_loop_neither_allocates_nor_waits_for_the_gpu(name, lag):
     algorithm, settings, changes, _ = ALL.get(name, (A2C, Args, {"num_batches": 4}, None))
     args = settings(**FEW, **changes, lag=lag, total_frames=10**9).on(GPU)
-    trainer = Trainer(algorithm(args), World(0, 1, GPU))
+    trainer = Trainer(algorithm(args), ProcessGroup(0, 1, GPU))
     while trainer.updates < 100 or trainer.steps < 400:
         trainer.iterate()
     torch.cuda.synchronize()

@@ -33,7 +33,7 @@ assert "--resume" in words and value("--device").startswith("dev")
 with (folder / "starts").open("a") as file:
     file.write(f"{value('--device')} {time.monotonic()}\\n")
 starts = len((folder / "starts").read_text().splitlines())
-(folder / "turns").write_text(os.environ["CULE_TURNS"])
+(folder / "turns").write_text(os.environ["CULE_GPU_LOCKS"])
 print("Here I am.", file=sys.stderr)
 if starts <= int(value("--fails", "0")):
     sys.exit("The GPU is gone.\\nOh no.")

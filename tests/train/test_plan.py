@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cule import train
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
 from cule.train.trainer import Trainer
@@ -28,7 +28,7 @@ TINY = {"device": "cpu", "width": 0.1, "num_threads": 1, "num_envs": 8}
 def trainer_of(algorithm, settings, **changes):
     args = settings(**{**TINY, **changes}).on(CPU)
     args.check(1)
-    return Trainer(algorithm(args), World(0, 1, CPU))
+    return Trainer(algorithm(args), ProcessGroup(0, 1, CPU))
 
 
 def plan_of(algorithm, settings, **changes):
@@ -81,7 +81,7 @@ def test_learning_is_a_branch_where_acting_does_not_wait_for_it(algorithm, setti
 def test_values_are_actings_own_where_the_weights_are_the_same():
     for lag in (0, 1):
         plan = plan_of(PPO, PPOArgs, num_steps=8, minibatch_size=16, lag=lag)
-        merged = "evaluate values: 8 of 9 are act's own" in plan.told
+        merged = "evaluate values: 8 of 9 are act's own" in plan.notes
         assert merged == (lag == 0)
 
 
@@ -139,7 +139,7 @@ def test_frames_on_the_host_give_the_same_numbers(lag):
     budget = needed - frames * 0.6 if not lag else needed - frames * 0.4
     tight = trained(24, lag=lag, memory_budget=budget / GIB)
     kept = next(how for r, how in tight.plan.memory.kept.items() if r.name == "observations")
-    told = tight.plan.memory.told
+    told = tight.plan.memory.notes
     if not kept.host:  # smaller chunks were enough
         assert any("samples at once" in line for line in told)
         return
@@ -289,7 +289,7 @@ class Changed(PPO):
 
 def wrong(**changes):
     args = PPOArgs(**TINY, num_steps=8, minibatch_size=16).on(CPU)
-    Trainer(Changed(args, **changes), World(0, 1, CPU))
+    Trainer(Changed(args, **changes), ProcessGroup(0, 1, CPU))
 
 
 @pytest.mark.parametrize("changes, message", [

@@ -95,8 +95,8 @@ def test_random_programs_have_what_the_plans_differ_in():
         plan = Plan(random_program(seed)[0])
         seen["streams"] += any(group.stream for group in plan.groups)
         seen["together"] += any(group.together for group in plan.groups)
-        seen["alias"] += any("readers read" in line for line in plan.told)
-        seen["pruned"] += any("nobody reads" in line for line in plan.told)
+        seen["alias"] += any("readers read" in line for line in plan.notes)
+        seen["pruned"] += any("nobody reads" in line for line in plan.notes)
     assert min(seen["streams"], seen["together"], seen["alias"], seen["pruned"]) > 3, seen
 
 

@@ -12,7 +12,7 @@ from recurrent import Args, RecurrentA2C
 from training_runs import assert_same, saved, without_times
 
 from cule import train
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -64,7 +64,7 @@ class Remembering(RecurrentA2C):
 
 def make(algorithm=Remembering, **changes):
     args = Args(device="cpu", num_envs=32, num_threads=1, **changes).on(CPU)
-    return Trainer(algorithm(args), World(0, 1, CPU))
+    return Trainer(algorithm(args), ProcessGroup(0, 1, CPU))
 
 
 @pytest.mark.parametrize("lag", [0, 1])
@@ -72,10 +72,10 @@ def test_recurrent_policy_remembers(lag):
     trainer = make(learning_rate=1e-2, lag=lag, total_frames=10**6, gamma=0.9)
     while trainer.steps < 1200:
         trainer.iterate()
-    trainer.stage.episodes.take_scores()
+    trainer.collector.episodes.take_scores()
     while trainer.steps < 1300:
         trainer.iterate()
-    total, episodes, *_ = trainer.stage.episodes.take_scores().tolist()
+    total, episodes, *_ = trainer.collector.episodes.take_scores().tolist()
     # Without memory it is 0; 1 is the most.
     assert episodes > 100 and total / episodes > 0.8
 

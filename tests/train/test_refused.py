@@ -123,9 +123,10 @@ SLIPS = [
     (walker(loss=lambda self, nets, batch: nets.net[0].weight.data.mul_(2) is None or {
         "loss": nets.net(batch.observations).mean()}),
      r"leave weights to the optimizer, got net\.0\.weight changed"),
-    (walker(knobs=lambda self: {"epsilon": 0.5}), "a function of the frames as epsilon, got 0.5"),
-    (walker(knobs=lambda self: {"epsilon": lambda frames: float("nan")}),
-     "expected knob epsilon to be a finite number after 0 frames, got nan"),
+    (walker(schedules=lambda self: {"epsilon": 0.5}),
+     "a function of the frames as epsilon, got 0.5"),
+    (walker(schedules=lambda self: {"epsilon": lambda frames: float("nan")}),
+     "expected schedule epsilon to be a finite number after 0 frames, got nan"),
     (walker(optimizer=lambda self, parameters: torch.optim.SGD(parameters[:1])),
      "one of all 4 parameters that it gets, .* got one of 1 of them and of 0 others"),
     (walker(optimizer=lambda self, parameters: None), "return a torch.optim.Optimizer, got None"),
@@ -134,7 +135,7 @@ SLIPS = [
     (walker(environment=lambda self, n, device: Corridor(4)), "8 envs that .* asked for, got 4"),
     (walker(environment=lambda self, n, device: cule.AtariEnv(
         "pong", n, num_threads=1, autoreset_mode="SameStep")), "NEXT_STEP, got .*SAME_STEP"),
-    (walker(knobs=lambda self: setattr(self, "a", iter([])) or {}),
+    (walker(schedules=lambda self: setattr(self, "a", iter([])) or {}),
      "attributes of an algorithm that a checkpoint can hold, got a, a list_iterator"),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ import torch
 from training_runs import saved, settings, trained
 
 import cule
-from cule.train.envs.collector import Stage
+from cule.train.envs.collector import Collector
 from cule.train.envs.rewards import learned_rewards, signed_root
 
 CPU = torch.device("cpu")
@@ -28,27 +28,27 @@ def played(rewards, groups=1):
     """The rewards of 400 random steps in Ms. Pac-Man: to learn from, and as the game gives them."""
     env = cule.AtariEnv("ms_pacman", 4, "cpu", stack_num=1, num_threads=1)
     infos = []
-    stage = Stage(env, CPU, groups, rewards)
-    follow = stage.episodes.follow
+    collector = Collector(env, CPU, groups, rewards)
+    follow = collector.episodes.follow
 
     def watched(*results):
         infos.append(results[3]["raw_reward"].clone())
         return follow(*results)
 
-    stage.episodes.follow = watched
-    stage.reset(seed=0)
+    collector.episodes.follow = watched
+    collector.reset(seed=0)
     generator = torch.Generator().manual_seed(0)
     learned = []
     for _ in range(400):
         actions = torch.randint(env.single_action_space.n, (4,), generator=generator)
-        if stage.aloft is None:
-            learned.append(stage.step(actions)[1].clone())
+        if collector.async_envs is None:
+            learned.append(collector.step(actions)[1].clone())
             continue
-        for part, envs in enumerate(stage.aloft.parts):
-            stage.aloft.take(part, actions[envs])
-            stage.aloft.depart(part)
-            stage.aloft.arrive(part)
-            learned.append(stage.aloft.report(part)[1].clone())
+        for part, envs in enumerate(collector.async_envs.parts):
+            collector.async_envs.stage(part, actions[envs])
+            collector.async_envs.send(part)
+            collector.async_envs.recv(part)
+            learned.append(collector.async_envs.results(part)[1].clone())
     env.close()
     return torch.cat(learned), torch.cat(infos)
 

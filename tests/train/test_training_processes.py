@@ -30,7 +30,7 @@ from training_runs import (
 
 from cule.train.checkpoints import checkpoint
 from cule.train.command import options_of
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 
 
 def test_train_saves_and_exits_on_sigterm_and_goes_on_exactly(tmp_path):
@@ -152,24 +152,24 @@ def join_as(rank, port):
     os.environ.update(
         RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
     )
-    return World.join("cpu")
+    return ProcessGroup.join("cpu")
 
 
 def claim_and_load(rank, port, folder, queue):
     """Claims a folder, or says why it cannot."""
-    world = join_as(rank, port)
+    processes = join_as(rank, port)
     try:
-        with world.claimed(folder):
+        with processes.claimed(folder):
             queue.put((rank, "claimed"))
-            world.barrier()
+            processes.barrier()
     except ValueError as problem:
         queue.put((rank, str(problem)))
     # Without a claim, too: the other one's list of sets decides, so that no process waits.
     try:
-        queue.put((rank, str(checkpoint.load(folder / "checkpoints", world))))
+        queue.put((rank, str(checkpoint.load(folder / "checkpoints", processes))))
     except ValueError as problem:
         queue.put((rank, str(problem)))
-    world.leave()
+    processes.leave()
 
 
 def test_processes_that_share_no_folder_end_with_a_sentence(tmp_path):
@@ -224,22 +224,22 @@ def test_world_of_which_the_environment_says_a_part_is_refused(environment, mess
         "cule.train.distributed.process_group.find_device", lambda name: torch.device("cuda")
     )
     with pytest.raises(ValueError, match=message):
-        World.join("cuda")
+        ProcessGroup.join("cuda")
 
 
 def test_world_of_one_task_of_slurm_or_of_a_script_of_sbatch_is_one_process(monkeypatch):
     monkeypatch.setenv("SLURM_PROCID", "0")
     monkeypatch.setenv("SLURM_NTASKS", "4")
-    assert World.join("cpu").size == 1
+    assert ProcessGroup.join("cpu").size == 1
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "1")
-    assert World.join("cpu").size == 1
+    assert ProcessGroup.join("cpu").size == 1
 
 
 def threads_after_leaving(rank, port, queue):
-    world = join_as(rank, port)
+    processes = join_as(rank, port)
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])
-    assert world.any(rank == 1)
-    world.leave()
+    assert processes.any(rank == 1)
+    processes.leave()
     queue.put([(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()])
 
 

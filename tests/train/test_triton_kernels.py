@@ -13,12 +13,12 @@ from torch.nn import functional
 
 pytest.importorskip("triton")
 
-from cule.train.nn import losses, models, returns
+from cule.train.nn import frame_ring, losses, models, returns
+from cule.train.nn.frame_ring import FrameRing
 from cule.train.nn.kernels import layers, policy
 from cule.train.nn.kernels import losses as fused_losses
 from cule.train.nn.kernels import returns as fused
 from cule.train.nn.kernels.frames import Stacks
-from cule.train.plan import stores
 from cule.train.plan.program import Recurrent
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.gpu if torch.cuda.is_available() else []
 @pytest.fixture(autouse=True)
 def oracles_of_torch(monkeypatch):
     """So that what is called by its usual name does not use a kernel."""
-    for module in (losses, models, returns, stores):
+    for module in (losses, models, returns, frame_ring):
         monkeypatch.setattr(module.kernels, "serve", lambda tensor: False)
 
 
@@ -212,10 +212,12 @@ def test_clipped_loss_and_its_gradient(count):
 def test_frames_of_a_ring(length, part, monkeypatch):
     """Written and read by kernels, and by torch: the same frames, bit for bit."""
     made = torch.Generator().manual_seed(length)
-    shape = Recurrent("frames", (4, 8, 20), torch.uint8, initial=0, stack=4, deferred=True)
+    shape = Recurrent(
+        "frames", (4, 8, 20), torch.uint8, initial=0, stack=4, deferred=True, store=FrameRing
+    )
     device = torch.device(DEVICE)
-    rings = [stores.FrameRing(shape, length, device, host=False) for _ in range(2)]
-    used = [stores.part_of(ring, part) if part else ring for ring in rings]
+    rings = [FrameRing(shape, length, device, host=False) for _ in range(2)]
+    used = [ring.part(part) if part else ring for ring in rings]
     num_envs = part.stop - part.start if part else 4
     envs = torch.tensor([1, 0, num_envs - 1, 1], device=device)
     slots = torch.tensor([[0], [length - 1], [length // 2]], device=device)
@@ -224,7 +226,7 @@ def test_frames_of_a_ring(length, part, monkeypatch):
         started = torch.rand(num_envs, generator=made) < 0.2
         stacks = []
         for served, ring in zip((False, True), used, strict=True):
-            monkeypatch.setattr(stores.kernels, "serve", lambda tensor, served=served: served)
+            monkeypatch.setattr(frame_ring.kernels, "serve", lambda tensor, served=served: served)
             value = (frames.to(device), started.to(device))
             ring.write(torch.tensor([step % length], device=device), value)
             if step % 4 == 0:
@@ -242,9 +244,11 @@ def test_frames_of_a_ring(length, part, monkeypatch):
 
 def test_stacks_are_put_together_only_if_they_have_to_be(monkeypatch):
     """Views of whole stacks stay in the ring; everything else is what a tensor gives."""
-    monkeypatch.setattr(stores.kernels, "serve", lambda tensor: True)
-    shape = Recurrent("frames", (5, 84, 84), torch.uint8, initial=0, stack=4, deferred=True)
-    ring = stores.FrameRing(shape, 6, torch.device(DEVICE), host=False)
+    monkeypatch.setattr(frame_ring.kernels, "serve", lambda tensor: True)
+    shape = Recurrent(
+        "frames", (5, 84, 84), torch.uint8, initial=0, stack=4, deferred=True, store=FrameRing
+    )
+    ring = FrameRing(shape, 6, torch.device(DEVICE), host=False)
     for step in range(6):
         frames = torch.randint(0, 256, (5, 1, 84, 84), dtype=torch.uint8, device=DEVICE)
         value = frames, torch.tensor([step == 2, False, False, step == 5, False], device=DEVICE)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cule import train
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.tune import trial as trials
 from cule.train.tune import tuning
 from cule.train.tune.__main__ import main
@@ -22,7 +22,7 @@ from examples.dqn import dqn
 from examples.ppo import ppo
 from examples.reinforce import reinforce
 
-CPU = World(0, 1, torch.device("cpu"))
+CPU = ProcessGroup(0, 1, torch.device("cpu"))
 TINY = {
     "device": "cpu", "width": 0.1, "num_threads": 1, "num_steps": 4, "minibatch_size": 8,
     "progress": False, "plot": False, "tensorboard": False, "eval_episodes": 0,
@@ -137,7 +137,7 @@ def test_tune_finds_what_is_fastest_and_keeps_it(folder, monkeypatch):
 
 def test_tune_keeps_results_by_game_settings_and_what_was_searched(folder, monkeypatch):
     monkeypatch.setattr(
-        tuning, "measure", lambda make, args, settings, world, **_: Trial(settings, fps=1.0)
+        tuning, "measure", lambda make, args, settings, processes, **_: Trial(settings, fps=1.0)
     )
 
     def known(values=(4, 8), again=False, **more):
@@ -161,7 +161,7 @@ def test_tune_keeps_results_by_game_settings_and_what_was_searched(folder, monke
 def test_tune_refuses_to_search_beside_a_search_for_the_same(folder, monkeypatch):
     """Each would measure the other one, too."""
 
-    def measure(make, args, settings, world, **_):
+    def measure(make, args, settings, processes, **_):
         with pytest.raises(ValueError, match="expected a search that nothing else writes to at"):
             train.tune(ppo.PPO, small(), {"num_envs": (4,)})
         return Trial(settings, fps=1.0)
@@ -206,7 +206,7 @@ def test_tuned_settings_are_used_where_none_are_set(tmp_path, capsys, monkeypatc
 def test_damaged_kept_settings_are_a_sentence(settings, message, folder, monkeypatch):
     """As none are those that cannot be read at all, such as a FIFO."""
     monkeypatch.setattr(
-        tuning, "measure", lambda make, args, settings, world, **_: Trial(settings, fps=1.0)
+        tuning, "measure", lambda make, args, settings, processes, **_: Trial(settings, fps=1.0)
     )
     train.tune(ppo.PPO, small(), {"num_envs": (4,)})
     (file,) = folder.glob("tuned/*.json")
@@ -224,7 +224,7 @@ def test_damaged_kept_settings_are_a_sentence(settings, message, folder, monkeyp
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_kept_settings_of_another_user_are_not_used_and_are_replaced(folder, monkeypatch):
     monkeypatch.setattr(
-        tuning, "measure", lambda make, args, settings, world, **_: Trial(settings, fps=1.0)
+        tuning, "measure", lambda make, args, settings, processes, **_: Trial(settings, fps=1.0)
     )
     train.tune(ppo.PPO, small(), {"num_envs": (4,)})
     (file,) = folder.glob("tuned/*.json")
@@ -304,13 +304,13 @@ def test_tune_is_within_5_percent_of_the_grid_on_a_gpu(game):
     args = ppo.Args(game=game)
     found = train.tune(ppo.PPO, args, space)
     assert found.complete and found.seconds < 120
-    world = World.join(None)
-    filled = args.on(world.device)
+    processes = ProcessGroup.join(None)
+    filled = args.on(processes.device)
     points = [dict(zip(space, point, strict=True)) for point in itertools.product(*space.values())]
-    grid = [trials.measure(ppo.PPO, filled, point, world) for point in points]
+    grid = [trials.measure(ppo.PPO, filled, point, processes) for point in points]
     fastest = max(grid, key=lambda one: one.fps).settings
     best, rival = (
-        trials.measure(ppo.PPO, filled, settings, world, seconds=2.0)
+        trials.measure(ppo.PPO, filled, settings, processes, seconds=2.0)
         for settings in (found.best.settings, fastest)
     )
     assert best.fps >= 0.95 * rival.fps
@@ -319,18 +319,18 @@ def test_tune_is_within_5_percent_of_the_grid_on_a_gpu(game):
 @pytest.mark.gpu
 def test_trials_on_a_gpu_free_what_they_used():
     args = ppo.Args(num_envs=256, width=0.1, game="pong").on(torch.device("cuda"))
-    world = World.join("cuda")
-    trials.measure(ppo.PPO, args, {}, world, seconds=0.05)
+    processes = ProcessGroup.join("cuda")
+    trials.measure(ppo.PPO, args, {}, processes, seconds=0.05)
     before = torch.cuda.memory_allocated()
-    found = trials.measure(ppo.PPO, args, {"num_envs": 1024, "lag": 1}, world, seconds=0.05)
+    found = trials.measure(ppo.PPO, args, {"num_envs": 1024, "lag": 1}, processes, seconds=0.05)
     assert not found.problem and found.memory > 2**20
     # In two sets of multiprocessors, and again: the sets are made once.
     for _ in range(2):
         parts = {"num_envs": 1024, "lag": 1, "layout": "apart:64"}
-        found = trials.measure(ppo.PPO, args, parts, world, seconds=0.05)
+        found = trials.measure(ppo.PPO, args, parts, processes, seconds=0.05)
         assert not found.problem and found.fps > 0
     settings = {"num_envs": 2**15, "num_steps": 2**10}
-    huge = trials.measure(ppo.PPO, args, settings, world, seconds=0.05)
+    huge = trials.measure(ppo.PPO, args, settings, processes, seconds=0.05)
     assert huge.problem and huge.no_memory
     # Streams of captures may keep workspaces; the rings alone are 230 MB.
     assert torch.cuda.memory_allocated() <= before + 2**27

@@ -10,7 +10,7 @@ from training_runs import ROOT, assert_same, one_thread_each, options, saved
 
 from cule import train
 from cule.train.distributed import process_group
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.tune.space import _layouts, read_space
 from examples.a2c_vtrace.train import Args
 from tests.support import warm
@@ -63,12 +63,12 @@ def test_a_layout_that_was_found_is_used_and_kept_in_resumed_runs(run, tmp_path)
 
 
 def test_a_world_takes_another_layout():
-    world = World.join("cpu")
-    assert world.laid_out(world.layout) is world
-    other = world.laid_out(train.Layout.apart(8))
-    assert str(other.layout) == "apart:8" and other.device == world.device
+    processes = ProcessGroup.join("cpu")
+    assert processes.with_layout(processes.layout) is processes
+    other = processes.with_layout(train.Layout.apart(8))
+    assert str(other.layout) == "apart:8" and other.device == processes.device
     with pytest.raises(ValueError, match=r"expected 2 processes with the layout decoupled:1\+1"):
-        world.laid_out(train.Layout.decoupled([0], [1]))
+        processes.with_layout(train.Layout.decoupled([0], [1]))
 
 
 def test_a_process_computes_on_the_gpu_of_its_layout_after_it_had_another(monkeypatch):
@@ -80,9 +80,9 @@ def test_a_process_computes_on_the_gpu_of_its_layout_after_it_had_another(monkey
         lambda name: now.append(name) or torch.device(name),
     )
     monkeypatch.setenv("LOCAL_RANK", "0")
-    world = World(0, 2, torch.device("cuda:0"))
-    assert world.laid_out(train.Layout.decoupled([0], [1])).device == torch.device("cuda:1")
-    assert world.laid_out(world.layout) is world
+    processes = ProcessGroup(0, 2, torch.device("cuda:0"))
+    assert processes.with_layout(train.Layout.decoupled([0], [1])).device == torch.device("cuda:1")
+    assert processes.with_layout(processes.layout) is processes
     assert now == ["cuda:1", "cuda:0"]
 
 
@@ -103,12 +103,12 @@ def test_candidates_are_layouts_of_as_many_gpus(monkeypatch):
 JOINS = """
 import time
 from cule.train.distributed import process_group
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 for number in range(20):
-    world = World.join("cpu")
-    time.sleep(0.01 * world.rank * (number % 3))
-    assert world.most(world.rank) == 1
-    world.leave()
+    processes = ProcessGroup.join("cpu")
+    time.sleep(0.01 * processes.rank * (number % 3))
+    assert processes.max(processes.rank) == 1
+    processes.leave()
 """
 
 
@@ -132,7 +132,7 @@ class Fails(A2C):
             raise InvalidValue("expected fewer envs")
 
 def plan(self, *args, make_plan=Trainer._make_plan):
-    if self.args.num_envs == 24 and self.world.learns:
+    if self.args.num_envs == 24 and self.processes.learns:
         raise InvalidValue("expected less memory")
     return make_plan(self, *args)
 

@@ -1,4 +1,4 @@
-"""Turns on a device: who has one, who waits, and what ends either."""
+"""The lock of a device: who has one, who waits, and what ends either."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cule.train.distributed.gpu_lock import Turn, environment_with, trainings_at_once
+from cule.train.distributed.gpu_lock import GpuLock, environment_with, trainings_at_once
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def taken_in(turn, seconds):
     """Whether a turn is taken within so many seconds."""
     end = time.monotonic() + seconds
-    turn.take(lambda: time.monotonic() > end)
+    turn.acquire(lambda: time.monotonic() > end)
     return turn._held is not None
 
 
@@ -28,31 +28,31 @@ def taken_in(turn, seconds):
 def test_so_many_have_a_turn_at_the_same_time(tmp_path, count):
     environment = environment_with([tmp_path / f"turn-{number}.lock" for number in range(count)])
     assert trainings_at_once(environment) == count
-    turns = [Turn(environment) for _ in range(count + 1)]
+    turns = [GpuLock(environment) for _ in range(count + 1)]
     assert [taken_in(turn, 0.2) for turn in turns] == [True] * count + [False]
-    turns[0].leave()
-    turns[0].leave()
+    turns[0].release()
+    turns[0].release()
     assert taken_in(turns[-1], 10) and not taken_in(turns[0], 0.2)
 
 
 def test_without_files_it_is_always_a_trainings_turn():
     assert trainings_at_once({}) == 1
-    turn = Turn({})
-    turn.take(lambda: pytest.fail("it waits"))
-    turn.leave()
+    turn = GpuLock({})
+    turn.acquire(lambda: pytest.fail("it waits"))
+    turn.release()
 
 
 def test_a_process_that_is_killed_leaves_its_turn(tmp_path):
     environment = environment_with([tmp_path / "turn.lock"])
     code = (
-        "import time; from cule.train.distributed.gpu_lock import Turn; turn = Turn(); "
-        "turn.take(lambda: False); print('mine', flush=True); time.sleep(600)"
+        "import time; from cule.train.distributed.gpu_lock import GpuLock; turn = GpuLock(); "
+        "turn.acquire(lambda: False); print('mine', flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
     ) as other:
         assert other.stdout.readline() == "mine\n"
-        turn = Turn(environment)
+        turn = GpuLock(environment)
         assert not taken_in(turn, 0.2)
         other.kill()
         assert taken_in(turn, 10)
@@ -69,7 +69,7 @@ TRAINING = (
 def test_a_training_waits_for_its_turn_and_ends_it(tmp_path, stopped):
     """One that a signal stops while it waits ends, too."""
     environment = environment_with([tmp_path / "turn.lock"])
-    mine = Turn(environment)
+    mine = GpuLock(environment)
     assert taken_in(mine, 1)
     words = [sys.executable, *TRAINING, "--folder", str(tmp_path / "run")]
     with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as training:

@@ -12,7 +12,7 @@ import torch
 from cule import train
 from cule.train.checkpoints import checkpoint
 from cule.train.command import options_of
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.logs.log import read_log
 from examples.a2c_vtrace.train import A2C, Args
 
@@ -28,7 +28,7 @@ def processes(count, program="examples.a2c_vtrace.train"):
 
 
 TWO_PROCESSES = processes(2)
-WORLD = World(0, 1, torch.device("cpu"))
+WORLD = ProcessGroup(0, 1, torch.device("cpu"))
 # The values that differ between two equal runs.
 TIMES = ("seconds", "fps", "ups")
 SMALL = {

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import torch
 
 from cule import train
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.nn.models import entropy_of, sample
 from cule.train.trainer import Trainer
 
@@ -73,7 +73,7 @@ class Walker(train.Algorithm[train.Args]):
 def trainer_of(algorithm, **settings):
     """A trainer of 8 envs, before its first step."""
     args = train.Args(device="cpu", num_envs=8, num_threads=1, **settings).on(CPU)
-    trainer = Trainer(algorithm(args), World(0, 1, CPU))
+    trainer = Trainer(algorithm(args), ProcessGroup(0, 1, CPU))
     trainer.warm_up()
     return trainer
 

@@ -24,7 +24,7 @@ from cule.files import delete_stale, replacing
 from cule.forms import formed
 from cule.sealed import Kind
 from cule.train.checkpoints.contents import SavedRun
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 
 # The content is what torch.save writes.
 FILE = Kind("checkpoint", 1)
@@ -74,11 +74,11 @@ class Writer:
 
     Args:
         folder: where checkpoints go; made if it is missing.
-        world: the processes.
+        processes: the processes.
     """
 
-    def __init__(self, folder: Path, world: World):
-        self.folder, self.world = folder, world
+    def __init__(self, folder: Path, processes: ProcessGroup):
+        self.folder, self.processes = folder, processes
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         # The set that is being written: its steps, those of the set before, and the thread's work.
         self._begun: tuple[int, int | None, Future[None]] | None = None
@@ -95,13 +95,13 @@ class Writer:
             ValueError: a process cannot write this set or the last one.
         """
         self.finish()
-        with self.world.together():
+        with self.processes.all_or_none():
             self.folder.mkdir(parents=True, exist_ok=True)
-            if self.world.rank == 0:
+            if self.processes.rank == 0:
                 # The set is incomplete while its files are replaced one by one.
                 delete_marks(self.folder, steps)
             kept = on_host(state)
-        path = self.folder / part_of(steps, self.world.rank)
+        path = self.folder / part_of(steps, self.processes.rank)
         written = self._thread.submit(FILE.write, path, lambda file: torch.save(kept, file))
         self._begun = steps, before, written
 
@@ -111,7 +111,7 @@ class Writer:
         Raises:
             ValueError: a process cannot write.
         """
-        if self._begun is not None and not self.world.any(not self._begun[2].done()):
+        if self._begun is not None and not self.processes.any(not self._begun[2].done()):
             self.finish()
 
     def finish(self) -> None:
@@ -123,18 +123,18 @@ class Writer:
         if self._begun is None:
             return
         (steps, before, written), self._begun = self._begun, None
-        with self.world.together():
+        with self.processes.all_or_none():
             written.result()
-        with self.world.together():
-            if self.world.rank == 0:
-                with replacing(self.folder / f"step-{steps}-of-{self.world.size}.complete"):
+        with self.processes.all_or_none():
+            if self.processes.rank == 0:
+                with replacing(self.folder / f"step-{steps}-of-{self.processes.size}.complete"):
                     pass
                 delete_sets(self.folder, but=(steps, before))
                 delete_stale(self.folder)
 
     def close(self) -> None:
         """Ends the thread. After an error a single process's set is still completed."""
-        if self.world.size == 1:
+        if self.processes.size == 1:
             with suppress(ValueError):
                 self.finish()
         self._thread.shutdown()
@@ -146,7 +146,7 @@ def newest(run: Path, device: torch.device) -> dict[str, Any]:
     Raises:
         ValueError: there is no checkpoint, or all are damaged.
     """
-    state = load(run / "checkpoints", World(0, 1, device), form=SavedRun)
+    state = load(run / "checkpoints", ProcessGroup(0, 1, device), form=SavedRun)
     if state is None:
         raise InvalidValue(
             f"expected a run folder with checkpoints, as training writes it, got {run}"
@@ -228,7 +228,7 @@ def _read(path: Path, device: torch.device, form: type) -> Any:
 
 
 def load(
-    folder: Path, world: World, world_size: int | None = None, form: type = dict
+    folder: Path, processes: ProcessGroup, world_size: int | None = None, form: type = dict
 ) -> dict[str, Any] | None:
     """This process's state from the newest set that no process finds damaged.
 
@@ -237,7 +237,7 @@ def load(
 
     Args:
         folder: where the sets are.
-        world: the processes.
+        processes: the processes.
         world_size: how many processes must have written the set (None: any number).
         form: the type that a state has to have.
 
@@ -248,7 +248,7 @@ def load(
         ValueError: another number of processes wrote the newest set, or there are sets, but all are
             damaged or of an earlier version.
     """
-    sets = world.told(complete_sets(folder), 0)
+    sets = processes.broadcast(complete_sets(folder), 0)
     if not sets and (folder / EARLIER).exists():
         raise InvalidValue(
             f"expected checkpoints with checksums, got those of an earlier version in {folder}: go "
@@ -264,10 +264,10 @@ def load(
             )
         problem = None
         try:
-            state = _read(folder / part_of(found.steps, world.rank), world.device, form)
+            state = _read(folder / part_of(found.steps, processes.rank), processes.device, form)
         except ValueError as error:
             problem = error
-        if not world.any(problem is not None):
+        if not processes.any(problem is not None):
             return state
         if problem is not None:
             warnings.warn(f"left out the checkpoint of step {found.steps}: {problem}", stacklevel=2)

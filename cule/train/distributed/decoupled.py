@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 from cule.train.distributed.channels import Like, Receiver, Sender
-from cule.train.distributed.process_group import World
-from cule.train.envs.collector import Stage
+from cule.train.distributed.process_group import ProcessGroup
+from cule.train.envs.collector import Collector
 from cule.train.plan.program import Access, Program
 from cule.train.plan.split import Ends, acting_part, crossing, learning_part
 
@@ -47,34 +47,38 @@ class FarEnvs:
         """Frees nothing."""
 
 
-def facts_of(stage: Stage) -> dict[str, Any]:
+def facts_of(collector: Collector) -> dict[str, Any]:
     """What the processes that learn have to know of envs."""
-    first = stage.first
-    return {"num_actions": stage.num_actions, "shape": first.shape[1:], "dtype": first.dtype}
+    first = collector.first
+    return {"num_actions": collector.num_actions, "shape": first.shape[1:], "dtype": first.dtype}
 
 
 class Messages:
     """The messages of this process.
 
     Args:
-        world: this process and its partners.
+        processes: this process and its partners.
         program: all of it.
         networks: those that act, by the names of their Recurrents.
         rows: envs of which this process has rows in its tensors.
     """
 
     def __init__(
-        self, world: World, program: Program, networks: Mapping[str, nn.Module], rows: int
+        self,
+        processes: ProcessGroup,
+        program: Program,
+        networks: Mapping[str, nn.Module],
+        rows: int,
     ):
-        self.world, self.parts = world, crossing(program)
-        self.rows = rows if world.acts else rows // len(world.partners)
-        device, partners = world.device, world.partners
+        self.processes, self.parts = processes, crossing(program)
+        self.rows = rows if processes.acts else rows // len(processes.partners)
+        device, partners = processes.device, processes.partners
         slots = min(program.period, SLOTS) if device.type == "cuda" else program.period
         like = [one for part in self.parts for one in self._like(part)]
         self.steps: Sender | Receiver
         self.networks: dict[str, Sender | Receiver]
         weights = {name: [_like(t) for t in tensors_of(net)] for name, net in networks.items()}
-        if world.acts:
+        if processes.acts:
             self.steps = Sender(like, device, partners, slots)
             self.networks = {
                 name: Receiver(some, device, partners) for name, some in weights.items()
@@ -92,9 +96,9 @@ class Messages:
 
     def first(self, observations: torch.Tensor) -> torch.Tensor:
         """The first observations: of this process's envs, or those that the actors have sent."""
-        device, partners = self.world.device, self.world.partners
+        device, partners = self.processes.device, self.processes.partners
         like: Like = (self.rows, *observations.shape[1:]), observations.dtype
-        if self.world.learns:
+        if self.processes.learns:
             return Receiver([like], device, partners).receive()[0]
         self._first = Sender([like], device, partners)
         self._first.send([observations])

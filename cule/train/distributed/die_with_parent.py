@@ -11,7 +11,7 @@ PR_SET_PDEATHSIG = 1  # of prctl(2)
 _prctl = ctypes.CDLL(None).prctl
 
 
-def end_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Lets Linux kill this process once the thread of `parent` that started it has ended."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before

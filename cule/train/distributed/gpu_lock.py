@@ -18,17 +18,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 # The environment's variable with a training's turns: a JSON list of files, any of which will do.
-TURNS = "CULE_TURNS"
+GPU_LOCKS = "CULE_GPU_LOCKS"
 POLL = 0.02  # seconds between two attempts
 
 
 def environment_with(files: Sequence[Path]) -> dict[str, str]:
     """This process's environment, for a training that has to wait for one of these turns."""
-    return os.environ | {TURNS: json.dumps([str(file) for file in files])}
+    return os.environ | {GPU_LOCKS: json.dumps([str(file) for file in files])}
 
 
 def _files_in(environment: Mapping[str, str]) -> list[Path]:
-    return [Path(file) for file in json.loads(environment.get(TURNS, "[]"))]
+    return [Path(file) for file in json.loads(environment.get(GPU_LOCKS, "[]"))]
 
 
 def trainings_at_once(environment: Mapping[str, str] = os.environ) -> int:
@@ -65,7 +65,7 @@ def lock_one_of(files: Sequence[Path], stopped: Callable[[], bool]) -> int | Non
         time.sleep(POLL)
 
 
-class Turn:
+class GpuLock:
     """A training's turn.
 
     Args:
@@ -76,7 +76,7 @@ class Turn:
         self.files = _files_in(environment)
         self._held: int | None = None
 
-    def take(self, stopped: Callable[[], bool]) -> None:
+    def acquire(self, stopped: Callable[[], bool]) -> None:
         """Waits for a turn, unless it is stopped.
 
         Raises:
@@ -85,7 +85,7 @@ class Turn:
         if self.files and self._held is None:
             self._held = lock_one_of(self.files, stopped)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Ends the turn, if there is one."""
         if self._held is not None:
             # Processes that were forked meanwhile have the lock, too, until it is released.

@@ -28,7 +28,7 @@ MOST_PROCESSES = 2**20
 
 
 @dataclass(frozen=True)
-class World:
+class ProcessGroup:
     """This process among those that train.
 
     Attributes:
@@ -44,7 +44,7 @@ class World:
     layout: Layout = field(default_factory=Layout)
 
     @staticmethod
-    def join(device: str | None, layout: Layout | None = None) -> World:
+    def join(device: str | None, layout: Layout | None = None) -> ProcessGroup:
         """Joins the processes that torchrun started, if any; each takes the GPU of the layout.
 
         Raises:
@@ -69,9 +69,9 @@ class World:
                 store=dist.PrefixStore(f"joined {next(_JOINED)}", store),
                 rank=rank, world_size=size,
             )  # fmt: skip
-        return World(rank, size, found, layout)
+        return ProcessGroup(rank, size, found, layout)
 
-    def laid_out(self, layout: Layout) -> World:
+    def with_layout(self, layout: Layout) -> ProcessGroup:
         """The same processes with another layout, on the GPUs that it gives them.
 
         Raises:
@@ -132,9 +132,9 @@ class World:
 
     def any(self, wish: bool) -> bool:
         """Whether `wish` is true in any process. All processes have to call it."""
-        return self.most(float(wish)) > 0
+        return self.max(float(wish)) > 0
 
-    def most(self, value: float) -> float:
+    def max(self, value: float) -> float:
         """The largest of all processes' values. All processes have to call it."""
         if self.size == 1:
             return value
@@ -143,7 +143,7 @@ class World:
         return values.item()
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def all_or_none(self) -> Iterator[None]:
         """If one process fails in a block, all fail at its end. All processes have to run it.
 
         So no process waits for one that has ended.
@@ -170,11 +170,11 @@ class World:
                 same folder.
         """
         claim, path = None, folder / "run.lock"
-        with self.together(), _writing(folder):
+        with self.all_or_none(), _writing(folder):
             if self.rank == 0:
                 claim = Claim(path, "a folder of a training")
-        holder = self.told(claim and claim.holder, 0)
-        with self.together(), _writing(folder):
+        holder = self.broadcast(claim and claim.holder, 0)
+        with self.all_or_none(), _writing(folder):
             if self.rank > 0 and seen_in(path) != holder:
                 raise InvalidValue(
                     f"expected a folder that all machines share, got {folder}, which is another "
@@ -197,14 +197,14 @@ class World:
             dist.all_reduce(values)
         return values.tolist()
 
-    def told(self, value: Any, rank: int) -> Any:
+    def broadcast(self, value: Any, rank: int) -> Any:
         """The value that a process has, in all processes; all have to call it."""
         values = [value]
         if self.size > 1:
             dist.broadcast_object_list(values, src=rank, device=torch.device("cpu"))
         return values[0]
 
-    def share(self, tensors: list[torch.Tensor]) -> None:
+    def broadcast_tensors(self, tensors: list[torch.Tensor]) -> None:
         """Copies these tensors from process 0 to all others."""
         if self.size > 1:
             for tensor in tensors:

@@ -60,7 +60,7 @@ class Reduction(Protocol):
 def make_reduction(
     mapping: Mapping, gradient: torch.Tensor, strategy: Strategy | None = None
 ) -> Reduction | None:
-    """The reduction that suits a layout. All processes of the world have to call it.
+    """The reduction that suits a layout. All processes have to call it.
 
     Args:
         mapping: of each GPU, the processes that learn there.

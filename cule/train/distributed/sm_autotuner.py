@@ -31,7 +31,7 @@ class Way(NamedTuple):
     ordered: bool
 
 
-class Balance:
+class SmAutotuner:
     """Finds the fastest way to emulate.
 
     Args:
@@ -66,7 +66,7 @@ class Balance:
         """What was measured this time does not count, as other code runs now."""
         self._round = self._begun = None
 
-    def told(self, frames: int, seconds: float) -> Way | None:
+    def observe(self, frames: int, seconds: float) -> Way | None:
         """Takes note of how far the training is; returns another way if it shall be taken now.
 
         Args:

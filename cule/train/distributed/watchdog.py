@@ -16,7 +16,7 @@ import threading
 import torch
 import torch.distributed as dist
 
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 
 STATUS = 2
 # What the sentence says of a training.
@@ -27,21 +27,21 @@ BY_TORCHRUN = "TORCHELASTIC_RUN_ID"
 PATIENCE_SECONDS = 5.0
 
 
-class Companions:
+class Watchdog:
     """While a `with` block runs, the end of another process, or of torchrun, ends this one.
 
     At the end of the block all processes wait for each other, unless it is left by an error.
 
     Args:
-        world: the processes.
+        processes: the processes.
         advice: what to do then; the sentence ends with it.
     """
 
-    def __init__(self, world: World, advice: str = RESUME):
-        self.world, self.advice = world, advice
+    def __init__(self, processes: ProcessGroup, advice: str = RESUME):
+        self.processes, self.advice = processes, advice
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> Companions:
+    def __enter__(self) -> Watchdog:
         if not hasattr(os, "pidfd_open"):
             return self
         watched = {}
@@ -62,9 +62,9 @@ class Companions:
     def _others(self) -> dict[int, int | None]:
         """The ranks of this machine's other processes by their ids; torchrun's is None."""
         others: dict[int, int | None] = {}
-        if self.world.size > 1:
+        if self.processes.size > 1:
             for rank, (machine, pid) in enumerate(self._told()):
-                if rank != self.world.rank and machine == _machine():
+                if rank != self.processes.rank and machine == _machine():
                     others[pid] = rank
         if BY_TORCHRUN in os.environ:
             others[os.getppid()] = None
@@ -73,7 +73,7 @@ class Companions:
     def _told(self) -> list[list[int]]:
         """The machine and the process id of each process."""
         mine = torch.tensor([_machine(), os.getpid()])
-        told = [torch.zeros_like(mine) for _ in range(self.world.size)]
+        told = [torch.zeros_like(mine) for _ in range(self.processes.size)]
         dist.all_gather(told, mine)
         return [one.tolist() for one in told]
 
@@ -89,10 +89,10 @@ class Companions:
 
     def _end(self, rank: int | None) -> None:
         """Ends this process, whose main thread may wait for a GPU for ever."""
-        name = "torchrun" if rank is None else f"process {rank} ({self.world.role_of(rank)})"
+        name = "torchrun" if rank is None else f"process {rank} ({self.processes.role_of(rank)})"
         sys.stderr.write(
-            f"expected {name} to go on, but it has ended, and so does process {self.world.rank} "
-            f"({self.world.role}); {self.advice}\n"
+            f"expected {name} to go on, but it has ended, and so does process "
+            f"{self.processes.rank} ({self.processes.role}); {self.advice}\n"
         )
         sys.stderr.flush()
         os._exit(STATUS)
@@ -103,7 +103,7 @@ class Companions:
             return
         try:
             if kind is None:
-                self.world.barrier()
+                self.processes.barrier()
             elif issubclass(kind, RuntimeError):
                 thread.join(PATIENCE_SECONDS)
         except RuntimeError:

@@ -21,8 +21,8 @@ from cule.train.envs.rewards import LearnedRewards
 INFOS = ("raw_reward", "new_game")
 
 
-class Aloft:
-    """The flights of a stage's envs; see plan/program.py's Flight.
+class AsyncCpuEnvs:
+    """A collector's envs, stepped by parts: an AsyncOperation of plan/program.py.
 
     Args:
         env: on the CPU.
@@ -62,12 +62,12 @@ class Aloft:
         some = {"frames": frames, "rewards": rewards, "terminated": terminated}
         return some | {"truncated": truncated} | {name: infos[name] for name in INFOS}
 
-    def take(self, part: int, actions: torch.Tensor, *_: Any) -> None:
-        """See Flight; the actions are those of the part's envs."""
+    def stage(self, part: int, actions: torch.Tensor, *_: Any) -> None:
+        """See AsyncOperation; the actions are those of the part's envs."""
         self._chosen[part].copy_(actions)
 
-    def depart(self, part: int) -> None:
-        """See Flight."""
+    def send(self, part: int) -> None:
+        """See AsyncOperation."""
         self._actions[part].copy_(self._chosen[part], non_blocking=True)
         if self._copies is not None:
             event = torch.cuda.Event(blocking=True)
@@ -75,8 +75,8 @@ class Aloft:
             event.synchronize()
         self._numbers[part] = self.flights.step(self.parts[part], self._actions[part])
 
-    def arrive(self, part: int) -> None:
-        """See Flight."""
+    def recv(self, part: int) -> None:
+        """See AsyncOperation."""
         self.flights.wait(self._numbers[part])
         if self._copies is None:
             return
@@ -86,8 +86,8 @@ class Aloft:
             event = self._copies.record_event()
         torch.cuda.current_stream(self.device).wait_event(event)
 
-    def report(self, part: int) -> tuple[torch.Tensor, ...]:
-        """What Stage.step returns, of the part's envs."""
+    def results(self, part: int) -> tuple[torch.Tensor, ...]:
+        """What Collector.step returns, of the part's envs."""
         here = self._here[part]
         infos = {name: here[name] for name in INFOS}
         started = self.episodes.follow(

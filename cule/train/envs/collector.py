@@ -13,7 +13,7 @@ from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
 from cule.train.devices import multiprocessors_of
-from cule.train.envs.async_cpu import INFOS, Aloft
+from cule.train.envs.async_cpu import INFOS, AsyncCpuEnvs
 from cule.train.envs.emulator import STACK, make_env
 from cule.train.envs.episodes import Episodes
 from cule.train.envs.own_envs import check_envs, check_reset, check_step
@@ -89,7 +89,7 @@ def make_envs(
     )  # fmt: skip
 
 
-class Stage:
+class Collector:
     """Envs with their episodes.
 
     Single frames of a game, (num_envs, 1, ...) uint8, are kept once and stacked by four when they
@@ -102,7 +102,7 @@ class Stage:
         rewards: what is learned from, of rewards.py.
 
     Attributes:
-        aloft: how the envs play in parts; None: all of them step at once.
+        async_envs: how the envs play in parts; None: all of them step at once.
         captured: whether a CUDA graph may hold a step.
         bytes: that the envs take on a GPU.
         first_env: the number of the first env, over all processes.
@@ -124,10 +124,10 @@ class Stage:
                 "expected env_groups to be 1, unless the envs are an AtariEnv on the CPU "
                 f"(env_device), got {groups}"
             )
-        self.aloft: Aloft | None = None
+        self.async_envs: AsyncCpuEnvs | None = None
         if on_cpu and (groups > 1 or device.type != "cpu"):
-            self.aloft = Aloft(env, self.episodes, device, groups, self._learned)
-        self.captured = isinstance(env, cule.AtariEnv) and self.aloft is None
+            self.async_envs = AsyncCpuEnvs(env, self.episodes, device, groups, self._learned)
+        self.captured = isinstance(env, cule.AtariEnv) and self.async_envs is None
         self.bytes = self.first_env = 0
         self._compiled: dict[nn.Module, Any] = {}
         self._look_at = LOOK_AT
@@ -179,13 +179,13 @@ class Stage:
             Observations, rewards to learn from, terminated, and started: whether the step reset the
             env.
         """
-        if self.aloft is not None:
+        if self.async_envs is not None:
             actions = actions.cpu()
         stepped = self.env.step(actions)
         if not isinstance(self.env, cule.AtariEnv) and self._first is not None:
             check_step(stepped, self._first)
         *results, infos = stepped
-        if self.aloft is not None:
+        if self.async_envs is not None:
             results = [result.to(self.device) for result in results]
             infos = {name: infos[name].to(self.device) for name in INFOS}
         frames, rewards, terminated, truncated = results

@@ -25,7 +25,7 @@ from cule.device import MAX_THREADS, find_device, usable_cpus
 from cule.env.settings import MAX_NOOPS
 from cule.errors import Failed
 from cule.train.checks import MAX_SEED, within
-from cule.train.distributed.die_with_parent import end_with
+from cule.train.distributed.die_with_parent import die_with_parent
 from cule.train.envs.emulator import in_parts
 from cule.train.evaluate.evaluator import MAX_EPISODES, NOOPS, Evaluator, Policy, groups_of
 from cule.train.evaluate.policies import full_actions_of, load_policy, policy_of
@@ -107,7 +107,7 @@ def _send_share(
     theirs: Connection, parent: int, args: Args, sticky: float, share: tuple[int, int]
 ) -> None:
     """Receives a checkpoint's state, and sends a share's scores, or what went wrong."""
-    end_with(parent)
+    die_with_parent(parent)
     torch.set_num_threads(1)  # its threads compute by themselves
     found: Any
     try:

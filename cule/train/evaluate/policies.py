@@ -16,7 +16,7 @@ from cule.train.checkpoints import checkpoint
 from cule.train.evaluate.evaluator import Policy
 from cule.train.import_path import find, settings_from
 from cule.train.lowering.attributes import Attributes
-from cule.train.lowering.learner import spaces
+from cule.train.lowering.learner import by_name
 from cule.train.lowering.returned import check_scores
 from cule.train.nn.models import to_channels_last
 from cule.train.settings import Args
@@ -75,7 +75,7 @@ def policy_of(
             to_channels_last(net)
     if "attributes" in state["trainer"]:
         Attributes(algorithm, nets.values()).load_state_dict(state["trainer"]["attributes"])
-    named = spaces(list(nets), list(nets.values()))
+    named = by_name(list(nets), list(nets.values()))
     # As it has acted in its training. A CPU trains in float32.
     rounded = device.type == "cuda" and state["args"].get("bf16", False)
 

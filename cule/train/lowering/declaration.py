@@ -18,10 +18,10 @@ from torch import nn
 
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Nets
-from cule.train.envs.async_cpu import Aloft
-from cule.train.envs.collector import Stage
+from cule.train.envs.async_cpu import AsyncCpuEnvs
+from cule.train.envs.collector import Collector
 from cule.train.learning import Copy, Learning
-from cule.train.lowering.learner import Learner, copy_weights, spaces
+from cule.train.lowering.learner import Learner, by_name, copy_weights
 from cule.train.lowering.learning_phase import Phase, blank, declare_phase
 from cule.train.lowering.returned import (
     check_dtypes,
@@ -32,6 +32,7 @@ from cule.train.lowering.returned import (
     check_tensors,
 )
 from cule.train.nn import draws
+from cule.train.nn.frame_ring import FrameRing
 from cule.train.nn.weights import Weights
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Program, Recurrent
@@ -75,7 +76,7 @@ class Declaration:
     Attributes:
         algorithm: whose.
         nets: the networks.
-        stage: the envs.
+        collector: the envs.
         learner: what learns.
         program: to which operations are added.
         observation, action, reward, discount, played, started: the tensors over steps. started is
@@ -89,7 +90,7 @@ class Declaration:
 
     algorithm: Algorithm[Any]
     nets: Networks
-    stage: Stage
+    collector: Collector
     learner: Learner
     observation: Recurrent
     program: Program = field(default_factory=Program)
@@ -100,7 +101,7 @@ class Declaration:
     first: int = 0
 
     def __post_init__(self) -> None:
-        n = self.stage.num_envs
+        n = self.collector.num_envs
         check_kinds("keeps", self.algorithm.keeps)
         check_kinds("evaluates", self.algorithm.evaluates)
         names = {"actions": torch.int64, **STEP, **self.algorithm.keeps}
@@ -108,7 +109,7 @@ class Declaration:
         for name, dtype in self.algorithm.evaluates.items():
             self.kept[f"acting's {name}"] = self.recurrent(f"acting's {name}", dtype)
         self.started = Recurrent("started", (n,), torch.bool, initial=True)
-        self.envs = self.program.object("envs", self.stage, kept=True)
+        self.envs = self.program.object("envs", self.collector, kept=True)
         self.trained = {
             name: self.program.object(name, net, kept=True)
             for name, net in self.nets.trained.items()
@@ -131,7 +132,7 @@ class Declaration:
         self, name: str, dtype: torch.dtype = torch.float32, *shape: int, **more: Any
     ) -> Recurrent:
         """A tensor over steps with a value (num_envs, *shape) at each."""
-        return self.program.recurrent(name, (self.stage.num_envs, *shape), dtype, **more)
+        return self.program.recurrent(name, (self.collector.num_envs, *shape), dtype, **more)
 
     # What an algorithm declares -------------------------------------------------------------------
 
@@ -177,7 +178,7 @@ class Declaration:
                 f"expected declare() to declare what learning() returns, "
                 f"{self.algorithm.learning()}, got {learning}"
             )
-        learning.check(self.stage.num_envs)
+        learning.check(self.collector.num_envs)
         check_parts(self.algorithm, reads or {})
         prepares = type(self.algorithm).prepare is not Algorithm.prepare
         prepare = self.algorithm.prepare if prepares else None
@@ -187,8 +188,8 @@ class Declaration:
                 "just played"
             )
         self._phase = Phase(learning, prepare, reads or {})
-        self.updates = learning.updates(self.stage.num_envs)
-        self.first = learning.first(self.stage.num_envs)
+        self.updates = learning.updates(self.collector.num_envs)
+        self.first = learning.first(self.collector.num_envs)
         self.program.period = learning.period
 
     def finish(self) -> Program:
@@ -250,7 +251,7 @@ class Declaration:
             place = self.kept[f"acting's {name}"][t]
             written.append(replace(place, same=name))
         self.program.operation(
-            "act", function, role="act", by_env=True,
+            "act", function, role="act", by_row=True, in_part=draws.part,
             reads=[
                 self.observation[t],
                 *(self.actors[name][self.versions()] for name in names), *reads,
@@ -260,7 +261,7 @@ class Declaration:
 
     def _draws_at(self, step: torch.Tensor) -> AbstractContextManager[None]:
         """Random numbers of this step, (1,) int64, in a `with` block."""
-        return draws.keyed(self.algorithm.args.seed, self.stage.first_env, step)
+        return draws.keyed(self.algorithm.args.seed, self.collector.first_env, step)
 
     @torch.no_grad()
     def _try_acting(
@@ -271,8 +272,8 @@ class Declaration:
     ) -> Mapping[str, torch.Tensor]:
         """What act returns for zeros, checked."""
         values = [blank(self, access).all()[0] for access in (self.observation[self.t], *reads)]
-        nets = spaces(list(self.nets.acting), list(self.nets.acting.values()))
-        step = torch.zeros(1, dtype=torch.int64, device=self.stage.device)
+        nets = by_name(list(self.nets.acting), list(self.nets.acting.values()))
+        step = torch.zeros(1, dtype=torch.int64, device=self.collector.device)
         with self.learner.autocast, self._draws_at(step):
             result = act(nets, *values)
         names = dict.fromkeys(["actions", *self.algorithm.keeps, *writes])
@@ -280,26 +281,27 @@ class Declaration:
         check_tensors("act", result, names)
         numbers = {*names, *evaluates}
         for name, value in result.items():
-            wanted: tuple[int, ...] = (self.stage.num_envs,)
+            wanted: tuple[int, ...] = (self.collector.num_envs,)
             if name in writes:
                 wanted = writes[name].recurrent.shape
             if name in numbers and tuple(value.shape) != wanted:
                 raise InvalidValue(
                     f"expected act to return {name} with a value for each of "
-                    f"{self.stage.num_envs} envs, {wanted}, got {tuple(value.shape)}; more than a "
-                    "number for each is kept by a recurrent of its own, which declare() declares"
+                    f"{self.collector.num_envs} envs, {wanted}, got {tuple(value.shape)}; more "
+                    "than a number for each is kept by a recurrent of its own, which declare() "
+                    "declares"
                 )
         kinds = {name: kept.dtype for name, kept in self.kept.items()} | dict(evaluates)
         check_dtypes("act", result, kinds | {n: a.recurrent.dtype for n, a in writes.items()})
         return result
 
-    def _namespace(self, names: Sequence[str], boxes: Sequence[nn.Module]) -> Nets:
+    def _namespace(self, names: Sequence[str], objects: Sequence[nn.Module]) -> Nets:
         if self.algorithm.args.compile:
-            boxes = [self.stage.compiled(box) for box in boxes]
-        return spaces(names, boxes)
+            objects = [self.collector.compiled(object_) for object_ in objects]
+        return by_name(names, objects)
 
     def _declare_emulating(self) -> None:
-        t, gamma, aloft = self.t, self.algorithm.args.gamma, self.stage.aloft
+        t, gamma, async_envs = self.t, self.algorithm.args.gamma, self.collector.async_envs
 
         @torch.no_grad()
         def as_kept(
@@ -313,12 +315,12 @@ class Declaration:
             return shown, rewards, discounts, ~started, started
 
         @torch.no_grad()
-        def function(actions: torch.Tensor, stage: Stage) -> tuple[Any, ...]:
-            return as_kept(*stage.step(actions))
+        def function(actions: torch.Tensor, collector: Collector) -> tuple[Any, ...]:
+            return as_kept(*collector.step(actions))
 
         self.program.operation(
-            "emulate", function, role="simulate", captured=self.stage.captured,
-            flight=None if aloft is None else Reporting(aloft, as_kept),
+            "emulate", function, role="simulate", captured=self.collector.captured,
+            asynchronous=None if async_envs is None else Reporting(async_envs, as_kept),
             reads=[self.kept["actions"][t], self.envs[t]],
             writes=[
                 self.observation[t + 1], self.kept["rewards"][t], self.kept["discounts"][t],
@@ -345,40 +347,41 @@ class Declaration:
 
 
 class Reporting:
-    """The flight of the envs, which reports what is kept of a step.
+    """The envs' steps by parts, which reports what is kept of a step.
 
     Args:
-        aloft: the envs in flight.
+        async_envs: the envs in flight.
         as_kept: makes that of what their steps return.
     """
 
-    def __init__(self, aloft: Aloft, as_kept: Callable[..., tuple[Any, ...]]):
-        self._as_kept, self._report = as_kept, aloft.report
-        self.parts = aloft.parts
-        self.take, self.depart, self.arrive = aloft.take, aloft.depart, aloft.arrive
+    def __init__(self, async_envs: AsyncCpuEnvs, as_kept: Callable[..., tuple[Any, ...]]):
+        self._as_kept, self._report = as_kept, async_envs.results
+        self.parts = async_envs.parts
+        self.stage, self.send, self.recv = async_envs.stage, async_envs.send, async_envs.recv
 
-    def report(self, part: int) -> tuple[Any, ...]:
-        """See plan/program.py's Flight."""
+    def results(self, part: int) -> tuple[Any, ...]:
+        """See plan/program.py's AsyncOperation."""
         return self._as_kept(*self._report(part))
 
 
-def observation_of(stage: Stage, *, compiled: bool) -> Recurrent:
+def observation_of(collector: Collector, *, compiled: bool) -> Recurrent:
     """The tensor of observations, each frame once.
 
     Args:
-        stage: whose envs.
+        collector: whose envs.
         compiled: torch.compile gets the observations, which has to see a plain tensor.
     """
     return Recurrent(
-        "observations", stage.observation_shape, stage.observation_dtype,
-        initial=0, stack=stage.stack, deferred=not compiled,
+        "observations", collector.observation_shape, collector.observation_dtype,
+        initial=0, stack=collector.stack, deferred=not compiled,
+        store=FrameRing if collector.stack > 1 else None,
     )  # fmt: skip
 
 
-def fixed_bytes(nets: Networks, stage: Stage) -> int:
+def fixed_bytes(nets: Networks, collector: Collector) -> int:
     """Bytes of networks, gradients, an optimizer with two numbers a weight, and envs."""
     others = [*nets.acting.values(), *(net for net, _ in nets.copies.values())]
-    return nets.weights.bytes + sum(_bytes(net) for net in others) + stage.bytes
+    return nets.weights.bytes + sum(_bytes(net) for net in others) + collector.bytes
 
 
 def _bytes(net: nn.Module) -> int:

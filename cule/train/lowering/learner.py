@@ -249,6 +249,6 @@ def copy_weights(source: nn.Module, target: nn.Module) -> None:
             buffer.copy_(its_buffer)
 
 
-def spaces(names: Sequence[str], boxes: Sequence[nn.Module]) -> Nets:
+def by_name(names: Sequence[str], objects: Sequence[nn.Module]) -> Nets:
     """Networks by name, as attributes."""
-    return Nets(**dict(zip(names, boxes, strict=True)))
+    return Nets(**dict(zip(names, objects, strict=True)))

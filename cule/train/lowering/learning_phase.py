@@ -12,7 +12,7 @@ from torch import nn
 from cule.errors import InvalidValue
 from cule.train.batch import Batch, Rows, rows_of, sample
 from cule.train.learning import Learning
-from cule.train.lowering.learner import Learner, copy_weights, spaces
+from cule.train.lowering.learner import Learner, by_name, copy_weights
 from cule.train.lowering.returned import check_dtypes, check_parts, check_tensors, described
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Program, Recurrent, Work
@@ -59,7 +59,7 @@ def windows_of(d: Declaration, phase: Phase) -> Windows:
     steps, since = learning.steps, None
     if learning.replay is not None:
         # The three oldest steps are only read for the stacks of later ones.
-        steps, since = learning.replay.memory // d.stage.num_envs - 3, 0
+        steps, since = learning.replay.memory // d.collector.num_envs - 3, 0
     first = stop - steps
     own = [name for name in d.algorithm.keeps if name != "actions"]
     names = ["actions", *own, "rewards", "discounts", "played"]
@@ -131,12 +131,12 @@ def _declare_evaluation(
     stop, names = windows.stop, list(d.trained)
     made = {}
     for name, dtype in d.algorithm.evaluates.items():
-        values = p.recurrent(name, (d.stage.num_envs,), dtype, over="update")
+        values = p.recurrent(name, (d.collector.num_envs,), dtype, over="update")
 
         @torch.no_grad()
-        def function(observations: torch.Tensor, *boxes: nn.Module, name: str = name) -> Any:
+        def function(observations: torch.Tensor, *objects: nn.Module, name: str = name) -> Any:
             with d.learner.autocast:
-                return d.algorithm.evaluate(spaces(names, boxes), observations)[name]
+                return d.algorithm.evaluate(by_name(names, objects), observations)[name]
 
         at = stop - windows.steps + p.j
         versions = d.updates * (p.u // count)
@@ -152,15 +152,15 @@ def _declare_evaluation(
 @torch.no_grad()
 def _try_evaluation(d: Declaration) -> None:
     """Checks what `evaluate` returns for zeros."""
-    nets = spaces(list(d.trained), list(d.nets.trained.values()))
+    nets = by_name(list(d.trained), list(d.nets.trained.values()))
     with d.learner.autocast:
         values = d.algorithm.evaluate(nets, blank(d, d.observation[d.t]).all()[0])
     check_tensors("evaluate", values, d.algorithm.evaluates)
     for name in d.algorithm.evaluates:
-        if tuple(values[name].shape) != (d.stage.num_envs,):
+        if tuple(values[name].shape) != (d.collector.num_envs,):
             raise InvalidValue(
                 f"expected evaluate to return {name} with a number for each of "
-                f"{d.stage.num_envs} envs, got {tuple(values[name].shape)}"
+                f"{d.collector.num_envs} envs, got {tuple(values[name].shape)}"
             )
     check_dtypes("evaluate", values, d.algorithm.evaluates)
 
@@ -173,7 +173,7 @@ def _declare_preparation(
     evaluated: dict[str, Recurrent],
 ) -> dict[str, Recurrent]:
     """What `prepare` makes once in a phase, from what it was seen to read."""
-    p, n, count = d.program, d.stage.num_envs, windows.steps + 1
+    p, n, count = d.program, d.collector.num_envs, windows.steps + 1
     last = (p.u + 1) * count
     reads = windows.reads | {
         name: values[last - count : last] for name, values in evaluated.items()
@@ -203,7 +203,7 @@ def prepared(
     d: Declaration,
     phase: Phase,
     windows: Mapping[str, Window],
-    boxes: Sequence[Any],
+    objects: Sequence[Any],
     asked: set[str],
 ) -> Mapping[str, torch.Tensor]:
     """What `prepare` returns; adds the names of what it reads to `asked`."""
@@ -214,7 +214,7 @@ def prepared(
     }
     batch = Batch(parts)
     with d.learner.autocast:
-        values = phase.prepare(spaces(_net_names(d), boxes), batch)
+        values = phase.prepare(by_name(_net_names(d), objects), batch)
         check_tensors("prepare", values)
         check_parts(d.algorithm, phase.reads, values)
     asked |= batch.asked
@@ -227,10 +227,10 @@ def _try_preparation(
     """What `prepare` reads and what it returns, from a call with zeros."""
     asked: set[str] = set()
     windows = {name: blank(d, access) for name, access in reads.items()}
-    boxes = [*d.nets.trained.values(), *(net for net, _ in d.nets.copies.values())]
-    result = prepared(d, phase, windows, boxes, asked)
+    objects = [*d.nets.trained.values(), *(net for net, _ in d.nets.copies.values())]
+    result = prepared(d, phase, windows, objects, asked)
     assert phase.learning.replay is None, "check() refuses it"
-    shape = phase.learning.steps, d.stage.num_envs
+    shape = phase.learning.steps, d.collector.num_envs
     for name, value in result.items():
         if tuple(value.shape) != shape:
             raise InvalidValue(
@@ -272,14 +272,14 @@ def blank(d: Declaration, access: Access) -> Blank:
     recurrent = access.recurrent
     n, *rest = recurrent.shape
     stacked = [recurrent.stack, *rest] if recurrent.stack > 1 else rest
-    one = torch.zeros((1, 1, *stacked), dtype=recurrent.dtype, device=d.stage.device)
+    one = torch.zeros((1, 1, *stacked), dtype=recurrent.dtype, device=d.collector.device)
     return Blank(one.expand(access.length() or 1, n, *stacked))
 
 
 def _declare_shuffle(d: Declaration, learning: Learning, loops: Loops) -> Access:
     """A permutation of all transitions for each epoch; returns how an update reads its epoch's."""
-    p, count = d.program, d.stage.num_envs * learning.steps
-    device, per_epoch = d.stage.device, d.updates // learning.epochs
+    p, count = d.program, d.collector.num_envs * learning.steps
+    device, per_epoch = d.collector.device, d.updates // learning.epochs
     shuffled = p.recurrent("shuffled", (count,), torch.int64, over="update")
 
     def function() -> torch.Tensor:
@@ -301,7 +301,7 @@ def _declare_sampling(d: Declaration, learning: Learning, loops: Loops, windows:
     memory = windows.steps + 3
 
     def function(position: torch.Tensor) -> torch.Tensor:
-        return sample(memory, replay.minibatch, d.stage.num_envs, position)
+        return sample(memory, replay.minibatch, d.collector.num_envs, position)
 
     p.operation(
         "sample", function, role="learn", **loops.updates, moments=(windows.stop,),
@@ -337,7 +337,7 @@ def _declare_gradient(
             if name in whole
         }
         found = {name: value for name, value in read.items() if name not in whole}
-        return rows_of(learning, d.stage.num_envs, found, parts, learner.turn, some)
+        return rows_of(learning, d.collector.num_envs, found, parts, learner.turn, some)
 
     learner.work = _work(d, phase, windows.reads, wholes, rows)
     used = {"observations", *learner.used}
@@ -348,7 +348,7 @@ def _declare_gradient(
         found = dict(zip(reads, read, strict=False))
         rest = read[len(reads) :]
         made = rows(found, rest[0] if choice else None)
-        learner.compute_gradient(spaces(names, rest[len(choice) : -1]), made)
+        learner.compute_gradient(by_name(names, rest[len(choice) : -1]), made)
         return ()
 
     step = 3 if learner.reduction else 2
@@ -367,7 +367,7 @@ def _work(
     rows: Callable[[Mapping[str, Any], Any], Rows],
 ) -> Work:
     """Tries the loss on zeros; returns what its activations take."""
-    device, n, learning = d.stage.device, d.stage.num_envs, phase.learning
+    device, n, learning = d.collector.device, d.collector.num_envs, phase.learning
     read: dict[str, Any] = {name: blank(d, access) for name, access in windows.items()}
     for name, access in whole.items():
         shape = access.recurrent.shape
@@ -380,8 +380,8 @@ def _work(
     elif learning.minibatch is not None:
         some = torch.zeros(n * learning.steps, dtype=torch.int64, device=device)
     made = rows(read, some)
-    boxes = [*d.nets.trained.values(), *(net for net, _ in d.nets.copies.values())]
-    each = d.learner.try_out(spaces(_net_names(d), boxes), made)
+    objects = [*d.nets.trained.values(), *(net for net, _ in d.nets.copies.values())]
+    each = d.learner.try_out(by_name(_net_names(d), objects), made)
     chunk, needed = d.algorithm.args.learner_chunk, made.count * made.observations_each
     if learning.whole and chunk < needed:
         raise InvalidValue(

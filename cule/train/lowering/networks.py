@@ -11,7 +11,7 @@ from torch import nn
 
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.learning import Copy
 from cule.train.lowering.declaration import Networks
 from cule.train.lowering.returned import check_networks
@@ -34,7 +34,7 @@ def on_its_device(name: str, net: nn.Module, device: torch.device) -> nn.Module:
     return net.to(device)
 
 
-def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
+def make_networks(algorithm: Algorithm[Any], processes: ProcessGroup) -> Networks:
     """The networks, with the same weights in all processes.
 
     Raises:
@@ -52,7 +52,7 @@ def make_networks(algorithm: Algorithm[Any], world: World) -> Networks:
         if isinstance(net, nn.Module)
     }
     for net in trained.values():
-        world.share([p.detach() for p in net.parameters()])
+        processes.broadcast_tensors([p.detach() for p in net.parameters()])
         if args.channels_last:
             to_channels_last(net)
     weights = Weights(list(trained.values()), device, rounded=args.bf16)

@@ -143,7 +143,7 @@ def check_names(program: Program) -> None:
     Raises:
         ValueError: two are.
     """
-    names = collections.Counter((r.name, r.box is not None) for r in program.recurrents)
+    names = collections.Counter((r.name, r.object is not None) for r in program.recurrents)
     if twice := [name for (name, _), count in names.items() if count > 1]:
         raise InvalidValue(
             f"expected names of their own for all that a program keeps, got {', '.join(twice)} "
@@ -164,29 +164,30 @@ def check_learning(learning: Any) -> Learning:
     return learning
 
 
-def check_knobs(knobs: Any) -> dict[str, Callable[[int], float]]:
-    """What `knobs` returns, checked.
+def check_schedules(schedules: Any) -> dict[str, Callable[[int], float]]:
+    """What `schedules` returns, checked.
 
     Raises:
         ValueError: it is no mapping of names to functions.
     """
-    if not isinstance(knobs, Mapping):
+    if not isinstance(schedules, Mapping):
         raise InvalidValue(
-            f"expected knobs() to return functions of the frames by name, got {described(knobs)}"
+            "expected schedules() to return functions of the frames by name, got "
+            f"{described(schedules)}"
         )
-    for name, function in knobs.items():
+    for name, function in schedules.items():
         if not _is_name(name):
-            raise InvalidValue(f"expected knobs() to name numbers as attributes, got {name!r}")
+            raise InvalidValue(f"expected schedules() to name numbers as attributes, got {name!r}")
         if not callable(function):
             raise InvalidValue(
-                f"expected knobs() to return a function of the frames as {name}, got "
+                f"expected schedules() to return a function of the frames as {name}, got "
                 f"{described(function)}"
             )
-    return dict(knobs)
+    return dict(schedules)
 
 
 def number_of(name: str, function: Callable[[int], float], frames: int) -> float:
-    """The value of a knob.
+    """The value of a schedule.
 
     Raises:
         ValueError: it is no finite number, or a negative learning rate.
@@ -196,7 +197,8 @@ def number_of(name: str, function: Callable[[int], float], frames: int) -> float
     if not number or (name == "learning_rate" and value < 0):
         wanted = "a number of at least 0" if name == "learning_rate" else "a finite number"
         raise InvalidValue(
-            f"expected knob {name} to be {wanted} after {frames:,} frames, got {described(value)}"
+            f"expected schedule {name} to be {wanted} after {frames:,} frames, got "
+            f"{described(value)}"
         )
     return float(value)
 

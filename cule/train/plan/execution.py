@@ -229,8 +229,8 @@ class Executor:
         self, operation: Operation, access: Access, t: torch.Tensor, j: torch.Tensor, slots: Slots
     ) -> Any:
         recurrent = access.recurrent
-        if recurrent.box is not None:
-            return recurrent.box
+        if recurrent.object is not None:
+            return recurrent.object
         store = self.storage.of(recurrent, operation)
         place = self._slots(operation, access, store.length, t, j, slots)
         if access.window:

@@ -17,9 +17,9 @@ COLUMNS = 100
 def explain(plan: Plan) -> str:
     """The text."""
     parts = [_tensors(plan), _order(plan)]
-    told = plan.told + plan.memory.told
-    if told:
-        parts.append("\n".join(["What was changed:", *(f"  {line}" for line in told)]))
+    notes = plan.notes + plan.memory.notes
+    if notes:
+        parts.append("\n".join(["What was changed:", *(f"  {line}" for line in notes)]))
     parts.append(f"Planned in {plan.seconds * 1e3:.0f} ms.")
     return "\n\n".join(parts)
 
@@ -70,7 +70,7 @@ def _row(plan: Plan, recurrent: Recurrent) -> tuple[str, ...]:
                 place = str(access).removeprefix(recurrent.name)
                 readers.setdefault(place, []).append(operation.name)
     read = "; ".join(f"{place} {', '.join(names)}" for place, names in readers.items())
-    if recurrent.box is not None:
+    if recurrent.object is not None:
         return recurrent.name, "newest version", "", read or "nobody"
     kept = plan.memory.kept.get(recurrent)
     if kept is None:

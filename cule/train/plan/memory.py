@@ -1,6 +1,6 @@
 """What a plan keeps where, within a budget.
 
-The device holds all rings, what is fixed (weights, optimizers, envs), and for a while what an
+The device holds all rings, what is fixed (such as weights and envs), and for a while what an
 operation needs for itself, such as the activations of a gradient. If that is more than the budget,
 gradients are computed in smaller chunks; if that is not enough, the largest rings go to the host.
 Of such a ring the device still has the newest slots, which acting reads.
@@ -49,13 +49,13 @@ class Memory:
         kept: by Recurrent, except objects.
         fixed: bytes that are there in any case.
         budget: bytes on the device; None: no limit.
-        told: what was done to stay within the budget, a line each.
+        notes: what was done to stay within the budget, a line each.
     """
 
     kept: dict[Recurrent, Kept]
     fixed: int
     budget: int | None
-    told: list[str]
+    notes: list[str]
 
     @property
     def ring_bytes(self) -> int:
@@ -92,7 +92,7 @@ def plan_memory(
     kept = {
         r: Kept(ring_length(polyhedra, sure, r))
         for r in program.recurrents
-        if r.box is None and r not in unread
+        if r.object is None and r not in unread
     }
     _share_positions(kept)
     for recurrent, how in kept.items():
@@ -141,7 +141,7 @@ def _swap(
                 f"works here, got {memory.budget:,}"
             )
         memory.kept[best] = gains[best]
-        memory.told.append(
+        memory.notes.append(
             f"{best.name} is kept on the host ({gains[best].host_bytes / GIB:.2f} GiB), and its "
             f"{gains[best].near} newest slots on the device"
         )
@@ -180,6 +180,6 @@ def _chunk(memory: Memory, program: Program, least: int) -> None:
         work.at_once = min(before, smallest + more)
         spare -= (work.at_once - smallest) * work.bytes_each
         if work.at_once < before:
-            memory.told.append(
+            memory.notes.append(
                 f"{operation.name} computes {work.at_once:,} of {work.samples:,} samples at once"
             )

@@ -156,7 +156,7 @@ def _merged(
 def _places(first: Operation, second: Operation) -> Index | None:
     """The step t of `first` that reads what `second` reads, by the first read that says it."""
     for mine, its in zip(first.reads, second.reads, strict=True):
-        if mine.recurrent.box is None and not mine.window and not its.window:
+        if mine.recurrent.object is None and not mine.window and not its.window:
             shift = mine.first.at(first.domain, 0, 0)
             if mine.first.at(first.domain, 5, 0) - 5 == shift:
                 return its.first - shift
@@ -208,7 +208,7 @@ def _rest(operation: Operation, calls: tuple[int, int]) -> list[Operation]:
 def unread(program: Program) -> set[Recurrent]:
     """The tensors that nobody reads, which need no memory."""
     read = {access.recurrent for o in program.operations for access in o.reads}
-    return {r for r in program.recurrents if r not in read and not r.kept and r.box is None}
+    return {r for r in program.recurrents if r not in read and not r.kept and r.object is None}
 
 
 def batchable(operation: Operation, period: int) -> bool:
@@ -217,7 +217,7 @@ def batchable(operation: Operation, period: int) -> bool:
     return (
         several
         and operation.batched
-        and any(access.recurrent.box is None for access in operation.reads)
+        and any(access.recurrent.object is None for access in operation.reads)
         and not any(access.window or access.recurrent.stack > 1 for access in operation.reads)
-        and not any(write.recurrent.box is not None for write in operation.writes)
+        and not any(write.recurrent.object is not None for write in operation.writes)
     )

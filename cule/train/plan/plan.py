@@ -10,11 +10,11 @@ import torch
 
 from cule.train.plan.execution import Storage, in_order
 from cule.train.plan.explain import explain
-from cule.train.plan.flights import make_executor
 from cule.train.plan.graphs import CudaStreams, Launcher, NewStream
 from cule.train.plan.groups import make_groups
 from cule.train.plan.lifetimes import surely_before
 from cule.train.plan.memory import plan_memory
+from cule.train.plan.parts import make_executor
 from cule.train.plan.passes import Passes, apply, unread
 from cule.train.plan.polyhedra import Polyhedra, check
 from cule.train.plan.program import Program, Recurrent
@@ -36,7 +36,7 @@ class Plan:
         program: after the passes.
         groups: of an iteration, in their order.
         memory: how each Recurrent is kept.
-        told: what the passes did, a line each.
+        notes: what the passes did, a line each.
         seconds: how long planning took.
         iteration: iterations executed so far.
 
@@ -60,7 +60,7 @@ class Plan:
         self.device = torch.device(device)
         check(Polyhedra(program))
         self.passes = passes or Passes()
-        self.program, self.told = apply(program, self.passes)
+        self.program, self.notes = apply(program, self.passes)
         polyhedra = Polyhedra(self.program)
         self.groups = make_groups(self.program, polyhedra, batch=self.passes.batch)
         sure = surely_before(polyhedra, self.groups)
@@ -124,9 +124,9 @@ class Plan:
             "iteration": self.iteration,
             "recurrents": self.storage.state_dict(),
             "objects": {
-                r.name: r.box.state_dict()
+                r.name: r.object.state_dict()
                 for r in self.program.recurrents
-                if hasattr(r.box, "state_dict")
+                if hasattr(r.object, "state_dict")
             },
             "random": torch.get_rng_state(),
             "cuda_random": torch.cuda.get_rng_state(self.device) if on_gpu else None,
@@ -141,8 +141,8 @@ class Plan:
         self.iteration = state["iteration"]
         self.storage.load_state_dict(state["recurrents"])
         for recurrent in self.program.recurrents:
-            if hasattr(recurrent.box, "state_dict"):
-                recurrent.box.load_state_dict(state["objects"][recurrent.name])
+            if hasattr(recurrent.object, "state_dict"):
+                recurrent.object.load_state_dict(state["objects"][recurrent.name])
         for executor in self.executors:
             executor.begin_at(self.steps)
         torch.set_rng_state(state["random"].cpu())

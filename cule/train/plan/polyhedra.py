@@ -54,7 +54,7 @@ class Polyhedra:
             self.flow = self.flow.union(
                 self.writes[recurrent].apply_range(self.reads[recurrent].reverse())
             )
-            if recurrent.box is not None:
+            if recurrent.object is not None:
                 self.kept = self.kept.union(self._readers_before(recurrent, writer))
         self.dependences = self.flow.union(self.kept)
 

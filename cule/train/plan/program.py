@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, get_args
 
@@ -86,10 +87,11 @@ class Recurrent:
         dtype: of the values.
         over: what its indices count.
         initial: the value at all indices before the first that is written; NOTHING: there is none.
-        stack: how many frames a read stacks; index i reads the values at i - stack + 1 .. i.
-        box: for an object, the Python object whose versions the indices count; else None.
+        stack: how many values a read stacks; index i reads the values at i - stack + 1 .. i.
+        object: for an object, the Python object whose versions the indices count; else None.
         kept: whether it is wanted at the end, so that it is computed even if nothing reads it.
-        deferred: stacks may be read from the frames by what uses them, without being put together.
+        deferred: stacks may be read from the values by what uses them, without being put together.
+        store: makes what keeps the values (stores.py's Store, with `bytes_of`); None: a Ring.
     """
 
     name: str
@@ -98,9 +100,14 @@ class Recurrent:
     over: Over = "step"
     initial: Any = NOTHING
     stack: int = 1
-    box: Any = None
+    object: Any = None
     kept: bool = False
     deferred: bool = False
+    store: Any = None
+
+    def __post_init__(self) -> None:
+        if self.stack > 1 and self.store is None:
+            raise InvalidValue(f"expected a store for the stacks of {self.name}, got none")
 
     def __getitem__(self, key: Index | int | slice) -> Access:
         """`x[t]` is a value, `x[t - 3:t + 1]` a window of four.
@@ -117,7 +124,7 @@ class Recurrent:
     @property
     def slot_bytes(self) -> int:
         """Bytes of the value at one index."""
-        return 0 if self.box is not None else math.prod(self.shape) * self.dtype.itemsize
+        return 0 if self.object is not None else math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,28 +163,28 @@ class Access:
         return apart if all(other == apart for other in others) else None
 
 
-class Flight(Protocol):
-    """How an operation is made for one part of the envs after the other, beside other work.
+class AsyncOperation(Protocol):
+    """How an operation is made for some rows after the others, beside other work.
 
-    It is for envs on the host that play while the device computes: all parts may be in flight at
-    once. What is said to be capturable is work of the device only.
+    It is for what the host's threads compute while the device does other things: all parts may be
+    in flight at once. What is said to be capturable is work of the device only.
 
     Attributes:
-        parts: the envs of each part; a Recurrent's first dimension is over envs.
+        parts: the rows of each part; a Recurrent's first dimension is over rows.
     """
 
     parts: Sequence[slice]
 
-    def take(self, part: int, *read: Any) -> None:
-        """Takes what the operation reads, to fixed places. Capturable."""
+    def stage(self, part: int, *read: Any) -> None:
+        """Copies what the operation reads to fixed memory. Capturable."""
 
-    def depart(self, part: int) -> None:
-        """Waits for the device to have taken it, and starts the part; does not wait for that."""
+    def send(self, part: int) -> None:
+        """Waits for the device to have copied it, and starts the part; does not wait for that."""
 
-    def arrive(self, part: int) -> None:
+    def recv(self, part: int) -> None:
         """Waits until the part is done; starts to bring its results to the device."""
 
-    def report(self, part: int) -> tuple[Any, ...]:
+    def results(self, part: int) -> tuple[Any, ...]:
         """What the operation's function returns, of the part. Capturable."""
 
 
@@ -198,9 +205,10 @@ class Operation:
         captured: whether a CUDA graph may hold it.
         copies: it copies an object: which version, as an index of the version written (as t).
         work: what it needs besides tensors over time; None: nothing to speak of.
-        flight: how it is made for a part of the envs; None: it is made for all at once.
-        by_env: each env's values depend on what it reads of this env only, so that it may be called
-            for a part of the envs.
+        asynchronous: how it is made part by part, in flight; None: for all rows at once.
+        by_row: each row's values depend on what it reads of this row only, so that it may be called
+            for some rows.
+        in_part: around a call for some rows: gets the first of them; None: nothing is.
         place: its loop among those of a step, and its place in the loop.
     """
 
@@ -215,14 +223,15 @@ class Operation:
     captured: bool = True
     copies: Index | None = None
     work: Work | None = None
-    flight: Flight | None = None
-    by_env: bool = False
+    asynchronous: AsyncOperation | None = None
+    by_row: bool = False
+    in_part: Callable[[int], AbstractContextManager[object]] | None = None
     place: tuple[int, int] = (0, 0)
 
     @property
     def returned(self) -> tuple[Access, ...]:
         """The writes that the function returns a value for."""
-        return tuple(write for write in self.writes if write.recurrent.box is None)
+        return tuple(write for write in self.writes if write.recurrent.object is None)
 
 
 @dataclass
@@ -295,9 +304,9 @@ class Program:
             )
         return Recurrent(name, tuple(shape), dtype, over, initial, **more)
 
-    def object(self, name: str, box: Any, *, kept: bool = False) -> Recurrent:
+    def object(self, name: str, object_: Any, *, kept: bool = False) -> Recurrent:
         """An object that operations change in place, such as a network; version 0 is as it is."""
-        return Recurrent(name, over="update", initial=box, box=box, kept=kept)
+        return Recurrent(name, over="update", initial=object_, object=object_, kept=kept)
 
     def operation(
         self,

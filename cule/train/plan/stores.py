@@ -1,20 +1,16 @@
-"""Where tensors over time are kept: rings on the device, frames once each, or rings on the host.
+"""Where tensors over time are kept: rings in the device's or the host's memory.
 
 Slots are int64 tensors on the device, so that reads and writes can be captured in CUDA graphs.
-Frames of an earlier episode are replaced by one more slot that is always black, as in cule and
-ale-py.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, Protocol, cast
 
 import torch
 from torch import nn
 
 from cule.errors import InvalidValue
-from cule.train.nn import kernels
 from cule.train.plan.program import NOTHING, Recurrent
 
 
@@ -29,11 +25,14 @@ class Store(Protocol):
     def read(self, slots: torch.Tensor) -> torch.Tensor:
         """The values in some slots (n,): (n, *shape)."""
 
-    def take(self, slots: torch.Tensor, envs: torch.Tensor) -> torch.Tensor:
-        """The values of some envs in some slots; both int64, broadcast against each other."""
+    def take(self, slots: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """The values of some rows in some slots; both int64, broadcast against each other."""
 
     def write(self, slots: torch.Tensor, value: Any) -> None:
         """Puts values (n, *shape) into slots (n,)."""
+
+    def part(self, rows: slice) -> Store:
+        """A store of some rows' values, in the same memory."""
 
     def state_dict(self) -> dict[str, Any]:
         """What it holds."""
@@ -107,9 +106,9 @@ class Ring(nn.Module):
         """(n, *shape)."""
         return self.values.index_select(0, slots)
 
-    def take(self, slots: torch.Tensor, envs: torch.Tensor) -> torch.Tensor:
-        """The values at slots and envs, broadcast."""
-        return self.values[slots, envs]
+    def take(self, slots: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """The values at slots and rows, broadcast."""
+        return self.values[slots, rows]
 
     def write(self, slots: torch.Tensor, value: Any) -> None:
         """Puts values into slots."""
@@ -120,154 +119,31 @@ class Ring(nn.Module):
         shape = (len(slots), *self.values.shape[1:])
         self.values.index_copy_(0, slots, value.to(self.values.dtype).reshape(shape))
 
+    def part(self, rows: slice) -> Ring:
+        """As Store.part."""
+        part = Ring.__new__(Ring)
+        nn.Module.__init__(part)
+        part.length = self.length
+        part.register_buffer("values", self.values[:, rows])
+        return part
 
-class FrameRing(nn.Module):
-    """The newest frames of each env, from which stacks are gathered when they are read.
-
-    Frames are kept as 64-bit words, so that gathering moves 8 pixels at a time.
-
-    Args:
-        recurrent: of shape (num_envs, *frame), uint8; a frame has a multiple of 8 pixels.
-        length: the number of slots.
-        device: where they are used.
-        host: keep the pixels in the host's memory.
-
-    Attributes:
-        words: (length + 1, num_envs, pixels / 8) int64, the pixels; slot `length` is black.
-        age: (length, num_envs) int64, how many frames of the same episode came before, at most
-            stack - 1.
-        deferred: whether what is taken is put together only where it is used.
-    """
-
-    words: torch.Tensor
-    age: torch.Tensor
-    back: torch.Tensor
-    envs: torch.Tensor
-
-    def __init__(self, recurrent: Recurrent, length: int, device: torch.device, *, host: bool):
-        super().__init__()
-        self.length = length
-        self.num_envs, *self.frame = recurrent.shape
-        self.oldest = recurrent.stack - 1
-        # Over the bus each frame is read once.
-        self.deferred = recurrent.deferred and not host
-        shape = (length + 1, self.num_envs, math.prod(self.frame) // 8)
-        words = (
-            host_memory(shape, torch.int64, device)
-            if host
-            else torch.zeros(shape, dtype=torch.int64, device=device)
-        )
-        self.register_buffer("words", words)
-        age = torch.zeros((length, self.num_envs), dtype=torch.int64, device=device)
-        self.register_buffer("age", age)
-        back = torch.arange(self.oldest, -1, -1, device=device)
-        self.register_buffer("back", back, persistent=False)
-        envs = torch.arange(self.num_envs, device=device)
-        self.register_buffer("envs", envs, persistent=False)
-
-    def begin(self, value: Any) -> None:
-        """Puts the first frames of all envs, (num_envs, 1, *frame) uint8, into slot 0."""
-        started = torch.ones(self.num_envs, dtype=torch.bool, device=self.age.device)
-        self.write(torch.zeros(1, dtype=torch.int64, device=self.age.device), (value, started))
-
-    def write(self, slots: torch.Tensor, value: Any) -> None:
-        """Puts the next frame of every env into a slot.
-
-        Args:
-            slots: (1,) int64 on the device, the slot after the last written one.
-            value: frames (num_envs, 1, *frame) uint8, and started (num_envs,) bool: the
-                frame is the first of an episode.
-        """
-        frames, started = value
-        words = frames.reshape(1, self.num_envs, -1).contiguous().view(torch.int64)
-        if kernels.serve(self.words):
-            from cule.train.nn.kernels import frames as fused
-
-            fused.add(self.words, self.age, slots, words[0], started, self.oldest)
-            return
-        before = self.age.index_select(0, (slots - 1) % self.length)
-        age = (before + 1).clamp_(max=self.oldest).masked_fill_(started, 0)
-        self.age.index_copy_(0, slots, age)
-        self.words.index_copy_(0, slots, words)
-
-    def read(self, slots: torch.Tensor) -> torch.Tensor:
-        """The stacks of all envs: (n, num_envs, stack, *frame)."""
-        return self.take(slots.unsqueeze(1), self.envs)
-
-    def take(self, slots: torch.Tensor, envs: torch.Tensor) -> torch.Tensor:
-        """The stacks whose newest frames are in `slots` of `envs`, newest last.
-
-        Returns:
-            (..., stack, *frame) uint8.
-        """
-        slots, envs = torch.broadcast_tensors(slots, envs)
-        if kernels.serve(self.words):
-            from cule.train.nn.kernels import frames as fused
-
-            found = fused.Stacks(self, slots, envs)
-            return found if self.deferred else found.whole()
-        age = self.age[slots, envs].unsqueeze(-1)
-        sources = ((slots.unsqueeze(-1) - self.back) % self.length).masked_fill_(
-            self.back > age, self.length
-        )
-        words = self.words[sources, envs.unsqueeze(-1)]
-        return words.view(torch.uint8).unflatten(-1, self.frame)
-
-
-class RingPart(Ring):
-    """Some envs' values of a ring, in the same memory.
-
-    Args:
-        whole: the ring.
-        envs: which envs.
-    """
-
-    def __init__(self, whole: Ring, envs: slice):
-        nn.Module.__init__(self)
-        self.length = whole.length
-        self.register_buffer("values", whole.values[:, envs])
-
-
-class FrameRingPart(FrameRing):
-    """Some envs' frames, in the same memory.
-
-    Args:
-        whole: the frames of all envs.
-        envs: which envs.
-    """
-
-    def __init__(self, whole: FrameRing, envs: slice):
-        nn.Module.__init__(self)
-        self.length, self.frame, self.oldest = whole.length, whole.frame, whole.oldest
-        self.deferred = whole.deferred
-        self.register_buffer("words", whole.words[:, envs])
-        self.register_buffer("age", whole.age[:, envs])
-        self.num_envs = self.age.shape[1]
-        self.register_buffer("back", whole.back)
-        self.register_buffer("envs", torch.arange(self.num_envs, device=self.age.device))
-
-
-def part_of(store: Store, envs: slice) -> Store:
-    """A store of some envs' values, in the same memory."""
-    if isinstance(store, FrameRing):
-        return cast(Store, FrameRingPart(store, envs))
-    assert isinstance(store, Ring)
-    return cast(Store, RingPart(store, envs))
+    @staticmethod
+    def bytes_of(recurrent: Recurrent, length: int) -> int:
+        """Bytes of so many slots."""
+        return recurrent.slot_bytes * length
 
 
 def make_store(
     recurrent: Recurrent, length: int, device: torch.device, *, host: bool = False
 ) -> Store:
     """The store that a Recurrent needs."""
-    kind = FrameRing if recurrent.stack > 1 else Ring
+    kind = recurrent.store or Ring
     return cast(Store, kind(recurrent, length, device, host=host))
 
 
 def bytes_of(recurrent: Recurrent, length: int) -> int:
     """The bytes of a store."""
-    if recurrent.stack == 1:
-        return recurrent.slot_bytes * length
-    return recurrent.slot_bytes * (length + 1) + 8 * recurrent.shape[0] * length
+    return int((recurrent.store or Ring).bytes_of(recurrent, length))
 
 
 class Window:
@@ -288,10 +164,10 @@ class Window:
         """Everything: (length, *shape)."""
         return self.store.read(self.slots)
 
-    def of(self, envs: torch.Tensor) -> torch.Tensor:
-        """All indices of some envs (B,): (length, B, ...)."""
-        return self.store.take(self.slots.unsqueeze(1), envs)
+    def of(self, rows: torch.Tensor) -> torch.Tensor:
+        """All indices of some rows (B,): (length, B, ...)."""
+        return self.store.take(self.slots.unsqueeze(1), rows)
 
-    def at(self, places: torch.Tensor, envs: torch.Tensor) -> torch.Tensor:
-        """Some indices, by their places 0 .. length - 1 in the window, of some envs, broadcast."""
-        return self.store.take(self.slots[places], envs)
+    def at(self, places: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Some indices, by their places 0 .. length - 1 in the window, of some rows, broadcast."""
+        return self.store.take(self.slots[places], rows)

@@ -43,8 +43,8 @@ def in_force(trainer: Trainer) -> dict[str, Any]:
     """What a setting came to, where that is not its value: found while training, or not used."""
     not_used = {*trainer.nets.unread, *trainer.learner.unread} & {*SETTINGS}
     found: dict[str, Any] = {"lag": trainer.lag, **dict.fromkeys(not_used)}
-    if trainer.balance is not None:
-        found |= trainer.balance.way._asdict()
+    if trainer.autotuner is not None:
+        found |= trainer.autotuner.way._asdict()
     elif trainer.apart is not None:
         found["multiprocessors"] = trainer.apart[0].multiprocessors
     return found
@@ -55,7 +55,7 @@ def part_trained(run: Run) -> dict[str, Any]:
     if run.trained is None:
         return {}
     begin, end = (round(when, 3) for when in run.trained)
-    return dict(zip(PART, (str(run.world.device), begin, end), strict=True))
+    return dict(zip(PART, (str(run.processes.device), begin, end), strict=True))
 
 
 def parts_in(folder: Path) -> list[list[Any]]:
@@ -73,9 +73,9 @@ def result_of(run: Run) -> dict[str, Any]:
     args, trainer = run.args, run.trainer
     return row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
-        fps=trainer.frames / run.seconds, device=run.world.device, threads=args.num_threads,
+        fps=trainer.frames / run.seconds, device=run.processes.device, threads=args.num_threads,
         command=command_of(run.algorithm), algorithm=run.algorithm.name, seed=args.seed,
-        num_gpus=run.world.num_devices,
+        num_gpus=run.processes.num_devices,
         score=run.test.get("test_score"), score_deviation=run.test.get("test_deviation"),
         frames=trainer.frames, training_frames=trainer.frames // FRAMESKIP,
         updates=trainer.updates, updates_per_second=round(trainer.updates / run.seconds, 2),

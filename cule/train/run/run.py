@@ -24,8 +24,8 @@ from cule.train import annotate
 from cule.train.algorithm import Algorithm
 from cule.train.checkpoints import checkpoint
 from cule.train.checkpoints.contents import SavedRun
-from cule.train.distributed.gpu_lock import Turn
-from cule.train.distributed.process_group import World
+from cule.train.distributed.gpu_lock import GpuLock
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.envs.emulator import FRAMESKIP
 from cule.train.evaluate.evaluator import Evaluator
 from cule.train.import_path import address_of
@@ -65,34 +65,34 @@ class Run:
     Args:
         make: makes the algorithm from settings.
         args: the settings.
-        world: this process among the others.
+        processes: this process among the others.
 
     Raises:
         ValueError: settings are wrong, or the checkpoint to resume from is another run's.
     """
 
-    def __init__(self, make: Callable[[Any], Algorithm[Any]], args: Any, world: World):
-        given, args = args, args.on(world.device)
-        args.check(len(world.having("act")))
+    def __init__(self, make: Callable[[Any], Algorithm[Any]], args: Any, processes: ProcessGroup):
+        given, args = args, args.on(processes.device)
+        args.check(len(processes.having("act")))
         begun = time.perf_counter()
-        self.args, self.world, self.speaks = args, world, world.rank == 0
+        self.args, self.processes, self.speaks = args, processes, processes.rank == 0
         state = self._found_state()
-        self.writer = checkpoint.Writer(self.folder_of_checkpoints, world)
+        self.writer = checkpoint.Writer(self.folder_of_checkpoints, processes)
         self.tuned: dict[str, Any] = {}
         if args.tuned:
             before = None if state is None else state.get("tuned", {})
-            self.tuned = kept.chosen(given, make(args), world, before)
+            self.tuned = kept.chosen(given, make(args), processes, before)
             given = dataclasses.replace(given, **self.tuned)
-            self.world = world = world.laid_out(Layout.parse(given.layout))
-        self.args = args = given.on(world.device, None if state is None else state["args"])
-        args.check(len(world.having("act")))
+            self.processes = processes = processes.with_layout(Layout.parse(given.layout))
+        self.args = args = given.on(processes.device, None if state is None else state["args"])
+        args.check(len(processes.having("act")))
         self.algorithm = made(make, args)
         if self.speaks and args.progress:
-            line = announcement(given, args, world.device, self.algorithm.name)
+            line = announcement(given, args, processes.device, self.algorithm.name)
             sys.stderr.write(line + "\n")
-        self.trainer = Trainer(self.algorithm, world)
+        self.trainer = Trainer(self.algorithm, processes)
         self._check_frames()
-        self.light = annotate.Light(world.device)
+        self.light = annotate.Light(processes.device)
         self.seconds = self.evaluation_seconds = 0.0
         # When this process began to train, and when it ended, in seconds since 1970.
         self.trained: tuple[float, float] | None = None
@@ -111,7 +111,7 @@ class Run:
             self.load_state_dict(state)
             if self.speaks:
                 self.row_before = row_before(self)
-        self.finished = world.any(self.row_before is not None)
+        self.finished = processes.any(self.row_before is not None)
         if self.speaks and args.progress and args.resume:
             sys.stderr.write(self._where_it_goes_on(state is not None) + "\n")
         if self.finished:
@@ -123,14 +123,14 @@ class Run:
             evaluated = state["test_frames"] or 0
         if self.speaks and args.eval_episodes and not self.trainer.own_envs:
             self.evaluator = Evaluator(
-                args.game, args.eval_episodes, world.device, sticky=args.eval_sticky,
+                args.game, args.eval_episodes, processes.device, sticky=args.eval_sticky,
                 max_frames=args.eval_max_frames, full_action_space=args.full_action_space,
                 num_threads=args.num_threads,
             )  # fmt: skip
-        with world.together():
+        with processes.all_or_none():
             self.log = Log(args, self.logged[0], evaluated, self.trainer.frames, self.speaks)
-        world.synchronize()
-        world.barrier()
+        processes.synchronize()
+        processes.barrier()
         self.startup_seconds = time.perf_counter() - begun
 
     def _where_it_goes_on(self, found: bool) -> str:
@@ -165,7 +165,7 @@ class Run:
         """The checkpoint to resume from, if that is wanted and there is one."""
         folder = self.folder_of_checkpoints
         if self.args.resume:
-            return checkpoint.load(folder, self.world, self.world.size, SavedRun)
+            return checkpoint.load(folder, self.processes, self.processes.size, SavedRun)
         there = checkpoint.any_in(folder)
         if there and not self.args.overwrite:
             raise InvalidValue(
@@ -175,7 +175,7 @@ class Run:
                 "folder"
             )
         # They are deleted only after all processes have looked for them.
-        self.world.barrier()
+        self.processes.barrier()
         if there and self.speaks:
             checkpoint.delete(folder)
         return None
@@ -188,7 +188,7 @@ class Run:
 
     def stop_clock(self) -> None:
         """Waits for the device, and adds the time since the last call to the training time."""
-        self.world.synchronize()
+        self.processes.synchronize()
         now = time.perf_counter()
         self.seconds += now - self._clock
         self._clock = now
@@ -210,15 +210,15 @@ class Run:
             ValueError: it cannot be written, or the training has diverged.
         """
         trainer = self.trainer
-        sums = self.world.sum(
-            torch.cat([trainer.stage.episodes.take_scores(), trainer.learner.take_metrics()])
+        sums = self.processes.sum(
+            torch.cat([trainer.collector.episodes.take_scores(), trainer.learner.take_metrics()])
         )
         self.stop_clock()
         frames, updates, seconds = self.logged
         self.logged = (trainer.frames, trainer.updates, self.seconds)
         (total, episodes, rewards, running), metrics = sums[:4], sums[4:]
         passed, steps = max(self.seconds - seconds, 1e-9), (trainer.frames - frames) / FRAMESKIP
-        count = (trainer.updates - updates) * len(self.world.having("learn"))
+        count = (trainer.updates - updates) * len(self.processes.having("learn"))
         if episodes:
             self.score = total / episodes
         values = {
@@ -230,14 +230,14 @@ class Run:
             "score": self.score if episodes else None,
             "score_so_far": running / self.args.num_envs,
             "reward": rewards / steps if steps else None,
-            **({} if trainer.balance is None else trainer.balance.way._asdict()),
+            **({} if trainer.autotuner is None else trainer.autotuner.way._asdict()),
             **{
                 name: metric / count if count else None
                 for name, metric in zip(trainer.learner.names, metrics, strict=True)
             },
             **annotate.log_values(self.light),
         }
-        with self.world.together():
+        with self.processes.all_or_none():
             self.log.write("training", trainer.frames, values)
         norm = values.get("grad_norm")
         if norm is not None and not math.isfinite(norm):
@@ -286,7 +286,7 @@ class Run:
         args, trainer = self.args, self.trainer
         self.stop_clock()
         begun, good, cut_off = time.perf_counter(), False, False
-        with self.world.together():
+        with self.processes.all_or_none():
             if self.evaluator is not None:
                 scores = self.evaluator.scores(
                     self.policy(), EVALUATION_SEED + trainer.updates, stop=lambda: stopper.wanted
@@ -303,9 +303,9 @@ class Run:
                         args.stop_at_score is not None
                         and self.test["test_score"] >= args.stop_at_score
                     )
-        if not self.world.any(cut_off):
+        if not self.processes.any(cut_off):
             self.test_frames = trainer.frames
-        if self.world.any(good):
+        if self.processes.any(good):
             self.reached = {
                 "frames_to_score": trainer.frames,
                 "seconds_to_score": round(self.seconds, 3),
@@ -326,7 +326,7 @@ class Run:
         before, steps = self.saved_steps, self.trainer.steps
         if before == steps:
             return
-        if self.world.any(not self.trainer.learner.weights.finite):
+        if self.processes.any(not self.trainer.learner.weights.finite):
             self._diverged("weights that are not")
         state = {
             "algorithm": self.algorithm.name,
@@ -410,22 +410,22 @@ class Run:
     def enough(self, stopper: Stopper) -> bool:
         """Whether to stop. All processes have to call it at the same iteration."""
         too_long = self.args.max_seconds is not None and self.seconds_now >= self.args.max_seconds
-        return self.world.any(stopper.wanted or too_long)
+        return self.processes.any(stopper.wanted or too_long)
 
     def train(self, stopper: Stopper) -> None:
         """Trains until there is a reason to stop; then saves, logs and evaluates."""
         args, trainer = self.args, self.trainer
         # Several processes would wait for each other. A sweep has none of them.
-        turn = Turn(os.environ if self.world.size == 1 else {})
-        turn.take(lambda: stopper.wanted)
+        gpu_lock = GpuLock(os.environ if self.processes.size == 1 else {})
+        gpu_lock.acquire(lambda: stopper.wanted)
         begun = time.time()
         try:
             self._iterate(stopper)
         finally:
-            turn.leave()
+            gpu_lock.release()
         self.trained = (begun, time.time())
         # A signal may have reached only some of the processes.
-        self.interrupted = self.world.any(stopper.wanted)
+        self.interrupted = self.processes.any(stopper.wanted)
         # Saved before the last line of the log. A resumed run then writes that line where it would
         # have been.
         self.save()
@@ -435,7 +435,7 @@ class Run:
             self.tell()
         if not self.interrupted and args.eval_episodes and self.test_frames != trainer.frames:
             self.evaluate(stopper)
-            self.interrupted = self.world.any(stopper.wanted)
+            self.interrupted = self.processes.any(stopper.wanted)
 
     def _iterate(self, stopper: Stopper) -> None:
         """Trains until there is a reason to stop, and waits for the device."""
@@ -457,7 +457,7 @@ class Run:
             if self.crossed(frames, args.checkpoint_every):
                 self.save()
             # Several processes have to agree on what to do at an iteration, and asking takes time.
-            if self.world.size == 1 or iteration % args.log_every == 0:
+            if self.processes.size == 1 or iteration % args.log_every == 0:
                 self.writer.poll()
                 if self.enough(stopper):
                     break

@@ -21,7 +21,7 @@ from cule.forms import are_numbers
 from cule.json_lines import DAMAGE
 from cule.results import read_rows
 from cule.scope.program import program_of
-from cule.train.distributed.die_with_parent import end_with
+from cule.train.distributed.die_with_parent import die_with_parent
 from cule.train.distributed.gpu_lock import environment_with
 from cule.train.logs.log import LOG, RESULT, parse_line
 from cule.train.logs.rows import is_result
@@ -216,6 +216,6 @@ def start(
     with (folder / OUTPUT).open("ab") as output:
         return subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=kept,
-            start_new_session=True, preexec_fn=partial(end_with, os.getpid()),
+            start_new_session=True, preexec_fn=partial(die_with_parent, os.getpid()),
             env=environment_with(turns),
         )  # fmt: skip

@@ -25,7 +25,7 @@ from cule.json_lines import DAMAGE
 from cule.rom import find_game
 from cule.train.algorithm import Algorithm
 from cule.train.command import options_of
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.import_path import module_of
 from cule.train.settings import Args
 from cule.train.tune.search import Trial
@@ -93,12 +93,12 @@ class Tuned:
     again: bool = False
 
 
-def key_of(algorithm: Algorithm[Any], world: World) -> Key:
+def key_of(algorithm: Algorithm[Any], processes: ProcessGroup) -> Key:
     """By what an algorithm's result is kept.
 
     Args:
         algorithm: with settings for the device.
-        world: the processes.
+        processes: the processes.
     """
     from cule import __version__
 
@@ -109,8 +109,10 @@ def key_of(algorithm: Algorithm[Any], world: World) -> Key:
         module = Path(module).stem  # as it is called where it is not the main program
     return Key(
         algorithm=f"{module}:{made.__qualname__}", game=find_game(args.game).name,
-        device_name=results.machine(world.device, args.num_threads or usable_cpus())["device_name"],
-        num_devices=world.size, version=__version__,
+        device_name=results.machine(
+            processes.device, args.num_threads or usable_cpus()
+        )["device_name"],
+        num_devices=processes.size, version=__version__,
         same={name: getattr(args, name) for name in SAME},
     )  # fmt: skip
 
@@ -136,7 +138,7 @@ def load(key: Key) -> Tuned | None:
 
 
 @contextmanager
-def claimed(key: Key, world: World) -> Iterator[None]:
+def claimed(key: Key, processes: ProcessGroup) -> Iterator[None]:
     """Claims a result for these processes while a block runs. All have to run it.
 
     Where nothing can be kept, nothing is claimed.
@@ -145,8 +147,8 @@ def claimed(key: Key, world: World) -> Iterator[None]:
         ValueError: other processes search for the same.
     """
     with ExitStack() as held:
-        with world.together():
-            if world.rank == 0:
+        with processes.all_or_none():
+            if processes.rank == 0:
                 with suppress(OSError):
                     held.enter_context(Claim(key.path.with_suffix(".lock"), "a search"))
         yield
@@ -165,7 +167,10 @@ def keep(key: Key, tuned: Tuned) -> None:
 
 
 def chosen(
-    given: Args, algorithm: Algorithm[Any], world: World, before: Mapping[str, Any] | None = None
+    given: Args,
+    algorithm: Algorithm[Any],
+    processes: ProcessGroup,
+    before: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The kept values of settings that are not set; a line on stderr says which.
 
@@ -174,19 +179,19 @@ def chosen(
     Args:
         given: the settings as they were given.
         algorithm: with the same settings, filled for the device.
-        world: the processes.
+        processes: the processes.
         before: what was chosen for the run that is resumed, which it then keeps.
 
     Raises:
         ValueError: nothing is kept.
     """
-    key = key_of(algorithm, world)
+    key = key_of(algorithm, processes)
     if before is None:
         found = load(key)
         if found is None:
             program = key.algorithm.partition(":")[0]
             raise InvalidValue(
-                f"expected a search before --tuned for {key.game} on {world.size} x "
+                f"expected a search before --tuned for {key.game} on {processes.size} x "
                 f"{key.device_name}, got none: python -m cule.train.tune {program} --game "
                 f"{key.game}"
             )
@@ -198,7 +203,7 @@ def chosen(
             f"{', '.join(unknown)}: search again, or delete the file"
         )
     made = {name: value for name, value in before.items() if getattr(given, name) == defaults[name]}
-    if world.rank == 0 and given.progress:
+    if processes.rank == 0 and given.progress:
         words = " ".join(options_of(made)) or "nothing that is not set"
         sys.stderr.write(f"Tuned for {key.device_name}: {words}\n")
     return made

@@ -15,7 +15,7 @@ from cule.errors import SHORTAGES, InvalidValue, lacks_memory, sentence_of
 from cule.scope.light import Light
 from cule.train import annotate
 from cule.train.algorithm import Algorithm
-from cule.train.distributed.process_group import World
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.envs.emulator import STACK
 from cule.train.layout import Layout
 from cule.train.lowering.settings_read import made
@@ -47,14 +47,14 @@ def _planned_bytes(trainer: Trainer) -> int:
 
 def timed(trainer: Trainer, iterations: int) -> float:
     """Seconds that so many iterations take, in the slowest process."""
-    world = trainer.world
-    world.synchronize()
+    processes = trainer.processes
+    processes.synchronize()
     begun = time.perf_counter()
     for _ in range(iterations):
         with annotate.iteration():
             trainer.iterate()
-    world.synchronize()
-    return world.most(time.perf_counter() - begun)
+    processes.synchronize()
+    return processes.max(time.perf_counter() - begun)
 
 
 def _measure(trainer: Trainer, seconds: float, left: Callable[[], float]) -> Trial:
@@ -63,12 +63,12 @@ def _measure(trainer: Trainer, seconds: float, left: Callable[[], float]) -> Tri
     Raises:
         ValueError: an iteration takes longer than what is left of the time.
     """
-    world, device = trainer.world, trainer.device
+    processes, device = trainer.processes, trainer.device
     took, learned = 0.0, 0
     while learned <= ITERATIONS[device.type]:
         took = timed(trainer, 1)
         learned += trainer.updates > 0
-        if world.any(took > left()):
+        if processes.any(took > left()):
             raise InvalidValue(f"an iteration takes {took:.1f} s, which is more time than is left")
     iterations = max(1, math.ceil(seconds / max(took, 1e-6)))
     frames, updates = trainer.frames, trainer.updates
@@ -87,7 +87,7 @@ def measure(
     make: Callable[[Any], Algorithm[Any]],
     args: Any,
     settings: Mapping[str, Any],
-    world: World,
+    processes: ProcessGroup,
     *,
     seconds: float = SECONDS,
     left: Callable[[], float] = lambda: math.inf,
@@ -101,7 +101,7 @@ def measure(
         make: makes the algorithm from settings.
         args: the settings, filled for the device.
         settings: those that differ.
-        world: the processes.
+        processes: the processes.
         seconds: how long to measure, at least an iteration.
         left: seconds that may still be spent.
 
@@ -110,17 +110,17 @@ def measure(
     """
     trainer = None
     try:
-        with world.together():
+        with processes.all_or_none():
             tried = dataclasses.replace(args, **settings)
-            world = world.laid_out(Layout.parse(tried.layout))
-            if world.device.type == "cuda":
-                torch.cuda.reset_peak_memory_stats(world.device)
-            tried.check(len(world.having("act")))
+            processes = processes.with_layout(Layout.parse(tried.layout))
+            if processes.device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats(processes.device)
+            tried.check(len(processes.having("act")))
             algorithm = made(make, tried)
             _learning_at_once(algorithm)
-            trainer = Trainer(algorithm, world)
+            trainer = Trainer(algorithm, processes)
             trainer.warm_up()
-        with world.together():
+        with processes.all_or_none():
             found = dataclasses.replace(_measure(trainer, seconds, left), settings=settings)
     except Exception as problem:
         said = sentence_of(problem, (*SHORTAGES, RuntimeError))
@@ -133,10 +133,10 @@ def measure(
             del trainer
     # Only now: the error's traceback held the trainer.
     gc.collect()
-    if world.device.type == "cuda":
+    if processes.device.type == "cuda":
         # cuBLAS keeps a workspace for each stream that has ever used it
         # (https://docs.pytorch.org/docs/stable/notes/cuda.html#cublas-workspaces).
         torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
     # All processes have to search on in the same way.
-    return dataclasses.replace(found, no_memory=world.any(found.no_memory))
+    return dataclasses.replace(found, no_memory=processes.any(found.no_memory))

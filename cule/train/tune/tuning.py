@@ -10,8 +10,8 @@ from typing import Any
 
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
-from cule.train.distributed.process_group import World
-from cule.train.distributed.watchdog import Companions
+from cule.train.distributed.process_group import ProcessGroup
+from cule.train.distributed.watchdog import Watchdog
 from cule.train.layout import Layout
 from cule.train.tune.kept import Tuned, claimed, keep, key_of, load
 from cule.train.tune.search import Search, Trial
@@ -23,7 +23,7 @@ ADVICE = "start the search again"
 
 
 @contextmanager
-def searching(args: Any) -> Iterator[World]:
+def searching(args: Any) -> Iterator[ProcessGroup]:
     """The processes that search together, which all end if one of them does.
 
     Args:
@@ -32,12 +32,12 @@ def searching(args: Any) -> Iterator[World]:
     Raises:
         ValueError: the device or the layout is wrong.
     """
-    world = World.join(args.device, Layout.parse(args.layout))
+    processes = ProcessGroup.join(args.device, Layout.parse(args.layout))
     try:
-        with Companions(world, ADVICE):
-            yield world
+        with Watchdog(processes, ADVICE):
+            yield processes
     finally:
-        world.leave()
+        processes.leave()
 
 
 def tune(
@@ -73,18 +73,18 @@ def tune(
     if budget_seconds <= 0:
         raise InvalidValue(f"expected budget_seconds to be above 0, got {budget_seconds}")
     args.use_threads()
-    with searching(args) as world, ExitStack() as alone:
-        filled = args.on(world.device)
+    with searching(args) as processes, ExitStack() as alone:
+        filled = args.on(processes.device)
         space = search
         if space is None:
-            space = default_space(make, filled, world.device, world.size)
+            space = default_space(make, filled, processes.device, processes.size)
         check_space(space, type(args))
         space = {name: list(values) for name, values in space.items()}
-        key = key_of(make(filled), world)
+        key = key_of(make(filled), processes)
         kept = load(key)
         if kept is not None and kept.space == space and not again:
             return kept
-        alone.enter_context(claimed(key, world))
+        alone.enter_context(claimed(key, processes))
 
         def left() -> float:
             return budget_seconds - (time.monotonic() - begun)
@@ -92,15 +92,17 @@ def tune(
         def measured(settings: Mapping[str, Any], times: int) -> Trial:
             # However slow it is, one has to come to an end.
             patience = left if made.best else lambda: math.inf
-            trial = measure(make, filled, settings, world, seconds=times * SECONDS, left=patience)
-            if world.rank == 0:
+            trial = measure(
+                make, filled, settings, processes, seconds=times * SECONDS, left=patience
+            )
+            if processes.rank == 0:
                 tell(trial)
             return trial
 
         def pointless(settings: Mapping[str, Any]) -> bool:
             return search is None and reserves_for_nothing(make, filled, settings)
 
-        made = Search(space, vars(filled), measured, lambda: world.any(left() <= 0), pointless)
+        made = Search(space, vars(filled), measured, lambda: processes.any(left() <= 0), pointless)
         best = made.run()
         if best is None:
             first = made.trials[0]
@@ -109,9 +111,9 @@ def tune(
                 f"not; the first: {first.problem}"
             )
         tuned = Tuned(
-            best, made.trials, space, key.device_name, world.size, made.combinations,
+            best, made.trials, space, key.device_name, processes.size, made.combinations,
             round(time.monotonic() - begun, 3), complete=left() > 0,
         )  # fmt: skip
-        if world.rank == 0:
+        if processes.rank == 0:
             keep(key, tuned)
         return tuned

@@ -1,23 +1,29 @@
 """Frames of a ring: stacks read, and a new frame added, in one pass each.
 
-A ring is that of cule/train/plan/stores.py, whose FrameRing says what its parts are.
+A ring is that of cule/train/nn/frame_ring.py, which says what its parts are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 import triton
 import triton.language as tl
 from torch.utils._pytree import tree_map_only
 
-if TYPE_CHECKING:
-    from cule.train.plan.stores import FrameRing
-
 BLOCK = 1024
+
+
+class FrameRing(Protocol):
+    """What stacks need of a ring; see cule/train/nn/frame_ring.py."""
+
+    words: torch.Tensor
+    age: torch.Tensor
+    frame: list[int]
+    oldest: int
 
 
 @triton.jit

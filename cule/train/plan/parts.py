@@ -1,9 +1,9 @@
-"""Executes a group in which the envs play on the host, in parts that are in flight side by side.
+"""Executes a group in which the host's threads compute an operation, by parts, side by side.
 
-The plan's order is: act, emulate, act, emulate. For one env that is what happens. But envs do not
-depend on each other: while one part of them plays on the host's threads, the device acts for the
-next part. A part's results are fetched when it is to act again, or when something else follows that
-is not made by parts.
+The plan's order is, for example: act, emulate, act, emulate. For one row that is what happens. But
+rows do not depend on each other: while some are emulated on the host's threads, the device acts for
+others. A part's results are fetched when an operation reads them, or when something else follows
+that is not made by parts.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
 
 from cule.train import annotate
-from cule.train.nn import draws
 from cule.train.plan.execution import Executor, Step, Storage
 from cule.train.plan.groups import Group
-from cule.train.plan.program import Flight, Operation, Recurrent
-from cule.train.plan.stores import Store, part_of
+from cule.train.plan.program import AsyncOperation, Operation, Recurrent
+from cule.train.plan.stores import Store
 
 Replayed = Callable[[Hashable, Callable[[], None]], None]
 
 
 def make_executor(group: Group, storage: Storage, period: int) -> Executor:
     """What makes the calls of a group."""
-    flights = [o.flight for o in group.operations if o.flight is not None]
-    if flights:
-        return FlightExecutor(group, storage, period, flights[0])
+    found = [o.asynchronous for o in group.operations if o.asynchronous is not None]
+    if found:
+        return AsyncExecutor(group, storage, period, found[0])
     return Executor(group, storage, period)
 
 
@@ -36,47 +36,47 @@ def at_once(_: Hashable, function: Callable[[], None]) -> None:
 
 
 def by_parts(operation: Operation) -> bool:
-    """Whether an operation is made for one part of the envs after the other."""
-    return operation.by_env or operation.flight is not None
+    """Whether an operation is made part by part."""
+    return operation.by_row or operation.asynchronous is not None
 
 
 class PartStorage(Storage):
-    """What a storage keeps of some envs, in the same memory.
+    """What a storage keeps of some rows, in the same memory.
 
     Args:
         whole: the storage.
-        envs: which envs.
+        rows: which rows.
         recurrents: of which values.
     """
 
-    def __init__(self, whole: Storage, envs: slice, recurrents: Sequence[Recurrent]):
+    def __init__(self, whole: Storage, rows: slice, recurrents: Sequence[Recurrent]):
         super().__init__({}, whole.device)
 
         def parts(stores: dict[Recurrent, Store]) -> dict[Recurrent, Store]:
-            return {r: part_of(stores[r], envs) for r in recurrents if r in stores}
+            return {r: stores[r].part(rows) for r in recurrents if r in stores}
 
         self.far, self.near = parts(whole.far), parts(whole.near)
 
 
 class Part(Executor):
-    """Makes the calls of some envs.
+    """Makes the calls of some rows.
 
     Attributes:
-        first: the first of its envs.
+        first: the first of its rows.
         behind: by how much (t, j) the part's time is behind the group's.
         flying: the operation that is in flight; None: none is.
     """
 
-    def __init__(self, group: Group, storage: Storage, period: int, envs: slice):
+    def __init__(self, group: Group, storage: Storage, period: int, rows: slice):
         made = [o for o in group.operations if by_parts(o)]
         recurrents = {a.recurrent: None for o in made for a in (*o.reads, *o.writes)}
-        super().__init__(group, PartStorage(storage, envs, list(recurrents)), period)
-        self.first, self.behind = envs.start, [0, 0]
+        super().__init__(group, PartStorage(storage, rows, list(recurrents)), period)
+        self.first, self.behind = rows.start, [0, 0]
         self.flying: Operation | None = None
 
     def call(self, operation: Operation) -> None:
         """Calls an operation that is made by parts, at the part's time."""
-        with draws.part(self.first):
+        with operation.in_part(self.first) if operation.in_part else nullcontext():
             self._call(operation, ((0, 0),), annotate.reading_of(annotate.part_of(operation)))
 
     def read(self, operation: Operation) -> list[object]:
@@ -90,20 +90,20 @@ class Part(Executor):
             self._write(operation, values, self.clock.t, self.clock.j, {})
 
 
-class FlightExecutor(Executor):
-    """Makes the calls of a group with an operation that is in flight.
+class AsyncExecutor(Executor):
+    """Makes the calls of a group with an asynchronous operation.
 
     Args:
         group: which.
         storage: where values are.
         period: steps in an iteration.
-        flight: of the operation.
+        asynchronous: of the operation.
     """
 
-    def __init__(self, group: Group, storage: Storage, period: int, flight: Flight):
+    def __init__(self, group: Group, storage: Storage, period: int, asynchronous: AsyncOperation):
         super().__init__(group, storage, period)
-        self.flight = flight
-        self.parts = [Part(group, storage, period, envs) for envs in flight.parts]
+        self.asynchronous = asynchronous
+        self.parts = [Part(group, storage, period, rows) for rows in asynchronous.parts]
 
     def begin_at(self, steps: int) -> None:
         """See Executor."""
@@ -132,8 +132,8 @@ class FlightExecutor(Executor):
             for part in self.parts:
                 part.behind = [part.behind[0] + step.t, part.behind[1] + step.j]
             self.clock.move(step.t, step.j)
-        for aloft, calls in itertools.groupby(step.calls, key=lambda call: by_parts(call[0])):
-            if aloft:
+        for in_parts, calls in itertools.groupby(step.calls, key=lambda call: by_parts(call[0])):
+            if in_parts:
                 self._make_by_parts([operation for operation, _ in calls], replayed)
                 continue
             self._land_all(replayed)
@@ -144,7 +144,7 @@ class FlightExecutor(Executor):
                 super().make_in_pieces(rest, replayed)
 
     def _make_by_parts(self, operations: Sequence[Operation], replayed: Replayed) -> None:
-        """Makes operations for one part after the other; the last of them may be in flight."""
+        """Makes operations part by part; the last of them may be in flight."""
         names = tuple(operation.name for operation in operations)
         for number, part in enumerate(self.parts):
             with annotate.operation(annotate.PLAYING):
@@ -152,24 +152,24 @@ class FlightExecutor(Executor):
                 (t, j), part.behind = part.behind, [0, 0]
 
                 call = functools.partial(self._on_device, operations, number, t, j)
-                if all(o.captured for o in operations if o.flight is None):
+                if all(o.captured for o in operations if o.asynchronous is None):
                     replayed((self.group, names, number, t, j), call)
                 else:
                     call()
                 for operation in operations:
-                    if operation.flight is not None:
-                        operation.flight.depart(number)
+                    if operation.asynchronous is not None:
+                        operation.asynchronous.send(number)
                         part.flying = operation
 
     def _on_device(self, operations: Sequence[Operation], number: int, t: int, j: int) -> None:
-        """What the device does for a part before its envs play on the host."""
+        """What the device does for a part before the host's threads compute it."""
         part = self.parts[number]
         part.clock.move(t, j)
         for operation in operations:
-            if operation.flight is None:
+            if operation.asynchronous is None:
                 part.call(operation)
             else:
-                operation.flight.take(number, *part.read(operation))
+                operation.asynchronous.stage(number, *part.read(operation))
 
     def _land_all(self, replayed: Replayed) -> None:
         for number in range(len(self.parts)):
@@ -180,12 +180,12 @@ class FlightExecutor(Executor):
         """Fetches and stores the results of a part that is in flight."""
         part = self.parts[number]
         operation, part.flying = part.flying, None
-        if operation is None or operation.flight is None:
+        if operation is None or operation.asynchronous is None:
             return
         with annotate.operation(annotate.name_of(operation)):
-            operation.flight.arrive(number)
-        flight = operation.flight
+            operation.asynchronous.recv(number)
+        asynchronous = operation.asynchronous
         replayed(
             (self.group, operation.name, number, "landing"),
-            lambda: part.write(operation, flight.report(number)),
+            lambda: part.write(operation, asynchronous.results(number)),
         )
