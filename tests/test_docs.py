@@ -260,7 +260,9 @@ def test_parts_of_the_package_import_those_above_them_in_the_tree() -> None:
     tree = re.search(r"^cule/\n((?:  .*\n)+)", text, re.MULTILINE)
     assert tree
     lines = re.findall(r"^  (\S.*?)(?:  .*)?$", tree[1], re.MULTILINE)
-    names = [(name, place) for place, line in enumerate(lines) for name in line.split(", ")]
+    names = [
+        (name, place) for place, line in enumerate(lines) for name in line.rstrip(",").split(", ")
+    ]
     place_of = {name.rstrip("/").removesuffix(".py"): place for name, place in names}
     assert len(place_of) == len(names)
     folder = ROOT / "cule"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from cule.__main__ import PROGRAMS
 from cule.command_line import listed, run_one_of
+from cule.programs import PROGRAMS
 
 # The training programs of a checkout of cule, by their modules.
 ALGORITHMS = {
