@@ -107,12 +107,12 @@ class Trainer:
         if self.learner.reduction is not None:
             # Of zeros. NCCL connects GPUs when they first add up, which would be after the start.
             self.learner.reduction.average(self.nets.weights.gradient)
-        self._knobs = check_schedules(algorithm.schedules())
+        self._schedules = check_schedules(algorithm.schedules())
         if self.args.anneal_lr:
-            self._knobs.setdefault("learning_rate", self.args.falling("learning_rate"))
-        for name in self._knobs:
+            self._schedules.setdefault("learning_rate", self.args.falling("learning_rate"))
+        for name in self._schedules:
             setattr(algorithm.now, name, torch.zeros((), device=self.device))
-            number_of(name, self._knobs[name], 0)
+            number_of(name, self._schedules[name], 0)
         self.declaration = Declaration(
             algorithm,
             self.nets,
@@ -284,7 +284,7 @@ class Trainer:
         if not self.lag:
             learns_from += self.plan.program.period * self.args.num_envs * FRAMESKIP
         with annotate.operation("schedules"):
-            for name, value in self._knobs.items():
+            for name, value in self._schedules.items():
                 if name == "learning_rate":
                     self.learner.set_learning_rate(number_of(name, value, learns_from))
                 else:

@@ -264,7 +264,7 @@ def test_gpu_refuses_what_is_no_mean_and_checks_beside_graphs():
             changes = PPO_SMALL | ({"width": 1.0} if algorithm is Batchnormed else {})
             learn(trainer_of(algorithm, PPOArgs, bf16=True, device=device, **changes))
     trainer = trainer_of(Later, PPOArgs, bf16=True, device=device, **PPO_SMALL)
-    trainer._knobs["share"] = lambda frames: float(trainer.phases >= 6)
+    trainer._schedules["share"] = lambda frames: float(trainer.phases >= 6)
     learn(trainer, 7)
     with pytest.raises(ValueError, match=REFUSED):
         learn(trainer, 8)
