@@ -154,7 +154,7 @@ def test_refusal_from_own_code_is_a_line_that_says_where(tmp_path, monkeypatch, 
     assert line.endswith("(mine.py:18, in networks)\n")
 
 
-@pytest.mark.parametrize("program", ["evaluate", "watch"])
+@pytest.mark.parametrize("program", ["evaluate.__main__", "watch"])
 def test_own_mistake_in_scores_keeps_its_traceback(program, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     slip = "return nets.net(observations)[0].exped()"
