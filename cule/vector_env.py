@@ -181,6 +181,8 @@ class AtariEnv(VectorEnv):
         num_actions = len(self.consoles.action_numbers)
         self.single_observation_space = spaces.observation_space(self.engine, self.obs_type)
         self.single_action_space = spaces.action_space(num_actions, self.continuous)
+        if self.output == "torch":
+            self.reward_space = spaces.reward_space(self.num_envs)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.spec = spec_of(self.games, keywords, AtariEnv.__init__)
         self._op = StepOp(self.consoles, self.output)

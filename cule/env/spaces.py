@@ -1,4 +1,4 @@
-"""The observations and actions of one env, as gymnasium's spaces."""
+"""The observations and actions of one env, and rewards of all, as gymnasium's spaces."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ def action_space(num_actions: int, continuous: bool) -> Discrete | Box:
         return Discrete(num_actions)
     low, high = np.array([0, -np.pi, 0], np.float32), np.array([1, np.pi, 1], np.float32)
     return Box(low=low, high=high, dtype=np.float32)
+
+
+def reward_space(num_envs: int) -> Box:
+    """Rewards as TorchRL's wrapper of gymnasium envs asks for them, (num_envs, 1) int32.
+
+    It makes them columns, and takes them as float32 where nothing says otherwise: arrays it
+    converts, but not tensors.
+    """
+    most = np.iinfo(np.int32)
+    return Box(low=most.min, high=most.max, shape=(num_envs, 1), dtype=np.int32)

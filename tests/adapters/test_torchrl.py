@@ -113,6 +113,16 @@ def test_torchrls_wrapper_takes_vector_envs(mode: str) -> None:
     assert torch.equal(data["next", "raw_reward"].sign(), rewards[..., 0])
 
 
+def test_torchrls_wrapper_of_tensors_keeps_to_its_specs(device: str) -> None:
+    """It converts arrays to the type of its spec, but not tensors."""
+    options = OPTIONS | {"max_num_frames_per_episode": 60}
+    atari = cule.AtariEnv("breakout", 2, device, autoreset_mode="Disabled", **options)
+    env = GymWrapper(atari, device=device)
+    check_env_specs(env)
+    rewards = env.rollout(3)["next", "reward"]
+    assert (rewards.shape, rewards.dtype) == ((2, 3, 1), env.reward_spec.dtype)
+
+
 def test_torchrls_env_takes_the_id() -> None:
     data = SerialEnv(2, lambda: GymEnv("cule/Pong-v5", frameskip=2)).rollout(5)
     assert data["pixels"].shape == (2, 5, 210, 160, 3)
