@@ -13,9 +13,8 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from cule.errors import InvalidType, InvalidValue, MissingPackage
 from cule.files import Unfinished
 from cule.forks import leave_in_child
 from cule.screens import mosaic, titles_of
+from cule.signals import signals_wait
 from cule.vector_env import AtariEnv
 
 # A GIF counts time in hundredths of a second, and players show less than two of them as ten.
@@ -195,20 +195,27 @@ class VideoFile:
     def close(self) -> None:
         """Finishes the file. Can be called again.
 
+        Signals such as Ctrl-C are handled once this is done, as half a video would be lost.
+
         Raises:
             ValueError: it cannot be written.
         """
         if self._writer is None:
             return
-        try:
-            self._writer.close()
-            if self.frames:
-                self._check_whole()
-                self._unfinished.finish()
-        except OSError as problem:
-            raise self._error(problem) from problem
-        finally:
-            self._abandon()
+        with signals_wait():
+            try:
+                self._writer.close()
+                if self.frames:
+                    self._check_whole()
+                    self._unfinished.finish()
+            except OSError as problem:
+                raise self._error(problem) from problem
+            except BaseException as problem:  # such as a second Ctrl-C
+                name = type(problem).__name__
+                sys.stderr.write(f"expected time to finish {self.path}, got {name}: it is lost\n")
+                raise
+            finally:
+                self._abandon()
 
     def __del__(self) -> None:
         self.close()
@@ -216,12 +223,7 @@ class VideoFile:
     def __enter__(self) -> VideoFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -301,8 +303,9 @@ class _EpisodeVideos:
             self._open[env] = VideoFile(path.with_name(name), self._fps)
 
     def close(self) -> None:
-        while self._open:
-            self._open.popitem()[1].close()
+        with signals_wait():
+            while self._open:
+                self._open.popitem()[1].close()
 
 
 # Those that nobody has closed. Python may delete one that is part of a cycle only after it has
@@ -310,13 +313,18 @@ class _EpisodeVideos:
 _open_files: weakref.WeakSet[VideoFile] = weakref.WeakSet()
 
 
+def _close_at_end(file: VideoFile) -> None:
+    try:
+        file.close()
+    except InvalidValue as problem:
+        sys.stderr.write(f"{problem}\n")
+
+
 @atexit.register
 def _finish_open_files() -> None:
-    for file in list(_open_files):
-        try:
-            file.close()
-        except InvalidValue as problem:
-            sys.stderr.write(f"{problem}\n")
+    with signals_wait(), ExitStack() as files:  # which closes the others after any error, too
+        for file in list(_open_files):
+            files.callback(_close_at_end, file)
 
 
 class RecordVideo(AtariWrapper):

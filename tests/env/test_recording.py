@@ -185,6 +185,65 @@ def test_videos_that_are_open_at_the_programs_end_are_finished(tmp_path: Path) -
     assert [len(imageio.mimread(tmp_path / name)) for name in ("env.gif", "file.mp4")] == [2, 3]
 
 
+INTERRUPTED = """
+import signal, sys
+from pathlib import Path
+import numpy
+from cule import recording
+from cule.recording import VideoFile
+
+folder, signals, suffix, when = Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+finish, left = recording.Unfinished.finish, [signals]
+
+def interrupted(self):
+    while left[0]:
+        left[0] -= 1
+        signal.raise_signal(signal.SIGTERM)
+    finish(self)
+
+recording.Unfinished.finish = interrupted
+files = [VideoFile(folder / f"{i}{suffix}", fps=30) for i in range(2)]
+for file in files:
+    for i in range(3):
+        file.write(numpy.full((16, 16, 3), 9 * i, numpy.uint8))
+if when == "close":
+    files.pop().close()
+    print("not reached")
+"""
+
+
+@pytest.mark.parametrize(
+    ("signals", "when", "suffix"),
+    [
+        (1, "close", ".mp4"), (2, "close", ".gif"), (1, "the program's end", ".gif"),
+        (3, "the program's end", ".mp4"),
+    ],
+)  # fmt: skip
+def test_signal_while_videos_are_finished_loses_none_in_silence(
+    signals: int, when: str, suffix: str, tmp_path: Path
+) -> None:
+    """Where the handler calls sys.exit, it does so when they are finished."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(tmp_path), str(signals), suffix, when],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == ""
+    # At a program's end the files are finished in one block, which lets the signal wait, too.
+    lost = signals > (1 if when == "close" else 2)
+    whole = sorted(path.name for path in tmp_path.iterdir())
+    assert len(whole) == 2 - lost
+    for name in whole:
+        assert len(imageio.mimread(tmp_path / name)) == 3
+    told = [line for line in done.stderr.splitlines() if line.startswith("expected time to finish")]
+    assert len(told) == lost
+    if lost:
+        (name,) = {f"0{suffix}", f"1{suffix}"} - set(whole)
+        assert told == [f"expected time to finish {tmp_path / name}, got SystemExit: it is lost"]
+    if when == "close":
+        assert done.returncode == 1 and "stopped" in done.stderr
+
+
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
 def test_forked_children_neither_end_nor_hold_up_a_video(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"video{suffix}"
