@@ -1,18 +1,13 @@
 """Who acts and who learns on which GPU: a layout of instances, after GMI-DRL (Wang et al., 2022).
 
 An instance is a part of a GPU with roles. torchrun starts a process for each instance, except that
-with `apart` a process has two. `--layout` names a layout as text:
-
-    together            each GPU acts and learns
-    apart:66            each GPU's multiprocessors in two sets: 66 act, the others learn
-    staggered:2         two processes on each GPU; each acts and learns
-    decoupled:3+1       three GPUs act, the fourth learns; decoupled:[0,2]+[1] names the GPUs
+with `apart` a process has two. `--layout` names a layout as text: `LAYOUTS` has an example of each.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -21,7 +16,17 @@ from cule.errors import InvalidValue
 Part = Literal["act", "learn"]
 Kind = Literal["together", "apart", "staggered", "decoupled"]
 BOTH: tuple[Part, ...] = get_args(Part)
-FORMS = "together, apart:66, staggered:2 or decoupled:3+1"
+# An example of each kind, and who acts and who learns in it.
+LAYOUTS: Mapping[str, str] = {
+    "together": "each GPU acts and learns",
+    "apart:66": "each GPU's multiprocessors are two disjoint sets: 66 act, the others learn",
+    "staggered:2": "two processes share each GPU, and each acts and learns",
+    "decoupled:3+1": "three GPUs act, the fourth learns; `decoupled:[0,2]+[1]` names the GPUs",
+}
+LAYOUT_HELP = (
+    "who acts and who learns; apart and decoupled need a lag of 1. "
+    + ". ".join(f"{name}: {what}" for name, what in LAYOUTS.items())
+).replace("`", "")
 _COUNT = r"\d+"
 _LIST = r"\[\d+(?:,\d+)*\]"
 _SIDES = re.compile(rf"({_COUNT}|{_LIST})\+({_COUNT}|{_LIST})")
@@ -122,7 +127,7 @@ class Layout:
 
     @classmethod
     def parse(cls, text: str) -> Layout:
-        """The layout of a text, as in the head of this module.
+        """The layout of a text, such as those of `LAYOUTS`.
 
         Raises:
             ValueError: it is none.
@@ -134,7 +139,8 @@ class Layout:
             return cls.apart(int(rest)) if kind == "apart" else cls.staggered(int(rest))
         sides = _SIDES.fullmatch(rest) if kind == "decoupled" else None
         if sides is None:
-            raise InvalidValue(f"expected layout to be {FORMS}, got {text!r}")
+            *first, last = LAYOUTS
+            raise InvalidValue(f"expected layout to be {', '.join(first)} or {last}, got {text!r}")
         actors = _devices(sides[1], 0)
         return cls.decoupled(actors, _devices(sides[2], len(actors)))
 

@@ -6,16 +6,17 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import torch
+import tyro
 from torch import nn
 
 from cule.device import MAX_THREADS, compute_with
 from cule.errors import InvalidValue
 from cule.train.checks import MAX_SEED, above, at_least, check_types, within
 from cule.train.envs.rewards import RewardName
-from cule.train.layout import Layout
+from cule.train.layout import LAYOUT_HELP, Layout
 from cule.train.nn.models import MAX_WIDTH, ModelName
 from cule.train.nn.optimizers import Adam, Muon
 from cule.train.presets import by_device, filled
@@ -45,10 +46,8 @@ class Args:
     device: str | None = None
     """cpu, cuda or cuda:1; by default cuda if there is one; under torchrun each process uses a GPU
     of its own, or that of the layout"""
-    layout: str = "together"
-    """who acts and who learns: together; apart:66, on a GPU's multiprocessors in two sets of which
-    one with 66 acts; staggered:2, in two processes on each GPU; decoupled:3+1, on three GPUs that
-    act and one that learns. apart and decoupled need a lag of 1"""
+    layout: Annotated[str, tyro.conf.arg(help=LAYOUT_HELP)] = "together"
+    """who acts and who learns: a text as in `cule.train.layout.LAYOUTS`"""
     env_device: Literal["cpu"] | None = None
     """cpu: emulate on the CPU, whatever learns; by default on `device`"""
     env_groups: int = 1

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from examples.atari57.references import human_normalised
-from examples.atari57.settings import CANDIDATES
 from tests.figures.pages import Said, said, table_line
 from tests.figures.results import ROOT, Row, Source, source
 
@@ -81,11 +80,9 @@ def figures() -> Iterator[Said]:
         for candidate, what in lines:
             cells = one.cells(candidate)
             yield table_line(f"`{candidate}` | {what} | {' | '.join('{}' for _ in cells)}", *cells)
-    rate_and_entropy = [
-        {"learning_rate": 6.5e-4, "ent_coef": 0.01} | CANDIDATES[name][1] for name, _ in tables()[1]
-    ]
-    for settings in rate_and_entropy:
-        yield said("| rate {}, entropy {} |", settings["learning_rate"], settings["ent_coef"])
+    for name, _ in tables()[1]:
+        for row in ROUNDS[1].rows.where(lambda row, name=name: candidate_of(row) == name):
+            yield said("| rate {}, entropy {} |", row["learning_rate"], row["ent_coef"])
     seconds = [statistics.median(one.rows.values("seconds")) for one in ROUNDS[:2]]
     yield said("**First, {:.0f} seconds on an H100**", seconds[0])
     yield said("weights of the entropy, for {:.0f} seconds", seconds[1])

@@ -25,7 +25,7 @@ def on_cpu() -> Iterator[Said]:
     assert UNTRAINED.values("seed") == ON_CPU.values("seed") == [0, 1, 2]
     (untrained,), (frames,) = set(UNTRAINED.values("score")), set(ON_CPU.values("frames"))
     yield said(
-        "Untrained, an agent scores {:.1f} points on ale-py, and after {:.0f} thousand frames "
+        "An untrained agent scores {:.1f} points on ale-py. After {:.0f} thousand frames it scores "
         "{:.1f}, {:.1f} and {:.1f} (seeds 0, 1 and 2).",
         untrained, frames / 1e3, *ON_CPU.values("score"),
     )  # fmt: skip

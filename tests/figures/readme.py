@@ -30,10 +30,10 @@ SOURCES = (
 )
 NUMBERS = "0 1 2 4 16 +17 18 32 57 64 104 500 2019 2600 4,096 6507 65,536"
 GIVEN = {
-    "takes two to three minutes, of which one compiles": "by hand: it depends on the network",
-    "It fetches 0.3 GB, and `.venv` has 1.2 GB; after `make test` it has 3 GB": "by hand",
+    "takes two to three minutes, one of them for compiling": "by hand: it depends on the network",
+    "It downloads 0.3 GB, and `.venv` grows to 1.2 GB, or 3 GB after `make test`": "by hand",
     "one to two minutes for each architecture": "by hand",
-    "game twice for 0.3": "no measurement",
+    "game was measured twice for 0.3": "no measurement",
     "| quarter | median": "no measurement",
     "three quarters | fastest": "no measurement",
     "With half as many": "no measurement",
@@ -102,7 +102,7 @@ def on_gpu() -> Iterator[Said]:
     )
     seconds = {option(row, "--seconds") for row in GPU.rows}
     rounds = {option(row, "--rounds") for row in GPU.rows}
-    yield said("each game twice for {} s after a warm-up", *seconds)
+    yield said("Each game was measured twice for {} s, after a warm-up", *seconds)
     yield said(
         "--num-envs 4096 --device cuda --seconds {} --rounds {} --warmup-steps {}`",
         *seconds, *rounds, *{option(row, "--warmup-steps") for row in few},
@@ -152,8 +152,8 @@ def of_trainings() -> Iterator[Said]:
     assert pong.SHORTEST.values("seed") == pong.SHORTER.values("seed") == [0, 1, 2]
     yield said(
         "scored {:.1f}, {:.1f} and {:.1f} on ale-py, seeds 0, 1 and 2, after {:.1f}, {:.1f} and "
-        "{:.1f} seconds of training on one H200 and {:.1f} million frames. To start took {:.0f} to "
-        "{:.0f} seconds more, and to evaluate the agent {:.0f} to {:.0f}.",
+        "{:.1f} seconds of training on one H200 and {:.1f} million frames. Starting took {:.0f} to "
+        "{:.0f} seconds more, and evaluating the agent {:.0f} to {:.0f}.",
         *pong.SHORTEST.values("score"), *pong.SHORTEST.values("seconds"),
         pong.SHORTEST.rows[0]["frames"] / 1e6,
         *(bound(pong.SHORTEST.values(key)) for key in ("startup_seconds", "evaluation_seconds")

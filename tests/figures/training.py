@@ -59,7 +59,7 @@ def of_tune() -> Iterator[Said]:
                          ("tune_seconds", "grid_seconds", "combinations"))  # fmt: skip
     assert {row["algorithm"] for row in TUNE.rows} == {"a2c"}
     assert {row["num_gpus"] for row in TUNE.rows} == {1, 2, 4}
-    yield said("Beside full grids of {} to {} combinations", min(sizes), max(sizes))
+    yield said("with full grids of {} to {} combinations", min(sizes), max(sizes))
     yield said("in eight of nine cases, and {:.2%} of its speed", shares[0])
     yield said(
         "it took {:.0f} to {:.0f} s, in which a first start and compiling are included, and the "

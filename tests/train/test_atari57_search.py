@@ -63,9 +63,9 @@ def test_candidates_have_settings_that_their_algorithm_knows(name):
 
 
 def test_search_of_an_unknown_candidate_is_a_sentence():
-    with pytest.raises(ValueError, match=r"expected a candidate of vtrace-4096, .*, got best"):
+    with pytest.raises(ValueError, match=r"expected a candidate of vtrace-8192.*, got best"):
         search.jobs_of(search.Args(candidates=("best",)))
-    with pytest.raises(ValueError, match=r"expected a candidate of vtrace-4096, .*, got best"):
+    with pytest.raises(ValueError, match=r"expected a candidate of vtrace-8192.*, got best"):
         settings_of("pqn", "cpu", "best")
     with pytest.raises(ValueError, match="expected seconds to be greater than 0, got 0"):
         search.jobs_of(search.Args(seconds=0))

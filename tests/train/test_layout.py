@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from cule.train.layout import Instance, Layout
+from cule.train.layout import LAYOUTS, Instance, Kind, Layout
 
-LAYOUTS = {
+TEXTS = {
     "together": Layout.together(),
     "apart:66": Layout.apart(66),
     "staggered:2": Layout.staggered(2),
@@ -18,10 +20,20 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("text", LAYOUTS)
+@pytest.mark.parametrize("text", TEXTS)
 def test_layout_is_its_text(text):
-    assert Layout.parse(text) == LAYOUTS[text]
-    assert str(LAYOUTS[text]) == text
+    assert Layout.parse(text) == TEXTS[text]
+    assert str(TEXTS[text]) == text
+
+
+def test_docs_have_the_layouts_as_they_are_listed():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text()
+    lines = re.findall(r"^\| `([a-z]+(?::\S+)?)` \| (.*) \|$", page, re.MULTILINE)
+    table = {name: what for name, what in lines if name.split(":")[0] in get_args(Kind)}
+    assert list(table) == list(LAYOUTS)
+    assert {Layout.parse(text).kind for text in LAYOUTS} == set(get_args(Kind))
+    for name, what in LAYOUTS.items():
+        assert table[name].startswith(what)
 
 
 def test_layout_places_processes():
