@@ -3,8 +3,8 @@
     python -m cule.train.watch runs/pong --output pong.mp4
 
 It also prints the scores. Each episode starts with up to 30 no-ops. Several are played at the same
-time, each in an env of its own, and shown side by side. To measure a policy, use cule.train.evaluate, which
-plays on ale-py.
+time, each in an env of its own, and shown side by side. To measure a policy, use
+cule.train.evaluate, which plays on ale-py.
 """
 
 from __future__ import annotations
