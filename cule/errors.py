@@ -86,7 +86,9 @@ def _place(frames: TracebackType | None) -> str | None:
     while frames is not None:
         code, module = frames.tb_frame.f_code, frames.tb_frame.f_globals.get("__name__", "")
         library = module.partition(".")[0] in {*sys.stdlib_module_names, "torch"}
-        if not (library or code.co_filename.startswith(_PACKAGE)):
+        # A dataclass's constructor is in no file: what calls it is what somebody has written.
+        generated = code.co_name == "__init__" and code.co_filename.startswith("<")
+        if not (library or generated or code.co_filename.startswith(_PACKAGE)):
             found = f"{Path(code.co_filename).name}:{frames.tb_lineno}, in {code.co_name}"
         frames = frames.tb_next
     return found

@@ -154,6 +154,16 @@ def test_refusal_from_own_code_is_a_line_that_says_where(tmp_path, monkeypatch, 
     assert line.endswith("(mine.py:18, in networks)\n")
 
 
+def test_refusal_of_a_dataclass_names_who_made_it(tmp_path, monkeypatch, capsys):
+    """Its constructor is generated, and in no file."""
+    slip = "train.Learning(steps=Args(bonus='much').bonus)"
+    loaded = load(str(mine(tmp_path, "train.Learning(steps=4)", slip)))
+    monkeypatch.setattr("sys.argv", ["mine.py", *arguments(tmp_path)])
+    assert train.main(loaded.Mine, loaded.Args) == 2
+    line = capsys.readouterr().err
+    assert line.endswith("got 'much' (mine.py:27, in learning)\n") and line.count("\n") == 1
+
+
 @pytest.mark.parametrize("program", ["evaluate.__main__", "watch"])
 def test_own_mistake_in_scores_keeps_its_traceback(program, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "mine", raising=False)
