@@ -69,7 +69,7 @@ class Claim:
 
     def __init__(self, path: Path, what: str):
         self.path, self.holder = path, f"process {os.getpid()} on {socket.gethostname()}"
-        self._new_folder = not path.parent.exists()
+        self._new_folders = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
         while self._descriptor is None:
             self._try(what)
@@ -118,8 +118,8 @@ class Claim:
         with suppress(OSError):
             if self._is_at_path(descriptor):
                 self.path.unlink()
-            if self._new_folder:
-                self.path.parent.rmdir()  # unless something is in it now
+            for folder in self._new_folders:
+                folder.rmdir()  # unless something is in it now
         # Explicitly: a child that was not forked by Python may have the descriptor, too.
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -505,6 +505,18 @@ def test_a_claim_ends_with_its_process_and_not_with_a_child(tmp_path: Path) -> N
         os.waitpid(child, 0)
 
 
+def test_claim_leaves_none_of_the_folders_that_it_has_made(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    for path in (tmp_path / "there/a/b/run.lock", tmp_path / "c/run.lock"):
+        Claim(path, "a folder").release()
+    assert sorted(tmp_path.rglob("*")) == [tmp_path / "there"]
+    with Claim(tmp_path / "there/a/b/run.lock", "a folder"):
+        (tmp_path / "there/a/log").touch()
+    assert sorted(tmp_path.rglob("*")) == [
+        tmp_path / name for name in ("there", "there/a", "there/a/log")
+    ]
+
+
 @pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
 def test_a_claim_takes_no_other_file_and_waits_for_none(kind: str, tmp_path: Path) -> None:
     path, other = tmp_path / "run.lock", tmp_path / "other"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from gymnasium import error
-from runs import actions_of, digest, make, outputs, same
+from rollouts import actions_of, digest, make, outputs, same
 from started_envs import started
 
 import cule

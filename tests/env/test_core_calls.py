@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 import torch
-from runs import make
+from rollouts import make
 
 import cule
 from cule import _core

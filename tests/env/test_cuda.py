@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from runs import actions_of, digest, make, outputs, same
+from rollouts import actions_of, digest, make, outputs, same
 
 import cule
 

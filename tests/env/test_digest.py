@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from runs import make
+from rollouts import make
 
 import cule
 from tests import digest

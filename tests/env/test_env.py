@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from runs import actions_of, digest, make, same
+from rollouts import actions_of, digest, make, same
 
 import cule
 from cule.rom import find_game, rom_path

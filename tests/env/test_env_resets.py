@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from runs import actions_of, digest, make, same
+from rollouts import actions_of, digest, make, same
 
 import cule
 

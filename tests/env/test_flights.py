@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import error
-from runs import make, outputs
+from rollouts import make, outputs
 
 import cule
 from cule.env.flights import Flights

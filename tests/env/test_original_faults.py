@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from runs import actions_of, digest, make, same
+from rollouts import actions_of, digest, make, same
 
 import cule
 from cule.palette import grey_palette, rgb_palette

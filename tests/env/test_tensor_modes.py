@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from runs import outputs
+from rollouts import outputs
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import cule

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import error
-from runs import outputs, same
+from rollouts import outputs, same
 
 import cule
 from cule import nvrtc, translating, translation

@@ -85,8 +85,8 @@ def test_memory_that_is_never_full_enough_is_refused(tmp_path):
         train.train(dqn.DQN, args)
 
 
-def test_setting_that_was_changed_later_is_checked_when_training_begins():
-    args = ppo.Args(**TINY)
+def test_setting_that_was_changed_later_is_checked_when_training_begins(tmp_path):
+    args = ppo.Args(**TINY, folder=tmp_path)
     args.num_envs = "4"
     with pytest.raises(ValueError, match="expected num_envs to be an integer or None, got '4'"):
         train.train(ppo.PPO, args)
