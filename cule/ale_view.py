@@ -134,7 +134,7 @@ class AleView:
 
     def _screen(self) -> np.ndarray:
         """Palette indices; on a CPU the console's own."""
-        return self._env.engine.screen(0).cpu().numpy()
+        return self._env.engine.contents.screen(0).cpu().numpy()
 
     @_looks
     def getScreen(self, screen_data: np.ndarray | None = None) -> np.ndarray:

@@ -35,7 +35,7 @@ def colored(
     """
     pal = torch.tensor([int(booted.pal) for booted in engine.boots], device=engine.device)
     group = engine.tensors["group"].view(torch.int32).long()
-    screens = engine.screens()
+    screens = engine.contents.screens()
     if env_ids is not None:
         group, screens = group[env_ids], screens[env_ids]
     colors = torch.from_numpy(np.stack([palette(False), palette(True)])).to(engine.device)

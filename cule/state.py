@@ -119,11 +119,14 @@ class State:
     @staticmethod
     def take(engine: Engine, env_ids: torch.Tensor, include_rng: bool = True) -> State:
         """The states of envs `env_ids` (int64), with or without their random numbers."""
-        made = {"pictures": engine.pictures(env_ids).flatten(-2), "pooled": engine.pooled(env_ids)}
+        made = {
+            "pictures": engine.contents.pictures(env_ids).flatten(-2),
+            "pooled": engine.contents.pooled(env_ids),
+        }
         tensors = {
             name: engine.tensors[name][env_ids] for name in _TENSORS if name not in made
         } | made
-        tensors["records"] = engine.records()[env_ids]
+        tensors["records"] = engine.contents.records()[env_ids]
         if include_rng:
             for name in _RANDOM_TENSORS:
                 if name in engine.tensors:
@@ -169,7 +172,9 @@ class State:
             raise InvalidValue(
                 f"expected a state of (game, mode, difficulty) {mine}, got one of {its}"
             )
-        targets = {name: engine.tensors[name] for name in _TENSORS} | {"records": engine.records()}
+        targets = {name: engine.tensors[name] for name in _TENSORS} | {
+            "records": engine.contents.records()
+        }
         if self.include_rng:
             targets |= {
                 name: engine.tensors[name].t() for name in _RANDOM_TENSORS if name in engine.tensors

@@ -65,7 +65,7 @@ class EnvPool(VectorEnv, gymnasium.Env):  # type: ignore[misc]  # EnvPool's is b
         self.action_space = self.single_action_space = self.spec.action_space
 
     def _check_resize(self) -> None:
-        config, shape = self.spec.config, tuple(self.env.engine.screen(0).shape)
+        config, shape = self.spec.config, tuple(self.env.engine.contents.screen(0).shape)
         size = (config.img_height, config.img_width)
         if not config.use_inter_area_resize and size != shape:
             self.env.close()

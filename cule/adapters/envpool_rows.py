@@ -137,7 +137,7 @@ class Together:
             self.env.step_wait()
 
     def _frames(self) -> np.ndarray:
-        return self.env.engine.elapsed_frames().cpu().numpy().copy()
+        return self.env.engine.contents.elapsed_frames().cpu().numpy().copy()
 
 
 class Singly:
@@ -185,7 +185,8 @@ class Singly:
                 tensor.numpy()
                 for tensor in (
                     observations, rewards, info["raw_reward"], terminated, info["game_over"],
-                    info["lives"], engine.tensors["ram"][places], engine.elapsed_frames()[places],
+                    info["lives"], engine.tensors["ram"][places],
+                    engine.contents.elapsed_frames()[places],
                 )
             ),
         )  # fmt: skip

@@ -9,20 +9,20 @@ from cule.engine.layout import Layout
 
 
 class Contents:
-    """The part of Engine that reads the memory. Engine's constructor sets the attributes.
+    """What the memory of a batch says of its envs.
 
-    Attributes:
+    Args:
         layout: the layout of the memory.
         tensors: the memory, by the names of the batch's fields.
     """
 
-    layout: Layout
-    tensors: dict[str, torch.Tensor]
+    def __init__(self, layout: Layout, tensors: dict[str, torch.Tensor]):
+        self._layout, self._tensors = layout, tensors
 
     def records(self) -> torch.Tensor:
         """The envs' records: (num_envs, RECORD_WORDS) int32, a view."""
-        words, num_envs = self.tensors["records"], self.layout.num_envs
-        if self.layout.on_gpu:
+        words, num_envs = self._tensors["records"], self._layout.num_envs
+        if self._layout.on_gpu:
             return words.view(_core.RECORD_WORDS, num_envs).t()
         return words.view(num_envs, _core.RECORD_WORDS)
 
@@ -34,7 +34,7 @@ class Contents:
         """One env's (height, 160) uint8 palette indices, as `screens` gives them."""
         word = int(self.records()[env, _core.FRONT_BYTE // 4])
         front = (word >> (_core.FRONT_BYTE % 4 * 8)) & 1
-        return _rows(self.tensors["pictures"][env, front], self.tensors["row_of"][env, front])
+        return _rows(self._tensors["pictures"][env, front], self._tensors["row_of"][env, front])
 
     def screens(self) -> torch.Tensor:
         """(num_envs, height, 160) uint8: palette indices of the last frame.
@@ -44,16 +44,16 @@ class Contents:
         word = self.records()[:, _core.FRONT_BYTE // 4]
         front = (word >> (_core.FRONT_BYTE % 4 * 8)) & 1
         chosen = torch.arange(len(word), device=word.device), front.long()
-        return _rows(self.tensors["pictures"][chosen], self.tensors["row_of"][chosen])
+        return _rows(self._tensors["pictures"][chosen], self._tensors["row_of"][chosen])
 
     def pictures(self, env_ids: torch.Tensor) -> torch.Tensor:
         """(len(env_ids), 2, height, 160) uint8: both pictures of envs `env_ids` (int64)."""
-        return _rows(self.tensors["pictures"][env_ids], self.tensors["row_of"][env_ids])
+        return _rows(self._tensors["pictures"][env_ids], self._tensors["row_of"][env_ids])
 
     def pooled(self, env_ids: torch.Tensor) -> torch.Tensor:
         """(len(env_ids), bytes) uint8: the newest pooled frames; zeros if they are not kept."""
-        frames = self.tensors["pooled"]
-        if self.layout.keeps_pooled:
+        frames = self._tensors["pooled"]
+        if self._layout.keeps_pooled:
             return frames[env_ids]
         return frames.new_zeros((len(env_ids), frames.shape[1]))
 

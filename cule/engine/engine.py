@@ -37,7 +37,7 @@ def _finish(backend: _core.Backend, process: int) -> None:
         backend.finish()
 
 
-class Engine(Contents):
+class Engine:
     """A batch of envs on one device.
 
     Args:
@@ -58,6 +58,7 @@ class Engine(Contents):
         heights: each group's visible scanlines.
         layout: the shapes of the memory.
         memory, batch, tensors: the memory, and its two parts.
+        contents: reads the envs' records and pictures from it.
         backend: what steps run on.
         keeps_pooled: whether pooled frames are kept, see `Layout.keeps_pooled`.
 
@@ -91,6 +92,7 @@ class Engine(Contents):
         self.heights, self.keeps_pooled = self.layout.heights, self.layout.keeps_pooled
         self.memory = allocate(self.layout, group_of_env, device, progress)
         self.batch, self.tensors = self.memory.batch, self.memory.tensors
+        self.contents = Contents(self.layout, self.tensors)
         self.backend = keep_through_forks(
             self._make_backend(num_threads, multiprocessors or 0, cpus)
         )

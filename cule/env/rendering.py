@@ -92,7 +92,9 @@ class PictureLists(Renderer):
         self._screens: list[list[np.ndarray]] = [[] for _ in self._pal]
 
     def _look(self, env_ids: Any) -> None:
-        for i, screen in zip(env_ids, self.engine.screens()[env_ids].cpu().numpy(), strict=True):
+        for i, screen in zip(
+            env_ids, self.engine.contents.screens()[env_ids].cpu().numpy(), strict=True
+        ):
             self._screens[i].append(screen.copy())
 
     def reset(self, mask: torch.Tensor | None) -> None:

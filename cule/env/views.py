@@ -28,7 +28,7 @@ def get_screen(env: HasConsoles) -> Array:
     If the games' screens differ in height, the smaller ones are filled with rows of zeros.
     """
     env.consoles.check_shown("get_screen")
-    return env.consoles.outputs.give(env.consoles.engine.screens())
+    return env.consoles.outputs.give(env.consoles.engine.contents.screens())
 
 
 @reads

@@ -69,7 +69,7 @@ class Pair:
     def compare(self) -> None:
         """Raises AssertionError if anything visible differs."""
         same("RAM", self.memory["ram"][0], self.ale.getRAM())
-        same("screen", self.engine.screen(0)[: self.height].numpy(), self.ale.getScreen())
+        same("screen", self.engine.contents.screen(0)[: self.height].numpy(), self.ale.getScreen())
         assert self.memory["lives"][0] == self.ale.lives(), "lives"
         assert self.memory["faults"][0] == 0, "fault"
 

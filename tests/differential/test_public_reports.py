@@ -112,7 +112,7 @@ def test_pacman_draws_a_ghost_in_each_frame() -> None:
     screens = []
     for _ in range(5):
         hold(pair, NOOP, 1)
-        screens.append(pair.engine.screen(0).numpy().copy())
+        screens.append(pair.engine.contents.screen(0).numpy().copy())
     assert all((one != two).any() for one, two in itertools.pairwise(screens))
 
 

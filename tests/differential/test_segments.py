@@ -71,7 +71,7 @@ def play(
 
 
 def pictures_of(engine: Engine) -> torch.Tensor:
-    return engine.pictures(torch.arange(engine.num_envs))
+    return engine.contents.pictures(torch.arange(engine.num_envs))
 
 
 @pytest.mark.parametrize("way", ["segments", "frames", "frames_by_32"])

@@ -99,7 +99,9 @@ def compare(game: str, module: ModuleType, translated: Engine, interpreted: Engi
             f"step {number}: the instruction buffer differs"
         )
         first = torch.zeros(1, dtype=torch.int64)
-        same = torch.equal(translated.pictures(first), interpreted.pictures(first))
+        same = torch.equal(
+            translated.contents.pictures(first), interpreted.contents.pictures(first)
+        )
         assert same, f"step {number}: pictures differ"
         for name in (
             "records",

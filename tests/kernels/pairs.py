@@ -59,13 +59,13 @@ class Pair:
 
     def part(self, engine: Engine, name: str) -> torch.Tensor:
         if name == "records":
-            return engine.records()
+            return engine.contents.records()
         if name == "pictures":
-            return engine.pictures(torch.arange(self.num_envs))
+            return engine.contents.pictures(torch.arange(self.num_envs))
         if name == "traces":  # except for the buffer that the entries are in
             return trace_words(engine.tensors[name])[:, :SPARE]
         if name == "pooled":
-            return engine.pooled(torch.arange(self.num_envs))
+            return engine.contents.pooled(torch.arange(self.num_envs))
         return engine.tensors[name]
 
     def compare(self, after: str, *left_out: str) -> None:
