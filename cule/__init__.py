@@ -12,13 +12,13 @@ except ModuleNotFoundError as problem:
         "installed cule"
     ) from problem
 from cule import errors, presets
-from cule.actions import ACTIONS
-from cule.recording import RecordVideo
+from cule.facts.actions import ACTIONS
 from cule.registration import ATARI_57, register_envs
 from cule.rom import games, list_games
 from cule.state import State
-from cule.statistics import EpisodeStatistics
 from cule.vector_env import AtariEnv
+from cule.wrappers.recording import RecordVideo
+from cule.wrappers.statistics import EpisodeStatistics
 
 __version__ = "0.1.0"
 __all__ = [

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import torch
 
 import cule
-from cule.command_line import listed, run_one_of, told
-from cule.programs import PROGRAMS
+from cule.programs.command_line import listed, run_one_of, told
+from cule.programs.directory import PROGRAMS
 
 LIBRARIES = ("gymnasium", "ale-py", "numpy")
 

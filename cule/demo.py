@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from cule.command_line import Parser, check_output, number, run_main
-from cule.device import find_device
+from cule.devices.device import find_device
+from cule.disk.files import replacing
+from cule.env.screens import mosaic
 from cule.errors import InvalidValue
-from cule.files import replacing
+from cule.programs.command_line import Parser, check_output, number, run_main
 from cule.rom import find_game
-from cule.screens import mosaic
 from cule.vector_env import AtariEnv
 
 GAMES = (

@@ -18,11 +18,12 @@ from pathlib import Path
 
 import torch
 
-from cule import _core, nvrtc
-from cule.architecture import missing_code
-from cule.cache import cache_folder, nearest
-from cule.command_line import Parser, run_main
-from cule.files import is_own
+from cule import _core
+from cule.devices import nvrtc
+from cule.devices.architecture import missing_code
+from cule.disk.cache import cache_folder, nearest
+from cule.disk.files import is_own
+from cule.programs.command_line import Parser, run_main
 from cule.rom import ROM_DIR_VARIABLE, Game, games, load_rom, rom_path
 from cule.vector_env import AtariEnv
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from cule import record
-from cule.actions import ACTIONS, action_number
-from cule.command_line import Parser, number, run_main
+from cule.env.window import INVISIBLE_DRIVERS
 from cule.errors import MissingPackage
+from cule.facts.actions import ACTIONS, action_number
+from cule.programs.command_line import Parser, number, run_main
 from cule.rom import find_game
 from cule.vector_env import AtariEnv
-from cule.window import INVISIBLE_DRIVERS
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")

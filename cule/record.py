@@ -11,11 +11,11 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from cule.command_line import Parser, number, run_main
-from cule.device import find_device
-from cule.recording import RecordVideo
+from cule.devices.device import find_device
+from cule.programs.command_line import Parser, number, run_main
 from cule.rom import find_game
 from cule.vector_env import AtariEnv
+from cule.wrappers.recording import RecordVideo
 
 
 def make_parser() -> Parser:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from cule.names import older_ids, take_apart
+from cule.facts.names import older_ids, take_apart
 from cule.rom import games
 from cule.single_env import SingleAtariEnv
 from cule.vector_env import AtariEnv
@@ -82,7 +82,7 @@ def register_envs() -> None:
 
     `cule/<Game>-v5`, for make_vec and make, means what `ALE/<Game>-v5` does; the older ids, such as
     `cule/<Game>NoFrameskip-v4`, are for make and mean the same as ale-py's ids of these names (see
-    cule.names). `cule/<Game>Preprocessed-v5`, for both, is AtariEnv with its defaults.
+    cule.facts.names). `cule/<Game>Preprocessed-v5`, for both, is AtariEnv with its defaults.
     """
     plain = "cule.single_env:SingleAtariEnv"
     single, many = "cule.registration:make_single_env", "cule.registration:make_vector_env"

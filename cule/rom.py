@@ -18,8 +18,8 @@ from typing import Any
 
 from cule import _core
 from cule.errors import InvalidType, InvalidValue, MissingFile, shown
-from cule.names import OTHER_TITLES, spelled_alike, take_apart
-from cule.second_players import SECOND_PLAYERS
+from cule.facts.names import OTHER_TITLES, spelled_alike, take_apart
+from cule.facts.second_players import SECOND_PLAYERS
 
 ROM_DIR_VARIABLE = "CULE_ROM_DIR"
 # In bytes: Solaris and five other games are this large.
@@ -105,7 +105,7 @@ def find_game(name: str) -> Game:
 
     A name is a ROM id ("ms_pacman"), a title ("Ms. Pac-Man"), or one of gymnasium's ids
     ("ALE/MsPacman-v5", "cule/MsPacman-v5", "MsPacmanNoFrameskip-v4"). Of an id, only the game
-    counts here; cule.names says what the rest means.
+    counts here; cule.facts.names says what the rest means.
 
     Raises:
         TypeError: if `name` is not a string.

@@ -17,13 +17,13 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 
 from cule import _core, arguments
-from cule.ale_view import AleView
+from cule.env.ale_view import AleView
 from cule.env.guard import changes, reads
 from cule.env.keywords import refuse
 from cule.env.lineup import games_of_envs
 from cule.env.rendering import FRAMES_PER_SECOND
 from cule.errors import InvalidType, InvalidValue, shown
-from cule.names import warn_of_other_meanings
+from cule.facts.names import warn_of_other_meanings
 from cule.state import State
 from cule.vector_env import AtariEnv
 

@@ -17,10 +17,10 @@ import torch
 from cule import _core
 from cule.console import Group
 from cule.console.console import Snapshot
+from cule.disk.sealed import Kind
 from cule.engine import Engine
 from cule.errors import InvalidValue, shown
 from cule.rom import find_game
-from cule.sealed import Kind
 
 VERSION = 4
 # Their content is what torch.save writes.

@@ -14,7 +14,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cule import _core, arguments
-from cule.actions import ACTIONS
 from cule.engine import Engine
 from cule.env import game_code, settings, spaces, states, views
 from cule.env.array_wrappers import refuse_wrappers
@@ -28,7 +27,8 @@ from cule.env.outputs import Array, Step
 from cule.env.rendering import FRAMES_PER_SECOND
 from cule.env.spec import spec_of
 from cule.errors import InvalidType
-from cule.names import warn_of_other_meanings
+from cule.facts.actions import ACTIONS
+from cule.facts.names import warn_of_other_meanings
 
 
 class AtariEnv(VectorEnv):

@@ -10,8 +10,8 @@ import torch
 
 import cule
 from cule import _core
-from cule.architecture import serves
-from cule.device import find_device
+from cule.devices.architecture import serves
+from cule.devices.device import find_device
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -20,9 +20,10 @@ import torch
 
 import cule
 from cule import __main__ as overview
-from cule import command_line, play, record
-from cule.command_line import Parser, told
-from cule.screens import mosaic
+from cule import play, record
+from cule.env.screens import mosaic
+from cule.programs import command_line
+from cule.programs.command_line import Parser, told
 from cule.train import __main__ as trainings
 from tests.support import warm
 

@@ -13,7 +13,7 @@ import torch
 
 import cule
 from cule import demo
-from cule.screens import BACKGROUND, MARGIN, TITLE_HEIGHT, mosaic
+from cule.env.screens import BACKGROUND, MARGIN, TITLE_HEIGHT, mosaic
 
 SHORT = ["--num-envs", "2", "--steps", "3", "--device", "cpu", "--quiet"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shlex
@@ -252,34 +251,6 @@ def test_links_lead_somewhere() -> None:
             assert file.exists(), f"{page.name}: {target}"
             if heading:
                 assert heading in anchors(file), f"{page.name}: {target}"
-
-
-def test_parts_of_the_package_import_those_above_them_in_the_tree() -> None:
-    """The tree in design/architecture.md has every module of cule/ once."""
-    text = (ROOT / "design" / "architecture.md").read_text()
-    tree = re.search(r"^cule/\n((?:  .*\n)+)", text, re.MULTILINE)
-    assert tree
-    lines = re.findall(r"^  (\S.*?)(?:  .*)?$", tree[1], re.MULTILINE)
-    names = [
-        (name, place) for place, line in enumerate(lines) for name in line.rstrip(",").split(", ")
-    ]
-    place_of = {name.rstrip("/").removesuffix(".py"): place for name, place in names}
-    assert len(place_of) == len(names)
-    folder = ROOT / "cule"
-    there = {path.stem for path in folder.glob("*.py")} | {
-        path.parent.name for path in folder.glob("*/__init__.py")
-    }
-    assert set(place_of) == there - {"__init__"}
-    for path in folder.rglob("*.py"):
-        part = path.relative_to(folder).parts[0].removesuffix(".py")
-        if part == "__init__":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("cule"):
-                continue
-            first = (node.module or "").split(".")[1:2]
-            for name in first or [alias.name for alias in node.names]:
-                assert place_of.get(name, -1) <= place_of[part], f"{path} imports {name}"
 
 
 def test_commands_for_contributors_name_what_is_there() -> None:

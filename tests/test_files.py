@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from cule import claims, files
-from cule.claims import Claim
-from cule.files import Unfinished, append, append_line, delete_stale, opened, replacing
-from cule.sealed import Kind
+from cule.disk import claims, files
+from cule.disk.claims import Claim
+from cule.disk.files import Unfinished, append, append_line, delete_stale, opened, replacing
+from cule.disk.sealed import Kind
 
 OLD, NEW = b"what was there", b"what is new"
 

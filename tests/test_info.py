@@ -12,8 +12,9 @@ import pytest
 import torch
 
 import cule
-from cule import _core, info, nvrtc
-from cule.cache import cache_folder, make_folder
+from cule import _core, info
+from cule.devices import nvrtc
+from cule.disk.cache import cache_folder, make_folder
 from cule.rom import games
 from tests.support import warm
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from cule.results import command_line, commit, machine, now
+from cule.programs.results import command_line, commit, machine, now
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.envs.emulator import FRAMESKIP, make_env
 from cule.train.layout import Layout

@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from cule.results import command_line, commit, machine, now
+from cule.programs.results import command_line, commit, machine, now
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.layout import Layout
 from cule.train.trainer import Trainer

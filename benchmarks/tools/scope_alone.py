@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from cule import scope
-from cule.results import PROFILER, append_row, command_line, commit, machine, now
+from cule.programs.results import PROFILER, append_row, command_line, commit, machine, now
 from cule.scope.events import BOOKKEEPING
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.nn.draws import keyed

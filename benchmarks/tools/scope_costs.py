@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 
 from cule import scope
-from cule.device import find_device
-from cule.results import PROFILER, append_row, command_line, commit, machine, now
+from cule.devices.device import find_device
+from cule.programs.results import PROFILER, append_row, command_line, commit, machine, now
 from cule.scope.loops import CALLS, ROUNDS, annotation_cost, nanoseconds_of
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.trainer import Trainer

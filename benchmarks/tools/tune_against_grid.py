@@ -17,7 +17,7 @@ import sys
 import time
 
 from cule import train
-from cule.results import command_line, commit, now
+from cule.programs.results import command_line, commit, now
 from cule.train.tune import search, trial, tuning
 from cule.train.tune.space import read_space
 from examples.a2c_vtrace import train as a2c

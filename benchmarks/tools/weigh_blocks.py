@@ -14,7 +14,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from cule import nvrtc, translation
+from cule import translation
+from cule.devices import nvrtc
 from cule.rom import find_game
 from cule.translation import executed
 from cule.translation.source import headers

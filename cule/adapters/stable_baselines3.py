@@ -16,8 +16,8 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from cule import arguments
 from cule.env.keywords import refuse
 from cule.errors import InvalidValue, shown
-from cule.statistics import EpisodeStatistics
 from cule.vector_env import AtariEnv
+from cule.wrappers.statistics import EpisodeStatistics
 
 _RESERVED = {
     "autoreset_mode": "stable-baselines3 expects envs to reset in the same step",

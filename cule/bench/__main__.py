@@ -17,11 +17,11 @@ from cule.bench.kinds import others_of
 from cule.bench.measure import Worker
 from cule.bench.plot import plot
 from cule.bench.rows import Row, RowMaker, read_rows, table
-from cule.command_line import Parser, check_output, number, run_main
-from cule.device import find_device
+from cule.devices.device import find_device
 from cule.errors import InvalidValue
-from cule.figures import new_figure
-from cule.results import append_row
+from cule.programs.command_line import Parser, check_output, number, run_main
+from cule.programs.figures import new_figure
+from cule.programs.results import append_row
 from cule.rom import find_game, games
 
 # The folder for results in a checkout. Outside of one, results go to the current folder.

@@ -12,9 +12,9 @@ from typing import Any
 
 from cule.bench.cases import MODES
 from cule.bench.rows import Row
+from cule.disk.files import replacing
 from cule.errors import InvalidValue
-from cule.figures import new_figure
-from cule.files import replacing
+from cule.programs.figures import new_figure
 
 PANEL_WIDTH, HEIGHT = 6.4, 4.8  # inches
 GROUP_WIDTH = 0.8  # of the distance between two numbers of envs

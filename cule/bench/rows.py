@@ -17,9 +17,9 @@ from cule.bench.cases import OUTPUTS, SHOWN_MODES, Case
 from cule.bench.kinds import OTHERS, others_of, ours_of
 from cule.bench.measure import Measurement
 from cule.bench.systems import CuleSystem
+from cule.disk.json_lines import read_lines
 from cule.errors import InvalidType, InvalidValue
-from cule.json_lines import read_lines
-from cule.results import PROFILER, commit, machine, now
+from cule.programs.results import PROFILER, commit, machine, now
 from cule.rom import find_game
 
 

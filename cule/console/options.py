@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cule import _core, actions
+from cule import _core
+from cule.facts import actions
 from cule.rom import Game
 
 AUTORESET_MODES = ("NextStep", "SameStep", "Disabled")

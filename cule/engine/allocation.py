@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from cule.device import usable_memory
+from cule.devices.device import usable_memory
 from cule.engine.constants import place_constants
 from cule.engine.layout import Layout
 from cule.engine.memory import Memory

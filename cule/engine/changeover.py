@@ -10,16 +10,16 @@ import numpy as np
 import torch
 
 from cule import _core
-from cule.architecture import architecture_of
 from cule.console.cartridge import rom_of
 from cule.console.console import Snapshot
 from cule.console.options import Group
+from cule.devices.architecture import architecture_of
 from cule.engine.memory import Memory
 from cule.errors import Failed, InvalidValue
-from cule.names import level_of_the_user
+from cule.facts.names import level_of_the_user
 from cule.rom import Game
-from cule.translating import Translating, translating
 from cule.translation import Translation, translate_again
+from cule.translation.background import Translating, translating
 
 # The fewest envs for which a game is compiled by default: with fewer, faster steps take too long to
 # make up for the time of compiling.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from cule import _core, palette, resample
+from cule import _core
 from cule.console.cartridge import config_bytes, padded, predecoded, rom_of
 from cule.console.options import action_ids
 from cule.console.power_on import power_on_numbers
 from cule.engine.layout import Layout
 from cule.engine.memory import Memory
+from cule.facts import palette, resample
 
 
 def place_constants(memory: Memory, layout: Layout, group_of_env: np.ndarray) -> None:

@@ -12,7 +12,7 @@ import torch
 from cule import _core
 from cule.console.console import Snapshot
 from cule.console.options import Group, Options
-from cule.device import avoid_lost_threads, keep_through_forks
+from cule.devices.device import avoid_lost_threads, keep_through_forks
 from cule.engine.allocation import allocate
 from cule.engine.changeover import Changeover, wants_translation
 from cule.engine.contents import Contents

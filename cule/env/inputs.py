@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from cule.actions import ACTIONS, ContinuousActions, check_numbers
 from cule.engine import Engine
 from cule.errors import InvalidValue
+from cule.facts.actions import ACTIONS, ContinuousActions, check_numbers
 
 # What a call takes.
 ArrayLike = torch.Tensor | np.ndarray | Sequence[Any]

@@ -13,9 +13,9 @@ import torch
 from gymnasium import logger
 
 from cule.engine import Engine
-from cule.palette import rgb_palette
-from cule.screens import PIXEL_WIDTH, colored, mosaic
-from cule.window import Window
+from cule.env.screens import PIXEL_WIDTH, colored, mosaic
+from cule.env.window import Window
+from cule.facts.palette import rgb_palette
 
 # The speed of a console.
 FRAMES_PER_SECOND = 60

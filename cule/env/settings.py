@@ -20,7 +20,7 @@ from cule.arguments import (
     probability,
 )
 from cule.console import AUTORESET_MODES, EPISODE_STARTS, Options
-from cule.device import MAX_THREADS, cpus_of_threads, find_device, usable_cpus
+from cule.devices.device import MAX_THREADS, cpus_of_threads, find_device, usable_cpus
 from cule.errors import InvalidValue
 
 # Each thread has a buffer for the TIA writes of a step: 34 KiB, and 10 KiB for each further frame.

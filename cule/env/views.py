@@ -9,9 +9,9 @@ import torch
 from cule.env.consoles import HasConsoles
 from cule.env.guard import reads
 from cule.env.outputs import Array
+from cule.env.screens import colored
 from cule.env.states import env_ids_of
-from cule.palette import grey_palette, rgb_palette
-from cule.screens import colored
+from cule.facts.palette import grey_palette, rgb_palette
 
 
 @reads

@@ -7,10 +7,10 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from cule.command_line import check_output, run_main
 from cule.errors import InvalidValue
-from cule.figures import new_figure
-from cule.results import append_row
+from cule.programs.command_line import check_output, run_main
+from cule.programs.figures import new_figure
+from cule.programs.results import append_row
 from cule.scope import bars, calibration, check, compare, perfetto, table
 from cule.scope.activities import check_torch
 from cule.scope.boundary import find_boundary

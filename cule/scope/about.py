@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, TypedDict
 
+from cule.disk.forms import formed
 from cule.errors import InvalidValue
-from cule.forms import formed
 from cule.scope.events import Node, check_time
 
 VERSION = 1

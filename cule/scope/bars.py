@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cule.disk.files import replacing
 from cule.errors import InvalidValue
-from cule.figures import new_figure
-from cule.files import replacing
+from cule.programs.figures import new_figure
 from cule.scope.breakdown import Row
 
 _COLORS = {"cpu": "#4c78a8", "both": "#72b7b2", "gpu": "#f58518", "none": "#d0d0d0"}

@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from cule.device import default_device
-from cule.results import commit, machine, now
+from cule.devices.device import default_device
+from cule.programs.results import commit, machine, now
 from cule.scope.correction import corrected_seconds
 from cule.scope.costs import Costs
 from cule.scope.events import Process

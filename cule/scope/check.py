@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from cule.device import default_device
-from cule.results import PROFILER, commit, machine, now
+from cule.devices.device import default_device
+from cule.programs.results import PROFILER, commit, machine, now
 from cule.scope import calibration
 from cule.scope.calibration import change, interval
 from cule.scope.costs import Costs

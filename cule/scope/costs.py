@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cule.disk.files import content_of, replacing
+from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
-from cule.files import content_of, replacing
-from cule.json_lines import DAMAGE
 from cule.scope.events import BACKWARD, REPLAY, Call
 
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cule.disk.files import content_of, replacing
+from cule.disk.forms import formed
+from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
-from cule.files import content_of, replacing
-from cule.forms import formed
-from cule.json_lines import DAMAGE
 from cule.scope.events import Work
 
 TIME = "gpu__time_duration.sum"

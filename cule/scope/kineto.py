@@ -14,9 +14,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from cule.disk.files import opened
+from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
-from cule.files import opened
-from cule.json_lines import DAMAGE
 from cule.scope.events import Call, Process, Work, check_time, span, text, whole
 
 # Kineto's categories, by what they are here.

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cule.command_line import Parser, number
+from cule.programs.command_line import Parser, number
 
 EXAMPLE = (
     "Example: python -m cule.scope run --out runs/scope --iterations 200:220 -- "

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from cule.disk.files import replacing
 from cule.errors import InvalidValue
-from cule.files import replacing
 from cule.scope.events import KINDS, Process, Work
 from cule.scope.kineto import read_trace
 from cule.scope.lanes import Lane

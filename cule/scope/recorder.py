@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 
+from cule.disk.files import Unfinished
 from cule.errors import Failed, InvalidValue
-from cule.files import Unfinished
-from cule.results import command_line
+from cule.programs.results import command_line
 from cule.scope import capture, reference
 from cule.scope.activities import (
     Activities,

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from cule.results import PROFILER, commit, cpu_name, now
+from cule.programs.results import PROFILER, commit, cpu_name, now
 from cule.scope.depths import gpu_use
 from cule.scope.events import LEVELS, RESOURCES
 from cule.scope.overlaps import overlaps_of

@@ -14,10 +14,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from cule.claims import Claim
+from cule.disk.claims import Claim
+from cule.disk.files import append, content_of, replacing
+from cule.disk.json_lines import DAMAGE, read_lines
 from cule.errors import InvalidValue
-from cule.files import append, content_of, replacing
-from cule.json_lines import DAMAGE, read_lines
 from cule.scope.about import VERSION, graphs_of, parse_about
 from cule.scope.children import find_parents
 from cule.scope.collect import Collected, add_entry

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from cule.command_line import listed, run_one_of
-from cule.programs import PROGRAMS
+from cule.programs.command_line import listed, run_one_of
+from cule.programs.directory import PROGRAMS
 
 # The training programs of a checkout of cule, by their modules.
 ALGORITHMS = {

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import tyro
 
-from cule.command_line import told
+from cule.programs.command_line import told
 
 Args = TypeVar("Args")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cule.device import find_device
+from cule.devices.device import find_device
 
 
 def choose_device(name: str | None) -> torch.device:

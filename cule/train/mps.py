@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cule.command_line import told
 from cule.errors import InvalidValue
+from cule.programs.command_line import told
 from cule.train.run.stopper import Stopper
 
 CONTROL, VISIBLE = "nvidia-cuda-mps-control", "CUDA_VISIBLE_DEVICES"

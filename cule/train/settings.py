@@ -12,7 +12,7 @@ import torch
 import tyro
 from torch import nn
 
-from cule.device import MAX_THREADS, compute_with
+from cule.devices.device import MAX_THREADS, compute_with
 from cule.errors import InvalidValue
 from cule.train.checks import MAX_SEED, above, at_least, check_types, within
 from cule.train.envs.rewards import RewardName

@@ -20,7 +20,7 @@ import tyro
 from tqdm import tqdm
 
 import cule
-from cule.device import MAX_THREADS, compute_with, find_device
+from cule.devices.device import MAX_THREADS, compute_with, find_device
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import run_program
 from cule.train.envs.emulator import FRAMESKIP

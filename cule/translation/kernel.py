@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cule import nvrtc
-from cule.cache import cache_folder, make_folder
 from cule.console.console import Snapshot
 from cule.console.options import Group
+from cule.devices import nvrtc
+from cule.disk.cache import cache_folder, make_folder
+from cule.disk.sealed import Kind
 from cule.rom import Game
-from cule.sealed import Kind
 from cule.translation.blocks import Block, blocks_of, most_frequent, share_of
 from cule.translation.executed import both, profile, profile_from
 from cule.translation.source import headers, kernel_source, marked_ops

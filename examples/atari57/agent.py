@@ -26,7 +26,7 @@ from typing import Any, Literal
 import torch
 
 from cule import train
-from cule.device import usable_cpus
+from cule.devices.device import usable_cpus
 from cule.train import watch
 from cule.train.checkpoints import checkpoint
 from cule.train.checks import at_least

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cule.files import replacing
+from cule.disk.files import replacing
 from cule.train.logs.pictures import scores_of
 from examples.atari57.agent import TRAINING
 from examples.atari57.aggregates import STATISTICS

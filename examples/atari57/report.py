@@ -19,9 +19,9 @@ import numpy as np
 import tyro
 
 import cule
+from cule.disk.files import replacing
 from cule.errors import InvalidValue
-from cule.files import replacing
-from cule.results import read_rows
+from cule.programs.results import read_rows
 from cule.train.command import run_program
 from cule.train.sweep.sweep import RESULTS
 from examples.atari57 import pictures

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cule.device import MAX_THREADS
+from cule.devices.device import MAX_THREADS
 from cule.errors import InvalidValue
-from cule.recording import video_library
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import options_of, run_program
 from cule.train.sweep import sweep
 from cule.train.sweep.jobs import Job
 from cule.train.sweep.table import Live
+from cule.wrappers.recording import video_library
 from examples.atari57.agent import PROGRAM
 from examples.atari57.games import games_of, longest_first
 from examples.atari57.report import REPORT, write_report

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cule.device import MAX_THREADS
+from cule.devices.device import MAX_THREADS
 from cule.errors import InvalidValue
 from cule.scope.table import columns
 from cule.train.checks import at_least, within

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cule import train
-from cule.device import find_device
+from cule.devices.device import find_device
 from cule.errors import InvalidValue
 from examples.a2c_vtrace import train as a2c_vtrace
 from examples.ppo import ppo

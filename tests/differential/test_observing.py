@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 import pytest
 
-from cule.palette import grey_palette, rgb_palette
-from cule.resample import make_tables
+from cule.facts.palette import grey_palette, rgb_palette
+from cule.facts.resample import make_tables
 from tests.support.build import CHECKED, build_module
 
 LINE_PIXELS, ROWS, STACK = 160, 256, 3

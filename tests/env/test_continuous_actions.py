@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from cule.actions import ACTIONS, ContinuousActions, action_number
+from cule.facts.actions import ACTIONS, ContinuousActions, action_number
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.1])

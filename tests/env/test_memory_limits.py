@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cule.console import Group, Options, boot
-from cule.device import usable_cpus, usable_memory
+from cule.devices.device import usable_cpus, usable_memory
 from cule.engine.layout import Layout
 from cule.rom import find_game
 

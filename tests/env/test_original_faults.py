@@ -11,7 +11,7 @@ import torch
 from rollouts import actions_of, digest, make, same
 
 import cule
-from cule.palette import grey_palette, rgb_palette
+from cule.facts.palette import grey_palette, rgb_palette
 from tests.support.programs import program_in_place_of
 
 DRAW_STICKY_ACTIONS, DRAW_RESET_STATE = 0, 1

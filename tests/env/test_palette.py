@@ -6,7 +6,7 @@ import ale_py
 import numpy as np
 import pytest
 
-from cule.palette import NTSC_RGB, PAL_RGB, grey_palette, rgb_palette
+from cule.facts.palette import NTSC_RGB, PAL_RGB, grey_palette, rgb_palette
 from cule.rom import find_game, rom_path
 
 ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)

@@ -10,7 +10,7 @@ import torch
 
 import cule
 from cule import _core
-from cule.device import cpus_of_threads
+from cule.devices.device import cpus_of_threads
 
 CPU = torch.device("cpu")
 pinnable = pytest.mark.skipif(

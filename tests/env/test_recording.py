@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import cule
-from cule.recording import VideoFile
-from cule.screens import BACKGROUND, MARGIN, TITLE_HEIGHT, mosaic
+from cule.env.screens import BACKGROUND, MARGIN, TITLE_HEIGHT, mosaic
+from cule.wrappers.recording import VideoFile
 
 
 def make(num_envs: int = 5, game: str = "pong", **options: Any) -> cule.AtariEnv:
@@ -172,7 +172,7 @@ def test_video_that_nobody_closes_is_finished(tmp_path: Path) -> None:
 def test_videos_that_are_open_at_the_programs_end_are_finished(tmp_path: Path) -> None:
     """Also those that something refers to until the interpreter has taken modules away."""
     program = (
-        "import sys, numpy, cule; from cule.recording import VideoFile\n"
+        "import sys, numpy, cule; from cule.wrappers.recording import VideoFile\n"
         "env = cule.AtariEnv('pong', 1, 'cpu', reset_pool_size=1, num_threads=1)\n"
         "env = cule.RecordVideo(env, sys.argv[1] + '/env.gif'); env.reset(seed=0); env.step([0])\n"
         "file = VideoFile(sys.argv[1] + '/file.mp4'); file.itself = file\n"
@@ -189,8 +189,8 @@ INTERRUPTED = """
 import signal, sys
 from pathlib import Path
 import numpy
-from cule import recording
-from cule.recording import VideoFile
+from cule.wrappers import recording
+from cule.wrappers.recording import VideoFile
 
 folder, signals, suffix, when = Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import cule
-from cule.palette import grey_palette
-from cule.resample import AREA, AREA_INTEGER, COPY, LARGEST, LINEAR, Tables, make_tables
+from cule.facts.palette import grey_palette
+from cule.facts.resample import AREA, AREA_INTEGER, COPY, LARGEST, LINEAR, Tables, make_tables
 
 SIZES = [
     (84, 84), (64, 64), (105, 80), (210, 160), (100, 120), (70, 40), (42, 53), (209, 159),

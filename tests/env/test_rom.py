@@ -13,7 +13,7 @@ import pytest
 
 import cule
 from cule.console import rom_of
-from cule.names import OTHER_TITLES, older_ids, spelled_alike
+from cule.facts.names import OTHER_TITLES, older_ids, spelled_alike
 from cule.rom import Game, detect_scheme, find_game, games, load_rom
 
 # Image sizes of each scheme: whole banks, except Pitfall II, where picture data follow two banks of

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cule
+from cule.facts.second_players import SECOND_PLAYERS
 from cule.rom import Game, find_game, games
-from cule.second_players import SECOND_PLAYERS
 
 ENVS = 3
 

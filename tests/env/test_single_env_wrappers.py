@@ -140,7 +140,7 @@ def test_window_shows_each_reset_and_step(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     shown: list[tuple[int, ...]] = []
     monkeypatch.setattr(
-        "cule.window.Window.show", lambda self, picture: shown.append(picture.shape)
+        "cule.env.window.Window.show", lambda self, picture: shown.append(picture.shape)
     )
     env = gymnasium.make("cule/Pong-v5", render_mode="human")
     env.reset(seed=0)

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 import cule
-from cule import _core, nvrtc, translation
+from cule import _core, translation
 from cule.console import Group, rom_of
 from cule.console.console import Snapshot
+from cule.devices import nvrtc
 from cule.rom import find_game
 from cule.translation import executed
 from cule.translation.blocks import MAX_INSTRUCTIONS, share_of

@@ -24,10 +24,12 @@ from gymnasium import error
 from rollouts import outputs, same
 
 import cule
-from cule import nvrtc, translating, translation
+from cule import translation
 from cule.console import rom_of
+from cule.devices import nvrtc
 from cule.engine import changeover, engine
 from cule.rom import find_game
+from cule.translation import background
 
 SECONDS = 60  # at most, that a test waits for a thread
 
@@ -66,7 +68,7 @@ class Compiler:
         self.let.set()
         self.let_whole.set()
         join_threads()
-        assert not translating._being_made
+        assert not background._being_made
 
 
 def join_threads() -> None:
@@ -371,7 +373,7 @@ def test_waiting_is_said_on_a_terminal(
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(translating, "SECONDS_BEFORE_A_LINE", 0.05)
+    monkeypatch.setattr(background, "SECONDS_BEFORE_A_LINE", 0.05)
     monkeypatch.setattr(sys, "stderr", Terminal())
     env = make(progress=progress)
     time.sleep(0.1)
@@ -389,7 +391,8 @@ def run(code: str, folder: Path) -> str:
         import os, sys, threading, time
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         import cule
-        from cule import nvrtc, translation
+        from cule import translation
+        from cule.devices import nvrtc
         from cule.engine import changeover, engine
         from test_translating import LoadingBackend
         os.environ["CULE_CACHE_DIR"] = {str(folder)!r}
@@ -444,7 +447,7 @@ def test_thread_makes_one_file_of_the_kernel(
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
     monkeypatch.setattr(nvrtc, "compile_cubin", lambda *_: b"the cubin")
     game = find_game("pong")
-    made = translating.translating(game, "sm_90", False, False).result()
+    made = background.translating(game, "sm_90", False, False).result()
     assert made.cubin == b"the cubin"
     assert len(made.marked_ops) == len(rom_of(game)[0]) + 1
     assert len(list(tmp_path.iterdir())) == 1

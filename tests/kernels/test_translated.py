@@ -11,9 +11,10 @@ import torch
 from pairs import SAME_STEP, Pair, some_options
 from simulated import SimulatedGpu, build_text
 
-from cule import nvrtc, translation
+from cule import translation
 from cule.console import Group
 from cule.console.console import Snapshot
+from cule.devices import nvrtc
 from cule.engine import changeover
 from cule.rom import find_game
 from cule.state import State

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from cule.console.instruction_buffers import buffer_entries
-from cule.resample import make_tables
+from cule.facts.resample import make_tables
 from cule.rom import detect_scheme, games, load_rom, rom_path
 from tests.support.build import CSRC, SANITIZED, build
 

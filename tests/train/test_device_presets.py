@@ -9,8 +9,8 @@ import pytest
 import torch
 import tyro
 
-from cule import device as devices
 from cule import train
+from cule.devices import device as devices
 from cule.train import presets
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.logs import progress

@@ -12,7 +12,7 @@ import warnings
 import pytest
 import tyro
 
-from cule import results
+from cule.programs import results
 from cule.train.sweep.sweep import Sweep
 from examples.a2c_vtrace import train
 from examples.a2c_vtrace.paper import __main__ as program

@@ -13,7 +13,7 @@ import torch
 import tyro
 from training_runs import settings, trained
 
-from cule.results import command_line
+from cule.programs.results import command_line
 from cule.train.command import options_of
 from cule.train.logs import repeat
 from examples.a2c_vtrace.train import A2C, Args

@@ -14,7 +14,7 @@ import pytest
 import torch
 from training_runs import assert_same, saved, settings, trained, without_times
 
-from cule.claims import Claim
+from cule.disk.claims import Claim
 from cule.train.checkpoints import checkpoint
 from cule.train.evaluate import evaluation
 from cule.train.evaluate.evaluator import Evaluator, groups_of

@@ -96,8 +96,12 @@ def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_
     line = ", ".join(f"{score:g}" for score in scores)
     assert told.out.splitlines()[0] == f"pong, A2C after 1,234 frames: score {line}"
     video = imageio.mimread(path)
-    np.testing.assert_array_equal(video[0], cule.screens.mosaic(screens[0], ["pong 0", "pong 1"]))
-    np.testing.assert_array_equal(video[-1], cule.screens.mosaic(screens[-1], ["pong 0", "pong 1"]))
+    np.testing.assert_array_equal(
+        video[0], cule.env.screens.mosaic(screens[0], ["pong 0", "pong 1"])
+    )
+    np.testing.assert_array_equal(
+        video[-1], cule.env.screens.mosaic(screens[-1], ["pong 0", "pong 1"])
+    )
 
 
 @pytest.mark.parametrize("changes, message", [

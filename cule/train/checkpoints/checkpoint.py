@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
+from cule.disk.files import delete_stale, replacing
+from cule.disk.forms import formed
+from cule.disk.sealed import Kind
 from cule.errors import InvalidValue
-from cule.files import delete_stale, replacing
-from cule.forms import formed
-from cule.sealed import Kind
 from cule.train.checkpoints.contents import SavedRun
 from cule.train.distributed.process_group import ProcessGroup
 

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from cule.claims import Claim, seen_in
-from cule.device import find_device
+from cule.devices.device import find_device
+from cule.disk.claims import Claim, seen_in
 from cule.errors import InvalidValue
 from cule.train.devices import choose_device
 from cule.train.layout import BOTH, Layout, Part

@@ -21,7 +21,7 @@ import tyro
 from tqdm import tqdm
 
 from cule.arguments import MOST
-from cule.device import MAX_THREADS, find_device, usable_cpus
+from cule.devices.device import MAX_THREADS, find_device, usable_cpus
 from cule.env.settings import MAX_NOOPS
 from cule.errors import Failed
 from cule.train.checks import MAX_SEED, within

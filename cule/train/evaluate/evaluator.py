@@ -12,7 +12,7 @@ import ale_py
 import numpy as np
 import torch
 
-from cule.device import usable_cpus
+from cule.devices.device import usable_cpus
 from cule.rom import find_game
 from cule.train import annotate
 from cule.train.envs.emulator import FRAMESKIP, in_parts

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cule.disk.files import append_line, check_appendable, replacing
+from cule.disk.forms import are_numbers, is_score
+from cule.disk.json_lines import read_lines
 from cule.errors import InvalidType, InvalidValue
-from cule.files import append_line, check_appendable, replacing
-from cule.forms import are_numbers, is_score
-from cule.json_lines import read_lines
 from cule.train.envs.emulator import FRAMESKIP
 from cule.train.logs.progress import Progress
 from cule.train.settings import Args

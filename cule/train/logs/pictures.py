@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from cule.disk.files import content_of, replacing
+from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
-from cule.files import content_of, replacing
-from cule.json_lines import DAMAGE
 from cule.train.logs.log import LOG, RESULT, read_log
 
 # What is said of a plot of one score, which has no line.

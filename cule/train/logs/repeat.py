@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from cule.errors import InvalidValue
-from cule.results import command_line, starting
+from cule.programs.results import command_line, starting
 from cule.train.algorithm import Algorithm
 from cule.train.command import options_of
 from cule.train.import_path import module_of, program_in

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from cule import results
-from cule.device import usable_cpus
-from cule.forms import are_numbers, is_score
+from cule.devices.device import usable_cpus
+from cule.disk.forms import are_numbers, is_score
+from cule.programs import results
 from cule.rom import find_game
 from cule.train.envs.emulator import FRAMESKIP
 

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cule.forms import are_numbers
-from cule.results import read_rows
+from cule.disk.forms import are_numbers
+from cule.programs.results import read_rows
 from cule.train.envs.emulator import FRAMESKIP
 from cule.train.import_path import ships
 from cule.train.logs.log import RESULT

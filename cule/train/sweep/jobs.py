@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from cule.disk.files import opened
+from cule.disk.forms import are_numbers
+from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue, is_own_frame
-from cule.files import opened
-from cule.forms import are_numbers
-from cule.json_lines import DAMAGE
-from cule.results import read_rows
+from cule.programs.results import read_rows
 from cule.scope.program import program_of
 from cule.train.distributed.die_with_parent import die_with_parent
 from cule.train.distributed.gpu_lock import environment_with

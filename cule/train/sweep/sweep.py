@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from cule.device import default_device
+from cule.devices.device import default_device
+from cule.disk.files import content_of, replacing
+from cule.disk.forms import formed
+from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
-from cule.files import content_of, replacing
-from cule.forms import formed
-from cule.json_lines import DAMAGE
-from cule.results import command_line
+from cule.programs.results import command_line
 from cule.train.distributed.gpu_lock import lock_one_of
 from cule.train.run.stopper import Stopper
 from cule.train.sweep.jobs import Job, JobState, last_lines, result_in, start

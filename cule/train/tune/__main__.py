@@ -19,7 +19,7 @@ from typing import Any
 import tyro
 from tqdm import tqdm
 
-from cule.command_line import Parser, number, told
+from cule.programs.command_line import Parser, number, told
 from cule.scope.table import columns
 from cule.train.command import options_of
 from cule.train.import_path import program_in

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from cule import results
-from cule.cache import cache_folder, make_folder
-from cule.claims import Claim
-from cule.device import usable_cpus
+from cule.devices.device import usable_cpus
+from cule.disk.cache import cache_folder, make_folder
+from cule.disk.claims import Claim
+from cule.disk.files import content_of, replacing
+from cule.disk.forms import formed
+from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
-from cule.files import content_of, replacing
-from cule.forms import formed
-from cule.json_lines import DAMAGE
+from cule.programs import results
 from cule.rom import find_game
 from cule.train.algorithm import Algorithm
 from cule.train.command import options_of

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal
 import tyro
 
 import cule
-from cule import results
-from cule.command_line import check_output
-from cule.device import MAX_THREADS, usable_cpus
+from cule.devices.device import MAX_THREADS, usable_cpus
+from cule.disk.files import replacing
 from cule.errors import InvalidValue
-from cule.figures import new_figure
-from cule.files import replacing
+from cule.programs import results
+from cule.programs.command_line import check_output
+from cule.programs.figures import new_figure
 from cule.rom import find_game
 from cule.train.checks import above, at_least, within
 from cule.train.command import run_program

@@ -14,12 +14,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from cule import results
 from cule.bench import cases as bench
 from cule.bench.measure import Worker
 from cule.bench.rows import RowMaker
-from cule.device import find_device
-from cule.json_lines import read_lines
+from cule.devices.device import find_device
+from cule.disk.json_lines import read_lines
+from cule.programs import results
 from cule.train.command import options_of
 from cule.train.logs.log import LOG
 from cule.train.logs.rows import append_row

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cule.disk.json_lines import read_lines
 from cule.errors import InvalidValue
-from cule.json_lines import read_lines
 from examples.a2c_vtrace.paper.cases import PLAIN, Case, Values
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 import cule
-from cule import results
 from cule.bench.systems import distinct_share, timed
+from cule.programs import results
 from cule.rom import find_game
 from cule.train.command import options_of
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cule.disk.files import opened, replacing
 from cule.errors import InvalidValue
-from cule.files import opened, replacing
 
 _CHUNK_BYTES = 1 << 20
 
@@ -93,7 +93,7 @@ class Kind:
 
         Args:
             path: the file.
-            own: as in `cule.files.opened`.
+            own: as in `cule.disk.files.opened`.
 
         Raises:
             ValueError: the file cannot be read, is of another kind or version, or is damaged.

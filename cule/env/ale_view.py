@@ -15,11 +15,12 @@ import numpy as np
 
 from cule import _core
 from cule.console import action_numbers
+from cule.env.consoles import HasConsoles
 from cule.env.guard import reads
+from cule.env.states import clone_state
 from cule.errors import InvalidValue
-from cule.palette import grey_palette, rgb_palette
+from cule.facts.palette import grey_palette, rgb_palette
 from cule.state import State
-from cule.vector_env import AtariEnv
 
 
 def _out(values: np.ndarray, into: np.ndarray | None) -> np.ndarray:
@@ -29,9 +30,7 @@ def _out(values: np.ndarray, into: np.ndarray | None) -> np.ndarray:
     if into.size != values.size:
         raise InvalidValue(
             f"expected an array of shape {values.shape} to write to, got one of {into.shape}; "
-            "where "
-            "a "
-            "wrapper made it in the shape of observations, make the env with obs_type='rgb'"
+            "where a wrapper made it in the shape of observations, make the env with obs_type='rgb'"
         )
     np.copyto(into.reshape(values.shape), values)
     return into
@@ -45,9 +44,9 @@ def _checked(method: Method, looks: bool) -> Method:
 
     @functools.wraps(method)
     def checked(self: AleView, *arguments: Any, **keywords: Any) -> Any:
-        self._env.consoles.check_idle(name)
+        self._consoles.check_idle(name)
         if looks:
-            self._env.consoles.check_started(name)
+            self._consoles.check_started(name)
         return method(self, *arguments, **keywords)
 
     return reads(cast(Method, checked))
@@ -74,13 +73,15 @@ class AleView:
 
     def __init__(
         self,
-        env: AtariEnv,
+        env: HasConsoles,
         ended: Callable[[], tuple[bool, bool]],
         restore: Callable[[State], None],
     ):
-        self._env, self._guard, self._ended, self._restore = env, env.consoles.guard, ended, restore
-        self._game = env.games[0]
-        pal, self._height = env.engine.boots[0].pal, env.engine.heights[0]
+        self._env, self._consoles, self._guard = env, env.consoles, env.consoles.guard
+        self._ended, self._restore = ended, restore
+        engine = self._consoles.engine
+        self._game, self._height = engine.groups[0].game, engine.heights[0]
+        pal = engine.boots[0].pal
         self._colors, self._greys = (
             rgb_palette(pal),
             np.ascontiguousarray(grey_palette(pal).reshape(-1)),
@@ -96,7 +97,7 @@ class AleView:
     @_looks
     def lives(self) -> int:
         """The lives that are left, after the last reset or step."""
-        return int(self._env.engine.tensors["lives"][0])
+        return int(self._consoles.engine.tensors["lives"][0])
 
     def game_over(self, *, with_truncation: bool = True) -> bool:
         """Whether the last step ended the episode."""
@@ -110,17 +111,17 @@ class AleView:
     @_looks
     def getFrameNumber(self) -> int:
         """Frames since the console was seeded."""
-        return int(self._env.engine.tensors["frame_numbers"][0])
+        return int(self._consoles.engine.tensors["frame_numbers"][0])
 
     @_looks
     def getEpisodeFrameNumber(self) -> int:
         """Frames of this episode."""
-        return int(self._env.engine.tensors["episode_frame_numbers"][0])
+        return int(self._consoles.engine.tensors["episode_frame_numbers"][0])
 
     @_looks
     def getRAM(self, ram: np.ndarray | None = None) -> np.ndarray:
         """(128,) uint8."""
-        return _out(self._env.engine.tensors["ram"][0].cpu().numpy().copy(), ram)
+        return _out(self._consoles.engine.tensors["ram"][0].cpu().numpy().copy(), ram)
 
     @_reads
     def getRAMSize(self) -> int:
@@ -134,7 +135,7 @@ class AleView:
 
     def _screen(self) -> np.ndarray:
         """Palette indices; on a CPU the console's own."""
-        return self._env.engine.contents.screen(0).cpu().numpy()
+        return self._consoles.engine.contents.screen(0).cpu().numpy()
 
     @_looks
     def getScreen(self, screen_data: np.ndarray | None = None) -> np.ndarray:
@@ -169,7 +170,7 @@ class AleView:
 
     def cloneState(self, *, include_rng: bool = False) -> State:
         """The console's state, without the random numbers of sticky actions by default."""
-        return self._env.clone_state(include_rng=include_rng)
+        return clone_state(self._env, include_rng=include_rng)
 
     def restoreState(self, state: State) -> None:
         """Puts a state from cloneState back; `lives()` is right after the next step."""
@@ -177,7 +178,7 @@ class AleView:
 
     def cloneSystemState(self) -> State:
         """The console's state with its random numbers: it plays the same after each restore."""
-        return self._env.clone_state(include_rng=True)
+        return clone_state(self._env, include_rng=True)
 
     def restoreSystemState(self, state: State) -> None:
         """Puts a state from cloneSystemState back; `lives()` is right after the next step."""

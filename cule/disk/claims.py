@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from cule.disk.files import opened
 from cule.errors import InvalidValue
-from cule.files import opened
 
 # The file has who holds it, in one line.
 _MOST_BYTES = 300

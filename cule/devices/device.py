@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from cule import _core
-from cule.architecture import missing_code
+from cule.devices.architecture import missing_code
 from cule.errors import Failed, InvalidValue, shown
 
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import torch
 
+from cule.disk.files import append_line
+from cule.disk.json_lines import read_lines
 from cule.errors import InvalidValue
-from cule.files import append_line
-from cule.json_lines import read_lines
 
 # The system of rows about the profiler.
 PROFILER = "cule.scope"
@@ -42,7 +42,7 @@ def output_of(*command: str, folder: Path | None = None) -> str:
 
 def commit() -> str:
     """The commit of cule's source tree, "-dirty" if files have changed; else cule's version."""
-    folder = Path(__file__).resolve().parent
+    folder = Path(__file__).resolve().parents[1]
     if output_of("git", "ls-files", "--error-unmatch", "__init__.py", folder=folder):
         changed = output_of(
             "git", "status", "--porcelain", "--untracked-files=no", "--", ".", "../csrc",

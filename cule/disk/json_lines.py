@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from cule.files import opened
+from cule.disk.files import opened
 
 T = TypeVar("T")
 # What reading raises where a file has other JSON than it should.

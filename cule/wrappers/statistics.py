@@ -9,8 +9,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from cule.arguments import integer
 from cule.env.guard import outside_inference_mode
-from cule.env.wrapper import AtariWrapper
 from cule.errors import InvalidValue
+from cule.wrappers.base import AtariWrapper
 
 
 class EpisodeStatistics(AtariWrapper):

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
 from cule.errors import InvalidValue
-from cule.forks import leave_in_child
+from cule.processes.forks import leave_in_child
 
 # A window fills at most this share of the desktop, and is at most this many times as large as its
 # picture.

@@ -23,13 +23,13 @@ from gymnasium.vector import VectorEnv
 
 from cule.arguments import env_ids as check_env_ids
 from cule.arguments import integer, number
-from cule.env.wrapper import AtariWrapper
+from cule.disk.files import Unfinished
+from cule.env.screens import mosaic, titles_of
 from cule.errors import InvalidType, InvalidValue, MissingPackage
-from cule.files import Unfinished
-from cule.forks import leave_in_child
-from cule.screens import mosaic, titles_of
-from cule.signals import signals_wait
+from cule.processes.forks import leave_in_child
+from cule.processes.signals import signals_wait
 from cule.vector_env import AtariEnv
+from cule.wrappers.base import AtariWrapper
 
 # A GIF counts time in hundredths of a second, and players show less than two of them as ten.
 SHORTEST_GIF_FRAME_MS = 20

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from cule.forks import leave_in_child
+from cule.processes.forks import leave_in_child
 
 # The temporary name has a digest of the file's name, so that it is never too long.
 _PART = re.compile(r"\.cule-([0-9a-f]{16})-[0-9a-f]{16}\.part(\.\w+)?")

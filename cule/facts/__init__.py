@@ -1,0 +1,1 @@
+"""Facts about games and pictures: spellings of names, actions, players, colors, resizing."""

@@ -1,0 +1,1 @@
+"""What a process goes through: forks, signals."""

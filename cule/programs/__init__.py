@@ -1,0 +1,1 @@
+"""What programs have in common: command lines, rows of results, figures."""

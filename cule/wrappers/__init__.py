@@ -1,0 +1,1 @@
+"""gymnasium's vector wrappers for AtariEnv: episodes' statistics, videos."""
