@@ -187,7 +187,7 @@ def of_machado() -> Iterator[Said]:
         "the setting was chosen the median is {:.0%}.",
         *every.values(), without_searched(MACHADO),
     )  # fmt: skip
-    yield said("The last row was there {:.0f} minutes after the first start", minutes(MACHADO))
+    yield said("The last row was written {:.0f} minutes after the first start", minutes(MACHADO))
     yield said("The trainings took {:.2f} hours in all", hours(MACHADO))
     after = normalised(MACHADO)
     lower = [game for game in after if after[game] < before[game]]
