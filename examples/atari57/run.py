@@ -21,7 +21,7 @@ from cule.train.command import options_of, run_program
 from cule.train.sweep import sweep
 from cule.train.sweep.jobs import Job
 from cule.train.sweep.table import Live
-from cule.wrappers.recording import video_library
+from cule.wrappers.video_file import video_library
 from examples.atari57.agent import PROGRAM
 from examples.atari57.games import games_of, longest_first
 from examples.atari57.report import REPORT, write_report

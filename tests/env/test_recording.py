@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import resource
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +17,11 @@ import gymnasium
 import imageio
 import numpy as np
 import pytest
+from gymnasium import error
 
 import cule
 from cule.env.screens import BACKGROUND, MARGIN, TITLE_HEIGHT, mosaic
-from cule.wrappers.recording import VideoFile
+from cule.wrappers.video_file import VideoFile
 
 
 def make(num_envs: int = 5, game: str = "pong", **options: Any) -> cule.AtariEnv:
@@ -172,7 +176,7 @@ def test_video_that_nobody_closes_is_finished(tmp_path: Path) -> None:
 def test_videos_that_are_open_at_the_programs_end_are_finished(tmp_path: Path) -> None:
     """Also those that something refers to until the interpreter has taken modules away."""
     program = (
-        "import sys, numpy, cule; from cule.wrappers.recording import VideoFile\n"
+        "import sys, numpy, cule; from cule.wrappers.video_file import VideoFile\n"
         "env = cule.AtariEnv('pong', 1, 'cpu', reset_pool_size=1, num_threads=1)\n"
         "env = cule.RecordVideo(env, sys.argv[1] + '/env.gif'); env.reset(seed=0); env.step([0])\n"
         "file = VideoFile(sys.argv[1] + '/file.mp4'); file.itself = file\n"
@@ -185,16 +189,53 @@ def test_videos_that_are_open_at_the_programs_end_are_finished(tmp_path: Path) -
     assert [len(imageio.mimread(tmp_path / name)) for name in ("env.gif", "file.mp4")] == [2, 3]
 
 
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+def test_video_may_be_closed_by_any_thread(suffix: str, tmp_path: Path) -> None:
+    """Also while another one films, which then gets a sentence."""
+    wrong: list[Exception] = []
+    for number in range(4):
+        path = tmp_path / f"{number}{suffix}"
+        video = cule.RecordVideo(
+            make(1), path, episode_trigger=None if number % 2 else lambda _: True
+        )
+        video.reset()
+
+        def film(video: cule.RecordVideo = video) -> None:
+            try:
+                while True:
+                    video.step([0])
+            except (ValueError, RuntimeError, error.ClosedEnvironmentError) as problem:
+                if not str(problem).startswith("expected "):
+                    wrong.append(problem)
+
+        filming = threading.Thread(target=film)
+        filming.start()
+        time.sleep(0.02 * number)
+        closing = [threading.Thread(target=video._videos.close) for _ in range(3)]
+        for one in closing:
+            one.start()
+        for one in closing:
+            one.join()
+        while not video.atari.closed:
+            with contextlib.suppress(RuntimeError):
+                video.close()
+        filming.join()
+    assert wrong == []
+    assert len(names := sorted(path.name for path in tmp_path.iterdir())) == 4, names
+    for path in tmp_path.iterdir():
+        assert len(imageio.mimread(path)) >= 1
+
+
 INTERRUPTED = """
 import signal, sys
 from pathlib import Path
 import numpy
-from cule.wrappers import recording
-from cule.wrappers.recording import VideoFile
+from cule.wrappers import video_file
+from cule.wrappers.video_file import VideoFile
 
 folder, signals, suffix, when = Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-finish, left = recording.Unfinished.finish, [signals]
+finish, left = video_file.Unfinished.finish, [signals]
 
 def interrupted(self):
     while left[0]:
@@ -202,7 +243,7 @@ def interrupted(self):
         signal.raise_signal(signal.SIGTERM)
     finish(self)
 
-recording.Unfinished.finish = interrupted
+video_file.Unfinished.finish = interrupted
 files = [VideoFile(folder / f"{i}{suffix}", fps=30) for i in range(2)]
 for file in files:
     for i in range(3):
@@ -235,11 +276,11 @@ def test_signal_while_videos_are_finished_loses_none_in_silence(
     assert len(whole) == 2 - lost
     for name in whole:
         assert len(imageio.mimread(tmp_path / name)) == 3
-    told = [line for line in done.stderr.splitlines() if line.startswith("expected time to finish")]
+    told = [line for line in done.stderr.splitlines() if line.startswith("expected time to write")]
     assert len(told) == lost
     if lost:
         (name,) = {f"0{suffix}", f"1{suffix}"} - set(whole)
-        assert told == [f"expected time to finish {tmp_path / name}, got SystemExit: it is lost"]
+        assert told == [f"expected time to write {tmp_path / name}, got SystemExit: it is lost"]
     if when == "close":
         assert done.returncode == 1 and "stopped" in done.stderr
 
