@@ -39,5 +39,5 @@ def signals_wait() -> Iterator[None]:
         for number, handler in handlers.items():
             if signal.getsignal(number) is wait:
                 signal.signal(number, handler)
-        for number in waiting:
-            signal.raise_signal(number)
+        for late in waiting:
+            signal.raise_signal(late)

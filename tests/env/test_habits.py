@@ -69,9 +69,13 @@ def test_list_games_gives_the_names_of_all_games() -> None:
     assert {"pong", "ms_pacman"} <= set(cule.list_games())
 
 
-def test_class_names_gymnasiums_env_as_a_base() -> None:
-    """skrl looks at the bases that the class of an env names, and at no others."""
-    assert gymnasium.vector.VectorEnv in cule.AtariEnv.__bases__
+def test_class_is_gymnasiums_env_with_its_own_methods() -> None:
+    """skrl looks at the bases that the class of an env names, and at no others.
+
+    Whoever reads the class finds what plays in it.
+    """
+    assert cule.AtariEnv.__bases__ == (gymnasium.vector.VectorEnv,)
+    assert {"reset", "step", "step_async", "step_wait"} <= vars(cule.AtariEnv).keys()
 
 
 def test_repr_says_game_count_and_device() -> None:
