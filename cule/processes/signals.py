@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 
 @contextmanager
@@ -20,7 +21,7 @@ def signals_wait() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers = {
+    handlers: dict[int, Callable[[int, FrameType | None], Any]] = {
         number: handler
         for number in signal.valid_signals()
         if callable(handler := signal.getsignal(number))
@@ -39,5 +40,5 @@ def signals_wait() -> Iterator[None]:
         for number, handler in handlers.items():
             if signal.getsignal(number) is wait:
                 signal.signal(number, handler)
-        for late in waiting:
-            signal.raise_signal(late)
+        for number in waiting:
+            signal.raise_signal(number)
