@@ -1,8 +1,8 @@
 """Python programs in processes of their own, which do not each import torch anew.
 
-`run` starts a program as a fork of one process, which has imported what most of them import, and
-has done nothing else. It is not for a program that torch's profiler records, nor for one that is
-told what to load by variables that the loader or torch read at the start (LD_PRELOAD,
+`run` and `start` start a program as a fork of one process, which has imported what most of them
+import, and has done nothing else. They are not for a program that torch's profiler records, nor for
+one that is told what to load by variables that the loader or torch read at the start (LD_PRELOAD,
 OMP_NUM_THREADS), that may not write files, or that shows what importing does.
 """
 
@@ -19,9 +19,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import types
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,27 +68,109 @@ def run_ranks(
     return _run(words, ROOT, envs, timeout)
 
 
+class Program:
+    """A program that runs beside a test, which uses of it what it would use of a Popen.
+
+    Attributes:
+        pid: its process.
+        returncode: as Popen's; None while it is not known to have ended.
+    """
+
+    def __init__(self, pid: int, files: Sequence[str]):
+        self.pid, self.returncode, self._files = pid, None, files
+
+    def poll(self) -> int | None:
+        """The return code; None if it has not ended."""
+        if self.returncode is None:
+            (self.returncode,) = _server()({"ended": [self.pid]})
+        return self.returncode
+
+    def wait(self, timeout: float = 600) -> int:
+        """The return code, once it has ended."""
+        end = time.monotonic() + timeout
+        while self.poll() is None:
+            assert time.monotonic() < end, "the program has not ended"
+            time.sleep(0.02)
+        assert self.returncode is not None
+        return self.returncode
+
+    def communicate(self, timeout: float = 600) -> tuple[str, str]:
+        """What it printed to stdout and stderr, once it has ended."""
+        self.wait(timeout)
+        out, error = (Path(file).read_text() for file in self._files)
+        return out, error
+
+    def send_signal(self, number: int) -> None:
+        """Sends it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+@contextmanager
+def start(
+    words: Sequence[str | os.PathLike[str]],
+    *,
+    cwd: str | os.PathLike[str] = ROOT,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 600,
+) -> Iterator[Program]:
+    """Starts what `run` runs, in a `with` block; it has ended after it.
+
+    Args:
+        words: see `run`, also for the others.
+        cwd: see there.
+        env: see there.
+        timeout: see there.
+    """
+    with _started(words, cwd, [os.environ if env is None else env], timeout) as (program,):
+        yield program
+
+
 def _run(
     words: Sequence[str | os.PathLike[str]],
     cwd: str | os.PathLike[str],
     envs: Sequence[Mapping[str, str]],
     timeout: float,
 ) -> list[subprocess.CompletedProcess[str]]:
-    command = list(map(str, words))
+    command = [sys.executable, *map(str, words)]
+    with _started(words, cwd, envs, timeout) as programs:
+        codes = _server()({"await": [program.pid for program in programs]})
+        for program, code in zip(programs, codes, strict=True):
+            program.returncode = code
+        return [
+            subprocess.CompletedProcess(command, code, *program.communicate())
+            for program, code in zip(programs, codes, strict=True)
+        ]
+
+
+@contextmanager
+def _started(
+    words: Sequence[str | os.PathLike[str]],
+    cwd: str | os.PathLike[str],
+    envs: Sequence[Mapping[str, str]],
+    timeout: float,
+) -> Iterator[list[Program]]:
     with tempfile.TemporaryDirectory() as folder:
-        programs = [
+        asked = [
             {
-                "words": command, "cwd": str(cwd), "env": dict(env), "timeout": timeout,
+                "words": list(map(str, words)), "cwd": str(cwd), "env": dict(env),
+                "timeout": timeout,
                 "files": [os.path.join(folder, f"{name}{number}") for name in ("out", "err")],
             }
             for number, env in enumerate(envs)
         ]  # fmt: skip
-        codes = _server()(programs)
-        texts = [[Path(file).read_text() for file in one["files"]] for one in programs]
-    return [
-        subprocess.CompletedProcess([sys.executable, *command], code, *text)
-        for code, text in zip(codes, texts, strict=True)
-    ]
+        for one in asked:
+            for file in one["files"]:
+                Path(file).touch()  # a program may be killed before it opens them
+        pids = _server()({"start": asked})
+        programs = [Program(pid, one["files"]) for pid, one in zip(pids, asked, strict=True)]
+        try:
+            yield programs
+        finally:
+            for program in programs:
+                if sys.exc_info()[0] is not None:
+                    program.send_signal(signal.SIGKILL)
+                program.wait()
 
 
 @functools.cache
@@ -99,9 +183,9 @@ def _server() -> Any:
     assert process.stdin and process.stdout
     atexit.register(process.kill)
 
-    def send(programs: list[dict[str, Any]]) -> list[int]:
+    def send(request: dict[str, Any]) -> list[Any]:
         assert process.stdin and process.stdout
-        process.stdin.write(json.dumps(programs) + "\n")
+        process.stdin.write(json.dumps(request) + "\n")
         process.stdin.flush()
         return json.loads(process.stdout.readline())
 
@@ -109,10 +193,14 @@ def _server() -> Any:
 
 
 def _serve() -> dict[str, Any] | None:
-    """Forks for each program. Returns it in the fork, and None when there are no more."""
+    """Forks for each program. Returns it in the fork, and None when there are no more.
+
+    A request starts programs, which is answered by their processes, or asks for the return codes
+    of processes: once they have ended, or at once, with null for those that have not.
+    """
     for line in sys.stdin:
-        children = []
-        for program in json.loads(line):
+        request, answer = json.loads(line), []
+        for program in request.get("start", ()):
             with warnings.catch_warnings():
                 # Since 3.12 Python warns of forks beside threads, and some BLAS makes threads.
                 warnings.simplefilter("ignore", DeprecationWarning)
@@ -120,9 +208,12 @@ def _serve() -> dict[str, Any] | None:
             if child == 0:
                 signal.alarm(int(program["timeout"]))  # SIGALRM ends it
                 return program
-            children.append(child)
-        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-        print(json.dumps(codes), flush=True)
+            answer.append(child)
+        for option, name in ((0, "await"), (os.WNOHANG, "ended")):
+            for child in request.get(name, ()):
+                ended, status = os.waitpid(child, option)
+                answer.append(os.waitstatus_to_exitcode(status) if ended else None)
+        print(json.dumps(answer), flush=True)
     return None
 
 
@@ -132,7 +223,7 @@ def _become(asked: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(asked["env"])
     nothing = os.open(os.devnull, os.O_RDONLY)
-    opened = [os.open(file, os.O_WRONLY | os.O_CREAT, 0o600) for file in asked["files"]]
+    opened = [os.open(file, os.O_WRONLY) for file in asked["files"]]
     for number, file in enumerate([nothing, *opened]):
         os.dup2(file, number)
         os.close(file)

@@ -30,15 +30,17 @@ from cule.train.distributed.process_group import ProcessGroup
 from cule.train.layout import Layout
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C
+from tests.support import warm
 
 
 def launched(count, run, program="examples.a2c_vtrace.train", **changes):
     """Trains in some processes."""
-    done = subprocess.run(
-        [*processes(count, program), *options(run, **changes)],
-        cwd=ROOT, env=one_thread_each(), capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    train_in(count, program, options(run, **changes))
+
+
+def train_in(count, program, words):
+    for done in warm.run_ranks(count, ["-m", program, *words], env=one_thread_each()):
+        assert done.returncode == 0, done.stderr
 
 
 def assert_learned_the_same(first, second):
@@ -104,12 +106,7 @@ OTHERS = {
 
 
 def run_other(program, run, count, **changes):
-    words = options_of({"folder": run, **COMMON, **OTHERS[program], **changes})
-    done = subprocess.run(
-        [*processes(count, program), *words],
-        cwd=ROOT, env=one_thread_each(), capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    train_in(count, program, options_of({"folder": run, **COMMON, **OTHERS[program], **changes}))
 
 
 @pytest.mark.slow

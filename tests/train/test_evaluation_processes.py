@@ -6,8 +6,6 @@ import dataclasses
 import multiprocessing
 import multiprocessing.spawn
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from training_runs import ROOT, children_of, settings, trained
+from training_runs import children_of, settings, trained
 
 from cule.train.evaluate import evaluation, policies
 from cule.train.evaluate import evaluator as evaluator_module
+from tests.support import warm
 
 
 @pytest.fixture(scope="module")
@@ -119,16 +118,16 @@ def test_envs_are_as_many_as_threads_need():
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_outlives_the_evaluation(run, ended_by):
     command = [
-        sys.executable, "-m", "cule.train.evaluate", str(run), "--episodes", "20", "--sticky",
+        "-m", "cule.train.evaluate", str(run), "--episodes", "20", "--sticky",
         "0.25", "--device", "cpu", "--num-threads", "2", "--num-processes", "2",
     ]  # fmt: skip
-    program = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
-    # The third tracks resources of multiprocessing.
-    while len(children := children_of(program.pid)) < 3:
-        assert program.poll() is None
-        time.sleep(0.05)
-    program.send_signal(ended_by)
-    assert program.wait(60) != 0
+    with warm.start(command) as program:
+        # The third tracks resources of multiprocessing.
+        while len(children := children_of(program.pid)) < 3:
+            assert program.poll() is None
+            time.sleep(0.05)
+        program.send_signal(ended_by)
+        assert program.wait(60) != 0
     begun = time.monotonic()
     while any(Path("/proc", str(child)).exists() for child in children):
         assert time.monotonic() < begun + 60, "a process goes on"

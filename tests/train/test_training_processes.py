@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,19 +30,13 @@ from training_runs import (
 from cule.train.checkpoints import checkpoint
 from cule.train.command import options_of
 from cule.train.distributed.process_group import ProcessGroup
+from tests.support import warm
 
 
 def test_train_saves_and_exits_on_sigterm_and_goes_on_exactly(tmp_path):
     stopped, whole = tmp_path / "stopped", tmp_path / "whole"
-    command = [
-        sys.executable,
-        "-m",
-        "examples.a2c_vtrace.train",
-        *options(stopped, total_frames=10**9),
-    ]
-    with subprocess.Popen(
-        command, cwd=ROOT, env=one_thread_each(), stderr=subprocess.PIPE, text=True
-    ) as process:
+    command = ["-m", "examples.a2c_vtrace.train", *options(stopped, total_frames=10**9)]
+    with warm.start(command, env=one_thread_each()) as process:
         wait_for(stopped / "log.jsonl", process, 2)
         process.send_signal(signal.SIGTERM)
         told = process.communicate()[1]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cule.train.distributed.gpu_lock import GpuLock, environment_with, trainings_at_once
+from tests.support import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,8 +72,8 @@ def test_a_training_waits_for_its_turn_and_ends_it(tmp_path, stopped):
     environment = environment_with([tmp_path / "turn.lock"])
     mine = GpuLock(environment)
     assert taken_in(mine, 1)
-    words = [sys.executable, *TRAINING, "--folder", str(tmp_path / "run")]
-    with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as training:
+    words = [*TRAINING, "--folder", str(tmp_path / "run")]
+    with warm.start(words, env=environment) as training:
         log = tmp_path / "run" / "log.jsonl"
         while not log.exists():  # written when the training is ready
             assert training.poll() is None
@@ -82,7 +83,7 @@ def test_a_training_waits_for_its_turn_and_ends_it(tmp_path, stopped):
         if stopped:
             training.send_signal(signal.SIGTERM)
         else:
-            threading.Timer(0.2, mine.leave).start()
+            threading.Timer(0.2, mine.release).start()
         assert training.wait(60) == 0
         assert stopped != (len(log.read_text().splitlines()) > 5)
     assert stopped or taken_in(mine, 1)
