@@ -77,7 +77,7 @@ def test_training_says_at_once_what_it_does(program, tmp_path, monkeypatch, caps
     """The first line comes before any env is made; the bar moves before the first update."""
     algorithm, settings, more = PROGRAMS[program]
     quiet = {"folder": tmp_path, "plot": False, "tensorboard": False, "eval_episodes": 0}
-    args = settings(**TINY, **more, **quiet, total_frames=5000)
+    args = settings(**TINY, **more, **quiet, total_frames=3000)
     told = []
 
     def make_env(*_, **__):
