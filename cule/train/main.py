@@ -26,6 +26,7 @@ from cule.train.lowering.settings_read import made
 from cule.train.run.result import result_of, summary
 from cule.train.run.run import Run
 from cule.train.run.stopper import Stopper
+from cule.train.settings import begin
 from cule.train.trainer import Trainer
 from cule.train.tune import kept
 
@@ -59,7 +60,7 @@ def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
             run's, or the training has diverged.
     """
     check_torch(torch.__version__)
-    args.use_threads()
+    begin(args)
     processes = ProcessGroup.join(args.device, Layout.parse(args.layout))
     try:
         with processes.claimed(args.folder), Watchdog(processes) as watchdog:
@@ -106,7 +107,7 @@ def explain(make: Callable[[Any], Algorithm[Any]], args: Any) -> str:
         ValueError: the algorithm or a setting is wrong.
     """
     check_torch(torch.__version__)
-    args.use_threads()
+    begin(args)
     processes = ProcessGroup.join(args.device, Layout.parse(args.layout))
     try:
         if args.tuned:

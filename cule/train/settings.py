@@ -13,7 +13,7 @@ import tyro
 from torch import nn
 
 from cule.devices.device import MAX_THREADS, compute_with
-from cule.errors import InvalidValue
+from cule.errors import InvalidType, InvalidValue, shown
 from cule.train.checks import MAX_SEED, above, at_least, check_types, within
 from cule.train.envs.rewards import RewardName
 from cule.train.layout import LAYOUT_HELP, Layout
@@ -267,3 +267,16 @@ class Args:
             parameters, lr=rate, alpha=self.rmsprop_decay, eps=self.adam_epsilon,
             capturable=on_gpu, foreach=on_gpu,
         )  # fmt: skip
+
+
+def begin(args: Any) -> None:
+    """Checks settings before anything is done with them, and lets torch use their threads.
+
+    Raises:
+        TypeError: they are not settings.
+        ValueError: a field was given a value of another type, or the threads are too many.
+    """
+    if not isinstance(args, Args):
+        raise InvalidType(f"expected settings, a train.Args or a subclass, got {shown(args)}")
+    check_types(args)
+    args.use_threads()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from training_runs import trained
 from cule import train
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.lowering.settings_read import made
+from cule.train.main import explain
 from cule.train.nn.models import ActorCritic
 from cule.train.trainer import Trainer
 from examples.dqn import dqn
@@ -85,11 +87,26 @@ def test_memory_that_is_never_full_enough_is_refused(tmp_path):
         train.train(dqn.DQN, args)
 
 
-def test_setting_that_was_changed_later_is_checked_when_training_begins(tmp_path):
+@pytest.mark.parametrize(
+    "name, value, expected",
+    [
+        ("num_envs", "4", "an integer or None"), ("folder", -math.inf, "a path"),
+        ("device", 3, "a text or None"), ("layout", None, "a text"), ("num_threads", "1", "an int"),
+    ],
+)  # fmt: skip
+def test_setting_that_was_changed_later_is_checked_when_training_begins(
+    name, value, expected, tmp_path
+):
     args = ppo.Args(**TINY, folder=tmp_path)
-    args.num_envs = "4"
-    with pytest.raises(ValueError, match="expected num_envs to be an integer or None, got '4'"):
-        train.train(ppo.PPO, args)
+    setattr(args, name, value)
+    for begin in (train.train, explain):
+        with pytest.raises(ValueError, match=f"expected {name} to be {expected}.*, got {value!r}"):
+            begin(ppo.PPO, args)
+
+
+def test_settings_that_are_none_are_refused():
+    with pytest.raises(TypeError, match=r"expected settings, a train.Args or .*, got \{'game': "):
+        train.train(ppo.PPO, {"game": "pong"})
 
 
 def test_setting_takes_what_means_the_same(tmp_path):

@@ -13,6 +13,7 @@ from cule.train.algorithm import Algorithm
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.distributed.watchdog import Watchdog
 from cule.train.layout import Layout
+from cule.train.settings import begin
 from cule.train.tune.kept import Tuned, claimed, keep, key_of, load
 from cule.train.tune.search import Search, Trial
 from cule.train.tune.space import Space, check_space, default_space, reserves_for_nothing
@@ -72,7 +73,7 @@ def tune(
     begun = time.monotonic()
     if budget_seconds <= 0:
         raise InvalidValue(f"expected budget_seconds to be above 0, got {budget_seconds}")
-    args.use_threads()
+    begin(args)
     with searching(args) as processes, ExitStack() as alone:
         filled = args.on(processes.device)
         space = search
