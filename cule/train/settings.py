@@ -21,6 +21,8 @@ from cule.train.nn.models import MAX_WIDTH, ModelName
 from cule.train.nn.optimizers import Adam, Muon
 from cule.train.presets import by_device, filled
 
+# GiB.
+MAX_MEMORY = 2.0**20
 Self = TypeVar("Self", bound="Args")
 
 
@@ -225,6 +227,7 @@ class Args:
         within(0, MAX_WIDTH, self, "width")
         if self.memory_budget is not None:
             above(0, self, "memory_budget")
+            within(0, MAX_MEMORY, self, "memory_budget")
         assert self.num_envs is not None
         if self.num_envs % world_size:
             raise InvalidValue(

@@ -109,6 +109,25 @@ def test_loss_with_a_mean_over_rows_is_refused_before_its_first_update():
     assert not all(map(torch.equal, learn(trainer), before))
 
 
+class MaskedWalker(Walker):
+    """The mean over the steps that were played, of which pieces may have as many by chance."""
+
+    def learning(self):
+        return train.Learning(steps=8, epochs=1, minibatch=16)
+
+    def loss(self, nets, batch):
+        log_pi = nets.net(batch.observations).log_softmax(dim=1)
+        chosen = log_pi.gather(1, batch.actions.unsqueeze(1)).squeeze(1)
+        return {"loss": (chosen * batch.played).sum() / batch.played.sum().clamp(min=1)}
+
+
+def test_chance_hides_no_mean_over_some_rows():
+    for seed in range(20):
+        trainer, _ = walk(MaskedWalker, learner_chunk=8, seed=seed)
+        with pytest.raises(ValueError, match=f"{REFUSED} 8 of 16 rows at a time"):
+            learn(trainer)
+
+
 def test_loss_of_whole_updates_is_never_in_chunks():
     trainer, _ = walk(WholeWalker)
     assert trainer.learner.work.least == 16

@@ -104,6 +104,12 @@ def test_setting_that_was_changed_later_is_checked_when_training_begins(
             begin(ppo.PPO, args)
 
 
+def test_memory_budget_has_a_bound(tmp_path):
+    args = ppo.Args(**TINY, folder=tmp_path, device="cpu", memory_budget=1e308)
+    with pytest.raises(ValueError, match=r"expected memory_budget to be from 0 to 1048576\.0, got"):
+        train.train(ppo.PPO, args)
+
+
 def test_settings_that_are_none_are_refused():
     with pytest.raises(TypeError, match=r"expected settings, a train.Args or .*, got \{'game': "):
         train.train(ppo.PPO, {"game": "pong"})

@@ -3,8 +3,8 @@
 The gradient of a mean is the mean of its chunks' gradients, whatever the chunks are. That of a loss
 with a normalization inside, with batch norm or dropout, is not: what is learned would depend on the
 memory that there is. So the gradient of a few rows at once is compared with the mean of those of
-two rows each, in float32, and once more with other weights, rewards and ends of episodes: in the
-first rows all of these may be such that a mean over rows changes nothing.
+two rows each, in float32, and some times more with other weights, rewards and ends of episodes: in
+the first rows all of these may be such that a mean over rows changes nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ Parts = Mapping[str, torch.Tensor]
 Gradients = Callable[[Parts], Sequence[torch.Tensor | None]]
 # A fault is largest between few rows and fewer, and they need little memory and time.
 MOST, PIECE = 16, 2
+# How much weights are varied in each comparison. Of four rows in two pieces both may have as many
+# rewards by chance.
+NOISES = (0.0, 1.0, 1.0, 1.0)
 # What one rounding of float32 changes.
 ROUNDING = torch.finfo(torch.float32).eps
 REMEDY = (
@@ -67,7 +70,8 @@ def check(
     real = {name: getattr(batch, name).clone() for name in names}
     split = f"its gradient is computed from {at_once:,} of {rows.count:,} rows at a time"
     random = torch.Generator().manual_seed(seed)
-    for noise, parts in ((0.0, real), (1.0, varied(real, rewards, random))):
+    for noise in NOISES:
+        parts = varied(real, rewards, rows.dimension, each, random) if noise else real
         with precise(parts), other_weights(nets, noise, random):
             if draws_random(gradients, parts):
                 raise InvalidValue(
@@ -149,11 +153,18 @@ def draws_random(gradients: Gradients, parts: Parts) -> bool:
     return not all(map(torch.equal, before, states()))
 
 
-def varied(parts: Parts, rewards: Sequence[float], random: torch.Generator) -> Parts:
-    """The same with more steps that were not played, and with other rewards."""
+def varied(
+    parts: Parts, rewards: Sequence[float], dimension: int, each: int, random: torch.Generator
+) -> Parts:
+    """The same with more steps that were not played, and with other rewards.
+
+    The first of pieces of `each` rows loses none, and the second some.
+    """
     made = dict(parts)
     if "played" in parts:
         some = torch.rand(parts["played"].shape, generator=random) < 0.5
+        some.narrow(dimension, 0, each).fill_(True)
+        some.narrow(dimension, each, 1).fill_(False)
         made["played"] = parts["played"] & some.to(parts["played"].device)
     if "rewards" in parts and rewards:
         like = parts["rewards"]
